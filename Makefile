@@ -1,0 +1,46 @@
+# The two commands of a newcomer:
+#   make test    everything that CI runs
+#   make demo    the library at work, with faults
+#
+# The tools run by exact version through `go run`, so that they never enter the
+# module graph of a program that uses the library.
+GO         ?= go
+GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
+STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEMO       ?= --for 20s
+SKIPPED    := $(shell mktemp -u)
+
+.PHONY: test lint vet demo redis
+
+test: lint redis
+	@rm -f $(SKIPPED); \
+	ANTEROOM_SKIPPED=$(SKIPPED) $(GO) test -race -timeout 15m ./...; status=$$?; \
+	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server"; fi; \
+	rm -f $(SKIPPED); exit $$status
+
+lint: vet
+	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
+	$(STATICCHECK) ./...
+
+vet:
+	$(GO) vet ./...
+
+demo:
+	$(GO) run ./cmd/anteroom demo $(DEMO)
+
+# The tests start and stop their own redis-servers on free loopback ports. Without
+# the program: root installs it, CI fails, everybody else is told how, and the
+# tests that need it are skipped and counted.
+redis:
+	@command -v redis-server >/dev/null && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  if command -v apt-get >/dev/null; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends redis-server; \
+	  elif command -v dnf >/dev/null; then dnf install -y redis || dnf install -y valkey-compat-redis; \
+	  elif command -v apk >/dev/null; then apk add redis; \
+	  elif command -v pacman >/dev/null; then pacman -S --noconfirm redis; \
+	  elif command -v brew >/dev/null; then brew install redis; fi; \
+	fi; \
+	command -v redis-server >/dev/null && exit 0; \
+	if [ "$$CI" = true ]; then echo "CI needs a redis-server in PATH" >&2; exit 1; fi; \
+	if command -v brew >/dev/null; then echo "No redis-server; to run all tests: brew install redis"; \
+	else echo "No redis-server; to run all tests: sudo apt-get install redis-server (or your system's package of that name)"; fi

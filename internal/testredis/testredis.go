@@ -1,0 +1,256 @@
+// Package testredis starts real redis-server processes for tests.
+//
+// Each server listens on a free loopback port, keeps nothing on disk unless the
+// test asks for it, and is stopped by process id when its test ends. Where there
+// is no redis-server the test is skipped, except under CI=true, where that is a
+// failure: a run that silently tested less than it claims is worse than a red one.
+package testredis
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startTimeout bounds how long a server may take until it accepts connections.
+// It is generous because the race detector and small machines are slow.
+const startTimeout = 20 * time.Second
+
+// Server is one redis-server process.
+//
+// Its methods are for one test goroutine, except Addr and Pid, which any may call.
+type Server struct {
+	tb   testing.TB
+	path string
+	port int
+	args []string
+	dir  string
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process in cmd has been waited for
+	paused bool
+}
+
+// Available reports whether a redis-server binary can be found.
+func Available() bool {
+	_, err := exec.LookPath("redis-server")
+	return err == nil
+}
+
+// Start runs a redis-server with args appended to its command line, for example
+// "--appendonly", "yes". It returns when the server accepts connections, and
+// stops it when the test ends. Without a redis-server the test is skipped; with
+// CI=true it fails.
+func Start(tb testing.TB, args ...string) *Server {
+	tb.Helper()
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		const how = "no redis-server in PATH: install it with `apt-get install redis-server` or your system's equivalent"
+		if os.Getenv("CI") == "true" {
+			tb.Fatal(how)
+		}
+		countSkip(tb)
+		tb.Skip(how)
+	}
+	s := &Server{tb: tb, path: path, args: args, dir: tb.TempDir()}
+	tb.Cleanup(s.stop)
+	// A port that was free a moment ago may be taken by another test process
+	// before the server binds it, so a failed start is tried on another port.
+	for try := 0; ; try++ {
+		s.port = freePort(tb)
+		if err = s.launch(); err == nil {
+			return s
+		}
+		if try == 4 {
+			tb.Fatalf("redis-server did not start: %v", err)
+		}
+	}
+}
+
+// Addr returns host and port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// URL returns the address as redis:// URL, for programs that are given one.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Pid returns the process id, 0 when the server is not running.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
+// Client returns a go-redis client of the server, closed when tb ends. opts may
+// change the options before the client is made.
+func (s *Server) Client(tb testing.TB, opts ...func(*redis.Options)) *redis.Client {
+	tb.Helper()
+	o := &redis.Options{Addr: s.Addr()}
+	for _, f := range opts {
+		f(o)
+	}
+	c := redis.NewClient(o)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Pause stops the process with SIGSTOP: connections stay open and nothing is
+// answered. A paused server is resumed before it is stopped.
+func (s *Server) Pause() { s.signal(syscall.SIGSTOP, true) }
+
+// Resume continues a paused process; it then works off what arrived meanwhile.
+func (s *Server) Resume() { s.signal(syscall.SIGCONT, false) }
+
+func (s *Server) signal(sig syscall.Signal, paused bool) {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		s.tb.Fatal("the redis-server is not running")
+	}
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.tb.Fatalf("signal %v: %v", sig, err)
+	}
+	s.paused = paused
+}
+
+// Kill ends the process with SIGKILL and waits until it is gone. Connections are
+// reset, memory is lost.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killLocked()
+}
+
+func (s *Server) killLocked() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	<-s.exited
+	s.cmd, s.paused = nil, false
+}
+
+// Restart starts a killed server again on the same port with the same arguments.
+func (s *Server) Restart() {
+	s.tb.Helper()
+	s.Kill()
+	if err := s.launch(); err != nil {
+		s.tb.Fatalf("redis-server did not restart: %v", err)
+	}
+}
+
+// Stats returns the number of calls of each command since the server started or
+// since CONFIG RESETSTAT, by lower-case name, from INFO commandstats.
+func (s *Server) Stats(tb testing.TB) map[string]int64 {
+	tb.Helper()
+	c := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer c.Close()
+	text, err := c.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		tb.Fatalf("INFO commandstats: %v", err)
+	}
+	calls := map[string]int64{}
+	for line := range strings.Lines(text) {
+		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
+		if !ok {
+			continue
+		}
+		n, _, _ := strings.Cut(rest, ",")
+		calls[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.ParseInt(n, 10, 64)
+	}
+	return calls
+}
+
+// countSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
+// make test can say how much was not tested.
+func countSkip(tb testing.TB) {
+	name := os.Getenv("ANTEROOM_SKIPPED")
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprintln(f, tb.Name())
+}
+
+func (s *Server) stop() { s.Kill() }
+
+// launch starts the process on s.port and waits until it answers.
+func (s *Server) launch() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	args := append([]string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", s.dir, "--daemonize", "no",
+	}, s.args...)
+	cmd := exec.Command(s.path, args...)
+	// The server dies with the test binary even where no clean-up runs, for
+	// example when the test is killed by its time limit.
+	cmd.SysProcAttr = sysProcAttr()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	exited := make(chan struct{})
+	ready := make(chan struct{})
+	var tail strings.Builder
+	go func() {
+		defer close(exited)
+		once := sync.OnceFunc(func() { close(ready) })
+		for sc := bufio.NewScanner(out); sc.Scan(); {
+			if strings.Contains(sc.Text(), "Ready to accept connections") {
+				once()
+			} else if tail.Len() < 4096 {
+				fmt.Fprintln(&tail, sc.Text())
+			}
+		}
+		_, _ = io.Copy(io.Discard, out)
+		_ = cmd.Wait()
+	}()
+	timer := time.NewTimer(startTimeout)
+	defer timer.Stop()
+	select {
+	case <-ready:
+		s.cmd, s.exited = cmd, exited
+		return nil
+	case <-exited:
+		return fmt.Errorf("it ended at once: %s", tail.String())
+	case <-timer.C:
+		_ = cmd.Process.Kill()
+		<-exited
+		return fmt.Errorf("not ready after %v: %s", startTimeout, tail.String())
+	}
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}

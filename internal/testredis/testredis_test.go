@@ -1,0 +1,42 @@
+package testredis_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestServerLivesAndDies(t *testing.T) {
+	ctx := context.Background()
+	s := testredis.Start(t)
+	c := s.Client(t, func(o *redis.Options) { o.MaxRetries = -1; o.ReadTimeout = 300 * time.Millisecond })
+	if err := c.Set(ctx, "k", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s.Pause()
+	if err := c.Get(ctx, "k").Err(); err == nil {
+		t.Fatal("a paused server answered")
+	}
+	s.Resume()
+	if v, err := c.Get(ctx, "k").Result(); err != nil || v != "v" {
+		t.Fatalf("after Resume: %q, %v", v, err)
+	}
+	if n := s.Stats(t)["set"]; n != 1 {
+		t.Fatalf("the server counted %d SET commands, want 1", n)
+	}
+	pid := s.Pid()
+	s.Restart()
+	if s.Pid() == pid || s.Pid() == 0 {
+		t.Fatalf("process id %d after %d", s.Pid(), pid)
+	}
+	if n, err := c.Exists(ctx, "k").Result(); err != nil || n != 0 {
+		t.Fatalf("after a restart with empty memory: %d, %v", n, err)
+	}
+}
