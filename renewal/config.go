@@ -1,0 +1,174 @@
+package renewal
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+)
+
+// Sender is the way to Redis. The Manager knows nothing of scripts, clusters
+// or connections; it only says which leases are due and on which shard.
+type Sender interface {
+	// RenewBatch asks one shard to renew the given items and blocks until it
+	// was answered or the command was abandoned. It returns one Result for
+	// each item, in the same order; items without a result count as Failed.
+	//
+	// It is called concurrently, from worker goroutines, at most
+	// Config.InFlight times at once for the same shard. While a call blocks
+	// it keeps one of these slots, so the Sender has to bound it by a time
+	// limit of its own. ctx ends when the Manager stops and, at the latest,
+	// when the deadline of every lease in the batch has passed: after that no
+	// answer is of use. The items belong to the call, and may be kept.
+	RenewBatch(ctx context.Context, shard string, items []Item) []Result
+}
+
+// Item is what goes on the wire for one lease.
+type Item struct {
+	// Key is the lock's key and Field the holder's field in it.
+	Key, Field string
+	// Lease is the time to live that a renewal asks for.
+	Lease time.Duration
+	// Reacquire permits the Sender to take the key again when it is missing
+	// and the fence record still names Field as the last grantee.
+	Reacquire bool
+}
+
+// Outcome is what became of one item of a batch.
+type Outcome uint8
+
+const (
+	// Failed: no usable answer (time-out, connection lost, a server that is
+	// read-only or loading). It proves nothing and is repeated.
+	Failed Outcome = iota
+	// Renewed: the master confirmed the field and raised the time to live.
+	Renewed
+	// Reacquired: the key was missing and was taken again for the same field.
+	Reacquired
+	// Gone: the master says that the field, or the key as a lock, no longer
+	// exists. The lease is lost at once.
+	Gone
+)
+
+// String returns the outcome in lower case, fit for a log or a metric label.
+func (o Outcome) String() string {
+	switch o {
+	case Failed:
+		return "failed"
+	case Renewed:
+		return "renewed"
+	case Reacquired:
+		return "reacquired"
+	case Gone:
+		return "gone"
+	}
+	return "invalid"
+}
+
+// Result is the answer for one Item.
+type Result struct {
+	Outcome Outcome
+	// SentAt is the moment before the command was sent, with its monotonic
+	// reading; zero when it was never sent. The new deadline counts from
+	// here, so a confirmation without it can't be used and counts as Failed.
+	SentAt time.Time
+	// Err says why there was no usable answer, or what Redis said.
+	Err error
+}
+
+// Errors that the Manager itself gives, to OnFailed or in a Cause.
+var (
+	// ErrNoResult: the Sender returned fewer results than it got items.
+	ErrNoResult = errors.New("renewal: the sender gave no result for the lease")
+	// ErrNoSentAt: a confirmation came without the moment of sending, from
+	// which the new deadline would have to count.
+	ErrNoSentAt = errors.New("renewal: a confirmation without the moment of sending")
+	// ErrNoAnswer: the deadline passed while the first try was under way.
+	ErrNoAnswer = errors.New("renewal: the renewal under way was not answered before the deadline")
+	// ErrNoSlot: the deadline passed while the lease waited behind other
+	// batches of its shard.
+	ErrNoSlot = errors.New("renewal: the renewal found no free slot before the deadline")
+)
+
+// Defaults of Config.
+const (
+	// DefaultBatchSize is how many leases one batch holds unless Config says
+	// otherwise.
+	DefaultBatchSize = 256
+	// DefaultInFlight is how many batches one shard has under way at once
+	// unless Config says otherwise.
+	DefaultInFlight = 4
+)
+
+// Config is what a Manager is made of. Only Sender has no default.
+//
+// The On… functions are for events and metrics. They must not block and must
+// not call Start or Stop. None of them is called by the loop goroutine, so
+// none of them can delay a Lost. They may be called concurrently and, since
+// they run beside the loop, also after the lease they speak of was lost or
+// ended; never after Stop has returned.
+type Config struct {
+	// Sender is required; New panics without it.
+	Sender Sender
+	// BatchSize is the most leases in one call of the Sender. A script blocks
+	// its server for as long as it runs, so a larger batch saves round trips
+	// at the price of everybody's latency. Defaults to 256 when ≤ 0; above
+	// 65535 it is 65535.
+	BatchSize int
+	// InFlight is the most batches under way at once for one shard. What is
+	// due beyond it waits in a FIFO of that shard. A shard that hangs keeps
+	// its own slots and nobody else's. Defaults to 4 when ≤ 0.
+	InFlight int
+	// OnRenewed is called after each confirmed renewal. margin is how much of
+	// the lease was left (deadline − now) when the confirmation landed;
+	// reacquired tells that the key had been missing.
+	OnRenewed func(l *Lease, margin time.Duration, reacquired bool)
+	// OnFailed is called after each renewal without a usable answer. failures
+	// counts those in a row, this one included: 2 means that the renewal is
+	// in trouble and not only unlucky.
+	OnFailed func(l *Lease, failures int, err error)
+	// OnJump is called when the wall clock and the monotonic clock moved
+	// apart by d since the loop's last round: a suspended machine (d > 0) or
+	// a clock that was set. Every renewed lease is sent for a check at once.
+	// A fixed lease has no renewal that could check it: that is left to the
+	// owner.
+	OnJump func(d time.Duration)
+	// OnStall is called when a round of the loop began late by more than
+	// 250 ms: a starved CPU, a stopped process, a Lost that blocked.
+	OnStall func(late time.Duration)
+	// Rand returns a number in [0, 1) for jitter. It is called with the
+	// Manager's mutex held: it must not block or call the Manager, and need
+	// not be safe for concurrent use. Defaults to math/rand/v2.
+	Rand func() float64
+}
+
+// withDefaults returns c with every zero field filled in.
+func (c Config) withDefaults() Config {
+	if c.Sender == nil {
+		panic("renewal: Config.Sender is nil")
+	}
+	if c.BatchSize <= 0 {
+		c.BatchSize = DefaultBatchSize
+	}
+	// A lease keeps its own limit of a batch's size in 16 bits.
+	c.BatchSize = min(c.BatchSize, 1<<16-1)
+	if c.InFlight <= 0 {
+		c.InFlight = DefaultInFlight
+	}
+	if c.OnRenewed == nil {
+		c.OnRenewed = func(*Lease, time.Duration, bool) {}
+	}
+	if c.OnFailed == nil {
+		c.OnFailed = func(*Lease, int, error) {}
+	}
+	if c.OnJump == nil {
+		c.OnJump = func(time.Duration) {}
+	}
+	if c.OnStall == nil {
+		c.OnStall = func(time.Duration) {}
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	return c
+}

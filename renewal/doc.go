@@ -1,0 +1,76 @@
+// Package renewal keeps the leases of locks: it renews each in time, in
+// batches, and tells its holder when it is lost. Nothing in it knows Redis;
+// the way there is the Sender that it is given.
+//
+// # Overview
+//
+// A lease is valid until its deadline: the moment before the last confirmed
+// command was sent, plus the lease, minus a margin. All leases of a Manager
+// stand in one heap, ordered by when they next want attention: for a renewal,
+// or for the deadline. One goroutine, the loop, with one timer, looks at the
+// top of it. There is no goroutine and no timer for a single lease; 100,000
+// leases that are not due cost memory only.
+//
+//	Add ──► heap by next attention ◄───────────────────────────────────┐
+//	           │                                                       │
+//	         loop ── deadline passed ──► losses ──► Lost (by the loop) │
+//	           │                           ▲                           │
+//	           └─ due ──► FIFO of the shard│                           │
+//	                           │           │ gone                      │
+//	                        worker ──► Sender.RenewBatch ──► settle ───┘
+//	                     (≤ InFlight        (I/O)             renewed: deadline
+//	                      for each shard)                     from the send, next
+//	                                                          after a period;
+//	                                                          failed: soon again
+//
+// A worker goroutine is started for a batch, goes on while its shard has
+// leases that wait, and ends; an idle Manager has only its loop.
+//
+// # When a renewal is sent
+//
+// The first one at Period × (0.8 … 1.0) after the acquire was sent, jittered.
+// Later ones a Period after the last one was sent, or up to 50 ms (and a
+// twentieth of the Period) earlier, to share a batch with one that is due.
+// After a failure the pause is a quarter of the Period, or of what is left
+// until the deadline if that is less, jittered, at least 10 ms. The first
+// renewal that succeeds after failures, or that was hurried, begins a new
+// jittered rhythm, so an outage does not leave all leases in step.
+//
+// After a failed batch its leases travel in batches of a sixteenth, then
+// alone: one key that makes a whole script fail takes no other lease down.
+//
+// # Invariants
+//
+//   - I1. A lease leaves StateActive exactly once, under the mutex: End and
+//     every kind of loss exclude each other, and Lost is called at most once.
+//   - I2. Valid is never true at or after the deadline, however late the loop
+//     is; once the deadline has passed, nothing makes the lease valid again.
+//     (The clock is read a moment before a new deadline is stored; in that
+//     moment alone a reader may be told too early that the lease is over.)
+//   - I3. The deadline never moves back, and it counts from before the command
+//     that was confirmed was sent.
+//   - I4. An active lease is always in the heap, at the latest with its
+//     deadline. So no batch, shard or FIFO that hangs delays the telling.
+//   - I5. No renewal is sent for a lease after End or StopRenewing returned, or
+//     after its deadline. (A batch that was handed to the Sender before counts
+//     as sent.)
+//   - I6. One shard has at most InFlight batches under way, of at most
+//     BatchSize leases. A shard that hangs keeps its own slots only.
+//   - I7. The loop does no I/O and calls nobody but Lost; of one round the
+//     losses are told before a batch is sent.
+//   - I8. A lease is in at most one batch at a time.
+//
+// # Locks
+//
+// There is one mutex, Manager.mu, held for short turns. Neither the Sender nor
+// Lost nor an On… function is called with it held; Config.Rand is. Readers of
+// a Lease take no lock.
+//
+// # What it is not
+//
+// It does not acquire or release, does not know holders, queues or tokens, and
+// draws no conclusion from a failure but to try again: only the master's word
+// (Gone) or the clock loses a lease. It does not shift deadlines when the wall
+// clock jumps; it asks Redis at once and tells OnJump. docs/design.md has the
+// reasons.
+package renewal

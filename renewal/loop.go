@@ -1,0 +1,164 @@
+package renewal
+
+import "time"
+
+// loop is the Manager's one long-lived goroutine. It does no I/O and calls
+// nobody but Lost. Repeatedly:
+//
+//	read both clocks; after a jump make every lease due
+//	take what wants attention off the heap: deadline passed → lost,
+//	    renewal due → FIFO of its shard
+//	tell the losses, each without the mutex
+//	start a worker for each free slot of a shard with leases that wait
+//	sleep until the first lease wants attention, at most a heartbeat
+//
+// After each stretch without the mutex it looks whether it is still the loop.
+func (m *Manager) loop(r *run, lp *loop) {
+	timer := time.NewTimer(heartbeat)
+	defer timer.Stop()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn = turn{}
+	for r.loop == lp {
+		jump, late := m.beginLocked()
+		m.collectLocked()
+		if !m.tellLocked(r, lp) {
+			return
+		}
+		m.dispatchLocked(r)
+		m.reportLocked(r, jump, late)
+		m.armed = m.nextLocked()
+		if m.armed == never {
+			timer.Stop()
+		} else {
+			timer.Reset(time.Duration(m.armed - m.now()))
+		}
+		m.mu.Unlock()
+		select {
+		case <-timer.C:
+		case <-lp.wake:
+		case <-lp.quit:
+			m.mu.Lock()
+			m.tellLocked(r, lp) // at a Stop; after a Restart it does nothing
+			return
+		}
+		m.mu.Lock()
+	}
+}
+
+// beginLocked reads the clocks and returns by how much they moved apart since
+// the last round, and how late this round is; zero where that is below the
+// bound. The first round, and one that ends an idle time, have nothing to
+// compare with: there was no lease that could have suffered.
+func (m *Manager) beginLocked() (jump, late time.Duration) {
+	last, this := m.turn, turn{mono: m.now(), wall: m.wall()}
+	m.turn = this
+	if last.wall.IsZero() || m.armed == never {
+		return 0, 0
+	}
+	late = max(0, time.Duration(this.mono-m.armed))
+	if late <= stallAfter {
+		late = 0
+	}
+	jump = this.wall.Sub(last.wall) - time.Duration(this.mono-last.mono)
+	if jump.Abs() <= jumpAfter {
+		return 0, late
+	}
+	for i := range m.heap {
+		l := m.heap[i].lease
+		if l.period > 0 && !l.stopped {
+			m.hurryLocked(l, this.mono)
+			m.heap[i].at = l.attention()
+		}
+	}
+	m.heap.rebuild()
+	return jump, late
+}
+
+// collectLocked takes off the heap's top what wants attention: it concludes
+// losses and moves renewals to the FIFO of their shard. Once one renewal is
+// due, those that would be due in a moment go with it (Lease.gather).
+func (m *Manager) collectLocked() {
+	now := m.turn.mono
+	for gathering := false; len(m.heap) > 0; {
+		l, at := m.heap[0].lease, m.heap[0].at
+		if l.deadline.Load() <= now {
+			m.expireLocked(l)
+			continue
+		}
+		renewal := l.stage == idle && at == l.due.Load()
+		early := gathering && renewal && at <= now+l.gather(now)
+		if at > now && !early {
+			break
+		}
+		l.shard.push(l)
+		l.stage = waiting
+		m.heap.move(l, l.attention())
+		gathering = true
+	}
+}
+
+// tellLocked calls Lost for every concluded loss, one after the other, each
+// without the mutex and each taken off the list before: whoever takes it is
+// the only one to tell it. It returns false when lp was replaced meanwhile;
+// then the rest is the new loop's.
+func (m *Manager) tellLocked(r *run, lp *loop) bool {
+	for r.loop == lp && len(m.losses) > 0 {
+		next := m.losses[0]
+		m.losses[0] = loss{}
+		m.losses = m.losses[1:]
+		if next.lease.lost != nil {
+			m.mu.Unlock()
+			next.lease.lost(next.cause)
+			m.mu.Lock()
+		}
+	}
+	if len(m.losses) == 0 {
+		m.losses = nil // give back what a large loss has grown
+	}
+	return r.loop == lp
+}
+
+// dispatchLocked starts workers for what waits, up to the limit of each shard.
+// A shard without a free slot is served by its own workers when they return.
+// Looking at every shard in every round is cheap, and finds also what an
+// earlier run or a replaced loop left in a FIFO.
+func (m *Manager) dispatchLocked(r *run) {
+	for _, s := range m.shards {
+		for !r.closing && s.flying < m.cfg.InFlight {
+			batch := m.takeLocked(s, m.now())
+			if batch == nil {
+				break
+			}
+			s.flying++
+			r.workers.Go(func() { m.work(r, s, batch) })
+		}
+	}
+}
+
+// nextLocked returns when the loop has to look again. It is not before the
+// round that ends now, so that a lease which was overdue when it came does
+// not make the next round look late.
+func (m *Manager) nextLocked() int64 {
+	if len(m.heap) == 0 {
+		return never
+	}
+	next := min(m.heap[0].at, m.now()+int64(heartbeat))
+	return max(next, m.turn.mono)
+}
+
+// reportLocked passes a jump or a stall on. It is rare, so it may cost a
+// goroutine; the loop itself never enters foreign code other than Lost.
+func (m *Manager) reportLocked(r *run, jump, late time.Duration) {
+	if r.closing || (jump == 0 && late == 0) {
+		return
+	}
+	r.workers.Go(func() {
+		if jump != 0 {
+			m.cfg.OnJump(jump)
+		}
+		if late != 0 {
+			m.cfg.OnStall(late)
+		}
+	})
+}

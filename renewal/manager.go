@@ -1,0 +1,257 @@
+package renewal
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Manager keeps leases: it renews each in time and tells when one is lost.
+// All its methods are safe for concurrent use. Make one with New.
+type Manager struct {
+	cfg  Config
+	base time.Time        // origin of the package's own time
+	wall func() time.Time // the wall clock; a seam for tests
+
+	mu     sync.Mutex
+	heap   leaseHeap         // every active lease
+	shards map[string]*shard // those with leases or batches
+	losses []loss            // concluded and not yet told, in order
+	run    *run              // nil while stopped
+	armed  int64             // when the loop's timer fires; never while idle
+	turn   turn              // the clocks at the loop's last round
+	window window
+}
+
+// loss is a lease whose loss is concluded and not yet told.
+type loss struct {
+	lease *Lease
+	cause Cause
+}
+
+// turn is one reading of both clocks.
+type turn struct {
+	mono int64
+	wall time.Time
+}
+
+// run is what lives from a Start to its Stop.
+type run struct {
+	ctx     context.Context // of every batch
+	cancel  context.CancelFunc
+	workers sync.WaitGroup // Add only with mu held and closing false
+	loops   sync.WaitGroup // the loop, and those that Restart left behind
+	done    chan struct{}  // closed when Stop is through
+	closing bool           // guarded by mu; no new batch begins
+	loop    *loop          // guarded by mu; replaced by Restart
+}
+
+// loop is one loop goroutine. One that Restart replaced finds that it is not
+// its run's loop any more and ends without touching anything.
+type loop struct {
+	wake chan struct{} // one token: look again before the timer fires
+	quit chan struct{} // closed by Restart or Stop
+}
+
+// New returns a Manager that keeps no leases and is not running. It panics
+// when Config.Sender is nil.
+func New(cfg Config) *Manager {
+	return &Manager{
+		cfg:    cfg.withDefaults(),
+		base:   time.Now(),
+		wall:   func() time.Time { return time.Now().Round(0) },
+		shards: make(map[string]*shard),
+		armed:  never,
+	}
+}
+
+// Start starts the loop. Leases that were added before, or left by a Stop,
+// are taken up; those whose deadline passed meanwhile are lost. It does
+// nothing when the Manager runs, and waits for a Stop that is under way.
+func (m *Manager) Start() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.run != nil {
+		r := m.run
+		if !r.closing {
+			return
+		}
+		m.mu.Unlock()
+		<-r.done
+		m.mu.Lock()
+	}
+	r := &run{done: make(chan struct{})}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	m.run = r
+	m.spawnLocked(r)
+}
+
+// Stop stops the Manager and returns when its goroutines have ended. Batches
+// under way get a cancelled context; what they still answer counts. A loss
+// that was concluded before, or by such an answer, is told before Stop
+// returns, none after. The leases stay as they are, no longer renewed or
+// guarded; Valid still compares with the clock. Stop does nothing when the
+// Manager does not run, and waits for another Stop that is under way. It
+// blocks for as long as a RenewBatch ignores its context or a Lost does not
+// return.
+func (m *Manager) Stop() {
+	m.mu.Lock()
+	r := m.run
+	if r == nil {
+		m.mu.Unlock()
+		return
+	}
+	if r.closing {
+		m.mu.Unlock()
+		<-r.done
+		return
+	}
+	r.closing = true
+	m.mu.Unlock()
+
+	// The loop outlives the workers: it guards the deadlines while they end,
+	// and tells what they find.
+	r.cancel()
+	r.workers.Wait()
+	m.mu.Lock()
+	close(r.loop.quit)
+	m.mu.Unlock()
+	r.loops.Wait()
+
+	m.mu.Lock()
+	m.run, m.armed = nil, never
+	m.mu.Unlock()
+	close(r.done)
+}
+
+// Restart replaces the loop goroutine by a fresh one over the same leases. It
+// is the remedy for a loop that is stalled, which only a Lost that blocks can
+// do to it; it never waits. Losses that were not told yet are told by the new
+// loop. The old goroutine ends as soon as it can and does nothing on its way;
+// Stop waits for it too. It does nothing when the Manager does not run.
+func (m *Manager) Restart() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.run
+	if r == nil || r.closing {
+		return
+	}
+	close(r.loop.quit)
+	m.spawnLocked(r)
+}
+
+// spawnLocked gives r a new loop goroutine.
+func (m *Manager) spawnLocked(r *run) {
+	lp := &loop{wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	r.loop = lp
+	m.armed = never
+	r.loops.Go(func() { m.loop(r, lp) })
+}
+
+// Add takes a lease into care and returns it. The lease is guarded and
+// renewed while the Manager runs, until it is ended or lost. When its deadline
+// has passed already it is lost at once.
+func (m *Manager) Add(s Spec) *Lease {
+	l := &Lease{
+		m: m, item: s.Item, period: s.Period, margin: s.Margin,
+		lost: s.Lost, data: s.Data, place: -1,
+	}
+	sent := m.at(s.SentAt)
+	l.confirmed.Store(sent)
+	l.deadline.Store(sent + int64(s.Lease-s.Margin))
+	l.due.Store(never)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s.Period > 0 {
+		l.due.Store(sent + m.spread(s.Period))
+	}
+	l.shard = m.shardLocked(s.Shard)
+	l.shard.leases++
+	m.heap.push(l, l.attention())
+	m.nudgeLocked()
+	return l
+}
+
+// nudgeLocked wakes the loop when it sleeps for longer than it should: there
+// is a loss to tell, or a lease wants attention before the timer fires.
+func (m *Manager) nudgeLocked() {
+	if m.run == nil {
+		return
+	}
+	if len(m.losses) == 0 && (len(m.heap) == 0 || m.heap[0].at >= m.armed) {
+		return
+	}
+	select {
+	case m.run.loop.wake <- struct{}{}:
+	default: // the token is there already
+	}
+}
+
+// concludeLocked takes l out of everything, and reports whether it was still
+// active. This is the one place where a lease leaves StateActive.
+func (m *Manager) concludeLocked(l *Lease, to State) bool {
+	if State(l.state.Load()) != StateActive {
+		return false
+	}
+	l.state.Store(uint32(to))
+	m.heap.remove(l)
+	if l.stage == waiting {
+		l.shard.remove(l)
+	}
+	l.stage = idle
+	l.due.Store(never)
+	l.shard.leases--
+	m.dropLocked(l.shard)
+	return true
+}
+
+// loseLocked concludes a loss and leaves the telling to the loop.
+func (m *Manager) loseLocked(l *Lease, c Cause) bool {
+	if !m.concludeLocked(l, StateLost) {
+		return false
+	}
+	if c.At.IsZero() {
+		c.At = time.Now()
+	}
+	if c.LastConfirmed.IsZero() {
+		c.LastConfirmed = l.LastConfirmed()
+	}
+	m.losses = append(m.losses, loss{l, c})
+	m.nudgeLocked()
+	return true
+}
+
+// expireLocked concludes the loss of a lease whose deadline has passed. The
+// reason is the last failure; without one, where its renewal got stuck.
+func (m *Manager) expireLocked(l *Lease) {
+	err := l.err
+	switch {
+	case err != nil:
+	case l.stage == flying:
+		err = ErrNoAnswer
+	case l.stage == waiting:
+		err = ErrNoSlot
+	}
+	m.loseLocked(l, Cause{Reason: ReasonDeadline, At: l.Deadline(), Err: err})
+}
+
+// confirmLocked moves the deadline of l after a confirmed command that was
+// sent at sentAt. It never moves back; the heap is left to the caller.
+func (m *Manager) confirmLocked(l *Lease, sentAt time.Time, lease time.Duration) {
+	sent := m.at(sentAt)
+	l.deadline.Store(max(l.deadline.Load(), sent+int64(lease-l.margin)))
+	l.confirmed.Store(max(l.confirmed.Load(), sent))
+}
+
+// hurryLocked makes an active, renewed lease due now; the heap is left to the
+// caller. In the FIFO it is due already.
+func (m *Manager) hurryLocked(l *Lease, now int64) {
+	switch l.stage {
+	case idle:
+		l.due.Store(min(l.due.Load(), now))
+		l.offbeat = true
+	case flying:
+		l.again = true
+	}
+}

@@ -1,0 +1,50 @@
+package renewal
+
+import "time"
+
+// Valid reports whether the lease can be relied on at now: it is neither lost
+// nor ended, and its deadline is after now, which has to carry its monotonic
+// reading (time.Now has). It compares with the clock and so
+// is right also when the loop is late. Once false for the present moment it
+// stays false.
+func (l *Lease) Valid(now time.Time) bool {
+	return l.Remaining(now) > 0
+}
+
+// Remaining returns how long after now the lease can still be relied on;
+// zero when it can't.
+func (l *Lease) Remaining(now time.Time) time.Duration {
+	if State(l.state.Load()) != StateActive {
+		return 0
+	}
+	return max(0, time.Duration(l.deadline.Load()-l.m.at(now)))
+}
+
+// Deadline returns the moment until which the lease can be relied on, with a
+// monotonic reading. It keeps its last value when the lease is lost or ended.
+func (l *Lease) Deadline() time.Time { return l.m.time(l.deadline.Load()) }
+
+// LastConfirmed returns when the last command that Redis confirmed was sent:
+// the acquire, a renewal or an Extend.
+func (l *Lease) LastConfirmed() time.Time { return l.m.time(l.confirmed.Load()) }
+
+// NextDue returns when the next renewal is, or was, due; the zero time when
+// none is planned. A time in the past means that it waits for a slot, is
+// under way, or that the loop is late.
+func (l *Lease) NextDue() time.Time { return l.m.time(l.due.Load()) }
+
+// Failures returns the number of failed renewals since the last success.
+func (l *Lease) Failures() int { return int(l.failures.Load()) }
+
+// Healthy reports whether the last renewal did not fail.
+func (l *Lease) Healthy() bool { return l.failures.Load() == 0 }
+
+// Renewals returns the number of confirmed renewals.
+func (l *Lease) Renewals() uint64 { return l.renewals.Load() }
+
+// State returns where the lease is in its life. It says nothing of the
+// deadline: a lease is active until the loop has noticed; ask Valid.
+func (l *Lease) State() State { return State(l.state.Load()) }
+
+// Data returns what the owner put into Spec.Data.
+func (l *Lease) Data() any { return l.data }

@@ -1,0 +1,100 @@
+package renewal
+
+import "time"
+
+// Stats is a picture of a Manager at one moment, for monitoring and for the
+// watchdog; not for synchronization control.
+type Stats struct {
+	// Leases is the number of active leases, Waiting how many of them are due
+	// and wait for a slot, InFlight the number of batches under way.
+	Leases, Waiting, InFlight int
+	// Running is false before Start and after Stop.
+	Running bool
+	// LastTurn is when the loop's last round began; zero when there was none.
+	// While there are leases there is a round at least each second. Without
+	// leases the loop sleeps and LastTurn grows old, which is no fault.
+	LastTurn time.Time
+	// NextDue is when the first lease wants the loop's attention, for a
+	// renewal or its deadline; zero without leases. Far in the past it means
+	// that the loop is stalled.
+	NextDue time.Time
+	// OldestWaiting is since when the longest waiting lease is due; zero when
+	// none waits. Far in the past it means that a shard is slow or hangs,
+	// which a new loop does not cure.
+	OldestWaiting time.Time
+	// Answered and Failed count the leases that got a usable answer, or none,
+	// in about the last minute. What the master says to be gone is answered.
+	Answered, Failed uint64
+}
+
+// SuccessRate returns Answered ÷ (Answered + Failed); 1 when nothing was
+// sent, because nothing failed.
+func (s Stats) SuccessRate() float64 {
+	if s.Answered+s.Failed == 0 {
+		return 1
+	}
+	return float64(s.Answered) / float64(s.Answered+s.Failed)
+}
+
+// Stats returns the present picture. It costs one short turn with the mutex,
+// whatever the number of leases.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := Stats{Leases: len(m.heap), Running: m.run != nil}
+	if !m.turn.wall.IsZero() {
+		s.LastTurn = m.time(m.turn.mono)
+	}
+	if len(m.heap) > 0 {
+		s.NextDue = m.time(m.heap[0].at)
+	}
+	oldest := int64(never)
+	for _, sh := range m.shards {
+		s.Waiting += sh.waiting
+		s.InFlight += sh.flying
+		if sh.head != nil {
+			oldest = min(oldest, sh.head.due.Load())
+		}
+	}
+	s.OldestWaiting = m.time(oldest)
+	s.Answered, s.Failed = m.window.sum(m.now())
+	return s
+}
+
+// window counts answers of about the last minute, in six buckets of ten
+// seconds. Guarded by Manager.mu.
+type window struct {
+	buckets [6]bucket
+}
+
+type bucket struct {
+	epoch            int64 // which ten seconds it holds
+	answered, failed uint64
+}
+
+const bucketWidth = int64(10 * time.Second)
+
+// note counts one answer.
+func (w *window) note(now int64, answered bool) {
+	epoch := now / bucketWidth
+	b := &w.buckets[epoch%int64(len(w.buckets))]
+	if b.epoch != epoch {
+		*b = bucket{epoch: epoch}
+	}
+	if answered {
+		b.answered++
+	} else {
+		b.failed++
+	}
+}
+
+// sum adds up the buckets that are not older than a minute.
+func (w *window) sum(now int64) (answered, failed uint64) {
+	oldest := now/bucketWidth - int64(len(w.buckets)) + 1
+	for _, b := range w.buckets {
+		if b.epoch >= oldest {
+			answered, failed = answered+b.answered, failed+b.failed
+		}
+	}
+	return answered, failed
+}
