@@ -1,0 +1,136 @@
+package queue
+
+// This file is the side of the key's driver, of the release and of the lease: what Redis answered, told to the queue.
+//
+// Granted, Refused and Abandon are the driver's, and there is one driver exactly while the state is Acquiring (I2). Released
+// and Resumed answer SendRelease. A call out of that order means that two parties believe to be in charge of the key, which
+// would break exclusion sooner or later without a trace; so Granted, Released and Resumed panic then.
+
+// Loss is the answer of Lose.
+type Loss uint8
+
+const (
+	// LossNone: the grant is not the current one, or it was lost before, or a release of it is under way and wins. Nothing
+	// changed.
+	LossNone Loss = iota
+	// LossUnowned: nobody owned the grant yet. A new attempt begins for those who wait.
+	LossUnowned
+	// LossStays: the owner is of a Lock kind. The state is Lost, and the lock stays locally locked until its own exits (I11).
+	LossStays
+	// LossMovedOn: the owner is of a Hold kind. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
+	LossMovedOn
+)
+
+// String returns the answer's name.
+func (l Loss) String() string {
+	switch l {
+	case LossNone:
+		return "LossNone"
+	case LossUnowned:
+		return "LossUnowned"
+	case LossStays:
+		return "LossStays"
+	case LossMovedOn:
+		return "LossMovedOn"
+	}
+	return "Loss(?)"
+}
+
+// Granted tells that the attempt was granted, under a number that no other grant of this Synchronizer has. The state becomes
+// Granted and the head is woken; without waiters it becomes Releasing, and the order is SendRelease. The driver has ended
+// with this call. It panics unless the state is Acquiring.
+func (s *Synchronizer) Granted(grant uint64) Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustBeLocked(Acquiring, "Granted")
+	s.grant = grant
+	return s.offerLocked(0)
+}
+
+// Refused tells that the attempt was refused: every Try kind fails with ErrRefused, the others stay. The driver must then ask
+// Abandon whether anybody is left; no order tells it. In any state but Acquiring there is no attempt and nothing happens.
+func (s *Synchronizer) Refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Word().State() == Acquiring && s.waiters.tries > 0 {
+		s.failLocked(Kind.isTry, ErrRefused)
+	}
+}
+
+// Fail ends the wait of every waiter that can be told, which is all but KindLock, with err, which must not be nil: Wait would
+// return it as success. The order is for the caller: SendRelease where the grant was meant for one of them and nobody is
+// left, RecallAttempt where the attempt has nobody left (a driver that calls Fail itself goes on to Abandon).
+func (s *Synchronizer) Fail(err error) Order {
+	if err == nil {
+		panic("queue: Fail with a nil error")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failLocked(Kind.isTold, err) == 0 {
+		return Nothing
+	}
+	return s.departedLocked()
+}
+
+// Abandon ends the attempt if nobody waits for it any more: the state becomes Free, and true tells the driver that it has
+// ended. Otherwise somebody waits (again), and false tells it to go on: after Refused it may wait for a release first, after
+// a RecallAttempt it attempts at once.
+func (s *Synchronizer) Abandon() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.Word().State() != Acquiring || !s.waiters.empty() {
+		return false
+	}
+	s.setLocked(Free, 0, 0)
+	return true
+}
+
+// Released tells that the release is over, whatever came of it: the state becomes Free, or Acquiring with StartAttempt if
+// somebody waits. It panics unless the state is Releasing.
+func (s *Synchronizer) Released() Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustBeLocked(Releasing, "Released")
+	return s.restartLocked()
+}
+
+// Resumed tells that the grant was kept instead of released, since no other process wants it: the state becomes Granted, the
+// head is woken and the hand-offs count from 0 again. Without waiters the state stays Releasing, and the order is to send
+// the release now. It panics unless the state is Releasing.
+func (s *Synchronizer) Resumed() Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mustBeLocked(Releasing, "Resumed")
+	return s.offerLocked(0)
+}
+
+// Lose tells that grant is gone in Redis, or is too old to be trusted. Loss and hand-off are decided by one step on the word,
+// so a grant is lost by exactly one owner or while nobody owned it (I8). A release that is under way wins: LossNone. The
+// order is StartAttempt where somebody waits and need not wait for the loser.
+func (s *Synchronizer) Lose(grant uint64) (Loss, Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if grant != s.grant {
+		return LossNone, Nothing
+	}
+	word := s.Word()
+	switch {
+	case word.State() == Granted:
+		return LossUnowned, s.restartLocked()
+	case word.State() == Owned && s.kind.isLock():
+		s.setLocked(Lost, word.Count(), word.HandOffs())
+		return LossStays, Nothing
+	case word.State() == Owned:
+		s.endTenureLocked()
+		return LossMovedOn, s.restartLocked()
+	default:
+		return LossNone, Nothing
+	}
+}
+
+// mustBeLocked panics unless the state is want; call names the method, for whoever reads the panic.
+func (s *Synchronizer) mustBeLocked(want State, call string) {
+	if state := s.Word().State(); state != want {
+		panic("queue: " + call + " while " + state.String())
+	}
+}

@@ -1,0 +1,171 @@
+package queue_test
+
+import (
+	"context"
+	"runtime"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// instant carries out orders at once, as if Redis granted everything and took no time, so that what is measured is the queue.
+func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
+	for {
+		switch order {
+		case queue.StartAttempt:
+			order = s.Granted(grants.Add(1))
+		case queue.SendRelease:
+			order = s.Released()
+		default:
+			return
+		}
+	}
+}
+
+// contend runs b.N operations spread over goroutines.
+func contend(b *testing.B, goroutines int, operation func()) {
+	b.ReportAllocs()
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				operation()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func benchmarkSynchronizer(b *testing.B, fair bool) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
+			s := queue.New(fair)
+			var grants atomic.Uint64
+			ctx := context.Background()
+			contend(b, goroutines, func() {
+				w := &queue.Waiter{Kind: queue.KindLock}
+				admission, order := s.Enter(w)
+				instant(s, &grants, order)
+				if admission == queue.Queued {
+					order, err := s.Wait(ctx, w)
+					if err != nil {
+						b.Error(err)
+					}
+					instant(s, &grants, order)
+				}
+				exit, order := s.Exit(w.Tenure, true)
+				if exit == queue.Stale {
+					b.Error("the owner's exit is stale")
+				}
+				instant(s, &grants, order)
+			})
+		})
+	}
+}
+
+func BenchmarkSynchronizerFair(b *testing.B)    { benchmarkSynchronizer(b, true) }
+func BenchmarkSynchronizerNonFair(b *testing.B) { benchmarkSynchronizer(b, false) }
+
+// BenchmarkMutex is what the non-fair mode is measured against.
+func BenchmarkMutex(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
+			var mu sync.Mutex
+			n := 0
+			contend(b, goroutines, func() {
+				mu.Lock()
+				n++
+				mu.Unlock()
+			})
+		})
+	}
+}
+
+// BenchmarkChannelSemaphore is the alternative that was rejected: a buffered channel as the queue. It is in order of arrival
+// too, but nothing can be decided about who waits in it: no kinds, no refusal, no list to show.
+func BenchmarkChannelSemaphore(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
+			sem := make(chan struct{}, 1)
+			ctx := context.Background()
+			contend(b, goroutines, func() {
+				select {
+				case sem <- struct{}{}:
+				case <-ctx.Done():
+				}
+				<-sem
+			})
+		})
+	}
+}
+
+// BenchmarkListSemaphore is the shape of x/sync's semaphore, in short: a list of channels under a mutex, where the releaser
+// makes the waiter the owner. The fair mode is measured against it.
+func BenchmarkListSemaphore(b *testing.B) {
+	for _, goroutines := range []int{1, 64} {
+		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
+			var sem listSemaphore
+			contend(b, goroutines, func() {
+				sem.acquire()
+				sem.release()
+			})
+		})
+	}
+}
+
+type listSemaphore struct {
+	mu      sync.Mutex
+	held    bool
+	waiters []chan struct{}
+}
+
+func (l *listSemaphore) acquire() {
+	l.mu.Lock()
+	if !l.held {
+		l.held = true
+		l.mu.Unlock()
+		return
+	}
+	ready := make(chan struct{})
+	l.waiters = append(l.waiters, ready)
+	l.mu.Unlock()
+	<-ready
+}
+
+func (l *listSemaphore) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiters) == 0 {
+		l.held = false
+		return
+	}
+	close(l.waiters[0])
+	l.waiters = l.waiters[1:]
+}
+
+// BenchmarkParked reports the memory of one parked waiter, its goroutine's stack included.
+func BenchmarkParked(b *testing.B) {
+	s := queue.New(true)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.Enter(&queue.Waiter{})
+	s.Granted(1)
+	var wg sync.WaitGroup
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range b.N {
+		w := &queue.Waiter{}
+		s.Enter(w)
+		wg.Go(func() { s.Wait(ctx, w) })
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(b.N), "heap-B/waiter")
+	cancel()
+	wg.Wait()
+}

@@ -1,0 +1,333 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// redis plays the other side of a Synchronizer as package sync would: a driver goroutine for each StartAttempt and a release
+// goroutine for each SendRelease, whose answers are drawn at random. It counts what is under way, which must be one at most.
+type redis struct {
+	t        *testing.T
+	s        *queue.Synchronizer
+	work     sync.WaitGroup
+	recall   chan struct{} // what RecallAttempt wakes the driver with
+	drivers  atomic.Int32
+	releases atomic.Int32
+	grants   atomic.Uint64
+	orders   [4]atomic.Int64
+
+	refuse, keep, lose float64 // how probable each answer is
+}
+
+func newRedis(t *testing.T, s *queue.Synchronizer) *redis {
+	return &redis{t: t, s: s, recall: make(chan struct{}, 1)}
+}
+
+func (r *redis) obey(order queue.Order) {
+	r.orders[order].Add(1)
+	switch order {
+	case queue.StartAttempt:
+		if r.drivers.Add(1) != 1 {
+			r.t.Error("I2: two drivers")
+		}
+		r.work.Go(r.drive)
+	case queue.SendRelease:
+		if r.releases.Add(1) != 1 {
+			r.t.Error("I2: two releases")
+		}
+		r.work.Go(r.release)
+	case queue.RecallAttempt:
+		select {
+		case r.recall <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (r *redis) drive() {
+	for {
+		runtime.Gosched()
+		if rand.Float64() >= r.refuse {
+			r.drivers.Add(-1) // before the transition, which may order the next at once
+			grant := r.grants.Add(1)
+			r.obey(r.s.Granted(grant))
+			if rand.Float64() < r.lose {
+				_, order := r.s.Lose(grant)
+				r.obey(order)
+			}
+			return
+		}
+		r.s.Refused()
+		r.drivers.Add(-1)
+		if r.s.Abandon() {
+			return
+		}
+		r.drivers.Add(1)
+		select {
+		case <-r.recall:
+		case <-time.After(50 * time.Microsecond): // as if the message of a release came
+		}
+	}
+}
+
+func (r *redis) release() {
+	runtime.Gosched()
+	r.releases.Add(-1)
+	if rand.Float64() < r.keep {
+		r.obey(r.s.Resumed())
+		return
+	}
+	r.obey(r.s.Released())
+}
+
+// mustBeQuiet checks what is left when everybody has gone: nothing.
+func (r *redis) mustBeQuiet() {
+	r.t.Helper()
+	r.work.Wait()
+	if got := r.s.Current(); got != (queue.Tenure{}) || r.s.Len() != 0 {
+		r.t.Errorf("left behind: %v", r.s)
+	}
+	if r.drivers.Load() != 0 || r.releases.Load() != 0 {
+		r.t.Errorf("left behind: %d drivers, %d releases", r.drivers.Load(), r.releases.Load())
+	}
+}
+
+// within fails the test with the queue's state when f does not end: that is how a lost wake-up or a lost order looks.
+func within(t *testing.T, s *queue.Synchronizer, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("stands still: %v, first of those who wait: %v", s, s.Waiting()[:min(3, s.Len())])
+	}
+}
+
+// rounds is how often each goroutine of a hammer test comes.
+func rounds() int {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
+func hammerModes(t *testing.T, f func(t *testing.T, s *queue.Synchronizer)) {
+	t.Run("fair", func(t *testing.T) { f(t, queue.New(true)) })
+	t.Run("non-fair", func(t *testing.T) { f(t, queue.New(false)) })
+}
+
+// Everything that cannot be lost or given up: the plain counter is exact, so exclusion held and every Lock came in.
+func TestQueue_HammerLock(t *testing.T) {
+	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
+		r := newRedis(t, s)
+		r.refuse, r.keep = 0.2, 0.5
+		counter, workers := 0, 16
+		within(t, s, func() {
+			var wg sync.WaitGroup
+			for id := range workers {
+				wg.Go(func() {
+					for range rounds() {
+						w := &queue.Waiter{Kind: queue.KindLock, Owner: uint64(id + 1)}
+						admission, order := s.Enter(w)
+						r.obey(order)
+						if admission == queue.Queued {
+							order, err := s.Wait(context.Background(), w)
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							r.obey(order)
+						}
+						counter++
+						exit, order := s.Exit(w.Tenure, rand.Float64() < 0.95)
+						if exit != queue.HandedOff && exit != queue.Leaving {
+							t.Errorf("Exit: %v", exit)
+						}
+						r.obey(order)
+					}
+				})
+			}
+			wg.Wait()
+			r.mustBeQuiet()
+		})
+		if want := workers * rounds(); counter != want {
+			t.Errorf("counter %d, want %d", counter, want)
+		}
+	})
+}
+
+// tally counts what came of the visits of TestQueue_HammerEverything, so that the test can say that it met all cases.
+type tally struct {
+	in, left, refused, rejected, nested, lost, givenBack atomic.Int64
+}
+
+// Every kind, contexts that end at any moment, refusals, losses, re-entry and give-backs at once. Exclusion is checked among
+// those whose tenure is current; after a loss, the successor of a Hold may be in beside it, and that is what Stale tells.
+func TestQueue_HammerEverything(t *testing.T) {
+	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
+		r := newRedis(t, s)
+		r.refuse, r.keep, r.lose = 0.3, 0.3, 0.1
+		var n tally
+		// A crowd meets hand-offs and long queues; a pair meets the empty queue, where attempts are recalled and abandoned.
+		for _, workers := range []int{16, 2} {
+			within(t, s, func() {
+				var wg sync.WaitGroup
+				for id := range workers {
+					wg.Go(func() {
+						for range rounds() {
+							visit(r, uint64(id+1), &n)
+						}
+					})
+				}
+				wg.Wait()
+				r.mustBeQuiet()
+			})
+		}
+		for name, count := range map[string]*atomic.Int64{
+			"in": &n.in, "left": &n.left, "refused": &n.refused, "rejected": &n.rejected, "nested": &n.nested, "lost": &n.lost,
+			"given back": &n.givenBack, "StartAttempt": &r.orders[queue.StartAttempt], "SendRelease": &r.orders[queue.SendRelease],
+			"RecallAttempt": &r.orders[queue.RecallAttempt],
+		} {
+			if count.Load() == 0 && !testing.Short() {
+				t.Errorf("the hammer never met: %s", name)
+			}
+		}
+	})
+}
+
+// visit is one goroutine's way through the lock.
+func visit(r *redis, owner uint64, n *tally) {
+	s := r.s
+	w := &queue.Waiter{Kind: queue.Kind(rand.IntN(4)), Owner: owner}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if w.Kind != queue.KindLock {
+		switch rand.IntN(4) {
+		case 0:
+			cancel()
+		case 1:
+			defer time.AfterFunc(time.Duration(rand.IntN(200))*time.Microsecond, cancel).Stop()
+		}
+	}
+	admission, order := s.Enter(w)
+	r.obey(order)
+	for again := true; again; {
+		switch admission {
+		case queue.Rejected:
+			n.rejected.Add(1)
+			return
+		case queue.Queued:
+			order, err := s.Wait(ctx, w)
+			r.obey(order)
+			switch {
+			case errors.Is(err, queue.ErrRefused):
+				n.refused.Add(1)
+				return
+			case err != nil:
+				n.left.Add(1)
+				if !errors.Is(err, context.Canceled) {
+					r.t.Error(err)
+				}
+				return
+			}
+		}
+		if again = rand.IntN(50) == 0; again {
+			n.givenBack.Add(1)
+			admission = queue.Queued
+			r.obey(s.GiveBack(w))
+		}
+	}
+	n.in.Add(1)
+	stay(r, w, n)
+}
+
+// stay is a tenure from coming in to its last exit.
+func stay(r *redis, w *queue.Waiter, n *tally) {
+	units := 1
+	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Tenure) == queue.Reentered {
+		n.nested.Add(1)
+		units++
+	}
+	if rand.IntN(20) == 0 {
+		loss, order := r.s.Lose(w.Grant)
+		if loss != queue.LossNone {
+			n.lost.Add(1)
+		}
+		r.obey(order)
+	}
+	if current := r.s.Current(); w.Kind == queue.KindLock || w.Kind == queue.KindTryLock {
+		// A Lock is the current tenure until its own exits, lost or not: that is exclusion within the process (I11).
+		if current.Tenure != w.Tenure || current.Owner != w.Owner || current.Count != units {
+			r.t.Errorf("tenure %d of %d with %d units is not the current one: %+v", w.Tenure, w.Owner, units, current)
+		}
+	} else if current.Tenure == w.Tenure && (current.State != queue.Owned || current.Count != units) {
+		r.t.Errorf("tenure %d with %d units: %+v", w.Tenure, units, current)
+	}
+	if r.s.Word().State() == queue.Free && w.Kind == queue.KindLock {
+		r.t.Error("Free while a Lock is in")
+	}
+	for range units {
+		exit, order := r.s.Exit(w.Tenure, rand.Float64() < 0.9)
+		if exit == queue.Stale && (w.Kind == queue.KindLock || w.Kind == queue.KindTryLock) {
+			r.t.Errorf("the exit of a Lock is stale: %v", r.s)
+		}
+		r.obey(order)
+	}
+	if exit, _ := r.s.Exit(w.Tenure, true); exit != queue.Stale {
+		r.t.Errorf("I7: one exit too many answers %v", exit)
+	}
+}
+
+// Readers of the inspection getters race with everything; under -race this is the test that they may.
+func TestQueue_HammerInspection(t *testing.T) {
+	s := queue.New(false)
+	r := newRedis(t, s)
+	var n tally
+	within(t, s, func() {
+		stop := make(chan struct{})
+		var readers, wg sync.WaitGroup
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if c := s.Current(); (c.Count > 0) != (c.State == queue.Owned || c.State == queue.Lost) || (c.Count > 0) != (c.Tenure > 0) {
+					t.Errorf("I9: %+v", c)
+				}
+				if c := s.Current(); c.State == queue.Free && c.Grant != 0 {
+					t.Errorf("I1: %+v", c)
+				}
+				for _, info := range s.Waiting() {
+					if info.Owner == 0 || info.Since.After(time.Now()) {
+						t.Errorf("a waiter that nobody is: %+v", info)
+					}
+				}
+				_, _, _, _ = s.HasContended(), s.HasQueued(), s.IsQueued(3), s.String()
+				s.ReenterOwner(1<<40, true)
+			}
+		})
+		for id := range 8 {
+			wg.Go(func() {
+				for range rounds() / 2 {
+					visit(r, uint64(id+1), &n)
+				}
+			})
+		}
+		wg.Wait()
+		close(stop)
+		readers.Wait()
+		r.mustBeQuiet()
+	})
+}

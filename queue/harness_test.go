@@ -1,0 +1,191 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+var (
+	errClosed = errors.New("closed")
+	errGiveUp = errors.New("gave up")
+)
+
+// fixture is a Synchronizer in a synctest bubble with what the tests say about it. "Settle" means that every goroutine of the
+// bubble is parked, so what is asserted after it is final and not a matter of luck.
+type fixture struct {
+	t *testing.T
+	s *queue.Synchronizer
+}
+
+// inBubble runs f with a new Synchronizer in virtual time.
+func inBubble(t *testing.T, fair bool, f func(x *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(&fixture{t, queue.New(fair)}) })
+}
+
+// bothModes runs f fair and non-fair.
+func bothModes(t *testing.T, f func(x *fixture)) {
+	t.Helper()
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) { inBubble(t, fair, f) })
+	}
+}
+
+// party is a goroutine that waits, and what came of it.
+type party struct {
+	x         *fixture
+	w         *queue.Waiter
+	admission queue.Admission
+	order     queue.Order // of Enter
+	cancel    context.CancelCauseFunc
+	ctx       context.Context
+	done      chan struct{}
+	leftWith  queue.Order // of Wait
+	err       error       // of Wait
+}
+
+// enter lets a new waiter in or queue; it does not Wait yet.
+func (x *fixture) enter(kind queue.Kind, owner uint64) *party {
+	x.t.Helper()
+	p := &party{x: x, w: &queue.Waiter{Kind: kind, Owner: owner, Note: owner}}
+	p.ctx, p.cancel = context.WithCancelCause(context.Background())
+	p.admission, p.order = x.s.Enter(p.w)
+	x.t.Cleanup(func() { p.cancel(nil) })
+	return p
+}
+
+// line is enter for one that must queue, up to there: what wakes it up has no effect before wait, so a test can stop time
+// between a wake-up and its being looked at.
+func (x *fixture) line(kind queue.Kind, owner uint64) *party {
+	x.t.Helper()
+	p := x.enter(kind, owner)
+	if p.admission != queue.Queued {
+		x.t.Fatalf("waiter %d: %v, want Queued in %v", owner, p.admission, x.s)
+	}
+	return p
+}
+
+// wait starts the goroutine that Waits.
+func (p *party) wait() *party {
+	p.done = make(chan struct{})
+	go func() {
+		defer close(p.done)
+		p.leftWith, p.err = p.x.s.Wait(p.ctx, p.w)
+	}()
+	return p
+}
+
+// park is line and wait, up to the moment when the goroutine is parked.
+func (x *fixture) park(kind queue.Kind, owner uint64) *party {
+	x.t.Helper()
+	p := x.line(kind, owner).wait()
+	synctest.Wait()
+	return p
+}
+
+// giveUp ends the party's context and waits until that has had its effect.
+func (p *party) giveUp() {
+	p.cancel(errGiveUp)
+	synctest.Wait()
+}
+
+// over reports whether Wait has returned.
+func (p *party) over() bool {
+	synctest.Wait()
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *party) mustBeIn() {
+	p.x.t.Helper()
+	if !p.over() || p.err != nil || p.leftWith != queue.Nothing {
+		p.x.t.Fatalf("waiter %d is not in: over=%v err=%v order=%v; %v", p.w.Owner, p.over(), p.err, p.leftWith, p.x.s)
+	}
+}
+
+func (p *party) mustWait() {
+	p.x.t.Helper()
+	if p.over() {
+		p.x.t.Fatalf("waiter %d does not wait any more (err=%v); %v", p.w.Owner, p.err, p.x.s)
+	}
+}
+
+func (p *party) mustHaveLeft(err error, order queue.Order) {
+	p.x.t.Helper()
+	if !p.over() || !errors.Is(p.err, err) || p.leftWith != order {
+		p.x.t.Fatalf("waiter %d: over=%v err=%v order=%v, want %v and %v; %v", p.w.Owner, p.over(), p.err, p.leftWith, err, order, p.x.s)
+	}
+}
+
+// must compares one answer.
+func must[T comparable](x *fixture, what string, got, want T) {
+	x.t.Helper()
+	if got != want {
+		x.t.Fatalf("%s: %v, want %v; %v", what, got, want, x.s)
+	}
+}
+
+// mustBe checks state, count, hand-offs and the number of those who wait.
+func (x *fixture) mustBe(state queue.State, count, handOffs, waiting int) {
+	x.t.Helper()
+	word := x.s.Word()
+	if word.State() != state || word.Count() != count || word.HandOffs() != handOffs || x.s.Len() != waiting {
+		x.t.Fatalf("%v, want %v count=%d handoffs=%d waiting=%d", x.s, state, count, handOffs, waiting)
+	}
+}
+
+func (x *fixture) mustExit(tenure uint64, mayHandOff bool, want queue.Exit, wantOrder queue.Order) {
+	x.t.Helper()
+	exit, order := x.s.Exit(tenure, mayHandOff)
+	must(x, "Exit", exit, want)
+	must(x, "Exit's order", order, wantOrder)
+}
+
+func (x *fixture) mustLose(grant uint64, want queue.Loss, wantOrder queue.Order) {
+	x.t.Helper()
+	loss, order := x.s.Lose(grant)
+	must(x, "Lose", loss, want)
+	must(x, "Lose's order", order, wantOrder)
+}
+
+// own brings the first owner in, by a grant of that number.
+func (x *fixture) own(kind queue.Kind, owner, grant uint64) *party {
+	x.t.Helper()
+	p := x.park(kind, owner)
+	must(x, "Enter's order", p.order, queue.StartAttempt)
+	must(x, "Granted's order", x.s.Granted(grant), queue.Nothing)
+	p.mustBeIn()
+	return p
+}
+
+// drain ends everything, so that no goroutine is left in the bubble: it works off the queue as the driver and every owner
+// would. It fails the test when the queue stands still.
+func (x *fixture) drain() {
+	x.t.Helper()
+	for i := uint64(1 << 32); ; i++ {
+		synctest.Wait()
+		current := x.s.Current()
+		switch current.State {
+		case queue.Free:
+			return
+		case queue.Owned, queue.Lost:
+			x.s.Exit(current.Tenure, true)
+		case queue.Acquiring:
+			if !x.s.Abandon() {
+				x.s.Granted(i)
+			}
+		case queue.Releasing:
+			x.s.Released()
+		default:
+			x.t.Fatalf("the queue stands still: %v", x.s)
+		}
+	}
+}

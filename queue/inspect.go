@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"fmt"
+	"time"
+)
+
+// Everything in this file but Word and Current is for monitoring, not for synchronization control: by the time the answer is
+// looked at, it may be wrong.
+
+// Tenure is a consistent copy of who owns the lock. Fields that mean nothing in a state are zero: Grant is set in Granted,
+// Owned, Releasing and Lost; Tenure, Owner, Kind and Count in Owned and Lost.
+type Tenure struct {
+	State    State
+	Tenure   uint64
+	Grant    uint64
+	Owner    uint64
+	Kind     Kind
+	Count    int
+	HandOffs int
+}
+
+// WaiterInfo is a copy of what is known about a queued waiter.
+type WaiterInfo struct {
+	Owner uint64
+	Kind  Kind
+	Note  any
+	Since time.Time // when it was first queued, with a monotonic reading
+}
+
+// Word returns the state word without taking the lock.
+func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
+
+// Current returns the state and the tenure as they are at one moment.
+func (s *Synchronizer) Current() Tenure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	word := s.Word()
+	t := Tenure{
+		State:    word.State(),
+		Tenure:   s.tenure,
+		Grant:    s.grant,
+		Owner:    s.owner.Load(),
+		Count:    word.Count(),
+		HandOffs: word.HandOffs(),
+	}
+	if s.tenure != 0 {
+		t.Kind = s.kind
+	}
+	return t
+}
+
+// HasQueued reports whether somebody waits.
+func (s *Synchronizer) HasQueued() bool { return s.Len() > 0 }
+
+// Len returns how many wait.
+func (s *Synchronizer) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiters.len
+}
+
+// Waiting returns those who wait, first to last. It holds the lock for the walk, so that it costs the lock
+// path in proportion to their number: meant for a person who looks, not for a loop.
+func (s *Synchronizer) Waiting() []WaiterInfo {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	infos := make([]WaiterInfo, 0, s.waiters.len)
+	for w := s.waiters.head; w != nil; w = w.next {
+		infos = append(infos, WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.born.Add(w.since)})
+	}
+	return infos
+}
+
+// HasContended reports whether a goroutine has ever had to wait for another one of this process. Waiting for the attempt or
+// the release alone is not contention.
+func (s *Synchronizer) HasContended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.contended
+}
+
+// IsQueued reports whether the goroutine owner waits. It walks the queue. Owner 0 stands for no goroutine, and is not queued.
+func (s *Synchronizer) IsQueued(owner uint64) bool {
+	if owner == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := s.waiters.head; w != nil; w = w.next {
+		if w.Owner == owner {
+			return true
+		}
+	}
+	return false
+}
+
+// String describes the state in one line, for logs and test failures.
+func (s *Synchronizer) String() string {
+	t, n, mode := s.Current(), s.Len(), "non-fair"
+	if s.fair {
+		mode = "fair"
+	}
+	return fmt.Sprintf("queue.Synchronizer[%s %s count=%d handoffs=%d grant=%d tenure=%d waiting=%d]",
+		mode, t.State, t.Count, t.HandOffs, t.Grant, t.Tenure, n)
+}

@@ -1,0 +1,111 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// The layout is a promise to whoever reads the word in a dump or in a log: docs/design.md §5.1.
+func TestQueue_WordLayout(t *testing.T) {
+	for _, c := range []struct {
+		word     queue.Word
+		state    queue.State
+		count    int
+		handOffs int
+	}{
+		{0, queue.Free, 0, 0},
+		{0x01010000, queue.Owned, 1, 0},
+		{0x01ffffff, queue.Owned, 255, 65535},
+		{0x02000000, queue.Acquiring, 0, 0},
+		{0x03000007, queue.Granted, 0, 7},
+		{0x0400ffff, queue.Releasing, 0, 65535},
+		{0x05020001, queue.Lost, 2, 1},
+	} {
+		if c.word.State() != c.state || c.word.Count() != c.count || c.word.HandOffs() != c.handOffs {
+			t.Errorf("%#x reads %v %d %d", uint32(c.word), c.word.State(), c.word.Count(), c.word.HandOffs())
+		}
+		if packed := queue.Pack(c.state, c.count, c.handOffs); packed != c.word {
+			t.Errorf("%v %d %d packs to %#x, want %#x", c.state, c.count, c.handOffs, uint32(packed), uint32(c.word))
+		}
+	}
+}
+
+func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		began := time.Now()
+		must(x, "HasQueued", x.s.HasQueued(), false)
+		x.own(queue.KindLock, 1, 1)
+		time.Sleep(time.Second)
+		x.park(queue.KindHold, 2)
+		time.Sleep(time.Minute)
+		x.park(queue.KindLock, 3)
+		waiting := x.s.Waiting()
+		must(x, "how many", len(waiting), 2)
+		want := []queue.WaiterInfo{
+			{Owner: 2, Kind: queue.KindHold, Note: uint64(2), Since: began.Add(time.Second)},
+			{Owner: 3, Kind: queue.KindLock, Note: uint64(3), Since: began.Add(time.Second + time.Minute)},
+		}
+		for i := range want {
+			if !waiting[i].Since.Equal(want[i].Since) {
+				t.Errorf("since %v, want %v", waiting[i].Since, want[i].Since)
+			}
+			waiting[i].Since = want[i].Since
+			must(x, "waiter", waiting[i], want[i])
+		}
+		must(x, "HasQueued", x.s.HasQueued(), true)
+		must(x, "IsQueued(3)", x.s.IsQueued(3), true)
+		must(x, "IsQueued of the owner", x.s.IsQueued(1), false)
+		must(x, "IsQueued(0)", x.s.IsQueued(0), false)
+		for _, part := range []string{"Owned", "count=1", "waiting=2", "grant=1"} {
+			if !strings.Contains(x.s.String(), part) {
+				t.Errorf("%q lacks %q", x.s, part)
+			}
+		}
+		x.drain()
+	})
+}
+
+// A waiter's Since stays when it is given back: it tells how long the goroutine waits, not since its last disappointment.
+func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		began := time.Now()
+		a := x.own(queue.KindHold, 1, 1)
+		time.Sleep(time.Hour)
+		x.s.GiveBack(a.w)
+		if since := x.s.Waiting()[0].Since; !since.Equal(began) {
+			t.Errorf("since %v, want %v", since, began)
+		}
+		a.wait()
+		x.drain()
+	})
+}
+
+func TestQueue_ContendedMeansWaitingForAnotherGoroutine(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.KindHold, 1, 1)
+		x.s.GiveBack(a.w)
+		a.wait()
+		x.s.Granted(2)
+		a.mustBeIn()
+		x.s.Exit(a.w.Tenure, true)
+		b := x.park(queue.KindHold, 2) // waits for a release of this process, and for no goroutine
+		x.s.Released()
+		x.s.Granted(3)
+		b.mustBeIn()
+		must(x, "HasContended", x.s.HasContended(), false)
+		c := x.park(queue.KindHold, 3)
+		must(x, "HasContended behind an owner", x.s.HasContended(), true)
+		c.giveUp()
+		x.drain()
+		must(x, "HasContended ever after", x.s.HasContended(), true)
+	})
+	bothModes(t, func(x *fixture) {
+		x.park(queue.KindLock, 1)
+		x.park(queue.KindLock, 2)
+		must(x, "HasContended behind a waiter", x.s.HasContended(), true)
+		x.drain()
+	})
+}

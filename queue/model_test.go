@@ -1,0 +1,459 @@
+package queue_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// model says what a Synchronizer must do, in the plainest way: slices, no links, no channels, one goroutine. It is settled
+// after each step, as a bubble is: a waiter whose goroutine Waits looks at once, and one that has only Entered looks when its
+// Wait begins. So every order of wake-up and look is met.
+type model struct {
+	fair     bool
+	state    queue.State
+	count    int
+	handOffs int
+	grant    uint64
+	tenure   uint64
+	last     uint64
+	owner    *guest
+	line     []*guest
+	now      time.Duration
+}
+
+// guest is a waiter of the model beside the party that it stands for.
+type guest struct {
+	*party
+	kind     queue.Kind
+	since    time.Duration
+	queued   bool // it has been in the line, so since is set
+	waits    bool // its goroutine is in Wait
+	woken    bool
+	owed     bool
+	ended    bool        // its context has ended
+	lost     bool        // its tenure ended by a loss, and it has not been given back since
+	err      error       // what Wait must return
+	order    queue.Order // with err
+	tenure   uint64      // what it came in with last
+	grant    uint64
+	handOffs int
+}
+
+func (g *guest) try() bool  { return g.kind == queue.KindTry || g.kind == queue.KindTryLock }
+func (g *guest) lock() bool { return g.kind == queue.KindLock || g.kind == queue.KindTryLock }
+
+func (m *model) set(state queue.State, count, handOffs int) {
+	m.state, m.count, m.handOffs = state, count, handOffs
+}
+
+func (m *model) patient() bool {
+	return slices.ContainsFunc(m.line, func(g *guest) bool { return !g.try() })
+}
+
+func (m *model) offer(handOffs int) queue.Order {
+	if len(m.line) == 0 {
+		m.set(queue.Releasing, 0, handOffs)
+		return queue.SendRelease
+	}
+	m.set(queue.Granted, 0, handOffs)
+	m.line[0].woken = true
+	return queue.Nothing
+}
+
+func (m *model) restart() queue.Order {
+	m.grant, m.tenure, m.owner = 0, 0, nil
+	if len(m.line) == 0 {
+		m.set(queue.Free, 0, 0)
+		return queue.Nothing
+	}
+	m.set(queue.Acquiring, 0, 0)
+	return queue.StartAttempt
+}
+
+func (m *model) drop(g *guest) {
+	m.line = slices.DeleteFunc(m.line, func(other *guest) bool { return other == g })
+}
+
+func (m *model) fail(chosen func(*guest) bool, err error) (n int) {
+	for _, g := range slices.Clone(m.line) {
+		if chosen(g) {
+			m.drop(g)
+			g.err = err
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) admit(g *guest) {
+	m.drop(g)
+	m.last++
+	m.tenure, m.owner = m.last, g
+	m.set(queue.Owned, 1, m.handOffs)
+	g.tenure, g.grant, g.handOffs = m.tenure, m.grant, m.handOffs
+	g.owed, g.woken, g.waits = false, false, false
+	m.fail((*guest).try, queue.ErrRefused)
+}
+
+func (m *model) departed() queue.Order {
+	switch {
+	case m.state == queue.Granted:
+		return m.offer(m.handOffs)
+	case m.state == queue.Acquiring && len(m.line) == 0:
+		return queue.RecallAttempt
+	}
+	return queue.Nothing
+}
+
+// settle lets everybody look who was woken or whose context ended, until nothing moves.
+func (m *model) settle() {
+	for moved := true; moved; {
+		moved = false
+		for _, g := range slices.Clone(m.line) {
+			if !g.waits || (!g.woken && !g.ended) {
+				continue
+			}
+			moved = true
+			g.woken = false
+			switch {
+			case g.ended:
+				m.drop(g)
+				g.err = errGiveUp
+				g.order = m.departed()
+			case m.state == queue.Granted && m.line[0] == g:
+				m.admit(g)
+			case !m.fair && m.now-g.since > queue.StarvationThreshold:
+				g.owed = true
+			}
+			break // the line may have changed
+		}
+	}
+}
+
+func (m *model) enter(g *guest) (queue.Admission, queue.Order) {
+	if m.state == queue.Granted && !m.fair && !m.line[0].owed {
+		m.admit(g)
+		return queue.Admitted, queue.Nothing
+	}
+	if g.try() && (m.patient() || m.state == queue.Owned || m.state == queue.Lost || m.state == queue.Granted) {
+		return queue.Rejected, queue.Nothing
+	}
+	g.since, g.queued = m.now, true
+	m.line = append(m.line, g)
+	if m.state == queue.Free {
+		return queue.Queued, m.restart()
+	}
+	if m.state == queue.Acquiring && len(m.line) == 1 && g.try() {
+		return queue.Queued, queue.RecallAttempt
+	}
+	return queue.Queued, queue.Nothing
+}
+
+func (m *model) exit(tenure uint64, mayHandOff bool) (queue.Exit, queue.Order) {
+	lost := m.state == queue.Lost
+	switch {
+	case tenure == 0 || tenure != m.tenure:
+		return queue.Stale, queue.Nothing
+	case m.count > 1 && lost:
+		m.count--
+		return queue.LostNested, queue.Nothing
+	case m.count > 1:
+		m.count--
+		return queue.Nested, queue.Nothing
+	case lost:
+		return queue.WasLost, m.restart()
+	}
+	m.tenure, m.owner = 0, nil
+	if mayHandOff && len(m.line) > 0 {
+		return queue.HandedOff, m.offer(m.handOffs + 1)
+	}
+	m.set(queue.Releasing, 0, m.handOffs)
+	return queue.Leaving, queue.SendRelease
+}
+
+func (m *model) lose(grant uint64) (queue.Loss, queue.Order) {
+	switch {
+	case grant != m.grant:
+		return queue.LossNone, queue.Nothing
+	case m.state == queue.Granted:
+		return queue.LossUnowned, m.restart()
+	case m.state == queue.Owned && m.owner.lock():
+		m.state = queue.Lost
+		return queue.LossStays, queue.Nothing
+	case m.state == queue.Owned:
+		m.owner.lost = true
+		return queue.LossMovedOn, m.restart()
+	}
+	return queue.LossNone, queue.Nothing
+}
+
+func (m *model) giveBack(g *guest) queue.Order {
+	current := m.tenure != 0 && g.tenure == m.tenure
+	g.lost, g.tenure = false, 0
+	if !current && g.try() && (m.state == queue.Owned || m.state == queue.Lost) {
+		g.err = queue.ErrRefused
+		return queue.Nothing
+	}
+	if !g.queued {
+		g.since, g.queued = m.now, true
+	}
+	at := 0
+	if len(m.line) > 0 && m.line[0].owed {
+		at = 1
+	}
+	m.line = slices.Insert(m.line, at, g)
+	switch {
+	case current || m.state == queue.Free:
+		return m.restart()
+	case m.state == queue.Granted:
+		return m.offer(m.handOffs)
+	case m.state == queue.Acquiring && g.try():
+		return queue.RecallAttempt
+	}
+	return queue.Nothing
+}
+
+// trial runs one random history on the model and on a Synchronizer, and compares after each step all that can be seen.
+type trial struct {
+	*fixture
+	m       *model
+	rnd     *rand.Rand
+	guests  []*guest
+	grants  uint64
+	history []string
+}
+
+func (r *trial) step() {
+	pause := time.Duration(r.rnd.IntN(3)) * queue.StarvationThreshold * 2 / 3
+	time.Sleep(pause)
+	r.m.now += pause
+	switch r.rnd.IntN(12) {
+	case 0, 1, 2:
+		r.enter()
+	case 3, 4:
+		if g := r.pick(func(g *guest) bool {
+			return !g.waits && (slices.Contains(r.m.line, g) || g.err != nil && g.done == nil)
+		}); g != nil {
+			r.startWait(g)
+		}
+	case 5:
+		if g := r.pick(func(g *guest) bool { return !g.ended && slices.Contains(r.m.line, g) }); g != nil {
+			r.note("end the context of %d", g.w.Owner)
+			g.ended = true
+			g.cancel(errGiveUp)
+		}
+	case 6:
+		// Redis answers, whatever it was asked.
+		r.answer()
+	case 7, 8:
+		tenure := r.m.tenure
+		if r.rnd.IntN(5) == 0 && r.m.last > 0 {
+			tenure = r.rnd.Uint64N(r.m.last + 1)
+		}
+		mayHandOff := r.rnd.IntN(4) > 0
+		r.note("exit %d mayHandOff=%v", tenure, mayHandOff)
+		exit, order := r.m.exit(tenure, mayHandOff)
+		r.mustExit(tenure, mayHandOff, exit, order)
+	case 9:
+		if r.rnd.IntN(3) == 0 {
+			grant := r.grants - min(r.grants, r.rnd.Uint64N(2))
+			r.note("lose %d", grant)
+			loss, order := r.m.lose(grant)
+			r.mustLose(grant, loss, order)
+		}
+	case 10:
+		r.reenter()
+	case 11:
+		r.rare()
+	}
+	r.m.settle()
+	synctest.Wait()
+	r.compare()
+}
+
+func (r *trial) enter() {
+	kind, id := queue.Kind(r.rnd.IntN(4)), uint64(len(r.guests)+1)
+	g := &guest{kind: kind}
+	admission, order := r.m.enter(g)
+	r.note("enter %d %v", id, kind)
+	g.party = r.fixture.enter(kind, id)
+	r.guests = append(r.guests, g)
+	must(r.fixture, "Enter", g.admission, admission)
+	must(r.fixture, "Enter's order", g.party.order, order)
+	if admission == queue.Queued && r.rnd.IntN(2) == 0 {
+		r.startWait(g)
+	}
+}
+
+func (r *trial) startWait(g *guest) {
+	r.note("wait %d", g.w.Owner)
+	g.waits = true
+	g.wait()
+}
+
+func (r *trial) answer() {
+	switch r.m.state {
+	case queue.Acquiring:
+		switch r.rnd.IntN(3) {
+		case 0:
+			r.note("refused")
+			r.m.fail((*guest).try, queue.ErrRefused)
+			r.s.Refused()
+		case 1:
+			r.note("abandon")
+			want := len(r.m.line) == 0
+			if want {
+				r.m.restart()
+			}
+			must(r.fixture, "Abandon", r.s.Abandon(), want)
+		default:
+			r.grants++
+			r.note("granted %d", r.grants)
+			r.m.grant = r.grants
+			must(r.fixture, "Granted", r.s.Granted(r.grants), r.m.offer(0))
+		}
+	case queue.Releasing:
+		if r.rnd.IntN(2) == 0 {
+			r.note("resumed")
+			must(r.fixture, "Resumed", r.s.Resumed(), r.m.offer(0))
+			return
+		}
+		r.note("released")
+		must(r.fixture, "Released", r.s.Released(), r.m.restart())
+	}
+}
+
+func (r *trial) reenter() {
+	if owner := r.m.owner; owner != nil && owner.lock() {
+		allowLost := r.rnd.IntN(2) == 0
+		r.note("reenter %d allowLost=%v", owner.w.Owner, allowLost)
+		want := queue.IsLost
+		if r.m.state == queue.Owned || allowLost {
+			want = queue.Reentered
+			r.m.count++
+		}
+		tenure, reentry := r.s.ReenterOwner(owner.w.Owner, allowLost)
+		must(r.fixture, "ReenterOwner", reentry, want)
+		must(r.fixture, "its tenure", tenure, r.m.tenure)
+	}
+}
+
+// rare is what a program seldom does: close, or give an admission back, also one that was lost long ago.
+func (r *trial) rare() {
+	if r.rnd.IntN(4) == 0 {
+		r.note("fail")
+		want := queue.Nothing
+		if r.m.fail(func(g *guest) bool { return g.kind != queue.KindLock }, errClosed) > 0 {
+			want = r.m.departed()
+		}
+		must(r.fixture, "Fail", r.s.Fail(errClosed), want)
+		return
+	}
+	g := r.pick(func(g *guest) bool {
+		// One that was admitted and has not exited: the current owner with one unit, or one whose hold was lost.
+		return g == r.m.owner && r.m.count == 1 || g.lost
+	})
+	if g != nil {
+		r.note("give back %d", g.w.Owner)
+		g.done = nil
+		must(r.fixture, "GiveBack", r.s.GiveBack(g.w), r.m.giveBack(g))
+	}
+}
+
+func (r *trial) pick(may func(*guest) bool) *guest {
+	var some []*guest
+	for _, g := range r.guests {
+		if may(g) {
+			some = append(some, g)
+		}
+	}
+	if len(some) == 0 {
+		return nil
+	}
+	return some[r.rnd.IntN(len(some))]
+}
+
+func (r *trial) note(format string, args ...any) {
+	r.history = append(r.history, fmt.Sprintf(format, args...))
+}
+
+// compare looks at everything that can be seen from outside.
+func (r *trial) compare() {
+	m, x := r.m, r.fixture
+	want := queue.Tenure{State: m.state, Tenure: m.tenure, Grant: m.grant, Count: m.count, HandOffs: m.handOffs}
+	if m.owner != nil {
+		want.Owner, want.Kind = m.owner.w.Owner, m.owner.kind
+	}
+	must(x, "Current", x.s.Current(), want)
+	must(x, "Len", x.s.Len(), len(m.line))
+	for i, info := range x.s.Waiting() {
+		must(x, "a waiter's place", info.Owner, m.line[i].w.Owner)
+		if m.state == queue.Owned || m.state == queue.Lost {
+			must(x, "I12: a Try kind queued behind an owner", info.Kind == queue.KindTry || info.Kind == queue.KindTryLock, false)
+		}
+	}
+	for _, g := range r.guests {
+		switch {
+		case g.err != nil && g.done != nil:
+			g.mustHaveLeft(g.err, g.order)
+		case slices.Contains(m.line, g):
+			if g.done != nil {
+				g.mustWait()
+			}
+		case g.tenure != 0:
+			if g.w.Tenure != g.tenure || g.w.Grant != g.grant || g.w.HandOffs != g.handOffs {
+				x.t.Fatalf("waiter %d came in with %d/%d/%d, want %d/%d/%d", g.w.Owner,
+					g.w.Tenure, g.w.Grant, g.w.HandOffs, g.tenure, g.grant, g.handOffs)
+			}
+		}
+	}
+}
+
+// finish lets everybody come in and go, so that the history also shows that nobody is stuck.
+func (r *trial) finish() {
+	for _, g := range r.guests {
+		if g.done == nil && (g.err != nil || slices.Contains(r.m.line, g)) {
+			r.startWait(g)
+		}
+	}
+	r.note("drain")
+	r.drain()
+	for _, g := range r.guests {
+		if g.done != nil && !g.over() {
+			r.t.Fatalf("waiter %d is stuck: %v", g.w.Owner, r.s)
+		}
+	}
+}
+
+func TestQueue_RandomHistoriesAgreeWithTheModel(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	histories := 400
+	if testing.Short() {
+		histories = 50
+	}
+	t.Logf("seed %d", seed)
+	for i := range histories {
+		fair := i%2 == 0
+		inBubble(t, fair, func(x *fixture) {
+			r := &trial{fixture: x, m: &model{fair: fair}, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
+			defer func() {
+				if x.t.Failed() {
+					x.t.Logf("seed %d, history %d, fair=%v: %q", seed, i, fair, r.history)
+				}
+			}()
+			for range 120 {
+				r.step()
+			}
+			r.finish()
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}

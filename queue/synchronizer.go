@@ -1,0 +1,234 @@
+package queue
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Order tells the caller of a transition what it must do now, outside the lock. Each order is given to exactly one caller,
+// and nobody else will carry it out: an order that is dropped is a key that stands still.
+type Order uint8
+
+const (
+	// Nothing is to be done.
+	Nothing Order = iota
+	// StartAttempt: the state became Acquiring. Start the key's driver, which ends with Granted or with an Abandon that
+	// answers true.
+	StartAttempt
+	// SendRelease: the state became Releasing, or stays so. Release the grant in Redis, then call Released (or Resumed, if the
+	// grant was kept).
+	SendRelease
+	// RecallAttempt: whom the driver works for has changed. The last waiter left, or a Try kind came that nobody was before (the
+	// driver may have had its refusal already, and a Try must not wait for a release). Wake the driver: it asks Abandon, and
+	// where that answers false it attempts at once. The wake-up must be kept until the driver next waits; one that finds no
+	// driver is void.
+	RecallAttempt
+)
+
+// String returns the order's name.
+func (o Order) String() string {
+	switch o {
+	case Nothing:
+		return "Nothing"
+	case StartAttempt:
+		return "StartAttempt"
+	case SendRelease:
+		return "SendRelease"
+	case RecallAttempt:
+		return "RecallAttempt"
+	}
+	return "Order(?)"
+}
+
+// Admission is the answer of Enter.
+type Admission uint8
+
+const (
+	// Queued: the caller must now call Wait.
+	Queued Admission = iota
+	// Admitted: the caller took a grant that nobody owned; it is the owner and must Exit.
+	Admitted
+	// Rejected: a Try kind that would have to wait for somebody; it is not queued, and the waiter is used up.
+	Rejected
+)
+
+// String returns the admission's name.
+func (a Admission) String() string {
+	switch a {
+	case Queued:
+		return "Queued"
+	case Admitted:
+		return "Admitted"
+	case Rejected:
+		return "Rejected"
+	}
+	return "Admission(?)"
+}
+
+// Synchronizer lets the goroutines of one process into one key, one after the other. It decides who, and orders what is to
+// be asked of Redis; it asks nothing itself. All methods are safe for concurrent use. Make one with New; it must not be
+// copied.
+//
+// In the terminology of the Go memory model, the Exit that ends a tenure synchronizes before the return of the Enter or Wait
+// that begins the next one. That is so within this process; what a holder may assume of other processes is the lease's
+// matter (docs/guarantees.md).
+type Synchronizer struct {
+	// word is the state. Written under mu only; read without it by Word.
+	word atomic.Uint32
+	// owner is the goroutine id of the current tenure, or 0. Written under mu only. A goroutine that reads another id than its
+	// own here is not the owner: only itself could have made it so, and its own writes it sees.
+	owner atomic.Uint64
+
+	// mu makes each transition one step. Held for a few loads and stores, and in Refused, Fail and Waiting for a walk over the
+	// queue; nothing blocks and nobody is called while it is held.
+	mu         sync.Mutex
+	waiters    fifo
+	grant      uint64 // of the states Granted, Owned, Releasing, Lost; else 0
+	tenure     uint64 // of the states Owned and Lost; else 0
+	lastTenure uint64 // the last number given: tenures are never numbered twice
+	kind       Kind   // of the current tenure
+	contended  bool   // see HasContended
+	fair       bool   // written by New only
+
+	born time.Time // with a monotonic reading; written by New only
+}
+
+// New returns a free Synchronizer. A fair one admits in the order of arrival. One that is not fair lets a newcomer take a
+// grant that nobody owns yet, which saves the switch to a sleeping goroutine; see StarvationThreshold for the bound.
+func New(fair bool) *Synchronizer { return &Synchronizer{fair: fair, born: time.Now()} }
+
+// age is the time since the Synchronizer was made. It stands for the time of day wherever a waiter is concerned: it reads one
+// clock where time.Now reads two, and takes a third of the space.
+func (s *Synchronizer) age() time.Duration { return time.Since(s.born) }
+
+// setLocked is the only place that writes the word.
+func (s *Synchronizer) setLocked(state State, count, handOffs int) {
+	s.word.Store(uint32(pack(state, count, handOffs)))
+}
+
+// Enter brings w to the door. It never blocks. Admitted: w is in. Queued: the caller must call Wait, and carry out the order
+// first or meanwhile (StartAttempt if the key was Free, RecallAttempt perhaps for a Try kind). Rejected: only for Try kinds. It panics if w has been used before.
+func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.phase != phaseNew {
+		panic("queue: Enter with a Waiter that has been used")
+	}
+	if s.mayBargeLocked() {
+		s.admitLocked(w)
+		return Admitted, Nothing
+	}
+	if w.Kind.isTry() && !s.mayShareLocked() {
+		w.phase = phaseOut
+		return Rejected, Nothing
+	}
+	first := s.waiters.empty()
+	s.contended = s.contended || !first || s.tenure != 0
+	s.enqueueLocked(s.waiters.tail, w)
+	switch state := s.Word().State(); {
+	case state == Free:
+		return Queued, s.restartLocked()
+	case state == Acquiring && first && w.Kind.isTry():
+		// Between Refused and Abandon, or between the departure of the last waiter and Abandon, the driver owes no answer any more.
+		// Later Try kinds share the one that this order brings.
+		return Queued, RecallAttempt
+	}
+	return Queued, Nothing
+}
+
+// enqueueLocked links w behind p, or first if p is nil.
+func (s *Synchronizer) enqueueLocked(p, w *Waiter) {
+	w.makeReady(s.age())
+	w.phase = phaseQueued
+	s.waiters.insertAfter(p, w)
+}
+
+// Wait parks until w is in (nil), ctx ends (context.Cause(ctx)), or w is failed: ErrRefused for a Try kind, or the error that
+// was given to Fail. On an error w is out of the queue and used up. The order must be carried out whatever the error: a
+// waiter that leaves may have to release the grant or to recall the attempt.
+//
+// A context that has ended always wins, up to the moment of coming in, also when the grant was there before (I13): a waiter
+// that is woken as heir with an ended context passes the grant on. A failure that was decided before that is returned as it
+// is. Wait is called once for each Queued and each GiveBack, by one goroutine; it panics with a w that was never queued.
+func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
+	if w.ready == nil {
+		panic("queue: Wait with a Waiter that is not queued")
+	}
+	done := ctx.Done()
+	// Repeatedly: park until woken or ctx ends. Then, under the lock: if failed, say so; else if ctx has ended, leave and pass on
+	// what was meant for this one; else if first and the grant is unowned, take it; else somebody was quicker or the grant is
+	// gone: park again at the same place.
+	for {
+		w.park(done)
+		s.mu.Lock()
+		w.woken = false
+		switch {
+		case w.failure != nil:
+			s.mu.Unlock()
+			return Nothing, w.failure
+		case isClosed(done):
+			order := s.leaveLocked(w)
+			s.mu.Unlock()
+			return order, context.Cause(ctx)
+		case s.mayTakeLocked(w):
+			s.waiters.remove(w)
+			s.admitLocked(w)
+			s.mu.Unlock()
+			return Nothing, nil
+		}
+		s.wokenInVainLocked(w)
+		s.mu.Unlock()
+	}
+}
+
+// leaveLocked takes a queued waiter out, wherever it stands.
+func (s *Synchronizer) leaveLocked(w *Waiter) Order {
+	s.waiters.remove(w)
+	w.phase = phaseOut
+	return s.departedLocked()
+}
+
+// departedLocked settles what the departure of one or more waiters leaves behind. Where the grant was meant for one of them
+// it goes to the next; where nobody is left the grant is released, or the attempt recalled.
+func (s *Synchronizer) departedLocked() Order {
+	word := s.Word()
+	switch {
+	case word.State() == Granted:
+		return s.offerLocked(word.HandOffs())
+	case word.State() == Acquiring && s.waiters.empty():
+		return RecallAttempt
+	default:
+		return Nothing
+	}
+}
+
+// offerLocked leaves a grant that is here without an owner, for the head, which is woken (I4); a wake-up that is already on
+// its way is enough. Without waiters nobody wants it: it goes back.
+func (s *Synchronizer) offerLocked(handOffs int) Order {
+	if s.waiters.empty() {
+		s.setLocked(Releasing, 0, handOffs)
+		return SendRelease
+	}
+	s.setLocked(Granted, 0, handOffs)
+	s.waiters.head.wake()
+	return Nothing
+}
+
+// restartLocked goes on without a grant: a new attempt if somebody waits, else free (I1).
+func (s *Synchronizer) restartLocked() Order {
+	s.grant = 0
+	if s.waiters.empty() {
+		s.setLocked(Free, 0, 0)
+		return Nothing
+	}
+	s.setLocked(Acquiring, 0, 0)
+	return StartAttempt
+}
+
+// endTenureLocked makes every later Exit of the current tenure Stale (I7).
+func (s *Synchronizer) endTenureLocked() {
+	s.tenure = 0
+	s.owner.Store(0)
+}

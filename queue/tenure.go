@@ -1,0 +1,180 @@
+package queue
+
+// Exit is the answer of Synchronizer.Exit.
+type Exit uint8
+
+const (
+	// Stale: the tenure is not the current one, or it has ended; nothing changed.
+	Stale Exit = iota
+	// Nested: one unit left, the tenure is still the owner.
+	Nested
+	// HandedOff: the last unit left, and the grant waits for the next local owner.
+	HandedOff
+	// Leaving: the last unit left, and the state is Releasing; the order is SendRelease.
+	Leaving
+	// LostNested: one unit of a lost tenure left, and others remain.
+	LostNested
+	// WasLost: the last unit of a lost tenure left. Nothing is to be released: the key is Free, or a new attempt begins.
+	WasLost
+)
+
+// String returns the answer's name.
+func (e Exit) String() string {
+	switch e {
+	case Stale:
+		return "Stale"
+	case Nested:
+		return "Nested"
+	case HandedOff:
+		return "HandedOff"
+	case Leaving:
+		return "Leaving"
+	case LostNested:
+		return "LostNested"
+	case WasLost:
+		return "WasLost"
+	}
+	return "Exit(?)"
+}
+
+// Exit takes one unit off the count of tenure. When the last one leaves, the grant passes to the next waiter if mayHandOff
+// says that it is fit to be passed on, somebody waits and the count of hand-offs has room (I10); otherwise it is released.
+// An Exit of a tenure that is not the current one answers Stale and changes nothing (I7), so an exit that comes late, or
+// twice, never frees a successor.
+func (s *Synchronizer) Exit(tenure uint64, mayHandOff bool) (Exit, Order) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tenure == 0 || tenure != s.tenure {
+		return Stale, Nothing
+	}
+	word := s.Word()
+	lost := word.State() == Lost
+	if word.Count() > 1 {
+		s.setLocked(word.State(), word.Count()-1, word.HandOffs())
+		if lost {
+			return LostNested, Nothing
+		}
+		return Nested, Nothing
+	}
+	s.endTenureLocked()
+	if lost {
+		return WasLost, s.restartLocked()
+	}
+	if mayHandOff && !s.waiters.empty() && word.HandOffs() < MaxHandOffs {
+		return HandedOff, s.offerLocked(word.HandOffs() + 1)
+	}
+	s.setLocked(Releasing, 0, word.HandOffs())
+	return Leaving, SendRelease
+}
+
+// Reentry is the answer of ReenterOwner and ReenterTenure.
+type Reentry uint8
+
+const (
+	// NotOwner: the caller does not own the lock; nothing changed.
+	NotOwner Reentry = iota
+	// Reentered: the count is one higher; one more Exit is due.
+	Reentered
+	// LimitReached: the count is MaxCount already; nothing changed (I9).
+	LimitReached
+	// IsLost: the caller's tenure is lost; nothing changed.
+	IsLost
+)
+
+// String returns the answer's name.
+func (r Reentry) String() string {
+	switch r {
+	case NotOwner:
+		return "NotOwner"
+	case Reentered:
+		return "Reentered"
+	case LimitReached:
+		return "LimitReached"
+	case IsLost:
+		return "IsLost"
+	}
+	return "Reentry(?)"
+}
+
+// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Lock kind. A lost tenure
+// is re-entered only with allowLost. It returns the tenure that the answer speaks of, or 0 with NotOwner; owner 0 is never
+// the owner.
+func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64, r Reentry) {
+	// Most callers are not the owner, and they learn it without the lock; the field says why that is sound.
+	if owner == 0 || s.owner.Load() != owner {
+		return 0, NotOwner
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Looked at again, since a loss may have ended the tenure in between.
+	if s.owner.Load() != owner || !s.kind.isLock() {
+		return 0, NotOwner
+	}
+	return s.tenure, s.reenterLocked(allowLost)
+}
+
+// ReenterTenure adds a unit if tenure is the current one and not lost. A lost tenure of a Hold kind has ended, which answers
+// NotOwner; one of a Lock kind answers IsLost. Any goroutine may call it.
+func (s *Synchronizer) ReenterTenure(tenure uint64) Reentry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if tenure == 0 || tenure != s.tenure {
+		return NotOwner
+	}
+	return s.reenterLocked(false)
+}
+
+// reenterLocked adds a unit to the current tenure, which exists: the state is Owned or Lost.
+func (s *Synchronizer) reenterLocked(allowLost bool) Reentry {
+	word := s.Word()
+	switch {
+	case word.State() == Lost && !allowLost:
+		return IsLost
+	case word.Count() == MaxCount:
+		return LimitReached
+	}
+	s.setLocked(word.State(), word.Count()+1, word.HandOffs())
+	return Reentered
+}
+
+// GiveBack undoes the admission of w: its caller found, before it returned to its own caller, that the grant is not valid any
+// more (the process was stopped, or the wake-up came late). w goes back to the head of the queue, and its caller must call
+// Wait again, and carry out the order: StartAttempt where this began a new attempt, RecallAttempt where a Try kind joined one. What is to happen to the invalid grant
+// in Redis is the caller's matter; here it is forgotten.
+//
+// If the tenure was lost meanwhile, w is put at the head of whatever is going on by now, except that a Try kind fails with
+// ErrRefused where it would have to wait for another owner (I12); Wait says so. A head that is owed the next grant stays
+// before w (I6). It panics if w was not admitted.
+func (s *Synchronizer) GiveBack(w *Waiter) Order {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.phase != phaseIn {
+		panic("queue: GiveBack of a Waiter that was not admitted")
+	}
+	current := s.tenure != 0 && s.tenure == w.Tenure
+	state := s.Word().State()
+	if !current && w.Kind.isTry() && (state == Owned || state == Lost) {
+		w.makeReady(s.age())
+		w.expel(ErrRefused)
+		return Nothing
+	}
+	var before *Waiter
+	if head := s.waiters.head; head != nil && head.owed {
+		before = head
+	}
+	s.enqueueLocked(before, w)
+	w.Grant, w.Tenure, w.HandOffs = 0, 0, 0
+	switch {
+	case current:
+		s.endTenureLocked()
+		return s.restartLocked()
+	case state == Free:
+		return s.restartLocked()
+	case state == Granted:
+		// The head may be another now, and the one that was woken will find that it is not first and park again (I4).
+		return s.offerLocked(s.Word().HandOffs())
+	case state == Acquiring && w.Kind.isTry():
+		return RecallAttempt // the driver may be waiting for a release, which a Try does not wait for (I12)
+	}
+	return Nothing
+}

@@ -1,0 +1,134 @@
+package queue
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrRefused is what Wait returns to a Try kind when the attempt that it shared was refused, or was granted and went to
+// another waiter: either way somebody else has the lock.
+var ErrRefused = errors.New("queue: refused: the lock is held by another")
+
+// Kind says how a waiter came, which decides what can be told to it and what a loss does to its tenure.
+type Kind uint8
+
+const (
+	// KindHold waits until it is in, its context ends or Fail ends it. Its owner can be told of a loss, so a lost tenure
+	// lets the queue move on at once.
+	KindHold Kind = iota
+	// KindLock waits until it is in: neither Refused nor Fail ends its wait, for its caller has no way to be told. A lost
+	// tenure stays locally locked until its own exits (I11).
+	KindLock
+	// KindTry never waits for an owner: it shares one attempt and fails at the first refusal or failure (I12). Its tenure is
+	// like that of KindHold.
+	KindTry
+	// KindTryLock waits like KindTry; its tenure is like that of KindLock.
+	KindTryLock
+)
+
+// String returns the kind's name.
+func (k Kind) String() string {
+	switch k {
+	case KindHold:
+		return "Hold"
+	case KindLock:
+		return "Lock"
+	case KindTry:
+		return "Try"
+	case KindTryLock:
+		return "TryLock"
+	}
+	return "Kind(?)"
+}
+
+// isTry reports whether the waiter fails rather than wait for an owner.
+func (k Kind) isTry() bool { return k == KindTry || k == KindTryLock }
+
+// isLock reports whether the tenure is one whose owner cannot be told of a loss, and which its goroutine may re-enter.
+func (k Kind) isLock() bool { return k == KindLock || k == KindTryLock }
+
+// isTold reports whether Fail may end the wait.
+func (k Kind) isTold() bool { return k != KindLock }
+
+// phase is where a waiter stands. It only moves forward, with one exception: GiveBack takes an admitted waiter back into
+// the queue.
+type phase uint8
+
+const (
+	phaseNew    phase = iota
+	phaseQueued       // linked in the list
+	phaseIn           // came in: its tenure is current, or was
+	phaseOut          // rejected, left, or failed
+)
+
+// Waiter is one goroutine's wish to come in. It is single-use: a second Enter panics. The caller allocates it, so that a
+// parked goroutine costs one Waiter and one channel beside its stack (about 230 bytes).
+type Waiter struct {
+	// Owner is the goroutine's id, or 0 for a tenure that no goroutine may re-enter by its id. Set by the caller before Enter
+	// and not changed after.
+	Owner uint64
+	// Kind is how the waiter came. Set by the caller before Enter and not changed after.
+	Kind Kind
+	// Note is opaque to this package and comes back in Waiting. Set by the caller before Enter and not changed after.
+	Note any
+
+	// Grant is the number that Granted gave. Valid once Enter has answered Admitted or Wait has returned nil.
+	Grant uint64
+	// Tenure is unique within the Synchronizer, increasing, never 0. Valid as Grant is.
+	Tenure uint64
+	// HandOffs is the number of hand-offs since the grant at the moment the waiter came in. Valid as Grant is.
+	HandOffs int
+
+	// The fields below are guarded by the Synchronizer's mu, save that ready is made before the waiter is linked and never
+	// replaced, so that its goroutine may receive from it without mu.
+
+	prev, next *Waiter
+	since      time.Duration // when it was first queued, after the Synchronizer was made
+	failure    error         // set before the wake-up that reports it; the waiter is out of the list by then
+	ready      chan struct{}
+	phase      phase
+	woken      bool // a wake-up is on its way and has not been looked at: at most one token is ever in ready
+	owed       bool // woken in vain after StarvationThreshold: nobody may pass it any more (I6)
+}
+
+// makeReady makes what w needs to park, now being the time since the Synchronizer was made. A waiter that comes a second
+// time, by GiveBack, keeps its channel, which is empty then, and the moment since which it waits.
+func (w *Waiter) makeReady(now time.Duration) {
+	if w.ready == nil {
+		w.ready = make(chan struct{}, 1)
+		w.since = now
+	}
+}
+
+// wake lets the waiter's goroutine look again. The send never blocks: ready holds one token, and woken says whether that one
+// is taken. A second wake-up before the first is looked at is not needed, since looking happens under mu and sees the
+// newest state. Needs mu.
+func (w *Waiter) wake() {
+	if !w.woken {
+		w.woken = true
+		w.ready <- struct{}{}
+	}
+}
+
+// park blocks until the waiter is woken or done is closed. Which of the two it was is not said: the caller finds out under
+// mu, where nothing can change between the look and the deed.
+func (w *Waiter) park(done <-chan struct{}) {
+	if done == nil {
+		<-w.ready
+		return
+	}
+	select {
+	case <-w.ready:
+	case <-done:
+	}
+}
+
+// isClosed reports, without blocking, whether a context's done channel is closed. A nil channel never is.
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}

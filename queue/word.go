@@ -1,0 +1,82 @@
+package queue
+
+import "strconv"
+
+// State is what a key is to this process. The numbers are part of the word's layout: Free and Owned are those of the
+// design document (docs/design.md §5.1), the others are the steps between a wish and a possession that a lock kept by a
+// server has and a lock in memory has not.
+type State uint8
+
+const (
+	// Free: this process has no claim on the key and no goroutine of it wants one.
+	Free State = 0
+	// Owned: a tenure is current; the count is at least 1.
+	Owned State = 1
+	// Acquiring: the key's driver asks for a grant. The grant is for the key, whoever is head when it comes.
+	Acquiring State = 2
+	// Granted: this process has the grant and no goroutine owns it yet; the head of the queue has been woken.
+	Granted State = 3
+	// Releasing: the grant is being released; only Released and Resumed lead out of here.
+	Releasing State = 4
+	// Lost: the grant is gone, and its owner, which cannot be told, still counts on it; the count is at least 1.
+	Lost State = 5
+)
+
+// String returns the state's name, or a number for a value that is no state.
+func (s State) String() string {
+	switch s {
+	case Free:
+		return "Free"
+	case Owned:
+		return "Owned"
+	case Acquiring:
+		return "Acquiring"
+	case Granted:
+		return "Granted"
+	case Releasing:
+		return "Releasing"
+	case Lost:
+		return "Lost"
+	}
+	return "State(" + strconv.Itoa(int(s)) + ")"
+}
+
+const (
+	// MaxCount is the largest reentrancy count: the word has 8 bits for it (I9).
+	MaxCount = 255
+	// MaxHandOffs is the largest number of hand-offs within one grant: the word has 16 bits for it (I10).
+	MaxHandOffs = 65535
+)
+
+// Word is the state of a Synchronizer in 32 bits, as docs/design.md §5.1 lays them out:
+//
+//	 31         24 23         16 15                        0
+//	+-------------+-------------+---------------------------+
+//	|    state    |    count    |         hand-offs         |
+//	+-------------+-------------+---------------------------+
+//
+// The low 16 bits, reserved in the document, count the hand-offs since the grant. A Word is a copy: it says what was true
+// at one moment, and never half of one transition and half of another.
+type Word uint32
+
+const (
+	stateShift   = 24
+	countShift   = 16
+	countMask    = 0xff
+	handOffsMask = 0xffff
+)
+
+// pack builds the word. The callers keep count and handOffs within their bounds (I9, I10): a larger value would run into
+// the neighbouring field and turn one state into another.
+func pack(state State, count, handOffs int) Word {
+	return Word(uint32(state)<<stateShift | uint32(count)<<countShift | uint32(handOffs))
+}
+
+// State returns the state, bits 24 to 31.
+func (w Word) State() State { return State(w >> stateShift) }
+
+// Count returns the reentrancy count, bits 16 to 23: 0 exactly when the state is neither Owned nor Lost.
+func (w Word) Count() int { return int(w >> countShift & countMask) }
+
+// HandOffs returns how often the grant has passed from owner to owner since it was given, bits 0 to 15.
+func (w Word) HandOffs() int { return int(w & handOffsMask) }

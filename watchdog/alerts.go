@@ -1,0 +1,193 @@
+package watchdog
+
+import "time"
+
+// record is the last verdict of one check, without its text, so that 100,000 healthy
+// holds cost little.
+type record struct {
+	at      time.Duration // since Watchdog.epoch
+	fails   int32         // Unhealthy verdicts in a row; Unknown leaves it alone
+	set     bool          // a verdict has been reached at all
+	health  Health
+	finding Finding
+	alerted bool // OnAlert was called and OnClear was not yet
+}
+
+// hold is what the Watchdog keeps for one hold, and once for the process as a whole.
+// Only the loop writes it; last and trouble are written under Watchdog.mu because
+// Verdicts reads them.
+type hold struct {
+	seen     uint64        // the round that last found it listed
+	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
+	nextLook time.Duration // when the local checks are due
+	asked    time.Duration // when Redis was last asked; the least value before that
+	// isStopped: the Watchdog stopped its renewal at stopped, so that a renewal that
+	// does not come is no fault.
+	isStopped bool
+	stopped   time.Duration
+	last      [checkCount]record
+	trouble   *trouble // nil while there is nothing to say
+}
+
+// trouble is the rare rest of a hold's state.
+type trouble struct {
+	facts   Facts // the latest, for OnClear after the hold has ended
+	reasons [checkCount]string
+	remedy  [checkCount]*remedy
+}
+
+// remedy returns what is being done about the check, or nil.
+func (h *hold) remedy(c Check) *remedy {
+	if h.trouble == nil {
+		return nil
+	}
+	return h.trouble.remedy[c]
+}
+
+// newRemedy opens an episode. record has made sure that trouble exists, since a remedy
+// follows an Unhealthy verdict only.
+func (h *hold) newRemedy(c Check, f Facts) *remedy {
+	h.trouble.facts = f
+	h.trouble.remedy[c] = new(remedy)
+	return h.trouble.remedy[c]
+}
+
+// statusClean tells that Redis' last word on the hold was not a bad one, so that a
+// confirmed renewal may stand for the next one.
+func (h *hold) statusClean() bool {
+	last := &h.last[LockStatus]
+	return last.finding == None && last.fails == 0
+}
+
+// gaveUp tells that no more action is taken for the check.
+func (h *hold) gaveUp(c Check) bool {
+	r := h.remedy(c)
+	return r != nil && r.gaveUp
+}
+
+// failing tells that an action for another check than c did not help and its episode is
+// still open, so that the Recovery check as a whole is not healthy.
+func (h *hold) failing(c Check) bool {
+	for other := range h.last {
+		if r := h.remedy(Check(other)); r != nil && r.failed && other != int(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget closes an episode.
+func (h *hold) forget(c Check) {
+	if h.trouble != nil {
+		h.trouble.remedy[c] = nil
+	}
+}
+
+// stoppedRenewing tells that the Watchdog stopped the renewal and that nothing has
+// renewed the hold since. A confirmation younger than that shows that somebody started it
+// again.
+func (h *hold) stoppedRenewing(w *Watchdog, f Facts) bool {
+	return h.isStopped && w.since(f.LastConfirmed) <= h.stopped
+}
+
+// quiet tells that nothing in trouble is of use any more.
+func (h *hold) quiet() bool {
+	for c := range h.last {
+		if h.last[c].alerted || h.trouble.reasons[c] != "" || h.trouble.remedy[c] != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// record keeps the verdict, reports it, and raises or clears the alert of its check.
+func (w *Watchdog) record(h *hold, f Facts, v Verdict) {
+	raise, clear := false, false
+	w.mu.Lock()
+	if w.lastRun[v.Check].Before(v.At) {
+		w.lastRun[v.Check] = v.At
+	}
+	r := &h.last[v.Check]
+	r.at, r.set, r.health, r.finding = w.since(v.At), true, v.Health, v.Finding
+	switch v.Health {
+	case Unhealthy:
+		r.fails++
+		if raise = !r.alerted && int(r.fails) >= w.thresholdOf(f); raise {
+			r.alerted = true
+		}
+	case Healthy:
+		clear, r.alerted, r.fails = r.alerted, false, 0
+	}
+	if h.trouble == nil && (v.Reason != "" || v.Health == Unhealthy) {
+		h.trouble = new(trouble)
+	}
+	if h.trouble != nil {
+		h.trouble.facts = f
+		h.trouble.reasons[v.Check] = v.Reason
+		if h.quiet() {
+			h.trouble = nil
+		}
+	}
+	fails := int(r.fails)
+	w.mu.Unlock()
+
+	w.cfg.OnVerdict(f, v)
+	if raise {
+		w.cfg.OnAlert(f, v.Check, fails)
+	}
+	if clear {
+		w.cfg.OnClear(f, v.Check)
+	}
+}
+
+// reset drops what one check has said about a hold, because its subject has changed.
+func (w *Watchdog) reset(now time.Time, h *hold, f Facts, c Check) {
+	w.mu.Lock()
+	clear := h.last[c].alerted
+	h.last[c] = record{}
+	if h.trouble != nil {
+		h.trouble.reasons[c] = ""
+	}
+	w.mu.Unlock()
+	if r := h.remedy(c); r != nil {
+		w.endEpisode(h, r, f, healthy(c, now))
+	}
+	if clear {
+		w.cfg.OnClear(f, c)
+	}
+}
+
+// drop ends the state of a hold that is not listed any more: alerts are cleared, and an
+// action that was meant to end the hold has helped.
+func (w *Watchdog) drop(id uint64) {
+	w.mu.Lock()
+	h := w.holds[id]
+	delete(w.holds, id)
+	w.mu.Unlock()
+	if h.trouble != nil {
+		w.closeEpisodes(h, true)
+	}
+}
+
+// closeEpisodes clears every alert of a hold that is not looked at any more. It calls
+// OnRecovery for pending actions only if the hold has ended, because otherwise
+// nothing is known about them.
+func (w *Watchdog) closeEpisodes(h *hold, ended bool) {
+	f := h.trouble.facts
+	for c := range h.last {
+		r := h.trouble.remedy[c]
+		if ended && r != nil && r.pending && endsHold(r.attempt.Action) {
+			v := unhealthy(Check(c), w.epoch.Add(h.last[c].at), r.attempt.Finding, h.trouble.reasons[c])
+			w.cfg.OnRecovery(f, v, r.attempt.Action, Helped)
+		}
+	}
+	for c := range h.last {
+		w.mu.Lock()
+		clear := h.last[c].alerted
+		h.last[c].alerted = false
+		w.mu.Unlock()
+		if clear {
+			w.cfg.OnClear(f, Check(c))
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+)
+
+// Probe is what one look at the connection brought.
+type Probe struct {
+	// Ping is the round trip of a PING, PingErr why there was none.
+	Ping    time.Duration
+	PingErr error
+	// Delivery is how long a published message took to arrive, DeliveryErr why it
+	// did not. It is not asked when PingErr is set.
+	Delivery    time.Duration
+	DeliveryErr error
+}
+
+// CheckConnection judges the connection. It is healthy when both questions were
+// answered in time. A PING without an answer outweighs everything else; a message
+// that does not arrive while Redis answers means that the subscription connection is
+// open but dead, so waiters would sleep until their next poll. It reads nothing but its
+// arguments.
+func CheckConnection(now time.Time, p Probe) Verdict {
+	switch {
+	case p.PingErr != nil:
+		return unhealthy(Connection, now, RedisUnreachable, fmt.Sprintf("PING failed: %v", p.PingErr))
+	case p.DeliveryErr != nil:
+		return unhealthy(Connection, now, DeliveryDead,
+			fmt.Sprintf("a published message did not arrive: %v", p.DeliveryErr))
+	}
+	return healthy(Connection, now)
+}

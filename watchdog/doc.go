@@ -1,0 +1,79 @@
+/*
+Package watchdog looks after the locks that one process holds: it asks the process and
+Redis, a little at a time, whether each hold is still what its owner believes, tells
+what it finds, and does the little that can be done about it.
+
+It is not the renewal: that keeps leases alive and tells losses by deadline on its own.
+It is not a judge of other processes: it looks only at this one's holds. It knows nothing
+of Redis commands, queues or metrics; Source, Prober and Actor are all that it sees of
+them. See docs/design.md, the chapters on the watchdog.
+
+# The five checks
+
+Each check is a function of its arguments alone, so that it can be tested and read by
+itself.
+
+	CheckRenewal, CheckRenewalLoop   is the lease kept alive?          asks Source
+	CheckLockStatus                  does Redis still agree?           asks Prober.Status
+	CheckHolder                      can the owner still let go?       asks Source, the runtime
+	CheckConnection                  do commands and messages arrive?  asks Prober.Ping, ProbeDelivery
+	CheckRecovery                    did the last action help?         asks the other four
+
+# One turn
+
+	         every Period/10, at least 50 ms
+	                  │
+	Source.Each ──► gather ──► looks due ──► CheckRenewal, CheckHolder ──┐
+	                  │                                                  ├─► judge ─► record ─► OnVerdict
+	                  └──────► asks due ──► Prober.Status ─► answers ────┤              │       OnAlert, OnClear
+	                                         (own goroutine)             │              ▼
+	once a Period: CheckRenewalLoop, Prober.Ping, ProbeDelivery ─────────┘           recover ─► Actor
+	                                         (own goroutine)                                    OnRecovery
+
+One goroutine does all of it. Questions to Redis run on two more, one for holds and one
+for the connection, that live only as long as a question does; so a Redis that hangs
+delays no local check, and never more than two questions are under way.
+
+# Invariants
+
+I1. Nobody is accused on old facts: every accusation of a hold is judged again on what
+Source.Lookup says at that moment, and a hold that has ended is not accused.
+
+I2. The Watchdog suspects itself first. After a tick that came late by more than half a
+period (at least 250 ms) it says so and accuses no renewal and no holder for as long as it
+was late (at most a period). A deadline that has passed and what Redis' master says remain
+facts.
+
+I3. Silence is no verdict. No answer of Redis, and no goroutine dump or one cut short,
+gives Unknown, which neither raises nor clears an alert.
+
+I4. Every hold is looked at once in each of its own periods, at a place within the period
+that its id decides. Redis is asked about it so that no period passes without a word from
+Redis; a confirmed renewal is such a word.
+
+I5. An alert is raised once, after AlertThreshold failures in a row, and cleared once:
+when the check is healthy again, the owner has changed, the hold has ended, or the
+Watchdog stops.
+
+I6. Nothing is kept for a hold that is not listed any more.
+
+I7. A hold is deleted only if its goroutine has ended and its strategy is Release. Nothing
+else proves that nobody runs under the lock any more.
+
+I8. An action on a hold is repeated at most three times for one finding. Actions on the
+process as a whole are repeated for ever, at growing distances of up to 16 periods.
+
+# Lock order
+
+Watchdog.mu is a leaf: no Source, Prober, Actor or callback is called under it. It may be
+taken while Source.Each holds Source's locks, and Verdicts may be called under them, so
+Source's locks come before it. No callback is called from inside Source.Each.
+
+# Limits
+
+The goroutine scan relies on ids that the runtime never gives twice. A goroutine that C
+code enters and leaves again keeps its id while no dump shows it: a Lock in one callback
+from C and its Unlock in another looks like an ended goroutine in between. The same goes
+for finalizers and cleanups. Such locks should be taken with Acquire, or use Notify.
+*/
+package watchdog

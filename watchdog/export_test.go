@@ -1,0 +1,42 @@
+package watchdog
+
+import "time"
+
+// WithDump replaces the goroutine dump and the count of goroutines.
+func WithDump(c *Config, count func() int, dump func([]byte) int) { c.count, c.dump = count, dump }
+
+// WithWall replaces the wall clock.
+func WithWall(c *Config, wall func(now time.Time) time.Time) { c.wall = wall }
+
+// Kept returns the number of holds for which state is kept, and for how many of them
+// the rare part exists.
+func Kept(w *Watchdog) (holds, troubles int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, h := range w.holds {
+		if h.trouble != nil {
+			troubles++
+		}
+	}
+	return len(w.holds), troubles
+}
+
+// Turn runs one tick without the loop, for benchmarks and for ticks that come late. The
+// Watchdog must not be started. The questions' answers are thrown away.
+func Turn(w *Watchdog, now time.Time, late time.Duration) {
+	if w.epoch.IsZero() {
+		w.epoch, w.lastTurn, w.lastWall = now, now, w.cfg.wall(now)
+		w.nextAll, w.tick = now, tickFor(w.cfg.Period)
+		w.statuses, w.probes = make(chan statusAnswer), make(chan probeAnswer)
+	}
+	w.turn(now, late)
+}
+
+// Limits of the goroutine scan.
+const (
+	MaxScanGoroutines = maxScanGoroutines
+	MaxDump           = maxDump
+)
+
+// ScanGoroutines is one scan with a dump of the test's own.
+var ScanGoroutines = scanGoroutines

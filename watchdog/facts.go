@@ -1,0 +1,154 @@
+package watchdog
+
+import (
+	"context"
+	"time"
+)
+
+// Strategy says what the watchdog may do for a hold. A loss that Redis' master
+// has stated (FieldGone), and a lease that is over, are told to the holder under
+// every strategy: these are facts and no remedies.
+type Strategy uint8
+
+const (
+	// Default stops renewing where the owner is gone or over MaxHold, so that the
+	// lease ends by itself, and hurries a late renewal.
+	Default Strategy = iota
+	// Notify only tells.
+	Notify
+	// Release cancels the hold and stops renewing wherever something stands against
+	// it. It deletes only where the owner's goroutine has ended.
+	Release
+	// Reacquire is Default, except that a vanished field is first offered to the
+	// renew script, which may set it again; the watchdog only hurries that renewal.
+	Reacquire
+)
+
+// String returns the strategy's name as metrics and logs show it.
+func (s Strategy) String() string { return nameOf(s, "default", "notify", "release", "reacquire") }
+
+// Facts is one hold as the process knows it at one moment.
+type Facts struct {
+	// ID identifies the hold: 1 or more, never given again within one Watchdog's
+	// life. The Watchdog uses 0 for what concerns the whole process. An action names a
+	// hold by its ID alone, so each owner should have one of its own: where one ID
+	// passes on by hand-off (a changed Since tells that), an action that was decided
+	// about one owner may reach the next.
+	ID uint64
+	// Key, Field and Class name the lock, its field in Redis and its metric class.
+	Key, Field, Class string
+	// Since is when the present owner got the lock.
+	Since time.Time
+	// Fixed tells that no renewal is to be expected: a fixed lease, or one whose
+	// renewal was stopped on purpose.
+	Fixed bool
+	// Lease and RenewalTime are the lock's times. MaxHold is how long an owner may
+	// keep it; 0 means without limit.
+	Lease, RenewalTime, MaxHold time.Duration
+	// Period is the hold's own watchdog period; 0 or less means Config.Period.
+	Period time.Duration
+	// AlertThreshold is the number of failures in a row that makes an alert; 0 or
+	// less means Config.AlertThreshold.
+	AlertThreshold int
+	// Strategy is what may be done for this hold.
+	Strategy Strategy
+	// LastConfirmed is when the last command was sent whose answer confirmed the
+	// hold. Deadline is the end of its local validity; zero means that none is known.
+	LastConfirmed, Deadline time.Time
+	// RenewalFailures counts renewals in a row without a usable answer.
+	RenewalFailures int
+	// Goroutine is the id of the one goroutine that can unlock, and 0 where any
+	// goroutine can: for a Hold, and for a mutex that is not bound to goroutines.
+	Goroutine int64
+	// Reachable is false when nobody can reach the Hold or its context any more.
+	Reachable bool
+	// CallSite is where the lock was taken, if that was recorded.
+	CallSite string
+}
+
+// RenewalStats is what the renewal queue says about itself.
+type RenewalStats struct {
+	// LoopLastTurn is when its loop last turned; zero means that it has not turned
+	// yet.
+	LoopLastTurn time.Time
+	// NextDue is the due time of the oldest work that waits for the loop; zero
+	// means that there is none. What waits for an answer of Redis does not count.
+	NextDue time.Time
+	// SuccessRate is the share, 0 to 1, of the last Window renewals that brought a
+	// usable answer.
+	SuccessRate float64
+	// Window is the number of renewals behind SuccessRate.
+	Window int
+}
+
+// Status is what Redis says about one hold.
+type Status struct {
+	// Answered is false when there was no usable answer from the slot's master; all
+	// else but Err is meaningless then.
+	Answered bool
+	// Present tells that the holder's field is there, Gone that the master says it
+	// is not (no key, no field, or a key of another type). An answer that claims
+	// neither is no verdict.
+	Present, Gone bool
+	// Count is the field's value; Fields the number of fields in the hash.
+	Count, Fields int64
+	// TTL is the key's remaining time to live; negative means that it never expires.
+	TTL time.Duration
+	// Err is why there was no answer, or nil.
+	Err error
+}
+
+// Source is what the process knows about its own holds. All its methods are safe
+// for concurrent use, do no I/O and do not block on anything that does.
+type Source interface {
+	// Each calls fn for every hold that is held right now, in any order, until fn
+	// returns false. A hold belongs to the set from its grant until its release is
+	// marked or its loss is concluded, whichever comes first; a cancelled hold
+	// belongs to it until then. Each may hold locks of its own while fn runs:
+	// fn calls neither Source, Prober nor Actor.
+	Each(fn func(Facts) bool)
+	// Lookup returns the hold with that id as it is now, and false if it does not
+	// belong to the set any more. The Watchdog asks it before every accusation.
+	Lookup(id uint64) (Facts, bool)
+	// Renewals returns the renewal queue's figures.
+	Renewals() RenewalStats
+}
+
+// Prober asks Redis. Its methods block until they are answered or ctx ends, and
+// not longer: a Prober that outstays its ctx delays Stop. Each method is called by
+// one goroutine at a time, but Status may run beside the other two.
+type Prober interface {
+	// Status returns one Status for each of the holds, in order. It splits them by
+	// node itself and returns at the latest when ctx ends, with Answered false for
+	// those without an answer. A missing tail counts as not answered.
+	Status(ctx context.Context, holds []Facts) []Status
+	// Ping returns the round trip of a PING. An error reply is an answer too: err
+	// is nil unless Redis stayed silent or could not be reached.
+	Ping(ctx context.Context) (time.Duration, error)
+	// ProbeDelivery returns how long a published message took to arrive on the
+	// subscription connection, and 0 and nil where no subscription is wanted now.
+	ProbeDelivery(ctx context.Context) (time.Duration, error)
+}
+
+// Actor is what the Watchdog may do. The methods are called by the Watchdog's
+// goroutine; they hand the work on and return without waiting for Redis. Each
+// returns whether it acted: false when the hold has ended meanwhile or there is
+// nothing to be done.
+type Actor interface {
+	// RestartRenewal replaces a renewal loop that does not turn.
+	RestartRenewal() bool
+	// HurryRenewal makes the hold's renewal due now.
+	HurryRenewal(id uint64) bool
+	// Reconnect makes a new subscription connection and wakes all waiters.
+	Reconnect() bool
+	// Lose concludes that the hold is lost (FieldGone, LeaseOver) and tells its
+	// holder.
+	Lose(id uint64, f Finding) bool
+	// StopRenewing lets the lease end by itself.
+	StopRenewing(id uint64, f Finding) bool
+	// Cancel ends the hold's context and stops renewing.
+	Cancel(id uint64, f Finding) bool
+	// Delete ends the hold and releases it in Redis. It is called only for
+	// HolderGone under Release, when nobody is left who could run under the lock.
+	Delete(id uint64, f Finding) bool
+}

@@ -1,0 +1,191 @@
+package watchdog
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxScanGoroutines: the dump stops the world for some 6 µs a goroutine, and a
+	// tenth of a second is the most that a lock library may take from its program.
+	maxScanGoroutines = 20_000
+	// The dump's buffer: a guess from the count first, doubled while the dump fills it.
+	dumpPerGoroutine = 2 << 10
+	minDump          = 256 << 10
+	maxDump          = 64 << 20
+)
+
+// Goroutines is the result of one goroutine scan.
+type Goroutines struct {
+	// At is when the dump was taken.
+	At time.Time
+	// Complete is false when the dump was cut short or not taken; Reason says why.
+	// Nothing can be concluded then from a goroutine that is missing.
+	Complete bool
+	Reason   string
+	// States holds an entry for each goroutine that was asked about.
+	States map[int64]Goroutine
+}
+
+// of returns what the scan says about the hold's goroutine, and whether it asked.
+func (g Goroutines) of(f Facts) (Goroutine, bool) {
+	if f.Goroutine == 0 || !f.Since.Before(g.At) {
+		return Goroutine{}, false
+	}
+	state, asked := g.States[f.Goroutine]
+	return state, asked
+}
+
+// Goroutine is one goroutine in a dump.
+type Goroutine struct {
+	// Ended tells that a complete dump does not show it. The runtime never gives a
+	// goroutine's id to another one.
+	Ended bool
+	// State is the runtime's word for what it does: "running", "chan receive", ….
+	State string
+	// Waited is for how long it has been doing so, in full minutes; the runtime does
+	// not say less.
+	Waited time.Duration
+	// Frame is the innermost function outside the runtime and sync, with file and
+	// line; it is empty where the dump shows no such frame.
+	Frame string
+}
+
+// Parked tells that the goroutine waits for something: another goroutine, a timer,
+// the network.
+func (g Goroutine) Parked() bool {
+	switch g.State {
+	case "", "idle", "runnable", "running", "syscall", "preempted", "copystack":
+		return false
+	}
+	return !g.Ended
+}
+
+// String says where and for how long the goroutine is blocked.
+func (g Goroutine) String() string {
+	if g.Ended {
+		return "has ended"
+	}
+	waited := "less than a minute"
+	if g.Waited > 0 {
+		waited = fmt.Sprintf("%d minutes", int(g.Waited.Minutes()))
+	}
+	if g.Frame == "" {
+		return fmt.Sprintf("is in %q for %s", g.State, waited)
+	}
+	return fmt.Sprintf("is in %q for %s in %s", g.State, waited, g.Frame)
+}
+
+// ParseGoroutines reads a dump as runtime.Stack writes it and returns an entry for each
+// of the asked ids; those that the dump does not show are Ended. Ended means something
+// only if the dump is complete. Lines that it does not understand are passed over.
+func ParseGoroutines(dump []byte, asked []int64) map[int64]Goroutine {
+	states := make(map[int64]Goroutine, len(asked))
+	for _, id := range asked {
+		states[id] = Goroutine{Ended: true}
+	}
+	for len(dump) > 0 {
+		var block []byte
+		block, dump, _ = bytes.Cut(dump, []byte("\n\n"))
+		header, stack, _ := bytes.Cut(block, []byte("\n"))
+		id, state, ok := parseHeader(string(header))
+		if _, wanted := states[id]; !ok || !wanted {
+			continue
+		}
+		state.Frame = topFrame(string(stack))
+		states[id] = state
+	}
+	return states
+}
+
+// parseHeader reads "goroutine 7 [chan receive, 5 minutes, locked to thread]:". Between
+// id and bracket the runtime may print addresses (GOTRACEBACK=system), behind the state
+// a mark in parentheses ("(durable)", "(leaked)", "(scan)").
+func parseHeader(line string) (int64, Goroutine, bool) {
+	rest, ok := strings.CutPrefix(line, "goroutine ")
+	if !ok {
+		return 0, Goroutine{}, false
+	}
+	number, rest, _ := strings.Cut(rest, " ")
+	id, err := strconv.ParseInt(number, 10, 64)
+	_, rest, open := strings.Cut(rest, "[")
+	inside, _, closed := strings.Cut(rest, "]")
+	if err != nil || !open || !closed {
+		return 0, Goroutine{}, false
+	}
+	parts := strings.Split(inside, ", ")
+	g := Goroutine{State: parts[0]}
+	for _, mark := range []string{" (durable)", " (scan)", " (leaked)"} {
+		g.State = strings.TrimSuffix(g.State, mark)
+	}
+	for _, part := range parts[1:] {
+		if minutes, ok := strings.CutSuffix(part, " minutes"); ok {
+			n, _ := strconv.Atoi(minutes)
+			g.Waited = time.Duration(n) * time.Minute
+		}
+	}
+	return id, g, true
+}
+
+// topFrame returns the innermost frame that tells a reader something: where the
+// goroutine stands in its own code and not in which primitive. A frame is two lines,
+// "path/pkg.Func(args)" and "\tfile:line +0x1f".
+func topFrame(stack string) string {
+	for stack != "" {
+		var function, place string
+		function, stack, _ = strings.Cut(stack, "\n")
+		if strings.HasPrefix(function, "created by ") {
+			return ""
+		}
+		if !strings.HasPrefix(stack, "\t") {
+			continue
+		}
+		place, stack, _ = strings.Cut(stack, "\n")
+		if primitive(function) {
+			continue
+		}
+		place, _, _ = strings.Cut(strings.TrimSpace(place), " +0x")
+		if end := strings.LastIndexByte(function, '('); end > 0 {
+			function = function[:end]
+		}
+		return function + " (" + place + ")"
+	}
+	return ""
+}
+
+// primitive tells that a frame belongs to what every blocked goroutine shows.
+func primitive(function string) bool {
+	for _, prefix := range []string{"runtime.", "internal/", "sync.", "time.Sleep("} {
+		if strings.HasPrefix(function, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// scanGoroutines asks the runtime about the goroutines. It stops the world once for
+// each size of buffer that it tries, so the first guess is generous. On failure the
+// result is not complete and still lists what was asked.
+func scanGoroutines(now time.Time, asked []int64, count int, dump func([]byte) int) Goroutines {
+	if count > maxScanGoroutines {
+		return Goroutines{
+			At: now, States: ParseGoroutines(nil, asked),
+			Reason: fmt.Sprintf("%d goroutines are too many to look at", count),
+		}
+	}
+	for size := min(max(minDump, count*dumpPerGoroutine), maxDump); ; size = min(2*size, maxDump) {
+		buf := make([]byte, size)
+		if n := dump(buf); n < size {
+			return Goroutines{At: now, Complete: true, States: ParseGoroutines(buf[:n], asked)}
+		}
+		if size == maxDump {
+			return Goroutines{
+				At: now, States: ParseGoroutines(nil, asked),
+				Reason: fmt.Sprintf("the dump is longer than %d MiB", maxDump>>20),
+			}
+		}
+	}
+}

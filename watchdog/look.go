@@ -1,0 +1,197 @@
+package watchdog
+
+import (
+	"context"
+	"time"
+)
+
+// statusAnswer is what came back from one question about holds.
+type statusAnswer struct {
+	asked    time.Time
+	facts    []Facts
+	statuses []Status
+}
+
+// probeAnswer is what came back from one look at the connection.
+type probeAnswer struct {
+	asked time.Time
+	probe Probe
+}
+
+// judge keeps and reports a verdict and does what follows from it.
+func (w *Watchdog) judge(h *hold, f Facts, v Verdict) {
+	w.record(h, f, v)
+	w.recover(h, f, v)
+}
+
+// look runs the local checks of one hold. Whatever the facts of this turn accuse is
+// judged again on fresh ones: between the pass and now the owner may have released, or
+// a renewal may have been confirmed. Blind, it looks at nothing but the deadline.
+func (w *Watchdog) look(now time.Time, late time.Duration, blind bool, s subject, stats RenewalStats) {
+	h, f := s.hold, s.facts
+	renewal := func(f Facts) Verdict {
+		f.Period = w.periodOf(f)
+		f.Fixed = f.Fixed || h.stoppedRenewing(w, f)
+		// What this process slept is not held against the renewal.
+		f.LastConfirmed = f.LastConfirmed.Add(late)
+		return CheckRenewal(now, f, stats)
+	}
+	f, v, listed := w.confirm(f, renewal)
+	if !listed || blind && v.Finding != LeaseOver {
+		return
+	}
+	w.judge(h, f, v)
+	if blind || w.since(now) < h.nextLook {
+		return // here for the deadline only
+	}
+	w.renewalCounts(h, f)
+
+	holder := func(f Facts) Verdict {
+		// A lease that is fixed only since the Watchdog stopped its renewal is none that
+		// its owner chose.
+		f.Fixed = f.Fixed && !h.isStopped
+		return CheckHolder(now, f, w.scan)
+	}
+	if f, v, listed = w.confirm(f, holder); !listed {
+		return
+	}
+	if owner := w.since(f.Since); owner != h.owner {
+		w.reset(now, h, f, Holder)
+		h.owner = owner
+	}
+	w.judge(h, f, v)
+	period := w.periodOf(f)
+	h.nextLook += period * ((w.since(now)-h.nextLook)/period + 1)
+}
+
+// confirm runs a check, and runs it again on fresh facts where it accuses. It returns
+// the facts behind the verdict, and false when the hold has ended.
+func (w *Watchdog) confirm(f Facts, check func(Facts) Verdict) (Facts, Verdict, bool) {
+	v := check(f)
+	if v.Health != Unhealthy {
+		return f, v, true
+	}
+	f, listed := w.cfg.Source.Lookup(f.ID)
+	if !listed {
+		return f, v, false
+	}
+	return f, check(f), true
+}
+
+// renewalCounts lets a confirmed renewal stand for the lock-status check.
+func (w *Watchdog) renewalCounts(h *hold, f Facts) {
+	last := h.last[LockStatus]
+	if h.statusClean() && !f.LastConfirmed.IsZero() && (!last.set || w.since(f.LastConfirmed) > last.at) {
+		w.judge(h, f, healthy(LockStatus, f.LastConfirmed))
+	}
+}
+
+// askStatus asks Redis about the holds, on a goroutine that ends with the answer. There
+// is at most one such goroutine: gather collects nothing while it lives.
+func (w *Watchdog) askStatus(holds []Facts) {
+	if len(holds) == 0 {
+		return
+	}
+	w.askingStatus = true
+	w.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.CommandTimeout)
+		defer cancel()
+		asked := time.Now()
+		statuses := w.cfg.Prober.Status(ctx, holds)
+		send(w, w.statuses, statusAnswer{asked, holds, statuses})
+	})
+}
+
+// askProbe asks whether Redis answers and messages arrive, on a goroutine of its own, so
+// that a hung subscription delays no question about a hold.
+func (w *Watchdog) askProbe(now time.Time) {
+	w.askingProbe, w.probeAsked = true, now
+	w.wg.Go(func() {
+		answer := probeAnswer{asked: time.Now()}
+		p := &answer.probe
+		ask := func(question func(context.Context) (time.Duration, error)) (time.Duration, error) {
+			ctx, cancel := context.WithTimeout(w.ctx, w.cfg.CommandTimeout)
+			defer cancel()
+			return question(ctx)
+		}
+		if p.Ping, p.PingErr = ask(w.cfg.Prober.Ping); p.PingErr == nil {
+			p.Delivery, p.DeliveryErr = ask(w.cfg.Prober.ProbeDelivery)
+		}
+		send(w, w.probes, answer)
+	})
+}
+
+// send hands an answer to the loop. After Stop it is thrown away: an error that our own
+// cancellation caused accuses nobody.
+func send[T any](w *Watchdog, to chan<- T, answer T) {
+	if w.ctx.Err() != nil {
+		return
+	}
+	select {
+	case to <- answer:
+	case <-w.ctx.Done():
+	}
+}
+
+// judgeStatuses judges what Redis said about holds. The verdicts speak for the moment of
+// the question. A hold that is still listed now was not being released when Redis
+// answered, so a vanished field is a loss; but a renewal that was sent later and
+// confirmed is the newer word.
+func (w *Watchdog) judgeStatuses(a statusAnswer) {
+	for i, f := range a.facts {
+		h := w.holds[f.ID]
+		if h == nil {
+			continue
+		}
+		var s Status
+		if i < len(a.statuses) {
+			s = a.statuses[i]
+		}
+		h.asked = w.since(a.asked)
+		f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(a.asked, f, s) })
+		switch {
+		case !listed:
+			continue
+		case v.Finding == FieldGone && f.LastConfirmed.After(a.asked):
+			continue
+		case v.Finding == TTLTooLong && h.last[LockStatus].finding != TTLTooLong:
+			// An extension may have reached Redis whose answer has not reached us. The
+			// second time in a row it is no coincidence.
+			v.Health = Unknown
+		}
+		w.judge(h, f, v)
+	}
+}
+
+// judgeProbe judges what came back about the connection. A failure that may be our own
+// lateness is no verdict.
+func (w *Watchdog) judgeProbe(now time.Time, a probeAnswer) {
+	v := CheckConnection(now, a.probe)
+	patience := 2*w.cfg.CommandTimeout + selfLateAfter(w.cfg.Period)
+	if v.Health == Unhealthy && (w.lateAt.After(a.asked) || now.Sub(a.asked) > patience) {
+		v = unknown(Connection, now, SelfLate, "this process was late itself: "+v.Reason)
+	}
+	w.judge(&w.process, w.aboutProcess(), v)
+}
+
+// lookAtProcess looks, once a period, at what concerns all holds. A renewal loop that
+// stands still is not left to wait for that.
+func (w *Watchdog) lookAtProcess(now time.Time, blind bool, stats RenewalStats) {
+	due := !now.Before(w.nextAll)
+	loop := CheckRenewalLoop(now, w.cfg.Period, stats)
+	news := loop.Finding == RenewalStalled && w.process.last[Renewal].finding != RenewalStalled
+	if !blind && (due || news) {
+		w.judge(&w.process, w.aboutProcess(), loop)
+	}
+	if !due {
+		return
+	}
+	w.nextAll = w.nextAll.Add(w.cfg.Period * (now.Sub(w.nextAll)/w.cfg.Period + 1))
+	switch patience := 2*w.cfg.CommandTimeout + w.cfg.Period; {
+	case !w.askingProbe:
+		w.askProbe(now)
+	case !blind && now.Sub(w.probeAsked) > patience:
+		v := unhealthy(Connection, now, RedisUnreachable, "the last question to Redis has not come back")
+		w.judge(&w.process, w.aboutProcess(), v)
+	}
+}

@@ -1,0 +1,281 @@
+package watchdog
+
+import (
+	"fmt"
+	"time"
+)
+
+// The actions, as OnRecovery names them. The set is closed.
+const (
+	// ActionTell: nothing is done but to say so, because nothing can be done or the
+	// strategy asks for no more.
+	ActionTell           = "tell"
+	ActionRestartRenewal = "restart_renewal"
+	ActionHurryRenewal   = "hurry_renewal"
+	ActionReconnect      = "reconnect"
+	ActionLose           = "lose"
+	ActionStopRenewing   = "stop_renewing"
+	ActionCancel         = "cancel"
+	ActionDelete         = "delete"
+)
+
+// RecoveryOutcome says what came of an action. The set is closed.
+type RecoveryOutcome uint8
+
+const (
+	// Told: the finding was reported, and nothing else was meant to happen.
+	Told RecoveryOutcome = iota
+	// Acted: the action was taken; whether it helped is looked at next time.
+	Acted
+	// Declined: the Actor had nothing to act on, mostly because the hold ended
+	// meanwhile.
+	Declined
+	// Helped: the check is healthy again, or the hold that stood in the way has ended.
+	Helped
+	// NotHelped: the finding is still there.
+	NotHelped
+	// GaveUp: the action was tried as often as makes sense, and is not tried again
+	// before the check has been healthy.
+	GaveUp
+)
+
+// String returns the outcome's name as metrics and logs show it.
+func (o RecoveryOutcome) String() string {
+	return nameOf(o, "told", "acted", "declined", "helped", "not_helped", "gave_up")
+}
+
+const (
+	// maxTries bounds the actions on one hold for one finding.
+	maxTries = 3
+	// maxBackoff bounds the pause, in periods, between two actions on the process as a
+	// whole. These are never given up: a connection may come back after a day.
+	maxBackoff = 16
+)
+
+// Attempt is one action whose outcome is not known yet.
+type Attempt struct {
+	// Check and Finding are what it is meant to mend; Action is what was done.
+	Check   Check
+	Finding Finding
+	Action  string
+	// At is when it was done. Until is the moment before which a lasting finding
+	// proves nothing: a lease that was left to end takes its time.
+	At, Until time.Time
+}
+
+// CheckRecovery judges whether an action helped, by the latest verdict of the check
+// that it was meant to mend. Without a verdict reached after the action, and before
+// Until, there is no verdict on the action either. It reads nothing but its arguments.
+func CheckRecovery(now time.Time, a Attempt, latest Verdict) Verdict {
+	switch {
+	case latest.Check != a.Check || latest.Health == Unknown || !latest.At.After(a.At):
+		return unknown(Recovery, now, None, "nobody has looked since")
+	case latest.Health == Healthy:
+		return healthy(Recovery, now)
+	case latest.Finding != a.Finding:
+		return unknown(Recovery, now, None, "something else is found now")
+	case now.Before(a.Until):
+		return unknown(Recovery, now, None, "the lease has not ended yet")
+	}
+	return unhealthy(Recovery, now, RecoveryFailed,
+		fmt.Sprintf("%s did not mend %s", a.Action, a.Finding))
+}
+
+// plan chooses the action for an Unhealthy verdict. renews tells that the hold's
+// renewal is alive, so that hurrying it means something; repeated that an action on the
+// same finding has been taken before; fails is the row of failures including this one.
+func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
+	switch v.Finding {
+	case LeaseOver:
+		return ActionLose
+	case FieldGone:
+		// The renew script decides whether the field may be set again. If it did not
+		// say so by now, the loss is told without it.
+		if f.Strategy == Reacquire && renews && !repeated {
+			return ActionHurryRenewal
+		}
+		return ActionLose
+	case RenewalLate, TTLMissing:
+		if f.Strategy != Notify && renews {
+			return ActionHurryRenewal
+		}
+	case ForeignField, WrongCount:
+		if f.Strategy == Release {
+			return ActionCancel
+		}
+	case HolderUnreachable:
+		// Its work may still run, so by default its lock is kept.
+		if f.Strategy == Release {
+			return ActionCancel
+		}
+	case HolderGone, OverMaxHold:
+		switch {
+		case f.Strategy == Release && v.Finding == HolderGone:
+			return ActionDelete
+		case f.Strategy == Release:
+			return ActionCancel
+		case f.Strategy != Notify && renews:
+			return ActionStopRenewing
+		}
+	case RenewalStalled:
+		if f.ID == 0 {
+			return ActionRestartRenewal
+		}
+	case DeliveryDead:
+		return ActionReconnect
+	case RedisUnreachable:
+		// A server that is slow once keeps its subscriptions: dropping them would make
+		// it slower.
+		if fails >= failuresThatCount {
+			return ActionReconnect
+		}
+	}
+	return ActionTell
+}
+
+// act calls the Actor and tells whether it acted.
+func (w *Watchdog) act(id uint64, action string, f Finding) bool {
+	switch a := w.cfg.Actor; action {
+	case ActionRestartRenewal:
+		return a.RestartRenewal()
+	case ActionHurryRenewal:
+		return a.HurryRenewal(id)
+	case ActionReconnect:
+		return a.Reconnect()
+	case ActionLose:
+		return a.Lose(id, f)
+	case ActionStopRenewing:
+		return a.StopRenewing(id, f)
+	case ActionCancel:
+		return a.Cancel(id, f)
+	case ActionDelete:
+		return a.Delete(id, f)
+	}
+	return false
+}
+
+// endsHold tells that the action is meant to end the hold, so that its end is success.
+func endsHold(action string) bool {
+	switch action {
+	case ActionLose, ActionStopRenewing, ActionCancel, ActionDelete:
+		return true
+	}
+	return false
+}
+
+// remedy is what is being done about one check of one hold. It exists from the first
+// Unhealthy verdict until the next Healthy one.
+type remedy struct {
+	attempt Attempt
+	// pending: the outcome of attempt is not known yet.
+	pending bool
+	// tries counts the calls of the same action; 0 while it was only told.
+	tries int
+	// notBefore is when the next try is due.
+	notBefore time.Time
+	gaveUp    bool
+	// failed: an action of this episode did not help.
+	failed bool
+}
+
+// recover does what follows from a verdict. In words: while an action is pending, settle
+// what came of it, and wait if that is not known. Healthy ends the episode. Otherwise
+// plan: what was only told is not told twice, what was done is repeated until it has been
+// tried often enough, and another finding that asks for another action starts over.
+func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
+	r := h.remedy(v.Check)
+	if r != nil && r.pending && !w.settle(h, r, f, v) && r.attempt.Finding == v.Finding {
+		return
+	}
+	if v.Health != Unhealthy {
+		if v.Health == Healthy && r != nil {
+			w.endEpisode(h, r, f, v)
+		}
+		return
+	}
+	known := r != nil && r.attempt.Finding == v.Finding
+	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), known && r.tries > 0, int(h.last[v.Check].fails))
+	switch {
+	case r == nil:
+		r = h.newRemedy(v.Check, f)
+	case r.attempt.Action != action:
+		*r = remedy{failed: r.failed}
+	case action == ActionTell && known, r.gaveUp, v.At.Before(r.notBefore):
+		// The tries count on across findings with the same answer, so that two that
+		// alternate do not bring an action for ever.
+		return
+	}
+	w.try(h, r, f, v, action)
+}
+
+// endEpisode closes an episode. Where an action had failed and the check became healthy by
+// itself, the Recovery check is healthy again too: nothing is left to be recovered.
+func (w *Watchdog) endEpisode(h *hold, r *remedy, f Facts, v Verdict) {
+	h.forget(v.Check)
+	if r.failed && h.last[Recovery].health == Unhealthy && !h.failing(v.Check) {
+		w.record(h, f, healthy(Recovery, v.At))
+	}
+}
+
+// try takes one action, or tells that no more is taken.
+func (w *Watchdog) try(h *hold, r *remedy, f Facts, v Verdict, action string) {
+	// Not v.At, which is the moment of the question: what happened between that and the
+	// action is no consequence of the action.
+	now := time.Now()
+	r.attempt = Attempt{Check: v.Check, Finding: v.Finding, Action: action, At: now}
+	r.pending = false
+	if action == ActionTell {
+		w.cfg.OnRecovery(f, v, action, Told)
+		return
+	}
+	if r.tries >= maxTries && f.ID != 0 {
+		r.gaveUp = true
+		w.cfg.OnRecovery(f, v, action, GaveUp)
+		return
+	}
+	if f.ID == 0 {
+		r.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(r.tries, 8), maxBackoff)))
+	}
+	r.tries++
+	if !w.act(f.ID, action, v.Finding) {
+		w.cfg.OnRecovery(f, v, action, Declined)
+		return
+	}
+	r.pending = true
+	switch action {
+	case ActionStopRenewing, ActionCancel, ActionDelete:
+		h.stopped, h.isStopped = w.since(now), true
+	}
+	switch action {
+	case ActionStopRenewing, ActionCancel:
+		// The lease is left to end; only after its end is a hold that is still there
+		// a failure.
+		r.attempt.Until = v.At.Add(f.Lease + w.periodOf(f))
+		if f.Deadline.After(v.At) {
+			r.attempt.Until = f.Deadline.Add(w.periodOf(f))
+		}
+	}
+	w.cfg.OnRecovery(f, v, action, Acted)
+}
+
+// settle asks the recovery check about a pending action and tells what it says. It
+// returns false while nothing is known yet.
+func (w *Watchdog) settle(h *hold, r *remedy, f Facts, v Verdict) bool {
+	rv := CheckRecovery(v.At, r.attempt, v)
+	if rv.Health == Unknown {
+		return false
+	}
+	r.pending = false
+	r.failed = rv.Health == Unhealthy
+	// One action that helped does not make up for another one that did not.
+	if r.failed || !h.failing(v.Check) {
+		w.record(h, f, rv)
+	}
+	outcome := Helped
+	if r.failed {
+		outcome = NotHelped
+	}
+	v.Finding = r.attempt.Finding // what it was about, also where nothing is found now
+	w.cfg.OnRecovery(f, v, r.attempt.Action, outcome)
+	return true
+}

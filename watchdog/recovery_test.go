@@ -1,0 +1,359 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	wd "github.com/anteroom/anteroom/watchdog"
+)
+
+// troubles are the ways in which a hold can be in trouble, each with what is done about
+// it under Default, Notify, Release and Reacquire. "" means that it is only told.
+var troubles = map[string]struct {
+	finding wd.Finding
+	bring   func(w *world)
+	actions [4]string
+}{
+	"renewal late": {
+		wd.RenewalLate,
+		func(w *world) {
+			w.change(1, false, func(f *wd.Facts) { f.LastConfirmed = f.LastConfirmed.Add(-15 * time.Second) })
+		},
+		[4]string{"hurry 1 none", "", "hurry 1 none", "hurry 1 none"},
+	},
+	"renewal failing": {
+		wd.RenewalFailing,
+		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.RenewalFailures = 2 }) },
+		[4]string{},
+	},
+	"field gone": {
+		wd.FieldGone,
+		func(w *world) { w.answer(says(wd.Status{Answered: true, Gone: true})) },
+		[4]string{"lose 1 field_gone", "lose 1 field_gone", "lose 1 field_gone", "hurry 1 none"},
+	},
+	"foreign field": {
+		wd.ForeignField,
+		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 1, Fields: 2})) },
+		[4]string{"", "", "cancel 1 foreign_field", ""},
+	},
+	"wrong count": {
+		wd.WrongCount,
+		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 3, Fields: 1})) },
+		[4]string{"", "", "cancel 1 wrong_count", ""},
+	},
+	"no expiry": {
+		wd.TTLMissing,
+		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 1, Fields: 1, TTL: -1})) },
+		[4]string{"hurry 1 none", "", "hurry 1 none", "hurry 1 none"},
+	},
+	"unreachable": {
+		wd.HolderUnreachable,
+		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.Reachable = false }) },
+		[4]string{"", "", "cancel 1 holder_unreachable", ""},
+	},
+	"over MaxHold": {
+		wd.OverMaxHold,
+		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.MaxHold = 1 }) },
+		[4]string{"stop 1 over_max_hold", "", "cancel 1 over_max_hold", "stop 1 over_max_hold"},
+	},
+	"goroutine ended": {
+		wd.HolderGone,
+		func(w *world) {
+			w.change(1, true, func(f *wd.Facts) { f.Goroutine, f.Since = 7, f.Since.Add(-time.Minute) })
+		},
+		[4]string{"stop 1 holder_gone", "", "delete 1 holder_gone", "stop 1 holder_gone"},
+	},
+	"lease over": {
+		wd.LeaseOver,
+		func(w *world) { w.change(1, false, func(f *wd.Facts) { f.Deadline = time.Now() }) },
+		[4]string{"lose 1 lease_over", "lose 1 lease_over", "lose 1 lease_over", "lose 1 lease_over"},
+	},
+}
+
+// says is a Redis that answers the same about every hold.
+func says(s wd.Status) func(context.Context, wd.Facts) wd.Status {
+	return func(context.Context, wd.Facts) wd.Status { return s }
+}
+
+// scanning lets a world's dump show no goroutine but 8.
+func scanning(_ *world, c *wd.Config) {
+	c.HolderScanEvery = 0
+	wd.WithDump(c, func() int { return 1 }, func(buf []byte) int { return copy(buf, "goroutine 8 [running]:\n") })
+}
+
+// TestRecovery_I7_PerStrategy runs every trouble under every strategy for one period and
+// looks at the first action; so deletion happens in exactly one of the forty cells.
+func TestRecovery_I7_PerStrategy(t *testing.T) {
+	for name, c := range troubles {
+		for s := wd.Default; s <= wd.Reacquire; s++ {
+			t.Run(name+"/"+s.String(), func(t *testing.T) {
+				run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
+					f := hold(1)
+					f.Strategy = s
+					w.add(f)
+					pass(250 * time.Millisecond)
+					c.bring(w)
+					pass(5500 * time.Millisecond)
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					action := c.actions[s]
+					if action == "" && len(w.actions) != 0 || action != "" && (len(w.actions) == 0 || w.actions[0] != action) {
+						t.Errorf("actions %q, want %q first", w.actions, action)
+					}
+					if len(w.events) == 0 || w.events[0] != "found 1 "+c.finding.String() {
+						t.Errorf("events %q", w.events)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestRecovery_Helped: an action that helps is told as such, and its check has run.
+func TestRecovery_Helped(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		w.do(func() {
+			w.act = func(string, uint64, wd.Finding) bool {
+				go w.change(1, true, func(f *wd.Facts) { f.LastConfirmed = time.Now() })
+				return true
+			}
+		})
+		f := hold(1)
+		f.LastConfirmed, f.Deadline = f.Since.Add(-16*time.Second), f.Since.Add(time.Hour)
+		w.add(f)
+		w.do(func() { w.alive[1] = false })
+		pass(11 * time.Second)
+		w.want(t, 1, "acted 1 hurry_renewal renewal_late")
+		w.want(t, 1, "helped 1 hurry_renewal")
+		w.want(t, 0, "alert")
+		if v := d.Verdicts(1); v[len(v)-1].Check != wd.Recovery || v[len(v)-1].Health != wd.Healthy {
+			t.Errorf("verdicts %+v", v)
+		}
+	})
+}
+
+// TestRecovery_I8_GivesUp: what does not help is tried three times, told as given up
+// once, and may be tried again only after the check has been healthy. The Recovery
+// check's own alert clears with it.
+func TestRecovery_I8_GivesUp(t *testing.T) {
+	for name, acts := range map[string]bool{"acts in vain": true, "declines": false} {
+		t.Run(name, func(t *testing.T) {
+			run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+				w.do(func() { w.act = func(string, uint64, wd.Finding) bool { return acts } })
+				f := hold(1)
+				late := func(f *wd.Facts) {
+					f.LastConfirmed, f.Deadline = f.Since.Add(-time.Hour), f.Since.Add(time.Hour)
+				}
+				w.add(f)
+				w.change(1, false, late)
+				pass(time.Minute)
+				w.want(t, 3, "hurry 1")
+				w.want(t, 1, "gave_up 1 hurry_renewal renewal_late")
+				w.want(t, 1, "alert 1 renewal 2")
+				if acts {
+					w.want(t, 3, "not_helped 1")
+					w.want(t, 1, "alert 1 recovery 2")
+				} else {
+					w.want(t, 3, "declined 1")
+				}
+				w.change(1, false, func(f *wd.Facts) { f.LastConfirmed = time.Now() })
+				pass(6 * time.Second)
+				w.want(t, 1, "clear 1 renewal")
+				if acts {
+					w.want(t, 1, "clear 1 recovery")
+				}
+				w.want(t, 0, "helped")
+				w.change(1, false, late)
+				pass(6 * time.Second)
+				w.want(t, 4, "hurry 1")
+			})
+		})
+	}
+}
+
+// TestRecovery_StoppedIsNotLate: a hold whose renewal the Watchdog itself has stopped is
+// not accused of a late renewal, and its end counts as help.
+func TestRecovery_StoppedIsNotLate(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.MaxHold = time.Second
+		w.add(f)
+		w.do(func() {
+			w.act = func(_ string, id uint64, _ wd.Finding) bool {
+				f := w.holds[id]
+				w.alive[id] = false
+				f.Deadline = time.Now().Add(25 * time.Second)
+				return true
+			}
+		})
+		pass(29 * time.Second)
+		w.want(t, 1, "stop 1 over_max_hold")
+		w.want(t, 0, "hurry")
+		w.want(t, 0, "not_helped")
+		w.want(t, 0, "found 1 renewal_late")
+		w.end(1)
+		pass(time.Second)
+		w.want(t, 1, "helped 1 stop_renewing over_max_hold")
+		w.want(t, 1, "clear 1 holder")
+	})
+}
+
+// TestRecovery_DeleteAfterCancel: when the goroutine of a cancelled hold is found to have
+// ended, Release goes on to delete.
+func TestRecovery_DeleteAfterCancel(t *testing.T) {
+	run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.Strategy, f.MaxHold, f.Goroutine = wd.Release, time.Second, 7
+		w.add(f)
+		pass(6 * time.Second)
+		w.want(t, 1, "cancel 1 over_max_hold")
+		w.do(func() { w.act = func(_ string, id uint64, _ wd.Finding) bool { delete(w.holds, id); return true } })
+		pass(40 * time.Second)
+		w.want(t, 1, "delete 1 holder_gone")
+		w.want(t, 1, "helped 1 delete holder_gone")
+		w.want(t, 1, "cancel")
+	})
+}
+
+// TestRecovery_ReacquireThenLost: a field that the renewal does not bring back is lost at
+// the next look; one that a fixed lease lost is lost at once.
+func TestRecovery_ReacquireThenLost(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		w.answer(says(wd.Status{Answered: true, Gone: true}))
+		renewed, fixed := hold(1), hold(2)
+		renewed.Strategy, fixed.Strategy, fixed.Fixed = wd.Reacquire, wd.Reacquire, true
+		w.add(renewed)
+		w.add(fixed)
+		w.do(func() {
+			w.alive[1] = false
+			w.act = func(action string, id uint64, _ wd.Finding) bool {
+				if action == "lose" {
+					delete(w.holds, id)
+				}
+				return true
+			}
+		})
+		pass(6 * time.Second)
+		w.want(t, 1, "hurry 1")
+		w.want(t, 0, "lose 1")
+		w.want(t, 1, "lose 2 field_gone")
+		pass(5 * time.Second)
+		w.want(t, 1, "hurry 1")
+		w.want(t, 1, "lose 1 field_gone")
+	})
+}
+
+// TestRecovery_RenewalLoop: a loop that stands still is restarted at the next tick, once,
+// and again only at growing distances.
+func TestRecovery_RenewalLoop(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		pass(time.Second)
+		stuck := time.Now()
+		w.do(func() { w.stats = wd.RenewalStats{NextDue: stuck, LoopLastTurn: stuck} })
+		pass(3100 * time.Millisecond)
+		w.want(t, 1, "restart")
+		pass(time.Minute)
+		w.want(t, 4, "restart") // after 5, 10, 20 more seconds
+		w.want(t, 1, "alert 0 renewal 2")
+		w.want(t, 0, "gave_up")
+		w.do(func() { w.stats = wd.RenewalStats{LoopLastTurn: time.Now()} })
+		pass(5 * time.Second)
+		w.want(t, 1, "clear 0 renewal")
+		w.want(t, 1, "clear 0 recovery")
+	})
+}
+
+// TestRecovery_Connection: a dead subscription is reconnected at once, a silent Redis at
+// the second time; both are never given up, and told once.
+func TestRecovery_Connection(t *testing.T) {
+	broken := func(context.Context) error { return errors.New("broken") }
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		pass(6 * time.Second)
+		w.do(func() { w.delivery = broken })
+		pass(5 * time.Second)
+		w.want(t, 1, "reconnect")
+		w.do(func() { w.delivery = nil })
+		pass(5 * time.Second)
+		w.want(t, 1, "helped 0 reconnect delivery_dead")
+		w.want(t, 0, "alert")
+
+		w.do(func() { w.ping = broken })
+		pass(5 * time.Second)
+		w.want(t, 1, "reconnect")
+		w.want(t, 1, "told 0 tell redis_unreachable")
+		pass(5 * time.Second)
+		w.want(t, 2, "reconnect")
+		w.want(t, 1, "alert 0 connection 2")
+		pass(time.Hour)
+		if n := w.count("reconnect"); n < 40 || n > 60 {
+			t.Errorf("%d reconnections in an hour, want about one in 80 seconds", n)
+		}
+		w.want(t, 1, "alert 0 connection")
+		w.want(t, 0, "gave_up")
+		w.do(func() { w.ping = nil })
+		pass(5 * time.Second)
+		w.want(t, 1, "clear 0 connection")
+	})
+}
+
+// TestRecovery_NextOwnerClearsFailedRecovery: an action that failed on one owner is no
+// alert about the next one.
+func TestRecovery_NextOwnerClearsFailedRecovery(t *testing.T) {
+	run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.Strategy, f.Goroutine = wd.Release, 7
+		w.add(f)
+		pass(50 * time.Second)
+		w.want(t, 3, "delete 1 holder_gone") // acted in vain
+		w.want(t, 1, "alert 1 recovery")
+		w.change(1, true, func(f *wd.Facts) { f.Since, f.Goroutine = time.Now(), 8 })
+		pass(6 * time.Second)
+		w.want(t, 1, "clear 1 recovery")
+		w.want(t, 1, "clear 1 holder")
+		w.want(t, 0, "helped")
+	})
+}
+
+// TestRecovery_CancelledStaysUnreachable: that a cancelled hold is not renewed any more
+// does not make it look like a fixed lease, which may be forgotten.
+func TestRecovery_CancelledStaysUnreachable(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.Strategy, f.Reachable = wd.Release, false
+		w.add(f)
+		w.do(func() {
+			w.act = func(_ string, id uint64, _ wd.Finding) bool {
+				w.holds[id].Fixed, w.alive[id] = true, false
+				return true
+			}
+		})
+		pass(20 * time.Second)
+		w.want(t, 1, "cancel 1 holder_unreachable")
+		w.want(t, 0, "helped")
+		w.want(t, 0, "clear")
+	})
+}
+
+// TestRecovery_CancelOverlapsRenewal: a renewal that was sent before the cancellation, and
+// after the question that led to it, does not count as a renewal started again.
+func TestRecovery_CancelOverlapsRenewal(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.Strategy, f.Deadline = wd.Release, f.Since.Add(time.Hour)
+		w.add(f)
+		w.answer(func(context.Context, wd.Facts) wd.Status {
+			time.Sleep(100 * time.Millisecond)
+			w.change(1, false, func(f *wd.Facts) { f.LastConfirmed = time.Now() })
+			time.Sleep(100 * time.Millisecond)
+			return wd.Status{Answered: true, Present: true, Count: 2, Fields: 1}
+		})
+		pass(6 * time.Second)
+		w.want(t, 1, "cancel 1 wrong_count")
+		w.answer(nil)
+		pass(40 * time.Second)
+		w.want(t, 0, "found 1 renewal_late")
+		w.want(t, 0, "hurry")
+	})
+}

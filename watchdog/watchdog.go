@@ -1,0 +1,203 @@
+package watchdog
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Watchdog looks at every hold of one process. New makes it; the zero value is of no
+// use. All its methods are safe for concurrent use.
+type Watchdog struct {
+	cfg    Config
+	ctx    context.Context // ends with Stop; the Prober's questions hang on it
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // the loop and at most two questions
+
+	// mu guards what the loop writes and others read: the maps' shape and the
+	// verdicts. It is a leaf: no callback, Source, Prober or Actor is called under it.
+	mu      sync.Mutex
+	started bool
+	stopped bool
+	holds   map[uint64]*hold
+	process hold // what concerns the process as a whole
+	lastRun [checkCount]time.Time
+
+	// The rest belongs to the loop alone, except for the answers' channels. epoch
+	// and the channels are written once by Start.
+	epoch    time.Time
+	round    uint64
+	peak     int           // the most holds since the map was last made
+	tick     time.Duration // the present distance of ticks
+	nextAll  time.Time     // when the process as a whole is looked at
+	quiet    time.Time     // until then renewals and holders are not accused
+	suspect  time.Time     // answers from before prove nothing: the wall clock jumped
+	lastTurn time.Time
+	lastWall time.Time
+	scan     Goroutines
+	lastScan time.Time
+
+	statuses     chan statusAnswer
+	askingStatus bool
+	probes       chan probeAnswer
+	askingProbe  bool
+	probeAsked   time.Time
+	lateAt       time.Time // the last tick that came late
+}
+
+// New returns a Watchdog that does nothing until Start. It panics if Source, Prober or
+// Actor is missing, because no later moment could tell the programmer.
+func New(cfg Config) *Watchdog {
+	if cfg.Source == nil || cfg.Prober == nil || cfg.Actor == nil {
+		panic("watchdog: Config needs Source, Prober and Actor")
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Watchdog{
+		cfg: cfg.withDefaults(), ctx: ctx, cancel: cancel,
+		holds: make(map[uint64]*hold),
+	}
+}
+
+// Start begins to look. It does nothing when the Watchdog has been started or stopped
+// before: a Watchdog has one life.
+func (w *Watchdog) Start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.started || w.stopped {
+		return
+	}
+	w.started = true
+	w.epoch = time.Now()
+	// Made here and not by New, so that they belong to the virtual-time bubble of the
+	// one who starts.
+	w.statuses, w.probes = make(chan statusAnswer), make(chan probeAnswer)
+	w.wg.Go(w.loop)
+}
+
+// Stop ends the loop and the questions under way, clears the alerts that are active, and
+// waits until no goroutine is left and no callback will be called any more. It may be
+// called before Start, repeatedly and concurrently; it must not be called from a callback.
+func (w *Watchdog) Stop() {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.cancel()
+	w.wg.Wait()
+}
+
+// LastRun returns when the check last reached a verdict on anything, and the zero time
+// if it never did. A moment that does not move on means that the Watchdog is stuck,
+// stopped, or has nothing to look at.
+func (w *Watchdog) LastRun(c Check) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if int(c) >= checkCount {
+		return time.Time{}
+	}
+	return w.lastRun[c]
+}
+
+// Verdicts returns the last verdict of each check that has looked at the hold, in the
+// order of the checks; with id 0, those about the process as a whole. It returns nil for
+// a hold that was not looked at or has ended. The slice is the caller's.
+func (w *Watchdog) Verdicts(id uint64) []Verdict {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := &w.process
+	if id != 0 {
+		h = w.holds[id]
+	}
+	if h == nil {
+		return nil
+	}
+	var verdicts []Verdict
+	for c, r := range h.last {
+		if !r.set {
+			continue
+		}
+		v := Verdict{Check: Check(c), Health: r.health, Finding: r.finding, At: w.epoch.Add(r.at)}
+		if h.trouble != nil {
+			v.Reason = h.trouble.reasons[c]
+		}
+		verdicts = append(verdicts, v)
+	}
+	return slices.Clip(verdicts)
+}
+
+// loop is the Watchdog's one goroutine. In words: sleep until the next tick or the next
+// answer; at a tick look at all that is due and ask Redis about the rest; judge answers
+// as they come; at the end clear every alert.
+func (w *Watchdog) loop() {
+	defer w.clearAll()
+	w.tick = tickFor(w.cfg.Period)
+	w.lastTurn, w.lastWall = w.epoch, w.cfg.wall(w.epoch)
+	w.nextAll = w.epoch
+	due := w.epoch.Add(w.tick)
+	timer := time.NewTimer(w.tick)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.ctx.Done():
+			return
+		case a := <-w.statuses:
+			w.askingStatus = false
+			w.judgeStatuses(a)
+		case a := <-w.probes:
+			w.askingProbe = false
+			w.judgeProbe(time.Now(), a)
+		case <-timer.C:
+			now := time.Now()
+			w.turn(now, now.Sub(due))
+			// The next tick counts from here, so that what a turn costs is not taken
+			// for lateness, and a late one is not caught up with a burst.
+			due = time.Now().Add(w.tick)
+			timer.Reset(w.tick)
+		}
+	}
+}
+
+// clearAll ends what is known about every hold when nobody looks any more.
+func (w *Watchdog) clearAll() {
+	w.mu.Lock()
+	ids := make([]uint64, 0, len(w.holds))
+	for id, h := range w.holds {
+		if h.trouble != nil {
+			ids = append(ids, id)
+		}
+	}
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.closeEpisodes(w.holds[id], false)
+	}
+	if w.process.trouble != nil {
+		w.closeEpisodes(&w.process, false)
+	}
+	w.mu.Lock()
+	clear(w.holds)
+	w.mu.Unlock()
+}
+
+// since turns a moment into the short form that is kept per hold.
+func (w *Watchdog) since(t time.Time) time.Duration { return t.Sub(w.epoch) }
+
+// periodOf returns how often the hold is looked at.
+func (w *Watchdog) periodOf(f Facts) time.Duration {
+	if f.Period > 0 {
+		return f.Period
+	}
+	return w.cfg.Period
+}
+
+// thresholdOf returns how many failures in a row make an alert.
+func (w *Watchdog) thresholdOf(f Facts) int {
+	if f.AlertThreshold > 0 {
+		return f.AlertThreshold
+	}
+	return w.cfg.AlertThreshold
+}
+
+// aboutProcess returns the Facts of callbacks that speak of the whole process.
+func (w *Watchdog) aboutProcess() Facts {
+	return Facts{Period: w.cfg.Period, AlertThreshold: w.cfg.AlertThreshold}
+}
