@@ -49,11 +49,18 @@ func (s *Synchronizer) Granted(grant uint64) Order {
 
 // Refused tells that the attempt was refused: every Try kind fails with ErrRefused, the others stay. The driver must then ask
 // Abandon whether anybody is left; no order tells it. In any state but Acquiring there is no attempt and nothing happens.
-func (s *Synchronizer) Refused() {
+func (s *Synchronizer) Refused() { s.FailTries(ErrRefused) }
+
+// FailTries is Refused with another error, for an attempt that brought no usable answer: whoever came to try does not wait
+// for the next one. err must not be nil: Wait would return it as success.
+func (s *Synchronizer) FailTries(err error) {
+	if err == nil {
+		panic("queue: FailTries with a nil error")
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Word().State() == Acquiring && s.waiters.tries > 0 {
-		s.failLocked(Kind.isTry, ErrRefused)
+		s.failLocked(Kind.isTry, err)
 	}
 }
 
@@ -117,7 +124,7 @@ func (s *Synchronizer) Lose(grant uint64) (Loss, Order) {
 	switch {
 	case word.State() == Granted:
 		return LossUnowned, s.restartLocked()
-	case word.State() == Owned && s.kind.isLock():
+	case word.State() == Owned && s.kind.IsLock():
 		s.setLocked(Lost, word.Count(), word.HandOffs())
 		return LossStays, Nothing
 	case word.State() == Owned:

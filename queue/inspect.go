@@ -60,6 +60,17 @@ func (s *Synchronizer) Len() int {
 	return s.waiters.len
 }
 
+// HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for whoever is head when it is
+// sent; by the time of the answer somebody else may be.
+func (s *Synchronizer) HeadNote() any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiters.empty() {
+		return nil
+	}
+	return s.waiters.head.Note
+}
+
 // Waiting returns those who wait, first to last. It holds the lock for the walk, so that it costs the lock
 // path in proportion to their number: meant for a person who looks, not for a loop.
 func (s *Synchronizer) Waiting() []WaiterInfo {

@@ -107,7 +107,7 @@ func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Looked at again, since a loss may have ended the tenure in between.
-	if s.owner.Load() != owner || !s.kind.isLock() {
+	if s.owner.Load() != owner || !s.kind.IsLock() {
 		return 0, NotOwner
 	}
 	return s.tenure, s.reenterLocked(allowLost)

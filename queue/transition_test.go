@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/anteroom/anteroom/queue"
@@ -108,6 +109,33 @@ func TestQueue_RefusedFailsOnlyTryKinds(t *testing.T) {
 		lock.mustBeIn()
 		hold.mustBeIn()
 	})
+}
+
+func TestQueue_FailTriesFailsOnlyTryKinds(t *testing.T) {
+	away := errors.New("away")
+	bothModes(t, func(x *fixture) {
+		a := x.park(queue.KindTryLock, 1)
+		b := x.park(queue.KindHold, 2)
+		x.s.FailTries(away)
+		a.mustHaveLeft(away, queue.Nothing)
+		b.mustWait()
+		x.mustBe(queue.Acquiring, 0, 0, 1)
+		x.drain()
+		b.mustBeIn()
+	})
+}
+
+func TestQueue_HeadNoteIsThatOfTheFirst(t *testing.T) {
+	s := queue.New(true)
+	if n := s.HeadNote(); n != nil {
+		t.Fatalf("note %v without waiters", n)
+	}
+	first, second := &queue.Waiter{Note: "first"}, &queue.Waiter{Note: "second"}
+	s.Enter(first)
+	s.Enter(second)
+	if n := s.HeadNote(); n != "first" {
+		t.Fatalf("note %v", n)
+	}
 }
 
 func TestQueue_RefusedOutsideAnAttemptDoesNothing(t *testing.T) {

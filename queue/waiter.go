@@ -44,8 +44,8 @@ func (k Kind) String() string {
 // isTry reports whether the waiter fails rather than wait for an owner.
 func (k Kind) isTry() bool { return k == KindTry || k == KindTryLock }
 
-// isLock reports whether the tenure is one whose owner cannot be told of a loss, and which its goroutine may re-enter.
-func (k Kind) isLock() bool { return k == KindLock || k == KindTryLock }
+// IsLock reports whether the tenure is one whose owner cannot be told of a loss, and which its goroutine may re-enter.
+func (k Kind) IsLock() bool { return k == KindLock || k == KindTryLock }
 
 // isTold reports whether Fail may end the wait.
 func (k Kind) isTold() bool { return k != KindLock }
