@@ -1,0 +1,170 @@
+// Package faultnet puts faults between a client and a server in tests: connections
+// that swallow everything, replies that come late or are cut, dials that fail.
+//
+// It also gives net.Pipe the write buffer that sockets have, without which a long
+// pipeline to an in-memory server hangs.
+//
+// It wraps any dial function, so it works over TCP and over net.Pipe. Waiting is done
+// on channels and timers only: inside a testing/synctest bubble time stays virtual.
+//
+//	net := faultnet.New(nil)
+//	rdb := redis.NewClient(&redis.Options{Addr: addr, Dialer: net.Dial})
+//	net.HoldReplies()      // commands arrive, replies do not
+//	net.Heal()             // what was held is delivered
+package faultnet
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// DialFunc makes a connection; redis.Options.Dialer is one.
+type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// ErrRefused is what a dial fails with while Refuse is on, inside a *net.OpError.
+var ErrRefused = errors.New("faultnet: connection refused")
+
+// Network is a set of connections that share their faults. The zero faults let
+// everything through. All methods are safe for concurrent use and act on existing and
+// future connections.
+type Network struct {
+	dial DialFunc
+
+	mu      sync.Mutex
+	refuse  bool
+	up      gate // client to server
+	down    gate // server to client
+	delay   time.Duration
+	cuts    int // replies to cut
+	cutSize int // bytes of a cut reply that still arrive
+	conns   map[*conn]struct{}
+	dials   int
+}
+
+// New returns a Network over dial; nil dials TCP.
+func New(dial DialFunc) *Network {
+	if dial == nil {
+		dial = (&net.Dialer{}).DialContext
+	}
+	return &Network{dial: dial, conns: map[*conn]struct{}{}}
+}
+
+// Dial connects through the network.
+func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	n.mu.Lock()
+	n.dials++
+	refuse := n.refuse
+	n.mu.Unlock()
+	if refuse {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ErrRefused}
+	}
+	inner, err := n.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: inner, net: n, closed: make(chan struct{})}
+	n.mu.Lock()
+	n.conns[c] = struct{}{}
+	n.mu.Unlock()
+	return c, nil
+}
+
+// BlackHole holds both directions: writes succeed and nothing arrives, reads wait.
+// After Heal what was held is delivered, as TCP would.
+func (n *Network) BlackHole() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.up.shut()
+	n.down.shut()
+}
+
+// HoldReplies lets requests through and holds the replies until Heal.
+func (n *Network) HoldReplies() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.down.shut()
+}
+
+// Delay lets every piece of data from the server arrive d later; 0 ends it.
+func (n *Network) Delay(d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.delay = d
+}
+
+// CutReplies cuts the next count replies, on whichever connection: size bytes arrive,
+// then the connection is closed. The server has executed the command by then.
+func (n *Network) CutReplies(count, size int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cuts, n.cutSize = count, size
+}
+
+// Refuse makes dials fail at once. Existing connections go on.
+func (n *Network) Refuse() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.refuse = true
+}
+
+// CloseAll closes every connection, as a reset would.
+func (n *Network) CloseAll() {
+	n.mu.Lock()
+	conns := make([]*conn, 0, len(n.conns))
+	for c := range n.conns {
+		conns = append(conns, c)
+	}
+	n.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+}
+
+// Heal ends every fault and delivers what was held.
+func (n *Network) Heal() {
+	n.mu.Lock()
+	n.refuse, n.delay, n.cuts = false, 0, 0
+	conns := make([]*conn, 0, len(n.conns))
+	for c := range n.conns {
+		conns = append(conns, c)
+	}
+	n.up.open()
+	n.down.open()
+	n.mu.Unlock()
+	for _, c := range conns {
+		c.flush()
+	}
+}
+
+// Open returns the number of open connections.
+func (n *Network) Open() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.conns)
+}
+
+// Dials returns the number of dials so far, failed ones included.
+func (n *Network) Dials() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.dials
+}
+
+// gate is open or shut. Guarded by Network.mu.
+type gate struct{ opened chan struct{} } // nil: open; else closed when it opens
+
+func (g *gate) shut() {
+	if g.opened == nil {
+		g.opened = make(chan struct{})
+	}
+}
+
+func (g *gate) open() {
+	if g.opened != nil {
+		close(g.opened)
+		g.opened = nil
+	}
+}

@@ -1,0 +1,158 @@
+package lettucecompat
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AcquireRequest asks for a lock once.
+type AcquireRequest struct {
+	Key   string        // any bytes
+	Field string        // a fresh field of this client, see NewField
+	Lease time.Duration // how long Redis keeps the grant unless it is renewed; at least 1 ms
+	// Repeat marks a further attempt with the same field, after an outcome that is not
+	// known: only then may the field be there already, and counts as granted.
+	Repeat bool
+	// Drop names burnt fields of this client (attempts that nobody wants any more);
+	// those that are there are removed first, in the same step.
+	Drop []string
+	// Tokens is the number of fencing tokens to reserve; 0 leaves the fencing record alone.
+	Tokens int64
+	// Replicas is the number of replicas that must confirm the grant within
+	// ReplicaTimeout (default: half the time limit). Keep that below the client's ReadTimeout.
+	Replicas       int
+	ReplicaTimeout time.Duration
+	// Timeout limits the command, 0 means Options.CommandTimeout. Waiting for replicas
+	// comes on top.
+	Timeout time.Duration
+}
+
+// AcquireReply is the answer to an AcquireRequest.
+type AcquireReply struct {
+	// Outcome is OK (granted), Refused, Failed or Unknown. After Unknown the field may
+	// be there, or come later: repeat the attempt marked as Repeat, or remove the field.
+	Outcome Outcome
+	Token   int64         // first of the reserved tokens; 0 without fencing
+	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
+	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
+	SentAt  time.Time     // taken before the command was sent; zero if it never was
+	Synced  int           // replicas that confirmed, when asked for
+	Err     error
+}
+
+// TryAcquire asks for the lock once and does not wait for it. It returns when Redis has
+// answered, ctx ends, or the time limit is reached, whichever is first. A key of another
+// type is a permanent error and stays as it is.
+func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) AcquireReply {
+	start := time.Now()
+	reply := c.tryAcquire(ctx, r)
+	c.observe("acquire", reply.Outcome, start)
+	return reply
+}
+
+func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply {
+	if strings.HasPrefix(r.Key, fencePrefix) {
+		return AcquireReply{Outcome: OutcomeFailed, Err: &permanentError{ErrReservedKey}}
+	}
+	keys := append(make([]string, 0, 2), r.Key)
+	if r.Tokens > 0 {
+		keys = append(keys, c.fence(r.Key))
+	}
+	argv := append([]string{r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10)}, r.Drop...)
+	cmd := newScriptCommand(c.dialect.scripts.acquire, keys, argv...)
+	k := &call{cmds: []*command{cmd}}
+	limit := c.timeout(r.Timeout)
+	if r.Replicas > 0 {
+		k.wait = &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
+		if k.wait.timeout <= 0 {
+			k.wait.timeout = limit / 2
+		}
+		limit += k.wait.timeout
+	}
+	left := c.lanes(r.Key).locks.do(ctx, k, limit)
+	reply := parseAcquire(cmd, left)
+	if left == nil || reply.Outcome == OutcomeUnknown {
+		reply.SentAt = k.sentAt
+	}
+	if reply.Outcome == OutcomeOK && k.wait != nil {
+		c.confirm(ctx, r, k.wait, &reply)
+	}
+	return reply
+}
+
+// confirm judges the answer of the replicas. With too few, the field is removed at
+// once; where that is not certain, the outcome is unknown and the caller cleans up.
+func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, reply *AcquireReply) {
+	reply.Synced = w.synced
+	if w.err == nil && w.synced >= r.Replicas {
+		return
+	}
+	err := fmt.Errorf("%w: %d of %d within %v", ErrReplicas, w.synced, r.Replicas, w.timeout)
+	if w.err != nil {
+		err = fmt.Errorf("%w: %w", err, w.err)
+	}
+	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, Timeout: r.Timeout})
+	reply.Outcome, reply.Err, reply.Token = OutcomeRefused, err, 0
+	if released.Outcome != OutcomeOK && released.Outcome != OutcomeGone {
+		reply.Outcome = OutcomeUnknown
+	}
+}
+
+func parseAcquire(cmd *command, left error) AcquireReply {
+	outcome, err := cmd.result(left)
+	if outcome != OutcomeOK {
+		return AcquireReply{Outcome: outcome, Err: err}
+	}
+	answer, _ := cmd.Val().([]any)
+	if len(answer) == 2 && answer[0] == int64(1) {
+		token, err := strconv.ParseInt(text(answer[1]), 10, 64)
+		if err == nil {
+			return AcquireReply{Outcome: OutcomeOK, Token: token}
+		}
+	}
+	if len(answer) == 3 && answer[0] == int64(0) {
+		ttl, ok := answer[2].(int64)
+		if ok {
+			return AcquireReply{Outcome: OutcomeRefused, Holder: text(answer[1]), TTL: fromMillis(ttl)}
+		}
+	}
+	return AcquireReply{Outcome: OutcomeUnknown, Err: errMalformed}
+}
+
+// permanentError marks an error of ours that repeating does not cure.
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// asPermanent reports whether err is an error of ours that repeating does not cure.
+func asPermanent(err error) bool {
+	_, ok := errors.AsType[*permanentError](err)
+	return ok
+}
+
+// millis prints a duration in milliseconds, rounded up: Redis must never end a lease
+// before its holder thinks that it ends. At least 1, since 0 would delete the key.
+func millis(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
+}
+
+// fromMillis turns the answer of PTTL into a duration, negative for no end.
+func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return "0"
+}
+
+// text returns a bulk string of a reply, "" for anything else.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

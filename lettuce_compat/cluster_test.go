@@ -1,0 +1,151 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// cluster starts a cluster of one node that owns every slot.
+func cluster(t *testing.T) (*bed, *redis.ClusterClient) {
+	t.Helper()
+	s := testredis.Start(t, "--cluster-enabled", "yes")
+	b := &bed{real: s, raw: s.Client(t)}
+	if err := b.raw.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the cluster is up", func() bool {
+		return strings.Contains(b.raw.ClusterInfo(ctx).Val(), "cluster_state:ok")
+	})
+	cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}})
+	t.Cleanup(func() { _ = cc.Close() })
+	return b, cc
+}
+
+// oddKeys are names that a naive rule for hash tags gets wrong.
+var oddKeys = []string{
+	"plain", "a{b", "a}b", "x{}y", "}{", "{", "}", "{}", "{}{t}", "a{t}b", "{t}", "{{t}}", "a{b}{c}", "a}b{c}", "a{}b{c}",
+	"\x00\xff{\xfe", "with space", "line\r\nbreak", `"quoted"`, "日本", strings.Repeat("k", 64<<10), strings.Repeat("{", 1000),
+}
+
+func TestCluster(t *testing.T) {
+	b, cc := cluster(t)
+	c := newClient(t, cc)
+	want(t, "multi", c.Multi(), true)
+	if got := c.Shard("k"); got != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k")) {
+		t.Fatalf("shard before the layout is known: %s", got)
+	}
+	var batch []lettucecompat.Renewal
+	var queries []lettucecompat.Query
+	for i, key := range oddKeys {
+		field := lettucecompat.NewField("me", uint64(i))
+		got := c.TryAcquire(ctx, fenced(key, field))
+		if got.Outcome != ok {
+			t.Fatalf("%.20q: %+v", key, got)
+		}
+		batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
+		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
+	}
+	// A node that was never met by another does not know its own host.
+	if _, port, _ := strings.Cut(b.real.Addr(), ":"); !strings.HasSuffix(c.Shard("k"), ":"+port) {
+		t.Fatalf("shard is %s", c.Shard("k"))
+	}
+	b.raw.ScriptFlush(ctx)
+	for i, got := range c.Renew(ctx, c.Shard("k"), batch, 0) {
+		if got.Outcome != ok {
+			t.Fatalf("renew %.20q: %+v", oddKeys[i], got)
+		}
+		b.wantTTL(t, oddKeys[i], 59*time.Second, time.Minute)
+	}
+	for i, got := range c.Status(ctx, c.Shard("k"), queries, 0) {
+		if got.Outcome != ok || got.Count != 1 {
+			t.Fatalf("status %.20q: %+v", oddKeys[i], got)
+		}
+	}
+	turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "plain", Field: "me:0", Lease: time.Minute, Fenced: true, Tokens: 1})
+	want(t, "turn", turn.Outcome == ok && !turn.Kept && turn.Others == -1, true)
+	w := watchConfirmed(t, c, "a{t}b")
+	want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "a{t}b", Field: batch[9].Field, Fenced: true}).Outcome, ok)
+	signal(t, "release", w.C())
+	if _, err := c.Probe(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Ping(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := c.Inspect(ctx, "a{b"); err != nil || info.LastGrantee != "me:1" {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if released, err := c.ForceRelease(ctx, "a{b"); err != nil || len(released) != 1 {
+		t.Fatalf("%v, %v", released, err)
+	}
+	r := fenced("replicated", "me:77")
+	r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
+	want(t, "no replica", c.TryAcquire(ctx, r).Outcome, refused)
+	want(t, "left behind", b.raw.Exists(ctx, "replicated").Val(), int64(0))
+}
+
+// TestClusterMoves: while a slot moves, commands are turned away unexecuted and find
+// the new owner, alone, in a batch and with WAIT.
+func TestClusterMoves(t *testing.T) {
+	b, cc := cluster(t)
+	c := newClient(t, cc)
+	second := testredis.Start(t, "--cluster-enabled", "yes")
+	raw2 := second.Client(t)
+	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{a}1", "me:1")).Outcome, ok)
+	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{b}1", "me:1")).Outcome, ok)
+	host, port, _ := strings.Cut(second.Addr(), ":")
+	if err := b.raw.ClusterMeet(ctx, host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	id2 := raw2.Do(ctx, "cluster", "myid").Val().(string)
+	eventually(t, "the nodes know each other", func() bool {
+		return strings.Contains(b.raw.ClusterNodes(ctx).Val(), id2) && strings.Contains(raw2.ClusterInfo(ctx).Val(), "cluster_known_nodes:2")
+	})
+	slot := lettucecompat.KeySlot("{a}1")
+	b.raw.Del(ctx, "{a}1")
+	for _, node := range []*redis.Client{raw2, b.raw} {
+		eventually(t, "slot moved", func() bool {
+			return node.Do(ctx, "cluster", "setslot", slot, "node", id2).Err() == nil
+		})
+	}
+	eventually(t, "the cluster is up", func() bool { return strings.Contains(raw2.ClusterInfo(ctx).Val(), "cluster_state:ok") })
+	b.raw.HSet(ctx, "{b}2", "me:3", "1")
+	raw2.HSet(ctx, "{a}2", "me:3", "1")
+	// The client's layout is of before: both items go to the first node, in one batch.
+	for i, got := range c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "{b}2", Field: "me:3", Lease: time.Minute}, {Key: "{a}2", Field: "me:3", Lease: time.Minute}}, 5*time.Second) {
+		if got.Outcome != ok {
+			t.Fatalf("item %d: %+v", i, got)
+		}
+	}
+	want(t, "single", c.TryAcquire(ctx, lockRequest("{a}1", "me:4")).Outcome, ok)
+	want(t, "on the new owner", raw2.HGet(ctx, "{a}1", "me:4").Val(), "1")
+	r := lockRequest("{a}3", "me:5")
+	r.Replicas, r.ReplicaTimeout, r.Timeout = 1, 20*time.Millisecond, 5*time.Second
+	want(t, "with WAIT", c.TryAcquire(ctx, r).Outcome, refused)
+	want(t, "left behind", raw2.Exists(ctx, "{a}3").Val(), int64(0))
+}
+
+func TestRing(t *testing.T) {
+	s1, s2 := testredis.Start(t), testredis.Start(t)
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"1": s1.Addr(), "2": s2.Addr()}})
+	defer ring.Close()
+	if _, err := lettucecompat.New(ring, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "AllowRing") {
+		t.Fatalf("a Ring was accepted: %v", err)
+	}
+	c := newClient(t, ring, func(o *lettucecompat.Options) { o.AllowRing = true })
+	shards := map[string]bool{}
+	for i := range 20 {
+		key := fmt.Sprintf("k%d", i)
+		want(t, "acquire", c.TryAcquire(ctx, fenced(key, "me:1")).Outcome, ok)
+		want(t, "renew", c.Renew(ctx, "", []lettucecompat.Renewal{{Key: key, Field: "me:1", Lease: time.Minute, Reacquire: true}}, 0)[0].Outcome, ok)
+		shards[c.Shard(key)] = true
+	}
+	want(t, "shards", len(shards), 2)
+}

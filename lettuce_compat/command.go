@@ -1,0 +1,114 @@
+package lettucecompat
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The life of a command, kept in command.state.
+const (
+	cmdHeld      = iota // its arguments were not asked for: nothing was written
+	cmdSent             // go-redis took the arguments: it was, or may have been, written
+	cmdWithdrawn        // its caller left before that: it will never be written
+)
+
+// command is one Redis command as go-redis sees it, with two properties of its own.
+//
+// It is never retried by go-redis (I1): a script whose reply was lost may have run, and
+// only its caller knows how to ask again. And it can be withdrawn until the moment its
+// arguments are taken for writing, which go-redis does through Args: a caller that gives
+// up while the command still waits for a connection knows for certain that it had no
+// effect, and a server that comes back later never sees it. Whoever takes the arguments
+// for another purpose (routing, a tracing hook) only makes that less often known.
+type command struct {
+	*redis.Cmd
+	state  atomic.Uint32
+	script *script // nil for a plain command
+	key    string  // decides the node; empty: any
+}
+
+// withdrawnArgs stand in for a withdrawn command: something must be sent, since a reply
+// is awaited, and PING changes nothing.
+var withdrawnArgs = []any{"ping"}
+
+// newScriptCommand makes an EVALSHA of s. keys and argv are strings already, so that
+// nothing depends on how a client prints numbers.
+func newScriptCommand(s *script, keys []string, argv ...string) *command {
+	args := make([]any, 0, 3+len(keys)+len(argv))
+	args = append(args, "evalsha", s.sha, len(keys))
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	for _, a := range argv {
+		args = append(args, a)
+	}
+	c := &command{Cmd: redis.NewCmd(context.Background(), args...), script: s, key: keys[0]}
+	c.SetFirstKeyPos(3)
+	return c
+}
+
+// newCommand makes a plain command; keyPos is the place of its key in args, 0: none.
+func newCommand(keyPos int8, args ...any) *command {
+	c := &command{Cmd: redis.NewCmd(context.Background(), args...)}
+	if keyPos > 0 {
+		c.SetFirstKeyPos(keyPos)
+		c.key, _ = args[keyPos].(string)
+	}
+	return c
+}
+
+// NoRetry makes go-redis execute the command at most once, alone and in a pipeline.
+func (c *command) NoRetry() bool { return true }
+
+// Args hands out the arguments and notes that they may now be written.
+func (c *command) Args() []any {
+	if c.state.CompareAndSwap(cmdHeld, cmdSent) || c.state.Load() == cmdSent {
+		return c.Cmd.Args()
+	}
+	return withdrawnArgs
+}
+
+// withdraw reports whether the command was caught before it was written. If so it
+// never will be.
+func (c *command) withdraw() bool {
+	return c.state.CompareAndSwap(cmdHeld, cmdWithdrawn) || c.state.Load() == cmdWithdrawn
+}
+
+// again makes an answered command ready to be sent once more. The old error must go:
+// a pipeline that fails on the way leaves errors alone that are there already, and the
+// answer of the first try would be taken for that of the second.
+func (c *command) again() {
+	c.SetErr(nil)
+	c.state.CompareAndSwap(cmdSent, cmdHeld)
+}
+
+// asEval turns the EVALSHA into an EVAL with the whole source, for a node that the
+// script cannot be loaded on by name. Only the sending goroutine may call it.
+func (c *command) asEval() {
+	old := c.Cmd.Args()
+	args := append([]any{"eval", c.script.source}, old[2:]...)
+	c.Cmd = redis.NewCmd(context.Background(), args...)
+	c.SetFirstKeyPos(3)
+	c.state.CompareAndSwap(cmdSent, cmdHeld)
+}
+
+// result says what is known about the command after its call was answered (left nil)
+// or left with an error. OutcomeOK means that a reply arrived, whatever it says.
+func (c *command) result(left error) (Outcome, error) {
+	if left != nil {
+		if c.state.Load() == cmdWithdrawn {
+			return OutcomeFailed, left
+		}
+		return OutcomeUnknown, left
+	}
+	err := c.Err()
+	switch Classify(err) {
+	case ClassNone:
+		return OutcomeOK, nil
+	case ClassUnknown:
+		return OutcomeUnknown, err
+	}
+	return OutcomeFailed, err
+}

@@ -1,0 +1,120 @@
+package lettucecompat
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	// ErrClosed is returned by every call on a Client after Close.
+	ErrClosed = errors.New("lettucecompat: client is closed")
+	// ErrTimeout is the error of a command that was abandoned at its time limit. With
+	// OutcomeFailed it was never sent; with OutcomeUnknown it may have taken effect.
+	ErrTimeout = errors.New("lettucecompat: no answer within the command's time limit")
+	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
+	ErrReplicas = errors.New("lettucecompat: too few replicas confirmed the lock")
+	// ErrReservedKey is returned for keys below the prefix of the fencing records.
+	ErrReservedKey = errors.New("lettucecompat: keys that begin with " + fencePrefix + " are reserved for fencing records: choose another name")
+	// ErrNotDelivered is returned by Probe when the message did not come back in time.
+	ErrNotDelivered = errors.New("lettucecompat: the subscription connection delivers nothing")
+	// ErrNotSubscribed is returned by Probe while the subscription is being made.
+	ErrNotSubscribed = errors.New("lettucecompat: the subscription connection is down and being made anew")
+	// errMalformed is the error of a reply that no script of ours gives. Since a script
+	// ran, its effect is unknown.
+	errMalformed = errors.New("lettucecompat: malformed reply")
+)
+
+// Class sorts the errors of Redis and of the way to it by what a caller can do.
+type Class uint8
+
+const (
+	// ClassNone is the class of a nil error.
+	ClassNone Class = iota
+	// ClassPermanent needs a human: wrong type, missing permission, wrong password, any
+	// other refusal of a script. Repeating the command gives the same answer.
+	ClassPermanent
+	// ClassTransient is a refusal that passes: loading, read-only after a failover,
+	// out of memory, busy with a script, a cluster being reshaped.
+	ClassTransient
+	// ClassUnreachable means that nothing was sent: no connection could be had.
+	ClassUnreachable
+	// ClassUnknown means that the command was, or may have been, sent.
+	ClassUnknown
+)
+
+// String returns the name used in logs.
+func (c Class) String() string {
+	return [...]string{"none", "permanent", "transient", "unreachable", "unknown"}[min(c, ClassUnknown)]
+}
+
+// transientCodes are the first words of server answers that pass by themselves.
+var transientCodes = []string{
+	"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "OOM", "BUSY", "MISCONF",
+	"NOREPLICAS", "MOVED", "ASK", "NOSCRIPT", "UNBLOCKED", "UNKILLABLE", "FAILOVER",
+}
+
+// Classify sorts err. An error of a server is permanent or transient and means that
+// the command had no effect; everything that does not say that it was never sent is
+// ClassUnknown.
+func Classify(err error) Class {
+	if err == nil {
+		return ClassNone
+	}
+	if asPermanent(err) {
+		return ClassPermanent
+	}
+	var answer redis.Error
+	if errors.As(err, &answer) {
+		if errors.Is(err, redis.Nil) {
+			return ClassUnknown // no script of ours answers nil
+		}
+		return classifyAnswer(answer.Error())
+	}
+	var unsent *notSentError
+	if errors.As(err, &unsent) || errors.Is(err, ErrClosed) {
+		return ClassUnreachable
+	}
+	// These come from the pool, before a connection was there to write to.
+	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
+		return ClassUnreachable
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return ClassUnreachable
+	}
+	return ClassUnknown
+}
+
+// classifyAnswer sorts the text of an error answer.
+func classifyAnswer(text string) Class {
+	text = strings.TrimPrefix(text, "ERR ")
+	if strings.HasPrefix(text, "max number of clients reached") || strings.HasPrefix(text, "max clients") {
+		return ClassTransient
+	}
+	word, _, _ := strings.Cut(text, " ")
+	for _, code := range transientCodes {
+		// Servers before 7 wrap what a script met: "Error running script (…): -READONLY …".
+		if word == code || strings.HasPrefix(text, "Error running script") && strings.Contains(text, "-"+code+" ") {
+			return ClassTransient
+		}
+	}
+	return ClassPermanent
+}
+
+// Permanent reports whether repeating the command that failed with err is in vain
+// until somebody changes the server, the permissions or the key.
+func Permanent(err error) bool { return Classify(err) == ClassPermanent }
+
+// notSentError marks an error that arose before the command could be sent.
+type notSentError struct{ err error }
+
+func (e *notSentError) Error() string { return e.err.Error() }
+func (e *notSentError) Unwrap() error { return e.err }
+
+// configError says what is wrong with an argument of New and what to do about it.
+func configError(field, problem string) error {
+	return fmt.Errorf("lettucecompat: %s: %s", field, problem)
+}

@@ -1,0 +1,34 @@
+package lettucecompat
+
+// Queued returns the number of acquires and releases that wait for a round trip.
+func Queued(c *Client) int {
+	l := c.single.Load().locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for k := l.head; k != nil; k = k.next {
+		n++
+	}
+	return n
+}
+
+// Flights returns the round trips under way on the lane of acquires and releases:
+// those that somebody waits for, and all.
+func Flights(c *Client) (live, total int) {
+	l := c.single.Load().locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.live, l.total
+}
+
+// FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
+func FenceKey(c *Client, key string) string { return c.fence(key) }
+
+var (
+	AcquireSource  = DesignDocument.scripts.acquire.source
+	ReleaseSource  = DesignDocument.scripts.release.source
+	KeySlot        = keySlot
+	SlotNumbers    = slotNumbers
+	ReleaseMessage = releaseMessage
+	ValidRelease   = validRelease
+)

@@ -1,0 +1,35 @@
+package lettucecompat
+
+import (
+	"context"
+	"time"
+)
+
+// ForceRelease deletes the lock, whoever holds it, publishes the release, and tells
+// the client behind each deleted field on that client's own channel, at once. It
+// returns the deleted fields, none if the lock was free. A key of another type is a
+// permanent error and stays. After an error whose class is unknown the lock may be
+// deleted or not; asking again is harmless.
+//
+// Whoever ran under the lock still runs until the message arrives: exclusion is broken
+// on purpose.
+func (c *Client) ForceRelease(ctx context.Context, key string) (released []string, err error) {
+	start := time.Now()
+	before, after := forcedParts(key)
+	cmd := newScriptCommand(c.dialect.scripts.force, []string{key, c.fence(key)},
+		c.dialect.channel(key), c.dialect.message(key, c.opt.ClientID, time.Now()),
+		ownPrefix, before, after)
+	outcome, err := c.one(ctx, c.lanes(key).locks, cmd, 0)
+	c.observe("force", outcome, start)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := cmd.Val().([]any)
+	if !ok {
+		return nil, errMalformed
+	}
+	for _, f := range fields {
+		released = append(released, text(f))
+	}
+	return released, nil
+}

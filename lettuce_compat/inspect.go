@@ -1,0 +1,67 @@
+package lettucecompat
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxListed bounds the holders that Inspect lists; a hash with more fields is no lock.
+const maxListed = "64"
+
+// Holder is one field of a lock.
+type Holder struct {
+	Field  string
+	Client string // the client id in it, "" for a stranger's field
+	Count  int64
+}
+
+// Info is what Redis knows about a key, for people and tools: it may be out of date
+// when it arrives and must decide nothing.
+type Info struct {
+	Exists      bool
+	Type        string // as TYPE answers; "hash" for a lock, "none" for a free one
+	Holders     []Holder
+	TTL         time.Duration // negative: the key has no end, or does not exist
+	Token       int64         // the newest fencing token reserved; 0: never fenced
+	LastGrantee string        // the field that the fencing record names; "" after its release
+	Subscribers int           // connections that wait for the release, on that server; -1: not known
+}
+
+// Inspect asks one server about key and its fencing record, in one step. It changes
+// nothing.
+func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
+	start := time.Now()
+	cmd := newScriptCommand(c.dialect.scripts.inspect, []string{key, c.fence(key)}, c.dialect.channel(key), maxListed)
+	outcome, err := c.one(ctx, c.lanes(key).keep, cmd, 0)
+	c.observe("inspect", outcome, start)
+	if err != nil {
+		return Info{}, err
+	}
+	a, ok := cmd.Val().([]any)
+	if !ok || len(a) != 6 {
+		return Info{}, errMalformed
+	}
+	ttl, ok1 := a[1].(int64)
+	pairs, ok2 := a[2].([]any)
+	subscribers, ok3 := a[5].(int64)
+	if !ok1 || !ok2 || !ok3 {
+		return Info{}, errMalformed
+	}
+	info := Info{
+		Type: text(a[0]), TTL: fromMillis(ttl), LastGrantee: text(a[4]), Subscribers: int(subscribers),
+	}
+	info.Exists = info.Type != "none"
+	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		h := Holder{Field: text(pairs[0])}
+		h.Client, _, _ = ParseField(strings.TrimSuffix(h.Field, keptSuffix))
+		h.Count, _ = strconv.ParseInt(text(pairs[1]), 10, 64)
+		info.Holders = append(info.Holders, h)
+	}
+	return info, nil
+}
+
+// keptSuffix ends the mark that a release with Keep leaves.
+const keptSuffix = ":kept"

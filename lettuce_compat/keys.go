@@ -1,0 +1,95 @@
+package lettucecompat
+
+import (
+	"strconv"
+	"strings"
+)
+
+// slots is the number of hash slots of a Redis Cluster.
+const slots = 16384
+
+// fencePrefix begins the key of every fencing record. It holds no brace, so the first
+// brace of a derived key is one that the rule below put or kept there.
+const fencePrefix = "anteroom:fence:"
+
+// fenceKey derives the key of a lock's fencing record. It lies in the lock's own slot
+// for every name, because a script may touch one slot only, and no two names share one:
+//
+//	name with a valid tag      a{t}b  → anteroom:fence:tag:a{t}b    the tag stays the first one
+//	no brace, not empty        name   → anteroom:fence:{name}       the name becomes the tag
+//	anything else              a{b    → anteroom:fence:{7}:a{b      the least number in that slot
+//
+// A valid tag is what stands between the first '{' and the first '}' after it, if it
+// is not empty. The three forms differ after the prefix: "tag:", one brace pair at
+// the end, or a brace pair followed by a colon.
+func fenceKey(name string, numberOf func(slot uint16) uint32) string {
+	if _, ok := hashTag(name); ok {
+		return fencePrefix + "tag:" + name
+	}
+	if name != "" && !strings.ContainsAny(name, "{}") {
+		return fencePrefix + "{" + name + "}"
+	}
+	number := numberOf(keySlot(name))
+	return fencePrefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name
+}
+
+// hashTag returns the part of key that decides its slot, and whether there is one.
+func hashTag(key string) (string, bool) {
+	open := strings.IndexByte(key, '{')
+	if open < 0 {
+		return "", false
+	}
+	length := strings.IndexByte(key[open+1:], '}')
+	if length <= 0 {
+		return "", false
+	}
+	return key[open+1 : open+1+length], true
+}
+
+// keySlot returns the hash slot of key as Redis Cluster computes it.
+func keySlot(key string) uint16 {
+	if tag, ok := hashTag(key); ok {
+		key = tag
+	}
+	return crc16(key) % slots
+}
+
+// crc16 is the CRC of XMODEM: polynomial 0x1021, start 0, as Redis Cluster uses it.
+func crc16(s string) uint16 {
+	var crc uint16
+	for i := range len(s) {
+		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
+	}
+	return crc
+}
+
+// crcTable holds the CRC of every single byte. It is constant.
+var crcTable = func() (table [256]uint16) {
+	for i := range table {
+		crc := uint16(i) << 8
+		for range 8 {
+			carry := crc&0x8000 != 0
+			crc <<= 1
+			if carry {
+				crc ^= 0x1021
+			}
+		}
+		table[i] = crc
+	}
+	return table
+}()
+
+// slotNumbers finds, for every slot, the least number whose decimal digits hash to it.
+// About 160,000 numbers have to be tried, some milliseconds, so a Client does it once
+// and only when it meets a name that needs it.
+func slotNumbers() []uint32 {
+	numbers := make([]uint32, slots)
+	found := make([]bool, slots)
+	for n, left := uint32(0), slots; left > 0; n++ {
+		if s := crc16(strconv.FormatUint(uint64(n), 10)) % slots; !found[s] {
+			found[s], numbers[s] = true, n
+			left--
+		}
+	}
+	return numbers
+}

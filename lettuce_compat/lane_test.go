@@ -1,0 +1,245 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+func oneSlot(o *lettucecompat.Options) { o.MaxInFlight = 1 }
+
+func TestLaneSharesRoundTrips(t *testing.T) {
+	b := onReal(t, nil)
+	gate := newGate("blocker")
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	warm(t, c)
+	gate.processed.Store(0)
+	replies := gate.fill(t, c, 300)
+	gate.open()
+	for range 301 {
+		if got := <-replies; got.Outcome != ok {
+			t.Fatalf("%+v", got)
+		}
+	}
+	want(t, "pipelines for 300 calls of at most 256 each", gate.pipelines.Load(), int64(2))
+	want(t, "commands in pipelines", gate.commands.Load(), int64(300))
+	want(t, "single commands", gate.processed.Load(), int64(1))
+}
+
+// TestLaneNoScriptInPipeline: the commands whose script the server has forgotten, and
+// only these, are sent again.
+func TestLaneNoScriptInPipeline(t *testing.T) {
+	b := onReal(t, nil)
+	gate := newGate("blocker")
+	gate.before = func() {
+		if gate.pipelines.Load() == 1 {
+			b.raw.ScriptFlush(ctx)
+		}
+	}
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	replies := gate.fill(t, c, 10)
+	gate.open()
+	for range 11 {
+		if got := <-replies; got.Outcome != ok {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for i := range 10 {
+		b.wantHash(t, fmt.Sprintf("key%d", i), hash{"me:1": "1"})
+	}
+	want(t, "pipelines", gate.pipelines.Load(), int64(2))
+}
+
+func TestScriptFlush(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		c := b.client(t)
+		for i := range 3 {
+			b.raw.ScriptFlush(ctx)
+			want(t, "acquire", c.TryAcquire(ctx, lockRequest("k", lettucecompat.NewField("me", uint64(i)))).Outcome, ok)
+			b.raw.ScriptFlush(ctx)
+			want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: lettucecompat.NewField("me", uint64(i)), Lease: time.Second}, 0).Outcome, ok)
+			b.raw.ScriptFlush(ctx)
+			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: lettucecompat.NewField("me", uint64(i))}).Outcome, ok)
+		}
+	})
+}
+
+// TestWire_I7_QueuedIsNeverSent: a caller that leaves the queue takes its command along.
+func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+		warm(t, c)
+		first := make(chan lettucecompat.AcquireReply, 1)
+		go func() { first <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		<-gate.arrived
+		cctx, cancel := context.WithCancel(ctx)
+		second := make(chan lettucecompat.AcquireReply, 1)
+		go func() { second <- c.TryAcquire(cctx, lockRequest("k", "me:2")) }()
+		synctest.Wait()
+		want(t, "queued", lettucecompat.Queued(c), 1)
+		cancel()
+		got := <-second
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "SentAt is zero", got.SentAt.IsZero(), true)
+		want(t, "still queued", lettucecompat.Queued(c), 0)
+		gate.open()
+		want(t, "first", (<-first).Outcome, ok)
+		synctest.Wait()
+		b.wantHash(t, "k", hash{})
+	})
+}
+
+// TestWire_I7_StrandedAreBounded: a hung server costs five flights per slot and no more;
+// when it answers again everything flows.
+func TestWire_I7_StrandedAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Millisecond })
+		for range 20 {
+			c.TryAcquire(ctx, lockRequest("blocker", "me:1"))
+		}
+		live, total := lettucecompat.Flights(c)
+		want(t, "live", live, 0)
+		want(t, "total", total, 5)
+		want(t, "sent", len(gate.arrived), 5)
+		want(t, "beyond", c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome, failed)
+		gate.open()
+		synctest.Wait()
+		_, total = lettucecompat.Flights(c)
+		want(t, "total", total, 0)
+		want(t, "after", c.TryAcquire(ctx, lockRequest("k", "me:3")).Outcome, ok)
+	})
+}
+
+// TestWire_I8_RenewalsHaveTheirOwnCapacity: with every acquire hanging, renewals pass.
+func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot)
+		warm(t, c)
+		b.put(t, "k", hash{"me:1": "1"}, time.Second)
+		replies := make(chan lettucecompat.AcquireReply, 1)
+		go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		<-gate.arrived
+		start := time.Now()
+		want(t, "renewal", c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0].Outcome, ok)
+		want(t, "took", time.Since(start), time.Duration(0))
+		gate.open()
+		<-replies
+	})
+}
+
+func TestCloseRefusesAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t)
+		w := c.Watch("k")
+		defer w.Close()
+		replies := make(chan lettucecompat.AcquireReply, 1)
+		go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		<-gate.arrived
+		start := time.Now()
+		c.Close()
+		want(t, "waited for the command under way", time.Since(start), time.Second)
+		<-w.C()
+		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "error", got.Err, lettucecompat.ErrClosed)
+		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: "me:1"}, 0).Err, lettucecompat.ErrClosed)
+		_, err := c.Probe(ctx)
+		want(t, "probe", err, lettucecompat.ErrClosed)
+		c.Subscribe()
+		late := c.Watch("other")
+		<-late.C()
+		late.Close()
+		gate.open()
+		<-replies
+		c.Close()
+	})
+}
+
+// TestObservers: every command is reported once with its outcome.
+func TestObservers(t *testing.T) {
+	b := onMini(t)
+	var stats []lettucecompat.CommandStat
+	c := b.client(t, func(o *lettucecompat.Options) {
+		o.OnCommand = func(s lettucecompat.CommandStat) { stats = append(stats, s) }
+	})
+	c.TryAcquire(ctx, lockRequest("k", "me:1"))
+	c.TryAcquire(ctx, lockRequest("k", "me:2"))
+	c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second}, {Key: "x", Field: "me:1", Lease: time.Second}}, 0)
+	c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
+	if _, err := c.Ping(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	wants := []lettucecompat.CommandStat{{Name: "acquire", Outcome: ok}, {Name: "acquire", Outcome: refused}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
+	want(t, "commands", len(stats), len(wants))
+	for i := range wants {
+		if stats[i].Duration <= 0 || stats[i].Name != wants[i].Name || stats[i].Outcome != wants[i].Outcome {
+			t.Fatalf("command %d is %+v, want %+v", i, stats[i], wants[i])
+		}
+	}
+	if c.RTT() <= 0 {
+		t.Fatal("no round trip was measured")
+	}
+}
+
+// TestInterfaces: what a user passes satisfies Redis.
+var (
+	_ lettucecompat.Redis = (*redis.Client)(nil)
+	_ lettucecompat.Redis = (*redis.ClusterClient)(nil)
+	_ lettucecompat.Redis = (*redis.Ring)(nil)
+	_ lettucecompat.Redis = redis.UniversalClient(nil)
+)
+
+// TestWire_I12_NoGoroutineWhenIdle: a moment after a burst nothing is left running,
+// without Close (the bubble's end is checked by synctest: it would never come).
+func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c, err := lettucecompat.New(b.rdb, lettucecompat.Options{ClientID: "me"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm(t, c)
+		time.Sleep(time.Second)
+		before := runtime.NumGoroutine()
+		done := make(chan lettucecompat.Outcome, 100)
+		for i := range 100 {
+			go func() {
+				done <- c.Release(ctx, lettucecompat.ReleaseRequest{Key: fmt.Sprintf("k%d", i), Field: "me:1"}).Outcome
+			}()
+		}
+		for range 100 {
+			want(t, "outcome", <-done, gone)
+		}
+		live, total := lettucecompat.Flights(c)
+		want(t, "live", live, 0)
+		want(t, "total", total, 0)
+		time.Sleep(time.Second)
+		b.net.CloseAll() // the server's goroutine of each connection
+		b.rdb.Close()
+		synctest.Wait()
+		if after := runtime.NumGoroutine(); after > before {
+			t.Fatalf("%d goroutines before, %d after", before, after)
+		}
+	})
+}

@@ -1,0 +1,33 @@
+-- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens, dropped fields ...
+-- Answers {1, first token} granted, {0, holder, pttl} refused.
+local key, fence = KEYS[1], KEYS[2]
+local field, lease, again = ARGV[1], ARGV[2], ARGV[3]
+
+local kind = redis.call('type', key)['ok']
+if kind ~= 'none' and kind ~= 'hash' then
+  return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
+end
+if kind == 'hash' then
+  for i = 5, #ARGV do redis.call('hdel', key, ARGV[i]) end
+  local fields = redis.call('hlen', key)
+  if fields > 0 then
+    if redis.call('hexists', key, field) == 0 then
+      -- A large hash is somebody's data, not a lock: its names are not fetched.
+      local holder = ''
+      if fields <= 64 then holder = redis.call('hkeys', key)[1] end
+      return {0, holder, redis.call('pttl', key)}
+    end
+    if again ~= '1' then
+      return redis.error_reply('ANTEROOM the field is there before its first attempt: two clients share one client id')
+    end
+  end
+end
+
+local first, text = '0', nil
+if fence then
+  first, text = reserve(fence, field, ARGV[4])
+  if text then return redis.error_reply(text) end
+end
+text = place(key, field, lease)
+if text then return redis.error_reply(text) end
+return {1, first}

@@ -1,0 +1,24 @@
+-- KEYS: lock, fencing record
+-- ARGV: channel, message, prefix of the clients' own channels, notice before and after the field
+-- Answers the fields that were deleted.
+local key, fence = KEYS[1], KEYS[2]
+local kind = redis.call('type', key)['ok']
+if kind ~= 'none' and kind ~= 'hash' then
+  return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
+end
+local _, text = remove(key, ':none')
+if text then return redis.error_reply(text) end
+if kind == 'none' then return {} end
+if redis.call('hlen', key) > 64 then
+  return redis.error_reply('ANTEROOM the key holds a hash of more than 64 fields, not a lock')
+end
+local fields = redis.call('hkeys', key)
+redis.call('del', key)
+-- Without a grantee no renewal on its way can take the lock again.
+redis.pcall('hdel', fence, 'grantee')
+for _, field in ipairs(fields) do
+  local client = string.match(field, '^([%w%._%-]+):%d+$')
+  if client then publish(ARGV[3] .. client, ARGV[4] .. field .. ARGV[5]) end
+end
+publish(ARGV[1], ARGV[2])
+return fields

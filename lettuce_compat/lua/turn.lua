@@ -1,0 +1,37 @@
+-- KEYS: lock [, fencing record]
+-- ARGV: field, lease ms, channel, message, own subscriptions (-1: cannot be known), tokens, last token, reserved up to
+-- Answers {2, others, first token} kept, {1, others, receivers} released, {0, -1, 0} gone.
+local key, fence, field = KEYS[1], KEYS[2], ARGV[1]
+local channel, own = ARGV[3], tonumber(ARGV[5])
+
+local here = redis.pcall('hexists', key, field)
+if err(here) and not is_wrong_type(err(here)) then return redis.error_reply(err(here)) end
+if here ~= 1 then
+  local _, text = remove(key, field)
+  if text then return redis.error_reply(text) end
+  settle(fence, field, ARGV[7], ARGV[8])
+  return {0, -1, 0}
+end
+
+local others = -1
+if own >= 0 then
+  local count = redis.pcall('pubsub', 'numsub', channel)
+  if not err(count) and tonumber(count[2]) then
+    others = math.max(tonumber(count[2]) - own, 0)
+  end
+end
+if others == 0 then
+  local first, text = '0', nil
+  if fence then
+    first, text = reserve(fence, field, ARGV[6])
+    if text then return redis.error_reply(text) end
+  end
+  text = raise(key, ARGV[2])
+  if text then return redis.error_reply(text) end
+  return {2, 0, first}
+end
+
+local _, text = remove(key, field)
+if text then return redis.error_reply(text) end
+settle(fence, field, ARGV[7], ARGV[8])
+return {1, others, publish(channel, ARGV[4])}

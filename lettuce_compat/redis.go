@@ -1,0 +1,223 @@
+package lettucecompat
+
+import (
+	"context"
+	"reflect"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Redis is what a Client needs of a go-redis client. *redis.Client,
+// *redis.ClusterClient and the failover clients satisfy it. The Client changes nothing
+// on it: no hooks, no options.
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
+
+// keepLimit is the number of round trips under way, per shard, for renewals, status
+// questions and probes. They have capacity of their own so that no number of hanging
+// acquires delays a renewal.
+const keepLimit = 8
+
+// Client speaks a dialect to one Redis (single, Sentinel or Cluster). All methods are
+// safe for concurrent use. It starts no goroutine before it is used.
+type Client struct {
+	rdb     Redis
+	opt     Options
+	dialect Dialect
+	// route returns the client of the node that owns a key; nil on a single server.
+	route  func(ctx context.Context, key string) (*redis.Client, error)
+	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
+	tags   func() []uint32
+	rtt    smoothed
+	warn   warnings
+	sub    *subscriber
+
+	mu     sync.Mutex
+	closed bool
+	shards map[string]*shard // by address; "" before routed and on a single server
+	single atomic.Pointer[shard]
+}
+
+// shard holds the two lanes to one server: acquires and releases, and everything that
+// keeps what is held.
+type shard struct{ locks, keep *lane }
+
+// New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
+// command. The user keeps rdb and closes it, after Close.
+func New(rdb Redis, opt Options) (*Client, error) {
+	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, configError("redis client", "is nil: pass the result of redis.NewClient or redis.NewClusterClient")
+	}
+	opt, err := opt.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkReadTimeout(rdb); err != nil {
+		return nil, err
+	}
+	c := &Client{
+		rdb: rdb, opt: opt, dialect: opt.Dialect,
+		tags:   sync.OnceValue(slotNumbers),
+		shards: map[string]*shard{},
+	}
+	switch r := rdb.(type) {
+	case interface {
+		MasterForKey(context.Context, string) (*redis.Client, error)
+	}:
+		c.route = r.MasterForKey
+	case interface {
+		GetShardClientForKey(string) (*redis.Client, error)
+	}:
+		if !opt.AllowRing {
+			return nil, configError("redis client", "a redis.Ring moves keys between shards while locks are held: use a ClusterClient, or set AllowRing to accept that two holders may coexist whenever a shard joins or leaves")
+		}
+		c.route = func(_ context.Context, key string) (*redis.Client, error) { return r.GetShardClientForKey(key) }
+		c.routed.Store(true) // a Ring computes the shard
+	}
+	c.warn.report = opt.OnWarning
+	c.sub = newSubscriber(c)
+	c.single.Store(c.shard(""))
+	return c, nil
+}
+
+// checkReadTimeout refuses a client that would wait for a reply for ever: each command
+// that is abandoned while a server hangs would keep its connection, and in the end no
+// command could be sent although the server answers again.
+func checkReadTimeout(rdb Redis) error {
+	var read time.Duration
+	var minded bool
+	switch r := rdb.(type) {
+	case *redis.Client:
+		read, minded = r.Options().ReadTimeout, r.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		read, minded = r.Options().ReadTimeout, r.Options().ContextTimeoutEnabled
+	default:
+		return nil
+	}
+	if read <= 0 && !minded {
+		return configError("redis client", "its ReadTimeout is switched off: set ReadTimeout, or ContextTimeoutEnabled")
+	}
+	return nil
+}
+
+// Multi reports whether keys live on several servers, so that nothing can be said
+// about all of them in one command.
+func (c *Client) Multi() bool { return c.route != nil }
+
+// RTT returns the smoothed duration of recent round trips, 0 before the first.
+func (c *Client) RTT() time.Duration { return c.rtt.value() }
+
+// Shard names the server that owns key: "" on a single server or Sentinel, the
+// address of the slot's master on a cluster, "slot-<n>" while that is not known. It
+// does no I/O.
+func (c *Client) Shard(key string) string {
+	if c.route == nil {
+		return ""
+	}
+	if addr := c.addr(key); addr != "" {
+		return addr
+	}
+	return "slot-" + strconv.Itoa(int(keySlot(key)))
+}
+
+// addr returns the address of the owner of key, "" where it is not known without I/O.
+func (c *Client) addr(key string) string {
+	if c.route == nil || !c.routed.Load() {
+		return ""
+	}
+	node, err := c.route(context.Background(), key)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
+}
+
+// lanes returns the lanes to the server that owns key.
+func (c *Client) lanes(key string) *shard {
+	addr := c.addr(key)
+	if addr == "" {
+		return c.single.Load()
+	}
+	return c.shard(addr)
+}
+
+// shard returns the lanes for addr. Addresses that went out of use keep theirs: some
+// hundred bytes for each address that the cluster ever had.
+func (c *Client) shard(addr string) *shard {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.shards[addr]
+	if s == nil {
+		s = &shard{
+			locks: &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
+			keep:  &lane{c: c, limit: keepLimit, closed: c.closed},
+		}
+		c.shards[addr] = s
+	}
+	return s
+}
+
+// Close refuses further commands with ErrClosed, ends the subscription and signals
+// every watch, and waits until the commands under way are answered or left by their
+// callers, at most one CommandTimeout. Abandoned commands end by the socket's own time
+// limits; they hold nothing but their connection. Closing twice is harmless.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	waits := make([]<-chan struct{}, 0, 2*len(c.shards)+1)
+	for _, s := range c.shards {
+		waits = append(waits, s.locks.close(), s.keep.close())
+	}
+	c.mu.Unlock()
+	waits = append(waits, c.sub.close())
+	timer := time.NewTimer(c.opt.CommandTimeout)
+	defer timer.Stop()
+	for _, w := range waits {
+		select {
+		case <-w:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// observe reports a command to OnCommand.
+func (c *Client) observe(name string, o Outcome, start time.Time) {
+	if c.opt.OnCommand != nil {
+		c.opt.OnCommand(CommandStat{Name: name, Outcome: o, Duration: time.Since(start)})
+	}
+}
+
+// timeout returns the limit of a command that asks for d.
+func (c *Client) timeout(d time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return c.opt.CommandTimeout
+}
+
+// fence returns the key of the fencing record of a lock.
+func (c *Client) fence(key string) string {
+	return fenceKey(key, func(slot uint16) uint32 { return c.tags()[slot] })
+}
+
+// smoothed is a running mean that weighs the newest value by 1/8.
+type smoothed struct{ ns atomic.Int64 }
+
+func (s *smoothed) add(d time.Duration) {
+	old := s.ns.Load()
+	if old == 0 {
+		s.ns.Store(int64(max(d, 1)))
+		return
+	}
+	s.ns.Store(old + (int64(d)-old)/8) // a lost update only loses one sample
+}
+
+func (s *smoothed) value() time.Duration { return time.Duration(s.ns.Load()) }

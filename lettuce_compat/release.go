@@ -1,0 +1,78 @@
+package lettucecompat
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// ReleaseRequest asks that one field of ours is removed, and that waiters are told.
+// Sending it again is harmless.
+type ReleaseRequest struct {
+	Key, Field string
+	// Keep leaves the key taken for so long (MinHold): a mark that belongs to nobody
+	// replaces the field. 0 frees the key at once.
+	Keep time.Duration
+	// Fenced says that the grant touched the fencing record, also where its tokens are
+	// not known. The record then forgets the grantee, so that no late renewal takes the
+	// lock again.
+	Fenced bool
+	// LastToken and ReservedUpTo give the tokens between them back, unless somebody
+	// reserved after us. ReservedUpTo 0 gives nothing back.
+	LastToken, ReservedUpTo int64
+	Timeout                 time.Duration // 0: Options.CommandTimeout
+}
+
+// ReleaseReply is the answer to a ReleaseRequest.
+type ReleaseReply struct {
+	// Outcome is OK (our field was there, or its mark), Gone, Failed or Unknown. What
+	// Gone means after an Unknown is for the caller to say: it may have been this
+	// request that removed the field.
+	Outcome   Outcome
+	Receivers int // that the message reached on that server; -1: the publication was refused
+	Err       error
+}
+
+// Release removes the field and publishes the release. It never removes the field of
+// another. On Failed nothing was changed.
+func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
+	start := time.Now()
+	reply := c.release(ctx, r)
+	c.observe("release", reply.Outcome, start)
+	return reply
+}
+
+func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
+	keys := append(make([]string, 0, 2), r.Key)
+	if r.Fenced || r.ReservedUpTo > 0 {
+		keys = append(keys, c.fence(r.Key))
+	}
+	keep := "0"
+	if r.Keep > 0 {
+		keep = millis(r.Keep)
+	}
+	channel := c.dialect.channel(r.Key)
+	cmd := newScriptCommand(c.dialect.scripts.release, keys,
+		r.Field, keep, channel, c.dialect.message(r.Key, r.Field, time.Now()),
+		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+	outcome, err := c.one(ctx, c.lanes(r.Key).locks, cmd, r.Timeout)
+	if outcome != OutcomeOK {
+		return ReleaseReply{Outcome: outcome, Err: err}
+	}
+	answer, _ := cmd.Val().([]any)
+	if len(answer) != 2 {
+		return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
+	}
+	if answer[0] == int64(0) {
+		return ReleaseReply{Outcome: OutcomeGone}
+	}
+	receivers, _ := answer[1].(int64)
+	c.warn.published(channel, int(receivers))
+	return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers)}
+}
+
+// one sends a single command down a lane and returns what is known about it.
+func (c *Client) one(ctx context.Context, l *lane, cmd *command, limit time.Duration) (Outcome, error) {
+	left := l.do(ctx, &call{cmds: []*command{cmd}}, c.timeout(limit))
+	return cmd.result(left)
+}

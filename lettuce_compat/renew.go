@@ -1,0 +1,164 @@
+package lettucecompat
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Renewal asks that the lease of one field is raised to Lease from now.
+type Renewal struct {
+	Key, Field string
+	Lease      time.Duration
+	// Reacquire takes the lock again where its key is missing and the fencing record
+	// still names this field as the last grantee: nobody had it in between.
+	Reacquire bool
+}
+
+// RenewReply is the answer to a Renewal.
+type RenewReply struct {
+	// Outcome is OK, Gone (the field is not there, or the key is of another type, both
+	// concluded by a master), Failed or Unknown; the last two may be repeated.
+	Outcome    Outcome
+	Reacquired bool      // with OK: the field had gone and is set again
+	SentAt     time.Time // the lease counts from here; zero if the command was never sent
+	Err        error
+}
+
+// Renew raises the leases of a batch of fields, at most some hundred, that belong to
+// one shard: one script call on a single server, one pipeline to the node on a
+// cluster. It only ever raises a time to live, never shortens one. It returns one reply
+// per item, in order; one bad key fails no other. shard is what Shard said when the
+// items were grouped; an item that has moved since is sent to its new owner.
+func (c *Client) Renew(ctx context.Context, shard string, batch []Renewal, timeout time.Duration) []RenewReply {
+	_ = shard // the owner is asked for anew: the layout may have changed since
+	start := time.Now()
+	replies := c.renew(ctx, batch, timeout)
+	worst := OutcomeOK
+	for i := range replies {
+		worst = max(worst, replies[i].Outcome)
+	}
+	c.observe("renew", worst, start)
+	return replies
+}
+
+// Extend raises the lease of one field outside of the batches.
+func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
+	start := time.Now()
+	reply := c.renew(ctx, []Renewal{r}, timeout)[0]
+	c.observe("extend", reply.Outcome, start)
+	return reply
+}
+
+func (c *Client) renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
+	if len(batch) == 0 {
+		return nil
+	}
+	k := &call{}
+	size := len(batch)
+	if c.Multi() {
+		size = 1
+	}
+	for rest := batch; len(rest) > 0; rest = rest[size:] {
+		k.cmds = append(k.cmds, c.renewCommand(rest[:size]))
+	}
+	left := c.lanes(batch[0].Key).keep.do(ctx, k, c.timeout(timeout))
+	replies := make([]RenewReply, 0, len(batch))
+	for i, cmd := range k.cmds {
+		replies = appendRenewals(replies, cmd, left, len(batch[i*size:(i+1)*size]))
+	}
+	for i := range replies {
+		if left == nil || replies[i].Outcome == OutcomeUnknown {
+			replies[i].SentAt = k.sentAt
+		}
+	}
+	return replies
+}
+
+func (c *Client) renewCommand(items []Renewal) *command {
+	keys := make([]string, 0, 2*len(items))
+	for _, r := range items {
+		keys = append(keys, r.Key)
+	}
+	argv := make([]string, 0, 3*len(items))
+	for _, r := range items {
+		fence := 0
+		if r.Reacquire {
+			keys = append(keys, c.fence(r.Key))
+			fence = len(keys)
+		}
+		argv = append(argv, r.Field, millis(r.Lease), strconv.Itoa(fence))
+	}
+	return newScriptCommand(c.dialect.scripts.renew, keys, argv...)
+}
+
+// appendRenewals appends the replies of one command that carried n items.
+func appendRenewals(replies []RenewReply, cmd *command, left error, n int) []RenewReply {
+	outcome, err := cmd.result(left)
+	answers, _ := cmd.entries(outcome, n)
+	if outcome == OutcomeOK && answers == nil {
+		outcome, err = OutcomeUnknown, errMalformed
+	}
+	for i := range n {
+		r := RenewReply{Outcome: outcome, Err: err}
+		if outcome == OutcomeOK {
+			switch a := answers[i].(type) {
+			case int64:
+				r.Reacquired = a == 2
+				if a == 0 {
+					r.Outcome = OutcomeGone
+				}
+			case string:
+				r.Outcome, r.Err = OutcomeFailed, scriptError(a)
+			default:
+				r.Outcome, r.Err = OutcomeUnknown, errMalformed
+			}
+		}
+		replies = append(replies, r)
+	}
+	return replies
+}
+
+// entries returns the answers of a script that gives one entry per key, nil if the
+// reply is not of that form.
+func (c *command) entries(outcome Outcome, n int) ([]any, bool) {
+	if outcome != OutcomeOK {
+		return nil, false
+	}
+	answers, ok := c.Val().([]any)
+	if !ok || len(answers) != n {
+		return nil, false
+	}
+	return answers, true
+}
+
+// scriptError is the error that a script met on one key of a batch and returned as
+// text. It is an answer of the server like any other.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError marks it as an answer of the server, as go-redis does.
+func (e scriptError) RedisError() {}
+
+// Exists reports whether field holds key, as the design document's status check does.
+// A key of another type is not held.
+func (c *Client) Exists(ctx context.Context, key, field string) (bool, error) {
+	start := time.Now()
+	cmd := newCommand(1, "hexists", key, field)
+	outcome, err := c.one(ctx, c.lanes(key).keep, cmd, 0)
+	c.observe("exists", outcome, start)
+	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	n, ok := cmd.Val().(int64)
+	if !ok {
+		return false, errors.Join(errMalformed, cmd.Err())
+	}
+	return n == 1, nil
+}

@@ -1,0 +1,191 @@
+package lettucecompat
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sender is where a round trip goes: the user's client, or the client of one node.
+type sender interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
+}
+
+// send makes one round trip of a flight, more only where a node did not know a script
+// or no longer owns a slot. When it returns, every command has its reply or its error.
+func (c *Client) send(f *flight) {
+	start := time.Now()
+	if w := f.calls[0].wait; w != nil {
+		c.sendWait(f.ctx, f.calls[0].cmds[0], w)
+		return
+	}
+	var cmds []*command
+	if len(f.calls) == 1 {
+		cmds = f.calls[0].cmds
+	} else {
+		for _, k := range f.calls {
+			cmds = append(cmds, k.cmds...)
+		}
+	}
+	if len(cmds) == 1 {
+		c.sendOne(f.ctx, cmds[0])
+	} else {
+		c.sendMany(f.ctx, cmds)
+	}
+	if cmds[0].Err() == nil {
+		c.rtt.add(time.Since(start))
+	}
+}
+
+// sendOne lets the user's client route the command. A cluster client follows MOVED and
+// ASK by itself, which repeats nothing: the node that answers so has not executed it.
+func (c *Client) sendOne(ctx context.Context, cmd *command) {
+	process(ctx, c.rdb, cmd)
+	c.learnNodes(ctx, cmd)
+	if !noScript(cmd) {
+		return
+	}
+	c.load(ctx, c.owner(ctx, cmd.key), cmd.script)
+	cmd.again()
+	if process(ctx, c.rdb, cmd); noScript(cmd) {
+		cmd.asEval()
+		process(ctx, c.rdb, cmd)
+	}
+}
+
+// process executes one command and leaves its error on it, also where the user's
+// client is a wrapper that only returns it.
+func process(ctx context.Context, node sender, cmd *command) {
+	if err := node.Process(ctx, cmd); err != nil && cmd.Err() == nil {
+		cmd.SetErr(err)
+	}
+}
+
+// sendMany sends a pipeline to one node. On a cluster it goes through the node's own
+// client: the cluster client's pipelines send commands again after a redirection and
+// then leave the first error on a command whose second reply was lost.
+func (c *Client) sendMany(ctx context.Context, cmds []*command) {
+	node := sender(c.rdb)
+	if c.route != nil {
+		n, err := c.route(ctx, cmds[0].key)
+		if err != nil {
+			for _, cmd := range cmds {
+				cmd.SetErr(&notSentError{err})
+			}
+			return
+		}
+		node = n
+		c.routed.Store(true)
+	}
+	pipeline(ctx, node, cmds)
+	if missing := selectCommands(cmds, noScript); len(missing) > 0 {
+		loaded := map[*script]bool{}
+		for _, cmd := range missing {
+			if !loaded[cmd.script] {
+				loaded[cmd.script] = true
+				c.load(ctx, node, cmd.script)
+			}
+			cmd.again()
+		}
+		pipeline(ctx, node, missing)
+	}
+	// What is left is rare: a cluster that is being reshaped, or a script cache that
+	// was flushed again meanwhile. Each of these was refused unexecuted.
+	for _, cmd := range selectCommands(cmds, refusedUnexecuted) {
+		if ctx.Err() != nil {
+			return
+		}
+		cmd.again()
+		c.sendOne(ctx, cmd)
+	}
+	c.noteStale(ctx, cmds)
+}
+
+// pipeline sends cmds in one round trip. Each command carries its own error after.
+func pipeline(ctx context.Context, node sender, cmds []*command) {
+	_, _ = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, cmd := range cmds {
+			if err := p.Process(ctx, cmd); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// load stores a script on a node for good: servers from 7.4 on forget, in time, the
+// scripts that came by EVAL. A failure shows in the EVALSHA that follows.
+func (c *Client) load(ctx context.Context, node sender, s *script) {
+	_ = node.Process(ctx, newCommand(0, "script", "load", s.source))
+}
+
+// owner returns the client of the node that owns key, or the user's client where there
+// is one node or the owner is not known.
+func (c *Client) owner(ctx context.Context, key string) sender {
+	if c.route != nil {
+		if n, err := c.route(ctx, key); err == nil {
+			return n
+		}
+	}
+	return c.rdb
+}
+
+// learnNodes notes that the cluster's layout is known, after which asking for the
+// owner of a key needs no I/O and may be done on a caller's goroutine.
+func (c *Client) learnNodes(ctx context.Context, cmd *command) {
+	if c.route == nil || c.routed.Load() {
+		return
+	}
+	switch Classify(cmd.Err()) {
+	case ClassUnreachable, ClassUnknown:
+		return // asking would be I/O, while the caller waits for an answer that is there
+	}
+	if _, err := c.route(ctx, cmd.key); err == nil {
+		c.routed.Store(true)
+	}
+}
+
+// noteStale asks a cluster client to look at the layout again when a node's own client
+// met a dead or demoted node: only the cluster client's own commands do that by themselves.
+func (c *Client) noteStale(ctx context.Context, cmds []*command) {
+	reloader, ok := c.rdb.(interface{ ReloadState(context.Context) })
+	if !ok {
+		return
+	}
+	for _, cmd := range cmds {
+		class := Classify(cmd.Err())
+		if class == ClassUnknown || class == ClassUnreachable || redis.IsReadOnlyError(cmd.Err()) {
+			reloader.ReloadState(ctx)
+			return
+		}
+	}
+}
+
+func selectCommands(cmds []*command, keep func(*command) bool) []*command {
+	var out []*command
+	for _, cmd := range cmds {
+		if keep(cmd) {
+			out = append(out, cmd)
+		}
+	}
+	return out
+}
+
+// noScript reports whether the node did not know the command's script. Nothing ran.
+func noScript(cmd *command) bool {
+	return cmd.script != nil && redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
+}
+
+// refusedUnexecuted reports whether the command was turned away by a node that is not
+// its owner, or did not know the script.
+func refusedUnexecuted(cmd *command) bool {
+	err := cmd.Err()
+	if err == nil {
+		return false
+	}
+	_, moved := redis.IsMovedError(err)
+	_, ask := redis.IsAskError(err)
+	return moved || ask || noScript(cmd)
+}

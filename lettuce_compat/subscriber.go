@@ -1,0 +1,286 @@
+package lettucecompat
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// subscribeBatch bounds the channels of one SUBSCRIBE or UNSUBSCRIBE.
+	subscribeBatch = 128
+	// refusedRetry is how long a channel that the ACL refuses is left alone.
+	refusedRetry = 30 * time.Second
+	// backoffMin and backoffMax bound the pause between failed connections.
+	backoffMin = 50 * time.Millisecond
+	backoffMax = 2 * time.Second
+)
+
+// errStopped ends the connection of a client that is closed.
+var errStopped = errors.New("lettucecompat: subscriptions are closed")
+
+// subscriber owns the client's one subscription connection. One goroutine makes the
+// connection and writes to it, another reads it; both exist from the first need until
+// Close. Callers never do I/O here: they change the lists under mu and kick the writer.
+//
+// The writer, in words. Connect with the own channel; then, until the connection fails
+// or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe
+// what has been idle long enough; sleep until kicked or until the next of these is due.
+// When the connection has ended, everything watched is wanted again, and the loop
+// starts over after a pause.
+//
+// At most one SUBSCRIBE is unanswered, because an error answer does not say which
+// channel it is about: so it is known to be about that batch.
+type subscriber struct {
+	c    *Client
+	own  *channel
+	kick chan struct{} // cap 1: look at the lists again
+	done chan struct{} // closed when the writer has ended
+
+	ctx    context.Context // of the connection's I/O; ends with close
+	cancel context.CancelFunc
+
+	mu         sync.Mutex
+	started    bool
+	closed     bool
+	channels   map[string]*channel
+	wanted     *list.List // to subscribe, oldest first
+	asked      *list.List // in the unanswered SUBSCRIBE
+	askedAt    time.Time
+	idle       *list.List // confirmed and watched by nobody, oldest first
+	refused    *list.List // refused by the ACL, oldest first
+	up         bool       // the connection has confirmed a channel
+	generation uint64     // number of the connection
+	dropped    chan struct{}
+	dropErr    error // set before dropped is closed
+	probes     map[string]chan struct{}
+	malformed  uint64
+}
+
+func newSubscriber(c *Client) *subscriber {
+	s := &subscriber{
+		c: c, kick: make(chan struct{}, 1), done: make(chan struct{}),
+		channels: map[string]*channel{}, probes: map[string]chan struct{}{},
+		wanted: list.New(), asked: list.New(), idle: list.New(), refused: list.New(),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.own = &channel{name: ownPrefix + c.opt.ClientID, own: true}
+	s.channels[s.own.name] = s.own
+	s.enlistLocked(s.own, s.wanted)
+	return s
+}
+
+// startLocked starts the writer at the first need.
+func (s *subscriber) startLocked() {
+	if !s.started {
+		s.started = true
+		go s.run()
+	}
+}
+
+// close ends the connection and signals every watch. The channel it returns is closed
+// when the goroutines have ended.
+func (s *subscriber) close() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		s.cancel()
+		s.wakeAllLocked()
+		s.dropLocked(s.generation, errStopped)
+		if !s.started {
+			close(s.done)
+		}
+	}
+	return s.done
+}
+
+// run keeps a connection until close.
+func (s *subscriber) run() {
+	defer close(s.done)
+	pause := time.Duration(0)
+	for {
+		start := time.Now()
+		wasUp, err := s.connect()
+		s.down(err)
+		if s.ctx.Err() != nil {
+			return
+		}
+		if wasUp && time.Since(start) > backoffMax {
+			// The first try after a good connection goes at once. One that comes up and
+			// dies right away must not become a busy loop.
+			pause = 0
+		}
+		if pause > 0 {
+			timer := time.NewTimer(time.Duration((0.5 + rand.Float64()/2) * float64(pause)))
+			select {
+			case <-timer.C:
+			case <-s.ctx.Done():
+				timer.Stop()
+				return
+			}
+		}
+		pause = min(max(2*pause, backoffMin), backoffMax)
+	}
+}
+
+// connect makes one connection and serves it until it ends. It reports whether the
+// connection ever worked.
+func (s *subscriber) connect() (wasUp bool, err error) {
+	ps := s.c.rdb.Subscribe(s.ctx) // no channels: no I/O yet
+	s.mu.Lock()
+	s.generation++
+	s.dropped, s.dropErr = make(chan struct{}), nil
+	dropped, generation := s.dropped, s.generation
+	s.unlistLocked(s.own)
+	s.askLocked(s.own)
+	s.mu.Unlock()
+
+	if err = ps.Subscribe(s.ctx, s.own.name); err == nil {
+		s.mu.Lock()
+		s.askedAt = time.Now() // connecting took its own time
+		s.mu.Unlock()
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			s.read(ps, generation)
+		}()
+		err = s.write(ps, dropped)
+		_ = ps.Close() // ends the reader
+		<-read
+	} else {
+		_ = ps.Close()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.up, err
+}
+
+// write serves the lists until the connection ends, and returns why it did.
+func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
+	for {
+		subscribe, unsubscribe, next, err := s.plan()
+		if err == nil && len(unsubscribe) > 0 {
+			err = ps.Unsubscribe(s.ctx, unsubscribe...)
+		}
+		if err == nil && len(subscribe) > 0 {
+			err = ps.Subscribe(s.ctx, subscribe...)
+		}
+		if err != nil {
+			return err
+		}
+		var due <-chan time.Time
+		var timer *time.Timer
+		if !next.IsZero() {
+			timer = time.NewTimer(time.Until(next))
+			due = timer.C
+		}
+		select {
+		case <-s.kick:
+		case <-due:
+		case <-dropped:
+		case <-s.ctx.Done():
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if s.ctx.Err() != nil {
+			return errStopped
+		}
+		select {
+		case <-dropped:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.dropErr
+		default:
+		}
+	}
+}
+
+// plan takes the next batches from the lists, and says when to look again at the
+// latest (zero: when kicked). An unanswered SUBSCRIBE that is too old is an error: the
+// connection is open and dead.
+func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for e := s.idle.Front(); e != nil && len(unsubscribe) < subscribeBatch; e = s.idle.Front() {
+		ch := e.Value.(*channel)
+		if now.Sub(ch.since) < s.c.opt.ChannelIdle && s.idle.Len() <= s.c.opt.MaxIdleChannels {
+			next = ch.since.Add(s.c.opt.ChannelIdle)
+			break
+		}
+		s.forgetLocked(ch)
+		unsubscribe = append(unsubscribe, ch.name)
+	}
+	if len(unsubscribe) == subscribeBatch {
+		next = now // there may be more
+	}
+	for e := s.refused.Front(); e != nil; e = s.refused.Front() {
+		ch := e.Value.(*channel)
+		if again := ch.since.Add(refusedRetry); now.Before(again) {
+			next = earlier(next, again)
+			break
+		}
+		s.unlistLocked(ch)
+		s.enlistLocked(ch, s.wanted)
+	}
+	for s.asked.Len() == 0 || len(subscribe) > 0 {
+		e := s.wanted.Front()
+		if e == nil || len(subscribe) == subscribeBatch {
+			break
+		}
+		ch := e.Value.(*channel)
+		if ch.alone && len(subscribe) > 0 {
+			break
+		}
+		s.unlistLocked(ch)
+		s.askLocked(ch)
+		s.askedAt = now
+		if subscribe = append(subscribe, ch.name); ch.alone {
+			break
+		}
+	}
+	if s.asked.Len() > 0 {
+		limit := s.askedAt.Add(max(2*s.c.opt.CommandTimeout, time.Second))
+		if !now.Before(limit) {
+			return nil, nil, next, ErrNotSubscribed
+		}
+		next = earlier(next, limit)
+	}
+	return subscribe, unsubscribe, next, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// down notes the end of a connection: what is watched is wanted again, what is not is
+// forgotten, and the change is reported.
+func (s *subscriber) down(err error) {
+	s.mu.Lock()
+	wasUp := s.up
+	s.up = false
+	s.dropped = nil
+	for _, ch := range s.channels {
+		s.unlistLocked(ch)
+		if len(ch.watches) == 0 && !ch.own {
+			s.forgetLocked(ch)
+			continue
+		}
+		ch.state, ch.alone = chWanted, false
+		s.enlistLocked(ch, s.wanted)
+	}
+	s.mu.Unlock()
+	if wasUp && s.c.opt.OnSubscription != nil {
+		s.c.opt.OnSubscription(false, err)
+	}
+}

@@ -1,0 +1,225 @@
+package lettucecompat
+
+import (
+	"container/list"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// read receives until the connection ends. It blocks in nothing but the socket and the
+// callbacks, which promise not to block: a slow reader would lose no message but
+// delay every wake-up.
+func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
+	for {
+		msg, err := ps.Receive(s.ctx)
+		if err != nil {
+			var answer redis.Error
+			if errors.As(err, &answer) && s.refuse(answer) {
+				continue // the connection is as good as before
+			}
+			// go-redis may have connected anew by itself by now. That connection is not
+			// used: what it has subscribed, and what was refused, is not known.
+			s.drop(generation, err)
+			return
+		}
+		switch m := msg.(type) {
+		case *redis.Subscription:
+			if m.Kind == "subscribe" {
+				s.confirm(m.Channel)
+			}
+		case *redis.Message:
+			s.deliver(m)
+		}
+	}
+}
+
+// confirm notes that a channel is subscribed from now on. Whoever watches it tries
+// again: the release may have come before.
+func (s *subscriber) confirm(name string) {
+	s.mu.Lock()
+	ch := s.channels[name]
+	if ch == nil || ch.state != chAsked {
+		s.mu.Unlock()
+		return
+	}
+	s.unlistLocked(ch)
+	ch.state, ch.alone = chConfirmed, false
+	ch.signalLocked()
+	if len(ch.watches) == 0 && !ch.own {
+		s.unwatchedLocked(ch)
+	}
+	if s.asked.Len() == 0 {
+		s.kickLocked()
+	}
+	report := !s.up
+	s.up = true
+	s.mu.Unlock()
+	if report && s.c.opt.OnSubscription != nil {
+		s.c.opt.OnSubscription(true, nil)
+	}
+}
+
+// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is
+// missing for one channel refuses the whole batch, so its channels are asked for one by
+// one; a channel that is refused alone rests. It reports false for any other error,
+// after which the connection is made anew.
+func (s *subscriber) refuse(answer redis.Error) bool {
+	if !strings.HasPrefix(answer.Error(), "NOPERM") {
+		return false
+	}
+	s.mu.Lock()
+	var resting string
+	single := s.asked.Len() == 1
+	for e := s.asked.Front(); e != nil; e = s.asked.Front() {
+		ch := e.Value.(*channel)
+		s.unlistLocked(ch)
+		switch {
+		case !single:
+			ch.state, ch.alone = chWanted, true
+			s.enlistLocked(ch, s.wanted)
+		case len(ch.watches) == 0 && !ch.own:
+			s.forgetLocked(ch)
+		default:
+			ch.state, ch.alone, ch.since = chRefused, true, time.Now()
+			s.enlistLocked(ch, s.refused)
+		}
+		resting = ch.name
+	}
+	s.kickLocked()
+	s.mu.Unlock()
+	if single {
+		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: resting, Err: answer})
+	}
+	return true
+}
+
+// deliver hands a message to whom it concerns.
+func (s *subscriber) deliver(m *redis.Message) {
+	if m.Channel == s.own.name {
+		s.deliverOwn(m)
+		return
+	}
+	s.mu.Lock()
+	if ch := s.channels[m.Channel]; ch != nil {
+		ch.signalLocked()
+	}
+	s.mu.Unlock()
+	if !validRelease(m.Payload) {
+		s.malformedMessage(m.Channel)
+	}
+}
+
+func (s *subscriber) deliverOwn(m *redis.Message) {
+	msg, ok := parseOwn(m.Payload)
+	if ok && msg.Forced != nil {
+		client, _, valid := ParseField(msg.Forced.Field)
+		ok = valid && client == s.c.opt.ClientID
+	}
+	switch {
+	case !ok:
+		s.malformedMessage(m.Channel)
+	case msg.Forced != nil:
+		if s.c.opt.OnForced != nil {
+			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
+		}
+	default:
+		s.mu.Lock()
+		if arrived := s.probes[msg.Probe]; arrived != nil {
+			delete(s.probes, msg.Probe)
+			close(arrived)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *subscriber) malformedMessage(channel string) {
+	s.mu.Lock()
+	s.malformed++
+	s.mu.Unlock()
+	s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: channel})
+}
+
+// drop ends connection number generation, if it is still the current one.
+func (s *subscriber) drop(generation uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(generation, err)
+}
+
+func (s *subscriber) dropLocked(generation uint64, err error) {
+	if generation == s.generation && s.dropped != nil {
+		s.dropErr = err
+		close(s.dropped)
+		s.dropped = nil
+	}
+}
+
+func (s *subscriber) kickLocked() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *subscriber) wakeAllLocked() {
+	for _, ch := range s.channels {
+		ch.signalLocked()
+	}
+}
+
+// wantLocked queues a channel for subscription.
+func (s *subscriber) wantLocked(ch *channel) {
+	ch.state = chWanted
+	s.enlistLocked(ch, s.wanted)
+	s.kickLocked()
+}
+
+// askLocked puts a channel into the batch that is about to be sent.
+func (s *subscriber) askLocked(ch *channel) {
+	ch.state = chAsked
+	s.enlistLocked(ch, s.asked)
+}
+
+// unwatchedLocked decides what becomes of a channel that nobody watches any more. One
+// whose answer is outstanding waits for it.
+func (s *subscriber) unwatchedLocked(ch *channel) {
+	switch ch.state {
+	case chWanted, chRefused:
+		s.forgetLocked(ch)
+	case chConfirmed:
+		ch.since = time.Now()
+		s.enlistLocked(ch, s.idle)
+		if s.idle.Len() == 1 || s.idle.Len() > s.c.opt.MaxIdleChannels {
+			s.kickLocked()
+		}
+	}
+}
+
+// forgetLocked drops all state of a channel.
+func (s *subscriber) forgetLocked(ch *channel) {
+	s.unlistLocked(ch)
+	delete(s.channels, ch.name)
+}
+
+func (s *subscriber) enlistLocked(ch *channel, l *list.List) {
+	ch.in, ch.at = l, l.PushBack(ch)
+}
+
+func (s *subscriber) unlistLocked(ch *channel) {
+	if ch.in != nil {
+		ch.in.Remove(ch.at)
+		ch.in, ch.at = nil, nil
+	}
+}
+
+// confirmed reports whether the server counts this client among the subscribers of
+// the channel.
+func (s *subscriber) confirmed(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.channels[name]
+	return ch != nil && ch.state == chConfirmed
+}

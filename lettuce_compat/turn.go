@@ -1,0 +1,88 @@
+package lettucecompat
+
+import (
+	"context"
+	"strconv"
+	"time"
+)
+
+// TurnRequest asks to end a turn: release the lock if anybody else waits for it,
+// otherwise go on holding it.
+type TurnRequest struct {
+	Key, Field string
+	Lease      time.Duration // the time to live is raised to it when the lock is kept
+	Fenced     bool          // as in ReleaseRequest
+	Tokens     int64         // to reserve for the next turn when the lock is kept; needs Fenced
+	// LastToken and ReservedUpTo give tokens back when the lock is released.
+	LastToken, ReservedUpTo int64
+	Timeout                 time.Duration // 0: Options.CommandTimeout
+}
+
+// TurnReply is the answer to a TurnRequest.
+type TurnReply struct {
+	// Outcome is OK, Gone, Failed (nothing changed: still held) or Unknown.
+	Outcome Outcome
+	Kept    bool      // with OK: nobody else waits, the lock is still ours; false: released
+	Token   int64     // with Kept: first of the reserved tokens, 0 without fencing
+	Others  int       // subscribers of the release channel beside this client; -1: not known
+	SentAt  time.Time // a kept lease counts from here
+	Err     error
+}
+
+// EndTurn releases the lock exactly as Release does, unless the server knows that no
+// other connection listens for its release; then it keeps it for a further lease. On a
+// cluster, or where PUBSUB is forbidden, that cannot be known and it always releases.
+func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
+	start := time.Now()
+	reply := c.endTurn(ctx, r)
+	c.observe("turn", reply.Outcome, start)
+	return reply
+}
+
+func (c *Client) endTurn(ctx context.Context, r TurnRequest) TurnReply {
+	keys := append(make([]string, 0, 2), r.Key)
+	if r.Fenced || r.Tokens > 0 {
+		keys = append(keys, c.fence(r.Key))
+	}
+	channel := c.dialect.channel(r.Key)
+	own := "-1"
+	if c.route == nil {
+		own = flag(c.sub.confirmed(channel))
+	}
+	cmd := newScriptCommand(c.dialect.scripts.turn, keys,
+		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, time.Now()), own,
+		strconv.FormatInt(max(r.Tokens, 1), 10),
+		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+	k := &call{cmds: []*command{cmd}}
+	left := c.lanes(r.Key).locks.do(ctx, k, c.timeout(r.Timeout))
+	reply := c.parseTurn(cmd, left, channel)
+	if left == nil || reply.Outcome == OutcomeUnknown {
+		reply.SentAt = k.sentAt
+	}
+	return reply
+}
+
+func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
+	outcome, err := cmd.result(left)
+	if outcome != OutcomeOK {
+		return TurnReply{Outcome: outcome, Others: -1, Err: err}
+	}
+	answer, _ := cmd.Val().([]any)
+	if len(answer) != 3 {
+		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: errMalformed}
+	}
+	others, _ := answer[1].(int64)
+	switch answer[0] {
+	case int64(0):
+		return TurnReply{Outcome: OutcomeGone, Others: -1}
+	case int64(1):
+		receivers, _ := answer[2].(int64)
+		c.warn.published(channel, int(receivers))
+		return TurnReply{Outcome: OutcomeOK, Others: int(others)}
+	case int64(2):
+		if token, err := strconv.ParseInt(text(answer[2]), 10, 64); err == nil {
+			return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
+		}
+	}
+	return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: errMalformed}
+}

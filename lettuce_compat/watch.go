@@ -1,0 +1,141 @@
+package lettucecompat
+
+import (
+	"container/list"
+	"time"
+)
+
+// Watch is one interest in the release of a key. Its channel says "try again now",
+// nothing more: what happened is for the next attempt to find out.
+type Watch struct {
+	c   chan struct{}
+	sub *subscriber
+	ch  *channel // nil after Close; guarded by sub.mu
+}
+
+// C returns the wake-up channel. It has room for one signal and several are merged. It
+// is signalled by a message on the key's channel, by every confirmation of the
+// subscription (the first and each after a reconnection: a message may have been missed
+// before it), by Reconnect, WakeAll and the client's Close. It is never closed.
+func (w *Watch) C() <-chan struct{} { return w.c }
+
+// Confirmed reports whether the server has confirmed the subscription and the
+// connection that it came on is still in use. Until then a release may go unheard.
+func (w *Watch) Confirmed() bool {
+	w.sub.mu.Lock()
+	defer w.sub.mu.Unlock()
+	return w.ch != nil && w.ch.state == chConfirmed
+}
+
+// Close ends the interest. The channel stays subscribed for Options.ChannelIdle when
+// this was the last watch. Closing twice is harmless.
+func (w *Watch) Close() {
+	s := w.sub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := w.ch
+	if ch == nil {
+		return
+	}
+	w.ch = nil
+	delete(ch.watches, w)
+	if len(ch.watches) == 0 {
+		s.unwatchedLocked(ch)
+	}
+}
+
+func (w *Watch) signal() {
+	select {
+	case w.c <- struct{}{}:
+	default: // a signal is there already and will be taken after this
+	}
+}
+
+// Watch begins to listen for the release of key; the caller closes the Watch. It
+// returns at once, without I/O: until the subscription is confirmed, or where it never
+// is, the caller polls. If the channel is confirmed already the watch is signalled at
+// once, because a release may have come between the refusal that made the caller watch
+// and this call.
+func (c *Client) Watch(key string) *Watch {
+	s := c.sub
+	w := &Watch{c: make(chan struct{}, 1), sub: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		w.signal()
+		return w
+	}
+	s.startLocked()
+	name := c.dialect.channel(key)
+	ch := s.channels[name]
+	if ch == nil {
+		ch = &channel{name: name, watches: map[*Watch]struct{}{}}
+		s.channels[name] = ch
+		s.wantLocked(ch)
+	}
+	w.ch = ch
+	ch.watches[w] = struct{}{}
+	if ch.state == chConfirmed {
+		s.unlistLocked(ch) // no longer idle
+		w.signal()
+	}
+	return w
+}
+
+// Subscribe makes sure that the connection and the client's own channel are there. It
+// returns at once; the connection is kept until Close.
+func (c *Client) Subscribe() {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	if !c.sub.closed {
+		c.sub.startLocked()
+	}
+}
+
+// WakeAll signals every watch.
+func (c *Client) WakeAll() {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	c.sub.wakeAllLocked()
+}
+
+// Reconnect drops the subscription connection, signals every watch, and makes a new
+// connection, whose confirmations signal them again. While one is being made already it
+// only signals.
+func (c *Client) Reconnect() {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	c.sub.wakeAllLocked()
+	if c.sub.up {
+		c.sub.dropLocked(c.sub.generation, nil)
+	}
+}
+
+// chanState is how far the subscription of a channel has come.
+type chanState uint8
+
+const (
+	chWanted    chanState = iota // in subscriber.wanted
+	chAsked                      // SUBSCRIBE sent, in subscriber.asked
+	chConfirmed                  // in subscriber.idle while nobody watches
+	chRefused                    // by the server's ACL, in subscriber.refused
+)
+
+// channel is one channel on the subscription connection. All fields but name are
+// guarded by subscriber.mu.
+type channel struct {
+	name    string
+	watches map[*Watch]struct{}
+	state   chanState
+	own     bool // the client's own channel: wanted for ever
+	alone   bool // asked for by itself, because a batch with it was refused
+	since   time.Time
+	in      *list.List    // the list that the channel is in, nil: none
+	at      *list.Element // its place there
+}
+
+func (ch *channel) signalLocked() {
+	for w := range ch.watches {
+		w.signal()
+	}
+}
