@@ -1,0 +1,82 @@
+// Package arrows checks the picture in docs/architecture.md: imports point down
+// and never run back.
+package arrows
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/anteroom/anteroom/"
+
+// allowed lists, for each package of ours, which packages it may import beyond the
+// standard library: ours by their folder, others by a prefix of their path. Tests
+// may import more; they never reach a user.
+var allowed = map[string][]string{
+	"queue":              {},
+	"renewal":            {},
+	"watchdog":           {},
+	"lettuce_compat":     {"github.com/redis/go-redis/v9"},
+	"sync":               {"queue", "renewal", "watchdog", "lettuce_compat", "github.com/petermattis/goid"},
+	"metrics":            {"sync", "github.com/prometheus/client_golang"},
+	"sync/locktest":      {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"cmd/anteroom":       {"sync", "metrics", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra"},
+	"internal/testredis": {"github.com/redis/go-redis/v9"},
+	"internal/faultnet":  {},
+	"internal/arrows":    {},
+}
+
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+}
+
+func TestImportsPointDown(t *testing.T) {
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", module+"...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	seen := map[string]bool{}
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimPrefix(p.ImportPath, module)
+		rule, known := allowed[name]
+		if !known {
+			t.Errorf("package %s is not in the picture: give it a place in docs/architecture.md and here", name)
+			continue
+		}
+		seen[name] = true
+		for _, imp := range p.Imports {
+			if !permitted(imp, rule) {
+				t.Errorf("%s imports %s, which the picture does not show", name, imp)
+			}
+		}
+	}
+	for name := range allowed {
+		if !seen[name] {
+			t.Errorf("package %s is in the picture and does not exist", name)
+		}
+	}
+}
+
+func permitted(imp string, rule []string) bool {
+	if ours, ok := strings.CutPrefix(imp, module); ok {
+		return slices.Contains(rule, ours)
+	}
+	if first, _, _ := strings.Cut(imp, "/"); !strings.Contains(first, ".") {
+		return true // the standard library
+	}
+	return slices.ContainsFunc(rule, func(r string) bool { return imp == r || strings.HasPrefix(imp, r+"/") })
+}

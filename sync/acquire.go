@@ -1,0 +1,282 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+)
+
+// AcquireOption changes one acquisition; see Wait and Lease.
+type AcquireOption interface{ apply(*acquisition) error }
+
+type option func(*acquisition) error
+
+func (f option) apply(a *acquisition) error { return f(a) }
+
+// Wait bounds how long Acquire waits, in addition to its context: after d it
+// returns ErrNotAcquired, which then wraps context.DeadlineExceeded. d must be
+// positive.
+func Wait(d time.Duration) AcquireOption {
+	return option(func(a *acquisition) error {
+		if d <= 0 {
+			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
+		}
+		a.wait = d
+		return nil
+	})
+}
+
+// Lease gives this hold a fixed lease of d instead of a renewed one: the lock ends
+// d after the grant, whatever its holder does. d is from 100 ms to 24 hours.
+func Lease(d time.Duration) AcquireOption {
+	return option(func(a *acquisition) error {
+		if err := inBounds("Lease", d, minLease, maxLease, ""); err != nil {
+			return err
+		}
+		a.wish.lease, a.wish.fixed, a.ownLease = d, true, true
+		return nil
+	})
+}
+
+// acquisition is one caller's way in.
+type acquisition struct {
+	op        string
+	kind      queue.Kind
+	lock      bool // Lock-style
+	goroutine int64
+	wait      time.Duration
+	wish      wish
+	ownLease  bool
+	began     time.Time
+}
+
+// enter brings the caller in, or returns an *Error. On success the tenancy owns a
+// reference on its entry.
+func (m *Manager) enter(ctx context.Context, cfg LockConfig, a *acquisition) (*tenancy, error) {
+	a.began = time.Now()
+	e, err := m.use(cfg)
+	if err != nil {
+		return nil, m.notEntered(cfg, a, err)
+	}
+	if a.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.wait)
+		defer cancel()
+	}
+	t, err := e.enter(ctx, a)
+	if err != nil {
+		e.unref()
+		return nil, m.notEntered(cfg, a, err)
+	}
+	via := ViaRedis
+	if t.handOffs > 0 {
+		via = ViaHandoff
+	}
+	m.obs.Acquired(cfg.Name, Acquired, via, t.since.Sub(a.began))
+	return t, nil
+}
+
+// enter queues the caller and returns when it owns a valid grant that is what it
+// wished for. A waiter that finds its grant lost or too old goes back to the head
+// of the queue: being woken is a ticket to look, not the lock.
+func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, joined(ErrNotAcquired, err, otherCause(ctx))
+	}
+	if !a.ownLease {
+		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
+	}
+	want := &e.wish
+	if a.ownLease || a.wish.callSite != "" {
+		want = &a.wish
+	}
+	w := &queue.Waiter{Owner: uint64(a.goroutine), Kind: a.kind, Note: want}
+	admission, order := e.q.Enter(w)
+	e.do(order)
+	if admission == queue.Rejected {
+		return nil, e.notGranted(nil)
+	}
+	if e.m.closing.Load() {
+		// Close may have looked at this queue before we were in it.
+		e.do(e.q.Fail(ErrClosed))
+	}
+	for {
+		if admission == queue.Queued {
+			order, err := e.q.Wait(ctx, w)
+			e.do(order)
+			if err != nil {
+				return nil, e.waitError(ctx, err)
+			}
+		}
+		if t := e.settle(ctx, w, a, *want); t != nil {
+			return t, nil
+		}
+		admission = queue.Queued
+	}
+}
+
+// settle makes the admitted waiter the owner of the current grant, or gives its
+// place back and returns nil.
+func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, want wish) *tenancy {
+	now := time.Now()
+	g := e.cur.Load()
+	if g != nil && g.n == w.Grant {
+		t := &tenancy{
+			g: g, tenure: w.Tenure, goroutine: a.goroutine, lock: a.lock,
+			since: now, handOffs: w.HandOffs, callSite: a.wish.callSite,
+		}
+		if !a.lock {
+			// Registered before it is admitted, so that no loss can miss it.
+			t.holds = []*holdState{{t: t, values: ctx}}
+		}
+		if g.admit(t, want, now) {
+			return t
+		}
+		e.retire(g)
+	}
+	e.do(e.q.GiveBack(w))
+	return nil
+}
+
+// retire gives up a grant that nobody uses, because it is too old or has the wrong
+// lease. The next attempt removes its field in its own script.
+func (e *entry) retire(g *grant) {
+	if g.lease.Load().End() {
+		e.m.removeGrant(g)
+		e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: time.Now().Add(g.wish.lease)})
+	}
+}
+
+// waitError words the end of an unsuccessful wait.
+func (e *entry) waitError(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, queue.ErrRefused):
+		return e.notGranted(nil)
+	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		return e.notGranted(ctx)
+	}
+	return err // given to Fail or FailTries by the driver, or ErrClosed
+}
+
+// notGranted says why there was no grant: by the last answer, held by another,
+// or Redis did not serve. ctx is the context that ended the wait, or nil.
+func (e *entry) notGranted(ctx context.Context) error {
+	var ended, cause error
+	if ctx != nil {
+		ended, cause = ctx.Err(), otherCause(ctx)
+	}
+	a := e.answer.Load()
+	switch {
+	case a == nil || a.err == nil:
+		return joined(ErrNotAcquired, ended, cause)
+	case a.unknown:
+		return joined(ErrUnavailable, ErrUnknown, a.err, ended, cause)
+	case errors.Is(a.err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, a.err, ended, cause)
+	}
+	return joined(ErrUnavailable, a.err, ended, cause)
+}
+
+// notEntered counts a failure and makes it an *Error.
+func (m *Manager) notEntered(cfg LockConfig, a *acquisition, err error) error {
+	outcome, observed := OutcomeNothing, AcquireFailed
+	var answered *serverError
+	switch {
+	case errors.Is(err, ErrClosed), errors.Is(err, ErrConfig) && !errors.As(err, &answered):
+		outcome = OutcomeMistake
+	case errors.Is(err, ErrUnknown):
+		outcome, observed = OutcomeUnknown, AcquireUnknown
+	case errors.Is(err, ErrUnavailable):
+		observed = AcquireUnavailable
+	case errors.Is(err, ErrNotAcquired) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		observed = AcquireCancelled
+	case errors.Is(err, ErrNotAcquired):
+		observed = AcquireRefused
+	}
+	m.obs.Acquired(className(cfg), observed, ViaNone, time.Since(a.began))
+	return &Error{Op: a.op, Key: cfg.Key, Outcome: outcome, Err: err}
+}
+
+// serverError is an answer of the server that no repetition will change: a key of
+// another type, a missing permission. It is ErrConfig, because a person has to
+// change something.
+type serverError struct{ err error }
+
+func (e *serverError) Error() string {
+	return ErrConfig.Error() + ": " + e.err.Error() + ": " + remedy(e.err)
+}
+
+func (e *serverError) Unwrap() []error { return []error{ErrConfig, e.err} }
+
+// transient words an answer after which those who only try give up.
+func transient(err error, unknown bool) error {
+	if unknown {
+		return joined(ErrUnavailable, ErrUnknown, err)
+	}
+	return joined(ErrUnavailable, err)
+}
+
+// otherCause returns the context's cause where it says more than its error.
+func otherCause(ctx context.Context) error {
+	if c := context.Cause(ctx); c != ctx.Err() { //nolint:errorlint // identity is meant
+		return c
+	}
+	return nil
+}
+
+// joined makes one error of several, in one line: errors.Join breaks lines, which
+// a log record or a table can't show.
+func joined(errs ...error) error {
+	var list joinedErrors
+	for _, err := range errs {
+		if err != nil {
+			list = append(list, err)
+		}
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
+}
+
+type joinedErrors []error
+
+func (l joinedErrors) Error() string {
+	s := l[0].Error()
+	for _, err := range l[1:] {
+		s += ": " + err.Error()
+	}
+	return s
+}
+
+func (l joinedErrors) Unwrap() []error { return l }
+
+// callSite names the caller outside this package, if call sites are recorded.
+func (m *Manager) callSite() string {
+	if !m.cfg.RecordCallSites {
+		return ""
+	}
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !ours(f.Function) {
+			return f.File + ":" + strconv.Itoa(f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// ours tells whether a function is a method of this package's types, so that the
+// caller of Lock, Do or sync.Locker is what gets recorded.
+func ours(function string) bool {
+	const pkg = "github.com/anteroom/anteroom/sync."
+	return len(function) > len(pkg) && function[:len(pkg)] == pkg
+}

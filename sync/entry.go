@@ -1,0 +1,121 @@
+package anteroom
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// entry is what a Manager keeps for one live key: its queue, its current grant,
+// and what is still being cleaned up in Redis. It exists while somebody holds,
+// waits, releases or cleans up (refs), and is forgotten then.
+type entry struct {
+	m       *Manager
+	key     string
+	cfg     LockConfig    // normal; fixed while the entry lives
+	timeout time.Duration // of one command
+	q       *queue.Synchronizer
+
+	refs   int                     // guarded by Manager.mu
+	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
+	recall chan struct{}           // capacity 1: the last waiter left while an attempt is under way
+	down   atomic.Bool             // acquiring meets errors; see unavailable
+	wish   wish                    // what a waiter without options wants
+	answer atomic.Pointer[trouble] // why the last attempt did not get the lock
+
+	mu        sync.Mutex
+	burnt     map[string]*burnt // fields that may be left in Redis, guarded by mu
+	notBefore time.Time         // attempts hold back until then so that other processes get their turn; guarded by mu
+}
+
+// wish is what a waiter asks of a grant, carried as the waiter's note.
+type wish struct {
+	lease    time.Duration
+	fixed    bool
+	callSite string
+}
+
+// trouble is the last answer to an attempt that was not a grant.
+type trouble struct {
+	err     error // nil: held by another
+	unknown bool  // the command may have taken effect
+	holder  string
+}
+
+// use returns the entry of cfg's key with one reference more, or an error where
+// the Manager is closed or the key is live with another configuration.
+func (m *Manager) use(cfg LockConfig) (*entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closing.Load() {
+		return nil, ErrClosed
+	}
+	e := m.entries[cfg.Key]
+	if e == nil {
+		e = &entry{
+			m: m, key: cfg.Key, cfg: cfg, timeout: m.cfg.commandTimeout(cfg.LeaseTime),
+			q: queue.New(cfg.Fair), recall: make(chan struct{}, 1),
+			wish: wish{lease: cfg.LeaseTime, fixed: cfg.RenewalTime < 0},
+		}
+		m.entries[cfg.Key] = e
+	} else if field := e.cfg.differs(cfg); field != "" {
+		return nil, configError(field, "differs from the configuration with which this key is in use; use one configuration per key")
+	}
+	e.refs++
+	return e, nil
+}
+
+// find returns the entry of a live key, without a reference, or nil.
+func (m *Manager) find(key string) *entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.entries[key]
+}
+
+// ref takes a further reference; the caller must have one already.
+func (e *entry) ref() {
+	e.m.mu.Lock()
+	e.refs++
+	e.m.mu.Unlock()
+}
+
+// unref gives one reference back; the last one forgets the entry.
+func (e *entry) unref() {
+	m := e.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e.refs--
+	if e.refs == 0 {
+		delete(m.entries, e.key)
+		m.signal()
+	}
+}
+
+// do carries out an order of the queue.
+func (e *entry) do(o queue.Order) {
+	switch o {
+	case queue.StartAttempt:
+		e.ref()
+		go e.drive()
+	case queue.SendRelease:
+		// The grant has no owner: the waiter for whom it came has left.
+		e.ref()
+		go func() {
+			defer e.unref()
+			e.endGrant(e.cur.Load(), 0)
+		}()
+	case queue.RecallAttempt:
+		select {
+		case e.recall <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// held tells whether this process has the lock in Redis, as far as it knows.
+func (e *entry) held() bool {
+	s := e.q.Word().State()
+	return s == queue.Owned || s == queue.Granted || s == queue.Lost
+}

@@ -1,0 +1,102 @@
+package anteroom
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors of this package, for errors.Is. Every error that a method returns
+// is an *Error that wraps one or more of them.
+var (
+	// ErrNotAcquired: the lock was not obtained, and the last answer was that
+	// somebody else holds it (or that too few replicas confirmed it). It also
+	// wraps the context's error where the end of a context ended the wait.
+	ErrNotAcquired = errors.New("anteroom: not acquired")
+
+	// ErrUnavailable: Redis did not answer, or answered that it cannot serve.
+	ErrUnavailable = errors.New("anteroom: redis unavailable")
+
+	// ErrUnknown: a command was sent and its answer was lost, so that it may have
+	// taken effect. After a failed acquire the library removes what it may have
+	// left behind; after a failed release it goes on trying in the background
+	// for up to a lease.
+	ErrUnknown = errors.New("anteroom: outcome unknown")
+
+	// ErrNotHeld: the lock is not held by who wants to release or use it: never
+	// acquired, released before, or held by another goroutine.
+	ErrNotHeld = errors.New("anteroom: not held")
+
+	// ErrLost: the lock was held and is not any more, though nobody released it;
+	// someone else may hold it. Error.Since tells since when.
+	ErrLost = errors.New("anteroom: lock lost")
+
+	// ErrClosed: the Manager is closed or closing.
+	ErrClosed = errors.New("anteroom: manager closed")
+
+	// ErrReentryLimit: the lock is held 255 times over.
+	ErrReentryLimit = errors.New("anteroom: reentry limit reached")
+
+	// ErrConfig: a configuration or an argument is out of bounds; the text names
+	// the field and the bound.
+	ErrConfig = errors.New("anteroom: bad configuration")
+
+	// ErrInUse: Destroy was called for a key that is held or waited for.
+	ErrInUse = errors.New("anteroom: key in use")
+)
+
+// Outcome says what an operation left behind.
+type Outcome string
+
+// The outcomes of an Error.
+const (
+	OutcomeNothing  Outcome = "nothing happened"       // no command had an effect
+	OutcomeUnknown  Outcome = "unknown"                // a command may have taken effect; it is being cleaned up
+	OutcomeHeld     Outcome = "held"                   // the lock is held as before
+	OutcomeReleased Outcome = "released"               // the lock is released, though later than it should
+	OutcomeLost     Outcome = "lost"                   // the lock was lost before
+	OutcomePending  Outcome = "released in background" // the release is still being sent
+	OutcomeRemains  Outcome = "ends with its lease"    // the lock stays in Redis until its lease ends
+	OutcomeMistake  Outcome = "mistake in the program" // nothing was tried
+)
+
+// Error is the type of all errors of this package.
+type Error struct {
+	// Op is the operation, for example "acquire", "release" or "lock".
+	Op string
+	// Key is the lock's key, "" where the error concerns no single key.
+	Key string
+	// Outcome says what the operation left behind.
+	Outcome Outcome
+	// Since is, with ErrLost, the moment from which the lock can no longer be
+	// relied on. It is zero otherwise.
+	Since time.Time
+	// Err is the reason; it wraps one of the package's error values.
+	Err error
+}
+
+// Error names operation, key, reason and, where it matters, the outcome.
+func (e *Error) Error() string {
+	s := "anteroom " + e.Op
+	if e.Key != "" {
+		s += fmt.Sprintf(" %s", quoteKey(e.Key))
+	}
+	s += ": " + e.Err.Error()
+	switch e.Outcome {
+	case OutcomeUnknown, OutcomePending, OutcomeRemains:
+		s += " (" + string(e.Outcome) + ")"
+	}
+	return s
+}
+
+// Unwrap returns the reason, for errors.Is and errors.As.
+func (e *Error) Unwrap() error { return e.Err }
+
+// quoteKey makes a key of any bytes readable; a long one is cut so that an error
+// does not carry 64 KiB.
+func quoteKey(key string) string {
+	if len(key) > 80 {
+		return fmt.Sprintf("%q… (%d bytes)", key[:80], len(key))
+	}
+	return fmt.Sprintf("%q", key)
+}

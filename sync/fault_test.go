@@ -1,0 +1,336 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// nothingLeft waits for the clean-up and fails if the key is still there.
+func (s *embedded) nothingLeft(t *testing.T, key string, within time.Duration) {
+	t.Helper()
+	start := time.Now()
+	for s.Exists(key) {
+		if time.Since(start) > within {
+			keys, _ := s.HKeys(key)
+			t.Fatalf("%s is still there after %v: %v", key, within, keys)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func TestCancelledAcquireReturnsAtOnceWhileRedisHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg)) // connections are made
+		s.net.BlackHole()
+		ctx, cancel := context.WithTimeout(bg, 123*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_, err := mu.Acquire(ctx)
+		if d := time.Since(start); d != 123*time.Millisecond {
+			t.Fatalf("returned after %v", d)
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, anteroom.ErrNotAcquired) && errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatalf("%v", err)
+		}
+		time.Sleep(400 * time.Millisecond)
+		s.net.Heal() // the acquire arrives now
+		time.Sleep(100 * time.Millisecond)
+		s.nothingLeft(t, "k", 2*time.Second)
+		time.Sleep(time.Minute)
+		if s.Exists("k") || len(m.Snapshot()) != 0 {
+			t.Fatalf("left behind: %+v", m.Snapshot())
+		}
+	})
+}
+
+func TestAnswerOfAnAcquireIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg))
+		synctest.Wait()
+		s.net.CutReplies(1, 0) // Redis grants, and the answer never comes
+		h := acquire(t, mu)    // the repeat finds its own field
+		if n, _ := s.HKeys("k"); len(n) != 1 || s.HGet("k", h.Holder()) != "1" {
+			t.Fatalf("fields %v", n)
+		}
+		ok(t, h.Release(bg))
+		if s.Exists("k") {
+			t.Fatal("one release is not enough")
+		}
+		synctest.Wait()
+		if len(rec.of(anteroom.EventUnavailable)) != 1 || len(rec.of(anteroom.EventAvailable)) != 1 {
+			t.Fatalf("events %+v", rec.events)
+		}
+	})
+}
+
+func TestAnswerOfAnAcquireComesLaterThanTheTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		var wg sync.WaitGroup
+		for i := range 8 { // so many connections are open and idle then
+			wg.Go(func() { ok(t, acquire(t, m.Mutex(strconv.Itoa(i))).Release(bg)) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		s.net.HoldReplies() // Redis grants, the answer hangs
+		start := time.Now()
+		if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrUnavailable) || !errors.Is(err, anteroom.ErrUnknown) {
+			t.Fatalf("%v", err)
+		}
+		if d := time.Since(start); d != time.Second {
+			t.Fatalf("TryAcquire ended after %v, want CommandTimeout", d)
+		}
+		var e *anteroom.Error
+		if _, err := mu.TryAcquire(bg); !errors.As(err, &e) || e.Outcome != anteroom.OutcomeUnknown {
+			t.Fatalf("%+v", e)
+		}
+		if !s.Exists("k") {
+			t.Fatal("the fault did not do what the test wants")
+		}
+		s.net.Heal()
+		s.nothingLeft(t, "k", 5*time.Second)
+	})
+}
+
+func TestAcquireWaitsThroughAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		s.net.Refuse()
+		s.net.CloseAll()
+		mu := m.Mutex("k")
+		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+		defer cancel()
+		_, err := mu.Acquire(ctx)
+		if !errors.Is(err, anteroom.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Fatalf("%v", err)
+		}
+		if mu.TryLock() {
+			t.Fatal("locked without Redis")
+		}
+		time.AfterFunc(10*time.Second, s.net.Heal)
+		mu.Lock()
+		mu.Unlock()
+		synctest.Wait()
+		if n := len(rec.of(anteroom.EventUnavailable)); n == 0 || n > 3 {
+			t.Fatalf("%d events for one outage", n)
+		}
+	})
+}
+
+// The first part of the promise: Redis keeps its state, and the holder is told
+// before Redis can grant the lock to anybody else.
+func TestPromise_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		mine, theirs := network(s.Miniredis), network(s.Miniredis)
+		a, rec := manager(t, s.clientOver(mine), anteroom.Config{})
+		b, _ := manager(t, s.clientOver(theirs), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		lock := a.Mutex("l")
+		lock.Lock()
+		told := make(chan time.Time, 1)
+		granted := make(chan time.Duration, 2) // after it was told
+		go func() { <-h.Context().Done(); told <- time.Now() }()
+		time.Sleep(12 * time.Second)
+		mine.BlackHole()
+		rival := func(key string) <-chan time.Time {
+			granted := make(chan time.Time, 1)
+			go func() {
+				h := acquire(t, b.Mutex(key))
+				granted <- time.Now()
+				ok(t, h.Release(bg))
+			}()
+			return granted
+		}
+		go func() {
+			at := <-rival("k")
+			granted <- at.Sub(<-told)
+		}()
+		l := rival("l")
+		for lock.Held() {
+			time.Sleep(time.Millisecond)
+		}
+		toldAt := time.Now()
+		granted <- (<-l).Sub(toldAt)
+		for range 2 {
+			if d := <-granted; d < 1400*time.Millisecond {
+				t.Fatalf("granted to a rival %v after the holder was told, want the margin", d)
+			}
+		}
+		synctest.Wait()
+		for _, ev := range rec.of(anteroom.EventLost) {
+			if ev.Reason != anteroom.LostDeadline || ev.Err == nil {
+				t.Fatalf("%+v", ev)
+			}
+		}
+		if n := len(rec.of(anteroom.EventRenewalFailing)); n != 2 {
+			t.Fatalf("%d events for failing renewals, want one a lock", n)
+		}
+		mine.Heal()
+		lock.Unlock()
+		if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+			t.Fatalf("%v", err)
+		}
+	})
+}
+
+// The second part: a key that is removed under its holder.
+func TestPromise_RemovalIsToldWithinItsBound(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		for _, remove := range []func(string){
+			func(key string) { s.Del(key) },
+			func(string) { s.FlushAll() },
+			func(key string) { s.Del(key); _ = s.Set(key, "something else") },
+			func(key string) { s.Del(key); s.HSet(key, "stranger", "1") },
+		} {
+			h := acquire(t, m.Mutex("k"))
+			time.Sleep(2300 * time.Millisecond)
+			start := time.Now()
+			remove("k")
+			<-h.Context().Done()
+			if d := time.Since(start); d > 5*time.Second+time.Second {
+				t.Fatalf("told after %v", d)
+			}
+			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("%v", err)
+			}
+			s.Del("k")
+		}
+		synctest.Wait()
+		for _, ev := range rec.of(anteroom.EventLost) {
+			if ev.Reason != anteroom.LostGone {
+				t.Fatalf("%+v", ev)
+			}
+		}
+	})
+}
+
+func TestAFailedReleaseEndsRenewal(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		s.net.BlackHole()
+		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := h.Release(ctx)
+		if !errors.Is(err, anteroom.ErrUnknown) || time.Since(start) != 3*time.Second {
+			t.Fatalf("after %v: %v", time.Since(start), err)
+		}
+		mu2 := m.Mutex("l")
+		time.Sleep(40 * time.Second) // the lease has ended meanwhile: nobody renewed it
+		s.net.CloseAll()
+		s.net.Heal()
+		time.Sleep(2 * time.Second)
+		if s.Exists("k") {
+			t.Fatalf("the lock is still in Redis, TTL %v", s.TTL("k"))
+		}
+		if len(rec.of(anteroom.EventReleaseFailed)) != 1 || len(rec.of(anteroom.EventReleaseGivenUp)) != 1 {
+			t.Fatalf("events %+v", rec.events)
+		}
+		ok(t, acquire(t, mu2).Release(bg))
+		if len(m.Snapshot()) != 0 {
+			t.Fatalf("left behind %+v", m.Snapshot())
+		}
+	})
+}
+
+func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"))
+		synctest.Wait()
+		s.net.CutReplies(1, 0)
+		ok(t, h.Release(bg)) // the repeat finds nothing: it was released, in time
+		if s.Exists("k") {
+			t.Fatal("still locked")
+		}
+		synctest.Wait()
+		if len(rec.of(anteroom.EventLost)) != 0 || len(rec.of(anteroom.EventReleaseFailed)) != 1 {
+			t.Fatalf("events %+v", rec.events)
+		}
+	})
+}
+
+// The clean-up of an attempt that nobody wants any more is overtaken by the
+// attempt itself, which arrives late, several times.
+func TestCleanUpOvertakenByTheLateAcquire(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Second})
+		ok(t, acquire(t, mu).Release(bg))
+		s.net.BlackHole()
+		ctx, cancel := context.WithTimeout(bg, 1900*time.Millisecond)
+		defer cancel()
+		if _, err := mu.Acquire(ctx); err == nil {
+			t.Fatal("acquired through a black hole")
+		}
+		s.net.Heal() // three acquires and a clean-up arrive in some order
+		time.Sleep(50 * time.Millisecond)
+		start := time.Now()
+		h := acquire(t, mu) // a leftover of ours never makes us wait for its lease
+		if d := time.Since(start); d > time.Second {
+			t.Fatalf("waited %v for our own leftover", d)
+		}
+		ok(t, h.Release(bg))
+		s.nothingLeft(t, "k", 4*time.Second)
+	})
+}
+
+func TestUnlockDoesNotHangWhileRedisIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		s.net.BlackHole()
+		start := time.Now()
+		mu.Unlock()
+		if d := time.Since(start); d != time.Second {
+			t.Fatalf("Unlock took %v, want CommandTimeout", d)
+		}
+		s.net.Heal()
+		s.nothingLeft(t, "k", 3*time.Second)
+	})
+}
+
+// Many waiters, all cancelled while Redis hangs: all are free at once, nothing is left.
+func TestManyCancelledWaiters(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		s.net.BlackHole()
+		ctx, cancel := context.WithCancel(bg)
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if _, err := mu.Acquire(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		start := time.Now()
+		cancel()
+		wg.Wait()
+		if d := time.Since(start); d != 0 {
+			t.Fatalf("the last returned after %v", d)
+		}
+		s.net.Heal()
+		ok(t, h.Release(bg))
+		s.nothingLeft(t, "k", time.Second)
+	})
+}

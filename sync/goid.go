@@ -1,0 +1,62 @@
+package anteroom
+
+import (
+	"bytes"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/petermattis/goid"
+)
+
+// goroutineID returns a function that tells the calling goroutine's id.
+//
+// The fast way reads the runtime's own structure, whose layout may change with a
+// Go release without any build error. A wrong id would make strangers look like
+// the owner and silently break exclusion, so it is compared with the id that the
+// runtime prints in stack traces, on several goroutines at once; where one
+// differs, the slow way is used for good.
+func goroutineID(fast func() int64) func() int64 {
+	const goroutines = 4
+	var wg sync.WaitGroup
+	agrees := make([]bool, goroutines)
+	ids := make([]int64, goroutines)
+	hold := make(chan struct{}) // keeps all alive at once, so that all ids differ
+	var ready sync.WaitGroup
+	ready.Add(goroutines)
+	for i := range goroutines {
+		wg.Go(func() {
+			ids[i] = fast()
+			agrees[i] = ids[i] == slowGoroutineID()
+			ready.Done()
+			<-hold
+		})
+	}
+	ready.Wait()
+	close(hold)
+	wg.Wait()
+	seen := map[int64]bool{0: true}
+	for i, ok := range agrees {
+		if !ok || seen[ids[i]] {
+			return slowGoroutineID
+		}
+		seen[ids[i]] = true
+	}
+	return fast
+}
+
+func fastGoroutineID() int64 { return goid.Get() }
+
+// slowGoroutineID parses "goroutine 42 [running]:".
+func slowGoroutineID() int64 {
+	var buf [64]byte
+	fields := bytes.Fields(buf[:runtime.Stack(buf[:], false)])
+	if len(fields) < 2 {
+		panic("anteroom: the runtime's stack trace has an unknown form")
+	}
+	id, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		panic("anteroom: the runtime's stack trace has an unknown form: " + err.Error())
+	}
+	return id
+}

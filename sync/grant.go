@@ -1,0 +1,301 @@
+package anteroom
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// grant is Redis giving the key to this process: one field in Redis, one lease.
+// It may pass through many local owners, one tenancy after the other, until it is
+// released or lost.
+type grant struct {
+	e     *entry
+	n     uint64
+	field string
+	wish  wish
+
+	// lease is replaced when a turn is extended, because the old one was ended
+	// before the command that might have released the key was sent.
+	lease atomic.Pointer[renewal.Lease]
+
+	mu        sync.Mutex
+	loss      *loss // set once; guarded by mu
+	owner     *tenancy
+	since     time.Time   // when the answer came that granted it
+	turn      time.Time   // when this turn began: the grant, or its last extension
+	turns     int         // extensions
+	token     int64       // first token of the turn; 0 without fencing
+	tokens    int64       // how many were reserved
+	ownerGone atomic.Bool // the goroutine that would have to unlock has ended
+	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
+	mayLand   int         // earlier sends of the field whose answer was lost
+	lastSent  time.Time   // of the last of them
+}
+
+// loss says when and why a grant was lost.
+type loss struct {
+	reason LossReason
+	since  time.Time
+	err    error
+}
+
+// tenancy is one local owner's possession of a grant, by Lock or by Acquire. It
+// is written before the owner returns to its caller, but for holds.
+type tenancy struct {
+	g         *grant
+	tenure    uint64 // the queue's number
+	goroutine int64  // that acquired it
+	lock      bool   // by Lock or TryLock: its owner cannot be told
+	since     time.Time
+	handOffs  int // since the turn began
+	token     int64
+	callSite  string
+
+	holds []*holdState // those to tell, guarded by g.mu; empty for a lock
+}
+
+// install makes a grant of a granted attempt, or nil if its answer came after its
+// deadline, so that it is worth nothing.
+func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
+	now := time.Now()
+	g := &grant{
+		e: e, n: a.n, field: a.field, wish: a.wish, since: now, turn: now,
+		token: r.Token, tokens: e.tokens(), mayLand: a.unknown, lastSent: a.lastSent,
+	}
+	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
+		return nil
+	}
+	e.cur.Store(g)
+	e.m.addGrant(g)
+	g.startLease(r.SentAt)
+	return g
+}
+
+// margin is the lock's Margin, or the default for the lease of one hold.
+func (e *entry) margin(w wish) time.Duration {
+	if w.lease == e.cfg.LeaseTime {
+		return e.cfg.Margin
+	}
+	return defaultMargin(w.lease)
+}
+
+// tokens is how many fencing tokens a turn needs: one for each owner it may have.
+func (e *entry) tokens() int64 {
+	if !e.cfg.Fencing {
+		return 0
+	}
+	return int64(max(e.cfg.MaxHandoffs, 0)) + 1
+}
+
+// startLease hands the grant to the RenewalManager.
+func (g *grant) startLease(sentAt time.Time) {
+	e := g.e
+	period := e.cfg.RenewalTime
+	if g.wish.fixed {
+		period = -1
+	}
+	g.lease.Store(e.m.leases.Add(renewal.Spec{
+		Item:   renewal.Item{Key: e.key, Field: g.field, Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
+		Shard:  e.m.wire.Shard(e.key),
+		Period: period, Margin: e.margin(g.wish), SentAt: sentAt,
+		Lost: g.lost, Data: g,
+	}))
+}
+
+// valid compares with the clock, never with a flag alone: a process that was
+// stopped past its deadline sees that before anybody has told it.
+func (g *grant) valid(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.validLocked(now)
+}
+
+func (g *grant) validLocked(now time.Time) bool {
+	return g.loss == nil && g.lease.Load().Valid(now)
+}
+
+// deadline is the moment up to which the grant may be relied on.
+func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
+
+// admit makes t the owner, if the grant is still worth having and is what t's
+// waiter wished for.
+func (g *grant) admit(t *tenancy, w wish, now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.validLocked(now) || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
+		return false
+	}
+	if g.token > 0 {
+		t.token = g.token + int64(t.handOffs)
+	}
+	g.owner = t
+	return true
+}
+
+// mayHandOff tells whether the grant may pass to another local owner without
+// Redis: see docs/architecture.md, "Turns".
+func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
+	cfg, lease := &g.e.cfg, g.lease.Load()
+	switch {
+	case g.wish.fixed, handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
+		return false
+	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
+		return false
+	case now.Sub(g.turn) >= cfg.MaxHandoffTime:
+		return false
+	case !lease.Healthy() || lease.Remaining(now) < g.wish.lease/2:
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss != nil {
+		return false
+	}
+	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They
+	// stay below it as long as no more are given out than microseconds have
+	// passed, so a turn that is faster than that ends early.
+	return g.token == 0 || int64(handOffs) < now.Sub(g.turn).Microseconds()
+}
+
+// lost is called by the RenewalManager, once, when it concludes that the lease is
+// lost. It tells first and lets others in afterwards, and does no I/O.
+func (g *grant) lost(c renewal.Cause) {
+	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
+	told, t := g.tell(l)
+	stays, order := g.e.q.Lose(g.n)
+	g.e.m.removeGrant(g)
+	g.e.do(order)
+	if stays == queue.LossStays && g.ownerGone.Load() {
+		t.expel()
+	}
+	if l.reason == LostDeadline && !g.wish.fixed && g.e.cfg.MinHold == 0 {
+		// The key may live on in Redis, by a renewal whose answer was lost. It is
+		// removed, but not before the lease that was confirmed is over: until then the
+		// margin is the holder's time to react.
+		over := l.since.Add(g.e.margin(g.wish))
+		g.e.burn(&burnt{field: g.field, from: over, until: over.Add(g.wish.lease), fenced: g.e.cfg.Fencing})
+	}
+	g.e.m.obs.Lost(g.e.cfg.Name, l.reason)
+	ev := g.event(EventLost)
+	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, told
+	if t != nil {
+		ev.CallSite = t.callSite
+	}
+	g.e.m.events.raise(ev)
+}
+
+// expel ends a lost tenancy for an owner that has ended without unlocking: nobody
+// else could, and the local queue would stand still for good.
+func (t *tenancy) expel() {
+	e := t.g.e
+	for {
+		exit, order := e.q.Exit(t.tenure, false)
+		if exit != queue.LostNested && exit != queue.WasLost {
+			return
+		}
+		e.do(order)
+		e.unref()
+	}
+}
+
+// tell marks the grant as lost and ends the contexts of its holds. It returns how
+// many holds were told.
+func (g *grant) tell(l *loss) (int, *tenancy) {
+	g.mu.Lock()
+	if g.loss != nil {
+		g.mu.Unlock()
+		return 0, nil
+	}
+	g.loss = l
+	t := g.owner
+	var holds []*holdState
+	if t != nil {
+		holds = slices.Clone(t.holds) // a hold that is released meanwhile leaves the list
+	}
+	g.mu.Unlock()
+	cause := g.lossError("hold", l)
+	for _, h := range holds {
+		h.end(cause)
+	}
+	if t != nil && t.lock {
+		return 1, t
+	}
+	return len(holds), t
+}
+
+// lossError makes the error that reports l.
+func (g *grant) lossError(op string, l *loss) *Error {
+	err := error(lossText{l})
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.since, Err: err}
+}
+
+// err returns nil while the grant is valid, and otherwise why it is not.
+func (g *grant) err(op string, now time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss != nil {
+		return g.lossError(op, g.loss)
+	}
+	if lease := g.lease.Load(); !lease.Valid(now) {
+		return g.lossError(op, &loss{reason: LostDeadline, since: lease.Deadline()})
+	}
+	return nil
+}
+
+func (g *grant) event(k EventKind) Event {
+	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.field}
+}
+
+// lossText words a loss; it is ErrLost and, where there is one, its cause.
+type lossText struct{ l *loss }
+
+func (t lossText) Error() string {
+	s := ErrLost.Error()
+	switch t.l.reason {
+	case LostGone:
+		s += ": Redis no longer has it"
+	case LostDeadline:
+		s += ": its lease ended without a confirmed renewal"
+	case LostForced:
+		s += ": released by force"
+	case LostClosed:
+		s += ": the manager was closed"
+	case LostWatchdog:
+		s += ": given up by the watchdog"
+	}
+	if t.l.err != nil {
+		s += ": " + t.l.err.Error()
+	}
+	return s
+}
+
+func (t lossText) Unwrap() []error {
+	errs := []error{ErrLost}
+	if t.l.reason == LostClosed {
+		errs = append(errs, ErrClosed)
+	}
+	if t.l.err != nil {
+		errs = append(errs, t.l.err)
+	}
+	return errs
+}
+
+func lossReason(r renewal.Reason) LossReason {
+	switch r {
+	case renewal.ReasonGone, renewal.ReasonTakenOver:
+		return LostGone
+	case renewal.ReasonForced:
+		return LostForced
+	case renewal.ReasonClosed:
+		return LostClosed
+	case renewal.ReasonWatchdog:
+		return LostWatchdog
+	}
+	return LostDeadline
+}

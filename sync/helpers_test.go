@@ -1,0 +1,143 @@
+package anteroom_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+var bg = context.Background()
+
+// bubble runs f in virtual time with an embedded server.
+func bubble(t *testing.T, f func(t *testing.T, s *embedded)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := newEmbedded(t)
+		f(t, s)
+	})
+}
+
+// embedded is a miniredis reached over in-memory connections, with faults.
+type embedded struct {
+	*miniredis.Miniredis
+	t   testing.TB
+	net *faultnet.Network // of all clients
+}
+
+func newEmbedded(t testing.TB) *embedded {
+	m := miniredis.NewMiniRedis() // never started: connections are made by Dial
+	m.ClockTTL(true)
+	t.Cleanup(m.Close)
+	return &embedded{Miniredis: m, t: t, net: network(m)}
+}
+
+// network makes connections to m.
+func network(m *miniredis.Miniredis) *faultnet.Network {
+	return faultnet.New(func(context.Context, string, string) (net.Conn, error) { return m.Dial() })
+}
+
+// client returns a go-redis client over in-memory connections, closed with the test.
+func (s *embedded) client() *redis.Client { return s.clientOver(s.net) }
+
+// clientOver does the same over a network of its own, which has its own faults.
+func (s *embedded) clientOver(n *faultnet.Network) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr:                     "127.0.0.1:6379",
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		ReadTimeout:              5 * time.Second,
+		Dialer:                   n.Dial,
+	})
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// recorder keeps the events of a Manager.
+type recorder struct {
+	mu     sync.Mutex
+	events []anteroom.Event
+}
+
+func (r *recorder) add(e anteroom.Event) {
+	r.mu.Lock()
+	r.events = append(r.events, e)
+	r.mu.Unlock()
+}
+
+func (r *recorder) of(kind anteroom.EventKind) []anteroom.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var list []anteroom.Event
+	for _, e := range r.events {
+		if e.Kind == kind {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// manager returns a Manager on rdb that is closed with the test, and its events.
+func manager(t testing.TB, rdb anteroom.Redis, cfg anteroom.Config) (*anteroom.Manager, *recorder) {
+	t.Helper()
+	rec := &recorder{}
+	if cfg.OnEvent == nil {
+		cfg.OnEvent = rec.add
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	m, err := anteroom.NewManager(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+		defer cancel()
+		_ = m.Close(ctx)
+	})
+	return m, rec
+}
+
+// mutex returns a lock of m with cfg.
+func mutex(t testing.TB, m *anteroom.Manager, cfg anteroom.LockConfig) *anteroom.Mutex {
+	t.Helper()
+	mu, err := m.NewMutex(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mu
+}
+
+func must[T any](t testing.TB) func(v T, err error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// acquire acquires mu, or ends the test.
+func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *anteroom.Hold {
+	t.Helper()
+	return must[*anteroom.Hold](t)(mu.Acquire(bg, opts...))
+}

@@ -1,0 +1,299 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// Hold is one possession of a lock, from Acquire or TryAcquire until Release. It
+// is bound to no goroutine: pass it on as you like. A Hold is single-use; all
+// methods are safe for concurrent use.
+//
+// A Hold that becomes unreachable without a Release, together with every context
+// from it, is reported as EventAbandoned; see Recovery for what else happens.
+type Hold struct{ s *holdState }
+
+// holdState is the part of a Hold that the library keeps. It must not refer to
+// the Hold, so that the garbage collector can tell when nobody can release it.
+type holdState struct {
+	t      *tenancy
+	values context.Context // the acquiring context without its end
+
+	released  atomic.Bool
+	abandoned atomic.Bool // set by a cleanup that runs outside any test bubble: it must touch nothing else
+
+	mu     sync.Mutex
+	ended  error                   // set once: why the context ends; guarded by mu
+	ctx    context.Context         // made on demand; guarded by mu
+	cancel context.CancelCauseFunc // of ctx; guarded by mu
+}
+
+// Acquire waits until it holds the lock or ctx ends. ctx bounds the waiting only:
+// the hold outlives it, and Hold.Context keeps its values but not its end.
+//
+// On failure the error is an *Error, nothing is held, and a caller whose context
+// ends is free at once, whatever Redis does: ErrNotAcquired if another holds the
+// lock, ErrUnavailable or ErrUnknown if Redis did not serve (both are retried
+// until ctx ends), ErrConfig at once for a key of another type, a missing
+// permission or a different configuration of a live key, ErrClosed.
+//
+// With a context that carries a live Hold of this lock (Hold.Context, Do) it
+// enters again without asking Redis, unless the lock is NotReentrant; with a lost
+// one it returns ErrLost.
+func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return mu.acquire(ctx, &acquisition{op: "acquire", kind: queue.KindHold}, opts)
+}
+
+// TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
+// if another goroutine or process holds the lock or waits for it. Where it has to
+// ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that.
+func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return mu.acquire(ctx, &acquisition{op: "try acquire", kind: queue.KindTry}, opts)
+}
+
+func (mu *Mutex) acquire(ctx context.Context, a *acquisition, opts []AcquireOption) (*Hold, error) {
+	if mu == nil || mu.m == nil {
+		return nil, &Error{Op: a.op, Outcome: OutcomeMistake, Err: errNoManager}
+	}
+	if mu.bad != nil {
+		return nil, mu.mistake(a.op, mu.bad)
+	}
+	for _, o := range opts {
+		if err := o.apply(a); err != nil {
+			return nil, mu.mistake(a.op, err)
+		}
+	}
+	if outer, ok := ctx.Value(holdKey{mu.m, mu.cfg.Key}).(*holdState); ok && mu.cfg.Reentrancy == ByGoroutine {
+		if h, err := outer.reenter(ctx, a); h != nil || err != nil {
+			return h, err
+		}
+	}
+	a.goroutine = mu.m.goroutine()
+	a.wish.callSite = mu.m.callSite()
+	t, err := mu.m.enter(ctx, mu.cfg, a)
+	if err != nil {
+		return nil, err
+	}
+	return newHold(t.holds[0]), nil
+}
+
+// newHold makes the Hold for one registered unit of a tenancy.
+func newHold(s *holdState) *Hold {
+	h := &Hold{s: s}
+	if !s.t.g.wish.fixed {
+		// A fixed lease ends by itself, so forgetting it is no mistake.
+		runtime.AddCleanup(h, func(s *holdState) { s.abandoned.Store(true) }, s)
+	}
+	return h
+}
+
+// register adds h to those who are told of a loss, or returns the loss.
+func (g *grant) register(h *holdState) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss != nil {
+		return g.lossError("acquire", g.loss)
+	}
+	h.t.holds = append(h.t.holds, h)
+	return nil
+}
+
+// unregister forgets a hold that was released, so that a long hold that is entered
+// again and again keeps no trace of it.
+func (h *holdState) unregister() {
+	g := h.t.g
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := slices.Index(h.t.holds, h); i >= 0 {
+		h.t.holds = slices.Delete(h.t.holds, i, i+1)
+	}
+}
+
+// reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
+// any more, so that the caller queues like everybody else.
+func (h *holdState) reenter(ctx context.Context, a *acquisition) (*Hold, error) {
+	if h.released.Load() {
+		return nil, nil
+	}
+	t, e := h.t, h.t.g.e
+	if err := t.g.err(a.op, time.Now()); err != nil {
+		return nil, err
+	}
+	switch e.q.ReenterTenure(t.tenure) {
+	case queue.Reentered:
+		e.ref()
+	case queue.LimitReached:
+		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
+	default:
+		if h.released.Load() {
+			return nil, nil
+		}
+		return nil, t.g.lossError(a.op, t.g.lossNow())
+	}
+	inner := &holdState{t: t, values: ctx}
+	if err := t.g.register(inner); err != nil {
+		_ = t.leave(a.op, nil)
+		return nil, err
+	}
+	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
+	return newHold(inner), nil
+}
+
+// Release ends the hold. It always acts: ctx bounds how long the caller waits for
+// Redis, never whether the release is sent, and after it was called no renewal is
+// sent for this hold. The first call counts; further ones return ErrNotHeld.
+//
+// It returns nil when the lock is released, handed to the next waiter of this
+// process, or still held by an outer Hold of the same tenancy. Otherwise an
+// *Error: ErrLost if the lock had been lost before (the work done under it may
+// have run beside another holder's); ErrUnknown or ErrUnavailable if the release
+// is not confirmed: it goes on in the background until the lease has passed, and
+// nobody else can be harmed by it.
+func (h *Hold) Release(ctx context.Context) error {
+	s := h.s
+	if !s.released.CompareAndSwap(false, true) {
+		return &Error{Op: "release", Key: s.t.g.e.key, Outcome: OutcomeNothing, Err: ErrNotHeld}
+	}
+	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
+	s.unregister()
+	err := s.t.leave("release", ctx)
+	runtime.KeepAlive(h)
+	return err
+}
+
+// errReleased is the cause with which a context of a released hold ends.
+var errReleased = joined(ErrNotHeld, errors.New("it was released"))
+
+// Key returns the lock's key.
+func (h *Hold) Key() string { return h.s.t.g.e.key }
+
+// Holder returns the field that stands for this hold in Redis,
+// "<client id>:<n>"; holds that were handed on within a process share it.
+func (h *Hold) Holder() string { return h.s.t.g.field }
+
+// Since returns when the hold began.
+func (h *Hold) Since() time.Time { return h.s.t.since }
+
+// Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
+// lost, and one that wraps ErrNotHeld after Release. It compares with the clock
+// when asked, so it is right also after this process was stopped for a while.
+func (h *Hold) Err() error { return h.s.err() }
+
+// Held reports whether Err returns nil.
+func (h *Hold) Held() bool { return h.s.err() == nil }
+
+// Token returns the fencing token of this hold: larger than that of every hold
+// before it, if the resource sees it before it sees a later one it can refuse the
+// older. It is 0 if there is none: without LockConfig.Fencing, and when the lock
+// is not held any more. Inner holds have the token of the outer one.
+func (h *Hold) Token() int64 {
+	if h.s.err() != nil {
+		return 0
+	}
+	return h.s.t.token
+}
+
+// Deadline returns the moment up to which the lock can be relied on without a
+// further renewal: the end of the lease less the margin. Renewals move it on.
+func (h *Hold) Deadline() time.Time { return h.s.t.g.deadline() }
+
+// TTL returns how long it is until Deadline, 0 once the lock is not held any more.
+func (h *Hold) TTL() time.Duration {
+	if h.s.err() != nil {
+		return 0
+	}
+	return max(time.Until(h.Deadline()), 0)
+}
+
+// Extend makes the lease last at least d from now on, in Redis too, and returns
+// nil when Redis has confirmed that. It is for fixed leases: a renewed lease does
+// not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
+// or ErrUnknown the deadline stays where it was, though Redis may keep the key
+// longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours.
+func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
+	const op = "extend"
+	g := h.s.t.g
+	if err := inBounds("d", d, minLease, maxLease, ""); err != nil {
+		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeHeld, Err: err}
+	}
+	if err := h.s.err(); err != nil {
+		return err
+	}
+	lease := g.lease.Load()
+	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.field, Lease: d}, g.e.timeout)
+	switch r.Outcome {
+	case lettucecompat.OutcomeOK:
+		lease.Extend(r.SentAt, d)
+		return h.s.err()
+	case lettucecompat.OutcomeGone:
+		lease.Lose(renewal.Cause{Reason: renewal.ReasonGone, At: time.Now(), Err: r.Err})
+		return g.lossError(op, &loss{reason: LostGone, since: time.Now(), err: r.Err})
+	case lettucecompat.OutcomeUnknown:
+		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
+	}
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeHeld, Err: joined(ErrUnavailable, r.Err)}
+}
+
+// Do acquires the lock, runs fn and releases the lock. fn's context carries the
+// Hold (so that fn may enter again), has ctx's values and deadline, and ends when
+// ctx ends or the lock is lost.
+//
+// It returns Acquire's error if fn did not run. Otherwise fn's error, joined with
+// ErrLost if the lock was lost while fn ran, also if fn returned nil; an
+// unconfirmed release is joined too. If fn panics or calls runtime.Goexit, the
+// lock is released on the way out.
+func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	h, err := mu.acquire(ctx, &acquisition{op: "do", kind: queue.KindHold}, opts)
+	if err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancelCause(h.Context())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	if deadline, ok := ctx.Deadline(); ok {
+		var release context.CancelFunc
+		inner, release = context.WithDeadline(inner, deadline)
+		defer release()
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit goes on after this
+			stop()
+			cancel(nil)
+			_ = h.Release(context.WithoutCancel(ctx))
+		}
+	}()
+	err = fn(inner)
+	returned = true
+	stop()
+	cancel(nil)
+	// The release is awaited as long as the first answer takes, also where ctx has
+	// ended: its outcome tells whether the work was protected to the end.
+	released := h.s.releaseOnce("do")
+	runtime.KeepAlive(h)
+	if err == nil {
+		return released
+	}
+	if released != nil {
+		return joined(err, released)
+	}
+	return err
+}
+
+// releaseOnce is Release that waits for the first answer only.
+func (s *holdState) releaseOnce(op string) error {
+	if !s.released.CompareAndSwap(false, true) {
+		return nil // fn released it itself through the Hold's methods; nothing is left to do
+	}
+	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
+	s.unregister()
+	return s.t.leave(op, nil)
+}

@@ -1,0 +1,263 @@
+package anteroom
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// Info is what Redis says about a lock at one moment.
+type Info struct {
+	// Locked tells whether somebody holds it, as far as Redis knows.
+	Locked bool
+	// Holders are the fields of the lock: one, but for clients that break the
+	// protocol.
+	Holders []Holder
+	// TTL is what is left of the lease; negative if the key never expires.
+	TTL time.Duration
+	// Token is the last fencing token that was reserved, 0 if there is none.
+	Token int64
+	// Subscribers is how many connections listen for the release, -1 if unknown.
+	// On a Cluster it counts one node only.
+	Subscribers int
+}
+
+// Holder is one field of a lock.
+type Holder struct {
+	Field  string // "<client id>:<n>" for ours
+	Client string // the client id, "" for a holder of another kind
+	Count  int64
+}
+
+// Inspect asks Redis who holds key. It changes nothing. A key of another type is
+// ErrConfig; ErrUnavailable if Redis does not answer within CommandTimeout.
+func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
+	const op = "inspect"
+	if err := checkKey(key); err != nil {
+		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+	}
+	i, err := m.wire.Inspect(ctx, key)
+	if err != nil {
+		return Info{}, asked(op, key, err)
+	}
+	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers}
+	for _, h := range i.Holders {
+		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count})
+	}
+	return info, nil
+}
+
+// ForceRelease deletes the lock whoever holds it, and reports whether anybody did.
+// The holder's Manager is told at once, on a channel of its own, and ends the
+// hold with LostForced; waiters are woken. It is for operators: work that runs
+// under the lock is not stopped by it, only told. A key of another type is left
+// alone (ErrConfig). ErrUnknown: the command may have taken effect; calling again
+// is safe.
+func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
+	const op = "force release"
+	if err := checkKey(key); err != nil {
+		return false, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+	}
+	fields, err := m.wire.ForceRelease(ctx, key)
+	if err != nil {
+		return false, asked(op, key, err)
+	}
+	// Our own holds are told without the detour over Redis.
+	for _, f := range fields {
+		m.forced(key, f)
+	}
+	return len(fields) > 0, nil
+}
+
+// asked words the failure of a command that needs no clean-up.
+func asked(op, key string, err error) error {
+	e := &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: joined(ErrUnavailable, err)}
+	switch {
+	case lettucecompat.Permanent(err):
+		e.Err = &serverError{err}
+	case lettucecompat.Classify(err) == lettucecompat.ClassUnknown:
+		e.Outcome, e.Err = OutcomeUnknown, joined(ErrUnknown, ErrUnavailable, err)
+	}
+	return e
+}
+
+func checkKey(key string) error {
+	_, err := LockConfig{Key: key}.normal()
+	return err
+}
+
+// State is what a Manager knows about one live key, for people and for metrics; it
+// may be outdated when it is looked at.
+type State struct {
+	Key   string
+	Class string
+	// Status is the queue's state: "free", "acquiring", "granted" (to this process,
+	// and about to be taken), "owned", "releasing" or "lost" (and not yet unlocked).
+	Status string
+	// Holder is the field in Redis, Goroutine who acquired (0 if nobody owns it),
+	// CallSite where, if recorded, Since since when, Count how many holds.
+	Holder    string
+	Goroutine int64
+	CallSite  string
+	Since     time.Time
+	Count     int
+	// Token is the owner's fencing token, 0 without Fencing.
+	Token int64
+	// Deadline is until when the lock can be relied on without a further renewal;
+	// NextRenewal when the next one is due, zero for a fixed lease.
+	Deadline    time.Time
+	NextRenewal time.Time
+	// HandOffs counts the hand-offs within the process since the grant or since the
+	// turn was extended.
+	HandOffs int
+	// Lost tells that the hold is lost and its owner has not left yet.
+	Lost bool
+	// Waiters are those who wait in this process, in order.
+	Waiters []WaiterState
+	// Verdicts are the watchdog's last, one per check that has looked.
+	Verdicts []VerdictState
+}
+
+// WaiterState is one waiting caller.
+type WaiterState struct {
+	Goroutine int64
+	Kind      string // "hold", "lock", "try" or "try_lock"
+	Waiting   time.Duration
+	CallSite  string // if recorded
+}
+
+// VerdictState is one verdict of the watchdog.
+type VerdictState struct {
+	Check   string
+	Health  string // "healthy", "unhealthy" or "unknown"
+	Finding string
+	Reason  string
+	At      time.Time
+}
+
+// Snapshot returns what this Manager knows about every key that is held or waited
+// for here, sorted by key. It asks nobody; each key's part is consistent in
+// itself. It is for monitoring, not for synchronization control.
+func (m *Manager) Snapshot() []State {
+	m.mu.Lock()
+	entries := m.liveLocked()
+	m.mu.Unlock()
+	now := time.Now()
+	states := make([]State, 0, len(entries))
+	for _, e := range entries {
+		states = append(states, e.state(now))
+	}
+	sort.Slice(states, func(i, j int) bool { return states[i].Key < states[j].Key })
+	return states
+}
+
+// Count is how many locks of one class a Manager holds, and how many callers wait.
+type Count struct{ Held, Waiting int }
+
+// Counts returns the held and waiting figures by class. It is much cheaper than
+// Snapshot: metrics read it at each scrape.
+func (m *Manager) Counts() map[string]Count {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	counts := map[string]Count{}
+	for _, e := range m.entries {
+		c := counts[e.cfg.Name]
+		if e.held() {
+			c.Held++
+		}
+		c.Waiting += e.q.Len()
+		counts[e.cfg.Name] = c
+	}
+	return counts
+}
+
+func (e *entry) state(now time.Time) State {
+	cur := e.q.Current()
+	s := State{Key: e.key, Class: e.cfg.Name, Status: statusName(cur.State), Count: cur.Count, HandOffs: cur.HandOffs, Lost: cur.State == queue.Lost}
+	for _, w := range e.q.Waiting() {
+		ws := WaiterState{Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since)}
+		if note, ok := w.Note.(*wish); ok {
+			ws.CallSite = note.callSite
+		}
+		s.Waiters = append(s.Waiters, ws)
+	}
+	g := e.cur.Load()
+	if g == nil || g.n != cur.Grant || cur.Grant == 0 {
+		return s
+	}
+	lease := g.lease.Load()
+	s.Holder, s.Deadline = g.field, lease.Deadline()
+	if lease.State() == renewal.StateActive {
+		s.NextRenewal = lease.NextDue()
+	}
+	s.Lost = s.Lost || !g.valid(now)
+	g.mu.Lock()
+	if t := g.owner; t != nil && t.tenure == cur.Tenure {
+		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, t.since, t.token
+	}
+	g.mu.Unlock()
+	for _, v := range e.m.dog.Verdicts(g.n) {
+		s.Verdicts = append(s.Verdicts, VerdictState{
+			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, At: v.At,
+		})
+	}
+	return s
+}
+
+func statusName(s queue.State) string {
+	switch s {
+	case queue.Free:
+		return "free"
+	case queue.Owned:
+		return "owned"
+	case queue.Acquiring:
+		return "acquiring"
+	case queue.Granted:
+		return "granted"
+	case queue.Releasing:
+		return "releasing"
+	}
+	return "lost"
+}
+
+func kindName(k queue.Kind) string {
+	switch k {
+	case queue.KindLock:
+		return "lock"
+	case queue.KindTry:
+		return "try"
+	case queue.KindTryLock:
+		return "try_lock"
+	}
+	return "hold"
+}
+
+// Destroy forgets everything that this Manager keeps for an idle key, the idle
+// subscription included; afterwards the key can be used with any configuration.
+// It changes nothing in Redis, where the fencing record stays on purpose. It
+// returns an *Error that wraps ErrInUse while the key is held, waited for or
+// cleaned up; nothing is changed then. Idle keys are forgotten by themselves a few
+// seconds after their last use: Destroy only makes that certain, and at once.
+func (m *Manager) Destroy(key string) error {
+	m.mu.Lock()
+	_, live := m.entries[key]
+	m.mu.Unlock()
+	if live {
+		return &Error{Op: "destroy", Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
+	}
+	// m.wire.Forget(key)
+	return nil
+}
+
+// plural words a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

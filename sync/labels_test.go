@@ -1,0 +1,163 @@
+package anteroom_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// The lists must hold every value of their type: what is missing would be a series
+// that does not exist until the day it is needed.
+func TestLabels_ListsHoldEveryValueOfTheirType(t *testing.T) {
+	remarks := []string{watchdog.None.String(), watchdog.HolderBlocked.String(), watchdog.SelfLate.String()}
+	for _, c := range []struct {
+		name      string
+		list, all []string
+	}{
+		{"CheckNames", anteroom.CheckNames, allOf[watchdog.Check]()},
+		{"FindingNames", slices.Concat(anteroom.FindingNames, remarks), allOf[watchdog.Finding]()},
+		{"RecoveryOutcomes", anteroom.RecoveryOutcomes, allOf[watchdog.RecoveryOutcome]()},
+		{"CommandOutcomes", anteroom.CommandOutcomes, allOf[lettucecompat.Outcome]()},
+	} {
+		same(t, c.name, c.list, c.all)
+	}
+}
+
+// allOf returns the names of all values of T, which counts from 0 and calls what
+// lies outside "invalid".
+func allOf[T interface {
+	~uint8
+	fmt.Stringer
+}]() []string {
+	var all []string
+	for v := 0; v <= 255 && T(v).String() != "invalid"; v++ {
+		all = append(all, T(v).String())
+	}
+	return all
+}
+
+// Actions, commands and the sets of observer.go are constants of a string type or
+// literals, which a program cannot enumerate; so their sources are read.
+func TestLabels_ListsHoldEveryConstant(t *testing.T) {
+	same(t, "ActionNames", anteroom.ActionNames, constants(t, "../watchdog", func(name, typ string) bool {
+		return typ == "" && strings.HasPrefix(name, "Action")
+	}))
+	same(t, "AcquireOutcomes", anteroom.AcquireOutcomes, constantsOf[anteroom.AcquireOutcome](t, "AcquireOutcome"))
+	same(t, "Vias", anteroom.Vias, constantsOf[anteroom.Via](t, "Via"))
+	same(t, "ReleaseOutcomes", anteroom.ReleaseOutcomes, constantsOf[anteroom.ReleaseOutcome](t, "ReleaseOutcome"))
+	same(t, "RenewOutcomes", anteroom.RenewOutcomes, constantsOf[anteroom.RenewOutcome](t, "RenewOutcome"))
+	same(t, "LossReasons", anteroom.LossReasons, constantsOf[anteroom.LossReason](t, "LossReason"))
+	same(t, "EventKinds", anteroom.EventKinds, constantsOf[anteroom.EventKind](t, "EventKind"))
+}
+
+func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
+	var reported []string
+	for _, f := range parse(t, "../lettuce_compat") {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			if fun, ok := call.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "observe" {
+				name := text(call.Args[0])
+				if name == "" {
+					t.Errorf("a command is reported by a name that is not a literal: this test cannot see it")
+				}
+				reported = append(reported, name)
+			}
+			return true
+		})
+	}
+	slices.Sort(reported)
+	same(t, "CommandNames", anteroom.CommandNames, slices.Compact(reported))
+}
+
+func same[S ~string](t *testing.T, name string, got, want []S) {
+	t.Helper()
+	g, w := slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))
+	if len(w) == 0 {
+		t.Errorf("%s: found nothing to compare it with", name)
+	}
+	if !slices.Equal(g, w) {
+		t.Errorf("%s\n  holds   %v\n  want    %v", name, g, w)
+	}
+}
+
+func constantsOf[S ~string](t *testing.T, typ string) []S {
+	t.Helper()
+	var list []S
+	for _, v := range constants(t, ".", func(_, of string) bool { return of == typ }) {
+		list = append(list, S(v))
+	}
+	return list
+}
+
+// constants returns the values of the string constants in dir that are wanted, by
+// their name and declared type ("" for none).
+func constants(t *testing.T, dir string, wanted func(name, typ string) bool) []string {
+	t.Helper()
+	var list []string
+	for _, f := range parse(t, dir) {
+		for _, d := range f.Decls {
+			gen, ok := d.(*ast.GenDecl)
+			if !ok || gen.Tok != token.CONST {
+				continue
+			}
+			for _, s := range gen.Specs {
+				spec := s.(*ast.ValueSpec)
+				typ := ""
+				if id, ok := spec.Type.(*ast.Ident); ok {
+					typ = id.Name
+				}
+				for i, v := range spec.Values {
+					if s := text(v); s != "" && wanted(spec.Names[i].Name, typ) {
+						list = append(list, s)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// parse reads the package in dir without its tests.
+func parse(t *testing.T, dir string) []*ast.File {
+	t.Helper()
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, p := range paths {
+		if strings.HasSuffix(p, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, f)
+	}
+	return files
+}
+
+// text returns the value of a string literal, "" for anything else.
+func text(e ast.Expr) string {
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return ""
+	}
+	s, _ := strconv.Unquote(lit.Value)
+	return s
+}

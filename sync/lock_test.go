@@ -1,0 +1,307 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// panics runs f and returns the *Error it panics with, nil if it does not.
+func panics(t *testing.T, f func()) (err *anteroom.Error) {
+	t.Helper()
+	defer func() {
+		if r := recover(); r != nil {
+			var ok bool
+			if err, ok = r.(*anteroom.Error); !ok {
+				t.Fatalf("panic with %T: %v", r, r)
+			}
+		}
+	}()
+	f()
+	return nil
+}
+
+func TestLockIsReentrantUpTo255(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		commands := 0
+		for i := range 255 {
+			if i%2 == 0 {
+				mu.Lock()
+			} else if !mu.TryLock() {
+				t.Fatalf("TryLock number %d by the owner is false", i)
+			}
+			if i == 0 {
+				commands = s.CommandCount()
+			}
+		}
+		if n := mu.Holds(); n != 255 || !mu.Held() {
+			t.Fatalf("Holds() = %d, Held() = %v", n, mu.Held())
+		}
+		if n := s.CommandCount(); n > commands+2 { // the subscription may still be under way
+			t.Fatalf("nesting asked Redis: %d commands after %d", n, commands)
+		}
+		if err := panics(t, mu.Lock); !errors.Is(err, anteroom.ErrReentryLimit) {
+			t.Fatalf("the 256th Lock: %v", err)
+		}
+		if f := s.HGet("k", m.Snapshot()[0].Holder); f != "1" {
+			t.Fatalf("the count in Redis is %q, want 1", f)
+		}
+		for range 255 {
+			if !s.Exists("k") {
+				t.Fatal("released too early")
+			}
+			mu.Unlock()
+		}
+		if s.Exists("k") || mu.Held() || mu.Holds() != 0 {
+			t.Fatal("still locked after the last Unlock")
+		}
+	})
+}
+
+func TestUnlockByAStrangerPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		if err := panics(t, mu.Unlock); !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Fatalf("unlock of an unlocked lock: %v", err)
+		}
+		mu.Lock()
+		done := make(chan error)
+		go func() { done <- panics(t, mu.Unlock) }()
+		if err := <-done; !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Fatalf("unlock by another goroutine: %v", err)
+		}
+		if !mu.Held() {
+			t.Fatal("the stranger's Unlock took the lock away")
+		}
+		mu.Unlock()
+	})
+}
+
+func TestNotReentrantIsLikeSyncMutex(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: anteroom.NotReentrant})
+		mu.Lock()
+		if mu.TryLock() {
+			t.Fatal("entered twice")
+		}
+		second := make(chan struct{})
+		go func() {
+			mu.Lock()
+			close(second)
+		}()
+		synctest.Wait()
+		go mu.Unlock() // by any goroutine
+		<-second
+		mu.Unlock()
+		if err := panics(t, mu.Unlock); !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Fatalf("unlock of an unlocked lock: %v", err)
+		}
+	})
+}
+
+func TestADispatcherNeverGetsItsOwnHoldTwice(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu) // to be handed to a worker
+		if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Fatalf("the same goroutine without the Hold's context: %v", err)
+		}
+		if mu.TryLock() {
+			t.Fatal("TryLock entered a Hold of the same goroutine")
+		}
+		inner, err := mu.TryAcquire(h.Context())
+		ok(t, err)
+		if inner.Token() != h.Token() {
+			t.Fatal("the inner hold has another token")
+		}
+		ok(t, h.Release(bg))
+		if !s.Exists("k") || !inner.Held() {
+			t.Fatal("released although the inner hold is live")
+		}
+		// h is over: its context no longer lets anybody in.
+		if _, err := mu.TryAcquire(h.Context()); err == nil {
+			t.Fatal("entered through a released Hold")
+		}
+		ok(t, inner.Release(bg))
+		if s.Exists("k") {
+			t.Fatal("not released with the last unit")
+		}
+	})
+}
+
+func TestSelfDeadlockIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		if mu.TryLockFor(time.Second) {
+			t.Fatal("locked beside the Hold")
+		}
+		synctest.Wait()
+		if ev := rec.of(anteroom.EventSelfDeadlock); len(ev) != 1 || ev[0].CallSite == "" {
+			t.Fatalf("events: %+v", ev)
+		}
+		ok(t, h.Release(bg))
+	})
+}
+
+func TestStaleUnlockNeverFreesASuccessor(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		s.Del("k")
+		h := acquire(t, other.Mutex("k"))
+		time.Sleep(6 * time.Second) // a watchdog period and more
+		if mu.Held() {
+			t.Fatal("Held after the loss was told")
+		}
+		mu.Lock() // enters again: waiting for itself would be a deadlock
+		mu.Unlock()
+		mu.Unlock()
+		synctest.Wait()
+		if !h.Held() || s.HGet("k", h.Holder()) != "1" {
+			t.Fatal("a stale Unlock freed the successor")
+		}
+		if n := len(rec.of(anteroom.EventUnlockLost)); n != 2 {
+			t.Fatalf("%d events for Unlock of a lost lock, want 2", n)
+		}
+		if n := len(rec.of(anteroom.EventReentryLost)); n != 1 {
+			t.Fatalf("%d events for entering a lost lock, want 1", n)
+		}
+		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].Reason != anteroom.LostGone || lost[0].Owners != 1 {
+			t.Fatalf("losses: %+v", lost)
+		}
+		ok(t, h.Release(bg))
+	})
+}
+
+func TestALostLockStaysLocallyLockedUntilItsUnlock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		s.Del("k")
+		time.Sleep(6 * time.Second)
+		in := make(chan struct{})
+		go func() {
+			mu.Lock()
+			close(in)
+			mu.Unlock()
+		}()
+		time.Sleep(time.Minute)
+		select {
+		case <-in:
+			t.Fatal("a goroutine of this process came in beside the one that still runs")
+		default:
+		}
+		mu.Unlock()
+		<-in
+	})
+}
+
+func TestALostHoldLetsTheLocalQueueMoveOnAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		next := make(chan *anteroom.Hold)
+		go func() {
+			h, err := mu.Acquire(bg)
+			if err != nil {
+				t.Error(err)
+			}
+			next <- h
+		}()
+		synctest.Wait()
+		s.Del("k")
+		h2 := <-next
+		if h.Held() || !h2.Held() {
+			t.Fatal("the waiter came in before the holder was told")
+		}
+		cause := context.Cause(h.Context())
+		var e *anteroom.Error
+		if !errors.As(cause, &e) || !errors.Is(cause, anteroom.ErrLost) || e.Since.IsZero() {
+			t.Fatalf("cause %v", cause)
+		}
+		if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+			t.Fatalf("release of a lost hold: %v", err)
+		}
+		if err := h.Release(bg); !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Fatalf("second release: %v", err)
+		}
+		if !h2.Held() || !s.Exists("k") {
+			t.Fatal("the release of the lost hold freed its successor")
+		}
+		if _, err := mu.Acquire(h.Context()); err == nil {
+			t.Fatal("entered again into a lost hold")
+		}
+		ok(t, h2.Release(bg))
+	})
+}
+
+func TestWaitLimitsAreExact(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, other.Mutex("k"))
+		mu := m.Mutex("k")
+		start := time.Now()
+		if mu.TryLockFor(3*time.Second) || time.Since(start) != 3*time.Second {
+			t.Fatalf("TryLockFor ended after %v", time.Since(start))
+		}
+		start = time.Now()
+		_, err := mu.Acquire(bg, anteroom.Wait(7*time.Second))
+		if !errors.Is(err, anteroom.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 7*time.Second {
+			t.Fatalf("Acquire ended after %v: %v", time.Since(start), err)
+		}
+		start = time.Now()
+		ctx, cancel := context.WithCancelCause(bg)
+		because := errors.New("because")
+		time.AfterFunc(time.Second, func() { cancel(because) })
+		_, err = mu.Acquire(ctx)
+		if !errors.Is(err, anteroom.ErrNotAcquired) || !errors.Is(err, context.Canceled) || !errors.Is(err, because) || time.Since(start) != time.Second {
+			t.Fatalf("Acquire ended after %v: %v", time.Since(start), err)
+		}
+		_, err = mu.Acquire(ctx)
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("Acquire with an ended context: %v", err)
+		}
+		if mu.TryLock() {
+			t.Fatal("TryLock of a held lock")
+		}
+		ok(t, h.Release(bg))
+		if !mu.TryLockFor(time.Second) {
+			t.Fatal("TryLockFor of a free lock")
+		}
+		mu.Unlock()
+	})
+}
+
+func TestReleaseWakesAnotherProcessWithoutWaitingForTheLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		got := make(chan *anteroom.Hold)
+		go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
+		time.Sleep(100 * time.Millisecond)
+		start := time.Now()
+		ok(t, h.Release(bg))
+		h2 := <-got
+		if d := time.Since(start); d > 5*time.Millisecond {
+			t.Fatalf("the waiter came in %v after the release", d)
+		}
+		ok(t, h2.Release(bg))
+	})
+}

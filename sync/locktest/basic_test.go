@@ -1,0 +1,222 @@
+package locktest_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
+)
+
+func TestLocktest_I5_LocksWorkInsideAndOutsideOfABubble(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		mu := lt.Mutex("order:42")
+		h := acquire(t, mu)
+		if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Fatalf("a second TryAcquire: %v", err)
+		}
+		release(t, h)
+		mu.Lock()
+		mu.Lock()
+		mu.Unlock()
+		if !mu.Held() {
+			t.Fatal("the inner Unlock has ended the lock")
+		}
+		mu.Unlock()
+		if info, err := lt.Inspect(bg, "order:42"); err != nil || info.Locked {
+			t.Fatalf("after the last Unlock: %+v, %v", info, err)
+		}
+	})
+}
+
+func TestLeasesAndRenewalsRunInVirtualTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, lt *locktest.Manager) {
+		renewed, fixed := acquire(t, lt.Mutex("renewed")), acquire(t, lt.Mutex("fixed"), anteroom.Lease(time.Minute))
+		defer func() { _ = fixed.Release(bg) }()
+		time.Sleep(time.Hour)
+		if err := renewed.Err(); err != nil {
+			t.Errorf("a renewed lease after an hour: %v", err)
+		}
+		wantErr(t, fixed.Err(), anteroom.ErrLost)
+		if info, err := lt.Inspect(bg, "fixed"); err != nil || info.Locked {
+			t.Errorf("a fixed lease after an hour, in the server: %+v, %v", info, err)
+		}
+		release(t, renewed)
+	})
+}
+
+func TestAnotherIsASecondProcess(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		other := lt.Another(anteroom.Config{})
+		if lt.ClientID() == other.ClientID() {
+			t.Fatal("two Managers share one client id")
+		}
+		h := acquire(t, lt.Mutex("k"))
+		_, err := other.Mutex("k").TryAcquire(bg)
+		wantErr(t, err, anteroom.ErrNotAcquired)
+
+		got := make(chan struct{})
+		var theirs *anteroom.Hold
+		go func() {
+			defer close(got)
+			theirs, err = other.Mutex("k").Acquire(bg)
+		}()
+		release(t, h)
+		soon(t, "the other process has the lock", got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release(t, theirs)
+	})
+}
+
+// Many commands share pipelines here. Over a pipe without a buffer client and
+// server would wait for each other.
+func TestManyGoroutinesAndKeys(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		other := lt.Another(anteroom.Config{})
+		const goroutines, rounds, keys = 100, 5, 40
+		counters := make([]int, keys) // guarded by the locks; -race says so within a process
+		held := make([]sync.Mutex, keys)
+		var wg sync.WaitGroup
+		for i := range goroutines {
+			m := []*locktest.Manager{lt, other}[i%2]
+			wg.Go(func() {
+				for round := range rounds {
+					k := (i + round*7) % keys
+					mu := m.Mutex(fmt.Sprint("key:", k))
+					mu.Lock()
+					if !held[k].TryLock() {
+						t.Errorf("two holders of key %d", k)
+					} else {
+						counters[k]++
+						held[k].Unlock()
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		sum := 0
+		for _, n := range counters {
+			sum += n
+		}
+		if sum != goroutines*rounds {
+			t.Errorf("counted %d, want %d", sum, goroutines*rounds)
+		}
+	})
+}
+
+func TestEachNewHasAServerOfItsOwn(t *testing.T) {
+	a, b := locktest.New(t, anteroom.Config{}), locktest.New(t, anteroom.Config{})
+	ha, hb := acquire(t, a.Mutex("k")), acquire(t, b.Mutex("k"))
+	release(t, ha)
+	release(t, hb)
+}
+
+func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		obs := &counting{}
+		other := lt.Another(anteroom.Config{Observer: obs})
+		h := acquire(t, other.Mutex("k"))
+		if !lt.Lose("k") {
+			t.Fatal("nobody had the lock")
+		}
+		wantErr(t, h.Err(), anteroom.ErrLost)
+		if got := obs.reasons(); len(got) != 1 || got[0] != anteroom.LostForced {
+			t.Fatalf("reasons %v, want [%v]", got, anteroom.LostForced)
+		}
+	})
+}
+
+type counting struct {
+	anteroom.NopObserver
+	mu   sync.Mutex
+	lost []anteroom.LossReason
+}
+
+func (c *counting) Lost(_ string, r anteroom.LossReason) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = append(c.lost, r)
+}
+
+func (c *counting) reasons() []anteroom.LossReason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]anteroom.LossReason(nil), c.lost...)
+}
+
+func TestRecordsGoToTheTestsLog(t *testing.T) {
+	r := &recording{TB: t}
+	lt := locktest.New(r, anteroom.Config{})
+	h := acquire(t, lt.Mutex("k"))
+	lt.Lose("k")
+	wantErr(t, h.Err(), anteroom.ErrLost)
+	if err := lt.Close(bg); err != nil { // ends the goroutine that logs
+		t.Fatal(err)
+	}
+	if log := r.text(); !strings.Contains(log, "event=lost") || !strings.Contains(log, "reason=forced") {
+		t.Errorf("the log does not tell of the loss:\n%s", log)
+	}
+}
+
+func TestConfigThatIsNotValidEndsTheTest(t *testing.T) {
+	bad := anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: -1}}
+	for name, f := range map[string]func(r *recording){
+		"New":     func(r *recording) { locktest.New(r, bad) },
+		"Another": func(r *recording) { locktest.New(r, anteroom.Config{}).Another(bad) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if msg := fatal(t, f); !strings.Contains(msg, "LeaseTime") {
+				t.Errorf("message %q does not name the field", msg)
+			}
+		})
+	}
+}
+
+func TestStartPanicsWhereATestWouldEnd(t *testing.T) {
+	defer func() {
+		if r := recover(); r == nil || !strings.Contains(fmt.Sprint(r), "LeaseTime") {
+			t.Errorf("recovered %v", r)
+		}
+	}()
+	locktest.Start(anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: -1}})
+}
+
+func TestLocktest_I4_StopWaitsForReleasesUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.Start(anteroom.Config{})
+		h := acquire(t, lt.Mutex("k"))
+		lt.Down()
+		err := h.Release(expired(t))
+		wantErr(t, err, anteroom.ErrUnknown)
+		began := time.Now()
+		if err := lt.Stop(); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("Stop took %v; the release would have ended with its lease only", took)
+		}
+		if err := lt.Stop(); err != nil {
+			t.Errorf("a second Stop: %v", err)
+		}
+	})
+}
+
+func TestLocktest_I4_StopNamesWhatIsStillHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.Start(anteroom.Config{})
+		h := acquire(t, lt.Mutex("forgotten"))
+		err := lt.Stop()
+		if err == nil || !strings.Contains(err.Error(), `"forgotten" is still held`) {
+			t.Errorf("Stop: %v", err)
+		}
+		wantErr(t, h.Err(), anteroom.ErrClosed)
+	})
+}

@@ -1,0 +1,192 @@
+package locktest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// port stands in addresses and errors; nothing listens there.
+	port = 6379
+
+	// controlTimeout bounds one command of the test's own. Only a machine that
+	// hardly runs takes so long over memory.
+	controlTimeout = 10 * time.Second
+
+	// closeTimeout bounds how long Stop waits for releases that are still under
+	// way. A clean-up tries again within 1.25 s, and the server is up by then.
+	closeTimeout = 2 * time.Second
+)
+
+// server is the embedded Redis with everything that is connected to it. The
+// Managers reach it through a gate, which Down closes; the test's own hand
+// (control) goes around it, so that TakeBy and Lose work in either state.
+type server struct {
+	mini     *miniredis.Miniredis
+	control  *redis.Client
+	stranger *lettucecompat.Client // on control; who takes locks for TakeBy
+	taken    atomic.Uint64         // TakeBy so far: each is a field of its own
+
+	mu       sync.Mutex // a leaf
+	down     bool
+	conns    map[*conn]struct{} // of the Managers; those that are open
+	managers []*attached
+	told     chan struct{} // closed, and replaced, whenever a Manager has told a loss
+	stopped  bool
+}
+
+// attached is one Manager on the server.
+type attached struct {
+	m   *anteroom.Manager
+	rdb *redis.Client
+}
+
+func newServer() (*server, error) {
+	s := &server{
+		mini: miniredis.NewMiniRedis(), conns: map[*conn]struct{}{}, told: make(chan struct{}),
+	}
+	s.mini.ClockTTL(true)
+	s.control = s.client(func() (net.Conn, error) { return s.pipe(func(*conn) {}) })
+	var err error
+	s.stranger, err = lettucecompat.New(s.control, lettucecompat.Options{
+		ClientID: Stranger, CommandTimeout: controlTimeout,
+	})
+	return s, err
+}
+
+// pipe makes a connection to the server. No listener exists: a goroutine that
+// accepts on a real socket would keep virtual time from passing.
+func (s *server) pipe(drop func(*conn)) (*conn, error) {
+	c, err := s.mini.Dial()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: c, drop: drop}, nil
+}
+
+// dial is how the Managers' clients reach the server. The connection is made before
+// it is known whether it is refused: mu is held while nobody is called, and a
+// connection that Down or Stop could miss is none.
+func (s *server) dial() (net.Conn, error) {
+	c, err := s.pipe(s.drop)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	refuse := s.down
+	if !refuse {
+		s.conns[c] = struct{}{}
+	}
+	s.mu.Unlock()
+	if refuse {
+		_ = c.Close()
+		return refusedConn{c}, nil
+	}
+	return c, nil
+}
+
+func (s *server) drop(c *conn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+}
+
+// client makes a go-redis client that works in virtual time. A name instead of the
+// numeric address, or maintenance notifications, would make go-redis resolve a
+// name by goroutines that outlive a bubble.
+func (s *server) client(dial func() (net.Conn, error)) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr:                     fmt.Sprintf("127.0.0.1:%d", port),
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return dial() },
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		MaxRetries:               -1, // its own retries of a handshake would sleep
+		PoolSize:                 64, // not by the number of processors, so that tests are alike everywhere
+	})
+}
+
+// attach makes a Manager on the server.
+func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
+	if cfg.Observer == nil {
+		cfg.Observer = anteroom.NopObserver{}
+	}
+	cfg.Observer = witness{cfg.Observer, s}
+	rdb := s.client(s.dial)
+	m, err := anteroom.NewManager(rdb, cfg)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	s.mu.Lock()
+	s.managers = append(s.managers, &attached{m, rdb})
+	s.mu.Unlock()
+	return m, nil
+}
+
+// witness passes everything on to the user's Observer, and notes when a Manager
+// has told a loss.
+type witness struct {
+	anteroom.Observer
+	s *server
+}
+
+// Lost is called after the holder's contexts have ended.
+func (w witness) Lost(class string, reason anteroom.LossReason) {
+	w.Observer.Lost(class, reason)
+	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
+	close(w.s.told)
+	w.s.told = make(chan struct{})
+}
+
+// setDown cuts every connection and refuses new ones, or ends that.
+func (s *server) setDown(down bool) {
+	s.mu.Lock()
+	s.down = down
+	var cut []*conn
+	if down {
+		for c := range s.conns {
+			cut = append(cut, c)
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range cut {
+		_ = c.Close()
+	}
+}
+
+// stop ends everything; only the first call does anything. The server is up
+// meanwhile, so that what is still being released need not wait for its lease.
+func (s *server) stop() []error {
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		return nil
+	}
+	s.stopped = true
+	managers := s.managers
+	s.mu.Unlock()
+	s.setDown(false)
+	var errs []error
+	for _, a := range managers {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		errs = append(errs, a.m.Close(ctx), a.rdb.Close())
+		cancel()
+	}
+	s.stranger.Close()
+	errs = append(errs, s.control.Close())
+	s.setDown(true) // an abandoned command may still be dialling, which would start the server anew
+	s.mini.Close()
+	return errs
+}

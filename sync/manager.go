@@ -1,0 +1,277 @@
+package anteroom
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// Manager is one client of the locks in one Redis: the counterpart of a process.
+// It has one renewal queue, one watchdog and one subscription connection, however
+// many locks it holds. Two Managers exclude each other like two processes, also
+// within one program. All methods are safe for concurrent use.
+type Manager struct {
+	cfg    Config
+	obs    Observer
+	wire   *lettucecompat.Client
+	leases *renewal.Manager
+	dog    *watchdog.Watchdog
+	events *eventQueue
+
+	goroutine func() int64
+	nextGrant atomic.Uint64
+	ctx       context.Context // ends when Close begins: attempts and waits of drivers
+	cancel    context.CancelFunc
+	closing   atomic.Bool
+	closed    chan struct{} // closed when Close has ended
+	notify    chan struct{} // capacity 1: something that Close waits for has changed
+	over      context.Context // ends when Close stops waiting for clean-ups
+	end       context.CancelFunc
+	cleanups  gauge
+
+	mu       sync.Mutex
+	entries  map[string]*entry // by key, guarded by mu
+	grants   map[uint64]*grant // those that are neither released nor lost, guarded by mu
+	closeErr error             // guarded by mu
+}
+
+// Redis is what a Manager needs of a go-redis client: *redis.Client (also one for
+// Sentinel) and *redis.ClusterClient have it. The Manager does not close it.
+type Redis = lettucecompat.Redis
+
+// NewManager returns a Manager that uses rdb, or an *Error that wraps ErrConfig.
+// It does not ask Redis: a server that is away or refuses the password shows when
+// a lock is acquired. Call Close when it is not needed any more.
+func NewManager(rdb Redis, cfg Config) (*Manager, error) {
+	fail := func(err error) (*Manager, error) {
+		return nil, &Error{Op: "new manager", Outcome: OutcomeMistake, Err: err}
+	}
+	cfg, err := cfg.normal()
+	if err != nil {
+		return fail(err)
+	}
+	m := &Manager{
+		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID),
+		closed: make(chan struct{}), notify: make(chan struct{}, 1),
+		entries: map[string]*entry{}, grants: map[uint64]*grant{},
+	}
+	defaults, _ := cfg.Defaults.normalSettings()
+	timeout := cfg.commandTimeout(defaults.LeaseTime)
+	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
+		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
+		OnForced: m.forced, OnSubscription: m.subscription, OnCommand: m.command, OnWarning: m.warning,
+	})
+	if err != nil {
+		return fail(joined(ErrConfig, err))
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.over, m.end = context.WithCancel(context.Background())
+	m.cleanups.changed = m.signal
+	m.events = newEventQueue(cfg)
+	m.leases = renewal.New(renewal.Config{
+		Sender: sender{m}, InFlight: cfg.RenewalInFlight,
+		OnRenewed: m.renewed, OnFailed: m.renewalFailed, OnJump: m.jumped,
+	})
+	m.dog = watchdog.New(watchdog.Config{
+		Source: source{m}, Prober: prober{m}, Actor: actor{m},
+		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
+		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
+	})
+	m.leases.Start()
+	m.dog.Start()
+	return m, nil
+}
+
+// ClientID returns the name under which this Manager's holds stand in Redis.
+func (m *Manager) ClientID() string { return m.cfg.ClientID }
+
+func (m *Manager) addGrant(g *grant) {
+	m.mu.Lock()
+	m.grants[g.n] = g
+	m.mu.Unlock()
+}
+
+func (m *Manager) removeGrant(g *grant) {
+	m.mu.Lock()
+	delete(m.grants, g.n)
+	m.mu.Unlock()
+	m.signal()
+}
+
+func (m *Manager) grant(n uint64) *grant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.grants[n]
+}
+
+// gauge counts goroutines under way and tells when one has ended.
+type gauge struct {
+	n       atomic.Int64
+	changed func()
+}
+
+func (g *gauge) Add(n int64) { g.n.Add(n) }
+
+func (g *gauge) Done() {
+	g.n.Add(-1)
+	g.changed()
+}
+
+// signal tells Close to look again.
+func (m *Manager) signal() {
+	select {
+	case m.notify <- struct{}{}:
+	default:
+	}
+}
+
+// Close refuses new acquisitions and ends waiting Acquires with ErrClosed. It waits
+// until all locks are released and all clean-ups are done, or ctx ends. Then the
+// contexts of the remaining holds end with ErrClosed as cause, and they are no
+// longer renewed: their leases end by themselves, because deleting a lock under
+// running work would let somebody else in beside it. A later Release or Unlock
+// still sends one release.
+//
+// It returns nil, or an *Error that wraps ctx's error and names the keys that were
+// still held, and those for which a caller is parked in Lock: such callers have no
+// way to be told and stay parked for good. Close may be called again; it then
+// waits for the first call, within its own ctx.
+func (m *Manager) Close(ctx context.Context) error {
+	m.mu.Lock()
+	first := !m.closing.Swap(true)
+	entries := m.liveLocked()
+	m.mu.Unlock()
+	if !first {
+		select {
+		case <-m.closed:
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			return m.closeErr
+		case <-ctx.Done():
+			return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, ctx.Err())}
+		}
+	}
+	for _, e := range entries {
+		e.do(e.q.Fail(ErrClosed))
+	}
+	m.cancel()
+	var problems []string
+	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
+		problems = append(problems, m.giveUpHolds()...)
+	}
+	if !m.await(ctx, func() bool { return m.cleanups.n.Load() == 0 }) {
+		problems = append(problems, fmt.Sprintf("%d clean-ups not confirmed", m.cleanups.n.Load()))
+	}
+	m.end()
+	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
+	m.dog.Stop()
+	m.leases.Stop()
+	m.wire.Close()
+	problems = append(problems, m.parked()...)
+	m.events.stop()
+	var err error
+	if len(problems) > 0 {
+		err = &Error{Op: "close", Outcome: OutcomeRemains, Err: joined(ErrClosed, notClosed(problems), ctx.Err())}
+	}
+	m.mu.Lock()
+	m.closeErr = err
+	m.mu.Unlock()
+	close(m.closed)
+	return err
+}
+
+// notClosed lists what Close could not end.
+type notClosed []string
+
+func (n notClosed) Error() string { return strings.Join(n, "; ") }
+
+// await waits until done or ctx ends, and returns done's last answer.
+func (m *Manager) await(ctx context.Context, done func() bool) bool {
+	for !done() {
+		select {
+		case <-m.notify:
+		case <-ctx.Done():
+			return done()
+		}
+	}
+	return true
+}
+
+func (m *Manager) liveLocked() []*entry {
+	list := make([]*entry, 0, len(m.entries))
+	for _, e := range m.entries {
+		list = append(list, e)
+	}
+	return list
+}
+
+// giveUpHolds ends the contexts of all holds and lets their leases end.
+func (m *Manager) giveUpHolds() []string {
+	m.mu.Lock()
+	grants := make([]*grant, 0, len(m.grants))
+	for _, g := range m.grants {
+		grants = append(grants, g)
+	}
+	m.mu.Unlock()
+	var problems []string
+	for _, g := range grants {
+		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed, At: time.Now()}) {
+			problems = append(problems, quoteKey(g.e.key)+" is still held")
+		}
+	}
+	return problems
+}
+
+// parked names the keys for which somebody waits in Lock.
+func (m *Manager) parked() []string {
+	m.mu.Lock()
+	entries := m.liveLocked()
+	m.mu.Unlock()
+	var problems []string
+	for _, e := range entries {
+		if n := e.q.Len(); n > 0 {
+			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(e.key)))
+		}
+	}
+	return problems
+}
+
+// forced is told by the wire that a field of ours was deleted by ForceRelease.
+func (m *Manager) forced(key, field string) {
+	id, n, ok := lettucecompat.ParseField(field)
+	if !ok || id != m.cfg.ClientID {
+		return
+	}
+	if g := m.grant(n); g != nil && g.e.key == key {
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
+	}
+}
+
+// unavailable and recovered raise one event per change, not one per attempt.
+func (e *entry) unavailable(err error) {
+	if !e.down.Swap(true) {
+		e.m.events.raise(Event{Kind: EventUnavailable, Key: e.key, Class: e.cfg.Name, Err: err, Text: "acquiring meets errors and is retried"})
+	}
+}
+
+func (e *entry) recovered() {
+	if e.down.Swap(false) {
+		e.m.events.raise(Event{Kind: EventAvailable, Key: e.key, Class: e.cfg.Name, Text: "acquiring gets answers again"})
+	}
+}
+
+// className is a configuration's class, also of one that is not normal.
+func className(cfg LockConfig) string {
+	if cfg.Name == "" || len(cfg.Name) > 64 {
+		return defaultClass
+	}
+	return cfg.Name
+}
+

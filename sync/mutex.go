@@ -1,0 +1,262 @@
+package anteroom
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// Mutex is a lock shared by all processes that use the same key in the same
+// Redis. It is a sync.Locker, and it can be acquired as a Hold.
+//
+// Make one with Manager.Mutex or Manager.NewMutex; the zero Mutex panics when
+// used. A Mutex is cheap and holds no state: two of the same key and Manager are
+// the same lock. It must not be copied after first use, which go vet checks.
+// All methods are safe for concurrent use.
+//
+// In the terminology of the Go memory model, within one process the n'th release
+// of a lock "synchronizes before" the m'th return of an acquisition for any n < m,
+// as with sync.Mutex. Across processes there is no such relation: what one holder
+// wrote elsewhere is seen by the next as far as that elsewhere promises it.
+//
+// Unlike a sync.Mutex the lock can be lost while it is held; see docs/guarantees.md.
+// Lock has no way to tell its caller, so code that must not run twice uses Acquire
+// or Do, or asks Held before each step that counts.
+type Mutex struct {
+	m   *Manager
+	cfg LockConfig
+	bad error // why cfg is not usable
+}
+
+var _ sync.Locker = (*Mutex)(nil)
+
+// Mutex returns the lock of key with Config.Defaults. A key that is out of bounds
+// (see LockConfig.Key) is reported by the Mutex's methods.
+func (m *Manager) Mutex(key string) *Mutex {
+	cfg := m.cfg.Defaults
+	cfg.Key = key
+	cfg, err := cfg.normal()
+	return &Mutex{m: m, cfg: cfg, bad: err}
+}
+
+// NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig.
+// Config.Defaults plays no part in it.
+func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
+	normal, err := cfg.normal()
+	if err != nil {
+		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
+	}
+	return &Mutex{m: m, cfg: normal}, nil
+}
+
+// Key returns the lock's key.
+func (mu *Mutex) Key() string { return mu.cfg.Key }
+
+// Config returns the lock's configuration with all defaults filled in.
+func (mu *Mutex) Config() LockConfig { return mu.cfg }
+
+// Lock waits until the calling goroutine holds the lock. A goroutine that holds it
+// by Lock or TryLock enters again, unless the lock is NotReentrant.
+//
+// Lock panics with an *Error for mistakes in the program only: bad configuration,
+// the 256th nesting, a closed Manager. Whatever Redis answers is retried, logged
+// once per change, and raised as an event, until the lock is obtained.
+//
+// Lock by a goroutine whose own Acquire holds the key waits for itself: that is
+// reported as EventSelfDeadlock.
+func (mu *Mutex) Lock() {
+	a := &acquisition{op: "lock", kind: queue.KindLock, lock: true}
+	if _, err := mu.lock(context.Background(), a); err != nil {
+		panic(err)
+	}
+}
+
+// TryLock takes the lock if it is free and reports whether it did; it does not
+// wait for a holder. It asks Redis where this process does not know the answer,
+// and then takes up to CommandTimeout; false also means that Redis did not answer.
+// It panics for mistakes in the program, as Lock does.
+func (mu *Mutex) TryLock() bool {
+	a := &acquisition{op: "try lock", kind: queue.KindTryLock, lock: true}
+	ok, err := mu.lock(context.Background(), a)
+	mu.panicOnMistake(err)
+	return ok
+}
+
+// TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
+// not wait.
+func (mu *Mutex) TryLockFor(d time.Duration) bool {
+	if d <= 0 {
+		return mu.TryLock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	a := &acquisition{op: "try lock", kind: queue.KindLock, lock: true}
+	ok, err := mu.lock(ctx, a)
+	mu.panicOnMistake(err)
+	return ok
+}
+
+// panicOnMistake panics for what no answer of a server could have caused.
+func (mu *Mutex) panicOnMistake(err error) {
+	if e, ok := err.(*Error); ok && e.Outcome == OutcomeMistake {
+		panic(e)
+	}
+}
+
+// lock enters for Lock, TryLock and TryLockFor.
+func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
+	m := mu.usable(a.op)
+	if m.closing.Load() {
+		return false, mu.mistake(a.op, ErrClosed)
+	}
+	a.goroutine = m.goroutine()
+	if e := m.find(mu.cfg.Key); e != nil && mu.cfg.Reentrancy == ByGoroutine {
+		if in, done, err := mu.reenter(e, a); done {
+			return in, err
+		}
+	}
+	a.wish.callSite = m.callSite()
+	_, err := m.enter(ctx, mu.cfg, a)
+	return err == nil, err
+}
+
+// reenter enters again where the calling goroutine is the owner. done is false
+// where it is not and has to queue.
+func (mu *Mutex) reenter(e *entry, a *acquisition) (in, done bool, err error) {
+	cur := e.q.Current()
+	if cur.Owner != uint64(a.goroutine) || (cur.State != queue.Owned && cur.State != queue.Lost) {
+		return false, false, nil
+	}
+	if !cur.Kind.IsLock() {
+		mu.m.events.raise(Event{
+			Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
+			Text: "a goroutine locks a key that its own Acquire holds; use the Hold's context to enter again",
+		})
+		return false, false, nil
+	}
+	// Only this goroutine can end its tenancy, so the entry stays.
+	if field := e.cfg.differs(mu.cfg); field != "" {
+		return false, true, mu.mistake(a.op, configError(field, "differs from the configuration with which this key is in use"))
+	}
+	g := e.cur.Load()
+	valid := g != nil && g.valid(time.Now())
+	if !valid && a.kind == queue.KindTryLock {
+		return false, true, nil
+	}
+	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), a.kind != queue.KindTryLock); r {
+	case queue.Reentered:
+		e.ref()
+	case queue.LimitReached:
+		return false, true, mu.mistake(a.op, ErrReentryLimit)
+	case queue.IsLost:
+		return false, true, nil
+	default:
+		return false, false, nil
+	}
+	if !valid {
+		mu.m.events.raise(Event{
+			Kind: EventReentryLost, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
+			Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
+		})
+	}
+	mu.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
+	return true, true, nil
+}
+
+// Unlock undoes one Lock or TryLock. The last one hands the lock to the next
+// waiter of this process or releases it in Redis; it waits for the answer up to
+// CommandTimeout, and a release that is not confirmed by then goes on in the
+// background for up to a lease, while renewal has ended.
+//
+// It panics with an *Error if the lock is not locked, or is held by another
+// goroutine and not NotReentrant. Unlock of a lock that was lost does not panic:
+// it is logged and raised as EventUnlockLost, and never frees a successor's lock.
+func (mu *Mutex) Unlock() {
+	m := mu.usable("unlock")
+	e := m.find(mu.cfg.Key)
+	if e == nil {
+		panic(mu.mistake("unlock", ErrNotHeld))
+	}
+	cur := e.q.Current()
+	if !mu.isOwner(cur) {
+		panic(mu.mistake("unlock", ErrNotHeld))
+	}
+	g := e.cur.Load()
+	g.mu.Lock()
+	t := g.owner
+	g.mu.Unlock()
+	if err := t.leave("unlock", nil); err != nil {
+		mu.panicOnMistake(err)
+		mu.unlockFailed(t, err)
+	}
+}
+
+// isOwner tells whether the caller may unlock. For NotReentrant any goroutine may.
+func (mu *Mutex) isOwner(cur queue.Tenure) bool {
+	if (cur.State != queue.Owned && cur.State != queue.Lost) || !cur.Kind.IsLock() {
+		return false
+	}
+	return mu.cfg.Reentrancy == NotReentrant || cur.Owner == uint64(mu.m.goroutine())
+}
+
+// unlockFailed reports what Unlock cannot return.
+func (mu *Mutex) unlockFailed(t *tenancy, err error) {
+	e, ok := err.(*Error)
+	if !ok || e.Outcome != OutcomeLost {
+		return // a release that goes on in the background has raised its own event
+	}
+	ev := t.g.event(EventUnlockLost)
+	ev.Since, ev.Err, ev.CallSite = e.Since, e.Err, t.callSite
+	mu.m.events.raise(ev)
+}
+
+// Held reports whether the calling goroutine holds the lock by Lock or TryLock,
+// and the lock is not lost, as of now: it compares with the clock, so that it is
+// right also after this process was stopped for a while. For a NotReentrant lock
+// it reports whether any goroutine of this process holds it that way.
+func (mu *Mutex) Held() bool {
+	m := mu.usable("held")
+	e := m.find(mu.cfg.Key)
+	if e == nil {
+		return false
+	}
+	cur := e.q.Current()
+	if cur.State != queue.Owned || !mu.isOwner(cur) {
+		return false
+	}
+	g := e.cur.Load()
+	return g != nil && g.n == cur.Grant && g.valid(time.Now())
+}
+
+// Holds returns how many times the calling goroutine has the lock locked: how many
+// Unlocks are due, also of a lost lock. For a NotReentrant lock it is 1 while any
+// goroutine of this process has it locked.
+func (mu *Mutex) Holds() int {
+	m := mu.usable("holds")
+	if e := m.find(mu.cfg.Key); e != nil {
+		if cur := e.q.Current(); mu.isOwner(cur) {
+			return cur.Count
+		}
+	}
+	return 0
+}
+
+var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")
+
+// usable returns the Manager, and panics if the Mutex was not made by one or has a
+// bad configuration.
+func (mu *Mutex) usable(op string) *Manager {
+	if mu == nil || mu.m == nil {
+		panic(&Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager})
+	}
+	if mu.bad != nil {
+		panic(mu.mistake(op, mu.bad))
+	}
+	return mu.m
+}
+
+func (mu *Mutex) mistake(op string, err error) *Error {
+	return &Error{Op: op, Key: mu.cfg.Key, Outcome: OutcomeMistake, Err: err}
+}

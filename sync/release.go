@@ -1,0 +1,251 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+)
+
+// maxTurnExtensions bounds how often in a row a process keeps a lock because
+// nobody else seems to wait for it: a waiter that only polls is not counted by
+// PUBSUB NUMSUB, and gets its turn then.
+const maxTurnExtensions = 16
+
+// leave ends one unit of a tenancy: an Unlock or a Hold's Release. It returns how
+// that ended, and an error as Hold.Release documents. wait bounds how long the
+// caller waits for Redis; nil: for the first answer only. It gives back one
+// reference on the entry.
+func (t *tenancy) leave(op string, wait context.Context) error {
+	g := t.g
+	e := g.e
+	now := time.Now()
+	exit, order := e.q.Exit(t.tenure, g.mayHandOff(t.handOffs, now))
+	if exit == queue.Stale && t.lock {
+		// A locked tenancy ends by its own Unlock only, so another one has ended it.
+		return &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
+	}
+	defer e.unref()
+	switch exit {
+	case queue.Nested:
+		if err := g.err(op, now); err != nil {
+			return t.ended(ReleaseLost, now, err)
+		}
+		return t.ended(ReleasedNested, now, nil)
+	case queue.HandedOff:
+		return t.ended(ReleasedByHandoff, now, nil)
+	case queue.Leaving:
+		return t.release(op, wait, now)
+	}
+	// The tenancy was lost before: nothing is ours to release, but for a lock that
+	// was given up at its deadline and may still be in Redis.
+	e.do(order)
+	err := g.err(op, now)
+	if err == nil {
+		err = g.lossError(op, &loss{reason: LostGone, since: now})
+	}
+	if exit != queue.LostNested && (g.wish.fixed || errors.Is(err, ErrClosed)) {
+		e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, until: now})
+	}
+	return t.ended(ReleaseLost, now, err)
+}
+
+// ended reports the end of one unit and passes err through.
+func (t *tenancy) ended(o ReleaseOutcome, now time.Time, err error) error {
+	t.g.e.m.obs.Released(t.g.e.cfg.Name, o, now.Sub(t.since))
+	return err
+}
+
+// release sends the release that the queue ordered and waits for it within wait.
+func (t *tenancy) release(op string, wait context.Context, now time.Time) error {
+	e := t.g.e
+	result := make(chan ending, 1)
+	if wait == nil || wait.Done() == nil {
+		result <- e.endGrant(t.g, t.handOffs)
+	} else {
+		e.ref()
+		go func() {
+			defer e.unref()
+			result <- e.endGrant(t.g, t.handOffs)
+		}()
+	}
+	var end ending
+	select {
+	case end = <-result:
+	case <-done(wait):
+		// The release goes on without its caller.
+		return t.ended(ReleaseUnknown, now, &Error{
+			Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
+		})
+	}
+	if end.burnt != nil && wait != nil {
+		select {
+		case <-end.burnt.done:
+			end = end.after()
+		case <-done(wait):
+		}
+	}
+	return t.ended(end.outcome, now, end.error(op, t.g))
+}
+
+// ending is how the release of a grant went.
+type ending struct {
+	outcome ReleaseOutcome
+	loss    *loss
+	err     error  // of the first try, where it was not confirmed
+	burnt   *burnt // the clean-up that goes on
+	inTime  bool   // the first try was sent before the deadline
+}
+
+// after turns an unconfirmed ending into what its clean-up found out. A repeated
+// release that finds nothing has released, if the first was sent in time: nobody
+// else removes our field before its lease ends.
+func (n ending) after() ending {
+	switch n.burnt.end {
+	case lettucecompat.OutcomeOK:
+		return ending{outcome: ReleasedInRedis}
+	case lettucecompat.OutcomeGone:
+		if n.inTime {
+			return ending{outcome: ReleasedInRedis}
+		}
+		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: time.Now()}}
+	}
+	return n
+}
+
+func (n ending) error(op string, g *grant) error {
+	switch {
+	case n.loss != nil:
+		return g.lossError(op, n.loss)
+	case n.err != nil && n.outcome == ReleaseUnknown:
+		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, n.err)}
+	case n.err != nil:
+		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnavailable, n.err)}
+	}
+	return nil
+}
+
+// endGrant carries out SendRelease: it releases g in Redis, or ends its turn,
+// and tells the queue. handOffs is how many of the turn's hand-offs were used. It
+// returns after the first answer, or after CommandTimeout without one; what is
+// not confirmed then is cleaned up in the background, and the queue moves on,
+// because no later attempt of ours uses the same field.
+func (e *entry) endGrant(g *grant, handOffs int) ending {
+	// Marked before anything is sent: a renewal under way that finds the field
+	// gone must not report a loss.
+	if !g.lease.Load().End() {
+		e.do(e.q.Released())
+		return ending{outcome: ReleaseLost, loss: g.lossNow()}
+	}
+	if e.q.HasQueued() && !g.wish.fixed && e.minHoldLeft(g) == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
+		return e.endTurn(g, handOffs)
+	}
+	e.m.removeGrant(g)
+	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: e.minHoldLeft(g), Fenced: e.cfg.Fencing, Timeout: e.timeout}
+	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
+	sent := time.Now()
+	reply := e.m.wire.Release(context.Background(), req)
+	return e.concluded(g, reply.Outcome, reply.Err, sent)
+}
+
+// endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
+// waits for it, and releases it otherwise, in one script.
+func (e *entry) endTurn(g *grant, handOffs int) ending {
+	req := lettucecompat.TurnRequest{Key: e.key, Field: g.field, Lease: g.wish.lease, Fenced: e.cfg.Fencing, Tokens: e.tokens(), Timeout: e.timeout}
+	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
+	sent := time.Now()
+	reply := e.m.wire.EndTurn(context.Background(), req)
+	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
+		g.mu.Lock()
+		g.turns++
+		g.turn, g.token, g.owner = time.Now(), reply.Token, nil
+		g.mu.Unlock()
+		g.startLease(reply.SentAt)
+		if o := e.q.Resumed(); o == queue.SendRelease {
+			// All waiters left meanwhile.
+			return e.endGrant(g, 0)
+		}
+		return ending{outcome: ReleasedByHandoff}
+	}
+	if reply.Outcome == lettucecompat.OutcomeOK {
+		e.mu.Lock()
+		e.notBefore = time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+		e.mu.Unlock()
+	}
+	e.m.removeGrant(g)
+	return e.concluded(g, reply.Outcome, reply.Err, sent)
+}
+
+// concluded lets the queue move on after the first answer to a release.
+func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent time.Time) ending {
+	var end ending
+	switch o {
+	case lettucecompat.OutcomeOK:
+		end.outcome = ReleasedInRedis
+		if g.mayLand > 0 {
+			// An earlier acquire of this field may still arrive and find the key free.
+			e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: g.lastSent.Add(g.wish.lease + e.timeout)})
+		}
+	case lettucecompat.OutcomeGone:
+		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: time.Now()}
+		e.m.obs.Lost(e.cfg.Name, LostGone)
+		ev := g.event(EventLost)
+		ev.Reason, ev.Since, ev.Owners, ev.Text = LostGone, end.loss.since, 1, "found when it was released"
+		e.m.events.raise(ev)
+	default:
+		end.outcome, end.err = ReleaseUnavailable, err
+		if o == lettucecompat.OutcomeUnknown {
+			end.outcome = ReleaseUnknown
+		}
+		end.inTime = sent.Before(g.deadline())
+		b := &burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: sent.Add(g.wish.lease), report: true}
+		if left := e.minHoldLeft(g); left > 0 {
+			b.keep = time.Now().Add(left)
+		}
+		end.burnt = e.burn(b)
+		ev := g.event(EventReleaseFailed)
+		ev.Err = err
+		e.m.events.raise(ev)
+	}
+	e.do(e.q.Released())
+	return end
+}
+
+// minHoldLeft is how long the key must stay taken from now on.
+func (e *entry) minHoldLeft(g *grant) time.Duration {
+	if e.cfg.MinHold == 0 {
+		return 0
+	}
+	return max(e.cfg.MinHold-time.Since(g.since), 0)
+}
+
+// usedTokens returns the last token of the turn that an owner has seen, and the
+// last one that was reserved, so that the difference can be given back.
+func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.token == 0 {
+		return 0, 0
+	}
+	return g.token + int64(handOffs), g.token + g.tokens - 1
+}
+
+// lossNow returns why the grant was lost; it is called where that is certain.
+func (g *grant) lossNow() *loss {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss == nil {
+		return &loss{reason: LostDeadline, since: g.lease.Load().Deadline()}
+	}
+	return g.loss
+}
+
+// done is ctx.Done, for a context that may be nil.
+func done(ctx context.Context) <-chan struct{} {
+	if ctx == nil {
+		return nil
+	}
+	return ctx.Done()
+}
