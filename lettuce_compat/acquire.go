@@ -37,6 +37,7 @@ type AcquireReply struct {
 	// be there, or come later: repeat the attempt marked as Repeat, or remove the field.
 	Outcome Outcome
 	Token   int64         // first of the reserved tokens; 0 without fencing
+	Found   bool          // of a marked repeat: the field was there, so one of the earlier sends has taken effect
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
 	SentAt  time.Time     // taken before the command was sent; zero if it never was
@@ -108,10 +109,10 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 		return AcquireReply{Outcome: outcome, Err: err}
 	}
 	answer, _ := cmd.Val().([]any)
-	if len(answer) == 2 && answer[0] == int64(1) {
+	if len(answer) == 3 && answer[0] == int64(1) {
 		token, err := strconv.ParseInt(text(answer[1]), 10, 64)
 		if err == nil {
-			return AcquireReply{Outcome: OutcomeOK, Token: token}
+			return AcquireReply{Outcome: OutcomeOK, Token: token, Found: answer[2] == int64(1)}
 		}
 	}
 	if len(answer) == 3 && answer[0] == int64(0) {

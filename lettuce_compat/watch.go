@@ -99,6 +99,34 @@ func (c *Client) WakeAll() {
 	c.sub.wakeAllLocked()
 }
 
+// Forget unsubscribes the channel of key now, if nobody watches it, instead of after
+// ChannelIdle. It returns at once.
+func (c *Client) Forget(key string) {
+	s := c.sub
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ch := s.channels[c.dialect.channel(key)]
+	if ch == nil || ch.in != s.idle {
+		return
+	}
+	ch.since = time.Time{}
+	s.idle.MoveToFront(ch.at)
+	s.kickLocked()
+}
+
+// StopListening ends the subscription connection for good and waits for its
+// goroutines, at most one CommandTimeout; commands go on. Waiting for a release then
+// works by polling. It is for an owner that closes while holds are left, whose late
+// releases must still be sent.
+func (c *Client) StopListening() {
+	timer := time.NewTimer(c.opt.CommandTimeout)
+	defer timer.Stop()
+	select {
+	case <-c.sub.close():
+	case <-timer.C:
+	}
+}
+
 // Reconnect drops the subscription connection, signals every watch, and makes a new
 // connection, whose confirmations signal them again. While one is being made already it
 // only signals.

@@ -68,6 +68,9 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 		e: e, n: a.n, field: a.field, wish: a.wish, since: now, turn: now,
 		token: r.Token, tokens: e.tokens(), mayLand: a.unknown, lastSent: a.lastSent,
 	}
+	if r.Found {
+		g.mayLand-- // one of the lost answers has turned up
+	}
 	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
 		return nil
 	}

@@ -250,7 +250,7 @@ func (m *Manager) Destroy(key string) error {
 	if live {
 		return &Error{Op: "destroy", Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
 	}
-	// m.wire.Forget(key)
+	m.wire.Forget(key)
 	return nil
 }
 

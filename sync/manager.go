@@ -162,9 +162,9 @@ func (m *Manager) Close(ctx context.Context) error {
 		e.do(e.q.Fail(ErrClosed))
 	}
 	m.cancel()
-	var problems []string
+	var held, problems []string
 	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
-		problems = append(problems, m.giveUpHolds()...)
+		held = m.giveUpHolds()
 	}
 	if !m.await(ctx, func() bool { return m.cleanups.n.Load() == 0 }) {
 		problems = append(problems, fmt.Sprintf("%d clean-ups not confirmed", m.cleanups.n.Load()))
@@ -173,7 +173,12 @@ func (m *Manager) Close(ctx context.Context) error {
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
 	m.dog.Stop()
 	m.leases.Stop()
-	m.wire.Close()
+	if len(held) == 0 {
+		m.wire.Close()
+	} else {
+		m.wire.StopListening() // their late releases need the rest
+	}
+	problems = append(problems, held...)
 	problems = append(problems, m.parked()...)
 	m.events.stop()
 	var err error

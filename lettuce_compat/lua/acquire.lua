@@ -1,8 +1,9 @@
 -- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens, dropped fields ...
--- Answers {1, first token} granted, {0, holder, pttl} refused.
+-- Answers {1, first token, found 0|1} granted, {0, holder, pttl} refused.
 local key, fence = KEYS[1], KEYS[2]
 local field, lease, again = ARGV[1], ARGV[2], ARGV[3]
 
+local found = 0
 local kind = redis.call('type', key)['ok']
 if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
@@ -17,6 +18,7 @@ if kind == 'hash' then
       if fields <= 64 then holder = redis.call('hkeys', key)[1] end
       return {0, holder, redis.call('pttl', key)}
     end
+    found = 1
     if again ~= '1' then
       return redis.error_reply('ANTEROOM the field is there before its first attempt: two clients share one client id')
     end
@@ -30,4 +32,4 @@ if fence then
 end
 text = place(key, field, lease)
 if text then return redis.error_reply(text) end
-return {1, first}
+return {1, first, found}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // conn is a Manager's end of one in-memory connection.
@@ -113,3 +114,8 @@ type refusedConn struct{ net.Conn }
 
 func (refusedConn) Read([]byte) (int, error)  { return 0, refusal{} }
 func (refusedConn) Write([]byte) (int, error) { return 0, refusal{} }
+
+// A pipe that is closed would fail here already, with an error of its own.
+func (refusedConn) SetDeadline(time.Time) error      { return nil }
+func (refusedConn) SetReadDeadline(time.Time) error  { return nil }
+func (refusedConn) SetWriteDeadline(time.Time) error { return nil }
