@@ -20,6 +20,7 @@ type Manager struct {
 	*anteroom.Manager
 	srv *server
 	r   reporter
+	log *slog.Logger // for Managers whose Config names none
 }
 
 // reporter is where the failures of a Manager's methods go: a testing.TB, or a
@@ -47,10 +48,7 @@ func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 // the test fails.
 func New(tb testing.TB, cfg anteroom.Config) *Manager {
 	tb.Helper()
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.NewTextHandler(tb.Output(), nil))
-	}
-	m := start(tb, cfg)
+	m := start(tb, slog.New(slog.NewTextHandler(tb.Output(), nil)), cfg)
 	tb.Cleanup(func() {
 		if err := m.Stop(); err != nil {
 			tb.Logf("locktest: at the end of the test: %v", err)
@@ -63,39 +61,40 @@ func New(tb testing.TB, cfg anteroom.Config) *Manager {
 // show something. The caller ends it with Stop. What would end a test panics, a cfg
 // that is not valid first of all. Where cfg.Logger is nil, nothing is logged.
 func Start(cfg anteroom.Config) *Manager {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	return start(panics{}, cfg)
+	return start(panics{}, slog.New(slog.DiscardHandler), cfg)
 }
 
-func start(r reporter, cfg anteroom.Config) *Manager {
+func start(r reporter, log *slog.Logger, cfg anteroom.Config) *Manager {
 	r.Helper()
 	srv, err := newServer()
 	if err != nil {
 		r.Fatalf("locktest: %v", err)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = log
 	}
 	m, err := srv.attach(cfg)
 	if err != nil {
 		_ = srv.stop()
 		r.Fatalf("locktest: %v", err)
 	}
-	return &Manager{Manager: m, srv: srv, r: r}
+	return &Manager{Manager: m, srv: srv, r: r, log: log}
 }
 
 // Another returns a further Manager on the same server: a second process, as far
 // as locks are concerned. It ends with the first one. A cfg that is not valid ends
-// the test. A nil cfg.Logger discards, so that two processes do not mix their logs.
+// the test. Where cfg.Logger is nil, records go where those of the first one go,
+// marked with the number of the process.
 func (m *Manager) Another(cfg anteroom.Config) *Manager {
 	m.r.Helper()
 	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
+		cfg.Logger = m.log.With("process", m.srv.processes.Add(1)+1)
 	}
 	other, err := m.srv.attach(cfg)
 	if err != nil {
 		m.r.Fatalf("locktest: %v", err)
 	}
-	return &Manager{Manager: other, srv: m.srv, r: m.r}
+	return &Manager{Manager: other, srv: m.srv, r: m.r, log: m.log}
 }
 
 // Down takes the server away: every connection is cut, and new ones are refused,

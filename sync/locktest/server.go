@@ -38,6 +38,8 @@ type server struct {
 	stranger *lettucecompat.Client // on control; who takes locks for TakeBy
 	taken    atomic.Uint64         // TakeBy so far: each is a field of its own
 
+	processes atomic.Uint64 // Another so far, for the log
+
 	mu       sync.Mutex // a leaf
 	down     bool
 	conns    map[*conn]struct{} // of the Managers; those that are open

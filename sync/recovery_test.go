@@ -1,0 +1,221 @@
+package anteroom_test
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// counter counts what an Observer is told.
+type counter struct {
+	anteroom.NopObserver
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func newCounter() *counter { return &counter{counts: map[string]int{}} }
+
+func (c *counter) add(name string) {
+	c.mu.Lock()
+	c.counts[name]++
+	c.mu.Unlock()
+}
+
+func (c *counter) get(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[name]
+}
+
+func (c *counter) Acquired(_ string, o anteroom.AcquireOutcome, v anteroom.Via, _ time.Duration) {
+	c.add("acquired/" + string(o) + "/" + string(v))
+}
+
+func (c *counter) Released(_ string, o anteroom.ReleaseOutcome, _ time.Duration) {
+	c.add("released/" + string(o))
+}
+
+func (c *counter) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) {
+	c.add("renewed/" + string(o))
+}
+func (c *counter) Command(name, outcome string, _ time.Duration) { c.add("command/" + name) }
+func (c *counter) Lost(_ string, r anteroom.LossReason)          { c.add("lost/" + string(r)) }
+
+func TestADayOfRenewals(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		c := newCounter()
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: c})
+		mu := m.Mutex("k")
+		mu.Lock()
+		time.Sleep(24*time.Hour + time.Second)
+		if n := c.get("renewed/renewed"); n != 8640 {
+			t.Fatalf("%d renewals in a day, want one in ten seconds: 8640", n)
+		}
+		if n := c.get("command/renew"); n != 8640 {
+			t.Fatalf("%d renewal commands for 8640 renewals of one lock", n)
+		}
+		if !mu.Held() || len(rec.events) != 1 { // the subscription came up
+			t.Fatalf("held %v, events %+v", mu.Held(), rec.events)
+		}
+		mu.Unlock()
+	})
+}
+
+// A goroutine that ends without Unlock: nobody else could unlock, so the watchdog
+// lets the lease end, and then the lock can be had again, also in this process.
+func TestAHolderThatNeverUnlocks(t *testing.T) {
+	for _, strategy := range []anteroom.Recovery{anteroom.RecoverDefault, anteroom.RecoverRelease} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Second, Recovery: strategy})
+			var wg sync.WaitGroup
+			wg.Go(func() { mu.Lock(); mu.Lock() })
+			wg.Wait()
+			start := time.Now()
+			if !mu.TryLockFor(5 * time.Minute) {
+				t.Fatalf("%v: the lock of an ended goroutine is never free again", strategy)
+			}
+			if d := time.Since(start); d > 2*time.Minute {
+				t.Fatalf("free only after %v", d)
+			}
+			mu.Unlock()
+			synctest.Wait()
+			found := rec.of(anteroom.EventRecovery)
+			if len(found) == 0 || found[0].Check != "holder" || found[0].CallSite == "" {
+				t.Fatalf("events %+v", found)
+			}
+			if lost := rec.of(anteroom.EventLost); len(lost) != 1 {
+				t.Fatalf("losses %+v", lost)
+			}
+			if len(m.Snapshot()) != 0 {
+				t.Fatalf("left behind %+v", m.Snapshot())
+			}
+		})
+	}
+}
+
+func TestAnAbandonedHoldIsReported(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		kept, dropped := m.Mutex("kept"), mutex(t, m, anteroom.LockConfig{Key: "dropped", Recovery: anteroom.RecoverRelease})
+		ctx := acquire(t, kept).Context() // the context keeps its Hold
+		func() {
+			acquire(t, m.Mutex("renewed"))
+			acquire(t, dropped)
+			acquire(t, m.Mutex("fixed"), anteroom.Lease(time.Hour))
+		}()
+		for range 100 {
+			runtime.GC()
+			time.Sleep(6 * time.Second)
+			if len(rec.of(anteroom.EventAbandoned)) == 2 {
+				break
+			}
+		}
+		time.Sleep(time.Minute)
+		seen := map[string]int{}
+		for _, ev := range rec.of(anteroom.EventAbandoned) {
+			seen[ev.Key]++
+			if ev.CallSite == "" {
+				t.Errorf("no call site: %+v", ev)
+			}
+		}
+		if len(seen) != 2 || seen["renewed"] != 1 || seen["dropped"] != 1 {
+			t.Fatalf("reported %v, want renewed and dropped, once each", seen)
+		}
+		if !s.Exists("renewed") {
+			t.Fatal("by default an abandoned hold goes on being renewed: its work may still run")
+		}
+		if s.Exists("dropped") {
+			t.Fatal("RecoverRelease left an abandoned hold in Redis for good")
+		}
+		if ctx.Err() != nil {
+			t.Fatal("a hold with a reachable context was given up")
+		}
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	for _, c := range []struct {
+		strategy anteroom.Recovery
+		ends     bool
+	}{{anteroom.RecoverDefault, true}, {anteroom.RecoverNotify, false}, {anteroom.RecoverRelease, true}} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, rec := manager(t, s.client(), anteroom.Config{})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: time.Minute, Recovery: c.strategy})
+			h := acquire(t, mu)
+			time.Sleep(59 * time.Second)
+			if !h.Held() {
+				t.Fatal("given up too early")
+			}
+			time.Sleep(time.Minute)
+			if h.Held() == c.ends {
+				t.Fatalf("%v: Held() = %v a minute after MaxHold", c.strategy, h.Held())
+			}
+			synctest.Wait()
+			if len(rec.of(anteroom.EventRecovery)) == 0 {
+				t.Fatalf("%v: not reported", c.strategy)
+			}
+			if err := h.Release(bg); errors.Is(err, anteroom.ErrLost) != c.ends {
+				t.Fatalf("%v: release: %v", c.strategy, err)
+			}
+		})
+	}
+}
+
+func TestReacquire(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		c := newCounter()
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: c})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Recovery: anteroom.RecoverReacquire})
+		h := acquire(t, mu)
+		time.Sleep(time.Second)
+		s.Del("k") // the record still names this hold
+		time.Sleep(20 * time.Second)
+		if !h.Held() || s.HGet("k", h.Holder()) != "1" || c.get("renewed/reacquired") != 1 {
+			t.Fatalf("held %v, counts %v", h.Held(), c.counts)
+		}
+		ok(t, h.Release(bg))
+		// Somebody else was there meanwhile: lost.
+		h = acquire(t, mu)
+		s.Del("k")
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		o := acquire(t, mutex(t, other, anteroom.LockConfig{Key: "k", Fencing: true}))
+		ok(t, o.Release(bg))
+		time.Sleep(20 * time.Second)
+		if h.Held() {
+			t.Fatal("took back a lock that somebody had in between")
+		}
+		if s.Exists("k") {
+			t.Fatal("taken back in Redis")
+		}
+	})
+}
+
+func TestConnectionAlerts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Minute})
+		mu.Lock()
+		time.Sleep(time.Minute)
+		if n := len(rec.of(anteroom.EventAlert)); n != 0 {
+			t.Fatalf("%d alerts without a fault", n)
+		}
+		s.net.BlackHole()
+		time.Sleep(time.Minute)
+		if n := len(rec.of(anteroom.EventAlert)); n == 0 {
+			t.Fatal("no alert although Redis hangs")
+		}
+		raised := len(rec.of(anteroom.EventAlert))
+		s.net.Heal()
+		time.Sleep(time.Minute)
+		if n := len(rec.of(anteroom.EventAlertCleared)); n != raised {
+			t.Fatalf("%d alerts, %d cleared: %+v", raised, n, rec.of(anteroom.EventAlert))
+		}
+		mu.Unlock()
+	})
+}
