@@ -184,6 +184,9 @@ func (g *grant) lost(c renewal.Cause) {
 		over := l.since.Add(g.e.margin(g.wish))
 		g.e.burn(&burnt{field: g.field, from: over, until: over.Add(g.wish.lease), fenced: g.e.cfg.Fencing})
 	}
+	if c.Reason == renewal.ReasonGone {
+		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
+	}
 	g.e.m.obs.Lost(g.e.cfg.Name, l.reason)
 	ev := g.event(EventLost)
 	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, told

@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -140,4 +142,16 @@ func ok(t testing.TB, err error) {
 func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *anteroom.Hold {
 	t.Helper()
 	return must[*anteroom.Hold](t)(mu.Acquire(bg, opts...))
+}
+
+// keys is how many keys TestKeysUsedOnceLeaveNothing uses: ANTEROOM_KEYS, or a
+// number that the race detector gets through in seconds.
+func keys(t testing.TB) int {
+	text := os.Getenv("ANTEROOM_KEYS")
+	if text == "" {
+		return 5000
+	}
+	n, err := strconv.Atoi(text)
+	ok(t, err)
+	return n
 }

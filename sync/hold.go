@@ -235,7 +235,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		lease.Extend(r.SentAt, d)
 		return h.s.err()
 	case lettucecompat.OutcomeGone:
-		lease.Lose(renewal.Cause{Reason: renewal.ReasonGone, At: time.Now(), Err: r.Err})
+		lease.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, At: time.Now(), Err: r.Err})
 		return g.lossError(op, &loss{reason: LostGone, since: time.Now(), err: r.Err})
 	case lettucecompat.OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}

@@ -31,10 +31,11 @@ type Observer interface {
 	Command(name, outcome string, took time.Duration)
 
 	// Checked: the watchdog made a check; finding is "healthy", "unknown" or one
-	// of the watchdog's findings. check is one of CheckNames.
+	// of FindingNames. check is one of CheckNames.
 	Checked(check, finding string)
 
-	// Recovered: the watchdog acted; outcome is "helped", "failed" or "pending".
+	// Recovered: the watchdog acted, or it turned out what came of an action. check is
+	// one of CheckNames, action of ActionNames, outcome of RecoveryOutcomes.
 	Recovered(check, action, outcome string)
 
 	// Alert: an alert was raised (active) or cleared.

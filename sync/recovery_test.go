@@ -49,7 +49,8 @@ func (c *counter) Lost(_ string, r anteroom.LossReason)          { c.add("lost/"
 func TestADayOfRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := newCounter()
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: c})
+		// The watchdog has a life of its own, and would take most of the time here.
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
 		mu := m.Mutex("k")
 		mu.Lock()
 		time.Sleep(24*time.Hour + time.Second)

@@ -221,7 +221,7 @@ func (a actor) HurryRenewal(id uint64) bool {
 }
 
 func (a actor) Lose(id uint64, f watchdog.Finding) bool {
-	reason := renewal.ReasonGone
+	reason := renewal.ReasonTakenOver
 	if f == watchdog.LeaseOver {
 		reason = renewal.ReasonDeadline
 	}

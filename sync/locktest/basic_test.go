@@ -158,12 +158,37 @@ func TestRecordsGoToTheTestsLog(t *testing.T) {
 	h := acquire(t, lt.Mutex("k"))
 	lt.Lose("k")
 	wantErr(t, h.Err(), anteroom.ErrLost)
-	if err := lt.Close(bg); err != nil { // ends the goroutine that logs
-		t.Fatal(err)
+	other := lt.Another(anteroom.Config{})
+	h = acquire(t, other.Mutex("k"))
+	lt.Lose("k")
+	wantErr(t, h.Err(), anteroom.ErrLost)
+	for _, m := range []*locktest.Manager{lt, other} { // ends the goroutines that log
+		if err := m.Close(bg); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if log := r.text(); !strings.Contains(log, "event=lost") || !strings.Contains(log, "reason=forced") {
-		t.Errorf("the log does not tell of the loss:\n%s", log)
+	var first, second bool
+	for line := range strings.Lines(r.text()) {
+		if strings.Contains(line, "event=lost") && strings.Contains(line, "reason=forced") {
+			is2 := strings.Contains(line, "process=2")
+			first, second = first || !is2, second || is2
+		}
 	}
+	if !first || !second {
+		t.Errorf("the log does not tell of both losses:\n%s", r.text())
+	}
+}
+
+// The embedded server has no replicas, and doc.go says what follows.
+func TestReplicasAreNeverGranted(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		mu, err := lt.NewMutex(anteroom.LockConfig{Key: "k", Replicas: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = mu.TryAcquire(bg)
+		wantErr(t, err, anteroom.ErrNotAcquired)
+	})
 }
 
 func TestConfigThatIsNotValidEndsTheTest(t *testing.T) {
@@ -207,6 +232,21 @@ func TestLocktest_I4_StopWaitsForReleasesUnderWay(t *testing.T) {
 			t.Errorf("a second Stop: %v", err)
 		}
 	})
+}
+
+func TestLocktest_I4_TheEndOfTheTestStopsAndLogsWhatIsStillHeld(t *testing.T) {
+	var r *recording
+	var h *anteroom.Hold
+	t.Run("somebody's test", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			r = &recording{TB: t}
+			h = acquire(t, locktest.New(r, anteroom.Config{}).Mutex("forgotten"))
+		})
+	})
+	wantErr(t, h.Err(), anteroom.ErrClosed)
+	if log := r.text(); !strings.Contains(log, `at the end of the test: `) || !strings.Contains(log, `"forgotten" is still held`) {
+		t.Errorf("log:\n%s", log)
+	}
 }
 
 func TestLocktest_I4_StopNamesWhatIsStillHeld(t *testing.T) {

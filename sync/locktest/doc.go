@@ -25,16 +25,16 @@
 //
 // # Overview
 //
-//	  code under test            code under test
-//	        │                          │
-//	  Manager (New)              Manager (Another)        your test
-//	        │                          │                      │
-//	        └────────┐        ┌────────┘                      │ TakeBy, Lose
-//	              ┌──▼────────▼──┐                            │
-//	              │ gate: Down,Up│                            │
-//	              └──────┬───────┘                            │
-//	                     └──────────► server ◄────────────────┘
-//	                       (in memory, time of the bubble)
+//	code under test            code under test
+//	      │                          │
+//	Manager (New)              Manager (Another)        your test
+//	      │                          │                      │
+//	      └────────┐        ┌────────┘                      │ TakeBy, Lose
+//	            ┌──▼────────▼──┐                            │
+//	            │ gate: Down,Up│                            │
+//	            └──────┬───────┘                            │
+//	                   └──────────► server ◄────────────────┘
+//	                     (in memory, time of the bubble)
 //
 // Connections are pipes in memory: no port is opened, and inside a bubble nothing
 // blocks on anything but the bubble's own channels and timers. The test's own hand
@@ -48,9 +48,9 @@
 //	    however much time passes.
 //	I2  When Lose returns, and the server is up, no Manager on it takes itself
 //	    for the holder of what was lost: it has been told.
-//	I3  While the server is down no command of a Manager has an effect, and each
-//	    fails at once. Up brings the memory back, less the leases that have run
-//	    out meanwhile, and the first command after it works.
+//	I3  While the server is down no command that a Manager begins has an effect,
+//	    and each fails at once. Up brings the memory back, less the leases that
+//	    have run out meanwhile, and the first command after it works.
 //	I4  After Stop, and so after the test, no goroutine, timer or connection is
 //	    left; a release that was under way has reached the server.
 //	I5  Everything works alike inside a bubble and outside of one.

@@ -34,6 +34,8 @@ func (r *recording) text() string {
 	return r.out.String()
 }
 
+func (r *recording) Logf(format string, args ...any) { _, _ = fmt.Fprintf(r, format+"\n", args...) }
+
 // Fatalf ends the calling goroutine, as that of a test does.
 func (r *recording) Fatalf(format string, args ...any) {
 	r.mu.Lock()

@@ -1,0 +1,163 @@
+package metrics_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{})
+	a, b := &counts{"orders": {Held: 2, Waiting: 5}}, &counts{"orders": {Held: 1}, "stock": {Waiting: 4}}
+	c.Attach(a)
+	c.Attach(b)
+	c.Attach(a) // changes nothing
+	c.Lost("mail", anteroom.LostGone)
+	want(t, r, map[string]float64{
+		`anteroom_held{class="orders"}`:    3,
+		`anteroom_waiters{class="orders"}`: 5,
+		`anteroom_held{class="stock"}`:     0,
+		`anteroom_waiters{class="stock"}`:  4,
+		`anteroom_held{class="mail"}`:      0,
+		`anteroom_waiters{class="mail"}`:   0,
+		`anteroom_managers`:                2,
+	})
+	*a = counts{} // idle now: known classes stay, as 0
+	c.Detach(b)
+	c.Detach(b)
+	want(t, r, map[string]float64{
+		`anteroom_held{class="orders"}`:    0,
+		`anteroom_waiters{class="orders"}`: 0,
+		`anteroom_waiters{class="stock"}`:  0,
+		`anteroom_managers`:                1,
+	})
+}
+
+// Classes that a scrape meets beyond the cap are summed in "other" and are no report.
+func TestMetrics_I4_CountsBeyondTheCap(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
+	c.Lost("orders", anteroom.LostGone)
+	c.Attach(&counts{"orders": {Held: 1}, "stock": {Held: 2}, "mail": {Held: 4}})
+	want(t, r, map[string]float64{
+		`anteroom_held{class="orders"}`:  1,
+		`anteroom_held{class="other"}`:   6,
+		`anteroom_class_overflows_total`: 0,
+	})
+}
+
+func TestMetrics_AttachNilPanics(t *testing.T) {
+	c, _ := newCollector(t, metrics.Config{})
+	defer func() {
+		if recover() == nil {
+			t.Error("Attach(nil) did not panic")
+		}
+	}()
+	c.Attach(nil)
+}
+
+// busy is a Manager that reports and attaches while it is asked, as one whose Counts
+// waits for a lock under which it reports would.
+type busy struct{ c *metrics.Collector }
+
+func (b *busy) Counts() map[string]anteroom.Count {
+	b.c.Lost("new class", anteroom.LostGone)
+	b.c.Detach(&counts{})
+	return map[string]anteroom.Count{"another new class": {Held: 1}}
+}
+
+func TestMetrics_NoLockIsHeldWhileAManagerIsAsked(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{})
+	c.Attach(&busy{c})
+	want(t, r, map[string]float64{
+		`anteroom_lost_total{class="new class",reason="gone"}`: 1,
+		`anteroom_held{class="another new class"}`:             1,
+	})
+}
+
+// leaver detaches itself when it is asked.
+type leaver struct{ c *metrics.Collector }
+
+func (l *leaver) Counts() map[string]anteroom.Count {
+	l.c.Detach(l)
+	return map[string]anteroom.Count{"orders": {Held: 1}}
+}
+
+// A scrape asks those who were attached when it began, whatever changes meanwhile.
+func TestMetrics_DetachDuringAScrape(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{})
+	c.Attach(&leaver{c})
+	c.Attach(&leaver{c})
+	c.Attach(&counts{"orders": {Held: 1}})
+	want(t, r, map[string]float64{`anteroom_held{class="orders"}`: 3, `anteroom_managers`: 3})
+	want(t, r, map[string]float64{`anteroom_held{class="orders"}`: 1, `anteroom_managers`: 1})
+}
+
+// A real Manager, from the first lock to the end of the Manager.
+func TestMetrics_WithAManager(t *testing.T) {
+	srv := miniredis.RunT(t)
+	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
+	defer rdb.Close()
+	c, r := newCollector(t, metrics.Config{})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{Name: "orders"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Attach(m)
+	ctx := context.Background()
+	mu := m.Mutex("order:42")
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := mu.TryAcquire(ctx); err == nil {
+		t.Fatalf("a second owner: %v", h)
+	}
+	want(t, r, map[string]float64{
+		`anteroom_held{class="orders"}`:                                              1,
+		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="redis"}`: 1,
+		`anteroom_acquisitions_total{class="orders",outcome="refused",via="none"}`:   1,
+		`anteroom_redis_commands_total{command="acquire",outcome="ok"}`:              1,
+	})
+	if err := hold.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	mu.Lock()
+	if n := mu.Holds(); n != 2 {
+		t.Fatalf("%d holds", n)
+	}
+	mu.Unlock()
+	mu.Unlock()
+	if hold, err = mu.Acquire(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if gone, err := m.ForceRelease(ctx, "order:42"); err != nil || !gone {
+		t.Fatal(gone, err)
+	}
+	<-hold.Context().Done()
+	_ = hold.Release(ctx) // says that the lock was lost
+	if err := m.Close(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.Detach(m)
+	want(t, r, map[string]float64{
+		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="redis"}`:   3,
+		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="reentry"}`: 1,
+		`anteroom_releases_total{class="orders",outcome="released"}`:                   2,
+		`anteroom_releases_total{class="orders",outcome="nested"}`:                     1,
+		`anteroom_releases_total{class="orders",outcome="lost"}`:                       1,
+		`anteroom_lost_total{class="orders",reason="forced"}`:                          1,
+		`anteroom_redis_commands_total{command="force",outcome="ok"}`:                  1,
+		`anteroom_events_total{kind="lost"}`:                                           1,
+		`anteroom_held{class="orders"}`:                                                0,
+		`anteroom_waiters{class="orders"}`:                                             0,
+		`anteroom_subscriptions_up`:                                                    0,
+		`anteroom_managers`:                                                            0,
+		`anteroom_unrecognized_reports_total`:                                          0,
+	})
+}

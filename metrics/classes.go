@@ -1,0 +1,173 @@
+package metrics
+
+import (
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// otherClass is the class of all locks whose own class came after the cap was
+// reached. A lock that is given this name shares its series.
+const otherClass = "other"
+
+// acquisition is a combination of labels that an attempt can end with.
+type acquisition struct {
+	outcome anteroom.AcquireOutcome
+	via     anteroom.Via
+}
+
+// class is the series of one lock class. It is complete before it is published and
+// never changed afterwards, so it is read without a lock.
+type class struct {
+	resolved
+	label string
+
+	acquisitions map[acquisition]prometheus.Counter
+	waits        prometheus.Observer
+	releases     map[anteroom.ReleaseOutcome]prometheus.Counter
+	holds        prometheus.Observer
+	renewals     map[anteroom.RenewOutcome]prometheus.Counter
+	margins      prometheus.Observer
+	losses       map[anteroom.LossReason]prometheus.Counter
+	alerts       map[string]prometheus.Gauge // by check
+}
+
+// classFamilies are the metric families with a class. They serve to make series and
+// to describe them; nothing looks a series up in them again.
+type classFamilies struct {
+	acquisitions, releases, renewals, losses *prometheus.CounterVec
+	waits, holds, margins                    *prometheus.HistogramVec
+	alerts                                   *prometheus.GaugeVec
+}
+
+// newClassFamilies makes the families, with no series yet.
+func newClassFamilies(f *factory) classFamilies {
+	return classFamilies{
+		acquisitions: f.counters("acquisitions_total", "Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.", "class", "outcome", "via"),
+		waits:        f.histograms("acquire_wait_seconds", "How long those waited who got the lock, re-entries not included.", f.cfg.Buckets, "class"),
+		releases:     f.counters("releases_total", "Holds that their owner ended.", "class", "outcome"),
+		holds:        f.histograms("hold_seconds", "How long owners had the lock, from getting it to ending it, inner holds not included.", f.cfg.LongBuckets, "class"),
+		renewals:     f.counters("renewals_total", "Renewals that were answered, or that got no usable answer.", "class", "outcome"),
+		margins:      f.histograms("renewal_margin_seconds", "What was left of the lease when a renewal was confirmed: 0 is a lost lock.", f.cfg.LongBuckets, "class"),
+		losses:       f.counters("lost_total", "Locks that were lost.", "class", "reason"),
+		alerts:       f.gauges("alerts_active", "Alerts of the watchdog that were raised and not cleared yet.", "class", "check"),
+	}
+}
+
+// newClass makes the series of a class, all 0.
+func (f *classFamilies) newClass(label string) *class {
+	c := &class{label: label, acquisitions: map[acquisition]prometheus.Counter{}, alerts: map[string]prometheus.Gauge{}}
+	for _, o := range anteroom.AcquireOutcomes {
+		for _, via := range anteroom.Vias {
+			// What was acquired came some way, everything else came no way.
+			if (o == anteroom.Acquired) != (via == anteroom.ViaNone) {
+				c.acquisitions[acquisition{o, via}] = c.counter(f.acquisitions, label, string(o), string(via))
+			}
+		}
+	}
+	c.releases = countersOf(c, f.releases, anteroom.ReleaseOutcomes)
+	c.renewals = countersOf(c, f.renewals, anteroom.RenewOutcomes)
+	c.losses = countersOf(c, f.losses, anteroom.LossReasons)
+	c.waits = c.histogram(f.waits, label)
+	c.holds = c.histogram(f.holds, label)
+	c.margins = c.histogram(f.margins, label)
+	for _, check := range anteroom.CheckNames {
+		c.alerts[check] = c.gauge(f.alerts, label, check)
+	}
+	return c
+}
+
+// countersOf makes one series of c for each value of the family's second label.
+func countersOf[K ~string](c *class, v *prometheus.CounterVec, values []K) map[K]prometheus.Counter {
+	m := make(map[K]prometheus.Counter, len(values))
+	for _, value := range values {
+		m[value] = c.counter(v, c.label, string(value))
+	}
+	return m
+}
+
+// classTable is what is known about classes at one moment. It is never changed, only
+// replaced as a whole: reading it takes one atomic load and one look-up, with no lock
+// and no allocation (a sync.Map would allocate for each string that it is asked for).
+type classTable struct {
+	byName map[string]*class // by the name that the Manager gives
+	list   []*class          // each class once
+	other  *class            // nil until the cap was passed
+}
+
+// find returns the class with that label, or nil.
+func (t *classTable) find(label string) *class {
+	for _, c := range t.list {
+		if c.label == label {
+			return c
+		}
+	}
+	return nil
+}
+
+// classes finds the class for a name, and makes it at the name's first appearance.
+type classes struct {
+	families classFamilies
+	max      int
+	table    atomic.Pointer[classTable]
+	mu       sync.Mutex // held to replace table
+}
+
+// init makes c ready, with no class known.
+func (c *classes) init(f classFamilies, limit int) {
+	c.families, c.max = f, limit
+	c.table.Store(&classTable{byName: map[string]*class{}})
+}
+
+// get returns the class for name. over tells that the name came after the cap was
+// reached, so that the class is the common one.
+func (c *classes) get(name string) (cl *class, over bool) {
+	t := c.table.Load()
+	if cl := t.byName[name]; cl != nil {
+		return cl, false
+	}
+	if t.other != nil {
+		return t.other, true // the table is full and stays so
+	}
+	return c.getSlow(name)
+}
+
+// getSlow makes a class, outlined so that get stays small. Under mu it looks again,
+// because somebody else may have made the class, or reached the cap, since get looked.
+// It copies the names each time: there are at most MaxClasses, and each comes once.
+func (c *classes) getSlow(name string) (cl *class, over bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.table.Load()
+	if cl := t.byName[name]; cl != nil {
+		return cl, false
+	}
+	if t.other != nil {
+		return t.other, true
+	}
+	next := &classTable{byName: t.byName, list: t.list}
+	over = len(t.byName) >= c.max
+	label := otherClass
+	if !over {
+		// A name may hold any bytes, a label value only UTF-8. Two names that differ in
+		// their bad bytes only become one class.
+		label = strings.ToValidUTF8(name, "\uFFFD")
+	}
+	if cl = t.find(label); cl == nil {
+		cl = c.families.newClass(label)
+		next.list = append(t.list[:len(t.list):len(t.list)], cl)
+	}
+	if over {
+		next.other = cl
+	} else {
+		next.byName = maps.Clone(t.byName)
+		next.byName[strings.Clone(name)] = cl
+	}
+	c.table.Store(next)
+	return cl, over
+}

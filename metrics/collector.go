@@ -1,0 +1,148 @@
+package metrics
+
+import (
+	"runtime"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// Collector counts what Managers report and hands it to Prometheus. Make it with
+// New, give it to Managers as their Observer, Attach them, and register it. All
+// methods are safe for concurrent use; it must not be copied.
+//
+// Several Managers may share a Collector: their figures are then sums, except for
+// watchdog_last_run_timestamp_seconds, which is the latest of all. Give a Manager
+// that has to be watched by itself a Collector of its own, told apart by ConstLabels.
+type Collector struct {
+	families []prometheus.Collector // for Describe; their Collect is never called, see Collect
+	process  processSeries
+	classes  classes
+	sources  sources
+
+	// What is read at the scrape has no state here, only a description.
+	held, waiters, managers, goroutines *prometheus.Desc
+}
+
+var (
+	_ anteroom.Observer    = (*Collector)(nil)
+	_ prometheus.Collector = (*Collector)(nil)
+)
+
+// New returns a Collector that is registered nowhere and attached to nothing, or nil
+// and an error that wraps anteroom.ErrConfig and names the field and its bound.
+func New(cfg Config) (*Collector, error) {
+	cfg, err := cfg.normal()
+	if err != nil {
+		return nil, err
+	}
+	f := &factory{cfg: cfg}
+	c := &Collector{process: newProcessSeries(f)}
+	c.classes.init(newClassFamilies(f), cfg.MaxClasses)
+	c.families = f.made
+	c.held = f.desc("held", "Locks held by the attached Managers.", "class")
+	c.waiters = f.desc("waiters", "Callers that wait for a lock in the attached Managers.", "class")
+	c.managers = f.desc("managers", "Attached Managers.")
+	c.goroutines = f.desc("goroutines", "Goroutines of the whole process, parked waiters included.")
+	return c, nil
+}
+
+// Describe implements prometheus.Collector. What it sends does not depend on the
+// classes that are known, so a registry finds every clash of names at the registration.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, f := range c.families {
+		f.Describe(ch)
+	}
+	for _, d := range []*prometheus.Desc{c.held, c.waiters, c.managers, c.goroutines} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. It asks each attached Manager for its
+// Counts, which takes time in proportion to the Manager's live keys.
+//
+// It hands out the series that it has resolved itself and not through the families:
+// these hold a lock of theirs while they send, so a registry that is slow to receive
+// would stop the first caller of a new class (I3).
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	counts, managers := c.count()
+	table := c.classes.table.Load() // after count, which may have met new classes
+	for _, cl := range table.list {
+		for _, s := range cl.series {
+			ch <- s
+		}
+		n := counts[cl]
+		ch <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(n.Held), cl.label)
+		ch <- prometheus.MustNewConstMetric(c.waiters, prometheus.GaugeValue, float64(n.Waiting), cl.label)
+	}
+	for _, s := range c.process.series {
+		ch <- s
+	}
+	ch <- prometheus.MustNewConstMetric(c.managers, prometheus.GaugeValue, float64(managers))
+	ch <- prometheus.MustNewConstMetric(c.goroutines, prometheus.GaugeValue, float64(runtime.NumGoroutine()))
+}
+
+// factory makes metric families that share a Config, and remembers them for Describe.
+// Its methods panic on a bad name or label, which Config.normal has ruled out.
+type factory struct {
+	cfg  Config
+	made []prometheus.Collector
+}
+
+func (f *factory) opts(name, help string) prometheus.Opts {
+	return prometheus.Opts{Namespace: f.cfg.Namespace, Name: name, Help: help, ConstLabels: f.cfg.ConstLabels}
+}
+
+func (f *factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts(f.opts(name, help)), labels)
+	f.made = append(f.made, v)
+	return v
+}
+
+func (f *factory) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts(f.opts(name, help)), labels)
+	f.made = append(f.made, v)
+	return v
+}
+
+func (f *factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	o := prometheus.HistogramOpts{
+		Namespace: f.cfg.Namespace, Name: name, Help: help, ConstLabels: f.cfg.ConstLabels,
+		Unit: "seconds", Buckets: buckets,
+	}
+	if f.cfg.NativeHistograms {
+		o.NativeHistogramBucketFactor = nativeFactor
+		o.NativeHistogramMaxBucketNumber = nativeMaxBuckets
+		o.NativeHistogramMinResetDuration = nativeMinReset
+	}
+	v := prometheus.NewHistogramVec(o, labels)
+	f.made = append(f.made, v)
+	return v
+}
+
+func (f *factory) desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(f.cfg.Namespace, "", name), help, labels, f.cfg.ConstLabels)
+}
+
+// resolved gathers the series of one class, or of the process, that were looked up
+// once, so that neither an event nor a scrape has to do it again.
+type resolved struct{ series []prometheus.Metric }
+
+func (r *resolved) counter(v *prometheus.CounterVec, labels ...string) prometheus.Counter {
+	s := v.WithLabelValues(labels...)
+	r.series = append(r.series, s)
+	return s
+}
+
+func (r *resolved) gauge(v *prometheus.GaugeVec, labels ...string) prometheus.Gauge {
+	s := v.WithLabelValues(labels...)
+	r.series = append(r.series, s)
+	return s
+}
+
+func (r *resolved) histogram(v *prometheus.HistogramVec, labels ...string) prometheus.Observer {
+	s := v.WithLabelValues(labels...)
+	r.series = append(r.series, s.(prometheus.Metric)) // a HistogramVec holds nothing else
+	return s
+}

@@ -1,0 +1,134 @@
+package metrics_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// newCollector returns a Collector, registered in a registry that checks everything
+// that it collects against what it described.
+func newCollector(t testing.TB, cfg metrics.Config) (*metrics.Collector, *prometheus.Registry) {
+	t.Helper()
+	c, err := metrics.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := prometheus.NewPedanticRegistry()
+	if err := r.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	return c, r
+}
+
+// series is one series of a scrape: a counter or gauge, or the count and sum of a
+// histogram.
+type series struct {
+	value   float64
+	count   uint64
+	buckets int
+	native  bool
+}
+
+// gather returns all series by name and labels, as name{a="x",b="y"} with sorted
+// labels, and the type of each family.
+func gather(t testing.TB, g prometheus.Gatherer) (map[string]series, map[string]string) {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, types := map[string]series{}, map[string]string{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for i, l := range m.GetLabel() {
+				name += map[bool]string{true: "{", false: ","}[i == 0] + l.GetName() + `="` + l.GetValue() + `"`
+			}
+			if len(m.GetLabel()) > 0 {
+				name += "}"
+			}
+			switch {
+			case m.Counter != nil:
+				all[name], types[f.GetName()] = series{value: m.Counter.GetValue()}, "counter"
+			case m.Gauge != nil:
+				all[name], types[f.GetName()] = series{value: m.Gauge.GetValue()}, "gauge"
+			case m.Histogram != nil:
+				h := m.Histogram
+				all[name] = series{value: h.GetSampleSum(), count: h.GetSampleCount(), buckets: len(h.GetBucket()), native: h.Schema != nil}
+				types[f.GetName()] = "histogram"
+			}
+		}
+	}
+	return all, types
+}
+
+// want fails the test where a counter or gauge has another value.
+func want(t testing.TB, g prometheus.Gatherer, values map[string]float64) {
+	t.Helper()
+	all, _ := gather(t, g)
+	for name, v := range values {
+		if got, ok := all[name]; !ok {
+			t.Errorf("%s does not exist", name)
+		} else if got.value != v {
+			t.Errorf("%s is %v, want %v", name, got.value, v)
+		}
+	}
+}
+
+// everything tells obs of each thing that can happen, once per class, with every
+// combination of label values that a Manager gives.
+func everything(obs anteroom.Observer, classes ...string) {
+	const d = 20 * time.Millisecond
+	for _, class := range classes {
+		for _, o := range anteroom.AcquireOutcomes {
+			if o != anteroom.Acquired {
+				obs.Acquired(class, o, anteroom.ViaNone, d)
+			}
+		}
+		for _, via := range []anteroom.Via{anteroom.ViaRedis, anteroom.ViaHandoff, anteroom.ViaReentry} {
+			obs.Acquired(class, anteroom.Acquired, via, d)
+		}
+		for _, o := range anteroom.ReleaseOutcomes {
+			obs.Released(class, o, d)
+		}
+		for _, o := range anteroom.RenewOutcomes {
+			obs.Renewed(class, o, d)
+		}
+		for _, r := range anteroom.LossReasons {
+			obs.Lost(class, r)
+		}
+		for _, c := range anteroom.CheckNames {
+			obs.Alert(class, c, true)
+		}
+	}
+	for _, name := range anteroom.CommandNames {
+		for _, o := range anteroom.CommandOutcomes {
+			obs.Command(name, o, d)
+		}
+	}
+	for _, c := range anteroom.CheckNames {
+		for _, f := range append([]string{"healthy", "unknown"}, anteroom.FindingNames...) {
+			obs.Checked(c, f)
+		}
+	}
+	for _, a := range anteroom.ActionNames {
+		for _, o := range anteroom.RecoveryOutcomes {
+			obs.Recovered(anteroom.CheckNames[0], a, o)
+		}
+	}
+	for _, k := range anteroom.EventKinds {
+		obs.EventRaised(k, false)
+		obs.EventRaised(k, true)
+	}
+	obs.Subscription(true)
+}
+
+// counts is an attached Manager without a Manager.
+type counts map[string]anteroom.Count
+
+func (c *counts) Counts() map[string]anteroom.Count { return *c }

@@ -1,0 +1,126 @@
+package metrics_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// calls are all observer methods, in the forms that come often.
+func calls(c *metrics.Collector, class string) map[string]func() {
+	const d = 3 * time.Millisecond
+	return map[string]func(){
+		"Acquired":         func() { c.Acquired(class, anteroom.Acquired, anteroom.ViaHandoff, d) },
+		"Acquired refused": func() { c.Acquired(class, anteroom.AcquireRefused, anteroom.ViaNone, d) },
+		"Released":         func() { c.Released(class, anteroom.ReleasedByHandoff, d) },
+		"Renewed":          func() { c.Renewed(class, anteroom.RenewedOK, d) },
+		"Lost":             func() { c.Lost(class, anteroom.LostGone) },
+		"Command":          func() { c.Command("acquire", "ok", d) },
+		"Checked":          func() { c.Checked("lock_status", "healthy") },
+		"Checked finding":  func() { c.Checked("lock_status", "field_gone") },
+		"Recovered":        func() { c.Recovered("connection", "reconnect", "helped") },
+		"Alert":            func() { c.Alert(class, "renewal", true) },
+		"Subscription":     func() { c.Subscription(true) },
+		"EventRaised":      func() { c.EventRaised(anteroom.EventLost, true) },
+		"unrecognized":     func() { c.Lost(class, "perhaps") },
+	}
+}
+
+func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
+	for _, native := range []bool{false, true} {
+		c, err := metrics.New(metrics.Config{MaxClasses: 1, NativeHistograms: native})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Lost("orders", anteroom.LostGone)
+		c.Lost("beyond", anteroom.LostGone)
+		for _, class := range []string{"orders", "one of many beyond the cap"} {
+			for name, call := range calls(c, class) {
+				call() // a native histogram makes a bucket at its first value
+				if n := testing.AllocsPerRun(100, call); n != 0 {
+					t.Errorf("native %v, class %q: %s allocates %v times", native, class, name, n)
+				}
+			}
+		}
+	}
+}
+
+// A registry that stops receiving in the middle of a scrape stops nobody who reports,
+// not even with a class that is new.
+func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
+	c, err := metrics.New(metrics.Config{MaxClasses: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Lost("orders", anteroom.LostGone)
+	ch, ended := make(chan prometheus.Metric), make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.Collect(ch)
+		close(ch)
+	}()
+	// However far the scrape has come, reports go through.
+	for i := 0; ; i++ {
+		if _, more := <-ch; !more {
+			break
+		}
+		reported := make(chan struct{})
+		go func() {
+			defer close(reported)
+			for _, call := range calls(c, fmt.Sprintf("class %d", i)) {
+				call()
+			}
+			m := &counts{}
+			c.Attach(m)
+			c.Detach(m)
+		}()
+		select {
+		case <-reported:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("a report waits for the scrape that has handed out %d metrics", i+1)
+		}
+	}
+	<-ended
+}
+
+func BenchmarkObserver(b *testing.B) {
+	for _, native := range []bool{false, true} {
+		c, err := metrics.New(metrics.Config{NativeHistograms: native})
+		if err != nil {
+			b.Fatal(err)
+		}
+		name := map[bool]string{false: "classic", true: "native"}[native]
+		b.Run(name+"/acquire+release", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Acquired("orders", anteroom.Acquired, anteroom.ViaHandoff, time.Millisecond)
+				c.Released("orders", anteroom.ReleasedByHandoff, time.Millisecond)
+			}
+		})
+		b.Run(name+"/acquire+release/parallel", func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					c.Acquired("orders", anteroom.Acquired, anteroom.ViaHandoff, time.Millisecond)
+					c.Released("orders", anteroom.ReleasedByHandoff, time.Millisecond)
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkCollect100Classes(b *testing.B) {
+	c, r := newCollector(b, metrics.Config{})
+	for i := range 100 {
+		c.Lost(string(rune('A'+i)), anteroom.LostGone)
+	}
+	for b.Loop() {
+		if _, err := r.Gather(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

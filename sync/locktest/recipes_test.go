@@ -1,0 +1,82 @@
+package locktest_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The code in docs/recipes.md is the code of the Examples and tests, which are
+// compiled and run; the SQL stands in their comments. Only indentation may differ.
+func TestRecipesStandInTheExamples(t *testing.T) {
+	page, err := os.ReadFile("../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := exampleSources(t)
+	for language, count := range map[string]int{"go": 8, "sql": 2} {
+		blocks := blocksOf(string(page), language)
+		if len(blocks) < count {
+			t.Errorf("%d blocks of %s found, want at least %d", len(blocks), language, count)
+		}
+		for _, b := range blocks {
+			if !strings.Contains(bare(sources, language), "\n"+bare(b, language)+"\n") {
+				t.Errorf("this block of %s stands in no Example:\n%s", language, b)
+			}
+		}
+	}
+}
+
+func exampleSources(t *testing.T) string {
+	t.Helper()
+	var sources strings.Builder
+	for _, pattern := range []string{"../example_*test.go", "example_test.go", "shop_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files match %s: %v", pattern, err)
+		}
+		for _, f := range files {
+			source, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources.WriteString("\n" + string(source) + "\n")
+		}
+	}
+	return sources.String()
+}
+
+// blocksOf returns what stands between ```language and ```.
+func blocksOf(page, language string) []string {
+	var blocks []string
+	for _, part := range strings.Split(page, "```"+language+"\n")[1:] {
+		block, _, _ := strings.Cut(part, "\n```")
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
+
+// bare takes indentation off each line, and for SQL the mark of a Go comment.
+func bare(code, language string) string {
+	lines := strings.Split(code, "\n")
+	for i, line := range lines {
+		line = strings.TrimSpace(line)
+		if language == "sql" {
+			line = strings.TrimSpace(strings.TrimPrefix(line, "//"))
+		}
+		lines[i] = line
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestBlocksOfAPageAreFound(t *testing.T) {
+	const page = "text\n```go\n\tx := 1\n\ty := 2\n```\nmore\n```sql\nSELECT 1\n```\n```go\nz()\n```\n"
+	blocks := blocksOf(page, "go")
+	if len(blocks) != 2 || bare(blocks[0], "go") != "x := 1\ny := 2" || blocks[1] != "z()" {
+		t.Errorf("blocks of Go: %q", blocks)
+	}
+	if bare("//\tSELECT 1\n//\tSELECT 2", "sql") != "SELECT 1\nSELECT 2" {
+		t.Error("the mark of a comment is left in SQL")
+	}
+}
