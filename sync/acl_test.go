@@ -132,7 +132,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 
 	holdAndWaitAcrossProcesses(t, a, b)
 	endATurn(t, a, counts)
-	ok(t, a.Destroy("order:1")) // gives the subscription back
+	ok(t, b.Destroy("order:1")) // gives the subscription of the one that waited back
 	loseAndTakeBack(t, admin, a, counts)
 	forceRelease(t, a, b)
 	for _, what := range []string{"renewed", "reacquired", "handoff", "turn ok", "status ok", "ping ok", "probe ok", "inspect ok", "force ok"} {

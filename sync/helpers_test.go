@@ -44,8 +44,11 @@ func newEmbedded(t testing.TB) *embedded {
 	return &embedded{Miniredis: m, t: t, net: network(m)}
 }
 
-// network makes connections to m.
+// network makes connections to m, or over TCP without one.
 func network(m *miniredis.Miniredis) *faultnet.Network {
+	if m == nil {
+		return faultnet.New(nil)
+	}
 	return faultnet.New(func(context.Context, string, string) (net.Conn, error) { return m.Dial() })
 }
 

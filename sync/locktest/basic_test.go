@@ -75,8 +75,28 @@ func TestAnotherIsASecondProcess(t *testing.T) {
 	})
 }
 
-// Many commands share pipelines here. Over a pipe without a buffer client and
-// server would wait for each other.
+// One round trip at a time makes all others wait and share the next one. Over a pipe
+// without a buffer, client and server would wait for each other.
+func TestLongPipelinesPass(t *testing.T) {
+	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
+		m := lt.Another(anteroom.Config{MaxInFlight: 1, CommandTimeout: 10 * time.Second})
+		var wg sync.WaitGroup
+		for i := range 100 {
+			wg.Go(func() {
+				h, err := m.Mutex(fmt.Sprint("key:", i)).TryAcquire(bg)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := h.Release(bg); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestManyGoroutinesAndKeys(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		other := lt.Another(anteroom.Config{})

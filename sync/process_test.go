@@ -1,0 +1,304 @@
+package anteroom_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The test binary runs itself again as a worker process where this is set.
+const workerEnv = "ANTEROOM_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if work := os.Getenv(workerEnv); work != "" {
+		if err := worker(strings.Fields(work)); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// worker is the program of a worker process: "count ADDR DIR FAIR" or "hold ADDR KEY LEASE".
+func worker(args []string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: args[1]})
+	defer rdb.Close()
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	if args[0] == "count" {
+		return errors.Join(count(m, args[2], args[3] == "true"), m.Close(bg))
+	}
+	return hold(m, args[2], args[3])
+}
+
+// count increments a counter in a file, with nothing but the lock to protect it,
+// and appends its fencing token to the resource's log.
+func count(m *anteroom.Manager, dir string, fair bool) error {
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: "counter", Fair: fair, Fencing: true, MaxHandoffs: 20})
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	errs := make(chan error, processGoroutines)
+	for range processGoroutines {
+		wg.Go(func() {
+			for range processRounds {
+				h, err := mu.Acquire(bg)
+				if err == nil {
+					err = errors.Join(increment(dir, h.Token()), h.Release(bg))
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return errors.Join(<-errs)
+}
+
+const (
+	processes         = 4
+	processGoroutines = 16
+	processRounds     = 25
+)
+
+func increment(dir string, token int64) error {
+	name := filepath.Join(dir, "counter")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(string(data))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "tokens"), os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, token)
+	return errors.Join(err, f.Close())
+}
+
+// hold acquires and answers each line on standard input with what Held says.
+func hold(m *anteroom.Manager, key, lease string) error {
+	d, err := time.ParseDuration(lease)
+	if err != nil {
+		return err
+	}
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: key, LeaseTime: d})
+	if err != nil {
+		return err
+	}
+	h, err := mu.Acquire(bg)
+	if err != nil {
+		return err
+	}
+	fmt.Println("holding")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		// The context is asked first: it must know as well, without help.
+		ended := h.Context().Err() != nil
+		fmt.Println(h.Held(), ended)
+	}
+	return nil
+}
+
+// process is a running worker.
+type process struct {
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	self, err := os.Executable()
+	ok(t, err)
+	p := &process{Cmd: exec.Command(self)}
+	p.Env = append(os.Environ(), workerEnv+"="+strings.Join(args, " "))
+	p.Stderr = os.Stderr
+	p.in = must[io.WriteCloser](t)(p.StdinPipe())
+	p.out = bufio.NewReader(must[io.ReadCloser](t)(p.StdoutPipe()))
+	ok(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill(); _ = p.Wait() })
+	return p
+}
+
+// ask sends a line and returns the answer; with an empty one it only reads.
+func (p *process) ask(t *testing.T, line string) string {
+	t.Helper()
+	if line != "" {
+		_, err := fmt.Fprintln(p.in, line)
+		ok(t, err)
+	}
+	answer, err := p.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the worker ended: %v", err)
+	}
+	return strings.TrimSpace(answer)
+}
+
+// Exclusion across processes: an unprotected counter in a file is exact, and the
+// fenced resource sees tokens that only grow.
+func TestExclusionAcrossProcesses(t *testing.T) {
+	s := testredis.Start(t)
+	for _, fair := range []string{"false", "true"} {
+		t.Run("fair="+fair, func(t *testing.T) {
+			dir := t.TempDir()
+			ok(t, os.WriteFile(filepath.Join(dir, "counter"), []byte("0"), 0o600))
+			var all []*process
+			for range processes {
+				all = append(all, start(t, "count", s.Addr(), dir, fair))
+			}
+			for _, p := range all {
+				rest, _ := io.ReadAll(p.out)
+				if err := p.Wait(); err != nil {
+					t.Fatalf("worker: %v: %s", err, rest)
+				}
+			}
+			want := processes * processGoroutines * processRounds
+			if got := string(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "counter")))); got != strconv.Itoa(want) {
+				t.Fatalf("counter %s, want %d", got, want)
+			}
+			last, n := int64(0), 0
+			for line := range bytes.Lines(must[[]byte](t)(os.ReadFile(filepath.Join(dir, "tokens")))) {
+				token, err := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
+				ok(t, err)
+				if token <= last {
+					t.Fatalf("the resource saw token %d after %d", token, last)
+				}
+				last, n = token, n+1
+			}
+			if n != want {
+				t.Fatalf("%d tokens, want %d", n, want)
+			}
+		})
+	}
+}
+
+func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
+	s := testredis.Start(t)
+	p := start(t, "hold", s.Addr(), "k", "2s")
+	if got := p.ask(t, ""); got != "holding" {
+		t.Fatal(got)
+	}
+	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 2 * time.Second})
+	if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+		t.Fatalf("%v", err)
+	}
+	begin := time.Now()
+	ok(t, p.Process.Kill())
+	h := acquire(t, mu)
+	if took := time.Since(begin); took > 2500*time.Millisecond {
+		t.Fatalf("free only %v after the kill", took)
+	}
+	ok(t, h.Release(bg))
+}
+
+// The third part of the promise: a stopped holder can't be told, but the first
+// thing that asks after it runs again gets the right answer.
+func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
+	s := testredis.Start(t)
+	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})
+	for range 3 {
+		p := start(t, "hold", s.Addr(), "k", "1s")
+		if got := p.ask(t, ""); got != "holding" {
+			t.Fatal(got)
+		}
+		if got := p.ask(t, "?"); got != "true false" {
+			t.Fatalf("before: %s", got)
+		}
+		ok(t, p.Process.Signal(syscall.SIGSTOP))
+		h := acquire(t, mu) // its lease has ended
+		_, err := fmt.Fprintln(p.in, "?")
+		ok(t, err)
+		ok(t, p.Process.Signal(syscall.SIGCONT))
+		if got := p.ask(t, ""); got != "false true" {
+			t.Fatalf("the first answer after SIGCONT (Held, Context ended): %s", got)
+		}
+		ok(t, h.Release(bg))
+		ok(t, p.Process.Kill())
+	}
+}
+
+// The first two parts on a real server and its clock.
+func TestPromise_OnARealServer(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	rival, _ := manager(t, s.Client(t), anteroom.Config{})
+	cfg := anteroom.LockConfig{Key: "k", LeaseTime: time.Second, WatchdogPeriod: 200 * time.Millisecond}
+	for i := range 5 {
+		lines := network(nil)
+		m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Dialer = lines.Dial; o.ReadTimeout = 500 * time.Millisecond }), anteroom.Config{})
+		h := acquire(t, mutex(t, m, cfg))
+		told := make(chan time.Time, 1)
+		go func() { <-h.Context().Done(); told <- time.Now() }()
+		lines.BlackHole()
+		var granted time.Time
+		for granted.IsZero() { // a rival that hammers the key
+			if h2, err := mutex(t, rival, cfg).TryAcquire(bg); err == nil {
+				granted = time.Now()
+				ok(t, h2.Release(bg))
+			}
+		}
+		if at := <-told; !at.Before(granted) {
+			t.Fatalf("round %d: told %v after a rival had the lock", i, at.Sub(granted))
+		}
+		lines.Heal()
+		_ = h.Release(bg)
+	}
+	for range 5 {
+		m, _ := manager(t, s.Client(t), anteroom.Config{})
+		h := acquire(t, mutex(t, m, cfg))
+		begin := time.Now()
+		ok(t, rdb.FlushAll(bg).Err())
+		<-h.Context().Done()
+		if took := time.Since(begin); took > cfg.WatchdogPeriod+time.Second/6+250*time.Millisecond {
+			t.Fatalf("a removal was told after %v", took)
+		}
+		h = acquire(t, mutex(t, m, cfg))
+		eventually(t, 5*time.Second, "the own channel is subscribed", func() bool {
+			n, err := rdb.PubSubNumSub(bg, "anteroom:client:"+m.ClientID()).Result()
+			return err == nil && n["anteroom:client:"+m.ClientID()] == 1
+		})
+		begin = time.Now()
+		held, err := rival.ForceRelease(context.Background(), "k")
+		if err != nil || !held {
+			t.Fatalf("%v, %v", held, err)
+		}
+		<-h.Context().Done()
+		if took := time.Since(begin); took > 150*time.Millisecond {
+			t.Fatalf("ForceRelease was told after %v", took)
+		}
+	}
+}
