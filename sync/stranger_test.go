@@ -1,0 +1,237 @@
+package anteroom_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The design document's scripts, verbatim (docs/design.md §7 and §13): what a
+// program in another language runs.
+const (
+	strangerLock = `if redis.call('exists', KEYS[1]) == 0 then
+    redis.call('hset', KEYS[1], ARGV[2], 1)
+    redis.call('pexpire', KEYS[1], ARGV[1])
+    return 1
+else
+    if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+        redis.call('hincrby', KEYS[1], ARGV[2], 1)
+        redis.call('pexpire', KEYS[1], ARGV[1])
+        return 1
+    else
+        return 0
+    end
+end`
+	strangerUnlock = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
+    return 0
+else
+    local counter = redis.call('hincrby', KEYS[1], ARGV[2], -1)
+    if counter > 0 then
+        redis.call('pexpire', KEYS[1], ARGV[1])
+        return 1
+    else
+        redis.call('del', KEYS[1])
+        return 1
+    end
+end`
+	strangerRenew = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+    redis.call('pexpire', KEYS[1], ARGV[1])
+    return 1
+else
+    return 0
+end`
+	strangerCheck = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
+    return 1
+else
+    return 0
+end`
+)
+
+// stranger is a client that knows nothing but the document.
+type stranger struct {
+	t   *testing.T
+	rdb *redis.Client
+	id  string
+}
+
+func (s stranger) eval(script, key string, lease time.Duration) bool {
+	s.t.Helper()
+	n, err := s.rdb.Eval(bg, script, []string{key}, lease.Milliseconds(), s.id).Int()
+	ok(s.t, err)
+	return n == 1
+}
+
+func (s stranger) publish(key string) {
+	s.t.Helper()
+	message := fmt.Sprintf(`{"lockKey": %q, "releaseTime": %d, "holder": %q}`, key, time.Now().UnixMilli(), s.id)
+	ok(s.t, s.rdb.Publish(bg, "lock:release:"+key, message).Err())
+}
+
+func TestAStrangerSharesLocksBothWays(t *testing.T) {
+	server := testredis.Start(t)
+	rdb := server.Client(t)
+	m, _ := manager(t, server.Client(t), anteroom.Config{})
+	for _, key := range []string{"user:profile:1001", "{tag}x", "stray}{brace"} {
+		t.Run(key, func(t *testing.T) {
+			s := stranger{t, rdb, "server1-thread-123"}
+			mu := mutex(t, m, anteroom.LockConfig{Key: key, LeaseTime: 2 * time.Second})
+
+			// Exclusion: the stranger holds, twice over.
+			if !s.eval(strangerLock, key, time.Minute) || !s.eval(strangerLock, key, time.Minute) {
+				t.Fatal("the stranger did not get a free lock")
+			}
+			if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+				t.Fatalf("acquired beside the stranger: %v", err)
+			}
+			// Wake-up by its message, not by its TTL of a minute.
+			got := make(chan *anteroom.Hold, 1)
+			go func() { got <- must[*anteroom.Hold](t)(mu.Acquire(bg)) }()
+			eventually(t, 5*time.Second, "we listen", func() bool {
+				n, err := rdb.PubSubNumSub(bg, "lock:release:"+key).Result()
+				return err == nil && n["lock:release:"+key] == 1
+			})
+			if !s.eval(strangerUnlock, key, time.Minute) {
+				t.Fatal("unlock")
+			}
+			select {
+			case <-got:
+				t.Fatal("acquired although the stranger still holds it once")
+			default:
+			}
+			if !s.eval(strangerUnlock, key, time.Minute) {
+				t.Fatal("unlock")
+			}
+			begin := time.Now()
+			s.publish(key)
+			h := <-got
+			if took := time.Since(begin); took > 500*time.Millisecond {
+				t.Fatalf("woken after %v", took)
+			}
+
+			// Exclusion the other way, and renewal: our TTL stays up beyond the lease.
+			if s.eval(strangerLock, key, time.Minute) || s.eval(strangerRenew, key, time.Minute) || s.eval(strangerCheck, key, 0) || s.eval(strangerUnlock, key, time.Minute) {
+				t.Fatal("the stranger got at our lock")
+			}
+			timer := time.NewTimer(2500 * time.Millisecond)
+			<-timer.C
+			if ttl, err := rdb.PTTL(bg, key).Result(); err != nil || ttl < 500*time.Millisecond || !h.Held() {
+				t.Fatalf("TTL %v, %v", ttl, err)
+			}
+			// Our release reaches the stranger's subscription, in the document's format.
+			sub := rdb.Subscribe(bg, "lock:release:"+key)
+			defer sub.Close()
+			must[any](t)(sub.Receive(bg))
+			ok(t, h.Release(bg))
+			ctx, cancel := context.WithTimeout(bg, 5*time.Second)
+			defer cancel()
+			msg, err := sub.ReceiveMessage(ctx)
+			ok(t, err)
+			var fields map[string]any
+			ok(t, json.Unmarshal([]byte(msg.Payload), &fields))
+			released, isNumber := fields["releaseTime"].(float64)
+			if len(fields) != 3 || fields["lockKey"] != key || fields["holder"] != h.Holder() || !isNumber || time.Since(time.UnixMilli(int64(released))) > time.Minute {
+				t.Fatalf("message %s", msg.Payload)
+			}
+
+			// Expiry: the stranger forgets its lock, and its TTL ends it.
+			if !s.eval(strangerLock, key, 300*time.Millisecond) {
+				t.Fatal("the stranger did not get the released lock")
+			}
+			begin = time.Now()
+			h = acquire(t, mu)
+			if took := time.Since(begin); took < 100*time.Millisecond || took > 900*time.Millisecond {
+				t.Fatalf("acquired after %v, want the stranger's TTL", took)
+			}
+			ok(t, h.Release(bg))
+			if n, err := rdb.Exists(bg, key).Result(); err != nil || n != 0 {
+				t.Fatalf("left behind: %d, %v", n, err)
+			}
+		})
+	}
+}
+
+// Messages of any form are wake-ups and never a crash.
+func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
+	server := testredis.Start(t)
+	rdb := server.Client(t)
+	a, _ := manager(t, server.Client(t), anteroom.Config{})
+	b, _ := manager(t, server.Client(t), anteroom.Config{})
+	h := acquire(t, a.Mutex("k"))
+	got := make(chan *anteroom.Hold, 1)
+	go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
+	eventually(t, 5*time.Second, "it listens", func() bool {
+		n, err := rdb.PubSubNumSub(bg, "lock:release:k").Result()
+		return err == nil && n["lock:release:k"] == 1
+	})
+	for _, payload := range []string{"", "{", "null", "[]", `{"lockKey":7}`, `{"holder":"` + h.Holder() + `"}`, "\x00\xff", `{"forced":{"key":"aw==","field":""}}`} {
+		ok(t, rdb.Publish(bg, "lock:release:k", payload).Err())
+		ok(t, rdb.Publish(bg, "anteroom:client:"+a.ClientID(), payload).Err())
+		ok(t, rdb.Publish(bg, "anteroom:client:"+b.ClientID(), payload).Err())
+	}
+	if _, err := a.Inspect(bg, "k"); err != nil || !h.Held() {
+		t.Fatalf("held %v, %v", h.Held(), err)
+	}
+	select {
+	case <-got:
+		t.Fatal("a message let somebody in")
+	default:
+	}
+	ok(t, h.Release(bg))
+	ok(t, (<-got).Release(bg))
+}
+
+func TestRefusalsOfTheServer(t *testing.T) {
+	server := testredis.Start(t)
+	admin := server.Client(t)
+	for name, rules := range map[string][]any{
+		"wrong password": nil,
+		"no scripts":     {"acl", "setuser", "noscripts", "on", ">p", "~*", "&*", "+@all", "-evalsha", "-eval"},
+		"no keys":        {"acl", "setuser", "nokeys", "on", ">p", "resetkeys", "&*", "+@all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			user, password := "default", "wrong"
+			if rules == nil {
+				ok(t, admin.ConfigSet(bg, "requirepass", "right").Err())
+				defer func() {
+					right := server.Client(t, func(o *redis.Options) { o.Password = "right" })
+					ok(t, right.ConfigSet(bg, "requirepass", "").Err())
+				}()
+			} else {
+				ok(t, admin.Do(bg, rules...).Err())
+				user, password = rules[2].(string), "p"
+			}
+			m, _ := manager(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), anteroom.Config{})
+			begin := time.Now()
+			_, err := m.Mutex("k").Acquire(bg)
+			if !errors.Is(err, anteroom.ErrConfig) || time.Since(begin) > 2*time.Second {
+				t.Fatalf("after %v: %v", time.Since(begin), err)
+			}
+			if m.Mutex("k").TryLock() {
+				t.Fatal("locked")
+			}
+			t.Log(err)
+		})
+	}
+	// Without channels the lock works; waiting is by polling.
+	ok(t, admin.Do(bg, "acl", "setuser", "nochannels", "on", ">p", "~*", "resetchannels", "+@all").Err())
+	quiet := func() *redis.Client {
+		return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "nochannels", "p" })
+	}
+	a, rec := manager(t, quiet(), anteroom.Config{})
+	b, _ := manager(t, quiet(), anteroom.Config{})
+	h := acquire(t, a.Mutex("k"))
+	got := make(chan *anteroom.Hold, 1)
+	go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
+	eventually(t, 5*time.Second, "it waits", func() bool { return b.Counts()["default"].Waiting == 1 })
+	ok(t, h.Release(bg))
+	ok(t, (<-got).Release(bg))
+	eventually(t, 5*time.Second, "the refusal is reported", func() bool { return len(rec.of(anteroom.EventWarning)) > 0 })
+}
