@@ -1,7 +1,6 @@
 package anteroom_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -37,8 +36,8 @@ func aclBlocks(t *testing.T) [][]string {
 		blocks = append(blocks, strings.Split(strings.TrimSpace(block), "\n"))
 		rest = tail
 	}
-	if len(blocks) != 2 {
-		t.Fatalf("docs/operations.md has %d ACL blocks, want the rules and those for Replicas", len(blocks))
+	if len(blocks) != 3 {
+		t.Fatalf("docs/operations.md has %d ACL blocks, want the rules, those for Replicas and those for a Cluster", len(blocks))
 	}
 	return blocks
 }
@@ -63,51 +62,8 @@ func applyACL(t *testing.T, admin *redis.Client, rules []string) []string {
 	return commands
 }
 
-// tally counts what a Manager reports, so that a test can wait for it.
-type tally struct {
-	anteroom.NopObserver
-	mu    sync.Mutex
-	count map[string]int
-}
-
-func (c *tally) add(what string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.count == nil {
-		c.count = map[string]int{}
-	}
-	c.count[what]++
-}
-
-func (c *tally) has(what string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.count[what] > 0
-}
-
-// Command and Renewed are the reports that the test waits for.
-func (c *tally) Command(name, outcome string, _ time.Duration)              { c.add(name + " " + outcome) }
-func (c *tally) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) { c.add(string(o)) }
-func (c *tally) Acquired(_ string, _ anteroom.AcquireOutcome, via anteroom.Via, _ time.Duration) {
-	c.add(string(via))
-}
-
-// soon waits until done, in real time; the server is a process of its own, so nothing
-// else can tell.
-func soon(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(bg, 20*time.Second)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within 20s: %s", what)
-		case <-tick.C:
-		}
-	}
-}
+// patience is how long these tests wait for a server that is a process of its own.
+const patience = 20 * time.Second
 
 // TestACL_TheListInTheDocumentIsEnoughAndExact runs every command that the library has
 // under the rules that docs/operations.md prints. The server's own log of refusals says
@@ -121,7 +77,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	ok(t, admin.Do(bg, "config", "resetstat").Err())
 
 	user := func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }
-	counts := &tally{}
+	counts := newCounter()
 	cfg := anteroom.Config{Observer: counts, Defaults: anteroom.LockConfig{
 		LeaseTime: 2 * time.Second, WatchdogPeriod: 50 * time.Millisecond,
 		Fencing: true, Recovery: anteroom.RecoverReacquire,
@@ -135,19 +91,18 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	ok(t, b.Destroy("order:1")) // gives the subscription of the one that waited back
 	loseAndTakeBack(t, admin, a, counts)
 	forceRelease(t, a, b)
-	for _, what := range []string{"renewed", "reacquired", "handoff", "turn ok", "status ok", "ping ok", "probe ok", "inspect ok", "force ok"} {
-		soon(t, what, func() bool { return counts.has(what) })
+	for _, what := range []string{
+		"renewed/renewed", "renewed/reacquired", "acquired/acquired/handoff", "command/turn", "command/status",
+		"command/ping", "command/probe", "command/inspect", "command/force",
+	} {
+		eventually(t, patience, what, func() bool { return counts.get(what) > 0 })
 	}
 	mu := mutex(t, a, anteroom.LockConfig{Key: "order:4", Replicas: 1, ReplicaTimeout: 10 * time.Millisecond})
 	if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 		t.Fatalf("with a replica that does not exist: %v", err)
 	}
 
-	for _, name := range append(commands, replicated...) {
-		soon(t, name+" is used; if not, it does not belong into the list", func() bool {
-			return s.Stats(t)[name] > 0
-		})
-	}
+	wantUsed(t, s, append(commands, replicated...))
 	wantNoRefusals(t, admin)
 	for _, ev := range slices.Concat(eventsA.of(anteroom.EventWarning), eventsB.of(anteroom.EventWarning)) {
 		t.Errorf("warning under the ACL of the document: %s %v", ev.Text, ev.Err)
@@ -166,7 +121,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 		}
 		got <- h
 	}()
-	soon(t, "the waiter listens", func() bool {
+	eventually(t, patience, "the waiter listens", func() bool {
 		info := must[anteroom.Info](t)(a.Inspect(bg, "order:1"))
 		return info.Subscribers == 1 && info.Token > 0
 	})
@@ -179,7 +134,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 }
 
 // endATurn: with a budget of one hand-off the third owner comes by the end of a turn.
-func endATurn(t *testing.T, m *anteroom.Manager, counts *tally) {
+func endATurn(t *testing.T, m *anteroom.Manager, counts *counter) {
 	t.Helper()
 	mu := m.Mutex("order:1")
 	h := acquire(t, mu)
@@ -193,25 +148,25 @@ func endATurn(t *testing.T, m *anteroom.Manager, counts *tally) {
 			}
 		})
 	}
-	soon(t, "two wait", func() bool {
+	eventually(t, patience, "two wait", func() bool {
 		states := m.Snapshot()
 		return len(states) == 1 && len(states[0].Waiters) == 2
 	})
 	ok(t, h.Release(bg))
 	waiters.Wait()
-	soon(t, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
-	if !counts.has("turn ok") {
+	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
+	if counts.get("command/turn") == 0 {
 		t.Fatal("no turn ended")
 	}
 }
 
 // loseAndTakeBack: the key vanishes, and the renewal takes it back by its record.
-func loseAndTakeBack(t *testing.T, admin *redis.Client, m *anteroom.Manager, counts *tally) {
+func loseAndTakeBack(t *testing.T, admin *redis.Client, m *anteroom.Manager, counts *counter) {
 	t.Helper()
 	h := acquire(t, m.Mutex("order:2"))
-	soon(t, "a renewal", func() bool { return counts.has("renewed") })
+	eventually(t, patience, "a renewal", func() bool { return counts.get("renewed/renewed") > 0 })
 	ok(t, admin.Unlink(bg, "order:2").Err())
-	soon(t, "the lock is taken back", func() bool { return counts.has("reacquired") })
+	eventually(t, patience, "the lock is taken back", func() bool { return counts.get("renewed/reacquired") > 0 })
 	ok(t, h.Release(bg))
 }
 
@@ -225,6 +180,14 @@ func forceRelease(t *testing.T, a, b *anteroom.Manager) {
 	<-h.Context().Done()
 	if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
 		t.Fatalf("release after it was forced: %v", err)
+	}
+}
+
+// wantUsed: what nobody calls does not belong into the list.
+func wantUsed(t *testing.T, s *testredis.Server, commands []string) {
+	t.Helper()
+	for _, name := range commands {
+		eventually(t, patience, name+" is in the list and is called", func() bool { return s.Stats(t)[name] > 0 })
 	}
 }
 
@@ -247,5 +210,34 @@ func TestACL_AKeyOutsideTheListIsOneClearError(t *testing.T) {
 	_, err := m.Mutex("invoice:1").Acquire(bg)
 	if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "docs/operations.md") {
 		t.Fatalf("%v", err)
+	}
+}
+
+// TestACL_ACluster: what go-redis asks a Cluster beyond the commands of the library.
+func TestACL_ACluster(t *testing.T) {
+	s := testredis.Start(t, "--cluster-enabled", "yes")
+	admin := s.Client(t)
+	ok(t, admin.ClusterAddSlotsRange(bg, 0, 16383).Err())
+	eventually(t, patience, "the cluster is up", func() bool {
+		return strings.Contains(admin.ClusterInfo(bg).Val(), "cluster_state:ok")
+	})
+	blocks := aclBlocks(t)
+	applyACL(t, admin, blocks[0])
+	cluster := applyACL(t, admin, blocks[2])
+	cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}, Username: "anteroom", Password: "change-me"})
+	t.Cleanup(func() { _ = cc.Close() })
+	counts := newCounter()
+	m, rec := manager(t, cc, anteroom.Config{Observer: counts, Defaults: anteroom.LockConfig{
+		LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true,
+	}})
+	h := acquire(t, m.Mutex("order:1"))
+	eventually(t, patience, "a renewal and a look of the watchdog", func() bool {
+		return counts.get("renewed/renewed") > 0 && counts.get("command/probe") > 0 && counts.get("command/status") > 0
+	})
+	ok(t, h.Release(bg))
+	wantUsed(t, s, cluster)
+	wantNoRefusals(t, admin)
+	if warnings := rec.of(anteroom.EventWarning); len(warnings) != 0 {
+		t.Errorf("warnings under the ACL of the document: %+v", warnings)
 	}
 }

@@ -99,7 +99,7 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 	admission, order := e.q.Enter(w)
 	e.do(order)
 	if admission == queue.Rejected {
-		return nil, e.notGranted(nil)
+		return nil, e.notGranted()
 	}
 	if e.m.closing.Load() {
 		// Close may have looked at this queue before we were in it.
@@ -156,30 +156,28 @@ func (e *entry) retire(g *grant) {
 func (e *entry) waitError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrRefused):
-		return e.notGranted(nil)
+		return e.notGranted()
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return e.notGranted(ctx)
+		return e.notGranted(ctx.Err(), otherCause(ctx))
 	}
 	return err // given to Fail or FailTries by the driver, or ErrClosed
 }
 
 // notGranted says why there was no grant: by the last answer, held by another,
-// or Redis did not serve. ctx is the context that ended the wait, or nil.
-func (e *entry) notGranted(ctx context.Context) error {
-	var ended, cause error
-	if ctx != nil {
-		ended, cause = ctx.Err(), otherCause(ctx)
+// or Redis did not serve. ended says what ended the wait, where something did.
+func (e *entry) notGranted(ended ...error) error {
+	reasons := []error{ErrNotAcquired}
+	if a := e.answer.Load(); a != nil && a.err != nil {
+		switch {
+		case a.unknown:
+			reasons = []error{ErrUnavailable, ErrUnknown, a.err}
+		case errors.Is(a.err, lettucecompat.ErrReplicas):
+			reasons = []error{ErrNotAcquired, a.err}
+		default:
+			reasons = []error{ErrUnavailable, a.err}
+		}
 	}
-	a := e.answer.Load()
-	switch {
-	case a == nil || a.err == nil:
-		return joined(ErrNotAcquired, ended, cause)
-	case a.unknown:
-		return joined(ErrUnavailable, ErrUnknown, a.err, ended, cause)
-	case errors.Is(a.err, lettucecompat.ErrReplicas):
-		return joined(ErrNotAcquired, a.err, ended, cause)
-	}
-	return joined(ErrUnavailable, a.err, ended, cause)
+	return joined(append(reasons, ended...)...)
 }
 
 // notEntered counts a failure and makes it an *Error.

@@ -141,6 +141,12 @@ func ok(t testing.TB, err error) {
 	}
 }
 
+// pass locks and unlocks mu.
+func pass(mu sync.Locker) {
+	mu.Lock()
+	defer mu.Unlock()
+}
+
 // acquire acquires mu, or ends the test.
 func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *anteroom.Hold {
 	t.Helper()

@@ -30,8 +30,8 @@ type Manager struct {
 	ctx       context.Context // ends when Close begins: attempts and waits of drivers
 	cancel    context.CancelFunc
 	closing   atomic.Bool
-	closed    chan struct{} // closed when Close has ended
-	notify    chan struct{} // capacity 1: something that Close waits for has changed
+	closed    chan struct{}   // closed when Close has ended
+	notify    chan struct{}   // capacity 1: something that Close waits for has changed
 	over      context.Context // ends when Close stops waiting for clean-ups
 	end       context.CancelFunc
 	cleanups  gauge
@@ -279,4 +279,3 @@ func className(cfg LockConfig) string {
 	}
 	return cfg.Name
 }
-

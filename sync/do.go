@@ -1,0 +1,63 @@
+package anteroom
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// Do acquires the lock, runs fn and releases the lock. fn's context carries the
+// Hold (so that fn may enter again), has ctx's values and deadline, and ends when
+// ctx ends or the lock is lost.
+//
+// It returns Acquire's error if fn did not run. Otherwise fn's error, joined with
+// ErrLost if the lock was lost while fn ran, also if fn returned nil; an
+// unconfirmed release is joined too. If fn panics or calls runtime.Goexit, the
+// lock is released on the way out.
+func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
+	h, err := mu.acquire(ctx, &acquisition{op: "do", kind: queue.KindHold}, opts)
+	if err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancelCause(h.Context())
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	if deadline, ok := ctx.Deadline(); ok {
+		var release context.CancelFunc
+		inner, release = context.WithDeadline(inner, deadline)
+		defer release()
+	}
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit goes on after this
+			stop()
+			cancel(nil)
+			_ = h.Release(context.WithoutCancel(ctx))
+		}
+	}()
+	err = fn(inner)
+	returned = true
+	stop()
+	cancel(nil)
+	// The release is awaited as long as the first answer takes, also where ctx has
+	// ended: its outcome tells whether the work was protected to the end.
+	released := h.s.releaseOnce("do")
+	runtime.KeepAlive(h)
+	if err == nil {
+		return released
+	}
+	if released != nil {
+		return joined(err, released)
+	}
+	return err
+}
+
+// releaseOnce is Release that waits for the first answer only.
+func (s *holdState) releaseOnce(op string) error {
+	if !s.released.CompareAndSwap(false, true) {
+		return nil // fn released it itself through the Hold's methods; nothing is left to do
+	}
+	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
+	s.unregister()
+	return s.t.leave(op, nil)
+}

@@ -1,0 +1,124 @@
+package anteroom
+
+import (
+	"time"
+)
+
+// Reentrancy says who may enter a lock again that is already held.
+type Reentrancy uint8
+
+const (
+	// ByGoroutine lets the goroutine that holds the lock by Lock or TryLock lock
+	// it again, up to 255 times; each Lock needs its Unlock, by that goroutine.
+	// Acquire, TryAcquire and Do enter again only with a context that carries the
+	// live Hold (Hold.Context, or the context that Do passes on).
+	ByGoroutine Reentrancy = iota
+
+	// NotReentrant is sync.Mutex's rule: locking twice waits, and any goroutine
+	// may unlock.
+	NotReentrant
+)
+
+// Recovery says what the watchdog does about a hold that it finds unhealthy.
+// docs/operations.md compares the strategies.
+type Recovery uint8
+
+const (
+	// RecoverDefault acts so that exclusion is never given up: it reconnects,
+	// restarts a stalled renewal, reports a lost lock to its holder, and stops
+	// renewing where the holder is gone or above MaxHold, so that the lease ends.
+	RecoverDefault Recovery = iota
+
+	// RecoverNotify only reports.
+	RecoverNotify
+
+	// RecoverRelease also cancels the hold, and deletes the lock where its owner
+	// provably cannot run any more (its goroutine has ended).
+	RecoverRelease
+
+	// RecoverReacquire also takes a lock back that vanished from Redis, if the
+	// fencing record still names this hold as the last grantee. It needs Fencing,
+	// and that every client of the key uses Fencing.
+	RecoverReacquire
+)
+
+// LockConfig configures one lock. The zero value of each field but Key is its
+// default. While a key is live in a Manager its configuration is fixed: using it
+// with another one fails with ErrConfig.
+type LockConfig struct {
+	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind.
+	Key string
+
+	// Name is the lock's class in metrics, logs and events, for example "orders".
+	// Use few of them: never the key. At most 64 bytes. Defaults to "default".
+	Name string
+
+	// LeaseTime is how long Redis keeps the lock without a renewal: how long
+	// others wait after a holder's process died. From 100 ms to 24 hours; Redis
+	// counts whole milliseconds. Defaults to 30 seconds.
+	LeaseTime time.Duration
+
+	// RenewalTime is the time between renewals, at most LeaseTime/2. A negative
+	// value makes the lease fixed: it is never renewed and ends LeaseTime after
+	// the grant. Defaults to LeaseTime/3.
+	RenewalTime time.Duration
+
+	// Margin is how long before the end of the lease, as Redis sees it, the
+	// holder regards the lock as lost. It covers clocks that run at different
+	// speeds and the time to react. From 1 ms to LeaseTime/10. Defaults to
+	// max(LeaseTime/20, 100 ms), and at most LeaseTime/10.
+	Margin time.Duration
+
+	// WatchdogPeriod is how often the watchdog looks at each hold. From 10 ms to
+	// 1 hour. Defaults to 5 seconds.
+	WatchdogPeriod time.Duration
+
+	// Fair admits the goroutines of this process in order of arrival. Otherwise a
+	// newcomer may pass waiting ones, which is faster; a waiter that was passed
+	// for more than a millisecond gets the lock next. Across processes there is
+	// no order. Defaults to false.
+	Fair bool
+
+	// Reentrancy defaults to ByGoroutine.
+	Reentrancy Reentrancy
+
+	// Fencing gives every hold a token that grows from hold to hold, across
+	// processes. It costs a second key in Redis, which never expires.
+	// Defaults to false.
+	Fencing bool
+
+	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
+	// within the process before other processes get their turn. -1: never.
+	// At most 65535. Defaults to 10000.
+	MaxHandoffs int
+
+	// MaxHandoffTime bounds the same by time since the grant. From 1 ms.
+	// Defaults to 50 ms.
+	MaxHandoffTime time.Duration
+
+	// MinHold keeps the key taken for at least this long after it was granted,
+	// also if it is released earlier: a cron job on many machines runs once even
+	// if their clocks differ by this much. With a fixed lease at most LeaseTime.
+	// Defaults to 0.
+	MinHold time.Duration
+
+	// MaxHold is how long a hold may last before the watchdog acts as Recovery
+	// says. At least MinHold; 0: no limit. Defaults to 0.
+	MaxHold time.Duration
+
+	// Recovery defaults to RecoverDefault.
+	Recovery Recovery
+
+	// AlertThreshold is the number of failed checks in a row after which an alert
+	// is raised. From 1 to 1000. Defaults to 2.
+	AlertThreshold int
+
+	// Replicas is the number of replicas that must confirm a grant (WAIT) before
+	// it counts. It lowers the risk that a failover loses the lock and does not
+	// remove it. From 0 to 16. Defaults to 0.
+	Replicas int
+
+	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
+	// LeaseTime/3. Defaults to min(LeaseTime/10, 500 ms).
+	ReplicaTimeout time.Duration
+}

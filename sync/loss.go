@@ -1,0 +1,152 @@
+package anteroom
+
+import (
+	"slices"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// loss says when and why a grant was lost.
+type loss struct {
+	reason LossReason
+	since  time.Time
+	err    error
+}
+
+// lost is called by the RenewalManager, once, when it concludes that the lease is
+// lost. It tells first and lets others in afterwards, and does no I/O.
+func (g *grant) lost(c renewal.Cause) {
+	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
+	told, t := g.tell(l)
+	stays, order := g.e.q.Lose(g.n)
+	g.e.m.removeGrant(g)
+	g.e.do(order)
+	if stays == queue.LossStays && g.ownerGone.Load() {
+		t.expel()
+	}
+	if l.reason == LostDeadline && !g.wish.fixed && g.e.cfg.MinHold == 0 {
+		// The key may live on in Redis, by a renewal whose answer was lost. It is
+		// removed, but not before the lease that was confirmed is over: until then the
+		// margin is the holder's time to react.
+		over := l.since.Add(g.e.margin(g.wish))
+		g.e.burn(&burnt{field: g.field, from: over, until: over.Add(g.wish.lease), fenced: g.e.cfg.Fencing})
+	}
+	if c.Reason == renewal.ReasonGone {
+		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
+	}
+	g.e.m.obs.Lost(g.e.cfg.Name, l.reason)
+	ev := g.event(EventLost)
+	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, told
+	if t != nil {
+		ev.CallSite = t.callSite
+	}
+	g.e.m.events.raise(ev)
+}
+
+// expel ends a lost tenancy for an owner that has ended without unlocking: nobody
+// else could, and the local queue would stand still for good.
+func (t *tenancy) expel() {
+	e := t.g.e
+	for {
+		exit, order := e.q.Exit(t.tenure, false)
+		if exit != queue.LostNested && exit != queue.WasLost {
+			return
+		}
+		e.do(order)
+		e.unref()
+	}
+}
+
+// tell marks the grant as lost and ends the contexts of its holds. It returns how
+// many holds were told.
+func (g *grant) tell(l *loss) (int, *tenancy) {
+	g.mu.Lock()
+	if g.loss != nil {
+		g.mu.Unlock()
+		return 0, nil
+	}
+	g.loss = l
+	t := g.owner
+	var holds []*holdState
+	if t != nil {
+		holds = slices.Clone(t.holds) // a hold that is released meanwhile leaves the list
+	}
+	g.mu.Unlock()
+	cause := g.lossError("hold", l)
+	for _, h := range holds {
+		h.end(cause)
+	}
+	if t != nil && t.lock {
+		return 1, t
+	}
+	return len(holds), t
+}
+
+// lossError makes the error that reports l.
+func (g *grant) lossError(op string, l *loss) *Error {
+	err := error(lossText{l})
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.since, Err: err}
+}
+
+// err returns nil while the grant is valid, and otherwise why it is not.
+func (g *grant) err(op string, now time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.loss != nil {
+		return g.lossError(op, g.loss)
+	}
+	if lease := g.lease.Load(); !lease.Valid(now) {
+		return g.lossError(op, &loss{reason: LostDeadline, since: lease.Deadline()})
+	}
+	return nil
+}
+
+// lossText words a loss; it is ErrLost and, where there is one, its cause.
+type lossText struct{ l *loss }
+
+func (t lossText) Error() string {
+	s := ErrLost.Error()
+	switch t.l.reason {
+	case LostGone:
+		s += ": Redis no longer has it"
+	case LostDeadline:
+		s += ": its lease ended without a confirmed renewal"
+	case LostForced:
+		s += ": released by force"
+	case LostClosed:
+		s += ": the manager was closed"
+	case LostWatchdog:
+		s += ": given up by the watchdog"
+	}
+	if t.l.err != nil {
+		s += ": " + t.l.err.Error()
+	}
+	return s
+}
+
+func (t lossText) Unwrap() []error {
+	errs := []error{ErrLost}
+	if t.l.reason == LostClosed {
+		errs = append(errs, ErrClosed)
+	}
+	if t.l.err != nil {
+		errs = append(errs, t.l.err)
+	}
+	return errs
+}
+
+func lossReason(r renewal.Reason) LossReason {
+	switch r {
+	case renewal.ReasonGone, renewal.ReasonTakenOver:
+		return LostGone
+	case renewal.ReasonForced:
+		return LostForced
+	case renewal.ReasonClosed:
+		return LostClosed
+	case renewal.ReasonWatchdog:
+		return LostWatchdog
+	}
+	return LostDeadline
+}

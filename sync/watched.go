@@ -1,0 +1,207 @@
+package anteroom
+
+import (
+	"context"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// source tells the watchdog what this process knows about its holds.
+type source struct{ m *Manager }
+
+func (s source) Each(fn func(watchdog.Facts) bool) {
+	s.m.mu.Lock()
+	grants := make([]*grant, 0, len(s.m.grants))
+	for _, g := range s.m.grants {
+		grants = append(grants, g)
+	}
+	s.m.mu.Unlock()
+	for _, g := range grants {
+		if f, ok := g.facts(); ok && !fn(f) {
+			return
+		}
+	}
+}
+
+func (s source) Lookup(id uint64) (watchdog.Facts, bool) {
+	g := s.m.grant(id)
+	if g == nil {
+		return watchdog.Facts{}, false
+	}
+	return g.facts()
+}
+
+func (s source) Renewals() watchdog.RenewalStats {
+	st := s.m.leases.Stats()
+	return watchdog.RenewalStats{
+		LoopLastTurn: st.LastTurn, NextDue: st.NextDue,
+		SuccessRate: st.SuccessRate(), Window: int(st.Answered + st.Failed),
+	}
+}
+
+// facts describes the grant for the watchdog; false where it has ended.
+func (g *grant) facts() (watchdog.Facts, bool) {
+	lease, cfg := g.lease.Load(), &g.e.cfg
+	if lease.State() != renewal.StateActive {
+		return watchdog.Facts{}, false
+	}
+	f := watchdog.Facts{
+		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: g.since,
+		Fixed: g.wish.fixed || g.unrenewed.Load(), Lease: max(g.wish.lease, lease.Remaining(time.Now())), RenewalTime: max(cfg.RenewalTime, 0),
+		MaxHold: cfg.MaxHold, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
+		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: lease.LastConfirmed(), Deadline: lease.Deadline(),
+		RenewalFailures: lease.Failures(), Reachable: true,
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.owner
+	if t == nil || !t.live() {
+		// Between two owners nobody holds too long, and nobody is gone.
+		f.MaxHold = 0
+	} else {
+		f.Since, f.CallSite = t.since, t.callSite
+		if t.lock && cfg.Reentrancy == ByGoroutine {
+			f.Goroutine = t.goroutine
+		}
+		f.Reachable = t.reachable()
+	}
+	return f, true
+}
+
+// live tells whether t is still the queue's tenancy; it stays recorded as the owner
+// until the next one comes in.
+func (t *tenancy) live() bool { return t.g.e.q.Current().Tenure == t.tenure }
+
+// reachable tells whether anybody can still release what t holds. The caller has
+// the grant's mu.
+func (t *tenancy) reachable() bool {
+	live := 0
+	for _, h := range t.holds {
+		if h.released.Load() {
+			continue
+		}
+		if !h.abandoned.Load() {
+			return true
+		}
+		live++
+	}
+	return live == 0
+}
+
+// prober lets the watchdog ask Redis.
+type prober struct{ m *Manager }
+
+func (p prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
+	byShard := map[string][]int{}
+	for i, f := range holds {
+		shard := p.m.wire.Shard(f.Key)
+		byShard[shard] = append(byShard[shard], i)
+	}
+	answers := make([]watchdog.Status, len(holds))
+	type part struct {
+		at      []int
+		replies []lettucecompat.StatusReply
+	}
+	parts := make(chan part, len(byShard))
+	for shard, at := range byShard {
+		go func() {
+			queries := make([]lettucecompat.Query, len(at))
+			for j, i := range at {
+				queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: holds[i].Field}
+			}
+			parts <- part{at, p.m.wire.Status(ctx, shard, queries, 0)}
+		}()
+	}
+	for range byShard {
+		got := <-parts
+		for j, r := range got.replies {
+			answers[got.at[j]] = watchdog.Status{
+				Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
+				Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
+				Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
+			}
+		}
+	}
+	return answers
+}
+
+func (p prober) Ping(ctx context.Context) (time.Duration, error) { return p.m.wire.Ping(ctx, 0) }
+
+func (p prober) ProbeDelivery(ctx context.Context) (time.Duration, error) { return p.m.wire.Probe(ctx) }
+
+// actor carries out what the watchdog decides. It never waits for Redis.
+type actor struct{ m *Manager }
+
+func (a actor) RestartRenewal() bool { a.m.leases.Restart(); return true }
+
+func (a actor) Reconnect() bool { a.m.wire.Reconnect(); return true }
+
+func (a actor) HurryRenewal(id uint64) bool {
+	g := a.m.grant(id)
+	return g != nil && g.lease.Load().Hurry()
+}
+
+func (a actor) Lose(id uint64, f watchdog.Finding) bool {
+	reason := renewal.ReasonTakenOver
+	if f == watchdog.LeaseOver {
+		reason = renewal.ReasonDeadline
+	}
+	return a.lose(id, reason)
+}
+
+func (a actor) lose(id uint64, reason renewal.Reason) bool {
+	g := a.m.grant(id)
+	return g != nil && g.lease.Load().Lose(renewal.Cause{Reason: reason, At: time.Now()})
+}
+
+// accused returns the grant if the owner that the watchdog looked at still owns it:
+// what is held against one owner must not strike the next.
+func (a actor) accused(id uint64, f watchdog.Finding) *grant {
+	g := a.m.grant(id)
+	if g == nil {
+		return nil
+	}
+	facts, ok := g.facts()
+	if !ok {
+		return nil
+	}
+	switch f {
+	case watchdog.OverMaxHold:
+		if facts.MaxHold == 0 || time.Since(facts.Since) < facts.MaxHold {
+			return nil
+		}
+	case watchdog.HolderUnreachable:
+		if facts.Reachable {
+			return nil
+		}
+	case watchdog.HolderGone:
+		// An owner that has ended cannot have passed the lock on.
+		g.ownerGone.Store(true)
+	}
+	return g
+}
+
+func (a actor) StopRenewing(id uint64, f watchdog.Finding) bool {
+	g := a.accused(id, f)
+	if g == nil || g.wish.fixed || g.unrenewed.Swap(true) {
+		return false
+	}
+	g.lease.Load().StopRenewing()
+	return true
+}
+
+func (a actor) Cancel(id uint64, f watchdog.Finding) bool {
+	return a.accused(id, f) != nil && a.lose(id, renewal.ReasonWatchdog)
+}
+
+func (a actor) Delete(id uint64, f watchdog.Finding) bool {
+	g := a.accused(id, f)
+	if g == nil || !a.lose(id, renewal.ReasonWatchdog) {
+		return false
+	}
+	g.e.burn(&burnt{field: g.field, fenced: g.e.cfg.Fencing, until: time.Now().Add(g.wish.lease), report: true})
+	return true
+}
