@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -25,7 +26,7 @@ func (s *embedded) nothingLeft(t *testing.T, key string, within time.Duration) {
 	}
 }
 
-func TestCancelledAcquireReturnsAtOnceWhileRedisHangs(t *testing.T) {
+func TestSync_I5_CancelledAcquireReturnsAtOnceWhileRedisHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
@@ -130,7 +131,7 @@ func TestAcquireWaitsThroughAnOutage(t *testing.T) {
 
 // The first part of the promise: Redis keeps its state, and the holder is told
 // before Redis can grant the lock to anybody else.
-func TestPromise_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
+func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		mine, theirs := network(s.Miniredis), network(s.Miniredis)
 		a, rec := manager(t, s.clientOver(mine), anteroom.Config{})
@@ -216,7 +217,7 @@ func TestPromise_RemovalIsToldWithinItsBound(t *testing.T) {
 	})
 }
 
-func TestAFailedReleaseEndsRenewal(t *testing.T) {
+func TestSync_I6_AFailedReleaseEndsRenewal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
@@ -266,7 +267,7 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 
 // The clean-up of an attempt that nobody wants any more is overtaken by the
 // attempt itself, which arrives late, several times.
-func TestCleanUpOvertakenByTheLateAcquire(t *testing.T) {
+func TestSync_I4_CleanUpOvertakenByTheLateAcquire(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Second})
@@ -302,6 +303,36 @@ func TestUnlockDoesNotHangWhileRedisIsAway(t *testing.T) {
 		}
 		s.net.Heal()
 		s.nothingLeft(t, "k", 3*time.Second)
+	})
+}
+
+// A release of an earlier grant that arrives late, or is sent again, finds nothing
+// of the grant that came after it.
+func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		rdb := s.client()
+		m, _ := manager(t, rdb, anteroom.Config{ClientID: "me"})
+		mu := m.Mutex("k")
+		first := acquire(t, mu)
+		ok(t, first.Release(bg))
+		second := acquire(t, mu)
+		if first.Holder() == second.Holder() {
+			t.Fatal("two grants share a field")
+		}
+		wire, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: "me"})
+		ok(t, err)
+		defer wire.Close()
+		if r := wire.Release(bg, lettucecompat.ReleaseRequest{Key: "k", Field: first.Holder()}); r.Outcome != lettucecompat.OutcomeGone {
+			t.Fatalf("a late release: %+v", r)
+		}
+		late := wire.Renew(bg, "", []lettucecompat.Renewal{{Key: "k", Field: first.Holder(), Lease: time.Hour}}, 0)
+		if late[0].Outcome != lettucecompat.OutcomeGone || s.TTL("k") > 30*time.Second {
+			t.Fatalf("a late renewal: %+v", late)
+		}
+		if !second.Held() || s.HGet("k", second.Holder()) != "1" {
+			t.Fatal("the later grant was touched")
+		}
+		ok(t, second.Release(bg))
 	})
 }
 

@@ -153,7 +153,7 @@ func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *
 	return must[*anteroom.Hold](t)(mu.Acquire(bg, opts...))
 }
 
-// keys is how many keys TestKeysUsedOnceLeaveNothing uses: ANTEROOM_KEYS, or a
+// keys is how many keys TestSync_I8_KeysUsedOnceLeaveNothing uses: ANTEROOM_KEYS, or a
 // number that the race detector gets through in seconds.
 func keys(t testing.TB) int {
 	text := os.Getenv("ANTEROOM_KEYS")

@@ -154,7 +154,7 @@ func TestSelfDeadlockIsReported(t *testing.T) {
 	})
 }
 
-func TestStaleUnlockNeverFreesASuccessor(t *testing.T) {
+func TestSync_I7_StaleUnlockNeverFreesASuccessor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})

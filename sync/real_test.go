@@ -231,7 +231,7 @@ func TestFencingTokensGrowAcrossFlush(t *testing.T) {
 }
 
 // Many keys, one after another, leave nothing behind. ANTEROOM_KEYS sets how many.
-func TestKeysUsedOnceLeaveNothing(t *testing.T) {
+func TestSync_I8_KeysUsedOnceLeaveNothing(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	m, _ := manager(t, rdb, anteroom.Config{})
