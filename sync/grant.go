@@ -65,9 +65,13 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
 		return nil
 	}
+	// The lease is there before anybody can find the grant.
+	g.startLease(r.SentAt)
 	e.cur.Store(g)
 	e.m.addGrant(g)
-	g.startLease(r.SentAt)
+	if g.lossNow() != nil {
+		e.m.removeGrant(g) // lost before it was listed
+	}
 	return g
 }
 

@@ -137,7 +137,7 @@ func (h *holdState) reenter(ctx context.Context, a *acquisition) (*Hold, error) 
 		if h.released.Load() {
 			return nil, nil
 		}
-		return nil, t.g.lossError(a.op, t.g.lossNow())
+		return nil, t.g.lossError(a.op, t.g.lossOr(LostGone))
 	}
 	inner := &holdState{t: t, values: ctx}
 	if err := t.g.register(inner); err != nil {

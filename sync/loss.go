@@ -84,6 +84,22 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 	return len(holds), t
 }
 
+// lossNow returns why the grant was lost, nil while nobody has concluded that.
+func (g *grant) lossNow() *loss {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.loss
+}
+
+// lossOr returns why the grant was lost, where that is certain but may not have been
+// told yet.
+func (g *grant) lossOr(reason LossReason) *loss {
+	if l := g.lossNow(); l != nil {
+		return l
+	}
+	return &loss{reason: reason, since: g.lease.Load().Deadline()}
+}
+
 // lossError makes the error that reports l.
 func (g *grant) lossError(op string, l *loss) *Error {
 	err := error(lossText{l})

@@ -39,6 +39,7 @@ type Manager struct {
 	mu       sync.Mutex
 	entries  map[string]*entry // by key, guarded by mu
 	grants   map[uint64]*grant // those that are neither released nor lost, guarded by mu
+	early    map[uint64]string // forced releases of grants not listed yet: key by number, guarded by mu
 	closeErr error             // guarded by mu
 }
 
@@ -60,7 +61,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
-		entries: map[string]*entry{}, grants: map[uint64]*grant{},
+		entries: map[string]*entry{}, grants: map[uint64]*grant{}, early: map[uint64]string{},
 	}
 	defaults, _ := cfg.Defaults.normalSettings()
 	timeout := cfg.commandTimeout(defaults.LeaseTime)
@@ -92,10 +93,17 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 // ClientID returns the name under which this Manager's holds stand in Redis.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
+// addGrant lists g. A forced release that was told before its own grant was
+// answered takes effect now.
 func (m *Manager) addGrant(g *grant) {
 	m.mu.Lock()
 	m.grants[g.n] = g
+	key, forced := m.early[g.n]
+	clear(m.early)
 	m.mu.Unlock()
+	if forced && key == g.e.key {
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
+	}
 }
 
 func (m *Manager) removeGrant(g *grant) {
@@ -254,10 +262,20 @@ func (m *Manager) forced(key, field string) {
 	if !ok || id != m.cfg.ClientID {
 		return
 	}
-	if g := m.grant(n); g != nil && g.e.key == key {
+	m.mu.Lock()
+	g := m.grants[n]
+	if g == nil && len(m.early) < maxEarly {
+		m.early[n] = key
+	}
+	m.mu.Unlock()
+	if g != nil && g.e.key == key {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
 	}
 }
+
+// maxEarly bounds the forced releases that are remembered for a grant whose answer
+// is still under way. They are forgotten with the next grant.
+const maxEarly = 64
 
 // unavailable and recovered raise one event per change, not one per attempt.
 func (e *entry) unavailable(err error) {

@@ -103,30 +103,36 @@ func TestHandOffAsksRedisRarely(t *testing.T) {
 			m, _ := manager(t, s.Client(t), anteroom.Config{})
 			mu := mutex(t, m, anteroom.LockConfig{Key: fmt.Sprint("k", fair), Fair: fair})
 			before := total(s.Stats(t))
-			counter := 0
-			const each = 600
-			hammerLock(mu, &counter, 64, each)
+			const want = 30_000
+			got := together(mu, 64, want)
 			commands := total(s.Stats(t)) - before
-			t.Logf("%d acquisitions, %d commands", 64*each, commands)
-			if commands*100 > 64*each {
-				t.Fatalf("%d commands for %d acquisitions, want at most one in a hundred", commands, 64*each)
+			t.Logf("%d acquisitions, %d commands", got, commands)
+			if commands*100 > got {
+				t.Fatalf("%d commands for %d acquisitions, want at most one in a hundred", commands, got)
 			}
 		})
 	}
 }
 
-func hammerLock(mu sync.Locker, counter *int, goroutines, rounds int) {
+// together lets goroutines lock and unlock mu until they have done so at least n
+// times in all, so that none of them is left alone in the end.
+func together(mu sync.Locker, goroutines int, n int64) (done int64) {
 	var wg sync.WaitGroup
+	var enough atomic.Bool
 	for range goroutines {
 		wg.Go(func() {
-			for range rounds {
+			for !enough.Load() {
 				mu.Lock()
-				*counter++
+				done++
+				if done >= n {
+					enough.Store(true)
+				}
 				mu.Unlock()
 			}
 		})
 	}
 	wg.Wait()
+	return done
 }
 
 // total counts what clients sent: scripts are one command each, their inner calls

@@ -137,7 +137,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	// gone must not report a loss.
 	if !g.lease.Load().End() {
 		e.do(e.q.Released())
-		return ending{outcome: ReleaseLost, loss: g.lossNow()}
+		return ending{outcome: ReleaseLost, loss: g.lossOr(LostDeadline)}
 	}
 	if e.q.HasQueued() && !g.wish.fixed && e.minHoldLeft(g) == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
 		return e.endTurn(g, handOffs)
@@ -230,16 +230,6 @@ func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
 		return 0, 0
 	}
 	return g.token + int64(handOffs), g.token + g.tokens - 1
-}
-
-// lossNow returns why the grant was lost; it is called where that is certain.
-func (g *grant) lossNow() *loss {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.loss == nil {
-		return &loss{reason: LostDeadline, since: g.lease.Load().Deadline()}
-	}
-	return g.loss
 }
 
 // done is ctx.Done, for a context that may be nil.

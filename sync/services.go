@@ -70,6 +70,9 @@ func (m *Manager) stalled(late time.Duration) {
 
 func (m *Manager) subscription(up bool, err error) {
 	m.obs.Subscription(up)
+	if m.closing.Load() {
+		return // Close ends it on purpose
+	}
 	kind := EventSubscriptionDown
 	if up {
 		kind = EventSubscriptionUp

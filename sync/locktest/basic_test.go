@@ -23,6 +23,9 @@ func TestLocktest_I5_LocksWorkInsideAndOutsideOfABubble(t *testing.T) {
 		release(t, h)
 		mu.Lock()
 		mu.Lock()
+		if n := mu.Holds(); n != 2 {
+			t.Fatalf("Holds is %d after two Locks", n)
+		}
 		mu.Unlock()
 		if !mu.Held() {
 			t.Fatal("the inner Unlock has ended the lock")

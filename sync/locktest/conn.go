@@ -82,8 +82,9 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return healthy{}, nil
 }
 
-// healthy is a socket without a file descriptor: it asks nothing of its callers'
-// functions, which read as "open, and nothing unexpected has arrived".
+// healthy is a socket without a file descriptor. It never calls the functions that
+// would look at one, and that no error comes back means: open, and nothing
+// unexpected has arrived.
 type healthy struct{}
 
 func (healthy) Control(func(uintptr)) error    { return nil }
