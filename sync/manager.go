@@ -99,7 +99,7 @@ func (m *Manager) addGrant(g *grant) {
 	m.mu.Lock()
 	m.grants[g.n] = g
 	key, forced := m.early[g.n]
-	clear(m.early)
+	delete(m.early, g.n)
 	m.mu.Unlock()
 	if forced && key == g.e.key {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
@@ -264,7 +264,10 @@ func (m *Manager) forced(key, field string) {
 	}
 	m.mu.Lock()
 	g := m.grants[n]
-	if g == nil && len(m.early) < maxEarly {
+	if g == nil {
+		if len(m.early) >= maxEarly {
+			clear(m.early)
+		}
 		m.early[n] = key
 	}
 	m.mu.Unlock()
@@ -274,7 +277,7 @@ func (m *Manager) forced(key, field string) {
 }
 
 // maxEarly bounds the forced releases that are remembered for a grant whose answer
-// is still under way. They are forgotten with the next grant.
+// is still under way. Most are of grants that were released meanwhile.
 const maxEarly = 64
 
 // unavailable and recovered raise one event per change, not one per attempt.
