@@ -142,7 +142,6 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	if e.q.HasQueued() && !g.wish.fixed && e.minHoldLeft(g) == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
 		return e.endTurn(g, handOffs)
 	}
-	e.m.removeGrant(g)
 	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: e.minHoldLeft(g), Fenced: e.cfg.Fencing, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
@@ -174,13 +173,14 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 		e.notBefore = time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
 		e.mu.Unlock()
 	}
-	e.m.removeGrant(g)
 	return e.concluded(g, reply.Outcome, reply.Err, sent)
 }
 
-// concluded lets the queue move on after the first answer to a release.
+// concluded lets the queue move on after the first answer to a release. The grant
+// stays listed until its clean-up, if it needs one, is counted: Close waits for both.
 func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent time.Time) ending {
 	var end ending
+	defer e.m.removeGrant(g)
 	switch o {
 	case lettucecompat.OutcomeOK:
 		end.outcome = ReleasedInRedis
