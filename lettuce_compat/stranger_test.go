@@ -4,97 +4,51 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/anteroom/anteroom/internal/stranger"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// stranger is a program that knows the design document only: its scripts (§7, §13)
-// word for word, over plain commands.
-type stranger struct {
-	rdb    *redis.Client
-	holder string
-}
-
-const (
-	strangerLock = `if redis.call('exists', KEYS[1]) == 0 then
-    redis.call('hset', KEYS[1], ARGV[2], 1)
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return 1
-else
-    if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-        redis.call('hincrby', KEYS[1], ARGV[2], 1)
-        redis.call('pexpire', KEYS[1], ARGV[1])
-        return 1
-    else
-        return 0
-    end
-end`
-	strangerUnlock = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-    return 0
-else
-    local counter = redis.call('hincrby', KEYS[1], ARGV[2], -1)
-    if counter > 0 then
-        redis.call('pexpire', KEYS[1], ARGV[1])
-        return 1
-    else
-        redis.call('del', KEYS[1])
-        return 1
-    end
-end`
-	strangerRenew = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return 1
-else
-    return 0
-end`
-	strangerCheck = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    return 1
-else
-    return 0
-end`
-)
-
-func (s stranger) run(t testing.TB, script, key string, lease time.Duration) bool {
+// run runs one of the stranger's scripts.
+func run(t testing.TB, s stranger.Client, script, key string, lease time.Duration) bool {
 	t.Helper()
-	n, err := s.rdb.Eval(ctx, script, []string{key}, lease.Milliseconds(), s.holder).Int()
+	yes, err := s.Run(ctx, script, key, lease)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n == 1
+	return yes
 }
 
 func TestStranger(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
-		s := stranger{b.raw, "server1-thread-123"}
+		s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
 		const lease = 10 * time.Second
 
 		// Exclusion, seen from both sides; the state is the same byte for byte.
-		want(t, "stranger locks", s.run(t, strangerLock, "theirs", lease), true)
+		want(t, "stranger locks", run(t, s, stranger.Lock, "theirs", lease), true)
 		got := c.TryAcquire(ctx, lockRequest("theirs", "me:1"))
 		want(t, "we are refused", got.Outcome, refused)
-		want(t, "by the stranger", got.Holder, s.holder)
+		want(t, "by the stranger", got.Holder, s.Holder)
 		want(t, "we lock", c.TryAcquire(ctx, lockRequest("ours", "me:1")).Outcome, ok)
-		want(t, "the stranger is refused", s.run(t, strangerLock, "ours", lease), false)
+		want(t, "the stranger is refused", run(t, s, stranger.Lock, "ours", lease), false)
 		ours, theirs := b.raw.Dump(ctx, "ours"), b.raw.Dump(ctx, "theirs")
 		if ours.Err() == nil && b.mini == nil {
-			same := stranger{b.raw, "me:1"}
-			same.run(t, strangerLock, "twin", lease)
+			same := stranger.Client{RDB: b.raw, Holder: "me:1"}
+			run(t, same, stranger.Lock, "twin", lease)
 			want(t, "state", ours.Val(), b.raw.Dump(ctx, "twin").Val())
 			want(t, "a stranger's state", theirs.Val() != ours.Val(), true)
 		}
 
 		// Renewal and its end: ours as the stranger sees it, theirs as we see it.
-		want(t, "the stranger's check of our lock", stranger{b.raw, "me:1"}.run(t, strangerCheck, "ours", 0), true)
-		want(t, "the stranger renews", s.run(t, strangerRenew, "theirs", time.Minute), true)
+		want(t, "the stranger's check of our lock", run(t, stranger.Client{RDB: b.raw, Holder: "me:1"}, stranger.Check, "ours", 0), true)
+		want(t, "the stranger renews", run(t, s, stranger.Renew, "theirs", time.Minute), true)
 		want(t, "we see it", c.TryAcquire(ctx, lockRequest("theirs", "me:2")).TTL > 50*time.Second, true)
 		want(t, "we cannot release it", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "theirs", Field: "me:1"}).Outcome, gone)
-		want(t, "the stranger cannot release ours", s.run(t, strangerUnlock, "ours", lease), false)
+		want(t, "the stranger cannot release ours", run(t, s, stranger.Unlock, "ours", lease), false)
 
 		// Wake-up, both ways.
 		w := watchConfirmed(t, c, "theirs")
-		want(t, "the stranger unlocks", s.run(t, strangerUnlock, "theirs", lease), true)
+		want(t, "the stranger unlocks", run(t, s, stranger.Unlock, "theirs", lease), true)
 		b.raw.Publish(ctx, "lock:release:theirs", `{"lockKey":"theirs","releaseTime":1640995200000,"holder":"server1-thread-123"}`)
 		signal(t, "the stranger's message", w.C())
 		want(t, "malformed", c.Stats().Malformed, uint64(0))
@@ -110,7 +64,7 @@ func TestStranger(t *testing.T) {
 		if err != nil || !lettucecompat.ValidRelease(msg.Payload) {
 			t.Fatalf("%v, %v", msg, err)
 		}
-		want(t, "the stranger gets it", s.run(t, strangerLock, "ours", lease), true)
+		want(t, "the stranger gets it", run(t, s, stranger.Lock, "ours", lease), true)
 	})
 }
 
@@ -118,11 +72,11 @@ func TestStranger(t *testing.T) {
 func TestStrangerExpiry(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
-	s := stranger{b.raw, "server1-thread-123"}
+	s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
 	short := lockRequest("k", "me:1")
 	short.Lease = 30 * time.Millisecond
 	want(t, "we lock", c.TryAcquire(ctx, short).Outcome, ok)
-	eventually(t, "the stranger after our lease", func() bool { return s.run(t, strangerLock, "k", 30*time.Millisecond) })
+	eventually(t, "the stranger after our lease", func() bool { return run(t, s, stranger.Lock, "k", 30*time.Millisecond) })
 	want(t, "our renewal", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: "me:1", Lease: time.Second}, 0).Outcome, gone)
 	eventually(t, "we after the stranger's lease", func() bool { return c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome == ok })
 }

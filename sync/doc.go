@@ -24,15 +24,15 @@
 // What goes wrong is an [*Error], raised as an [Event], or both; an [Observer]
 // sees every operation. Inside, per live key:
 //
-//	 Lock/Acquire ──► queue.Synchronizer      who waits, who may come in
-//	                     │ StartAttempt            │ Exit: hand-off or release
-//	                     ▼                         ▼
-//	                  driver ── TryAcquire ──►  entry.endGrant ── Release, EndTurn
-//	                     │                         │
-//	                     ▼ granted                 ▼ no answer
-//	                  grant ── renewal.Lease    burnt ── cleaned up
-//	                     │
-//	                     └─ lost: contexts end, then the queue moves on, then events
+//	Lock/Acquire ──► queue.Synchronizer      who waits, who may come in
+//	                    │ StartAttempt            │ Exit: hand-off or release
+//	                    ▼                         ▼
+//	                 driver ── TryAcquire ──►  entry.endGrant ── Release, EndTurn
+//	                    │                         │
+//	                    ▼ granted                 ▼ no answer
+//	                 grant ── renewal.Lease    burnt ── cleaned up
+//	                    │
+//	                    └─ lost: contexts end, then the queue moves on, then events
 //
 // # Invariants
 //

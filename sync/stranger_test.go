@@ -4,76 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/stranger"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
-
-// The design document's scripts, verbatim (docs/design.md §7 and §13): what a
-// program in another language runs.
-const (
-	strangerLock = `if redis.call('exists', KEYS[1]) == 0 then
-    redis.call('hset', KEYS[1], ARGV[2], 1)
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return 1
-else
-    if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-        redis.call('hincrby', KEYS[1], ARGV[2], 1)
-        redis.call('pexpire', KEYS[1], ARGV[1])
-        return 1
-    else
-        return 0
-    end
-end`
-	strangerUnlock = `if redis.call('hexists', KEYS[1], ARGV[2]) == 0 then
-    return 0
-else
-    local counter = redis.call('hincrby', KEYS[1], ARGV[2], -1)
-    if counter > 0 then
-        redis.call('pexpire', KEYS[1], ARGV[1])
-        return 1
-    else
-        redis.call('del', KEYS[1])
-        return 1
-    end
-end`
-	strangerRenew = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    redis.call('pexpire', KEYS[1], ARGV[1])
-    return 1
-else
-    return 0
-end`
-	strangerCheck = `if redis.call('hexists', KEYS[1], ARGV[2]) == 1 then
-    return 1
-else
-    return 0
-end`
-)
-
-// stranger is a client that knows nothing but the document.
-type stranger struct {
-	t   *testing.T
-	rdb *redis.Client
-	id  string
-}
-
-func (s stranger) eval(script, key string, lease time.Duration) bool {
-	s.t.Helper()
-	n, err := s.rdb.Eval(bg, script, []string{key}, lease.Milliseconds(), s.id).Int()
-	ok(s.t, err)
-	return n == 1
-}
-
-func (s stranger) publish(key string) {
-	s.t.Helper()
-	message := fmt.Sprintf(`{"lockKey": %q, "releaseTime": %d, "holder": %q}`, key, time.Now().UnixMilli(), s.id)
-	ok(s.t, s.rdb.Publish(bg, "lock:release:"+key, message).Err())
-}
 
 func TestAStrangerSharesLocksBothWays(t *testing.T) {
 	server := testredis.Start(t)
@@ -81,12 +20,15 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 	m, _ := manager(t, server.Client(t), anteroom.Config{})
 	for _, key := range []string{"user:profile:1001", "{tag}x", "stray}{brace"} {
 		t.Run(key, func(t *testing.T) {
-			s := stranger{t, rdb, "server1-thread-123"}
+			s := stranger.Client{RDB: rdb, Holder: "server1-thread-123"}
+			run := func(script string, lease time.Duration) bool {
+				return must[bool](t)(s.Run(bg, script, key, lease))
+			}
 			mu := mutex(t, m, anteroom.LockConfig{Key: key, LeaseTime: 2 * time.Second})
 
 			// Exclusion: the stranger holds, twice over.
 			for range 2 {
-				if !s.eval(strangerLock, key, time.Minute) {
+				if !run(stranger.Lock, time.Minute) {
 					t.Fatal("the stranger did not get a free lock")
 				}
 			}
@@ -100,7 +42,7 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 				n, err := rdb.PubSubNumSub(bg, "lock:release:"+key).Result()
 				return err == nil && n["lock:release:"+key] == 1
 			})
-			if !s.eval(strangerUnlock, key, time.Minute) {
+			if !run(stranger.Unlock, time.Minute) {
 				t.Fatal("unlock")
 			}
 			select {
@@ -108,18 +50,18 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 				t.Fatal("acquired although the stranger still holds it once")
 			default:
 			}
-			if !s.eval(strangerUnlock, key, time.Minute) {
+			if !run(stranger.Unlock, time.Minute) {
 				t.Fatal("unlock")
 			}
 			begin := time.Now()
-			s.publish(key)
+			ok(t, s.Publish(bg, key))
 			h := <-got
 			if took := time.Since(begin); took > 500*time.Millisecond {
 				t.Fatalf("woken after %v", took)
 			}
 
 			// Exclusion the other way, and renewal: our TTL stays up beyond the lease.
-			if s.eval(strangerLock, key, time.Minute) || s.eval(strangerRenew, key, time.Minute) || s.eval(strangerCheck, key, 0) || s.eval(strangerUnlock, key, time.Minute) {
+			if run(stranger.Lock, time.Minute) || run(stranger.Renew, time.Minute) || run(stranger.Check, 0) || run(stranger.Unlock, time.Minute) {
 				t.Fatal("the stranger got at our lock")
 			}
 			timer := time.NewTimer(2500 * time.Millisecond)
@@ -144,7 +86,7 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 			}
 
 			// Expiry: the stranger forgets its lock, and its TTL ends it.
-			if !s.eval(strangerLock, key, 300*time.Millisecond) {
+			if !run(stranger.Lock, 300*time.Millisecond) {
 				t.Fatal("the stranger did not get the released lock")
 			}
 			begin = time.Now()

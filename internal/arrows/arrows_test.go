@@ -27,13 +27,13 @@ var allowed = map[string][]string{
 	"sync/locktest":      {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"cmd/anteroom":       {"sync", "metrics", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra"},
 	"internal/testredis": {"github.com/redis/go-redis/v9"},
+	"internal/stranger":  {"github.com/redis/go-redis/v9"},
 	"internal/faultnet":  {},
 	"internal/arrows":    {},
 }
 
 type pkg struct {
 	ImportPath string
-	Standard   bool
 	Imports    []string
 }
 

@@ -1,0 +1,220 @@
+package arrows
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// root is the repository, seen from this folder.
+const root = "../.."
+
+// read returns the text of a file of the repository.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// documents returns the README and all documents, by name.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no documents: %v", err)
+	}
+	docs := map[string]string{"README.md": read(t, "README.md")}
+	for _, name := range names {
+		name = "docs/" + filepath.Base(name)
+		docs[name] = read(t, name)
+	}
+	return docs
+}
+
+// sources calls f for every Go file of the repository.
+func sources(t *testing.T, f func(name, text string)) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		f(path, string(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var (
+	declared = regexp.MustCompile(`(?m)^func ((?:Test|Example|Benchmark)\w*)\(`)
+	named    = regexp.MustCompile(`\b(?:Test|Example|Benchmark)[A-Z_]\w*`)
+)
+
+// TestDocs_NamedTestsExist: a document that says which test proves something must not
+// outlive the test.
+func TestDocs_NamedTestsExist(t *testing.T) {
+	exists := map[string]bool{}
+	sources(t, func(name, text string) {
+		if strings.HasSuffix(name, "_test.go") {
+			for _, m := range declared.FindAllStringSubmatch(text, -1) {
+				exists[m[1]] = true
+			}
+		}
+	})
+	total := 0
+	for doc, text := range documents(t) {
+		for _, name := range named.FindAllString(text, -1) {
+			total++
+			if !exists[name] {
+				t.Errorf("%s names %s, which does not exist", doc, name)
+			}
+		}
+	}
+	if total < 20 {
+		t.Fatalf("only %d names of tests were found in the documents: this test looks for the wrong thing", total)
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors returns the anchors of a document's headings, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	set := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+		slug := strings.ReplaceAll(noSlug.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")
+		for n := 0; ; n++ {
+			name := slug
+			if n > 0 {
+				name = fmt.Sprintf("%s-%d", slug, n)
+			}
+			if !set[name] {
+				set[name] = true
+				break
+			}
+		}
+	}
+	return set
+}
+
+// TestDocs_LinksLeadSomewhere checks every link that stays inside of the repository.
+func TestDocs_LinksLeadSomewhere(t *testing.T) {
+	docs := documents(t)
+	total := 0
+	for doc, text := range docs {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			total++
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := doc
+			if file != "" {
+				target = filepath.Join(filepath.Dir(doc), file)
+			}
+			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", doc, m[1])
+			} else if anchor != "" && !anchors(docs[target])[anchor] {
+				t.Errorf("%s links to %s, and %s has no such heading", doc, m[1], target)
+			}
+		}
+	}
+	if total < 20 {
+		t.Fatalf("only %d links were found: this test looks for the wrong thing", total)
+	}
+}
+
+var (
+	cited   = regexp.MustCompile(`\bdocs/(\w+\.md),? §(\d+(?:\.\d+)*)`)
+	section = regexp.MustCompile(`(?m)^#{2,6} +(\d+(?:\.\d+)*)\b|\b(\d+\.\d+\.\d+) [A-Z]`)
+)
+
+// TestDocs_SectionsThatCodeCitesExist: comments cite sections by number. The third level
+// of the design document's numbers stands in the running text, before a name.
+func TestDocs_SectionsThatCodeCitesExist(t *testing.T) {
+	have := map[string]bool{}
+	for doc, text := range documents(t) {
+		for _, m := range section.FindAllStringSubmatch(text, -1) {
+			have[filepath.Base(doc)+" §"+m[1]+m[2]] = true
+		}
+	}
+	total := 0
+	sources(t, func(name, text string) {
+		for _, m := range cited.FindAllStringSubmatch(text, -1) {
+			total++
+			if !have[m[1]+" §"+m[2]] {
+				t.Errorf("%s cites docs/%s §%s, which does not exist", name, m[1], m[2])
+			}
+		}
+	})
+	if total == 0 {
+		t.Fatal("no comment cites a section: this test looks for the wrong thing")
+	}
+}
+
+var (
+	tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|$")
+	quoted   = regexp.MustCompile("`([^`]+)`")
+)
+
+// TestDocs_ImportTable: the table in docs/architecture.md is the rule that
+// TestImportsPointDown checks the packages against.
+func TestDocs_ImportTable(t *testing.T) {
+	_, text, _ := strings.Cut(read(t, "docs/architecture.md"), "| package | imports beyond the standard library |")
+	text, _, _ = strings.Cut(text, "\n\n")
+	table := map[string]bool{}
+	for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
+		table[row[1]] = true
+		var imports []string
+		for _, m := range quoted.FindAllStringSubmatch(row[2], -1) {
+			imports = append(imports, m[1])
+		}
+		rule := slices.Clone(allowed[row[1]])
+		slices.Sort(rule)
+		slices.Sort(imports)
+		if !slices.Equal(rule, imports) {
+			t.Errorf("docs/architecture.md says that %s imports %v, the rule says %v", row[1], imports, rule)
+		}
+	}
+	for name := range allowed {
+		if !table[name] && !strings.HasPrefix(name, "internal/") {
+			t.Errorf("docs/architecture.md has no row for %s", name)
+		}
+	}
+}
+
+// TestDocs_ReadmeProgramCompiles: the README's program is an Example of the package,
+// which is compiled with the tests, word for word.
+func TestDocs_ReadmeProgramCompiles(t *testing.T) {
+	program := strings.NewReplacer(
+		"package anteroom_test", "package main", "func Example_readme()", "func main()",
+	).Replace(read(t, "sync/example_readme_test.go"))
+	if !strings.Contains(read(t, "README.md"), "```go\n"+program+"```\n") {
+		t.Fatal("the program in README.md is not that of sync/example_readme_test.go")
+	}
+}
+
+// TestDocs_EveryEventHasAnEntry: who is woken by an event finds what to do about it.
+func TestDocs_EveryEventHasAnEntry(t *testing.T) {
+	text := read(t, "docs/operations.md")
+	for _, kind := range anteroom.EventKinds {
+		if !strings.Contains(text, "\n### "+string(kind)+"\n") {
+			t.Errorf("docs/operations.md has no entry for the event %s", kind)
+		}
+	}
+}

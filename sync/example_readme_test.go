@@ -1,0 +1,33 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+func Example_readme() {
+	ctx := context.Background()
+	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close(ctx)
+
+	err = m.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
+		// One goroutine of one process is here at a time. ctx ends if the lock is lost.
+		fmt.Println("shipping order 42")
+		return ctx.Err()
+	})
+	if errors.Is(err, anteroom.ErrLost) {
+		fmt.Println("somebody else may have shipped it too:", err)
+	} else if err != nil {
+		fmt.Println("not shipped:", err)
+	}
+}
