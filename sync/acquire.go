@@ -90,6 +90,8 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 	}
 	if !a.ownLease {
 		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
+	} else if a.wish.lease < e.cfg.MinHold {
+		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.wish.lease, e.cfg.MinHold)
 	}
 	want := &e.wish
 	if a.ownLease || a.wish.callSite != "" {
@@ -148,7 +150,8 @@ func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, wan
 func (e *entry) retire(g *grant) {
 	if g.lease.Load().End() {
 		e.m.removeGrant(g)
-		e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: time.Now().Add(g.wish.lease)})
+		g.burn(time.Time{}, nil)
+		e.unref() // the grant's own reference
 	}
 }
 

@@ -17,7 +17,8 @@ const maxDrop = 8
 // never make us wait.
 type burnt struct {
 	field   string
-	mayLand int       // acquires that may still reach Redis after a removal
+	present bool      // it was granted; guarded by entry.mu
+	mayLand int       // acquires that may still reach Redis, beside that one; guarded by entry.mu
 	from    time.Time // not to be removed before; zero: at once
 	until   time.Time // by then its lease has ended by itself
 	keep    time.Time // MinHold: the key must stay taken until then; such a field is not dropped
@@ -73,7 +74,12 @@ func (e *entry) dropped(fields []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, f := range fields {
-		if b := e.burnt[f]; b != nil && b.mayLand == 0 {
+		b := e.burnt[f]
+		if b == nil {
+			continue
+		}
+		b.present = false
+		if b.mayLand == 0 {
 			delete(e.burnt, f)
 			close(b.gone)
 		}
@@ -87,19 +93,19 @@ func (e *entry) cleanUp(b *burnt) {
 	defer e.unref()
 	defer close(b.done)
 	b.end = lettucecompat.OutcomeUnknown
-	if e.pause(b, time.Until(b.from)) {
-		return
-	}
+	dropped := e.pause(b, time.Until(b.from))
 	backoff := firstBackoff
-	for !e.release(b) {
+	for !dropped && !time.Now().Before(b.from) && !e.release(b) {
 		left := time.Until(b.until)
 		if left <= 0 || e.m.over.Err() != nil {
 			break
 		}
-		if e.pause(b, min(jitter(backoff), left)) {
-			return
-		}
+		dropped = e.pause(b, min(jitter(backoff), left))
 		backoff = min(2*backoff, lastBackoff)
+	}
+	if dropped {
+		b.end = lettucecompat.OutcomeOK
+		return
 	}
 	e.mu.Lock()
 	delete(e.burnt, b.field)
@@ -119,7 +125,6 @@ func (e *entry) pause(b *burnt, wait time.Duration) bool {
 	defer timer.Stop()
 	select {
 	case <-b.gone:
-		b.end = lettucecompat.OutcomeOK
 		return true
 	case <-timer.C:
 	case <-e.m.over.Done():
@@ -138,17 +143,20 @@ func (e *entry) release(b *burnt) bool {
 		ctx = context.Background() // a release after Close: sent once
 	}
 	reply := e.m.wire.Release(ctx, r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
 		b.end = reply.Outcome
-		b.mayLand--
-		return b.mayLand <= 0
+		if !b.present {
+			b.mayLand-- // that was one of those that were still under way
+		}
+		b.present = false
 	case lettucecompat.OutcomeGone:
 		if b.end != lettucecompat.OutcomeOK {
 			b.end = reply.Outcome
 		}
-		// Nothing is there. An acquire that is still under way may put it there.
-		return b.mayLand <= 0
+		b.present = false
 	}
-	return false
+	return !b.present && b.mayLand <= 0
 }

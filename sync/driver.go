@@ -47,6 +47,7 @@ type driver struct {
 // drive runs a driver to its end. It owns one reference on e.
 func (e *entry) drive() {
 	d := &driver{e: e, poll: firstPoll, backoff: firstBackoff}
+	defer e.m.cleanups.Done()
 	defer e.unref()
 	defer d.close()
 	e.m.wire.Subscribe()
@@ -145,7 +146,7 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
 		e.answer.Store(&trouble{holder: r.Holder, err: r.Err})
-		d.try = attempt{}
+		d.abandonField()
 		d.pause(d.nextBackoff())
 		return
 	}

@@ -88,6 +88,7 @@ func (e *entry) unref() {
 	defer m.mu.Unlock()
 	e.refs--
 	if e.refs == 0 {
+		// The last reference is gone for good: whoever takes one has one already.
 		delete(m.entries, e.key)
 		m.signal()
 	}
@@ -98,11 +99,14 @@ func (e *entry) do(o queue.Order) {
 	switch o {
 	case queue.StartAttempt:
 		e.ref()
+		e.m.cleanups.Add(1)
 		go e.drive()
 	case queue.SendRelease:
 		// The grant has no owner: the waiter for whom it came has left.
 		e.ref()
+		e.m.cleanups.Add(1)
 		go func() {
+			defer e.m.cleanups.Done()
 			defer e.unref()
 			e.endGrant(e.cur.Load(), 0)
 		}()

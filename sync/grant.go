@@ -32,8 +32,10 @@ type grant struct {
 	tokens    int64       // how many were reserved
 	ownerGone atomic.Bool // the goroutine that would have to unlock has ended
 	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
+	doomed    atomic.Bool // to be deleted when it is lost: its owner provably cannot run
 	mayLand   int         // earlier sends of the field whose answer was lost
 	lastSent  time.Time   // of the last of them
+	extended  time.Time   // up to when an Extend may have made the key live
 }
 
 // tenancy is one local owner's possession of a grant, by Lock or by Acquire. It
@@ -65,6 +67,7 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
 		return nil
 	}
+	e.ref() // the grant's own, until it is released, retired or lost
 	// The lease is there before anybody can find the grant.
 	g.startLease(r.SentAt)
 	e.cur.Store(g)
@@ -98,6 +101,7 @@ func (g *grant) startLease(sentAt time.Time) {
 	if g.wish.fixed {
 		period = -1
 	}
+	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
 		Item:   renewal.Item{Key: e.key, Field: g.field, Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
 		Shard:  e.m.wire.Shard(e.key),
@@ -121,6 +125,48 @@ func (g *grant) validLocked(now time.Time) bool {
 // deadline is the moment up to which the grant may be relied on.
 func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
 
+// burn gives the grant's field up: it may be in Redis, and is removed, not before
+// from (zero: at once). mark changes the record before the clean-up starts.
+func (g *grant) burn(from time.Time, mark func(*burnt)) *burnt {
+	e, now := g.e, time.Now()
+	g.mu.Lock()
+	b := &burnt{field: g.field, present: true, mayLand: g.mayLand, fenced: e.cfg.Fencing, from: from}
+	b.until = latest(now, from).Add(g.wish.lease)
+	b.until = latest(b.until, g.extended)
+	if g.mayLand > 0 {
+		b.until = latest(b.until, g.lastSent.Add(g.wish.lease+e.timeout))
+	}
+	g.mu.Unlock()
+	if left := g.minHoldLeft(); left > 0 {
+		b.keep = now.Add(left)
+	}
+	if mark != nil {
+		mark(b)
+	}
+	return e.burn(b)
+}
+
+// minHoldLeft is how long the key must stay taken from now on. A grant that nobody
+// has owned need not stay.
+func (g *grant) minHoldLeft() time.Duration {
+	if g.e.cfg.MinHold == 0 {
+		return 0
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owner == nil {
+		return 0
+	}
+	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
 // admit makes t the owner, if the grant is still worth having and is what t's
 // waiter wished for.
 func (g *grant) admit(t *tenancy, w wish, now time.Time) bool {
@@ -141,7 +187,7 @@ func (g *grant) admit(t *tenancy, w wish, now time.Time) bool {
 func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
 	switch {
-	case g.wish.fixed, handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
+	case g.wish.fixed, g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
 		return false
 	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
 		return false

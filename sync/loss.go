@@ -18,6 +18,7 @@ type loss struct {
 // lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O.
 func (g *grant) lost(c renewal.Cause) {
+	defer g.e.unref() // the grant's own reference
 	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
 	told, t := g.tell(l)
 	stays, order := g.e.q.Lose(g.n)
@@ -26,12 +27,17 @@ func (g *grant) lost(c renewal.Cause) {
 	if stays == queue.LossStays && g.ownerGone.Load() {
 		t.expel()
 	}
-	if l.reason == LostDeadline && !g.wish.fixed && g.e.cfg.MinHold == 0 {
+	switch {
+	case g.doomed.Load():
+		g.burn(time.Time{}, func(b *burnt) { b.report = true })
+	case l.reason == LostDeadline && !g.wish.fixed:
 		// The key may live on in Redis, by a renewal whose answer was lost. It is
 		// removed, but not before the lease that was confirmed is over: until then the
 		// margin is the holder's time to react.
-		over := l.since.Add(g.e.margin(g.wish))
-		g.e.burn(&burnt{field: g.field, from: over, until: over.Add(g.wish.lease), fenced: g.e.cfg.Fencing})
+		g.burn(l.since.Add(g.e.margin(g.wish)), nil)
+	case g.mayLand > 0:
+		// An earlier acquire of this field may still arrive and find the key free.
+		g.burn(time.Time{}, func(b *burnt) { b.present = false })
 	}
 	if c.Reason == renewal.ReasonGone {
 		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)

@@ -47,7 +47,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
 	}
 	if exit != queue.LostNested && (g.wish.fixed || errors.Is(err, ErrClosed)) {
-		e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, until: now})
+		g.burn(time.Time{}, func(b *burnt) { b.until = now }) // sent once
 	}
 	return t.ended(ReleaseLost, now, err)
 }
@@ -139,10 +139,10 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 		e.do(e.q.Released())
 		return ending{outcome: ReleaseLost, loss: g.lossOr(LostDeadline)}
 	}
-	if e.q.HasQueued() && !g.wish.fixed && e.minHoldLeft(g) == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
+	if e.q.HasQueued() && !g.wish.fixed && !g.unrenewed.Load() && g.minHoldLeft() == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
 		return e.endTurn(g, handOffs)
 	}
-	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: e.minHoldLeft(g), Fenced: e.cfg.Fencing, Timeout: e.timeout}
+	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
@@ -180,13 +180,14 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 // stays listed until its clean-up, if it needs one, is counted: Close waits for both.
 func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent time.Time) ending {
 	var end ending
+	defer e.unref() // the grant's own reference
 	defer e.m.removeGrant(g)
 	switch o {
 	case lettucecompat.OutcomeOK:
 		end.outcome = ReleasedInRedis
 		if g.mayLand > 0 {
 			// An earlier acquire of this field may still arrive and find the key free.
-			e.burn(&burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: g.lastSent.Add(g.wish.lease + e.timeout)})
+			g.burn(time.Time{}, func(b *burnt) { b.present = false })
 		}
 	case lettucecompat.OutcomeGone:
 		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: time.Now()}
@@ -200,25 +201,13 @@ func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent tim
 			end.outcome = ReleaseUnknown
 		}
 		end.inTime = sent.Before(g.deadline())
-		b := &burnt{field: g.field, fenced: e.cfg.Fencing, mayLand: g.mayLand, until: sent.Add(g.wish.lease), report: true}
-		if left := e.minHoldLeft(g); left > 0 {
-			b.keep = time.Now().Add(left)
-		}
-		end.burnt = e.burn(b)
+		end.burnt = g.burn(time.Time{}, func(b *burnt) { b.report = true })
 		ev := g.event(EventReleaseFailed)
 		ev.Err = err
 		e.m.events.raise(ev)
 	}
 	e.do(e.q.Released())
 	return end
-}
-
-// minHoldLeft is how long the key must stay taken from now on.
-func (e *entry) minHoldLeft(g *grant) time.Duration {
-	if e.cfg.MinHold == 0 {
-		return 0
-	}
-	return max(e.cfg.MinHold-time.Since(g.since), 0)
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the

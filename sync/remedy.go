@@ -8,6 +8,8 @@ import "strings"
 var remedies = []struct{ code, remedy string }{
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two"},
 	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"NOAUTH", "give the Redis client a user name and password"},
 	{"WRONGPASS", "the Redis client's user name or password is wrong"},
 	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},

@@ -199,9 +199,9 @@ func (a actor) Cancel(id uint64, f watchdog.Finding) bool {
 
 func (a actor) Delete(id uint64, f watchdog.Finding) bool {
 	g := a.accused(id, f)
-	if g == nil || !a.lose(id, renewal.ReasonWatchdog) {
+	if g == nil {
 		return false
 	}
-	g.e.burn(&burnt{field: g.field, fenced: g.e.cfg.Fencing, until: time.Now().Add(g.wish.lease), report: true})
-	return true
+	g.doomed.Store(true)
+	return a.lose(id, renewal.ReasonWatchdog)
 }

@@ -8,14 +8,15 @@ if kind ~= 'none' and kind ~= 'hash' then
 end
 local _, text = remove(key, ':none')
 if text then return redis.error_reply(text) end
+-- Without a grantee no renewal on its way can take the lock again, also where the
+-- key is missing at the moment.
+redis.pcall('hdel', fence, 'grantee')
 if kind == 'none' then return {} end
 if redis.call('hlen', key) > 64 then
   return redis.error_reply('ANTEROOM the key holds a hash of more than 64 fields, not a lock')
 end
 local fields = redis.call('hkeys', key)
 redis.call('del', key)
--- Without a grantee no renewal on its way can take the lock again.
-redis.pcall('hdel', fence, 'grantee')
 for _, field in ipairs(fields) do
   local client = string.match(field, '^([%w%._%-]+):%d+$')
   if client then publish(ARGV[3] .. client, ARGV[4] .. field .. ARGV[5]) end

@@ -23,6 +23,9 @@ end
 if others == 0 then
   local first, text = '0', nil
   if fence then
+    -- What the last turn did not use goes back first: tokens that ran ahead of the
+    -- clock would not grow across a lost record.
+    settle(fence, field, ARGV[7], ARGV[8])
     first, text = reserve(fence, field, ARGV[6])
     if text then return redis.error_reply(text) end
   end
