@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// expectation is something that has to happen because of an injected fault: a loss that
+// the library has to report, or a key that has to become usable again. Its fields are
+// fixed but for took and by, which are written once before met is closed.
+type expectation struct {
+	key    string
+	reason anteroom.LossReason // "" for a key that has to be usable
+	from   time.Time
+	within time.Duration
+	met    chan struct{} // closed when it has happened, in time or not
+	took   time.Duration
+	by     int // the process that entered
+}
+
+// expectLoss registers that a loss of key with that reason has to be reported. It is
+// called before the fault, because the report may overtake the fault's own return.
+func (l *ledger) expectLoss(key string, reason anteroom.LossReason, within time.Duration) *expectation {
+	return l.expect(&expectation{key: key, reason: reason, within: within})
+}
+
+// expectEntry registers that somebody has to enter key from now on.
+func (l *ledger) expectEntry(key string, within time.Duration) *expectation {
+	return l.expect(&expectation{key: key, within: within})
+}
+
+// expect opens x. The clock starts here, so that the time that is printed includes the
+// fault itself and never flatters the library.
+func (l *ledger) expect(x *expectation) *expectation {
+	x.from, x.met = time.Now(), make(chan struct{})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expected = append(l.expected, x)
+	return x
+}
+
+// withdraw takes back an expectation whose fault did not take place.
+func (l *ledger) withdraw(x *expectation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, other := range l.expected {
+		if other == x {
+			l.expected = append(l.expected[:i], l.expected[i+1:]...)
+			return
+		}
+	}
+}
+
+// await waits until x is met or its bound has passed, and reports whether it was met
+// within its bound. The wait is bounded by x itself and by nothing else: a report that is
+// on its way when the user ends the run still counts.
+func (l *ledger) await(x *expectation) bool {
+	timer := time.NewTimer(time.Until(x.from.Add(x.within)))
+	defer timer.Stop()
+	select {
+	case <-x.met:
+	case <-timer.C:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return x.inTime()
+}
+
+// meet marks the oldest open expectation of that key and reason and returns it, nil if there
+// is none. One report meets one expectation: two faults of a kind need two reports. The
+// caller has ledger.mu.
+func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expectation {
+	for _, x := range l.expected {
+		if x.key == key && x.reason == reason && !x.isMet() {
+			x.took, x.by = time.Since(x.from), process
+			close(x.met)
+			return x
+		}
+	}
+	return nil
+}
+
+// entered is told of every visit; the caller has ledger.mu.
+func (l *ledger) entered(key string, process int) { l.meet(key, "", process) }
+
+// lossReported takes in a loss that the library reported. It returns how long after its
+// fault it came, and false where no fault asks for it: a machine that stands still for
+// longer than a lease loses locks, and then the report is right and nobody's fault.
+func (l *ledger) lossReported(process int, key string, reason anteroom.LossReason) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sums.lost++
+	if a := l.accounts[key]; a != nil && !a.fenced && time.Now().Before(l.calmUntil) {
+		l.violate("%s was lost (%s), although the server was away for less than its lease", a.name, reason)
+	}
+	if x := l.meet(key, reason, process); x != nil {
+		return x.took, true
+	}
+	return 0, false
+}
+
+// forbidLosses says that no plain lock may be lost for the time d: the server is away for
+// less than their leases.
+func (l *ledger) forbidLosses(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calmUntil = time.Now().Add(d)
+}
+
+// unmet says, in sentences, which expectations were not met, or not in time. It is asked
+// when every process has ended, so that nothing can come any more.
+func (l *ledger) unmet() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []string
+	for _, x := range l.expected {
+		if x.inTime() {
+			continue
+		}
+		what := fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.reason)
+		if x.reason == "" {
+			what = l.name(x.key) + " did not become usable again"
+		}
+		list = append(list, what+x.lateness())
+	}
+	return list
+}
+
+func (l *ledger) name(key string) string {
+	if a := l.accounts[key]; a != nil {
+		return a.name
+	}
+	return fmt.Sprintf("%q", key)
+}
+
+func (x *expectation) isMet() bool {
+	select {
+	case <-x.met:
+		return true
+	default:
+		return false
+	}
+}
+
+// inTime reports whether x was met within its bound; the caller has ledger.mu.
+func (x *expectation) inTime() bool { return x.isMet() && x.took <= x.within }
+
+func (x *expectation) lateness() string {
+	if x.isMet() {
+		return fmt.Sprintf(" within %v, but after %v", x.within, x.took.Round(time.Millisecond))
+	}
+	return fmt.Sprintf(" within %v", x.within)
+}

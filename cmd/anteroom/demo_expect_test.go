@@ -1,0 +1,92 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// wantUnmet checks the only thing that is missing, "" for nothing.
+func wantUnmet(t *testing.T, l *ledger, words string) {
+	t.Helper()
+	unmet := l.unmet()
+	if words == "" && len(unmet) == 0 {
+		return
+	}
+	if len(unmet) != 1 || words == "" || !strings.Contains(unmet[0], words) {
+		t.Fatalf("unmet: %q; want %q", unmet, words)
+	}
+}
+
+func TestDemo_I4_LossIsMatchedByKeyAndCause(t *testing.T) {
+	const missing = "the loss of demo:invoices with reason gone was not reported within 1s"
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := testLedger()
+		x := l.expectLoss(fencedKey, anteroom.LostGone, time.Second)
+		wantUnmet(t, l, missing)
+		time.Sleep(200 * time.Millisecond)
+		if _, asked := l.lossReported(1, fencedKey, anteroom.LostDeadline); asked {
+			t.Error("another cause met it")
+		}
+		if _, asked := l.lossReported(1, plainKey, anteroom.LostGone); asked {
+			t.Error("another key met it")
+		}
+		wantUnmet(t, l, missing)
+		after, asked := l.lossReported(1, fencedKey, anteroom.LostGone)
+		if !asked || after != 200*time.Millisecond || !l.await(x) {
+			t.Errorf("reported after %v, asked %v", after, asked)
+		}
+		wantUnmet(t, l, "")
+		if _, asked := l.lossReported(1, fencedKey, anteroom.LostGone); asked {
+			t.Error("one fault was met by two reports")
+		}
+	})
+}
+
+func TestDemo_I4_EachFaultNeedsItsOwnReport(t *testing.T) {
+	l, _ := testLedger()
+	for range 2 {
+		l.expectLoss(fencedKey, anteroom.LostGone, time.Hour)
+	}
+	l.lossReported(1, fencedKey, anteroom.LostGone)
+	wantUnmet(t, l, "demo:invoices")
+	l.lossReported(1, fencedKey, anteroom.LostGone)
+	wantUnmet(t, l, "")
+}
+
+func TestDemo_I4_LateReportDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := testLedger()
+		x := l.expectLoss(fencedKey, anteroom.LostForced, time.Second)
+		if l.await(x) {
+			t.Error("met by nothing")
+		}
+		time.Sleep(time.Second)
+		l.lossReported(1, fencedKey, anteroom.LostForced)
+		wantUnmet(t, l, "within 1s, but after 2s")
+	})
+}
+
+func TestDemo_I4_KeyHasToBecomeUsable(t *testing.T) {
+	l, _ := testLedger()
+	section(l, 1, fencedKey, 1) // before the fault
+	x := l.expectEntry(fencedKey, time.Hour)
+	section(l, 1, plainKey, 0)
+	wantUnmet(t, l, "demo:invoices did not become usable again")
+	section(l, 3, fencedKey, 2)
+	wantUnmet(t, l, "")
+	if x.by != 3 {
+		t.Errorf("entered by process %d, want 3", x.by)
+	}
+}
+
+func TestWithdrawnExpectationIsForgotten(t *testing.T) {
+	l, _ := testLedger()
+	x := l.expectLoss(fencedKey, anteroom.LostGone, time.Second)
+	l.expectLoss(fencedKey, anteroom.LostForced, time.Second)
+	l.withdraw(x)
+	wantUnmet(t, l, "forced")
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// shortOutage is well below every lease.
+	shortOutage = 600 * time.Millisecond
+	// longOutage is longer than a fenced lease and well below a plain one.
+	longOutage = awayLease + 600*time.Millisecond
+	// busy is what a loaded machine may add to the time that the library promises: the
+	// reports pass through queues and pipes, and through goroutines that have to run.
+	// The time that it really took is printed.
+	busy = 4 * time.Second
+	// removalBound is the promise for a lock that was removed, docs/guarantees.md §3.
+	removalBound = watchdogPeriod + commandTimeout + busy
+	// usableBound is when a key that lost its holder has to have another one: a lease,
+	// a poll of a waiter that was not woken, and the queue before it.
+	usableBound = plainLease + 2*time.Second + busy
+	// between is the rest between two faults, so that what was reported can be read.
+	between = 400 * time.Millisecond
+)
+
+// injector brings the faults of a run about, one after the other, and waits for what the
+// library has to say about each. Only one goroutine uses it.
+type injector struct {
+	*ledger                     // what is expected, and what came
+	console   *console          // where each fault is announced before it happens
+	prefix    string            // of every key
+	server    server            // that is taken away
+	processes []process         // that obey
+	stranger  *redis.Client     // a client that knows nothing of the library
+	operator  *anteroom.Manager // the one who releases by force
+	turn      int               // of the process that the next fault is aimed at
+	noOutage  bool              // the server does not let us
+}
+
+// fault is one kind of fault.
+type fault struct {
+	// inject brings it about and settles it. Where it could not, it says so, and the
+	// fault is not counted.
+	inject func()
+	// embeddedOnly: nobody may do that to a server that others use.
+	embeddedOnly bool
+}
+
+// run injects faults until ctx ends. It returns when the last one is settled, which takes
+// no longer than that one's bounds: a fault that has begun is carried through, because a
+// lock that was prepared for it would otherwise be lost without a cause.
+//
+// One fault follows the other and never overlaps with it, so that what is reported belongs
+// to it: a lock that is deleted while the server is away would be lost by either.
+func (i *injector) run(ctx context.Context, isEmbedded bool) {
+	faults := []fault{
+		{inject: i.deleteKey},
+		{inject: i.releaseByForce},
+		{inject: i.forgetUnlock},
+		{inject: i.shortAbsence},
+		{inject: i.dropHold},
+		{inject: i.longAbsence, embeddedOnly: true},
+	}
+	for n := 0; ; n++ {
+		pause(ctx, between)
+		if ctx.Err() != nil {
+			return
+		}
+		if f := faults[n%len(faults)]; isEmbedded || !f.embeddedOnly {
+			f.inject()
+		}
+	}
+}
+
+// deleteKey: somebody who knows nothing of locks deletes the key of a held one. Nobody is
+// told by Redis, so the watchdog or the next renewal has to find out; until then another
+// holder may be let in, and both run. Their resource is what keeps order.
+func (i *injector) deleteKey() {
+	key, holder, ok := i.prepare(actHold, keyDeleted)
+	if !ok {
+		return
+	}
+	x := i.expectLoss(key, anteroom.LostGone, removalBound)
+	i.console.say("fault: DEL %s by a stranger, while process %d holds it", i.name(key), holder)
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	defer cancel()
+	n, err := i.stranger.Del(ctx, key).Result()
+	if err != nil {
+		i.failed(x, err)
+		return
+	}
+	if n == 0 {
+		i.failed(x, errors.New("there was no such key any more"))
+		return
+	}
+	i.injected()
+	i.settle(x)
+}
+
+// releaseByForce: an operator releases a lock that is held. The holder's Manager is told
+// by a message, so the report comes at once, and the bound is only what holds when that
+// message is lost.
+func (i *injector) releaseByForce() {
+	key, holder, ok := i.prepare(actHold, keyForced)
+	if !ok {
+		return
+	}
+	x := i.expectLoss(key, anteroom.LostForced, removalBound)
+	i.console.say("fault: ForceRelease of %s by an operator, while process %d holds it", i.name(key), holder)
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
+	defer cancel()
+	was, err := i.operator.ForceRelease(ctx, key)
+	if err != nil || !was {
+		i.failed(x, errors.Join(err, errors.New("nobody held it any more")))
+		return
+	}
+	i.injected()
+	i.settle(x)
+}
+
+// forgetUnlock: a goroutine locks and ends. The watchdog has to find that out, and stop
+// renewing, so that the lease ends.
+func (i *injector) forgetUnlock() {
+	key, holder, ok := i.prepare(actForget, keyForgot)
+	if !ok {
+		return
+	}
+	// It looks at goroutines once a lease has passed, and then the lease has to end.
+	x := i.expectLoss(key, anteroom.LostDeadline, 2*forgetLease+2*watchdogPeriod+busy)
+	i.console.say("fault: a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
+	i.injected()
+	i.settle(x)
+}
+
+// dropHold: a Hold with a fixed lease is dropped and never released. That is a use that the
+// library allows: the lease ends by itself, and says so.
+func (i *injector) dropHold() {
+	key, holder, ok := i.prepare(actDrop, keyDropped)
+	if !ok {
+		return
+	}
+	x := i.expectLoss(key, anteroom.LostDeadline, dropLease+busy)
+	i.console.say("fault: process %d dropped its Hold of %s, which has a fixed lease of %v", holder, i.name(key), dropLease)
+	i.injected()
+	i.settle(x)
+}
+
+// shortAbsence: the server is away for less than any lease, and nothing may be lost.
+func (i *injector) shortAbsence() {
+	if i.noOutage {
+		return
+	}
+	i.console.say("fault: the server is away for %v, less than every lease: no plain lock may be lost", shortOutage)
+	// A second more, because what the outage did may be reported after it.
+	i.forbidLosses(shortOutage + time.Second)
+	if i.outage(shortOutage) {
+		i.console.say("the server is back")
+	}
+}
+
+// longAbsence: the server is away for longer than one lock's lease and less than the
+// others'. The holder can reach nobody and is told all the same, by its own clock, before
+// the server could give the lock away.
+func (i *injector) longAbsence() {
+	key, holder, ok := i.prepare(actHold, keyAway)
+	if !ok {
+		return
+	}
+	x := i.expectLoss(key, anteroom.LostDeadline, awayLease+busy)
+	i.console.say("fault: the server is away for %v, longer than the lease of %s, which process %d holds", longOutage, i.name(key), holder)
+	i.forbidLosses(longOutage + time.Second)
+	if i.outage(longOutage) {
+		i.console.say("the server is back")
+		i.settle(x)
+	}
+}
+
+// outage takes the server away and counts that. Where the server does not let us, that is
+// said once and not tried again.
+func (i *injector) outage(d time.Duration) bool {
+	if err := i.server.outage(d); err != nil {
+		i.noOutage = true
+		i.console.say("skipped, now and later: %v", err)
+		return false
+	}
+	i.injected()
+	return true
+}
+
+// prepare makes the next process hold the lock that a fault is aimed at. Without ok it
+// could not, and the fault is not injected. Each fault is aimed at another process, so that
+// every process of a run is hit.
+func (i *injector) prepare(a act, name string) (key string, holder int, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), setUpTime+commandTimeout)
+	defer cancel()
+	at := i.turn % len(i.processes)
+	i.turn++
+	key = i.prefix + name
+	if err := i.processes[at].obey(ctx, order{Act: a, Key: key}); err != nil {
+		i.console.say("no fault: process %d could not get %s: %v", at+1, i.name(key), err)
+		return "", 0, false
+	}
+	return key, at + 1, true
+}
+
+// failed says that a fault did not take place. Its victim gives up by itself, see tellTime.
+func (i *injector) failed(x *expectation, err error) {
+	i.withdraw(x)
+	i.console.say("no fault: %s: %v", i.name(x.key), err)
+}
+
+// settle waits, each time within the bound, until the loss that a fault caused is reported and its key has another
+// holder. The report itself is printed where it arrives.
+func (i *injector) settle(x *expectation) {
+	if !i.await(x) {
+		return // the end of the run says what is missing
+	}
+	entry := i.expectEntry(x.key, usableBound)
+	if i.await(entry) {
+		i.console.say("%s is usable again: process %d has entered", i.name(x.key), entry.by)
+	}
+}

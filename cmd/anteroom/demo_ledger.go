@@ -1,0 +1,243 @@
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+// resource is what the locks of the demonstration protect. The ledger is it, directly in
+// the same process and through a pipe from another one.
+//
+// Each call is atomic by itself and none waits for another visit: the resource excludes
+// nobody, so that two visitors at once show.
+type resource interface {
+	// enter begins a visit to key and returns its number and the value found there.
+	// On a fenced key a token that is too old is not admitted; the visit counts all the
+	// same, because its visitor believes that it holds the lock.
+	enter(key string, token int64) pass
+	// write replaces the value and reports whether the resource accepted it.
+	write(visit, value int64) bool
+	// leave ends the visit. An unknown visit is ignored.
+	leave(visit int64)
+}
+
+// pass is the answer to enter.
+type pass struct {
+	Visit    int64 `json:"visit"`
+	Value    int64 `json:"value"`
+	Admitted bool  `json:"admitted"`
+}
+
+// ledger is the resource behind every lock, and the judge of what happens to it. It keeps
+// the rule of the resource (admits) apart from the audit of what was accepted, so that a
+// resource that accepts too much is found out, too.
+//
+// All methods are safe for concurrent use, and none blocks on anything but mu.
+type ledger struct {
+	say func(format string, args ...any)
+	// admits is the rule of a fenced resource; tests put a broken one here.
+	admits func(newest, token int64) bool
+
+	mu         sync.Mutex
+	accounts   map[string]*account // by key; the map itself is fixed from the start
+	visits     map[int64]*visit    // under way, guarded by mu
+	lastVisit  int64               // guarded by mu
+	expected   []*expectation      // guarded by mu
+	calmUntil  time.Time           // until then no plain lock may be lost; guarded by mu
+	sums       sums                // guarded by mu
+	violations int                 // guarded by mu
+}
+
+// sums is what the ledger contributes to the last line.
+type sums struct{ faults, lost, overlaps int }
+
+// account is the ledger's page for one key; guarded by ledger.mu.
+type account struct {
+	name   string // for people
+	fenced bool
+	inside int // visits under way
+	value  int64
+	writes int64 // accepted ones: what value must be at the end
+	// newest is the largest token that the resource has seen.
+	newest int64
+	// audited is the same as the audit knows it, and auditedBy the visit that brought it.
+	audited, auditedBy int64
+	visits, refused    int64
+}
+
+// visit is one possession as the ledger sees it; guarded by ledger.mu.
+type visit struct {
+	account *account
+	process int
+	token   int64
+}
+
+// maxSaid bounds the violations that are printed one by one: a broken lock would bring
+// thousands a second, and the first ones tell the story.
+const maxSaid = 20
+
+// newLedger returns a ledger with an empty page for each lock.
+func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
+	l := &ledger{say: say, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
+	for _, k := range locks {
+		l.accounts[prefix+k.name] = &account{name: "demo:" + k.name, fenced: k.fenced}
+	}
+	return l
+}
+
+// admits is the check that docs/guarantees.md asks of a resource: a token that is not
+// older than the newest one seen, and none at all is never enough.
+func admits(newest, token int64) bool { return token > 0 && token >= newest }
+
+// as returns the ledger as the resource that one process uses.
+func (l *ledger) as(process int) resource { return localResource{l, process} }
+
+type localResource struct {
+	l       *ledger
+	process int
+}
+
+func (r localResource) enter(key string, token int64) pass { return r.l.enter(r.process, key, token) }
+func (r localResource) write(visit, value int64) bool      { return r.l.write(visit, value) }
+func (r localResource) leave(visit int64)                  { r.l.leave(visit) }
+
+// enter is resource.enter for one process. Whoever enters is a holder as far as the ledger
+// knows, whatever its token: overlaps are counted before tokens are looked at.
+func (l *ledger) enter(process int, key string, token int64) pass {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	a := l.accounts[key]
+	if a == nil {
+		l.violate("process %d entered %q, which is no key of this run", process, key)
+		return pass{}
+	}
+	l.lastVisit++
+	id := l.lastVisit
+	l.visits[id] = &visit{account: a, process: process, token: token}
+	if a.inside > 0 && a.fenced {
+		l.sums.overlaps++
+	} else if a.inside > 0 {
+		l.violate("two holders at once: process %d entered %s while %d were inside", process, a.name, a.inside)
+	}
+	a.inside++
+	a.visits++
+	l.entered(key, process)
+	p := pass{Visit: id, Value: a.value, Admitted: true}
+	if a.fenced {
+		p.Admitted = l.presentLocked(a, id, token)
+	}
+	return p
+}
+
+// presentLocked shows the token to the fenced resource before anything is read: from then
+// on it refuses older ones, so that what the visitor reads cannot be overwritten by
+// somebody who read it earlier.
+func (l *ledger) presentLocked(a *account, id, token int64) bool {
+	if token > 0 && token == a.audited && id != a.auditedBy {
+		l.violate("token %d of %s was given to two holds", token, a.name)
+	}
+	if token > a.audited {
+		a.audited, a.auditedBy = token, id
+	}
+	if !l.admits(a.newest, token) {
+		a.refused++
+		return false
+	}
+	a.newest = max(a.newest, token)
+	return true
+}
+
+// write is resource.write. A plain resource takes what it is given, as a variable would; a
+// fenced one compares the token of the visit with the newest one that it has seen.
+func (l *ledger) write(id, value int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	v := l.visits[id]
+	if v == nil {
+		return false
+	}
+	a := v.account
+	if a.fenced && !l.admits(a.newest, v.token) {
+		a.refused++
+		return false
+	}
+	if a.fenced {
+		l.auditLocked(v)
+	}
+	a.value = value
+	a.writes++
+	return true
+}
+
+// auditLocked judges a write that the fenced resource has accepted.
+func (l *ledger) auditLocked(v *visit) {
+	switch {
+	case v.token <= 0:
+		l.violate("an unfenced write by process %d to %s was accepted", v.process, v.account.name)
+	case v.token < v.account.audited:
+		l.violate("a write with token %d by process %d to %s was accepted after token %d was seen",
+			v.token, v.process, v.account.name, v.account.audited)
+	}
+}
+
+// leave is resource.leave.
+func (l *ledger) leave(id int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if v := l.visits[id]; v != nil {
+		delete(l.visits, id)
+		v.account.inside--
+	}
+}
+
+// gone ends the visits of a process that has ended: it cannot leave any more, and a
+// process that does not run is no second holder.
+func (l *ledger) gone(process int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, v := range l.visits {
+		if v.process == process {
+			delete(l.visits, id)
+			v.account.inside--
+		}
+	}
+}
+
+// injected counts a fault. Only one that took place is counted.
+func (l *ledger) injected() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sums.faults++
+}
+
+// violate counts a violation and says it; the caller has mu.
+func (l *ledger) violate(format string, args ...any) {
+	l.violations++
+	if l.violations <= maxSaid {
+		l.say("VIOLATION: "+format, args...)
+	}
+}
+
+// close compares, when all visitors have left, each value with the number of accepted
+// writes: every update was made by adding one to the value read. It returns the sums and
+// the number of violations. It is called once.
+func (l *ledger) close() (sums, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.accounts {
+		if a.value != a.writes {
+			l.violate("lost updates: %s stands at %d after %d accepted writes", a.name, a.value, a.writes)
+		}
+	}
+	return l.sums, l.violations
+}
+
+// refused returns how many accesses the fenced resources refused.
+func (l *ledger) refused() (n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.accounts {
+		n += a.refused
+	}
+	return n
+}

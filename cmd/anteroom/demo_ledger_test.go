@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	plainKey  = "test:stock"
+	fencedKey = "test:" + keyDeleted
+)
+
+// said collects what a ledger says.
+type said struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (s *said) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf(format, args...))
+}
+
+func testLedger() (*ledger, *said) {
+	s := &said{}
+	return newLedger("test:", demoLocks(), s.say), s
+}
+
+// section is one visit that adds one.
+func section(l *ledger, process int, key string, token int64) {
+	p := l.enter(process, key, token)
+	l.write(p.Visit, p.Value+1)
+	l.leave(p.Visit)
+}
+
+// wantViolation checks that there was exactly one, in these words.
+func wantViolation(t *testing.T, l *ledger, s *said, words string) {
+	t.Helper()
+	_, n := l.close()
+	if n != 1 || len(s.lines) != 1 || !strings.Contains(s.lines[0], words) {
+		t.Fatalf("%d violations, said %q; want one with %q", n, s.lines, words)
+	}
+}
+
+func TestDemo_I2_GoodRunHasNoViolation(t *testing.T) {
+	l, s := testLedger()
+	for n := range int64(100) {
+		section(l, int(n%4), plainKey, 0)
+		section(l, int(n%4), fencedKey, n+1)
+	}
+	if sums, n := l.close(); n != 0 || sums.overlaps != 0 || len(s.lines) != 0 {
+		t.Fatalf("%d violations, %d overlaps, said %q", n, sums.overlaps, s.lines)
+	}
+}
+
+func TestDemo_I2_OverlapOnPlainKeyIsViolation(t *testing.T) {
+	l, s := testLedger()
+	one := l.enter(1, plainKey, 0)
+	two := l.enter(2, plainKey, 0)
+	l.write(one.Visit, one.Value+1)
+	l.leave(one.Visit)
+	p := two
+	p.Value++ // the second one saw the first one's update, so that nothing else is wrong
+	l.write(two.Visit, p.Value+1)
+	l.leave(two.Visit)
+	wantViolation(t, l, s, "two holders at once")
+}
+
+func TestDemo_I2_LostUpdateIsViolation(t *testing.T) {
+	l, s := testLedger()
+	stale := l.enter(1, plainKey, 0)
+	l.leave(stale.Visit)
+	section(l, 2, plainKey, 0)
+	again := l.enter(1, plainKey, 0)
+	l.write(again.Visit, stale.Value+1) // read before the other one wrote
+	l.leave(again.Visit)
+	wantViolation(t, l, s, "lost updates: demo:stock stands at 1 after 2 accepted writes")
+}
+
+func TestDemo_I2_LossOfPlainLockWhileServerIsShortlyAway(t *testing.T) {
+	l, s := testLedger()
+	l.lossReported(1, plainKey, anteroom.LostDeadline) // a loss that nothing forbids
+	l.forbidLosses(time.Hour)
+	l.lossReported(1, fencedKey, anteroom.LostDeadline)
+	l.lossReported(1, plainKey, anteroom.LostDeadline)
+	if sums, _ := l.close(); sums.lost != 3 {
+		t.Errorf("lost %d, want 3", sums.lost)
+	}
+	wantViolation(t, l, s, "demo:stock was lost (deadline)")
+}
+
+func TestDemo_I3_OverlapOnFencedKeyIsCounted(t *testing.T) {
+	l, s := testLedger()
+	old := l.enter(1, fencedKey, 10)
+	l.write(old.Visit, old.Value+1)
+	section(l, 2, fencedKey, 11)
+	if l.write(old.Visit, old.Value+2) {
+		t.Error("a write with token 10 was accepted after token 11 was seen")
+	}
+	l.leave(old.Visit)
+	sums, n := l.close()
+	if n != 0 || sums.overlaps != 1 || l.refused() != 1 || len(s.lines) != 0 {
+		t.Fatalf("%d violations, %d overlaps, %d refused, said %q", n, sums.overlaps, l.refused(), s.lines)
+	}
+}
+
+func TestDemo_I3_UnfencedWrite(t *testing.T) {
+	l, _ := testLedger()
+	p := l.enter(1, fencedKey, 0)
+	if p.Admitted || l.write(p.Visit, 1) {
+		t.Fatal("the resource took a visitor without a token")
+	}
+	l.leave(p.Visit)
+
+	l, s := testLedger()
+	l.admits = func(_, _ int64) bool { return true } // a resource that does not check
+	section(l, 1, fencedKey, 0)
+	wantViolation(t, l, s, "unfenced write")
+}
+
+func TestDemo_I3_OldTokenAcceptedIsViolation(t *testing.T) {
+	l, s := testLedger()
+	l.admits = func(_, token int64) bool { return token > 0 } // one that does not compare
+	section(l, 1, fencedKey, 11)
+	section(l, 2, fencedKey, 10)
+	wantViolation(t, l, s, "token 10")
+}
+
+func TestDemo_I3_TokenGivenTwiceIsViolation(t *testing.T) {
+	l, s := testLedger()
+	section(l, 1, fencedKey, 10)
+	section(l, 2, fencedKey, 10)
+	wantViolation(t, l, s, "token 10 of demo:invoices was given to two holds")
+}
+
+func TestDemo_I3_AcceptedWriteIsNotLost(t *testing.T) {
+	l, s := testLedger()
+	p := l.enter(1, fencedKey, 10)
+	l.write(p.Visit, p.Value+1)
+	l.write(p.Visit, p.Value+1) // accepted, and overwrites its own update
+	l.leave(p.Visit)
+	wantViolation(t, l, s, "lost updates")
+}
+
+func TestLedgerForgetsTheVisitsOfADeadProcess(t *testing.T) {
+	l, s := testLedger()
+	p := l.enter(1, plainKey, 0)
+	l.gone(1)
+	if l.write(p.Visit, 5) {
+		t.Error("a dead process wrote")
+	}
+	section(l, 2, plainKey, 0)
+	if _, n := l.close(); n != 0 {
+		t.Fatalf("said %q", s.lines)
+	}
+}
+
+func TestLedgerKnowsItsKeys(t *testing.T) {
+	l, s := testLedger()
+	section(l, 1, "somebody else's", 0)
+	wantViolation(t, l, s, "no key of this run")
+}
+
+// The first lines tell the story; thousands would hide it.
+func TestLedgerBoundsWhatItSays(t *testing.T) {
+	l, s := testLedger()
+	for range 10 * maxSaid {
+		l.enter(1, plainKey, 0)
+	}
+	if _, n := l.close(); n != 10*maxSaid-1 || len(s.lines) != maxSaid {
+		t.Fatalf("%d violations, %d lines", n, len(s.lines))
+	}
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// worker is one process of the demonstration, or what stands for one: a Manager of its
+// own, a connection pool of its own, and the goroutines that use the locks.
+//
+// Its methods are safe for concurrent use; stop ends it for good.
+type worker struct {
+	plan   plan
+	locks  map[string]lock      // by key, fixed
+	rdb    *redis.Client        // closed by stop
+	m      *anteroom.Manager    // closed by stop
+	meter  *meter               // the Observer of m, and of the Managers of forget
+	reg    *prometheus.Registry // private: nothing is registered for the whole program
+	res    resource             // what the locks protect
+	tell   func(report)         // where events go; called by several goroutines
+	ctx    context.Context      // ends when stop begins
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// newWorker makes a worker that has not begun yet. It takes rdb over. Events go to tell,
+// which must not block for long.
+func newWorker(p plan, rdb *redis.Client, res resource, tell func(report)) (*worker, error) {
+	collector, err := metrics.New(metrics.Config{
+		ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{
+		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell,
+		meter: &meter{Observer: collector}, reg: prometheus.NewRegistry(),
+	}
+	for _, k := range demoLocks() {
+		w.locks[p.Prefix+k.name] = k
+	}
+	if w.m, err = w.manager(w.event); err != nil {
+		return nil, err
+	}
+	collector.Attach(w.m)
+	if err := w.reg.Register(collector); err != nil {
+		return nil, err
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	return w, nil
+}
+
+// manager makes a Manager on the worker's connection.
+func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error) {
+	return anteroom.NewManager(w.rdb, anteroom.Config{
+		// Events are printed by the demonstration itself, once and in plain words.
+		Logger:         slog.New(slog.DiscardHandler),
+		Observer:       w.meter,
+		OnEvent:        onEvent,
+		CommandTimeout: commandTimeout,
+		Defaults:       anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
+	})
+}
+
+func (w *worker) event(e anteroom.Event) {
+	w.tell(report{
+		Process: w.plan.Process, Kind: e.Kind, Key: e.Key, Reason: e.Reason, Check: e.Check, Text: e.Text,
+	})
+}
+
+// start sets the goroutines to work. They work until stop, or until an error that no
+// waiting mends, which is told as a problem.
+func (w *worker) start() error {
+	for _, k := range w.locks {
+		mu, err := w.m.NewMutex(k.config(w.plan.Prefix))
+		if err != nil {
+			return err
+		}
+		body := w.body(k, mu)
+		for range k.goroutines() {
+			w.wg.Go(func() {
+				for w.ctx.Err() == nil {
+					if err := body(); isFinal(err) {
+						// Nothing that waiting mends; the same answer would come again.
+						w.tell(report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
+						return
+					}
+				}
+			})
+		}
+	}
+	return nil
+}
+
+// body returns what one goroutine repeats with the lock. Its error is why one round did not
+// come about.
+func (w *worker) body(k lock, mu *anteroom.Mutex) func() error {
+	switch k.use {
+	case useMutex:
+		return func() error { return w.locked(mu, mu.Key()) }
+	case useHold:
+		return func() error { return w.acquired(mu) }
+	case useLong:
+		return func() error { return w.longJob(mu) }
+	}
+	return func() error { return w.fenced(mu) }
+}
+
+// locked is the drop-in use of a sync.Locker. Lock cannot be told to give up, so the end of
+// the run waits for the rounds under way.
+func (w *worker) locked(mu sync.Locker, key string) error {
+	mu.Lock()
+	w.increment(key, 0, 0)
+	mu.Unlock()
+	pause(w.ctx, upTo(4*time.Millisecond))
+	return nil
+}
+
+// acquired is the same by Acquire, which ends when the run does. An error of Release is one
+// that a fault explains; the library goes on with the release by itself.
+func (w *worker) acquired(mu *anteroom.Mutex) error {
+	hold, err := mu.Acquire(w.ctx)
+	if err != nil {
+		return err
+	}
+	w.increment(mu.Key(), 0, 0)
+	err = w.release(hold)
+	pause(w.ctx, upTo(4*time.Millisecond))
+	return err
+}
+
+// longJob holds the lock for so long that the lease is renewed several times, and through
+// absences of the server. If the lock is lost all the same, ctx ends and the job with it, too late
+// to be harmless: the ledger sees the second holder.
+func (w *worker) longJob(mu *anteroom.Mutex) error {
+	return mu.Do(w.ctx, func(ctx context.Context) error {
+		pass := w.res.enter(mu.Key(), 0)
+		pause(ctx, time.Second+upTo(time.Second))
+		w.res.write(pass.Visit, pass.Value+1)
+		w.res.leave(pass.Visit)
+		return nil
+	})
+}
+
+// fenced takes the token to the resource, which is what makes a lock safe that can be lost.
+// The impatient process asks only when it has nothing else to do, and so comes fresh to a
+// lock that was deleted, while the patient ones are still waiting for its release.
+func (w *worker) fenced(mu *anteroom.Mutex) error {
+	defer pause(w.ctx, 10*time.Millisecond+upTo(20*time.Millisecond))
+	var hold *anteroom.Hold
+	var err error
+	if w.plan.Impatient {
+		hold, err = mu.TryAcquire(w.ctx)
+	} else {
+		hold, err = mu.Acquire(w.ctx, anteroom.Wait(2*time.Second))
+	}
+	if err != nil {
+		return err
+	}
+	w.increment(mu.Key(), hold.Token(), time.Millisecond+upTo(4*time.Millisecond))
+	return w.release(hold)
+}
+
+// release waits for the answer no longer than a run can afford at its end; a release
+// that is not confirmed by then goes on in the background.
+func (w *worker) release(hold *anteroom.Hold) error {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	return hold.Release(ctx)
+}
+
+// increment is one protected section: read, let others run, write what was read plus one.
+// Two at once lose an update.
+func (w *worker) increment(key string, token int64, work time.Duration) {
+	pass := w.res.enter(key, token)
+	pause(w.ctx, work)
+	w.res.write(pass.Visit, pass.Value+1)
+	w.res.leave(pass.Visit)
+}
+
+// isFinal tells an error that repeating does not mend, for example a missing permission,
+// from one that a fault or the end of the run explains. It is asked after every round, so
+// nil is not final either.
+func isFinal(err error) bool {
+	for _, passing := range []error{
+		anteroom.ErrNotAcquired, anteroom.ErrUnavailable, anteroom.ErrUnknown, anteroom.ErrLost,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, passing) {
+			return false
+		}
+	}
+	return err != nil
+}
+
+// pause waits for d or until ctx ends. A d of 0 only lets others run, which is what a
+// protected section needs in its middle for an overlap to show.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// upTo returns a random time below d.
+func upTo(d time.Duration) time.Duration { return rand.N(d) }
+
+// stop ends the goroutines and closes the Manager. Both are bounded by leaveTime and ctx:
+// a caller parked in Lock while Redis is away for good stays parked, and is named in the
+// error.
+func (w *worker) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	w.cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		w.wg.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	err := w.m.Close(ctx)
+	return errors.Join(err, w.rdb.Close())
+}
+
+// stats returns the worker's figures as of now. The waiters are read from the Manager, so
+// that they are what they are and not the difference of two counters.
+func (w *worker) stats() stats {
+	s := w.meter.stats()
+	for _, c := range w.m.Counts() {
+		s.Waiters += int64(c.Waiting)
+	}
+	return s
+}

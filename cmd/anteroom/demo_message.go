@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+)
+
+// A child and its parent speak lines of JSON through the child's standard input and
+// output. Each side has one reader; whoever asks waits for the answer with its number.
+//
+//	parent → child   plan (first), start, order, scrape, stop; and answers
+//	child → parent   enter, write, leave, event, stats, done; and answers
+//
+// An end of either stream is the end of the other side.
+type message struct {
+	Kind string `json:"kind"`
+	// ID joins a question and its answer; 0 where no answer is expected. Each side numbers
+	// its own questions, so that the same number may be under way both ways.
+	ID uint64 `json:"id,omitempty"`
+
+	Plan   *plan   `json:"plan,omitempty"`   // plan
+	Order  *order  `json:"order,omitempty"`  // order
+	Report *report `json:"report,omitempty"` // event
+	Stats  *stats  `json:"stats,omitempty"`  // stats, done
+	Pass   *pass   `json:"pass,omitempty"`   // answer to enter
+	Error  string  `json:"error,omitempty"`  // answer to anything, done
+	Text   string  `json:"text,omitempty"`   // answer to scrape
+
+	Key   string `json:"key,omitempty"`   // enter
+	Token int64  `json:"token,omitempty"` // enter
+	Visit int64  `json:"visit,omitempty"` // write, leave
+	Value int64  `json:"value,omitempty"` // write
+	OK    bool   `json:"ok,omitempty"`    // answer to write
+}
+
+// The kinds of messages.
+const (
+	msgPlan   = "plan"
+	msgStart  = "start"
+	msgOrder  = "order"
+	msgScrape = "scrape"
+	msgStop   = "stop"
+	msgEnter  = "enter"
+	msgWrite  = "write"
+	msgLeave  = "leave"
+	msgEvent  = "event"
+	msgStats  = "stats"
+	msgDone   = "done"
+	msgAnswer = "answer"
+)
+
+// line is one side's end of the conversation. send and ask are safe for concurrent use;
+// receive is for the one reader.
+type line struct {
+	dec *json.Decoder
+
+	sending sync.Mutex // held while a message is written, so that lines stay whole
+	enc     *json.Encoder
+
+	mu      sync.Mutex
+	lastID  uint64                    // guarded by mu
+	waiting map[uint64]chan<- message // by number, capacity 1 each, guarded by mu
+	ended   chan struct{}             // closed when nothing comes any more
+}
+
+func newLine(in io.Reader, out io.Writer) *line {
+	return &line{
+		dec: json.NewDecoder(in), enc: json.NewEncoder(out),
+		waiting: map[uint64]chan<- message{}, ended: make(chan struct{}),
+	}
+}
+
+// send writes one message. An error means that the other side is gone, which the reader
+// finds out, too.
+func (l *line) send(m message) error {
+	l.sending.Lock()
+	defer l.sending.Unlock()
+	return l.enc.Encode(m)
+}
+
+// ask numbers and sends m and waits for its answer, for the end of the other side or for done, which
+// may be nil. Without an answer ok is false, and m may have taken effect.
+func (l *line) ask(done <-chan struct{}, m message) (answer message, ok bool) {
+	ch := make(chan message, 1)
+	l.mu.Lock()
+	l.lastID++
+	m.ID = l.lastID
+	l.waiting[m.ID] = ch
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		delete(l.waiting, m.ID)
+		l.mu.Unlock()
+	}()
+	if l.send(m) != nil {
+		return message{}, false
+	}
+	select {
+	case answer = <-ch:
+		return answer, true
+	case <-l.ended:
+	case <-done:
+	}
+	return message{}, false
+}
+
+// receive hands every message that is no answer to handle, until the other side ends or says
+// something that is no message. An answer that nobody waits for any more is dropped. handle
+// must not ask: its answer would come through this very loop.
+func (l *line) receive(handle func(message)) {
+	defer close(l.ended)
+	for {
+		var m message
+		if l.dec.Decode(&m) != nil {
+			return
+		}
+		if m.Kind != msgAnswer {
+			handle(m)
+			continue
+		}
+		l.mu.Lock()
+		if ch := l.waiting[m.ID]; ch != nil {
+			ch <- m
+			delete(l.waiting, m.ID)
+		}
+		l.mu.Unlock()
+	}
+}

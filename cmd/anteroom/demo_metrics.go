@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// scrapeTime bounds a scrape. It is below the ten seconds after which Prometheus gives up by
+// default, so that a child that hangs does not hide the others.
+const scrapeTime = 8 * time.Second
+
+// page is the part of an http.ResponseWriter that rendering a registry needs.
+type page struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+// Header and WriteHeader make page an http.ResponseWriter.
+func (p *page) Header() http.Header { return p.header }
+func (p *page) WriteHeader(s int)   { p.status = s }
+
+// metrics renders the worker's registry in Prometheus' text format. Every series carries
+// the label process, so that those of several processes can be merged.
+func (w *worker) metrics(ctx context.Context) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return "", err
+	}
+	p := &page{header: http.Header{}, status: http.StatusOK}
+	promhttp.HandlerFor(w.reg, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP(p, req)
+	if p.status != http.StatusOK {
+		return "", fmt.Errorf("rendering metrics: %s", p.String())
+	}
+	return p.String(), nil
+}
+
+// mergeMetrics joins texts of the same families into one: the format wants each family
+// once, with its help and type before its samples. The first text's order is kept. Samples
+// never collide, because each carries the label process.
+func mergeMetrics(texts []string) string {
+	type family struct{ head, samples strings.Builder }
+	families := map[string]*family{}
+	var order []*family
+	for _, text := range texts {
+		var f *family
+		first := false // whether this text brought the family, and so its help and type
+		for line := range strings.Lines(text) {
+			if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
+				name, _, _ := strings.Cut(rest, " ")
+				if f = families[name]; f == nil {
+					f, first = &family{}, true
+					families[name] = f
+					order = append(order, f)
+				} else {
+					first = false
+				}
+			}
+			// Lines before the first family belong to none and are left out.
+			switch {
+			case f == nil:
+			case !strings.HasPrefix(line, "#"):
+				f.samples.WriteString(line)
+			case first:
+				f.head.WriteString(line)
+			}
+		}
+	}
+	var out strings.Builder
+	for _, f := range order {
+		out.WriteString(f.head.String())
+		out.WriteString(f.samples.String())
+	}
+	return out.String()
+}
+
+// serveMetrics serves /metrics for the whole run on l until the returned function is
+// called. A process that does not answer in time is left out and said so in a comment,
+// so that the others are still seen.
+func (d *demo) serveMetrics(l net.Listener) (stop func()) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, req *http.Request) {
+		ctx, cancel := context.WithTimeout(req.Context(), scrapeTime)
+		defer cancel()
+		var texts []string
+		var missing strings.Builder
+		for n, p := range d.processes {
+			text, err := p.metrics(ctx)
+			if err != nil {
+				fmt.Fprintf(&missing, "# process %d did not answer\n", n+1)
+				continue
+			}
+			texts = append(texts, text)
+		}
+		rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_, _ = rw.Write([]byte(mergeMetrics(texts) + missing.String()))
+	})
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = srv.Serve(l) // it ends by Close, and says so
+	}()
+	return func() {
+		_ = srv.Close()
+		<-ended
+	}
+}

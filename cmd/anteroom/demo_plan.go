@@ -1,0 +1,140 @@
+package main
+
+import (
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// use says how the goroutines of the demonstration use a lock. Together the ways cover the
+// library's surface: the drop-in one, the one with a Hold, and the one with a function.
+type use uint8
+
+const (
+	useMutex  use = iota // Lock and Unlock, as a sync.Mutex is used
+	useHold              // Acquire and Release
+	useLong              // Do, for longer than several renewals
+	useFenced            // Acquire with a limit; the token goes to the resource
+)
+
+// lock is one lock of the demonstration. It is data that both the one who plans a run
+// and each process that takes part derive from the same list.
+type lock struct {
+	name string // of the key, after the run's prefix, and of the class in metrics
+	use  use
+	fair bool // order of arrival within a process; the others let newcomers pass
+	// fenced locks are those that faults destroy; fencing tokens guard their resource.
+	fenced         bool
+	lease, renewal time.Duration
+}
+
+const (
+	// plainLease leaves nine tenths of it between a renewal and the deadline, so that
+	// neither an absence of the server nor a busy machine ends a plain lock.
+	plainLease   = 6 * time.Second
+	plainRenewal = 500 * time.Millisecond
+	// awayLease and forgetLease are short, so that a run of ten seconds sees leases end.
+	// Both of their losses are told by the deadline, so that a machine too busy to renew in
+	// time changes when they are told, and not what. The locks that are removed while they
+	// are held have plainLease instead: a lease that ends before the removal is noticed
+	// would change the cause.
+	awayLease   = 2 * time.Second
+	forgetLease = time.Second
+	// watchdogPeriod and commandTimeout bound, together, how late a removed lock is
+	// reported: docs/guarantees.md §3.
+	watchdogPeriod = 250 * time.Millisecond
+	commandTimeout = 500 * time.Millisecond
+)
+
+// Names of the locks that faults are aimed at. Each fault has a key of its own, so that a
+// reported loss tells which fault it belongs to.
+const (
+	keyDeleted = "invoices"
+	keyForced  = "payments"
+	keyForgot  = "mailing"
+	keyDropped = "backup"
+	keyAway    = "export"
+)
+
+// demoLocks lists the locks of a run.
+func demoLocks() []lock {
+	fenced := func(name string, lease time.Duration) lock {
+		return lock{name: name, use: useFenced, fenced: true, lease: lease, renewal: min(plainRenewal, lease/3)}
+	}
+	return []lock{
+		{name: "stock", use: useMutex, fair: true, lease: plainLease, renewal: plainRenewal},
+		{name: "orders", use: useHold, lease: plainLease, renewal: plainRenewal},
+		{name: "report", use: useLong, fair: true, lease: plainLease, renewal: plainRenewal},
+		fenced(keyDeleted, plainLease),
+		fenced(keyForced, plainLease),
+		fenced(keyForgot, forgetLease),
+		fenced(keyDropped, plainLease), // its victim asks for a lease of its own
+		fenced(keyAway, awayLease),
+	}
+}
+
+// config returns the library's configuration of the lock. It is the same in every process
+// and for victims, because a live key has one configuration. One failed check is an alert
+// here, so that the alert is seen before the recovery has done its work.
+func (k lock) config(prefix string) anteroom.LockConfig {
+	return anteroom.LockConfig{
+		Key: prefix + k.name, Name: k.name, LeaseTime: k.lease, RenewalTime: k.renewal,
+		WatchdogPeriod: watchdogPeriod, Fair: k.fair, Fencing: k.fenced, AlertThreshold: 1,
+	}
+}
+
+// goroutines says how many goroutines of one process use the lock. Enough for a queue in
+// each process, so that hand-offs happen, and few enough that a machine of two cores spends
+// most of its time waiting.
+func (k lock) goroutines() int {
+	switch k.use {
+	case useMutex, useHold:
+		return 8
+	case useFenced:
+		return 2
+	}
+	return 1
+}
+
+// plan is what a process of the demonstration is told before it begins.
+type plan struct {
+	Process int    `json:"process"` // from 1
+	Prefix  string `json:"prefix"`  // of every key; it holds no brace, see removeKeys
+	URL     string `json:"url"`     // of Redis; "" for the embedded one
+	// Impatient makes the goroutines of fenced locks try instead of wait. One process of
+	// a run does: it walks into a lock that was deleted at once, and so shows an overlap.
+	Impatient bool `json:"impatient"`
+}
+
+// act is what an order asks for.
+type act string
+
+const (
+	actHold   act = "hold"   // hold the lock until told of its loss
+	actForget act = "forget" // lock it in a goroutine that ends without unlocking
+	actDrop   act = "drop"   // take a fixed lease and drop the Hold
+)
+
+// order makes one process prepare a fault: it answers when it has the lock.
+type order struct {
+	Act act    `json:"act"`
+	Key string `json:"key"`
+}
+
+// dropLease is the fixed lease of actDrop.
+const dropLease = time.Second
+
+// report is an event of the library on its way to the one who prints it. It carries what
+// the demonstration needs of an anteroom.Event, and no more, through the pipe.
+type report struct {
+	Process int                 `json:"process"`
+	Kind    anteroom.EventKind  `json:"kind"`
+	Key     string              `json:"key,omitempty"`
+	Reason  anteroom.LossReason `json:"reason,omitempty"`
+	Check   string              `json:"check,omitempty"`
+	Text    string              `json:"text,omitempty"`
+}
+
+// kindProblem is a report of our own, and no event of the library: something that the
+// demonstration cannot go on with.
+const kindProblem anteroom.EventKind = "problem"

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
+	s := testredis.Start(t)
+	c := s.Client(t)
+	theirs := []string{"theirs", "anteroom:fence:{theirs}", "anteroom-demo:theirs"}
+	for _, key := range theirs {
+		if err := c.Set(t.Context(), key, "1", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errs screen
+	var page string
+	out.on("fault: ForceRelease", func(text string) { page = scrape(t, text) })
+	out.on("demo:mailing is usable again", func(string) { cancel() })
+	args := []string{"demo", "--for", "2m", "--processes", "2", "--redis", s.URL()}
+	status := run(ctx, args, nil, &out, &errs)
+	wantGood(t, status, out.String(), errs.String())
+	checkMetrics(t, page, 2)
+
+	keys, err := c.Keys(t.Context(), "*").Result()
+	if err != nil || len(keys) != len(theirs) {
+		t.Errorf("keys after the run: %q, %v", keys, err)
+	}
+	calls := s.Stats(t)
+	for _, forbidden := range []string{"flushall", "flushdb", "config|set", "shutdown"} {
+		if calls[forbidden] != 0 {
+			t.Errorf("%s was called", forbidden)
+		}
+	}
+}
+
+// A user who may do what locks need, and nothing else.
+func TestDemo_PauseNotPermittedIsSkipped(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	if err := admin.Do(t.Context(), "acl", "setuser", "worker", "on", ">pw", "~*", "&*", "+@all", "-client|pause").Err(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := newReal("redis://worker:pw@" + s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.close()
+	var out screen
+	d := newDemo(options{}, &out)
+	i := &injector{ledger: d.ledger, console: d.console, server: r}
+	i.shortAbsence()
+	i.shortAbsence()
+	if n := strings.Count(out.String(), "skipped, now and later"); n != 1 || i.sums.faults != 0 {
+		t.Errorf("%d times skipped, %d faults:\n%s", n, i.sums.faults, out.String())
+	}
+}
+
+func TestDemo_WrongPasswordIsOneClearError(t *testing.T) {
+	s := testredis.Start(t, "--requirepass", "right")
+	var out, errs screen
+	url := "redis://:wrong@" + s.Addr()
+	status := run(t.Context(), []string{"demo", "--redis", url}, nil, &out, &errs)
+	if status != 1 || out.String() != "" || !strings.Contains(errs.String(), "no lock can be had from this server") {
+		t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
+	}
+}
+
+// startRemote starts one process of a run that is not part of a run.
+func startRemote(t *testing.T, s *testredis.Server) (*demo, *remote, *screen) {
+	t.Helper()
+	var out screen
+	d := newDemo(options{url: s.URL()}, &out)
+	r, err := newRemote(plan{Process: 1, Prefix: d.prefix, URL: s.URL()}, d.ledger, d.reported)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.processes = []process{r}
+	return d, r, &out
+}
+
+func TestRemoteThatDiesFailsTheRun(t *testing.T) {
+	d, r, out := startRemote(t, testredis.Start(t))
+	if err := r.start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.obey(t.Context(), order{Act: actHold, Key: d.prefix + keyForced}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-r.line.ended
+	if err := r.obey(t.Context(), order{Act: actHold, Key: d.prefix + keyForced}); err == nil {
+		t.Error("a dead process obeyed")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for len(d.noted()) == 0 && ctx.Err() == nil {
+		pause(ctx, time.Millisecond) // watch runs on a goroutine of its own
+	}
+	if err := r.stop(ctx); err == nil {
+		t.Error("stop found nothing wrong")
+	}
+	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED: process 1 could not go on") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+	for _, a := range d.ledger.accounts {
+		if a.inside != 0 {
+			t.Errorf("a visit of a dead process goes on in %s", a.name)
+		}
+	}
+}
+
+func TestRemoteThatHangsIsKilled(t *testing.T) {
+	_, r, _ := startRemote(t, testredis.Start(t))
+	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := r.stop(ctx); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("stop: %v", err)
+	}
+}
+
+func TestRemoteObeysNoStrangeOrder(t *testing.T) {
+	d, r, _ := startRemote(t, testredis.Start(t))
+	if err := r.obey(t.Context(), order{Act: actHold, Key: "somebody else's"}); err == nil || !strings.Contains(err.Error(), "no lock") {
+		t.Errorf("obey: %v", err)
+	}
+	if text, err := r.metrics(t.Context()); err != nil || !strings.Contains(text, `process="1"`) {
+		t.Errorf("metrics: %v\n%s", err, text)
+	}
+	if err := d.dismiss(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A worker whose parent is gone ends, and one that nobody planned does not begin.
+func TestWorkerEndsWithItsParent(t *testing.T) {
+	s := testredis.Start(t)
+	in, parent := io.Pipe()
+	out, child := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- runWorker(in, child)
+		_ = child.Close()
+	}()
+	enc := json.NewEncoder(parent)
+	said := make(chan int, 1)
+	go func() {
+		n, _ := io.Copy(io.Discard, out)
+		said <- int(n)
+	}()
+	for _, m := range []message{
+		{Kind: msgPlan, ID: 1, Plan: &plan{Process: 1, Prefix: "test:", URL: s.URL()}},
+		{Kind: msgStart},
+	} {
+		if err := enc.Encode(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = parent.Close()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if n := <-said; n == 0 {
+		t.Error("it said nothing")
+	}
+
+	status := run(t.Context(), []string{workerCommand}, strings.NewReader("{}\n"), io.Discard, io.Discard)
+	if status != 1 {
+		t.Errorf("without a plan: exit status %d", status)
+	}
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// process is one process that takes part: a worker here, or one in a child.
+type process interface {
+	// start sets it to work. It is called once.
+	start() error
+	// obey prepares a fault and returns when the lock is held; ctx bounds that.
+	obey(ctx context.Context, o order) error
+	// stats returns its figures, as of a moment ago.
+	stats() stats
+	// metrics returns its Prometheus text.
+	metrics(ctx context.Context) (string, error)
+	// stop ends it, by force when ctx ends. It is called once, after start or without.
+	stop(ctx context.Context) error
+}
+
+// demo is one run.
+type demo struct {
+	opts      options
+	prefix    string // of every key of this run
+	console   *console
+	ledger    *ledger
+	server    server
+	processes []process     // fixed before the run begins
+	stranger  *redis.Client // a client that knows nothing of the library
+	operator  *worker       // it never starts to work
+
+	mu       sync.Mutex
+	problems []string // what kept the run from being one, guarded by mu
+}
+
+// leaveTime bounds how long a process waits, at its end, for its goroutines and for
+// answers of Redis. A release that is not confirmed by then is named; its lock ends with
+// its lease. stopTime is when a process that has not ended is killed: it leaves a busy
+// machine the time to end by itself.
+const (
+	leaveTime = 3 * time.Second
+	stopTime  = 2 * leaveTime
+)
+
+// newDemo returns a run without its server and its processes.
+func newDemo(o options, out io.Writer) *demo {
+	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out)}
+	d.ledger = newLedger(d.prefix, demoLocks(), d.console.say)
+	return d
+}
+
+// runID makes the keys of a run its own, so that two runs may share a server.
+func runID() string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// where says in words what the processes are and where their locks live.
+func (d *demo) where() string {
+	if d.opts.url == "" {
+		return "which are Managers of this program, and an embedded server"
+	}
+	return "each of its own, and the server of --redis"
+}
+
+// connect makes the clients of stranger and operator, and tries whether locks work here
+// at all, so that a wrong password is one clear error and not a run without a result.
+func (d *demo) connect(ctx context.Context) error {
+	d.stranger = redis.NewClient(d.server.options())
+	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {})
+	if err != nil {
+		return errors.Join(err, d.stranger.Close())
+	}
+	d.operator = w
+	mu, err := w.m.NewMutex(anteroom.LockConfig{Key: d.prefix + probeName, Fencing: true})
+	if err == nil {
+		err = mu.Do(ctx, func(context.Context) error { return nil }, anteroom.Wait(probeTime))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("no lock can be had from this server: %w", err), d.disconnect())
+	}
+	return nil
+}
+
+// probeName is the lock that connect tries, and probeTime how long it does.
+const (
+	probeName = "probe"
+	probeTime = 5 * time.Second
+)
+
+// disconnect removes the run's keys and closes what connect opened. The operator's Manager
+// goes first, because a clean-up of its own could write a key again.
+func (d *demo) disconnect() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	return errors.Join(d.operator.stop(ctx), d.removeKeys(ctx), d.stranger.Close())
+}
+
+// removeKeys deletes the keys of this run by their names, the fencing records included,
+// which would stay for ever. The embedded server takes its keys with it.
+func (d *demo) removeKeys(ctx context.Context) error {
+	if d.opts.url == "" {
+		return nil
+	}
+	names := []string{probeName}
+	for _, k := range demoLocks() {
+		names = append(names, k.name)
+	}
+	for _, name := range names {
+		key := d.prefix + name
+		// docs/protocol.md: the fencing record of a key without braces.
+		if err := d.stranger.Del(ctx, key, "anteroom:fence:{"+key+"}").Err(); err != nil {
+			return fmt.Errorf("the keys that begin with %s were not deleted: %w", d.prefix, err)
+		}
+	}
+	return nil
+}
+
+// recruit makes the processes. They do not work yet. The last one is the impatient one. On
+// an error those that were made are left to dismiss.
+func (d *demo) recruit() error {
+	for n := 1; n <= d.opts.processes; n++ {
+		p := plan{Process: n, Prefix: d.prefix, URL: d.opts.url, Impatient: n == d.opts.processes}
+		var one process
+		var err error
+		if d.opts.url == "" {
+			one, err = newWorker(p, redis.NewClient(d.server.options()), d.ledger.as(n), d.reported)
+		} else {
+			one, err = newRemote(p, d.ledger, d.reported)
+		}
+		if err != nil {
+			return fmt.Errorf("process %d: %w", n, err)
+		}
+		d.processes = append(d.processes, one)
+	}
+	return nil
+}
+
+// dismiss ends all processes at the same time, within stopTime: one that does not end, or
+// whose releases are not confirmed, delays no other. The error names each such process.
+func (d *demo) dismiss() error {
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	errs := make([]error, len(d.processes))
+	var wg sync.WaitGroup
+	for n, p := range d.processes {
+		wg.Go(func() {
+			if err := p.stop(ctx); err != nil {
+				errs[n] = fmt.Errorf("process %d: %w", n+1, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// play is the run itself: the processes work, faults are injected until the time is over
+// or ctx ends, what is under way is settled, and the processes end.
+func (d *demo) play(ctx context.Context) {
+	run, cancel := context.WithTimeout(ctx, d.opts.length)
+	defer cancel()
+	var started error
+	for _, p := range d.processes {
+		started = errors.Join(started, p.start())
+	}
+	watching, unwatch := context.WithCancel(context.Background())
+	var live sync.WaitGroup
+	live.Go(func() { d.live(watching) })
+	if started == nil {
+		i := &injector{
+			ledger: d.ledger, console: d.console, prefix: d.prefix, server: d.server,
+			processes: d.processes, stranger: d.stranger, operator: d.operator.m,
+		}
+		i.run(run, d.opts.url == "")
+	} else {
+		d.problem("not every process could begin: " + started.Error())
+	}
+	if ctx.Err() != nil {
+		d.console.say("ended early, as asked")
+	}
+	d.console.say("the processes leave: locks are released, and commands without an answer are cleaned up")
+	unwatch()
+	live.Wait()
+	if err := d.dismiss(); err != nil {
+		d.console.say("at the end: %v", err)
+	}
+	if events := d.console.tallied(); events != "" {
+		d.console.say("reported: %s", events)
+	}
+}
+
+// problem notes something that kept the run from showing what it should.
+func (d *demo) problem(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !slices.Contains(d.problems, what) {
+		d.problems = append(d.problems, what)
+	}
+}
+
+// noted returns the problems so far.
+func (d *demo) noted() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.problems)
+}
+
+// conclude prints what was missed, and the last line.
+func (d *demo) conclude() error {
+	all := d.stats()
+	s, violations := d.ledger.close()
+	d.console.say("the fenced resources refused %d accesses with an old token", d.ledger.refused())
+	failures := append(d.ledger.unmet(), d.noted()...)
+	for _, f := range failures {
+		d.console.say("FAILED: %s", f)
+	}
+	d.console.last(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d",
+		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations))
+	if violations > 0 || len(failures) > 0 {
+		return errFailed
+	}
+	return nil
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// server is the Redis of a run: the embedded one, or one that the user named.
+type server interface {
+	// options returns how to connect to it.
+	options() *redis.Options
+	// outage keeps the server away for d and returns when it is back. errNotPermitted
+	// means that nothing happened, because this server does not let us.
+	outage(d time.Duration) error
+	close()
+}
+
+// errNotPermitted is outage's answer where the user may not pause the server.
+var errNotPermitted = errors.New("this user may not pause the server")
+
+// embedded is a miniredis whose time runs, reached through a socket in a directory of its
+// own: no port, and no other user, takes part. It is a real socket and no pipe in memory,
+// because a pipe holds nothing: a publisher would wait, with the server's lock, until the
+// subscriber reads. Safe for concurrent use.
+type embedded struct {
+	mini   *miniredis.Miniredis
+	dir    string
+	listen net.Listener
+	ended  chan struct{} // closed when accept has ended
+
+	mu    sync.Mutex            // a leaf: nobody connects, reads or writes under it
+	away  bool                  // guarded by mu
+	conns map[net.Conn]struct{} // the server's ends of what was accepted, guarded by mu
+}
+
+// newEmbedded starts a server; close ends it.
+func newEmbedded() (*embedded, error) {
+	dir, err := os.MkdirTemp("", "anteroom-demo-") // readable by us only
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "redis"))
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	e := &embedded{
+		mini: miniredis.NewMiniRedis(), dir: dir, listen: l,
+		ended: make(chan struct{}), conns: map[net.Conn]struct{}{},
+	}
+	// Without this its keys would never expire by themselves.
+	e.mini.ClockTTL(true)
+	// The first connection is what starts a server that listens nowhere.
+	first, err := e.mini.Dial()
+	if err != nil {
+		return nil, errors.Join(err, l.Close(), os.RemoveAll(dir))
+	}
+	_ = first.Close()
+	go e.accept()
+	return e, nil
+}
+
+// accept serves connections until the listener is closed. While the server is away it
+// closes them at once.
+func (e *embedded) accept() {
+	defer close(e.ended)
+	for {
+		conn, err := e.listen.Accept()
+		if err != nil {
+			return
+		}
+		c := &cutConn{Conn: conn, e: e}
+		e.mu.Lock()
+		away := e.away
+		if !away {
+			e.conns[c] = struct{}{}
+		}
+		e.mu.Unlock()
+		if away {
+			_ = conn.Close()
+			continue
+		}
+		e.mini.Server().ServeConn(c)
+	}
+}
+
+// options returns how to reach the server. Every call makes options of its own, because a
+// client changes them.
+func (e *embedded) options() *redis.Options {
+	path := e.listen.Addr().String()
+	return &redis.Options{
+		Network: "unix",
+		Addr:    path,
+		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if e.isAway() {
+				// The error of a refused connection: nothing can have been sent.
+				return nil, &net.OpError{Op: "dial", Net: "unix", Err: errAway}
+			}
+			var d net.Dialer
+			return d.DialContext(ctx, "unix", path)
+		},
+		// The server knows neither of these.
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		DisableIdentity:          true,
+		// A refused connection is refused at once: waiting and trying again is the
+		// library's own work, which is to be shown. The pool is larger than the commands
+		// that can fail during an outage, because a pool that has seen that many
+		// failures rests for a second.
+		DialerRetries: 1,
+		PoolSize:      256,
+	}
+}
+
+var errAway = errors.New("refused: the demonstration has taken its server away")
+
+func (e *embedded) isAway() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.away
+}
+
+// cutConn is a connection that its server remembers while it is open.
+type cutConn struct {
+	net.Conn
+	e *embedded
+}
+
+// Close also makes the server forget the connection. It may be called twice: by the outage
+// and then by the server that reads from it.
+func (c *cutConn) Close() error {
+	c.e.mu.Lock()
+	delete(c.e.conns, c)
+	c.e.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// outage cuts every connection and refuses new ones for d. Nothing in the server is lost,
+// and its time runs on: leases end meanwhile. A command that was under way may have taken
+// effect, and its client does not know.
+func (e *embedded) outage(d time.Duration) error {
+	e.mu.Lock()
+	e.away = true
+	open := e.conns
+	e.conns = map[net.Conn]struct{}{}
+	e.mu.Unlock()
+	for c := range open {
+		_ = c.Close()
+	}
+	pause(context.Background(), d)
+	e.mu.Lock()
+	e.away = false
+	e.mu.Unlock()
+	return nil
+}
+
+// close ends the server and whoever is still connected.
+func (e *embedded) close() {
+	_ = e.listen.Close()
+	<-e.ended
+	e.mini.Close()
+	_ = os.RemoveAll(e.dir)
+}
+
+// real is a server that the user named and that may serve others, too.
+type real struct {
+	opts *redis.Options
+	rdb  *redis.Client
+}
+
+// newReal returns the server behind a redis:// URL. It does not connect.
+func newReal(url string) (*real, error) {
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		// The URL may hold a password, so the error must not repeat it.
+		return nil, errors.New("--redis: not a URL such as redis://user:password@host:6379/0")
+	}
+	return &real{opts: opts, rdb: redis.NewClient(opts)}, nil
+}
+
+// options returns a copy of what the URL says, because a client changes its options.
+func (r *real) options() *redis.Options {
+	o := *r.opts
+	return &o
+}
+
+// outage pauses the server for everybody: connections stay open and nothing is answered, the
+// other way in which a server can be away. The server ends the pause by itself, so that
+// not even our own death leaves it paused.
+func (r *real) outage(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
+	defer cancel()
+	if err := r.rdb.Do(ctx, "client", "pause", d.Milliseconds()).Err(); err != nil {
+		return fmt.Errorf("%w: %w", errNotPermitted, err)
+	}
+	pause(context.Background(), d)
+	return nil
+}
+
+func (r *real) close() { _ = r.rdb.Close() }

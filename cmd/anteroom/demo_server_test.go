@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+func startEmbedded(t *testing.T) *embedded {
+	t.Helper()
+	e, err := newEmbedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		e.close()
+		if _, err := os.Stat(e.dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("its directory is still there: %v", err)
+		}
+	})
+	return e
+}
+
+func TestEmbeddedServerGoesAwayAndKeepsItsKeys(t *testing.T) {
+	ctx := t.Context()
+	e := startEmbedded(t)
+	c := redis.NewClient(e.options())
+	defer c.Close()
+	if err := c.Set(ctx, "kept", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Set(ctx, "short", "1", 50*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	sub := c.Subscribe(ctx, "ch")
+	defer sub.Close()
+	if _, err := sub.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	cut := make(chan error, 1)
+	go func() { _, err := sub.Receive(ctx); cut <- err }()
+
+	back := make(chan struct{})
+	go func() { defer close(back); _ = e.outage(300 * time.Millisecond) }()
+	if err := <-cut; err == nil {
+		t.Error("the subscription outlived the outage")
+	}
+	if err := c.Get(ctx, "kept").Err(); !errors.Is(err, errAway) {
+		t.Errorf("a command while it is away: %v", err)
+	}
+	<-back
+	if v, err := c.Get(ctx, "kept").Result(); err != nil || v != "1" {
+		t.Errorf("after the outage: %q, %v", v, err)
+	}
+	// Its time runs, also while it is away.
+	if n, err := c.Exists(ctx, "short").Result(); err != nil || n != 0 {
+		t.Errorf("the key of 50ms is there after 300ms: %d, %v", n, err)
+	}
+}
+
+// checked is a resource that looks whether the lock is there when it is entered, written
+// and left.
+type checked struct {
+	t    *testing.T
+	e    *embedded
+	key  string
+	seen int
+}
+
+func (c *checked) look(when string) {
+	c.t.Helper()
+	c.seen++
+	if !c.e.mini.Exists(c.key) {
+		c.t.Errorf("%s: nobody holds %s", when, c.key)
+	}
+}
+
+func (c *checked) enter(key string, _ int64) pass {
+	c.key = key
+	c.look("enter")
+	return pass{Visit: 1, Admitted: true}
+}
+
+func (c *checked) write(_, _ int64) bool { c.look("write"); return true }
+func (c *checked) leave(int64)           { c.look("leave") }
+
+func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
+	for _, k := range demoLocks() {
+		t.Run(k.name, func(t *testing.T) {
+			e := startEmbedded(t)
+			res := &checked{t: t, e: e}
+			w, err := newWorker(plan{Process: 1, Prefix: "test:"}, redis.NewClient(e.options()), res, func(r report) {
+				if r.Kind == anteroom.EventLost {
+					t.Errorf("lost: %+v", r)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mu, err := w.m.NewMutex(k.config("test:"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Alone, so that a lock that is released before the visit ends leaves no key.
+			if err := w.body(k, mu)(); err != nil {
+				t.Fatal(err)
+			}
+			if res.seen != 3 {
+				t.Errorf("%d looks, want enter, write and leave", res.seen)
+			}
+			if e.mini.Exists("test:" + k.name) {
+				t.Error("the lock was not released")
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			if err := w.stop(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// screen is what a run writes to. Tests wait for words on it instead of for a time, because
+// nobody knows how fast the machine is.
+type screen struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	cues []cue // guarded by mu
+}
+
+// cue calls then, once, with what stands on the screen when word does.
+type cue struct {
+	word string
+	then func(text string)
+}
+
+// on adds a cue; all are added before the run begins.
+func (s *screen) on(word string, then func(text string)) { s.cues = append(s.cues, cue{word, then}) }
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	s.buf.Write(p)
+	text := s.buf.String()
+	var due []cue
+	s.cues = slices.DeleteFunc(s.cues, func(c cue) bool {
+		if !strings.Contains(text, c.word) {
+			return false
+		}
+		due = append(due, c)
+		return true
+	})
+	s.mu.Unlock()
+	for _, c := range due {
+		c.then(text)
+	}
+	return len(p), nil
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.buf.String()
+}
+
+var lastLine = regexp.MustCompile(`(?:^|\n)acquisitions=(\d+) handoffs=(\d+) faults=(\d+) lost=(\d+) overlaps=(\d+) violations=(\d+)\n$`)
+
+// figures are the numbers of a last line.
+type figures struct{ acquisitions, handoffs, faults, lost, overlaps, violations int }
+
+// lastOf checks the shape of the last line and returns its figures.
+func lastOf(t *testing.T, out string) figures {
+	t.Helper()
+	m := lastLine.FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("no last line in:\n%s", out)
+	}
+	n := make([]int, len(m))
+	for i := 1; i < len(m); i++ {
+		n[i], _ = strconv.Atoi(m[i])
+	}
+	return figures{n[1], n[2], n[3], n[4], n[5], n[6]}
+}
+
+// wantGood checks a run that had time for faults.
+func wantGood(t *testing.T, status int, out, errs string) figures {
+	t.Helper()
+	f := lastOf(t, out)
+	if status != 0 || errs != "" || f.violations != 0 || f.faults == 0 || f.lost == 0 || f.acquisitions == 0 || f.handoffs == 0 {
+		t.Fatalf("exit status %d, standard error %q:\n%s", status, errs, out)
+	}
+	return f
+}
+
+func TestDemo_EmbeddedRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errs screen
+	var page string
+	out.on("fault: ForceRelease", func(text string) { page = scrape(t, text) }) // everything is at work
+	out.on("demo:mailing is usable again", func(string) { cancel() })
+	status := run(ctx, []string{"demo", "--for", "2m"}, nil, &out, &errs)
+	wantGood(t, status, out.String(), errs.String())
+	for _, words := range []string{
+		"fault: DEL demo:invoices by a stranger, while process 1 holds it",
+		"reported: lock lost: demo:invoices in process 1, reason gone",
+		"demo:invoices is usable again",
+		"reported: lock lost: demo:payments in process 2, reason forced",
+		"fault: a goroutine of process 3 locked demo:mailing and ended without unlocking",
+		"has ended without unlocking: stop_renewing: acted",
+		"reported: lock lost: demo:mailing in process 3, reason deadline",
+		" hand-offs, ", " renewals, ", " waiters, p99 wait ",
+	} {
+		if !strings.Contains(out.String(), words) {
+			t.Errorf("nothing said %q:\n%s", words, out.String())
+		}
+	}
+	checkMetrics(t, page, 4)
+}
+
+var urlPattern = regexp.MustCompile(`http://\S+/metrics`)
+
+// scrape fetches /metrics from the address that the run has printed.
+func scrape(t *testing.T, out string) string {
+	tr := &http.Transport{DisableKeepAlives: true}
+	defer tr.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: tr}).Get(urlPattern.FindString(out))
+	if err != nil {
+		t.Error(err)
+		return ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d, %v", resp.StatusCode, err)
+	}
+	return string(text)
+}
+
+// checkMetrics checks that page is one valid text with the series of all processes.
+func checkMetrics(t *testing.T, page string, processes int) {
+	t.Helper()
+	for n := 1; n <= processes; n++ {
+		if !strings.Contains(page, fmt.Sprintf(`process="%d"`, n)) {
+			t.Errorf("no series of process %d", n)
+		}
+	}
+	seen := map[string]bool{}
+	for line := range strings.Lines(page) {
+		if rest, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			if seen[rest] {
+				t.Errorf("family %q stands there twice", rest)
+			}
+			seen[rest] = true
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d families:\n%s", len(seen), page)
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		return // the checks above stand without it
+	}
+	cmd := exec.Command(promtool, "check", "metrics")
+	cmd.Stdin = strings.NewReader(page)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool: %v\n%s", err, said)
+	}
+}
+
+func TestDemo_I5_CancelEndsEarlyWithLastLine(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var out, errs screen
+	// In the middle of a fault: what it has to bring is still waited for.
+	out.on("fault: DEL", func(string) { cancel() })
+	begin := time.Now()
+	status := run(ctx, []string{"demo", "--for", "10m", "--processes", "2"}, nil, &out, &errs)
+	if took := time.Since(begin); took > time.Minute {
+		t.Errorf("it took %v", took)
+	}
+	wantGood(t, status, out.String(), errs.String())
+	if !strings.Contains(out.String(), "ended early, as asked") {
+		t.Error(out.String())
+	}
+}
+
+// An interrupt as Ctrl-C sends it, to a process of its own.
+func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "demo", "--for", "10m", "--processes", "2")
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	var out, errs screen
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	started := make(chan struct{})
+	out.on("fault: DEL", func(string) {
+		<-started
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	err := cmd.Wait()
+	wantGood(t, cmd.ProcessState.ExitCode(), out.String(), errs.String())
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A run whose library keeps a loss to itself fails, and says which.
+func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
+	var out screen
+	d := newDemo(options{length: 2 * time.Second, processes: 2}, &out)
+	d.server = startEmbedded(t)
+	if err := d.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.recruit(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range d.processes {
+		p.(*worker).tell = func(report) {}
+	}
+	d.play(t.Context())
+	if err := d.disconnect(); err != nil {
+		t.Error(err)
+	}
+	err := d.conclude()
+	f := lastOf(t, out.String())
+	if err == nil || f.faults == 0 || f.lost != 0 ||
+		!strings.Contains(out.String(), "FAILED: the loss of demo:invoices with reason gone was not reported within") {
+		t.Fatalf("%v:\n%s", err, out.String())
+	}
+}
+
+func TestDemo_BadFlags(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		words string
+	}{
+		{[]string{"--for", "10ms"}, "--for is 10ms; it must be from 1s"},
+		{[]string{"--processes", "1"}, "--processes is 1; it must be from 2"},
+		{[]string{"--redis", "http://user:secret@host"}, "--redis: not a URL such as"},
+		{[]string{"--listen", "256.0.0.1:0"}, "--listen: "},
+		{[]string{"--for", "soon"}, `"soon"`},
+		{[]string{"extra"}, "extra"},
+	} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), append([]string{"demo"}, c.args...), nil, &out, &errs)
+		if status != 1 || out.Len() != 0 || !strings.Contains(errs.String(), c.words) {
+			t.Errorf("%v: exit status %d, %q, %q", c.args, status, out.String(), errs.String())
+		}
+		if strings.Contains(errs.String(), "secret") {
+			t.Errorf("%v: the error shows the password: %q", c.args, errs.String())
+		}
+	}
+}
