@@ -20,6 +20,9 @@ type AcquireRequest struct {
 	// Drop names burnt fields of this client (attempts that nobody wants any more);
 	// those that are there are removed first, in the same step.
 	Drop []string
+	// GiveBack returns unused tokens of one dropped field before new ones are reserved,
+	// so that the counter does not run ahead of the server's clock.
+	GiveBack GiveBack
 	// Tokens is the number of fencing tokens to reserve; 0 leaves the fencing record alone.
 	Tokens int64
 	// Replicas is the number of replicas that must confirm the grant within
@@ -29,6 +32,14 @@ type AcquireRequest struct {
 	// Timeout limits the command, 0 means Options.CommandTimeout. Waiting for replicas
 	// comes on top.
 	Timeout time.Duration
+}
+
+// GiveBack names tokens that a grant had reserved and did not use: those above
+// LastToken up to ReservedUpTo. They go back only if nobody has reserved since. The zero
+// value gives nothing back.
+type GiveBack struct {
+	Field                   string
+	LastToken, ReservedUpTo int64
 }
 
 // AcquireReply is the answer to an AcquireRequest.
@@ -63,18 +74,23 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 	if r.Tokens > 0 {
 		keys = append(keys, c.fence(r.Key))
 	}
-	argv := append([]string{r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10)}, r.Drop...)
+	argv := append([]string{
+		r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
+	}, r.Drop...)
 	cmd := newScriptCommand(c.dialect.scripts.acquire, keys, argv...)
 	k := &call{cmds: []*command{cmd}}
-	limit := c.timeout(r.Timeout)
+	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)
+	lane := lanes.locks
 	if r.Replicas > 0 {
+		lane = lanes.synced
 		k.wait = &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
 		if k.wait.timeout <= 0 {
 			k.wait.timeout = limit / 2
 		}
 		limit += k.wait.timeout
 	}
-	left := c.lanes(r.Key).locks.do(ctx, k, limit)
+	left := lane.do(ctx, k, limit)
 	reply := parseAcquire(cmd, left)
 	if left == nil || reply.Outcome == OutcomeUnknown {
 		reply.SentAt = k.sentAt

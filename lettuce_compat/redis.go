@@ -45,9 +45,10 @@ type Client struct {
 	single atomic.Pointer[shard]
 }
 
-// shard holds the two lanes to one server: acquires and releases, and everything that
-// keeps what is held.
-type shard struct{ locks, keep *lane }
+// shard holds the lanes to one server: acquires and releases, everything that keeps
+// what is held, and acquires that wait for replicas, each alone and for long: these must
+// not keep the releases of other locks waiting.
+type shard struct{ locks, keep, synced *lane }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
 // command. The user keeps rdb and closes it, after Close.
@@ -156,8 +157,9 @@ func (c *Client) shard(addr string) *shard {
 	s := c.shards[addr]
 	if s == nil {
 		s = &shard{
-			locks: &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
-			keep:  &lane{c: c, limit: keepLimit, closed: c.closed},
+			locks:  &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
+			synced: &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
+			keep:   &lane{c: c, limit: keepLimit, closed: c.closed},
 		}
 		c.shards[addr] = s
 	}
@@ -171,9 +173,9 @@ func (c *Client) shard(addr string) *shard {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	waits := make([]<-chan struct{}, 0, 2*len(c.shards)+1)
+	waits := make([]<-chan struct{}, 0, 3*len(c.shards)+1)
 	for _, s := range c.shards {
-		waits = append(waits, s.locks.close(), s.keep.close())
+		waits = append(waits, s.locks.close(), s.keep.close(), s.synced.close())
 	}
 	c.mu.Unlock()
 	waits = append(waits, c.sub.close())

@@ -42,6 +42,10 @@ func (s *subscriber) confirm(name string) {
 	s.mu.Lock()
 	ch := s.channels[name]
 	if ch == nil || ch.state != chAsked {
+		if ch != nil && ch.state == chConfirmed {
+			// go-redis has reconnected by itself; what came meanwhile was missed.
+			ch.signalLocked()
+		}
 		s.mu.Unlock()
 		return
 	}

@@ -48,6 +48,7 @@ type acquisition struct {
 	op        string
 	kind      queue.Kind
 	lock      bool // Lock-style
+	mayFail   bool // TryLock-style: false says all
 	goroutine int64
 	wait      time.Duration
 	wish      wish
@@ -85,8 +86,8 @@ func (m *Manager) enter(ctx context.Context, cfg LockConfig, a *acquisition) (*t
 // wished for. A waiter that finds its grant lost or too old goes back to the head
 // of the queue: being woken is a ticket to look, not the lock.
 func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, joined(ErrNotAcquired, err, otherCause(ctx))
+	if ctx.Err() != nil {
+		return nil, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))
 	}
 	if !a.ownLease {
 		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
@@ -139,7 +140,7 @@ func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, wan
 		if g.admit(t, want, now) {
 			return t
 		}
-		e.retire(g)
+		e.retire(g, w.HandOffs-1)
 	}
 	e.do(e.q.GiveBack(w))
 	return nil
@@ -147,10 +148,10 @@ func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, wan
 
 // retire gives up a grant that nobody uses, because it is too old or has the wrong
 // lease. The next attempt removes its field in its own script.
-func (e *entry) retire(g *grant) {
+func (e *entry) retire(g *grant, handOffs int) {
 	if g.lease.Load().End() {
 		e.m.removeGrant(g)
-		g.burn(time.Time{}, nil)
+		g.burn(time.Time{}, func(b *burnt) { b.lastToken, b.reservedUpTo = g.usedTokens(handOffs) })
 		e.unref() // the grant's own reference
 	}
 }
@@ -188,7 +189,7 @@ func (m *Manager) notEntered(cfg LockConfig, a *acquisition, err error) error {
 	outcome, observed := OutcomeNothing, AcquireFailed
 	var answered *serverError
 	switch {
-	case errors.Is(err, ErrClosed), errors.Is(err, ErrConfig) && !errors.As(err, &answered):
+	case errors.Is(err, ErrConfig) && !errors.As(err, &answered):
 		outcome = OutcomeMistake
 	case errors.Is(err, ErrUnknown):
 		outcome, observed = OutcomeUnknown, AcquireUnknown

@@ -23,7 +23,10 @@ type burnt struct {
 	until   time.Time // by then its lease has ended by itself
 	keep    time.Time // MinHold: the key must stay taken until then; such a field is not dropped
 	fenced  bool      // the grant touched the fencing record
-	report  bool      // raise an event where it cannot be removed
+	// lastToken and reservedUpTo give unused fencing tokens back; 0: not known.
+	lastToken, reservedUpTo int64
+
+	report bool // raise an event where it cannot be removed
 
 	gone chan struct{} // closed by an attempt that dropped it, once
 	done chan struct{} // closed when the clean-up has ended
@@ -45,18 +48,22 @@ func (e *entry) burn(b *burnt) *burnt {
 	return b
 }
 
-// droppable lists the burnt fields that an attempt may remove in its script.
-func (e *entry) droppable() []string {
+// droppable lists the burnt fields that an attempt may remove in its script, and the
+// tokens that it may give back for one of them: only the last grantee's count.
+func (e *entry) droppable() (fields []string, back lettucecompat.GiveBack) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var fields []string
 	now := time.Now()
 	for f, b := range e.burnt {
-		if b.droppable(now) && len(fields) < maxDrop {
-			fields = append(fields, f)
+		if !b.droppable(now) || len(fields) == maxDrop {
+			continue
+		}
+		fields = append(fields, f)
+		if b.reservedUpTo > back.ReservedUpTo {
+			back = lettucecompat.GiveBack{Field: f, LastToken: b.lastToken, ReservedUpTo: b.reservedUpTo}
 		}
 	}
-	return fields
+	return fields, back
 }
 
 func (e *entry) isBurnt(field string) bool {
@@ -104,7 +111,8 @@ func (e *entry) cleanUp(b *burnt) {
 		backoff = min(2*backoff, lastBackoff)
 	}
 	if dropped {
-		b.end = lettucecompat.OutcomeOK
+		// It is gone for certain; whether it was there to the last nobody knows.
+		b.end = lettucecompat.OutcomeGone
 		return
 	}
 	e.mu.Lock()
@@ -134,7 +142,7 @@ func (e *entry) pause(b *burnt, wait time.Duration) bool {
 
 // release sends one release for b and returns true where nothing is left to do.
 func (e *entry) release(b *burnt) bool {
-	r := lettucecompat.ReleaseRequest{Key: e.key, Field: b.field, Fenced: b.fenced, Timeout: e.timeout}
+	r := lettucecompat.ReleaseRequest{Key: e.key, Field: b.field, Fenced: b.fenced, LastToken: b.lastToken, ReservedUpTo: b.reservedUpTo, Timeout: e.timeout}
 	if !b.keep.IsZero() {
 		r.Keep = max(time.Until(b.keep), 0)
 	}

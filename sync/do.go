@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"errors"
 	"runtime"
 
 	"github.com/anteroom/anteroom/queue"
@@ -21,7 +22,12 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 		return err
 	}
 	inner, cancel := context.WithCancelCause(h.Context())
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	// A deadline is inherited as such, below, so that fn sees DeadlineExceeded.
+	stop := context.AfterFunc(ctx, func() {
+		if _, has := ctx.Deadline(); !has || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			cancel(context.Cause(ctx))
+		}
+	})
 	if deadline, ok := ctx.Deadline(); ok {
 		var release context.CancelFunc
 		inner, release = context.WithDeadline(inner, deadline)
@@ -32,7 +38,8 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 		if !returned { // a panic or Goexit goes on after this
 			stop()
 			cancel(nil)
-			_ = h.Release(context.WithoutCancel(ctx))
+			_ = h.s.releaseOnce("do")
+			runtime.KeepAlive(h)
 		}
 	}()
 	err = fn(inner)

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -15,6 +16,9 @@ const (
 	firstBackoff = 20 * time.Millisecond
 	lastBackoff  = time.Second
 )
+
+// errNoAnswer is the trouble of an attempt that nobody has answered yet.
+var errNoAnswer = errors.New("no answer yet")
 
 // attempt is one field that the driver tries to put into Redis. The field stays
 // the same while its fate is open: a repeat that finds it knows it for its own.
@@ -51,6 +55,7 @@ func (e *entry) drive() {
 	defer e.unref()
 	defer d.close()
 	e.m.wire.Subscribe()
+	e.answer.Store(&trouble{err: errNoAnswer})
 	for !e.q.Abandon() {
 		if e.m.closing.Load() {
 			// Lock() callers stay parked by contract; nothing acquires for them.
@@ -107,10 +112,14 @@ func (d *driver) send() lettucecompat.AcquireReply {
 		d.try = attempt{n: n, field: lettucecompat.NewField(e.m.cfg.ClientID, n)}
 	}
 	d.try.wish = want
-	d.drop = e.droppable()
+	var giveBack lettucecompat.GiveBack
+	d.drop, giveBack = e.droppable()
+	if a := e.answer.Load(); a != nil && a.err == errNoAnswer { //nolint:errorlint // identity is meant
+		e.answer.Store(&trouble{err: errNoAnswer, unknown: true}) // until it is answered
+	}
 	return e.m.wire.TryAcquire(e.m.ctx, lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.try.field, Lease: want.lease, Repeat: d.try.unknown > 0,
-		Drop: d.drop, Tokens: e.tokens(),
+		Drop: d.drop, GiveBack: giveBack, Tokens: e.tokens(),
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
 	})
 }
@@ -131,7 +140,7 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	}
 	d.try = attempt{}
 	if o := e.q.Granted(g.n); o == queue.SendRelease {
-		e.endGrant(g, 0)
+		e.endGrant(g, none)
 	}
 	return true
 }
@@ -139,13 +148,12 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 // refused deals with "held by another".
 func (d *driver) refused(r lettucecompat.AcquireReply) {
 	e := d.e
-	e.answer.Store(&trouble{holder: r.Holder})
+	e.answer.Store(&trouble{holder: r.Holder, err: r.Err})
 	e.recovered()
 	e.q.Refused()
 	if r.Err != nil {
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
-		e.answer.Store(&trouble{holder: r.Holder, err: r.Err})
 		d.abandonField()
 		d.pause(d.nextBackoff())
 		return

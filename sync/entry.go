@@ -108,7 +108,8 @@ func (e *entry) do(o queue.Order) {
 		go func() {
 			defer e.m.cleanups.Done()
 			defer e.unref()
-			e.endGrant(e.cur.Load(), 0)
+			// Whoever owned it last came in by one hand-off less than were made.
+			e.endGrant(e.cur.Load(), e.q.Word().HandOffs()-1)
 		}()
 	case queue.RecallAttempt:
 		select {

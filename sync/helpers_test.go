@@ -56,13 +56,21 @@ func network(m *miniredis.Miniredis) *faultnet.Network {
 func (s *embedded) client() *redis.Client { return s.clientOver(s.net) }
 
 // clientOver does the same over a network of its own, which has its own faults.
-func (s *embedded) clientOver(n *faultnet.Network) *redis.Client {
+func (s *embedded) clientOver(n *faultnet.Network) *redis.Client { return s.clientDialing(n.Dial) }
+
+// overNetwork makes a real server's client use n.
+func overNetwork(n *faultnet.Network) func(*redis.Options) {
+	return func(o *redis.Options) { o.Dialer = n.Dial }
+}
+
+// clientDialing is clientOver with any dialer.
+func (s *embedded) clientDialing(dial faultnet.DialFunc) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr:                     "127.0.0.1:6379",
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		ReadTimeout:              5 * time.Second,
-		Dialer:                   n.Dial,
+		Dialer:                   dial,
 	})
 	s.t.Cleanup(func() { _ = c.Close() })
 	return c

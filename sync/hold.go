@@ -73,7 +73,7 @@ func (mu *Mutex) acquire(ctx context.Context, a *acquisition, opts []AcquireOpti
 		}
 	}
 	if outer, ok := ctx.Value(holdKey{mu.m, mu.cfg.Key}).(*holdState); ok && mu.cfg.Reentrancy == ByGoroutine {
-		if h, err := outer.reenter(ctx, a); h != nil || err != nil {
+		if h, err := outer.reenter(ctx, mu.cfg, a); h != nil || err != nil {
 			return h, err
 		}
 	}
@@ -120,7 +120,7 @@ func (h *holdState) unregister() {
 
 // reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, a *acquisition) (*Hold, error) {
+func (h *holdState) reenter(ctx context.Context, cfg LockConfig, a *acquisition) (*Hold, error) {
 	if h.released.Load() {
 		return nil, nil
 	}
@@ -128,9 +128,15 @@ func (h *holdState) reenter(ctx context.Context, a *acquisition) (*Hold, error) 
 	if err := t.g.err(a.op, time.Now()); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
+	}
+	if field := e.cfg.differs(cfg); field != "" {
+		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
+	}
 	switch e.q.ReenterTenure(t.tenure) {
 	case queue.Reentered:
-		e.ref()
+		e.ref() // the owner's unit and the grant's reference keep e alive up to here
 	case queue.LimitReached:
 		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
 	default:
@@ -238,7 +244,11 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		lease.Extend(r.SentAt, d)
 		return h.s.err()
 	case lettucecompat.OutcomeGone:
-		lease.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, At: time.Now(), Err: r.Err})
+		if !lease.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, At: time.Now(), Err: r.Err}) {
+			if err := h.s.err(); err != nil {
+				return err // released or lost meanwhile, for a reason of its own
+			}
+		}
 		return g.lossError(op, &loss{reason: LostGone, since: time.Now(), err: r.Err})
 	case lettucecompat.OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}

@@ -24,8 +24,12 @@ func (g *grant) lost(c renewal.Cause) {
 	stays, order := g.e.q.Lose(g.n)
 	g.e.m.removeGrant(g)
 	g.e.do(order)
-	if stays == queue.LossStays && g.ownerGone.Load() {
-		t.expel()
+	if stays == queue.LossStays {
+		if g.ownerGone.Load() {
+			t.expel()
+		} else if g.e.cfg.Reentrancy == ByGoroutine {
+			g.e.m.keepStale(g, t)
+		}
 	}
 	switch {
 	case g.doomed.Load():
@@ -51,6 +55,16 @@ func (g *grant) lost(c renewal.Cause) {
 	g.e.m.events.raise(ev)
 }
 
+// keepStale lists a lost tenancy for the watchdog until its owner lets go: should the
+// owner have ended, nobody else would.
+func (m *Manager) keepStale(g *grant, t *tenancy) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t.live() { // it may have left a moment ago
+		m.stale[g.n] = g
+	}
+}
+
 // expel ends a lost tenancy for an owner that has ended without unlocking: nobody
 // else could, and the local queue would stand still for good.
 func (t *tenancy) expel() {
@@ -59,6 +73,11 @@ func (t *tenancy) expel() {
 		exit, order := e.q.Exit(t.tenure, false)
 		if exit != queue.LostNested && exit != queue.WasLost {
 			return
+		}
+		if exit == queue.WasLost {
+			e.m.mu.Lock()
+			delete(e.m.stale, t.g.n)
+			e.m.mu.Unlock()
 		}
 		e.do(order)
 		e.unref()

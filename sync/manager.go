@@ -39,6 +39,7 @@ type Manager struct {
 	mu       sync.Mutex
 	entries  map[string]*entry // by key, guarded by mu
 	grants   map[uint64]*grant // those that are neither released nor lost, guarded by mu
+	stale    map[uint64]*grant // lost, and still locked by a goroutine that may have ended, guarded by mu
 	early    map[uint64]string // forced releases of grants not listed yet: key by number, guarded by mu
 	closeErr error             // guarded by mu
 }
@@ -61,7 +62,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
-		entries: map[string]*entry{}, grants: map[uint64]*grant{}, early: map[uint64]string{},
+		entries: map[string]*entry{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
 	defaults, _ := cfg.Defaults.normalSettings()
 	timeout := cfg.commandTimeout(defaults.LeaseTime)
@@ -98,12 +99,8 @@ func (m *Manager) ClientID() string { return m.cfg.ClientID }
 func (m *Manager) addGrant(g *grant) {
 	m.mu.Lock()
 	m.grants[g.n] = g
-	key, forced := m.early[g.n]
-	delete(m.early, g.n)
 	m.mu.Unlock()
-	if forced && key == g.e.key {
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
-	}
+	m.applyForced(g)
 }
 
 func (m *Manager) removeGrant(g *grant) {
@@ -263,21 +260,33 @@ func (m *Manager) forced(key, field string) {
 		return
 	}
 	m.mu.Lock()
-	g := m.grants[n]
-	if g == nil {
-		if len(m.early) >= maxEarly {
-			clear(m.early)
-		}
-		m.early[n] = key
+	if len(m.early) >= maxEarly {
+		clear(m.early)
 	}
+	m.early[n] = key
+	g := m.grants[n]
 	m.mu.Unlock()
-	if g != nil && g.e.key == key {
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
+	if g != nil {
+		m.applyForced(g)
 	}
 }
 
-// maxEarly bounds the forced releases that are remembered for a grant whose answer
-// is still under way. Most are of grants that were released meanwhile.
+// applyForced ends g if a forced release of it was told. It stays noted where g has
+// no lease to lose at the moment: its grant is not answered yet, or its turn is just
+// being extended.
+func (m *Manager) applyForced(g *grant) {
+	m.mu.Lock()
+	key, forced := m.early[g.n]
+	m.mu.Unlock()
+	if forced && key == g.e.key && g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()}) {
+		m.mu.Lock()
+		delete(m.early, g.n)
+		m.mu.Unlock()
+	}
+}
+
+// maxEarly bounds the forced releases that are remembered; most are of grants that
+// were released meanwhile.
 const maxEarly = 64
 
 // unavailable and recovered raise one event per change, not one per attempt.

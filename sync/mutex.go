@@ -78,7 +78,7 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	a := &acquisition{op: "try lock", kind: queue.KindTryLock, lock: true}
+	a := &acquisition{op: "try lock", kind: queue.KindTryLock, lock: true, mayFail: true}
 	ok, err := mu.lock(context.Background(), a)
 	mu.panicOnMistake(err)
 	return ok
@@ -92,7 +92,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	a := &acquisition{op: "try lock", kind: queue.KindLock, lock: true}
+	a := &acquisition{op: "try lock", kind: queue.KindLock, lock: true, mayFail: true}
 	ok, err := mu.lock(ctx, a)
 	mu.panicOnMistake(err)
 	return ok
@@ -142,10 +142,10 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in, done bool, err error) {
 	}
 	g := e.cur.Load()
 	valid := g != nil && g.valid(time.Now())
-	if !valid && a.kind == queue.KindTryLock {
+	if !valid && a.mayFail {
 		return false, true, nil
 	}
-	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), a.kind != queue.KindTryLock); r {
+	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), !a.mayFail); r {
 	case queue.Reentered:
 		e.ref()
 	case queue.LimitReached:
@@ -187,6 +187,9 @@ func (mu *Mutex) Unlock() {
 	g.mu.Lock()
 	t := g.owner
 	g.mu.Unlock()
+	if t == nil {
+		panic(mu.mistake("unlock", ErrNotHeld)) // somebody is just coming in
+	}
 	if err := t.leave("unlock", nil); err != nil {
 		mu.panicOnMistake(err)
 		mu.unlockFailed(t, err)

@@ -9,6 +9,9 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
+// none stands for "no owner yet" where the hand-offs of a turn's last owner are asked.
+const none = -1
+
 // maxTurnExtensions bounds how often in a row a process keeps a lock because
 // nobody else seems to wait for it: a waiter that only polls is not counted by
 // PUBSUB NUMSUB, and gets its turn then.
@@ -42,14 +45,30 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	// The tenancy was lost before: nothing is ours to release, but for a lock that
 	// was given up at its deadline and may still be in Redis.
 	e.do(order)
+	if exit == queue.WasLost {
+		e.m.mu.Lock()
+		delete(e.m.stale, g.n)
+		e.m.mu.Unlock()
+	}
 	err := g.err(op, now)
 	if err == nil {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
 	}
-	if exit != queue.LostNested && (g.wish.fixed || errors.Is(err, ErrClosed)) {
+	if t.left(exit) && (g.wish.fixed || errors.Is(err, ErrClosed)) {
 		g.burn(time.Time{}, func(b *burnt) { b.until = now }) // sent once
 	}
 	return t.ended(ReleaseLost, now, err)
+}
+
+// left tells whether the unit that left a lost tenancy was its last: work under an
+// outer hold may still run.
+func (t *tenancy) left(exit queue.Exit) bool {
+	if t.lock {
+		return exit == queue.WasLost
+	}
+	t.g.mu.Lock()
+	defer t.g.mu.Unlock()
+	return len(t.holds) == 0
 }
 
 // ended reports the end of one unit and passes err through.
@@ -128,7 +147,7 @@ func (n ending) error(op string, g *grant) error {
 }
 
 // endGrant carries out SendRelease: it releases g in Redis, or ends its turn,
-// and tells the queue. handOffs is how many of the turn's hand-offs were used. It
+// and tells the queue. handOffs is that of the turn's last owner, or none. It
 // returns after the first answer, or after CommandTimeout without one; what is
 // not confirmed then is cleaned up in the background, and the queue moves on,
 // because no later attempt of ours uses the same field.
@@ -136,17 +155,38 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	// Marked before anything is sent: a renewal under way that finds the field
 	// gone must not report a loss.
 	if !g.lease.Load().End() {
+		reason := LostDeadline
+		if e.m.closing.Load() {
+			reason = LostClosed // given up by Close: a late release is still sent
+			g.burn(time.Time{}, func(b *burnt) { b.until = time.Now() })
+		}
 		e.do(e.q.Released())
-		return ending{outcome: ReleaseLost, loss: g.lossOr(LostDeadline)}
+		return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
 	}
-	if e.q.HasQueued() && !g.wish.fixed && !g.unrenewed.Load() && g.minHoldLeft() == 0 && g.turns < maxTurnExtensions && e.cfg.MaxHandoffs > 0 {
-		return e.endTurn(g, handOffs)
+	if g.mayKeepTurn() {
+		if g.turns < maxTurnExtensions {
+			return e.endTurn(g, handOffs)
+		}
+		e.holdBack()
 	}
 	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
-	return e.concluded(g, reply.Outcome, reply.Err, sent)
+	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
+}
+
+// mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
+func (g *grant) mayKeepTurn() bool {
+	e := g.e
+	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.wish.fixed && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+}
+
+// holdBack keeps this process from trying again before others have had the time to.
+func (e *entry) holdBack() {
+	e.mu.Lock()
+	e.notBefore = time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	e.mu.Unlock()
 }
 
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
@@ -162,23 +202,22 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 		g.turn, g.token, g.owner = time.Now(), reply.Token, nil
 		g.mu.Unlock()
 		g.startLease(reply.SentAt)
+		e.m.applyForced(g)
 		if o := e.q.Resumed(); o == queue.SendRelease {
 			// All waiters left meanwhile.
-			return e.endGrant(g, 0)
+			return e.endGrant(g, none)
 		}
 		return ending{outcome: ReleasedByHandoff}
 	}
 	if reply.Outcome == lettucecompat.OutcomeOK {
-		e.mu.Lock()
-		e.notBefore = time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
-		e.mu.Unlock()
+		e.holdBack()
 	}
-	return e.concluded(g, reply.Outcome, reply.Err, sent)
+	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
 }
 
 // concluded lets the queue move on after the first answer to a release. The grant
 // stays listed until its clean-up, if it needs one, is counted: Close waits for both.
-func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent time.Time) ending {
+func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
 	var end ending
 	defer e.unref() // the grant's own reference
 	defer e.m.removeGrant(g)
@@ -201,7 +240,10 @@ func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent tim
 			end.outcome = ReleaseUnknown
 		}
 		end.inTime = sent.Before(g.deadline())
-		end.burnt = g.burn(time.Time{}, func(b *burnt) { b.report = true })
+		end.burnt = g.burn(time.Time{}, func(b *burnt) {
+			b.report = true
+			b.lastToken, b.reservedUpTo = g.usedTokens(handOffs)
+		})
 		ev := g.event(EventReleaseFailed)
 		ev.Err = err
 		e.m.events.raise(ev)
@@ -211,7 +253,9 @@ func (e *entry) concluded(g *grant, o lettucecompat.Outcome, err error, sent tim
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the
-// last one that was reserved, so that the difference can be given back.
+// last one that was reserved, so that the difference can be given back. Tokens that
+// are not given back would make the counter run ahead of the server's clock, and
+// they would not grow across a lost record then.
 func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

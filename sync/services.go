@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -15,17 +16,34 @@ import (
 // sender lets the RenewalManager talk to Redis.
 type sender struct{ m *Manager }
 
-func (s sender) RenewBatch(ctx context.Context, shard string, items []renewal.Item) []renewal.Result {
-	batch := make([]lettucecompat.Renewal, len(items))
-	timeout := maxCommandTimeout
+func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) []renewal.Result {
+	// A batch shares one command, and so one node and one time limit: that of the
+	// shortest lease would be too short for the others, and a slot may have moved
+	// since its lease was added.
+	type group struct {
+		shard   string
+		timeout time.Duration
+	}
+	groups := map[group][]int{}
 	for i, it := range items {
-		batch[i] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
-		timeout = min(timeout, s.m.cfg.commandTimeout(it.Lease))
+		g := group{s.m.wire.Shard(it.Key), s.m.cfg.commandTimeout(it.Lease)}
+		groups[g] = append(groups[g], i)
 	}
 	results := make([]renewal.Result, len(items))
-	for i, r := range s.m.wire.Renew(ctx, shard, batch, timeout) {
-		results[i] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
+	var wg sync.WaitGroup
+	for g, members := range groups {
+		wg.Go(func() {
+			batch := make([]lettucecompat.Renewal, len(members))
+			for j, i := range members {
+				it := items[i]
+				batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+			}
+			for j, r := range s.m.wire.Renew(ctx, g.shard, batch, g.timeout) {
+				results[members[j]] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
+			}
+		})
 	}
+	wg.Wait()
 	return results
 }
 

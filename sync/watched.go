@@ -14,8 +14,11 @@ type source struct{ m *Manager }
 
 func (s source) Each(fn func(watchdog.Facts) bool) {
 	s.m.mu.Lock()
-	grants := make([]*grant, 0, len(s.m.grants))
+	grants := make([]*grant, 0, len(s.m.grants)+len(s.m.stale))
 	for _, g := range s.m.grants {
+		grants = append(grants, g)
+	}
+	for _, g := range s.m.stale {
 		grants = append(grants, g)
 	}
 	s.m.mu.Unlock()
@@ -27,7 +30,12 @@ func (s source) Each(fn func(watchdog.Facts) bool) {
 }
 
 func (s source) Lookup(id uint64) (watchdog.Facts, bool) {
-	g := s.m.grant(id)
+	s.m.mu.Lock()
+	g := s.m.grants[id]
+	if g == nil {
+		g = s.m.stale[id]
+	}
+	s.m.mu.Unlock()
 	if g == nil {
 		return watchdog.Facts{}, false
 	}
@@ -46,7 +54,7 @@ func (s source) Renewals() watchdog.RenewalStats {
 func (g *grant) facts() (watchdog.Facts, bool) {
 	lease, cfg := g.lease.Load(), &g.e.cfg
 	if lease.State() != renewal.StateActive {
-		return watchdog.Facts{}, false
+		return g.staleFacts()
 	}
 	f := watchdog.Facts{
 		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: g.since,
@@ -69,6 +77,23 @@ func (g *grant) facts() (watchdog.Facts, bool) {
 		f.Reachable = t.reachable()
 	}
 	return f, true
+}
+
+// staleFacts describes a lost tenancy whose owner has not unlocked yet; false where
+// there is none.
+func (g *grant) staleFacts() (watchdog.Facts, bool) {
+	cfg := &g.e.cfg
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.owner
+	if g.loss == nil || t == nil || !t.lock || !t.live() {
+		return watchdog.Facts{}, false
+	}
+	return watchdog.Facts{
+		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
+		Lease: g.wish.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
+		Strategy: watchdog.Strategy(cfg.Recovery), Goroutine: t.goroutine, Reachable: true, CallSite: t.callSite,
+	}, true
 }
 
 // live tells whether t is still the queue's tenancy; it stays recorded as the owner
@@ -198,6 +223,16 @@ func (a actor) Cancel(id uint64, f watchdog.Finding) bool {
 }
 
 func (a actor) Delete(id uint64, f watchdog.Finding) bool {
+	a.m.mu.Lock()
+	stale := a.m.stale[id]
+	a.m.mu.Unlock()
+	if stale != nil {
+		stale.mu.Lock()
+		t := stale.owner
+		stale.mu.Unlock()
+		t.expel()
+		return true
+	}
 	g := a.accused(id, f)
 	if g == nil {
 		return false

@@ -42,6 +42,9 @@ type Facts struct {
 	// Fixed tells that no renewal is to be expected: a fixed lease, or one whose
 	// renewal was stopped on purpose.
 	Fixed bool
+	// Lost tells that the hold is lost already and its owner has not let go of it yet.
+	// Only the holder check still applies: an owner that has ended never will.
+	Lost bool
 	// Lease and RenewalTime are the lock's times. MaxHold is how long an owner may
 	// keep it; 0 means without limit.
 	Lease, RenewalTime, MaxHold time.Duration
@@ -149,6 +152,8 @@ type Actor interface {
 	// Cancel ends the hold's context and stops renewing.
 	Cancel(id uint64, f Finding) bool
 	// Delete ends the hold and releases it in Redis. It is called only for
-	// HolderGone under Release, when nobody is left who could run under the lock.
+	// HolderGone under Release, when nobody is left who could run under the lock, and
+	// for HolderGone of a lost hold under every strategy: nothing of it is in Redis any
+	// more, and its place is given to whoever waits in this process.
 	Delete(id uint64, f Finding) bool
 }

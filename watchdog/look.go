@@ -29,6 +29,12 @@ func (w *Watchdog) judge(h *hold, f Facts, v Verdict) {
 // a renewal may have been confirmed. Blind, it looks at nothing but the deadline.
 func (w *Watchdog) look(now time.Time, late time.Duration, blind bool, s subject, stats RenewalStats) {
 	h, f := s.hold, s.facts
+	if f.Lost {
+		if !blind {
+			w.lookAtHolder(now, h, f)
+		}
+		return
+	}
 	renewal := func(f Facts) Verdict {
 		f.Period = w.periodOf(f)
 		f.Fixed = f.Fixed || h.stoppedRenewing(w, f)
@@ -45,14 +51,19 @@ func (w *Watchdog) look(now time.Time, late time.Duration, blind bool, s subject
 		return // here for the deadline only
 	}
 	w.renewalCounts(h, f)
+	w.lookAtHolder(now, h, f)
+}
 
+// lookAtHolder runs the holder check and plans the next look.
+func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f Facts) {
 	holder := func(f Facts) Verdict {
 		// A lease that is fixed only since the Watchdog stopped its renewal is none that
 		// its owner chose.
 		f.Fixed = f.Fixed && !h.isStopped
 		return CheckHolder(now, f, w.scan)
 	}
-	if f, v, listed = w.confirm(f, holder); !listed {
+	f, v, listed := w.confirm(f, holder)
+	if !listed {
 		return
 	}
 	if owner := w.since(f.Since); owner != h.owner {

@@ -110,7 +110,7 @@ func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
 		}
 	case HolderGone, OverMaxHold:
 		switch {
-		case f.Strategy == Release && v.Finding == HolderGone:
+		case v.Finding == HolderGone && (f.Lost || f.Strategy == Release):
 			return ActionDelete
 		case f.Strategy == Release:
 			return ActionCancel

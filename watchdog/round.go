@@ -99,7 +99,7 @@ func (w *Watchdog) gather(now time.Time, blind bool) gathered {
 		if at >= h.nextLook && !blind || leaseOver(now, f) && !h.gaveUp(Renewal) {
 			due.looks = append(due.looks, subject{h, f})
 		}
-		if !w.askingStatus && len(due.asks) < maxAsk && w.askDue(at, h, f) {
+		if !f.Lost && !w.askingStatus && len(due.asks) < maxAsk && w.askDue(at, h, f) {
 			due.asks = append(due.asks, f)
 		}
 		if scanning && f.scanned(now) {

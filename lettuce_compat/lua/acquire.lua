@@ -1,4 +1,5 @@
--- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens, dropped fields ...
+-- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens,
+-- a dropped field with its last token and what it had reserved ('', 0, 0: none), dropped fields ...
 -- Answers {1, first token, found 0|1} granted, {0, holder, pttl} refused.
 local key, fence = KEYS[1], KEYS[2]
 local field, lease, again = ARGV[1], ARGV[2], ARGV[3]
@@ -9,7 +10,7 @@ if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
 end
 if kind == 'hash' then
-  for i = 5, #ARGV do redis.call('hdel', key, ARGV[i]) end
+  for i = 8, #ARGV do redis.call('hdel', key, ARGV[i]) end
   local fields = redis.call('hlen', key)
   if fields > 0 then
     if redis.call('hexists', key, field) == 0 then
@@ -25,8 +26,14 @@ if kind == 'hash' then
   end
 end
 
+-- Without the right to PEXPIRE a field would stay for ever, so that right is asked for
+-- before anything is written, where the server can tell (7.0 and newer).
+if redis.acl_check_cmd and not redis.acl_check_cmd('pexpire', key, lease) then
+  return redis.error_reply("NOPERM this user has no permissions to run the 'pexpire' command on the lock")
+end
 local first, text = '0', nil
 if fence then
+  if ARGV[5] ~= '' then settle(fence, ARGV[5], ARGV[6], ARGV[7]) end
   first, text = reserve(fence, field, ARGV[4])
   if text then return redis.error_reply(text) end
 end

@@ -1,0 +1,160 @@
+package anteroom_test
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// A send whose answer was lost is cleaned up also where its repeat was refused because
+// too few replicas confirmed it.
+func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
+	for range 10 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			slow, fast := network(s.Miniredis), network(s.Miniredis)
+			over := slow
+			rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
+			m, _ := manager(t, rdb, anteroom.Config{})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 100 * time.Millisecond})
+			ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+			_, _ = mu.Acquire(ctx) // a connection is made
+			cancel()
+			time.Sleep(time.Second)
+			over = fast
+			slow.BlackHole() // the first attempt is on its way for a long time
+			ctx, cancel = context.WithTimeout(bg, 2500*time.Millisecond)
+			defer cancel()
+			_, err := mu.Acquire(ctx) // the repeat is granted, and released for want of replicas
+			t.Log(err)
+			slow.Heal() // now the first attempt arrives
+			time.Sleep(5 * time.Second)
+			if s.Exists("k") {
+				fields, _ := s.HKeys("k")
+				t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// The same where the grant was lost: an earlier send of its field may still arrive.
+func TestALostSendIsCleanedUpAfterALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		slow, fast := network(s.Miniredis), network(s.Miniredis)
+		over := slow
+		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
+		m, _ := manager(t, rdb, anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg)) // a connection is made
+		over = fast
+		slow.BlackHole()
+		h := acquire(t, mu) // by a repeat; the first send is still on its way
+		_, err := m.ForceRelease(bg, "k")
+		ok(t, err)
+		time.Sleep(10 * time.Millisecond)
+		if h.Held() {
+			t.Fatal("not told")
+		}
+		_ = h.Release(bg)
+		slow.Heal() // now the first attempt arrives
+		time.Sleep(5 * time.Second)
+		if s.Exists("k") {
+			fields, _ := s.HKeys("k")
+			t.Errorf("left behind without anybody to clean it up: %v, TTL %v, %+v", fields, s.TTL("k"), m.Snapshot())
+		}
+	})
+}
+
+// Clean-ups and granted attempts of one key, many times, with the race detector.
+func TestCleanUpsBesideGrantedAttempts(t *testing.T) {
+	s := testredis.Start(t)
+	n := network(nil)
+	m, _ := manager(t, s.Client(t, overNetwork(n)), anteroom.Config{})
+	raw := s.Client(t)
+	for i := range 400 {
+		mu := m.Mutex("k" + strconv.Itoa(i))
+		ctx, cancel := context.WithCancel(bg)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			n.CutReplies(1, 0)
+			if h, err := mu.Acquire(ctx); err == nil {
+				_ = h.Release(bg)
+			}
+		}()
+		for raw.Exists(bg, mu.Key()).Val() == 0 {
+			select {
+			case <-done:
+			default:
+				continue
+			}
+			break
+		}
+		time.Sleep(time.Duration(i%10) * 30 * time.Microsecond)
+		cancel()
+		<-done
+		n.Heal()
+		time.Sleep(time.Duration(i%13) * 20 * time.Microsecond)
+		_ = acquire(t, mu).Release(bg)
+	}
+}
+
+// The clean-up of an unconfirmed release goes on as long as the key may live.
+func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"), anteroom.Lease(2*time.Second))
+		ok(t, h.Extend(bg, time.Hour))
+		s.net.Refuse()
+		s.net.CloseAll()
+		_ = h.Release(bg) // goes on in the background until the lease has passed
+		time.Sleep(5 * time.Second)
+		s.net.Heal()
+		time.Sleep(time.Minute)
+		if s.Exists("k") {
+			t.Errorf("a minute after Redis came back the released lock is still there, TTL %v: the clean-up gave up after the first lease", s.TTL("k"))
+		}
+	})
+}
+
+// The holder releases as soon as it is told, and the key is locked again, while the
+// loss is still being dealt with.
+func TestALossNeverForgetsALiveKey(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})
+	h := acquire(t, mu)
+	ctx := h.Context()
+	var stops []context.CancelFunc
+	for range 200_000 { // a busy server: many requests under one hold
+		_, stop := context.WithCancel(ctx)
+		stops = append(stops, stop)
+	}
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	s.net.BlackHole()
+	<-ctx.Done()
+	_ = h.Release(bg)
+	s.net.Heal()
+	mu.Lock() // while the old entry's clean-up is pending
+	time.Sleep(3 * time.Second)
+	if len(m.Snapshot()) != 1 {
+		t.Errorf("the lock is held and the Manager has forgotten its key: %+v", m.Snapshot())
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("Unlock of a held lock panics: %v", p)
+		}
+	}()
+	mu.Unlock()
+}

@@ -1,0 +1,148 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// After Close gave the holds up, the release of an inner one must not delete the key
+// while the outer hold's work may still run.
+func TestAnInnerReleaseAfterCloseSparesTheOuterHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		outer := acquire(t, mu)
+		inner := must[*anteroom.Hold](t)(mu.Acquire(outer.Context()))
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		_ = m.Close(ctx)
+		_ = inner.Release(bg)
+		time.Sleep(time.Second)
+		if !s.Exists("k") {
+			t.Error("deleted while the outer hold is not released")
+		}
+		_ = outer.Release(bg)
+		time.Sleep(time.Second)
+		if s.Exists("k") {
+			t.Error("the outer release sent nothing")
+		}
+	})
+}
+
+// Redis has granted, and the answer hangs: Close waits until the field is cleaned up.
+func TestCloseWaitsForAnAttemptUnderWay(t *testing.T) {
+	for range 100 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			ok(t, acquire(t, m.Mutex("k")).Release(bg))
+			s.net.HoldReplies() // Redis grants, the answer hangs
+			go func() { _, _ = m.Mutex("k").Acquire(bg) }()
+			time.Sleep(100 * time.Millisecond)
+			if !s.Exists("k") {
+				t.Fatal("not granted")
+			}
+			time.AfterFunc(500*time.Millisecond, func() { s.net.CloseAll(); s.net.Heal() })
+			ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+			defer cancel()
+			start := time.Now()
+			err := m.Close(ctx)
+			took := time.Since(start)
+			time.Sleep(3 * time.Second)
+			if err == nil && s.Exists("k") {
+				t.Fatalf("Close returned nil after %v, and the attempt's field is still in Redis, TTL %v", took, s.TTL("k"))
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// The same where the command has not reached Redis yet.
+func TestCloseWaitsForAnAttemptOnItsWay(t *testing.T) {
+	for range 100 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			ok(t, acquire(t, m.Mutex("k")).Release(bg))
+			time.Sleep(time.Second)
+			s.net.BlackHole() // the acquire is on its way
+			go func() { _, _ = m.Mutex("k").Acquire(bg) }()
+			time.Sleep(100 * time.Millisecond)
+			time.AfterFunc(500*time.Millisecond, s.net.Heal)
+			ctx, cancel := context.WithTimeout(bg, 60*time.Second)
+			defer cancel()
+			start := time.Now()
+			err := m.Close(ctx)
+			took := time.Since(start)
+			time.Sleep(time.Second)
+			if err == nil && s.Exists("k") {
+				t.Fatalf("Close returned nil after %v, and the attempt's field is still in Redis, TTL %v", took, s.TTL("k"))
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// A TryLock that began before Close is no use after Close.
+func TestATryLockUnderWayIsFalseWhenCloseBegins(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg))
+		s.net.BlackHole()
+		done := make(chan any)
+		go func() {
+			defer func() { done <- recover() }()
+			mu.TryLock()
+		}()
+		time.Sleep(100 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		go func() { _ = m.Close(ctx) }()
+		if p := <-done; p != nil {
+			t.Errorf("TryLock that began before Close panics: %v", p)
+		}
+		s.net.Heal()
+		time.Sleep(10 * time.Second)
+	})
+}
+
+// The end of a turn must not let a parked Lock in after Close has begun.
+func TestCloseLetsNoParkedLockIn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: anteroom.NotReentrant})
+		mu.Lock()
+		in := make(chan struct{})
+		go func() {
+			// It parks like Lock, but for its limit, so that the test can end.
+			if mu.TryLockFor(time.Hour) {
+				close(in)
+			}
+		}()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		defer cancel()
+		done := make(chan error)
+		go func() { done <- m.Close(ctx) }()
+		time.Sleep(time.Second)
+		mu.Unlock()
+		time.Sleep(time.Second)
+		select {
+		case <-in:
+			t.Error("a parked Lock came in after Close had begun")
+			mu.Unlock()
+		default:
+		}
+		if err := <-done; !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Close does not name the caller that stays parked: %v", err)
+		}
+		time.Sleep(2 * time.Hour)
+	})
+}

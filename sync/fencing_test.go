@@ -1,0 +1,149 @@
+package anteroom_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The heir of a hand-off leaves, and the grant is released in its place: the tokens of
+// earlier owners of the turn stay used. The server's clock stands still, so that the
+// counter alone must do it.
+func TestUsedTokensAreNeverGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		s.SetTime(time.Unix(2_000_000_000, 0)) // the counter alone must do it
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Fair: true})
+		last := int64(0)
+		see := func(h *anteroom.Hold) {
+			if h.Token() <= last {
+				t.Errorf("token %d after %d", h.Token(), last)
+			}
+			last = h.Token()
+		}
+		for i := 0; i < 50 && !t.Failed(); i++ {
+			a := acquire(t, mu)
+			see(a)
+			got := make(chan *anteroom.Hold)
+			go func() { h, _ := mu.Acquire(bg); got <- h }()
+			time.Sleep(time.Millisecond)
+			ok(t, a.Release(bg))
+			b := <-got
+			see(b)
+			ctx, cancel := context.WithCancel(bg)
+			go func() { h, _ := mu.Acquire(ctx); got <- h }()
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			cancel()
+			ok(t, b.Release(bg)) // handed to a waiter that has just left
+			if c := <-got; c != nil {
+				see(c)
+				ok(t, c.Release(bg))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// Grants that are thrown away give their tokens back; otherwise the counter runs ahead
+// of the clock, and FLUSHALL takes it back.
+func TestTheCounterDoesNotRunAheadOfTheClock(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Fair: true})
+	var last atomic.Int64
+	var wg sync.WaitGroup
+	var faults atomic.Int64
+	for i := range 4 {
+		wg.Go(func() {
+			for range 200 {
+				var opts []anteroom.AcquireOption
+				if i%2 == 1 {
+					opts = append(opts, anteroom.Lease(time.Minute))
+				}
+				h, err := mu.Acquire(bg, opts...)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if last.Swap(h.Token()) >= h.Token() {
+					faults.Add(1)
+				}
+				_ = h.Release(bg)
+			}
+		})
+	}
+	wg.Wait()
+	before := last.Load()
+	t.Logf("counter ahead of clock by %d µs", before-time.Now().UnixMicro())
+	s.FlushAll()
+	h := acquire(t, mu)
+	defer func() { _ = h.Release(bg) }()
+	if h.Token() <= before {
+		t.Errorf("token %d after %d (%d µs back), after FLUSHALL; clock is %d µs behind the counter; out of order before: %d",
+			h.Token(), before, before-h.Token(), before-time.Now().UnixMicro(), faults.Load())
+	}
+}
+
+// Turns that are ended early and extended must not pile up reserved tokens.
+func TestTokensOfFastTurnsGrowAcrossFlush(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	raw := s.Client(t)
+	m, _ := manager(t, rdb, anteroom.Config{})
+	other, _ := manager(t, raw, anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true})
+	theirs := mutex(t, other, anteroom.LockConfig{Key: "k", Fencing: true})
+	for round := range 100 {
+		var last int64
+		var guard sync.Mutex
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range 200 {
+					h, err := mu.Acquire(bg)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					token := h.Token()
+					guard.Lock()
+					last = max(last, token)
+					guard.Unlock()
+					_ = h.Release(bg)
+				}
+			})
+		}
+		wg.Wait()
+		raw.FlushAll(bg)
+		h := acquire(t, theirs)
+		token := h.Token()
+		_ = h.Release(bg)
+		if token <= last {
+			t.Fatalf("round %d: token %d after FLUSHALL, %d before it (%d µs smaller)", round, token, last, last-token)
+		}
+	}
+}
+
+// A lock whose key is missing at the moment must not be taken back after ForceRelease.
+func TestForceReleaseOfAMissingKeyStays(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Recovery: anteroom.RecoverReacquire, WatchdogPeriod: time.Hour})
+		h := acquire(t, mu)
+		s.Del("k")
+		_, err := m.ForceRelease(bg, "k")
+		ok(t, err)
+		time.Sleep(15 * time.Second)
+		if s.Exists("k") {
+			t.Errorf("taken again after ForceRelease; held %v", h.Held())
+		}
+		_ = h.Release(bg)
+	})
+}

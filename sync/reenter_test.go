@@ -1,0 +1,165 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// An inner Acquire beside the outer Release: the Manager never forgets a held key.
+func TestReenteringBesideTheOuterRelease(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	stop := make(chan struct{})
+	var busy sync.WaitGroup
+	for range 8 { // keep the Manager's mutex contended
+		busy.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					m.Counts()
+				}
+			}
+		})
+	}
+	defer busy.Wait()
+	defer close(stop)
+	mu := m.Mutex("k")
+	deadline := time.Now().Add(3 * time.Second)
+	for i := 0; time.Now().Before(deadline); i++ {
+		outer := acquire(t, mu)
+		ctx := outer.Context()
+		var inner *anteroom.Hold
+		var wg sync.WaitGroup
+		wg.Go(func() { inner, _ = mu.Acquire(context.WithoutCancel(ctx)) })
+		wg.Go(func() { _ = outer.Release(bg) })
+		wg.Wait()
+		if inner != nil {
+			if inner.Held() && len(m.Snapshot()) == 0 {
+				t.Fatalf("round %d: held, and the Manager knows nothing of the key", i)
+			}
+			_ = inner.Release(bg)
+		}
+	}
+}
+
+// TryLockFor may say no, so it does not enter a lost lock as Lock has to.
+func TestTryLockForOfALostLockIsFalse(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		_, err := m.ForceRelease(bg, "k")
+		ok(t, err)
+		synctest.Wait()
+		if mu.TryLock() {
+			t.Error("TryLock: true")
+		}
+		if mu.TryLockFor(time.Second) {
+			t.Error("TryLockFor: true for a lock that is lost")
+			mu.Unlock()
+		}
+		mu.Unlock()
+	})
+}
+
+// The lock is lost before the watchdog knows that its goroutine has ended: the local
+// queue must not stand still for good.
+func TestForceReleaseOfALockWhoseGoroutineHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		var wg sync.WaitGroup
+		wg.Go(mu.Lock)
+		wg.Wait()
+		time.Sleep(time.Second)
+		_, err := m.ForceRelease(bg, "k")
+		ok(t, err)
+		if !mu.TryLockFor(time.Hour) {
+			t.Fatalf("an hour later: %+v", m.Snapshot())
+		}
+		mu.Unlock()
+	})
+}
+
+// Redis never answered: that is not "held by another".
+func TestNoAnswerIsNotARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg))
+		s.net.BlackHole()
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		_, err := mu.Acquire(ctx)
+		var e *anteroom.Error
+		errors.As(err, &e)
+		if errors.Is(err, anteroom.ErrNotAcquired) || e.Outcome != anteroom.OutcomeUnknown {
+			t.Errorf("Redis never answered, and a command may take effect: %v (%v)", err, e.Outcome)
+		}
+		s.net.Heal()
+		time.Sleep(time.Minute)
+	})
+}
+
+// A panic inside Do must not wait for the clean-up of its release.
+func TestAPanicInDoComesOutSoon(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		var start time.Time
+		func() {
+			defer func() { _ = recover() }()
+			_ = mu.Do(bg, func(context.Context) error {
+				s.net.BlackHole()
+				start = time.Now()
+				panic("x")
+			})
+		}()
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("the panic came out after %v", d)
+		}
+		s.net.Heal()
+		time.Sleep(time.Minute)
+	})
+}
+
+// Extend beside Release: the hold is released then, not lost.
+func TestExtendBesideReleaseIsNoLoss(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			var wg sync.WaitGroup
+			for i := range 8 { // so many connections are open and idle then
+				wg.Go(func() { ok(t, acquire(t, m.Mutex(strconv.Itoa(i))).Release(bg)) })
+			}
+			wg.Wait()
+			h := acquire(t, m.Mutex("k"))
+			ok(t, h.Extend(bg, 40*time.Second))
+			time.Sleep(time.Second)
+			s.net.BlackHole()
+			extended := make(chan error, 1)
+			go func() { extended <- h.Extend(bg, 50*time.Second) }()
+			synctest.Wait()
+			released := make(chan error, 1)
+			go func() { released <- h.Release(bg) }()
+			synctest.Wait()
+			s.net.Heal()
+			ok(t, <-released)
+			if err := <-extended; errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("released, and Extend says: %v", err)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
