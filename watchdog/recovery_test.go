@@ -217,6 +217,42 @@ func TestRecovery_DeleteAfterCancel(t *testing.T) {
 	})
 }
 
+// TestRecovery_LostHoldOfAnEndedOwner: of a hold that is lost already nothing is asked and
+// nothing accused but the owner that has ended, and its place is given up under every
+// strategy.
+func TestRecovery_LostHoldOfAnEndedOwner(t *testing.T) {
+	for s := wd.Default; s <= wd.Reacquire; s++ {
+		t.Run(s.String(), func(t *testing.T) {
+			run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
+				w.answer(says(wd.Status{Answered: true, Gone: true}))
+				w.do(func() {
+					w.act = func(_ string, id uint64, _ wd.Finding) bool { delete(w.holds, id); return true }
+				})
+				gone, alive := hold(1), hold(2)
+				for _, f := range []*wd.Facts{&gone, &alive} {
+					f.Strategy, f.Lost, f.Fixed, f.RenewalTime = s, true, true, 0
+					f.Since, f.Deadline, f.LastConfirmed = f.Since.Add(-time.Minute), time.Time{}, time.Time{}
+				}
+				gone.Goroutine, alive.Goroutine = 7, 8
+				w.add(gone)
+				w.add(alive)
+				pass(20 * time.Second)
+				w.want(t, 1, "delete 1 holder_gone")
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if w.asked[1]+w.asked[2] != 0 {
+					t.Errorf("Redis was asked about lost holds: %v", w.asked)
+				}
+				for _, a := range w.actions {
+					if a != "delete 1 holder_gone" {
+						t.Errorf("action %q", a)
+					}
+				}
+			})
+		})
+	}
+}
+
 // TestRecovery_ReacquireThenLost: a field that the renewal does not bring back is lost at
 // the next look; one that a fixed lease lost is lost at once.
 func TestRecovery_ReacquireThenLost(t *testing.T) {
