@@ -99,14 +99,18 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 		holds = slices.Clone(t.holds) // a hold that is released meanwhile leaves the list
 	}
 	g.mu.Unlock()
+	told := 0
 	cause := g.lossError("hold", l)
 	for _, h := range holds {
 		h.end(cause)
+		if !h.released.Load() {
+			told++ // also where it had noticed by itself
+		}
 	}
-	if t != nil && t.lock {
-		return 1, t
+	if t != nil && t.lock && t.live() {
+		told = 1
 	}
-	return len(holds), t
+	return told, t
 }
 
 // lossNow returns why the grant was lost, nil while nobody has concluded that.
