@@ -144,36 +144,27 @@ func TestEachNewHasAServerOfItsOwn(t *testing.T) {
 
 func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
-		obs := &counting{}
+		obs := &counting{lost: make(chan anteroom.LossReason, 8)}
 		other := lt.Another(anteroom.Config{Observer: obs})
 		h := acquire(t, other.Mutex("k"))
 		if !lt.Lose("k") {
 			t.Fatal("nobody had the lock")
 		}
 		wantErr(t, h.Err(), anteroom.ErrLost)
-		if got := obs.reasons(); len(got) != 1 || got[0] != anteroom.LostForced {
-			t.Fatalf("reasons %v, want [%v]", got, anteroom.LostForced)
+		// The holder is told before anybody else, the Observer included.
+		if got := <-obs.lost; got != anteroom.LostForced {
+			t.Fatalf("reason %v, want %v", got, anteroom.LostForced)
 		}
 	})
 }
 
+// counting hands on the reasons of losses.
 type counting struct {
 	anteroom.NopObserver
-	mu   sync.Mutex
-	lost []anteroom.LossReason
+	lost chan anteroom.LossReason
 }
 
-func (c *counting) Lost(_ string, r anteroom.LossReason) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lost = append(c.lost, r)
-}
-
-func (c *counting) reasons() []anteroom.LossReason {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]anteroom.LossReason(nil), c.lost...)
-}
+func (c *counting) Lost(_ string, r anteroom.LossReason) { c.lost <- r }
 
 func TestRecordsGoToTheTestsLog(t *testing.T) {
 	r := &recording{TB: t}
