@@ -121,7 +121,7 @@ func (e *entry) cleanUp(b *burnt) {
 	if b.report && b.end != lettucecompat.OutcomeOK && b.end != lettucecompat.OutcomeGone {
 		e.m.events.raise(Event{
 			Kind: EventReleaseGivenUp, Key: e.key, Class: e.cfg.Name, Holder: b.field,
-			Text: "no release was confirmed within a lease; the lease has ended the lock",
+			Text: "no release was confirmed; the lease ends the lock",
 		})
 	}
 }

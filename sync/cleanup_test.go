@@ -158,3 +158,41 @@ func TestALossNeverForgetsALiveKey(t *testing.T) {
 	}()
 	mu.Unlock()
 }
+
+// A lock that is given up and not removed ends with its lease, also where an earlier
+// acquire of its field may still arrive: its owner's work may still run.
+func TestALostSendDoesNotEndALockEarly(t *testing.T) {
+	for name, giveUp := range map[string]func(m *anteroom.Manager, h *anteroom.Hold){
+		"closed": func(m *anteroom.Manager, _ *anteroom.Hold) {
+			ctx, cancel := context.WithTimeout(bg, time.Second)
+			defer cancel()
+			_ = m.Close(ctx)
+		},
+		"fixed lease": func(_ *anteroom.Manager, h *anteroom.Hold) { <-h.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				slow, fast := network(s.Miniredis), network(s.Miniredis)
+				over := slow
+				rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
+				m, _ := manager(t, rdb, anteroom.Config{})
+				mu := m.Mutex("k")
+				ok(t, acquire(t, mu).Release(bg)) // a connection is made
+				over = fast
+				slow.BlackHole()                                    // the first send is on its way for a long time
+				h := acquire(t, mu, anteroom.Lease(20*time.Second)) // by a repeat
+				giveUp(m, h)
+				for s.TTL("k") > 100*time.Millisecond {
+					time.Sleep(50 * time.Millisecond)
+				}
+				if !s.Exists("k") {
+					t.Errorf("removed under an owner that may still be working")
+				}
+				_ = h.Release(bg)
+				time.Sleep(time.Second)
+				slow.Heal()
+				time.Sleep(30 * time.Second)
+			})
+		})
+	}
+}

@@ -40,8 +40,13 @@ func (g *grant) lost(c renewal.Cause) {
 		// margin is the holder's time to react.
 		g.burn(l.since.Add(g.e.margin(g.wish)), nil)
 	case g.mayLand > 0:
-		// An earlier acquire of this field may still arrive and find the key free.
-		g.burn(time.Time{}, func(b *burnt) { b.present = false })
+		// An earlier acquire of this field may still arrive and find the key free. Where
+		// the lock was given up and not removed, it must first end by itself.
+		var over time.Time
+		if l.reason != LostGone && l.reason != LostForced {
+			over = g.deadline().Add(g.e.margin(g.wish))
+		}
+		g.burn(over, func(b *burnt) { b.present = false })
 	}
 	if c.Reason == renewal.ReasonGone {
 		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)

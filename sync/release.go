@@ -163,16 +163,17 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 		e.do(e.q.Released())
 		return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
 	}
-	if g.mayKeepTurn() {
-		if g.turns < maxTurnExtensions {
-			return e.endTurn(g, handOffs)
-		}
-		e.holdBack()
+	overdue := g.mayKeepTurn()
+	if overdue && g.turns < maxTurnExtensions {
+		return e.endTurn(g, handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
+	if overdue {
+		e.holdBack()
+	}
 	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
 }
 

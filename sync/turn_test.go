@@ -46,7 +46,7 @@ func TestAStoppedRenewalDoesNotStrikeTheNextOwner(t *testing.T) {
 		go func() { h, _ := mu.Acquire(bg); got <- h }()
 		time.Sleep(62 * time.Second)
 		if len(rec.of(anteroom.EventRecovery)) == 0 {
-			t.Skip("the watchdog has not acted")
+			t.Fatal("the watchdog has not acted")
 		}
 		ok(t, a.Release(bg))
 		b := <-got
@@ -69,7 +69,7 @@ func TestEachOwnerHasItsOwnMaxHold(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
 		if len(rec.of(anteroom.EventRecovery)) == 0 {
-			t.Skip("the watchdog has not acted")
+			t.Fatal("the watchdog has not acted")
 		}
 		ok(t, a.Release(bg))
 		b := <-got
