@@ -29,7 +29,8 @@ type ReleaseReply struct {
 	// Gone means after an Unknown is for the caller to say: it may have been this
 	// request that removed the field.
 	Outcome   Outcome
-	Receivers int // that the message reached on that server; -1: the publication was refused
+	Marked    bool // with OK: only the mark of an earlier release with Keep was there
+	Receivers int  // that the message reached on that server; -1: the publication was refused
 	Err       error
 }
 
@@ -68,7 +69,7 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 	}
 	receivers, _ := answer[1].(int64)
 	c.warn.published(channel, int(receivers))
-	return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers)}
+	return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers), Marked: answer[0] == int64(2)}
 }
 
 // one sends a single command down a lane and returns what is known about it.

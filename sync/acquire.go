@@ -104,11 +104,11 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 	if admission == queue.Rejected {
 		return nil, e.notGranted()
 	}
-	if e.m.closing.Load() {
-		// Close may have looked at this queue before we were in it.
-		e.do(e.q.Fail(ErrClosed))
-	}
 	for {
+		if e.m.closing.Load() {
+			// Close may have looked at this queue while we were not in it.
+			e.do(e.q.Fail(ErrClosed))
+		}
 		if admission == queue.Queued {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
@@ -150,7 +150,7 @@ func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, wan
 // lease. The next attempt removes its field in its own script.
 func (e *entry) retire(g *grant, handOffs int) {
 	if g.lease.Load().End() {
-		e.m.removeGrant(g)
+		defer e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
 		g.burn(time.Time{}, func(b *burnt) { b.lastToken, b.reservedUpTo = g.usedTokens(handOffs) })
 		e.unref() // the grant's own reference
 	}

@@ -156,7 +156,7 @@ func (e *entry) release(b *burnt) bool {
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
 		b.end = reply.Outcome
-		if !b.present {
+		if !b.present && !reply.Marked { // a mark of our own is none of them
 			b.mayLand-- // that was one of those that were still under way
 		}
 		b.present = false

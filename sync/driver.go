@@ -139,6 +139,12 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 		return false
 	}
 	d.try = attempt{}
+	if e.m.closing.Load() {
+		// The grant is listed, so Close waits for its clean-up; a caller that is parked
+		// in Lock must not come in now.
+		e.retire(g, none)
+		return false
+	}
 	if o := e.q.Granted(g.n); o == queue.SendRelease {
 		e.endGrant(g, none)
 	}

@@ -103,8 +103,9 @@ func (g *grant) startLease(sentAt time.Time) {
 	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item:   renewal.Item{Key: e.key, Field: g.field, Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
-		Shard:  e.m.wire.Shard(e.key),
+		Item: renewal.Item{Key: e.key, Field: g.field, Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
+		// A batch shares one time limit, so leases of different limits never share one.
+		Shard:  e.m.wire.Shard(e.key) + "|" + e.m.cfg.commandTimeout(g.wish.lease).String(),
 		Period: period, Margin: e.margin(g.wish), SentAt: sentAt,
 		Lost: g.lost, Data: g,
 	}))

@@ -18,13 +18,13 @@ type loss struct {
 // lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O.
 func (g *grant) lost(c renewal.Cause) {
-	defer g.e.unref() // the grant's own reference
+	defer g.e.unref()          // the grant's own reference
+	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
 	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
 	told, t := g.tell(l)
 	stays, order := g.e.q.Lose(g.n)
-	g.e.m.removeGrant(g)
 	g.e.do(order)
-	if stays == queue.LossStays {
+	if stays == queue.LossStays && t != nil { // nil: its waiter is just coming in, and finds the loss
 		if g.ownerGone.Load() {
 			t.expel()
 		} else if g.e.cfg.Reentrancy == ByGoroutine {

@@ -230,6 +230,9 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 			g.burn(time.Time{}, func(b *burnt) { b.present = false })
 		}
 	case lettucecompat.OutcomeGone:
+		if g.mayLand > 0 {
+			g.burn(time.Time{}, func(b *burnt) { b.present = false }) // as above
+		}
 		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: time.Now()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		ev := g.event(EventLost)

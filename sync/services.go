@@ -17,28 +17,24 @@ import (
 type sender struct{ m *Manager }
 
 func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) []renewal.Result {
-	// A batch shares one command, and so one node and one time limit: that of the
-	// shortest lease would be too short for the others, and a slot may have moved
-	// since its lease was added.
-	type group struct {
-		shard   string
-		timeout time.Duration
-	}
-	groups := map[group][]int{}
+	// The batch has one time limit (see startLease) and came from one node, but a slot
+	// may have moved since a lease was added.
+	timeout := s.m.cfg.commandTimeout(items[0].Lease)
+	groups := map[string][]int{}
 	for i, it := range items {
-		g := group{s.m.wire.Shard(it.Key), s.m.cfg.commandTimeout(it.Lease)}
-		groups[g] = append(groups[g], i)
+		shard := s.m.wire.Shard(it.Key)
+		groups[shard] = append(groups[shard], i)
 	}
 	results := make([]renewal.Result, len(items))
 	var wg sync.WaitGroup
-	for g, members := range groups {
+	for shard, members := range groups {
 		wg.Go(func() {
 			batch := make([]lettucecompat.Renewal, len(members))
 			for j, i := range members {
 				it := items[i]
 				batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
 			}
-			for j, r := range s.m.wire.Renew(ctx, g.shard, batch, g.timeout) {
+			for j, r := range s.m.wire.Renew(ctx, shard, batch, timeout) {
 				results[members[j]] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
 			}
 		})

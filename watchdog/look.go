@@ -161,7 +161,7 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 		h.asked = w.since(a.asked)
 		f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(a.asked, f, s) })
 		switch {
-		case !listed:
+		case !listed || f.Lost:
 			continue
 		case v.Finding == FieldGone && f.LastConfirmed.After(a.asked):
 			continue

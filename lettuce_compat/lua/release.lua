@@ -18,6 +18,6 @@ local removed, text = remove(key, field)
 if text then return redis.error_reply(text) end
 settle(fence, field, ARGV[5], ARGV[6])
 if removed == 1 then return {1, publish(ARGV[3], ARGV[4])} end
--- A repeated release finds the mark of the first one.
-if redis.pcall('hexists', key, mark) == 1 then return {1, 0} end
+-- A repeated release finds the mark of the first one: nothing was removed by this one.
+if redis.pcall('hexists', key, mark) == 1 then return {2, 0} end
 return {0, 0}

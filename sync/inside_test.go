@@ -1,0 +1,190 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+func insideManager(t *testing.T, cfg Config) *Manager {
+	t.Helper()
+	s := miniredis.NewMiniRedis()
+	t.Cleanup(s.Close)
+	rdb := redis.NewClient(&redis.Options{
+		Addr: "127.0.0.1:6379", DisableIdentity: true, ReadTimeout: 5 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return s.Dial() },
+	})
+	t.Cleanup(func() { _ = rdb.Close() })
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	m, err := NewManager(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func insideConfig(t *testing.T, cfg LockConfig) LockConfig {
+	t.Helper()
+	n, err := cfg.normal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// A grant is lost after the queue has admitted a Lock and before settle has made it
+// the grant's owner: there is no tenancy to tell yet, and the waiter gives its place back.
+func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	e, err := m.use(insideConfig(t, LockConfig{Key: "k"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &queue.Waiter{Owner: 1, Kind: queue.KindLock, Note: &e.wish}
+	_, o := e.q.Enter(w)
+	e.do(o)
+	if _, err := e.q.Wait(context.Background(), w); err != nil {
+		t.Fatal(err)
+	}
+	// This goroutine is descheduled here, before e.settle; the renewal loop runs:
+	g := e.cur.Load()
+	g.lease.Load().End() // so that the loop does not tell it a second time
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("the renewal loop panics, and the program with it: %v", p)
+			}
+		}()
+		g.lost(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
+	}()
+	_, _ = m.wire.ForceRelease(context.Background(), "k") // what made the loss
+	e.do(e.q.GiveBack(w))                                 // what settle does
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if o, err := e.q.Wait(ctx, w); err != nil {
+		e.do(o)
+		t.Fatal(err)
+	}
+	_, o = e.q.Exit(w.Tenure, false)
+	e.do(o)
+	e.unref()
+}
+
+// Close begins while an admitted Acquire finds that its grant is not what it
+// wished for and goes back into the queue: it still ends with ErrClosed.
+func TestCloseEndsAnAcquireThatGoesBack(t *testing.T) {
+	m := insideManager(t, Config{})
+	mu, err := m.NewMutex(LockConfig{Key: "k", MaxHandoffTime: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := mu.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		_, err := mu.Acquire(ctx, Lease(time.Minute)) // not what the grant has: retire, GiveBack
+		done <- err
+	}()
+	e := m.find("k")
+	for e.q.Len() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	e.mu.Lock() // B stops in retire's burn, as if it were descheduled there
+	if err := a.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for e.q.Len() != 0 {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
+	closed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		closed <- m.Close(ctx)
+	}()
+	for !m.closing.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(50 * time.Millisecond)
+	e.mu.Unlock()
+	t.Log("Close:", <-closed)
+	select {
+	case err := <-done:
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	case <-time.After(2 * time.Second):
+		t.Error("Acquire still waits although Close has ended; nothing but its own context will ever end it")
+	}
+}
+
+type slowAnswer struct {
+	NopObserver
+	armed atomic.Bool
+	at    chan struct{}
+	let   chan struct{}
+}
+
+func (s *slowAnswer) Command(name, outcome string, _ time.Duration) {
+	if name == "acquire" && s.armed.CompareAndSwap(true, false) {
+		close(s.at)
+		<-s.let
+	}
+}
+
+// Close begins when the driver of a parked Lock has its answer and has not
+// installed it: the Lock must not come in any more.
+func TestCloseBesideADriverWithAnAnswer(t *testing.T) {
+	obs := &slowAnswer{at: make(chan struct{}), let: make(chan struct{})}
+	m := insideManager(t, Config{Observer: obs})
+	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	obs.armed.Store(true)
+	in := make(chan bool, 1)
+	go func() { in <- mu.TryLockFor(5 * time.Second) }() // parks like Lock, but for its limit
+	<-obs.at                                             // the driver has "granted" in its hands
+	closed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		closed <- m.Close(ctx)
+	}()
+	for m.ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond)
+	close(obs.let)
+	err = <-closed
+	select {
+	case got := <-in:
+		if got {
+			t.Errorf("Close has returned %v, and a Lock came in: held=%v, renewed by nobody", err, mu.Held())
+			mu.Unlock()
+			time.Sleep(300 * time.Millisecond)
+			m.mu.Lock()
+			t.Logf("after Unlock: grants %d, cleanups %d", len(m.grants), m.cleanups.n.Load())
+			m.mu.Unlock()
+		}
+	case <-time.After(500 * time.Millisecond):
+	}
+}
