@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -39,7 +40,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worker is the program of a worker process: "count ADDR DIR FAIR" or "hold ADDR KEY LEASE".
+// worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR" or
+// "hold ADDR KEY LEASE".
 func worker(args []string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: args[1]})
 	defer rdb.Close()
@@ -50,7 +52,47 @@ func worker(args []string) error {
 	if args[0] == "count" {
 		return errors.Join(count(m, args[2], args[3] == "true"), m.Close(bg))
 	}
+	if args[0] == "spin" {
+		return errors.Join(spin(m, args[2] == "true"), m.Close(bg))
+	}
 	return hold(m, args[2], args[3])
+}
+
+// spin lets 32 goroutines lock and unlock one key, and prints how often they did so in
+// each of three windows of 2 s, from the first line on standard input on.
+func spin(m *anteroom.Manager, fair bool) error {
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: "spin", Fair: fair})
+	if err != nil {
+		return err
+	}
+	var done atomic.Int64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	pass(mu) // connections and scripts are there
+	fmt.Println("ready")
+	if !bufio.NewScanner(os.Stdin).Scan() {
+		return io.ErrUnexpectedEOF
+	}
+	for range 32 {
+		wg.Go(func() {
+			for !stop.Load() {
+				pass(mu)
+				done.Add(1)
+			}
+		})
+	}
+	tick := time.NewTicker(2 * time.Second)
+	defer tick.Stop()
+	before := int64(0)
+	for range 3 {
+		<-tick.C
+		now := done.Load()
+		fmt.Println(now - before)
+		before = now
+	}
+	stop.Store(true)
+	wg.Wait()
+	return nil
 }
 
 // count increments a counter in a file, with nothing but the lock to protect it,
@@ -200,6 +242,39 @@ func TestSync_I1_ExclusionAcrossProcesses(t *testing.T) {
 			if n != want {
 				t.Fatalf("%d tokens, want %d", n, want)
 			}
+		})
+	}
+}
+
+// Two processes whose goroutines never stop asking: each gets its share of every 2 s.
+// As in TestTurnsBetweenTwoManagers, a measurement that other tests spoil is repeated.
+func TestTurnsBetweenTwoProcesses(t *testing.T) {
+	s := testredis.Start(t)
+	for _, fair := range []string{"false", "true"} {
+		t.Run("fair="+fair, func(t *testing.T) {
+			for try := range 3 {
+				a, b := start(t, "spin", s.Addr(), fair), start(t, "spin", s.Addr(), fair)
+				a.ask(t, "")
+				b.ask(t, "")
+				for _, p := range []*process{a, b} {
+					_, err := fmt.Fprintln(p.in, "go")
+					ok(t, err)
+				}
+				good := true
+				for window := range 3 {
+					x, err := strconv.Atoi(a.ask(t, ""))
+					ok(t, err)
+					y, err := strconv.Atoi(b.ask(t, ""))
+					ok(t, err)
+					t.Logf("try %d, window %d: %d and %d", try, window, x, y)
+					good = good && min(x, y)*100 >= 30*(x+y)
+				}
+				ok(t, errors.Join(a.Wait(), b.Wait()))
+				if good {
+					return
+				}
+			}
+			t.Error("one process has less than 30 % of 2 s, three times in a row")
 		})
 	}
 }
