@@ -18,11 +18,22 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// TB is what is asked of a test: a *testing.T, or the stand-in of a program that runs
+// without a test, as internal/chaos does. Fatal, Fatalf and Skip do not return.
+type TB interface {
+	Helper()
+	Name() string
+	TempDir() string
+	Cleanup(f func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skip(args ...any)
+}
 
 // startTimeout bounds how long a server may take until it accepts connections.
 // It is generous because the race detector and small machines are slow.
@@ -32,7 +43,7 @@ const startTimeout = 20 * time.Second
 //
 // Its methods are for one test goroutine, except Addr and Pid, which any may call.
 type Server struct {
-	tb   testing.TB
+	tb   TB
 	path string
 	port int
 	args []string
@@ -54,7 +65,7 @@ func Available() bool {
 // "--appendonly", "yes". It returns when the server accepts connections, and
 // stops it when the test ends. Without a redis-server the test is skipped; with
 // CI=true it fails.
-func Start(tb testing.TB, args ...string) *Server {
+func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -98,7 +109,7 @@ func (s *Server) Pid() int {
 
 // Client returns a go-redis client of the server, closed when tb ends. opts may
 // change the options before the client is made.
-func (s *Server) Client(tb testing.TB, opts ...func(*redis.Options)) *redis.Client {
+func (s *Server) Client(tb TB, opts ...func(*redis.Options)) *redis.Client {
 	tb.Helper()
 	o := &redis.Options{Addr: s.Addr()}
 	for _, f := range opts {
@@ -157,7 +168,7 @@ func (s *Server) Restart() {
 
 // Stats returns the number of calls of each command since the server started or
 // since CONFIG RESETSTAT, by lower-case name, from INFO commandstats.
-func (s *Server) Stats(tb testing.TB) map[string]int64 {
+func (s *Server) Stats(tb TB) map[string]int64 {
 	tb.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.Addr()})
 	defer c.Close()
@@ -179,7 +190,7 @@ func (s *Server) Stats(tb testing.TB) map[string]int64 {
 
 // countSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
 // make test can say how much was not tested.
-func countSkip(tb testing.TB) {
+func countSkip(tb TB) {
 	name := os.Getenv("ANTEROOM_SKIPPED")
 	if name == "" {
 		return
@@ -245,7 +256,7 @@ func (s *Server) launch() error {
 	}
 }
 
-func freePort(tb testing.TB) int {
+func freePort(tb TB) int {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
