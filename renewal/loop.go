@@ -46,28 +46,32 @@ func (m *Manager) loop(r *run, lp *loop) {
 	}
 }
 
-// beginLocked reads the clocks and returns by how much they moved apart since
-// the last round, and how late this round is; zero where that is below the
-// bound. The first round, and one that ends an idle time, have nothing to
-// compare with: there was no lease that could have suffered.
+// beginLocked reads the clocks and returns by how much the wall clock and the
+// monotonic one moved apart since the last round, and how late this round is, a
+// suspension of the machine not counted; zero where that is below the bound. The
+// first round, and one that ends an idle time, have nothing to compare with: there
+// was no lease that could have suffered.
 func (m *Manager) beginLocked() (jump, late time.Duration) {
-	last, this := m.turn, turn{mono: m.now(), wall: m.wall()}
+	now := time.Now()
+	last, this := m.turn, turn{at: m.at(now), wall: m.clock.wall(now)}
+	this.slept = m.clock.slept()
 	m.turn = this
 	if last.wall.IsZero() || m.armed == never {
 		return 0, 0
 	}
-	late = max(0, time.Duration(this.mono-m.armed))
+	slept := this.slept - last.slept
+	late = max(0, time.Duration(this.at-slept-m.armed))
 	if late <= stallAfter {
 		late = 0
 	}
-	jump = this.wall.Sub(last.wall) - time.Duration(this.mono-last.mono)
+	jump = this.wall.Sub(last.wall) - time.Duration(this.at-slept-last.at)
 	if jump.Abs() <= jumpAfter {
 		return 0, late
 	}
 	for i := range m.heap {
 		l := m.heap[i].lease
 		if l.period > 0 && !l.stopped {
-			m.hurryLocked(l, this.mono)
+			m.hurryLocked(l, this.at)
 			m.heap[i].at = l.attention()
 		}
 	}
@@ -79,7 +83,7 @@ func (m *Manager) beginLocked() (jump, late time.Duration) {
 // losses and moves renewals to the FIFO of their shard. Once one renewal is
 // due, those that would be due in a moment go with it (Lease.gather).
 func (m *Manager) collectLocked() {
-	now := m.turn.mono
+	now := m.turn.at
 	for gathering := false; len(m.heap) > 0; {
 		l, at := m.heap[0].lease, m.heap[0].at
 		if l.deadline.Load() <= now {
@@ -144,7 +148,7 @@ func (m *Manager) nextLocked() int64 {
 		return never
 	}
 	next := min(m.heap[0].at, m.now()+int64(heartbeat))
-	return max(next, m.turn.mono)
+	return max(next, m.turn.at)
 }
 
 // reportLocked passes a jump or a stall on. It is rare, so it may cost a

@@ -9,9 +9,8 @@ import (
 // Manager keeps leases: it renews each in time and tells when one is lost.
 // All its methods are safe for concurrent use. Make one with New.
 type Manager struct {
-	cfg  Config
-	base time.Time        // origin of the package's own time
-	wall func() time.Time // the wall clock; a seam for tests
+	cfg   Config
+	clock *clock
 
 	mu     sync.Mutex
 	heap   leaseHeap         // every active lease
@@ -29,10 +28,11 @@ type loss struct {
 	cause Cause
 }
 
-// turn is one reading of both clocks.
+// turn is one reading of the clocks.
 type turn struct {
-	mono int64
-	wall time.Time
+	at    int64
+	slept int64     // the part of at in which the machine was suspended
+	wall  time.Time // zero before the first round
 }
 
 // run is what lives from a Start to its Stop.
@@ -58,8 +58,7 @@ type loop struct {
 func New(cfg Config) *Manager {
 	return &Manager{
 		cfg:    cfg.withDefaults(),
-		base:   time.Now(),
-		wall:   func() time.Time { return time.Now().Round(0) },
+		clock:  newClock(),
 		shards: make(map[string]*shard),
 		armed:  never,
 	}

@@ -39,7 +39,10 @@ func TestManager_OneGoroutine(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		equal(t, "sends", s.count(), 10_000)
-		equal(t, "goroutines more", runtime.NumGoroutine()-before, 0)
+		// Fewer is possible: one of an earlier test may have been about to end.
+		if more := runtime.NumGoroutine() - before; more > 0 {
+			t.Errorf("%d goroutines more", more)
+		}
 	})
 }
 

@@ -43,7 +43,7 @@ func (m *Manager) Stats() Stats {
 	defer m.mu.Unlock()
 	s := Stats{Leases: len(m.heap), Running: m.run != nil}
 	if !m.turn.wall.IsZero() {
-		s.LastTurn = m.time(m.turn.mono)
+		s.LastTurn = m.time(m.turn.at)
 	}
 	if len(m.heap) > 0 {
 		s.NextDue = m.time(m.heap[0].at)

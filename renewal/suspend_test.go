@@ -1,0 +1,151 @@
+package renewal_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// laptop is a machine whose lid can be closed: the monotonic clock, which is the
+// bubble's, stands still meanwhile, and the wall clock and the boot-time clock do not.
+type laptop struct {
+	mu    sync.Mutex
+	moves []move
+}
+
+// move is a moment at which the wall clock left the monotonic one.
+type move struct {
+	at     time.Time
+	by     time.Duration
+	asleep bool
+}
+
+func (l *laptop) sleep(d time.Duration)   { l.move(d, true) }
+func (l *laptop) setWall(d time.Duration) { l.move(d, false) }
+
+func (l *laptop) move(d time.Duration, asleep bool) {
+	time.Sleep(1) // so that moments before it can be told from those after it
+	l.mu.Lock()
+	l.moves = append(l.moves, move{time.Now(), d, asleep})
+	l.mu.Unlock()
+}
+
+// ahead is how far the wall clock was ahead at a moment.
+func (l *laptop) ahead(at time.Time) (sum time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.moves {
+		if !at.Before(m.at) {
+			sum += m.by
+		}
+	}
+	return sum
+}
+
+// suspended is what the system says; the machine slept for an hour before the test.
+func (l *laptop) suspended() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	sum := time.Hour
+	for _, m := range l.moves {
+		if m.asleep {
+			sum += m.by
+		}
+	}
+	return sum
+}
+
+func (l *laptop) manager(cfg renewal.Config) *renewal.Manager {
+	cfg.Rand = top
+	m := renewal.New(cfg)
+	m.SetClocks(l.ahead, l.suspended)
+	m.Start()
+	return m
+}
+
+// The first question after the machine runs again gets the right answer, before any
+// goroutine has had the time to notice. A clock that was set is no suspension.
+func TestSuspended_TheFirstQuestionKnows(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l := m.Add(spec(1, k)) // 30 s, of which the margin is taken off
+		time.Sleep(time.Second)
+		machine.setWall(time.Hour)
+		equal(t, "after the clock was set", l.Valid(time.Now()), true)
+		machine.setWall(-2 * time.Hour)
+		equal(t, "after it was set back", l.Valid(time.Now()), true)
+		machine.sleep(10 * time.Second)
+		equal(t, "after a nap", l.Valid(time.Now()), true)
+		left := l.Remaining(time.Now())
+		machine.sleep(left)
+		equal(t, "after a sleep to the deadline", l.Valid(time.Now()), false)
+		time.Sleep(time.Second) // the loop comes round
+		synctest.Wait()
+		equal(t, "reason", one(t, k, "f1").Reason, renewal.ReasonDeadline)
+		equal(t, "check", m.Check(), "")
+	})
+}
+
+// What was sent before the machine slept counts from then, also when it is heard of
+// after it; and a lease that is young after the sleep is not taken for an old one.
+func TestSuspended_SentBeforeAndHeardAfter(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		before := spec(1, k)
+		before.SentAt = time.Now()
+		machine.sleep(time.Hour)
+		after := spec(2, k)
+		after.SentAt = time.Now()
+		young := m.Add(after) // the first to notice
+		old := m.Add(before)
+		equal(t, "sent after", young.Valid(time.Now()), true)
+		equal(t, "sent before", old.Valid(time.Now()), false)
+		if d := time.Until(young.Deadline()); d != young.Remaining(time.Now()) {
+			t.Errorf("deadline in %v, remaining %v", d, young.Remaining(time.Now()))
+		}
+		again := spec(3, k)
+		again.SentAt = before.SentAt
+		machine.sleep(time.Minute)
+		equal(t, "sent two sleeps before", m.Add(again).Valid(time.Now()), false)
+		equal(t, "through a second sleep", young.Valid(time.Now()), false)
+		synctest.Wait()
+		for _, field := range []string{"f1", "f2", "f3"} {
+			equal(t, field, one(t, k, field).Reason, renewal.ReasonDeadline)
+		}
+	})
+}
+
+// The round that finds the machine awake again is not late: nobody was starved.
+func TestSuspended_IsNoStall(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		var stalls, jumps atomic.Int64
+		m := machine.manager(renewal.Config{
+			Sender:  s,
+			OnStall: func(time.Duration) { stalls.Add(1) },
+			OnJump:  func(d time.Duration) { jumps.Store(int64(d)) },
+		})
+		defer m.Stop()
+		l := m.Add(spec(1, k))
+		time.Sleep(5 * time.Second)
+		machine.sleep(15 * time.Second)
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "stalls", stalls.Load(), int64(0))
+		equal(t, "jump", time.Duration(jumps.Load()), 15*time.Second)
+		equal(t, "checked at once", s.count(), 1)
+		equal(t, "valid", l.Valid(time.Now()), true)
+		l.End()
+	})
+}
