@@ -169,11 +169,12 @@ func latest(a, b time.Time) time.Time {
 }
 
 // admit makes t the owner, if the grant is still worth having and is what t's
-// waiter wished for.
+// waiter wished for. A grant whose renewal the watchdog has stopped is not: that was
+// held against the owner before, who had decided to pass it on already.
 func (g *grant) admit(t *tenancy, w wish, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.validLocked(now) || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
+	if !g.validLocked(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
 		return false
 	}
 	if g.token > 0 {

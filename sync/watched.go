@@ -52,9 +52,15 @@ func (s source) Renewals() watchdog.RenewalStats {
 
 // facts describes the grant for the watchdog; false where it has ended.
 func (g *grant) facts() (watchdog.Facts, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.factsLocked()
+}
+
+func (g *grant) factsLocked() (watchdog.Facts, bool) {
 	lease, cfg := g.lease.Load(), &g.e.cfg
 	if lease.State() != renewal.StateActive {
-		return g.staleFacts()
+		return g.staleFactsLocked()
 	}
 	f := watchdog.Facts{
 		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: g.since,
@@ -63,8 +69,6 @@ func (g *grant) facts() (watchdog.Facts, bool) {
 		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: lease.LastConfirmed(), Deadline: lease.Deadline(),
 		RenewalFailures: lease.Failures(), Reachable: true,
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	t := g.owner
 	if t == nil || !t.live() {
 		// Between two owners nobody holds too long, and nobody is gone.
@@ -79,12 +83,10 @@ func (g *grant) facts() (watchdog.Facts, bool) {
 	return f, true
 }
 
-// staleFacts describes a lost tenancy whose owner has not unlocked yet; false where
-// there is none.
-func (g *grant) staleFacts() (watchdog.Facts, bool) {
+// staleFactsLocked describes a lost tenancy whose owner has not unlocked yet; false
+// where there is none.
+func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 	cfg := &g.e.cfg
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	t := g.owner
 	if g.loss == nil || t == nil || !t.lock || !t.live() {
 		return watchdog.Facts{}, false
@@ -174,52 +176,58 @@ func (a actor) Lose(id uint64, f watchdog.Finding) bool {
 	if f == watchdog.LeaseOver {
 		reason = renewal.ReasonDeadline
 	}
-	return a.lose(id, reason)
-}
-
-func (a actor) lose(id uint64, reason renewal.Reason) bool {
 	g := a.m.grant(id)
 	return g != nil && g.lease.Load().Lose(renewal.Cause{Reason: reason, At: time.Now()})
 }
 
-// accused returns the grant if the owner that the watchdog looked at still owns it:
-// what is held against one owner must not strike the next.
-func (a actor) accused(id uint64, f watchdog.Finding) *grant {
+// strike acts against the owner that the watchdog accuses, and declines where that one
+// does not own the grant any more. The check and the act are one step under the grant's
+// mu, in which every owner is admitted too: an owner that comes after the check finds a
+// grant that it is not admitted to, so what is held against one never strikes the next.
+func (a actor) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bool {
 	g := a.m.grant(id)
 	if g == nil {
-		return nil
+		return false
 	}
-	facts, ok := g.facts()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	facts, ok := g.factsLocked()
 	if !ok {
-		return nil
+		return false
 	}
 	switch f {
 	case watchdog.OverMaxHold:
 		if facts.MaxHold == 0 || time.Since(facts.Since) < facts.MaxHold {
-			return nil
+			return false
 		}
 	case watchdog.HolderUnreachable:
 		if facts.Reachable {
-			return nil
+			return false
 		}
 	case watchdog.HolderGone:
 		// An owner that has ended cannot have passed the lock on.
 		g.ownerGone.Store(true)
 	}
-	return g
+	return act(g)
 }
 
 func (a actor) StopRenewing(id uint64, f watchdog.Finding) bool {
-	g := a.accused(id, f)
-	if g == nil || g.wish.fixed || g.unrenewed.Swap(true) {
-		return false
-	}
-	g.lease.Load().StopRenewing()
-	return true
+	return a.strike(id, f, func(g *grant) bool {
+		if g.wish.fixed || g.unrenewed.Swap(true) {
+			return false
+		}
+		g.lease.Load().StopRenewing()
+		return true
+	})
 }
 
 func (a actor) Cancel(id uint64, f watchdog.Finding) bool {
-	return a.accused(id, f) != nil && a.lose(id, renewal.ReasonWatchdog)
+	return a.strike(id, f, giveUp)
+}
+
+// giveUp concludes that the grant is lost; it is told by the renewal loop.
+func giveUp(g *grant) bool {
+	return g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog, At: time.Now()})
 }
 
 func (a actor) Delete(id uint64, f watchdog.Finding) bool {
@@ -233,10 +241,8 @@ func (a actor) Delete(id uint64, f watchdog.Finding) bool {
 		t.expel()
 		return true
 	}
-	g := a.accused(id, f)
-	if g == nil {
-		return false
-	}
-	g.doomed.Store(true)
-	return a.lose(id, renewal.ReasonWatchdog)
+	return a.strike(id, f, func(g *grant) bool {
+		g.doomed.Store(true)
+		return giveUp(g)
+	})
 }

@@ -1,0 +1,115 @@
+package anteroom
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// heir acquires k in the background, behind the owner, and returns when it is parked.
+func heir(t *testing.T, m *Manager, mu *Mutex) <-chan *Hold {
+	t.Helper()
+	got := make(chan *Hold, 1)
+	go func() {
+		h, err := mu.Acquire(context.Background(), Wait(10*time.Second))
+		if err != nil {
+			t.Error(err)
+		}
+		got <- h
+	}()
+	for e := m.find(mu.Key()); e.q.Len() == 0; {
+		time.Sleep(time.Millisecond)
+	}
+	return got
+}
+
+// The watchdog strikes an owner in the moment in which that owner has decided to pass the
+// grant on: the next one does not get it, and has a lock of its own.
+func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
+	for name, strike := range map[string]func(a actor, id uint64) bool{
+		"stop renewing": func(a actor, id uint64) bool { return a.StopRenewing(id, watchdog.OverMaxHold) },
+		"cancel":        func(a actor, id uint64) bool { return a.Cancel(id, watchdog.OverMaxHold) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := insideManager(t, Config{})
+			defer func() { _ = m.Close(context.Background()) }()
+			mu, err := m.NewMutex(LockConfig{Key: "k", MaxHold: time.Millisecond, WatchdogPeriod: time.Hour, MaxHandoffTime: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, err := mu.Acquire(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			tenancy := first.s.t
+			g, e := tenancy.g, tenancy.g.e
+			next := heir(t, m, mu)
+			for time.Since(tenancy.since) < mu.Config().MaxHold {
+				time.Sleep(time.Millisecond)
+			}
+			if !g.mayHandOff(tenancy.handOffs, time.Now()) {
+				t.Fatal("there is nothing to pass on")
+			}
+			if !strike(actor{m}, g.n) { // between the decision and the hand-off
+				t.Fatal("the accused was spared")
+			}
+			_, order := e.q.Exit(tenancy.tenure, true)
+			e.do(order)
+			e.unref()
+			if name == "cancel" {
+				_, _ = m.wire.ForceRelease(context.Background(), "k") // as the end of its lease would
+			}
+			h := <-next
+			if h == nil {
+				return
+			}
+			if h.s.t.g == g {
+				t.Error("the next owner got the grant that was given up")
+			}
+			if lease := h.s.t.g.lease.Load(); lease.State() != renewal.StateActive || lease.NextDue().IsZero() {
+				t.Error("the next owner's lease is not renewed")
+			}
+			if err := h.Release(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// An owner that has passed the grant on is out of the watchdog's reach, and so is who
+// came after it.
+func TestWatchdog_AnAccusationExpiresWithItsOwner(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu, err := m.NewMutex(LockConfig{Key: "k", MaxHold: time.Minute, WatchdogPeriod: time.Hour, MaxHandoffTime: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := mu.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.s.t.since = first.s.t.since.Add(-time.Hour) // long ago; nobody reads it at the moment
+	next := heir(t, m, mu)
+	if err := first.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	h := <-next
+	if h == nil || h.s.t.g != first.s.t.g {
+		t.Fatal("not handed on")
+	}
+	a, id := actor{m}, h.s.t.g.n
+	if a.StopRenewing(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.HolderUnreachable) {
+		t.Error("struck the next owner")
+	}
+	if e := h.s.t.g.e; e.q.Word().State() != queue.Owned || !h.Held() {
+		t.Error("the next owner's lock is gone")
+	}
+	if err := h.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
