@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,43 +13,43 @@ import (
 // reader and one writer at a time.
 type conn struct {
 	net.Conn
-	net    *Network
-	once   sync.Once
-	closed chan struct{}
+	net     *Network
+	once    sync.Once
+	closed  chan struct{}
+	dying   sync.Once
+	dead    chan struct{} // closed when the connection has become half-open
+	wasShot atomic.Bool   // it was reset
+	pubsub  atomic.Bool   // a SUBSCRIBE was written
 
 	mu       sync.Mutex
-	deadline time.Time // of reads
-	held     []byte    // read from the server, not delivered yet
-	late     bool      // held has been delayed already
-	cut      bool      // no more data after held
-	writeMu  sync.Mutex
-	pending  []byte // written by the client, not sent yet; guarded by writeMu
-	sending  bool   // a goroutine sends what is pending; guarded by writeMu
+	deadline time.Time // of reads; guarded by mu
+	fate     *Fate     // of the next reply; guarded by net.mu
+
+	// These belong to the reader.
+	held  []byte        // read from the server, not delivered yet
+	late  bool          // held has been delayed already
+	extra time.Duration // by which held is late beyond what all are
+	cut   bool          // no more data after held
+
+	writeMu sync.Mutex
+	pending []byte // written by the client, not sent yet; guarded by writeMu
+	sending bool   // a goroutine sends what is pending; guarded by writeMu
 }
 
 // Read delivers what the server sent, subject to the faults: it waits while the
 // replies are held or delayed, in a way that its deadline and Close end.
 func (c *conn) Read(p []byte) (int, error) {
-	if err := c.fill(len(p)); err != nil {
-		return 0, err
+	err := c.fill(len(p))
+	if err == nil {
+		err = c.delayed()
 	}
-	for {
-		c.net.mu.Lock()
-		shut, delay := c.net.down.opened, c.net.delay
-		c.net.mu.Unlock()
-		if shut != nil {
-			if err := c.wait(shut, 0); err != nil {
-				return 0, err
-			}
-			continue
-		}
-		if delay > 0 && !c.late {
-			if err := c.wait(nil, delay); err != nil {
-				return 0, err
-			}
-		}
-		c.late = true
-		break
+	if c.halfOpen() {
+		// Whatever came, data or the end of the connection, is never heard of.
+		c.held, c.cut = nil, false
+		err = c.pause(nil, 0, nil)
+	}
+	if err != nil {
+		return 0, c.worded("read", err)
 	}
 	if len(c.held) == 0 && c.cut {
 		_ = c.Close()
@@ -59,8 +60,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads from the server unless something is held. A reply that is to be cut loses
-// its tail here, when the server has certainly sent it.
+// fill reads from the server unless something is held. A reply with a fate meets it
+// here, when the server has certainly sent it.
 func (c *conn) fill(size int) error {
 	if len(c.held) > 0 || c.cut {
 		return nil
@@ -70,20 +71,58 @@ func (c *conn) fill(size int) error {
 	if err != nil {
 		return err
 	}
-	c.held, c.late = buf[:n], false
+	c.held, c.late, c.extra = buf[:n], false, 0
 	c.net.mu.Lock()
-	defer c.net.mu.Unlock()
-	if c.net.cuts > 0 {
+	fate := c.fate
+	c.fate = nil
+	if fate == nil && c.net.cuts > 0 {
 		c.net.cuts--
+		fate = &Fate{cut: true, size: c.net.cutSize}
+	}
+	c.net.mu.Unlock()
+	if fate == nil {
+		return nil
+	}
+	c.extra = fate.late
+	if fate.cut {
 		c.cut = true
-		c.held = c.held[:min(c.net.cutSize, n)]
+		c.held = c.held[:min(fate.size, n)]
+	}
+	if fate.reset {
+		c.shoot()
+		return net.ErrClosed
 	}
 	return nil
 }
 
-// wait ends when opened is closed, after delay if that is set, at the read deadline,
-// or with the connection.
-func (c *conn) wait(opened <-chan struct{}, delay time.Duration) error {
+// delayed waits until what is held may be delivered.
+func (c *conn) delayed() error {
+	for {
+		c.net.mu.Lock()
+		shut, delay := c.net.down.opened, c.net.delay
+		if shut == nil && !c.late {
+			delay += c.net.latency.next()
+		}
+		c.net.mu.Unlock()
+		if shut != nil && !c.halfOpen() {
+			if err := c.pause(shut, 0, c.dead); err != nil {
+				return err
+			}
+			continue
+		}
+		if delay += c.extra; delay > 0 && !c.late {
+			if err := c.pause(nil, delay, c.dead); err != nil {
+				return err
+			}
+		}
+		c.late = true
+		return nil
+	}
+}
+
+// pause ends when opened or dead is closed, after delay if that is set, at the read
+// deadline, or with the connection.
+func (c *conn) pause(opened <-chan struct{}, delay time.Duration, dead <-chan struct{}) error {
 	var due, expired <-chan time.Time
 	if delay > 0 {
 		timer := time.NewTimer(delay)
@@ -103,6 +142,8 @@ func (c *conn) wait(opened <-chan struct{}, delay time.Duration) error {
 		return nil
 	case <-due:
 		return nil
+	case <-dead:
+		return nil
 	case <-expired:
 		return os.ErrDeadlineExceeded
 	case <-c.closed:
@@ -116,9 +157,10 @@ func (c *conn) wait(opened <-chan struct{}, delay time.Duration) error {
 func (c *conn) Write(p []byte) (int, error) {
 	select {
 	case <-c.closed:
-		return 0, net.ErrClosed
+		return 0, c.worded("write", net.ErrClosed)
 	default:
 	}
+	c.seen(p)
 	c.writeMu.Lock()
 	c.pending = append(c.pending, p...)
 	c.writeMu.Unlock()
@@ -137,24 +179,65 @@ func (c *conn) flush() {
 }
 
 // send sends what is pending, in order, until nothing is, the way is shut, or the
-// connection fails; a closed connection loses the rest, as it should.
+// connection fails; a closed connection loses the rest, as it should, and a half-open
+// one swallows it.
 func (c *conn) send() {
 	for {
-		c.writeMu.Lock()
-		c.net.mu.Lock()
-		shut := c.net.up.opened != nil
-		c.net.mu.Unlock()
-		data := c.pending
-		if shut || len(data) == 0 {
-			c.sending = false
-			c.writeMu.Unlock()
+		data := c.next()
+		if data == nil {
 			return
 		}
-		c.pending = nil
-		c.writeMu.Unlock()
 		if _, err := c.Conn.Write(data); err != nil {
 			_ = c.Close()
 		}
+	}
+}
+
+// next returns what is to be sent now, after the time that it travels; nil ends send.
+func (c *conn) next() []byte {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	for {
+		c.net.mu.Lock()
+		shut := c.net.up.opened != nil
+		delay := time.Duration(0)
+		if !shut && len(c.pending) > 0 {
+			delay = c.net.latency.next()
+		}
+		c.net.mu.Unlock()
+		if c.halfOpen() {
+			c.pending = nil
+		}
+		data := c.pending
+		if shut || len(data) == 0 {
+			c.sending = false
+			return nil
+		}
+		c.pending = nil
+		if delay == 0 {
+			return data
+		}
+		c.writeMu.Unlock()
+		c.travel(delay)
+		c.net.mu.Lock()
+		shut = c.net.up.opened != nil
+		c.net.mu.Unlock()
+		c.writeMu.Lock()
+		if !shut && !c.halfOpen() {
+			return data
+		}
+		c.pending = append(data, c.pending...) // shut while it was on its way
+	}
+}
+
+// travel is the way of a request to the server. Closing the connection ends it early.
+func (c *conn) travel(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.dead:
+	case <-c.closed:
 	}
 }
 
@@ -178,11 +261,16 @@ func (c *conn) setDeadline(t time.Time) {
 
 // Close closes the connection and ends a Read that waits here.
 func (c *conn) Close() error {
+	c.forget()
+	return c.Conn.Close()
+}
+
+// forget takes the connection off the Network's list.
+func (c *conn) forget() {
 	c.once.Do(func() {
 		close(c.closed)
 		c.net.mu.Lock()
 		delete(c.net.conns, c)
 		c.net.mu.Unlock()
 	})
-	return c.Conn.Close()
 }

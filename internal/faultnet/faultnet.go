@@ -1,5 +1,6 @@
 // Package faultnet puts faults between a client and a server in tests: connections
-// that swallow everything, replies that come late or are cut, dials that fail.
+// that swallow everything, replies that come late, are cut or are lost, latency with
+// jitter, resets, half-open connections, dials that fail.
 //
 // It also gives net.Pipe the write buffer that sockets have, without which a long
 // pipeline to an in-memory server hangs.
@@ -11,6 +12,10 @@
 //	rdb := redis.NewClient(&redis.Options{Addr: addr, Dialer: net.Dial})
 //	net.HoldReplies()      // commands arrive, replies do not
 //	net.Heal()             // what was held is delivered
+//
+// A fault is for all connections (BlackHole, HoldReplies, Delay, Latency, Refuse), for
+// those that exist and are picked (HalfOpen, Reset), or for the one that carries a
+// certain request (OnRequest).
 package faultnet
 
 import (
@@ -38,8 +43,10 @@ type Network struct {
 	up      gate // client to server
 	down    gate // server to client
 	delay   time.Duration
+	latency *latency
 	cuts    int // replies to cut
 	cutSize int // bytes of a cut reply that still arrive
+	traps   []*trap
 	conns   map[*conn]struct{}
 	dials   int
 }
@@ -65,11 +72,11 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, net: n, closed: make(chan struct{})}
+	c := &conn{Conn: inner, net: n, closed: make(chan struct{}), dead: make(chan struct{})}
 	n.mu.Lock()
 	n.conns[c] = struct{}{}
 	n.mu.Unlock()
-	return c, nil
+	return wrap(c), nil
 }
 
 // BlackHole holds both directions: writes succeed and nothing arrives, reads wait.
@@ -110,31 +117,22 @@ func (n *Network) Refuse() {
 	n.refuse = true
 }
 
-// CloseAll closes every connection, as a reset would.
+// CloseAll closes every connection in good order, as a server does that ends them.
 func (n *Network) CloseAll() {
-	n.mu.Lock()
-	conns := make([]*conn, 0, len(n.conns))
-	for c := range n.conns {
-		conns = append(conns, c)
-	}
-	n.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range n.picked(All) {
 		_ = c.Close()
 	}
 }
 
-// Heal ends every fault and delivers what was held.
+// Heal ends every fault and delivers what was held. Connections that are half-open stay
+// so: nothing brings those back.
 func (n *Network) Heal() {
 	n.mu.Lock()
-	n.refuse, n.delay, n.cuts = false, 0, 0
-	conns := make([]*conn, 0, len(n.conns))
-	for c := range n.conns {
-		conns = append(conns, c)
-	}
+	n.refuse, n.delay, n.latency, n.cuts, n.traps = false, 0, nil, 0, nil
 	n.up.open()
 	n.down.open()
 	n.mu.Unlock()
-	for _, c := range conns {
+	for _, c := range n.picked(All) {
 		c.flush()
 	}
 }
