@@ -12,20 +12,11 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// cluster starts a cluster of one node that owns every slot.
-func cluster(t *testing.T) (*bed, *redis.ClusterClient) {
+// cluster starts a cluster of so many masters, and returns a bed on the first.
+func cluster(t *testing.T, masters int) (*testredis.Cluster, *bed, *redis.ClusterClient) {
 	t.Helper()
-	s := testredis.Start(t, "--cluster-enabled", "yes")
-	b := &bed{real: s, raw: s.Client(t)}
-	if err := b.raw.ClusterAddSlotsRange(ctx, 0, 16383).Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the cluster is up", func() bool {
-		return strings.Contains(b.raw.ClusterInfo(ctx).Val(), "cluster_state:ok")
-	})
-	cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}})
-	t.Cleanup(func() { _ = cc.Close() })
-	return b, cc
+	c := testredis.StartCluster(t, masters, 0)
+	return c, &bed{real: c.Nodes()[0], raw: c.Nodes()[0].Client(t)}, c.Client(t)
 }
 
 // oddKeys are names that a naive rule for hash tags gets wrong.
@@ -35,7 +26,7 @@ var oddKeys = []string{
 }
 
 func TestCluster(t *testing.T) {
-	b, cc := cluster(t)
+	_, b, cc := cluster(t, 1)
 	c := newClient(t, cc)
 	want(t, "multi", c.Multi(), true)
 	if got := c.Shard("k"); got != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k")) {
@@ -94,28 +85,19 @@ func TestCluster(t *testing.T) {
 // TestClusterMoves: while a slot moves, commands are turned away unexecuted and find
 // the new owner, alone, in a batch and with WAIT.
 func TestClusterMoves(t *testing.T) {
-	b, cc := cluster(t)
+	nodes, b, cc := cluster(t, 2)
 	c := newClient(t, cc)
-	second := testredis.Start(t, "--cluster-enabled", "yes")
+	second := nodes.Nodes()[1]
 	raw2 := second.Client(t)
+	slot := lettucecompat.KeySlot("{a}1")
+	if nodes.Master(int(slot)) == second {
+		nodes.MoveSlot(int(slot), nodes.Nodes()[0])
+	}
 	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{a}1", "me:1")).Outcome, ok)
 	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{b}1", "me:1")).Outcome, ok)
-	host, port, _ := strings.Cut(second.Addr(), ":")
-	if err := b.raw.ClusterMeet(ctx, host, port).Err(); err != nil {
-		t.Fatal(err)
-	}
-	id2 := raw2.Do(ctx, "cluster", "myid").Val().(string)
-	eventually(t, "the nodes know each other", func() bool {
-		return strings.Contains(b.raw.ClusterNodes(ctx).Val(), id2) && strings.Contains(raw2.ClusterInfo(ctx).Val(), "cluster_known_nodes:2")
-	})
-	slot := lettucecompat.KeySlot("{a}1")
+	want(t, "{b} on the first node", b.raw.Exists(ctx, "{b}1").Val(), int64(1))
 	b.raw.Del(ctx, "{a}1")
-	for _, node := range []*redis.Client{raw2, b.raw} {
-		eventually(t, "slot moved", func() bool {
-			return node.Do(ctx, "cluster", "setslot", slot, "node", id2).Err() == nil
-		})
-	}
-	eventually(t, "the cluster is up", func() bool { return strings.Contains(raw2.ClusterInfo(ctx).Val(), "cluster_state:ok") })
+	nodes.MoveSlot(int(slot), second)
 	b.raw.HSet(ctx, "{b}2", "me:3", "1")
 	raw2.HSet(ctx, "{a}2", "me:3", "1")
 	// The client's layout is of before: both items go to the first node, in one batch.

@@ -2,8 +2,6 @@ package anteroom_test
 
 import (
 	"fmt"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,29 +11,6 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
-
-// twoNodes starts a cluster of two masters: slots below and from 8192.
-func twoNodes(t *testing.T) (low, high *testredis.Server, rdb *redis.ClusterClient) {
-	t.Helper()
-	low, high = testredis.Start(t, "--cluster-enabled", "yes"), testredis.Start(t, "--cluster-enabled", "yes")
-	a, b := low.Client(t), high.Client(t)
-	ok(t, a.ClusterAddSlotsRange(bg, 0, 8191).Err())
-	ok(t, b.ClusterAddSlotsRange(bg, 8192, 16383).Err())
-	ok(t, b.Do(bg, "cluster", "set-config-epoch", 2).Err())
-	host, port, err := net.SplitHostPort(high.Addr())
-	ok(t, err)
-	ok(t, a.ClusterMeet(bg, host, port).Err())
-	eventually(t, 20*time.Second, "the cluster is up", func() bool {
-		up := func(c *redis.Client) bool {
-			info := c.ClusterInfo(bg).Val()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_slots_ok:16384")
-		}
-		return up(a) && up(b)
-	})
-	rdb = redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{low.Addr(), high.Addr()}, ReadTimeout: time.Second})
-	t.Cleanup(func() { _ = rdb.Close() })
-	return low, high, rdb
-}
 
 // margins records how much of the lease was left at each renewal, by class.
 type margins struct {
@@ -59,7 +34,10 @@ func (m *margins) Renewed(class string, o anteroom.RenewOutcome, left time.Durat
 
 // One node of a cluster hangs: the locks of the other are renewed as if nothing were.
 func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
-	low, high, rdb := twoNodes(t)
+	// With Redis' own patience: once the hung node counts as failed, the others refuse too.
+	c := testredis.StartCluster(t, 2, 0, "--cluster-node-timeout", "15000")
+	low, high := c.Nodes()[0], c.Nodes()[1]
+	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second })
 	seen := &margins{least: map[string]time.Duration{}, n: map[string]int{}}
 	m, rec := manager(t, rdb, anteroom.Config{Observer: seen})
 	const lease = 3 * time.Second

@@ -1,4 +1,11 @@
-// Package testredis starts real redis-server processes for tests.
+// Package testredis starts real redis-server processes for tests: one server (Start),
+// one master with replicas and Sentinels (StartSentinel), a Cluster (StartCluster).
+//
+//	StartSentinel                      StartCluster(tb, 3, 3)
+//
+//	sentinel sentinel sentinel         slots 0…5460   …10922   …16383
+//	     └───────┼───────┘                  master    master    master
+//	   master ──► replica, replica          replica   replica   replica
 //
 // Each server listens on a free loopback port, keeps nothing on disk unless the
 // test asks for it, and is stopped by process id when its test ends. Where there
@@ -46,6 +53,7 @@ type Server struct {
 	tb   TB
 	path string
 	port int
+	kind kind
 	args []string
 	dir  string
 
@@ -54,6 +62,21 @@ type Server struct {
 	exited chan struct{} // closed when the process in cmd has been waited for
 	paused bool
 }
+
+// kind is what differs between a plain server, a node of a Cluster and a Sentinel.
+type kind struct {
+	port  func(TB) int             // a free port
+	args  func(s *Server) []string // the command line, without Server.args
+	ready string                   // what the process prints when it serves
+}
+
+// plain is a server that keeps nothing on disk.
+var plain = kind{port: freePort, ready: "Ready to accept connections", args: func(s *Server) []string {
+	return []string{
+		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+		"--dir", s.dir, "--daemonize", "no",
+	}
+}}
 
 // Available reports whether a redis-server binary can be found.
 func Available() bool {
@@ -67,6 +90,11 @@ func Available() bool {
 // CI=true it fails.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
+	return start(tb, plain, args)
+}
+
+func start(tb TB, k kind, args []string) *Server {
+	tb.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		const how = "no redis-server in PATH: install it with `apt-get install redis-server` or your system's equivalent"
@@ -76,12 +104,12 @@ func Start(tb TB, args ...string) *Server {
 		countSkip(tb)
 		tb.Skip(how)
 	}
-	s := &Server{tb: tb, path: path, args: args, dir: tb.TempDir()}
+	s := &Server{tb: tb, path: path, kind: k, args: args, dir: tb.TempDir()}
 	tb.Cleanup(s.stop)
 	// A port that was free a moment ago may be taken by another test process
 	// before the server binds it, so a failed start is tried on another port.
 	for try := 0; ; try++ {
-		s.port = freePort(tb)
+		s.port = k.port(tb)
 		if err = s.launch(); err == nil {
 			return s
 		}
@@ -209,11 +237,7 @@ func (s *Server) stop() { s.Kill() }
 func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	args := append([]string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", s.dir, "--daemonize", "no",
-	}, s.args...)
-	cmd := exec.Command(s.path, args...)
+	cmd := exec.Command(s.path, append(s.kind.args(s), s.args...)...)
 	// The server dies with the test binary even where no clean-up runs, for
 	// example when the test is killed by its time limit.
 	cmd.SysProcAttr = sysProcAttr()
@@ -232,7 +256,7 @@ func (s *Server) launch() error {
 		defer close(exited)
 		once := sync.OnceFunc(func() { close(ready) })
 		for sc := bufio.NewScanner(out); sc.Scan(); {
-			if strings.Contains(sc.Text(), "Ready to accept connections") {
+			if strings.Contains(sc.Text(), s.kind.ready) {
 				once()
 			} else if tail.Len() < 4096 {
 				fmt.Fprintln(&tail, sc.Text())

@@ -1,0 +1,264 @@
+package testredis
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// MasterName is the name under which the Sentinels know the master.
+	MasterName = "anteroom"
+	// replicas, sentinels and quorum are those of the smallest deployment that survives
+	// the loss of any one process.
+	replicas, sentinels, quorum = 2, 3, 2
+	// downAfter and failoverTimeoutMs are much shorter than what is used in operation
+	// (30 s and 180 s by default), so that tests do not wait for Sentinel's patience.
+	downAfter, failoverTimeoutMs = 1000, 3000
+)
+
+// Sentinel is one master with two replicas, watched by three Sentinels.
+//
+// Its methods are for one test goroutine, except Nodes.
+type Sentinel struct {
+	tb        TB
+	args      []string  // of every node
+	nodes     []*Server // master and replicas, as they were started
+	sentinels []*Server
+}
+
+// sentinelKind is a Sentinel. Its state lies in a file of its own, which it rewrites.
+var sentinelKind = kind{port: nodePort, ready: "+monitor master", args: func(s *Server) []string {
+	return []string{filepath.Join(s.dir, "sentinel.conf"), "--sentinel", "--port", strconv.Itoa(s.port)}
+}}
+
+// nodeKind is a master or a replica of a deployment.
+var nodeKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server) []string {
+	return append(plain.args(s), "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+}}
+
+// StartSentinel starts the processes, args going to master and replicas, and returns
+// when the replicas have the master's data and each Sentinel knows all others. All of
+// them are stopped when the test ends. Without a redis-server the test is skipped, as by
+// Start.
+func StartSentinel(tb TB, args ...string) *Sentinel {
+	tb.Helper()
+	s := &Sentinel{tb: tb, args: args}
+	master := start(tb, nodeKind, args)
+	s.nodes = append(s.nodes, master)
+	for range replicas {
+		// A list of its own: append might share args' memory between the replicas.
+		own := append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}, args...)
+		s.nodes = append(s.nodes, start(tb, nodeKind, own))
+	}
+	for range sentinels {
+		s.sentinels = append(s.sentinels, startSentinelProcess(tb, master.port))
+	}
+	s.AwaitReady()
+	return s
+}
+
+func startSentinelProcess(tb TB, master int) *Server {
+	tb.Helper()
+	k := sentinelKind
+	k.args = func(s *Server) []string {
+		args := sentinelKind.args(s)
+		if _, err := os.Stat(args[0]); err == nil {
+			return args // a restart: the Sentinel knows more by now than we did
+		}
+		conf := fmt.Sprintf("bind 127.0.0.1\ndir %s\nsentinel monitor %s 127.0.0.1 %d %d\n"+
+			"sentinel down-after-milliseconds %s %d\nsentinel failover-timeout %s %d\nsentinel parallel-syncs %s 2\n",
+			s.dir, MasterName, master, quorum, MasterName, downAfter, MasterName, failoverTimeoutMs, MasterName)
+		if err := os.WriteFile(args[0], []byte(conf), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+		return args
+	}
+	return start(tb, k, nil)
+}
+
+// Client returns a failover client, closed when tb ends. opts may change the options
+// before the client is made.
+func (s *Sentinel) Client(tb TB, opts ...func(*redis.FailoverOptions)) *redis.Client {
+	tb.Helper()
+	o := &redis.FailoverOptions{MasterName: MasterName, DisableIdentity: true}
+	for _, p := range s.sentinels {
+		o.SentinelAddrs = append(o.SentinelAddrs, p.Addr())
+	}
+	for _, f := range opts {
+		f(o)
+	}
+	c := redis.NewFailoverClient(o)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Nodes returns the three data servers, the first master first.
+func (s *Sentinel) Nodes() []*Server { return s.nodes }
+
+// Master returns the node that a majority of the Sentinels names and that says itself
+// that it is the master; nil where there is none at this moment.
+func (s *Sentinel) Master() *Server {
+	votes := map[string]int{}
+	for _, p := range s.sentinels {
+		if addr := p.asked(MasterName); addr != "" {
+			votes[addr]++
+		}
+	}
+	for _, n := range s.nodes {
+		if votes[n.Addr()] > len(s.sentinels)/2 && n.role() == "master" {
+			return n
+		}
+	}
+	return nil
+}
+
+// Replicas returns all nodes but the master.
+func (s *Sentinel) Replicas() []*Server {
+	master := s.Master()
+	var list []*Server
+	for _, n := range s.nodes {
+		if n != master {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// AwaitMaster waits for a failover away from old, and returns the new master.
+func (s *Sentinel) AwaitMaster(old *Server) (master *Server) {
+	s.tb.Helper()
+	wait(s.tb, failoverTimeout, "a new master", func() string {
+		if master = s.Master(); master == nil || master == old {
+			return "none yet"
+		}
+		return ""
+	})
+	return master
+}
+
+// Rejoin starts a killed node again, as a replica of the present master. (Started as the
+// master that it was, it would be made a replica by the Sentinels too, after some ten
+// seconds in which they let it be.)
+func (s *Sentinel) Rejoin(n *Server) {
+	s.tb.Helper()
+	master := s.Master()
+	if master == nil || master == n {
+		s.tb.Fatal("no other master to join")
+	}
+	n.args = append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}, s.args...)
+	n.Restart()
+	s.AwaitReady()
+}
+
+// AwaitReady waits until one node is the master, all others have copied it and are
+// linked to it, and every Sentinel sees them and its fellows: until the next failover can
+// be survived.
+func (s *Sentinel) AwaitReady() {
+	s.tb.Helper()
+	wait(s.tb, formTimeout, "Sentinels and replicas are in place", s.missing)
+}
+
+func (s *Sentinel) missing() string {
+	master := s.Master()
+	if master == nil {
+		return "no master"
+	}
+	for _, n := range s.nodes {
+		if n != master && !n.copies(master) {
+			return n.Addr() + " has no link to the master"
+		}
+	}
+	for _, p := range s.sentinels {
+		if m := p.misses(); m != "" {
+			return "sentinel " + p.Addr() + ": " + m
+		}
+	}
+	return ""
+}
+
+// asked returns the address of the master that this Sentinel names, "" where it is silent.
+func (s *Server) asked(name string) (addr string) {
+	s.direct(func(c *redis.Client) {
+		if v, err := c.Do(context.Background(), "sentinel", "get-master-addr-by-name", name).StringSlice(); err == nil && len(v) == 2 {
+			addr = v[0] + ":" + v[1]
+		}
+	})
+	return addr
+}
+
+// misses says what this Sentinel does not see yet.
+func (s *Server) misses() (missing string) {
+	s.direct(func(c *redis.Client) {
+		ctx := context.Background()
+		if err := c.Do(ctx, "sentinel", "ckquorum", MasterName).Err(); err != nil {
+			missing = err.Error()
+			return
+		}
+		others, err := c.Do(ctx, "sentinel", "sentinels", MasterName).Slice()
+		if err != nil || len(others) != sentinels-1 {
+			missing = fmt.Sprintf("%d other sentinels, %v", len(others), err)
+			return
+		}
+		copies, err := c.Do(ctx, "sentinel", "replicas", MasterName).Slice()
+		if err != nil || len(copies) != replicas {
+			missing = fmt.Sprintf("%d replicas, %v", len(copies), err)
+			return
+		}
+		for _, item := range append(others, copies...) {
+			flags := field(item, "flags")
+			if strings.Contains(flags, "down") || strings.Contains(flags, "disconnected") {
+				missing = flags
+			}
+		}
+		for _, item := range copies {
+			if status := field(item, "master-link-status"); status != "ok" {
+				missing = "a replica whose link is " + status
+			}
+		}
+	})
+	return missing
+}
+
+// field returns a value of a Sentinel's reply about one server.
+func field(item any, name string) string {
+	switch m := item.(type) {
+	case map[any]any:
+		v, _ := m[name].(string)
+		return v
+	case []any:
+		for i := 0; i+1 < len(m); i += 2 {
+			if m[i] == name {
+				v, _ := m[i+1].(string)
+				return v
+			}
+		}
+	}
+	return ""
+}
+
+// role returns what the server says that it is, "" where it is silent.
+func (s *Server) role() (role string) {
+	if !s.Running() {
+		return ""
+	}
+	s.direct(func(c *redis.Client) { role = info(context.Background(), c, "replication")["role"] })
+	return role
+}
+
+// copies reports whether the server is a replica of master, linked, with its data.
+func (s *Server) copies(master *Server) (linked bool) {
+	if !s.Running() {
+		return false
+	}
+	s.direct(func(c *redis.Client) {
+		i := info(context.Background(), c, "replication")
+		linked = i["role"] == "slave" && i["master_port"] == strconv.Itoa(master.port) && i["master_link_status"] == "up"
+	})
+	return linked
+}

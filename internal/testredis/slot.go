@@ -1,0 +1,95 @@
+package testredis
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// SlotMove is a slot on its way from one master to another.
+type SlotMove struct {
+	c        *Cluster
+	slot     int
+	from, to *Server
+}
+
+// MoveSlot moves a slot to another master as redis-cli does, with its keys, while
+// clients run. It returns when every node names the new owner.
+func (c *Cluster) MoveSlot(slot int, to *Server) {
+	c.tb.Helper()
+	m := c.BeginMove(slot, to)
+	m.MoveKeys()
+	m.End()
+}
+
+// BeginMove marks a slot as migrating and importing. From now on its owner sends those
+// who ask for a key that is not there to the other master, with ASK.
+func (c *Cluster) BeginMove(slot int, to *Server) *SlotMove {
+	c.tb.Helper()
+	from := c.Master(slot)
+	if from == nil || from == to {
+		c.tb.Fatalf("slot %d cannot be moved to %s", slot, to.Addr())
+	}
+	m := &SlotMove{c: c, slot: slot, from: from, to: to}
+	m.set(to, "importing", c.ids[from])
+	m.set(from, "migrating", c.ids[to])
+	return m
+}
+
+func (m *SlotMove) set(at *Server, words ...any) {
+	m.c.tb.Helper()
+	at.direct(func(r *redis.Client) {
+		m.c.must(r.Do(context.Background(), append([]any{"cluster", "setslot", m.slot}, words...)...).Err())
+	})
+}
+
+// MoveKeys moves the keys that are there, with their times to live, and returns how
+// many it has moved. Each moves in one step: no client finds it on both nodes, or none.
+func (m *SlotMove) MoveKeys() (moved int) {
+	m.c.tb.Helper()
+	ctx := context.Background()
+	m.from.direct(func(r *redis.Client) {
+		for {
+			keys, err := r.ClusterGetKeysInSlot(ctx, m.slot, 100).Result()
+			m.c.must(err)
+			if len(keys) == 0 {
+				return
+			}
+			args := []any{"migrate", "127.0.0.1", strconv.Itoa(m.to.port), "", 0, int(askTimeout / time.Millisecond), "keys"}
+			for _, k := range keys {
+				args = append(args, k)
+			}
+			if err := r.Do(ctx, args...).Err(); err != nil {
+				m.c.tb.Fatalf("MIGRATE: %v", err)
+			}
+			moved += len(keys)
+		}
+	})
+	return moved
+}
+
+// End makes the other master the owner: it is told first, then the old one, then all
+// others. All keys must have been moved: the old owner deletes what it still has. None can
+// appear there meanwhile, since it sends those who ask for a missing key away.
+func (m *SlotMove) End() {
+	m.c.tb.Helper()
+	id := m.c.ids[m.to]
+	m.set(m.to, "node", id)
+	m.set(m.from, "node", id)
+	for _, n := range m.c.Masters() {
+		if n != m.to && n != m.from {
+			m.set(n, "node", id)
+		}
+	}
+	wait(m.c.tb, formTimeout, "every node names the new owner", func() string {
+		for _, n := range m.c.nodes {
+			if known := n.layout(); n.Running() && !known[id].owns(m.slot) {
+				return fmt.Sprintf("%s does not", n.Addr())
+			}
+		}
+		return ""
+	})
+}
