@@ -1,0 +1,151 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// A waiter of another process gets the lock because of the message. Without it, it would
+// ask again no sooner than 0.75 s after it was refused; so one of some releases must take
+// clearly less, on a machine that is slow now and then.
+func wokenByTheRelease(s *stage) {
+	a, _ := s.manager()
+	b, tries := s.manager()
+	cfg := anteroom.LockConfig{Key: s.key("k")}
+	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
+	const rounds, bound = 5, 400 * time.Millisecond
+	quickest := time.Hour
+	for range rounds {
+		before := tries.of("acquire refused")
+		h := s.acquire(mine)
+		waiter := s.acquired(theirs)
+		// Refused, subscribed, and refused once more: it now waits for the message.
+		s.until("the waiter listens", func() bool {
+			return tries.of("acquire refused") >= before+2 && s.subscribers(cfg.Key) == 1
+		})
+		begin := time.Now()
+		s.release(h)
+		g := s.take(waiter)
+		took := g.at.Sub(begin)
+		if s.virtual && took > time.Millisecond {
+			s.Fatalf("woken after %v", took)
+		}
+		quickest = min(quickest, took)
+		s.release(g.hold)
+	}
+	if quickest > bound {
+		s.Fatalf("the quickest of %d waiters came %v after the release", rounds, quickest)
+	}
+}
+
+// A holder that died releases nothing: who waits gets the lock when its TTL ends.
+func aDeadHoldersLeaseEnds(s *stage) {
+	m, _ := s.manager()
+	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k")})
+	rdb := s.client()
+	const left = 1500 * time.Millisecond
+	_, err := rdb.TxPipelined(s.Context(), func(p pipeliner) error {
+		p.HSet(s.Context(), s.key("k"), "died-1-0123456789ab:1", "1")
+		p.PExpire(s.Context(), s.key("k"), left)
+		return nil
+	})
+	answered := time.Now()
+	s.ok(err)
+	h := s.acquire(mu)
+	took := time.Since(answered)
+	s.atMost("waiting for the end of a lease", took, left+10*time.Millisecond, 3*time.Second)
+	s.release(h)
+}
+
+// A lock is held over several leases, and refused to others all the time.
+func renewedOverSeveralLeases(s *stage) {
+	a, renewals := s.manager()
+	b, _ := s.manager()
+	cfg := anteroom.LockConfig{Key: s.key("k"), LeaseTime: lease}
+	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
+	begin := time.Now()
+	h := s.acquire(mine)
+	for n := range 8 { // one a second
+		deadline := h.Deadline()
+		s.until("a renewal", func() bool { return renewals.renewed() > n || h.Err() != nil })
+		s.ok(h.Err())
+		if !h.Deadline().After(deadline) {
+			s.Fatal("a renewal did not move the deadline")
+		}
+		s.refused(theirs)
+	}
+	if held := time.Since(begin); held < 2*lease {
+		s.Fatalf("held for %v only", held)
+	}
+	s.release(h)
+	s.release(s.acquire(theirs))
+}
+
+// A fixed lease is not renewed. Its holder is told before another can have the lock.
+func aFixedLeaseEnds(s *stage) {
+	a, renewals := s.manager()
+	b, _ := s.manager()
+	cfg := anteroom.LockConfig{Key: s.key("k"), LeaseTime: lease}
+	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
+	begin := time.Now()
+	h := s.acquire(mine, anteroom.Lease(lease))
+	end := make(chan time.Time, 1)
+	go func() {
+		<-h.Context().Done()
+		end <- time.Now()
+	}()
+	waiter := s.acquired(theirs)
+	told := <-end
+	s.is(context.Cause(h.Context()), anteroom.ErrLost)
+	g := s.take(waiter)
+	if !told.Before(g.at) {
+		s.Fatalf("told %v after another had the lock", told.Sub(g.at))
+	}
+	s.atMost("the end of a fixed lease", g.at.Sub(begin), lease+10*time.Millisecond, 3*time.Second)
+	if n := renewals.renewed(); n != 0 {
+		s.Fatalf("%d renewals", n)
+	}
+	s.is(h.Release(s.Context()), anteroom.ErrLost)
+	s.release(g.hold)
+}
+
+// Extend makes a lease longer, and a later renewal does not shorten it.
+func extend(s *stage) {
+	m, renewals := s.manager()
+	cfg := anteroom.LockConfig{Key: s.key("k"), LeaseTime: lease}
+	h := s.acquire(s.mutex(m, cfg))
+	s.ok(h.Extend(s.Context(), time.Minute))
+	n := renewals.renewed()
+	s.until("a renewal", func() bool { return renewals.renewed() >= n+2 })
+	info, err := m.Inspect(s.Context(), cfg.Key)
+	s.ok(err)
+	if info.TTL < 2*lease || h.TTL() < 2*lease {
+		s.Fatalf("Redis keeps it for %v, the hold says %v", info.TTL, h.TTL())
+	}
+	s.release(h)
+}
+
+// MinHold keeps the key taken, although the lock was released.
+func minHold(s *stage) {
+	a, _ := s.manager()
+	b, _ := s.manager()
+	cfg := anteroom.LockConfig{Key: s.key("k"), LeaseTime: lease, MinHold: 1500 * time.Millisecond}
+	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
+	begin := time.Now()
+	s.release(s.acquire(mine))
+	s.refused(theirs)
+	h := s.acquire(theirs)
+	if took := time.Since(begin); took < cfg.MinHold {
+		s.Fatalf("taken for %v, want %v", took, cfg.MinHold)
+	}
+	s.atMost("the end of MinHold", time.Since(begin), cfg.MinHold+10*time.Millisecond, 3*time.Second)
+	// The second one has its own MinHold, whose mark nobody removes: see it end.
+	s.release(h)
+	s.until("the mark has ended", func() bool {
+		info, err := b.Inspect(s.Context(), cfg.Key)
+		s.ok(err)
+		return !info.Locked
+	})
+}

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// watch is W of docs/guarantees.md in the behaviours about losses.
+const watch = time.Second
+
+// deletionIsTold: after DEL the holder is told within W + C, by the watchdog, since no
+// renewal is due for long.
+func deletionIsTold(s *stage) {
+	m, _ := s.manager()
+	rdb := s.client()
+	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch})
+	h := s.acquire(mu)
+	s.removed(h, func() { s.ok(rdb.Del(s.Context(), s.key("k")).Err()) })
+}
+
+// flushIsTold: the same when everything is gone, scripts' state included.
+func flushIsTold(s *stage) {
+	m, _ := s.manager()
+	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch, Fencing: true})
+	h := s.acquire(mu)
+	token := h.Token()
+	s.removed(h, func() {
+		for _, c := range s.d.Masters() {
+			s.ok(c.FlushAll(s.Context()).Err())
+			s.ok(c.ScriptFlush(s.Context()).Err())
+		}
+	})
+	next := s.acquire(mu)
+	if next.Token() <= token {
+		s.Fatalf("token %d after %d", next.Token(), token)
+	}
+	s.release(next)
+}
+
+// removed removes the key of a hold and demands that its holder is told in time.
+func (s *stage) removed(h *anteroom.Hold, remove func()) {
+	s.Helper()
+	begin := time.Now()
+	remove()
+	<-h.Context().Done()
+	s.atMost("telling of a removal", time.Since(begin), watch+commandTimeout, time.Second)
+	s.is(context.Cause(h.Context()), anteroom.ErrLost)
+	s.is(h.Err(), anteroom.ErrLost)
+	s.is(h.Release(s.Context()), anteroom.ErrLost)
+}
+
+// forcedReleaseIsToldAtOnce: neither a renewal nor the watchdog is due, so only the
+// message can tell.
+func forcedReleaseIsToldAtOnce(s *stage) {
+	a, _ := s.manager()
+	b, _ := s.manager()
+	mu := s.mutex(a, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: time.Hour})
+	// The own channel is subscribed to in the background, from the first acquire on.
+	s.release(s.acquire(mu))
+	own := "anteroom:client:" + a.ClientID()
+	s.until("the Manager listens", func() bool {
+		var n int64
+		for _, c := range s.d.Masters() {
+			n += c.PubSubNumSub(s.Context(), own).Val()[own]
+		}
+		return n == 1
+	})
+	h := s.acquire(mu)
+	begin := time.Now()
+	released, err := b.ForceRelease(s.Context(), mu.Key())
+	s.ok(err)
+	if !released {
+		s.Fatal("nobody held it")
+	}
+	<-h.Context().Done()
+	s.atMost("telling of a forced release", time.Since(begin), time.Millisecond, 4*time.Second)
+	s.is(h.Err(), anteroom.ErrLost)
+	s.is(h.Release(s.Context()), anteroom.ErrLost)
+	s.release(s.acquire(s.mutex(b, mu.Config())))
+}
+
+// doSaysThatTheLockWasLost: with and without an error of the function's own.
+func doSaysThatTheLockWasLost(s *stage) {
+	m, _ := s.manager()
+	rdb := s.client()
+	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch})
+	own := errors.New("the function's own")
+	for _, result := range []error{nil, own} {
+		err := mu.Do(s.Context(), func(ctx context.Context) error {
+			s.ok(rdb.Del(ctx, mu.Key()).Err())
+			<-ctx.Done()
+			s.is(context.Cause(ctx), anteroom.ErrLost)
+			return result
+		})
+		s.is(err, anteroom.ErrLost)
+		if result != nil {
+			s.is(err, result)
+		}
+	}
+	s.ok(mu.Do(s.Context(), func(context.Context) error { return nil }))
+}
+
+// closeWithHolds: Close names what is held when its time is over, tells the holders, and
+// leaves the keys to their leases. A release that comes afterwards still counts.
+func closeWithHolds(s *stage) {
+	a, _ := s.manager()
+	b, _ := s.manager()
+	cfg := func(key string) anteroom.LockConfig {
+		return anteroom.LockConfig{Key: s.key(key), LeaseTime: lease}
+	}
+	kept, freed := s.acquire(s.mutex(a, cfg("kept"))), s.acquire(s.mutex(a, cfg("freed")))
+	ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := a.Close(ctx)
+	if err == nil || !strings.Contains(err.Error(), kept.Key()) || !strings.Contains(err.Error(), freed.Key()) {
+		s.Fatalf("Close names not what is held: %v", err)
+	}
+	closed := time.Now()
+	<-kept.Context().Done()
+	s.is(context.Cause(kept.Context()), anteroom.ErrClosed)
+	s.refused(s.mutex(b, cfg("kept")))
+	s.refused(s.mutex(b, cfg("freed")))
+	_ = freed.Release(s.Context())
+	s.release(s.acquire(s.mutex(b, cfg("freed"))))
+	s.release(s.acquire(s.mutex(b, cfg("kept"))))
+	s.atMost("the lease of a hold that Close gave up", time.Since(closed), lease+10*time.Millisecond, 3*time.Second)
+	s.managers = s.managers[1:] // it is closed, and its Snapshot names what was held
+}

@@ -1,0 +1,31 @@
+package conformance_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain lets more behaviours run at once than there are processors: they wait most of
+// the time.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	set := false
+	flag.Visit(func(f *flag.Flag) { set = set || f.Name == "test.parallel" })
+	if !set {
+		if err := flag.Set("test.parallel", "12"); err != nil {
+			panic(err)
+		}
+	}
+	if code := m.Run(); code != 0 {
+		os.Exit(code)
+	}
+	goleak.VerifyTestMain(leaks{})
+}
+
+// leaks makes goleak look once, after the tests.
+type leaks struct{}
+
+func (leaks) Run() int { return 0 }

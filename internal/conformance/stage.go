@@ -1,0 +1,280 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// lease is long enough that a machine which stands still for a second loses no lock.
+	lease = 3 * time.Second
+	// long is a lease that plays no part in what a behaviour is about.
+	long = 30 * time.Second
+	// commandTimeout is C of docs/guarantees.md.
+	commandTimeout = time.Second
+	// patience bounds what must happen and is not timed.
+	patience = 30 * time.Second
+	// fencePrefix begins the keys that stay on purpose.
+	fencePrefix = "anteroom:fence:"
+)
+
+// stage is what a behaviour plays on. Its methods end the test where they fail, so they
+// are for the test's own goroutine, except where it is said otherwise.
+type stage struct {
+	*testing.T
+	d       Deployment
+	virtual bool
+	name    string // of the clients, and part of the keys
+
+	owned    map[string]bool // keys without the stage's name
+	managers []*anteroom.Manager
+	clients  []redis.UniversalClient
+	closed   bool
+}
+
+// key returns a key that only this stage uses.
+func (s *stage) key(name string) string { return s.name + ":" + name }
+
+// own returns a key as it is, and notes that this stage uses it.
+func (s *stage) own(key string) string {
+	s.owned[key] = true
+	return key
+}
+
+// client returns a client that is closed with the stage.
+func (s *stage) client() redis.UniversalClient {
+	c := s.d.Client(s.name)
+	s.clients = append(s.clients, c)
+	return c
+}
+
+// manager returns a Manager with a client of its own, as another process would have it.
+func (s *stage) manager() (*anteroom.Manager, *counter) {
+	s.Helper()
+	n := &counter{commands: map[string]int{}}
+	m, err := anteroom.NewManager(s.client(), anteroom.Config{
+		Observer: n, CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	s.ok(err)
+	s.managers = append(s.managers, m)
+	return m, n
+}
+
+// mutex returns a lock of m; cfg names everything but the lease, which is long unless
+// it is set.
+func (s *stage) mutex(m *anteroom.Manager, cfg anteroom.LockConfig) *anteroom.Mutex {
+	s.Helper()
+	if cfg.LeaseTime == 0 {
+		cfg.LeaseTime = long
+	}
+	mu, err := m.NewMutex(cfg)
+	s.ok(err)
+	return mu
+}
+
+// acquire acquires mu, which must succeed within patience.
+func (s *stage) acquire(mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *anteroom.Hold {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	defer cancel()
+	h, err := mu.Acquire(ctx, opts...)
+	s.ok(err)
+	return h
+}
+
+// acquired acquires mu on a goroutine of its own and delivers what came of it.
+func (s *stage) acquired(mu *anteroom.Mutex) <-chan grant {
+	got := make(chan grant, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		h, err := mu.Acquire(ctx)
+		got <- grant{hold: h, at: time.Now(), err: err}
+	}()
+	return got
+}
+
+// grant is an answer to acquired.
+type grant struct {
+	hold *anteroom.Hold
+	at   time.Time
+	err  error
+}
+
+// take waits for an answer, which must be a grant.
+func (s *stage) take(c <-chan grant) grant {
+	s.Helper()
+	g := <-c
+	s.ok(g.err)
+	return g
+}
+
+// refused demands that mu cannot be acquired, because another holds it.
+func (s *stage) refused(mu *anteroom.Mutex) {
+	s.Helper()
+	h, err := mu.TryAcquire(s.Context())
+	if !errors.Is(err, anteroom.ErrNotAcquired) {
+		s.Fatalf("a lock that another holds: %v, %v", h, err)
+	}
+}
+
+func (s *stage) release(h *anteroom.Hold) {
+	s.Helper()
+	s.ok(h.Release(s.Context()))
+}
+
+func (s *stage) ok(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) is(err, want error) {
+	s.Helper()
+	if !errors.Is(err, want) {
+		s.Fatalf("%v, want %v", err, want)
+	}
+}
+
+// until waits until f is true.
+func (s *stage) until(what string, f func() bool) {
+	s.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		if time.Now().After(deadline) {
+			s.Fatalf("not within %v: %s", patience, what)
+		}
+		<-tick.C
+	}
+}
+
+// atMost demands that what took took no longer than bound. In virtual time nothing but
+// the library's own waiting takes time; in real time slack is for the machine.
+func (s *stage) atMost(what string, took, bound, slack time.Duration) {
+	s.Helper()
+	if !s.virtual {
+		bound += slack
+	}
+	if took > bound {
+		s.Fatalf("%s took %v, bound %v", what, took, bound)
+	}
+}
+
+// subscribers counts the connections that listen for key's release, on all masters.
+func (s *stage) subscribers(key string) (n int64) {
+	channel := "lock:release:" + key
+	for _, c := range s.d.Masters() {
+		n += c.PubSubNumSub(s.Context(), channel).Val()[channel]
+	}
+	return n
+}
+
+// nothingLeft closes the stage and demands that nothing of it is left, neither in the
+// Managers nor on a server.
+func (s *stage) nothingLeft() {
+	s.Helper()
+	for _, m := range s.managers {
+		s.until("every key is forgotten", func() bool { return len(m.Snapshot()) == 0 })
+	}
+	ids := s.close()
+	s.until("no connection is left", func() bool { return s.d.Connections(s.name) == 0 })
+	for _, c := range s.d.Masters() {
+		for key := range s.keys(c) {
+			if (strings.Contains(key, s.name) || s.owned[key]) && !strings.HasPrefix(key, fencePrefix) {
+				s.Errorf("the key %.100q is left", key)
+			}
+		}
+		channels, err := c.PubSubChannels(context.Background(), "*").Result()
+		s.ok(err)
+		for _, channel := range channels {
+			key := strings.TrimPrefix(channel, "lock:release:")
+			if strings.Contains(key, s.name) || s.owned[key] || ids[strings.TrimPrefix(channel, "anteroom:client:")] {
+				s.Errorf("the subscription of %.100q is left", channel)
+			}
+		}
+	}
+}
+
+// keys returns all keys of a server.
+func (s *stage) keys(c *redis.Client) map[string]bool {
+	s.Helper()
+	keys := map[string]bool{}
+	it := c.Scan(context.Background(), 0, "*", 1000).Iterator()
+	for it.Next(context.Background()) {
+		keys[it.Val()] = true
+	}
+	s.ok(it.Err())
+	return keys
+}
+
+// close closes Managers and clients, and returns the Managers' client ids.
+func (s *stage) close() map[string]bool {
+	ids := map[string]bool{}
+	if s.closed {
+		return ids
+	}
+	s.closed = true
+	for _, m := range s.managers {
+		ids[m.ClientID()] = true
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		if s.Failed() {
+			cancel() // a behaviour that failed may have left a hold
+		}
+		if err := m.Close(ctx); err != nil && !s.Failed() {
+			s.Errorf("Close: %v", err)
+		}
+		cancel()
+	}
+	for _, c := range s.clients {
+		_ = c.Close()
+	}
+	return ids
+}
+
+// counter is an Observer that counts.
+type counter struct {
+	anteroom.NopObserver
+	mu       sync.Mutex
+	commands map[string]int // by "name outcome", and by name
+	renewals int
+}
+
+func (n *counter) Command(name, outcome string, _ time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.commands[name+" "+outcome]++
+	n.commands[name]++
+}
+
+func (n *counter) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if o == anteroom.RenewedOK {
+		n.renewals++
+	}
+}
+
+// of returns how many commands of that name, or of that name and outcome, there were.
+func (n *counter) of(command string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.commands[command]
+}
+
+func (n *counter) renewed() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.renewals
+}
