@@ -2,15 +2,18 @@
 #   make test    everything that CI runs
 #   make demo    the library at work, with faults
 #
+# make promise measures what docs/guarantees.md §11 shows, on other packages too.
+#
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
 GO         ?= go
 GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
+PROMISE    ?=
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo redis
+.PHONY: test lint vet demo promise redis
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -24,9 +27,13 @@ lint: vet
 
 vet:
 	$(GO) vet ./...
+	cd bench && $(GO) vet ./...
 
 demo:
 	$(GO) run ./cmd/anteroom demo $(DEMO)
+
+promise: redis
+	cd bench && $(GO) run ./promise $(PROMISE)
 
 # The tests start and stop their own redis-servers on free loopback ports. Without
 # the program: root installs it, CI fails, everybody else is told how, and the

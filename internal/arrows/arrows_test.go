@@ -18,19 +18,22 @@ const module = "github.com/anteroom/anteroom/"
 // standard library: ours by their folder, others by a prefix of their path. Tests
 // may import more; they never reach a user.
 var allowed = map[string][]string{
-	"queue":                {},
-	"renewal":              {},
-	"watchdog":             {},
-	"lettuce_compat":       {"github.com/redis/go-redis/v9"},
-	"sync":                 {"queue", "renewal", "watchdog", "lettuce_compat", "github.com/petermattis/goid"},
-	"metrics":              {"sync", "github.com/prometheus/client_golang"},
-	"sync/locktest":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":         {"sync", "metrics", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra"},
-	"internal/testredis":   {"github.com/redis/go-redis/v9"},
-	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
-	"internal/stranger":    {"github.com/redis/go-redis/v9"},
-	"internal/faultnet":    {},
+	"queue":          {},
+	"renewal":        {},
+	"watchdog":       {},
+	"lettuce_compat": {"github.com/redis/go-redis/v9"},
+	"sync":           {"queue", "renewal", "watchdog", "lettuce_compat", "github.com/petermattis/goid"},
+	"metrics":        {"sync", "github.com/prometheus/client_golang"},
+	"sync/locktest":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"cmd/anteroom":   {"sync", "metrics", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra"},
+
+	// The laboratory: nothing of it reaches a user.
 	"internal/arrows":      {},
+	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
+	"internal/faultnet":    {},
+	"internal/promise":     {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
+	"internal/stranger":    {"github.com/redis/go-redis/v9"},
+	"internal/testredis":   {"github.com/redis/go-redis/v9"},
 }
 
 type pkg struct {

@@ -1,0 +1,68 @@
+package promise
+
+import (
+	"fmt"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// Plan says how much is measured.
+type Plan struct {
+	Leases int // at least so many lost leases for each distribution
+	Holds  int // at once, in each round
+}
+
+// Kind is a part of the promise.
+type Kind struct {
+	Name    string
+	Removal bool
+	round   func(lib Library, s *testredis.Server, n int) ([]Sample, error)
+	part    int // of Plan.Leases: one in so many
+}
+
+// Kinds are all parts of the promise; the removals share one lot of leases.
+var Kinds = kinds()
+
+func kinds() []Kind {
+	expiry := func(how Outage) func(Library, *testredis.Server, int) ([]Sample, error) {
+		return func(lib Library, s *testredis.Server, n int) ([]Sample, error) { return Expiry(lib, s, n, how) }
+	}
+	all := []Kind{
+		{"expiry, holder cut off", false, expiry(CutOff), 1},
+		{"expiry, Redis stopped", false, expiry(Stopped), 1},
+		{"stopped holder", false, Paused, 1},
+	}
+	for _, k := range Removals {
+		all = append(all, Kind{
+			"removal, " + k.String(), true,
+			func(lib Library, s *testredis.Server, n int) ([]Sample, error) { return Removed(lib, s, n, k) },
+			len(Removals),
+		})
+	}
+	return all
+}
+
+// rounds that lost their leases early, as on a machine that has too much to do, are
+// repeated up to this factor.
+const retries = 3
+
+// Measure runs rounds of one kind on a server of its own until each of the two ways to
+// be told has the leases of the plan.
+func Measure(tb testredis.TB, lib Library, k Kind, p Plan) ([]Distribution, error) {
+	s := testredis.Start(tb)
+	want := max(p.Leases/k.part, 1)
+	holds := min(p.Holds, 2*want)
+	var samples []Sample
+	for range retries * (2*want/holds + 1) {
+		more, err := k.round(lib, s, holds)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.Name, err)
+		}
+		samples = append(samples, more...)
+		a, b := Collect(lib.Name, k.Name, samples)
+		if a.N >= want && b.N >= want {
+			return []Distribution{a, b}, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %s lost its leases before anything was done to them", k.Name, lib.Name)
+}

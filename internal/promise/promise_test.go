@@ -1,0 +1,171 @@
+package promise_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/promise"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// The leases here are longer than those that are measured by make promise, and the
+// margin is the largest one: a context is ended by a goroutine, and on a test machine
+// that has much else to do that goroutine may come late. A question needs no goroutine.
+const (
+	testLease  = 3 * time.Second
+	testMargin = testLease / 10
+	testLook   = time.Second // WatchdogPeriod and CommandTimeout, where only the watchdog tells
+)
+
+func renewed() promise.Library { return promise.Anteroom(testLease, testMargin) }
+
+func unrenewed() promise.Library {
+	return promise.AnteroomUnrenewed(10*time.Second, testLook, testLook)
+}
+
+func TestMain(m *testing.M) {
+	promise.Main(renewed(), naive())
+	goleak.VerifyTestMain(m)
+}
+
+// judged fails the test unless every lease of samples was lost as the promise says.
+func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sample) {
+	t.Helper()
+	c, q := promise.Collect(lib.Name, loss, samples)
+	for _, d := range []promise.Distribution{c, q} {
+		t.Logf("%s, %s, by %s: n %d, early %d, least %v, median %v, greatest %v",
+			d.Library, d.Loss, d.Told(), d.N, d.Early, d.At(0), d.At(0.5), d.At(1))
+		if d.Untold > 0 || d.Revived > 0 {
+			t.Errorf("%s, by %s: %d of %d were never told, %d said \"held\" after \"lost\"", d.Loss, d.Told(), d.Untold, d.N, d.Revived)
+		}
+		if d.Broken == 0 {
+			continue
+		}
+		if d.ByContext {
+			t.Errorf("%s: %d of %d contexts had not ended when it was too late: either the goroutine that ends them got no processor for a whole margin of %v, or it does not end them in time",
+				d.Loss, d.Broken, d.N, testMargin)
+		} else {
+			t.Errorf("%s: %d of %d answered \"held\" when it was too late; no slowness of the machine explains that", d.Loss, d.Broken, d.N)
+		}
+	}
+	// Fewer than half of the leases lost in the way that is tested would test little.
+	if (c.N+q.N)*2 < len(samples) {
+		t.Errorf("%s: %d of %d holds were lost before anything was done to them", loss, len(samples)-c.N-q.N, len(samples))
+	}
+}
+
+// The first part: a rival that hammers the key gets it only after the holder was told.
+func TestExpiry_IsToldBeforeARivalHasTheLock(t *testing.T) {
+	t.Parallel()
+	for how, name := range []string{promise.CutOff: "cut off", promise.Stopped: "Redis stopped"} {
+		samples, err := promise.Expiry(renewed(), testredis.Start(t), 80, promise.Outage(how))
+		if err != nil {
+			t.Fatal(err)
+		}
+		judged(t, renewed(), name, samples)
+	}
+}
+
+// The second part: a removal is told within W + C, found by the watchdog alone where
+// nothing is renewed.
+func TestRemoval_IsToldWithinItsBound(t *testing.T) {
+	t.Parallel()
+	type result struct {
+		samples []promise.Sample
+		err     error
+	}
+	results := make([]result, len(promise.Removals))
+	libs := make([]promise.Library, len(promise.Removals))
+	var wg sync.WaitGroup
+	for i, kind := range promise.Removals {
+		libs[i] = unrenewed()
+		if kind == promise.Flushed || kind == promise.Restarted {
+			libs[i] = renewed()
+		}
+		s := testredis.Start(t)
+		wg.Go(func() { results[i].samples, results[i].err = promise.Removed(libs[i], s, 20, kind) })
+	}
+	wg.Wait()
+	for i, kind := range promise.Removals {
+		if results[i].err != nil {
+			t.Errorf("%v: %v", kind, results[i].err)
+			continue
+		}
+		judged(t, libs[i], kind.String(), results[i].samples)
+	}
+}
+
+// The third part: of a process that was stopped for longer than its leases, the first
+// question to each hold gets the right answer, whichever question it is.
+func TestStoppedHolder_KnowsAtTheFirstQuestion(t *testing.T) {
+	t.Parallel()
+	samples, err := promise.Paused(renewed(), testredis.Start(t), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged(t, renewed(), "stopped", samples)
+}
+
+// A lock that breaks all parts of the promise is found out in every hold.
+func TestALockThatTellsLateIsFoundOut(t *testing.T) {
+	t.Parallel()
+	s := testredis.Start(t)
+	lib, n := naive(), 10
+	for name, measure := range map[string]func() ([]promise.Sample, error){
+		"cut off":       func() ([]promise.Sample, error) { return promise.Expiry(lib, s, n, promise.CutOff) },
+		"Redis stopped": func() ([]promise.Sample, error) { return promise.Expiry(lib, s, n, promise.Stopped) },
+		"deleted":       func() ([]promise.Sample, error) { return promise.Removed(lib, s, n, promise.Deleted) },
+		"stopped":       func() ([]promise.Sample, error) { return promise.Paused(lib, s, n) },
+	} {
+		samples, err := measure()
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		c, q := promise.Collect(lib.Name, name, samples)
+		t.Logf("%s: context %+v, question %+v", name, c, q)
+		for _, d := range []promise.Distribution{c, q} {
+			if d.N == 0 || d.Broken != d.Judged || d.Judged == 0 && name != "stopped" || d.At(0) <= 0 {
+				t.Errorf("%s, by %s: %d of %d are found out; the least figure is %v", name, d.Told(), d.Broken, d.N, d.At(0))
+			}
+		}
+	}
+}
+
+// A holder's process that cannot do what it is told ends, and says so.
+func TestAnUnknownLibraryIsAnError(t *testing.T) {
+	lib := renewed()
+	lib.Name = "unknown"
+	if _, err := promise.Paused(lib, testredis.Start(t), 2); err == nil || !strings.Contains(err.Error(), "has ended") {
+		t.Fatal(err)
+	}
+}
+
+func TestDistribution(t *testing.T) {
+	var samples []promise.Sample
+	for i := range 100 {
+		samples = append(samples, promise.Sample{ByContext: true, Told: true, Figure: time.Duration(i+1) * time.Millisecond, Judged: true, Broken: i == 7})
+	}
+	samples = append(samples, promise.Sample{Early: true}, promise.Sample{Judged: true, Broken: true}, promise.Sample{Told: true, Figure: -time.Second, Revived: true})
+	c, q := promise.Collect("lib", "loss", samples)
+	if c.N != 100 || c.Broken != 1 || c.Judged != 100 || c.At(0) != time.Millisecond || c.At(1) != 100*time.Millisecond || c.At(0.99) != 99*time.Millisecond {
+		t.Errorf("context: %+v", c)
+	}
+	if q.N != 2 || q.Early != 1 || q.Untold != 1 || q.Broken != 1 || q.Revived != 1 || q.At(0.5) != -time.Second {
+		t.Errorf("question: %+v", q)
+	}
+	var b strings.Builder
+	promise.Print(&b, []promise.Distribution{c, q})
+	want := "| lib | loss | context | 100 | 1.0 | 51.0 | 99.0 | 100.0 | 1 | 0 | 0 |\n| lib | loss | question | 2 | -1000.0 | -1000.0 | -1000.0 | -1000.0 | 1 | 1 | 1 |\n"
+	if !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%s", b.String())
+	}
+	b.Reset()
+	promise.PrintSpread(&b, [][]promise.Distribution{{c}, {c}})
+	if want = "| lib | loss | context | 200 | 1.0 … 1.0 | 51.0 … 51.0 | 99.0 … 99.0 | 100.0 … 100.0 | 2 | 0 |\n"; !strings.HasSuffix(b.String(), want) {
+		t.Errorf("%s", b.String())
+	}
+}

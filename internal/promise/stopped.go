@@ -1,0 +1,71 @@
+package promise
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// Paused lets a process of its own take n locks, stops it by SIGSTOP for longer than
+// its leases, until a rival has got every key, and continues it. The figure is told −
+// SIGCONT. A question that was asked after the rival's grant and answered "held"
+// breaks the promise.
+//
+// The other process asks without rest from before SIGSTOP on, so that the first thing
+// it does when it runs again is to ask. lib must be one of those given to Main, which
+// finds it by its name.
+func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 6*lib.Lease+2*patience)
+	defer cancel()
+	r := &round{lib: lib, server: s}
+	r.name(n)
+	p, err := spawn(ctx, order{Library: lib.Name, Addr: s.Addr(), Names: r.names})
+	if err != nil {
+		return nil, err
+	}
+	defer p.kill()
+	rdb := rival(s.Addr())
+	defer rdb.Close()
+	if err := seize.Load(ctx, rdb).Err(); err != nil {
+		return nil, err
+	}
+	clock := clock{time.Now()}
+	if err := p.say("watch", "watching"); err != nil {
+		return nil, err
+	}
+	began := now()
+	if err := p.signal(syscall.SIGSTOP); err != nil {
+		return nil, err
+	}
+	granted, err := hammer(ctx, rdb, r.keys)
+	if err != nil {
+		return nil, err
+	}
+	continued := now()
+	if err := p.signal(syscall.SIGCONT); err != nil {
+		return nil, err
+	}
+	seen, err := p.report()
+	if err != nil {
+		return nil, err
+	}
+	if len(seen) != n {
+		return nil, fmt.Errorf("%s: %d of %d holds are in the report", lib.Name, len(seen), n)
+	}
+	if err := clock.check(); err != nil {
+		return nil, err
+	}
+	samples := make([]Sample, n)
+	for i, see := range seen {
+		samples[i] = sample(see, began, continued)
+		// A context that nobody asks cannot end before a goroutine has run, and nobody
+		// promises that it does: its figure says how long that takes.
+		if !samples[i].ByContext {
+			samples[i].judge(see.LastHeld > granted[i])
+		}
+	}
+	return samples, flush(ctx, s)
+}
