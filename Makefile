@@ -1,6 +1,8 @@
 # The two commands of a newcomer:
 #   make test    everything that CI runs
 #   make demo    the library at work, with faults
+# And one for who changes the library:
+#   make mutants removes each mechanism once and demands that a named test fails
 #
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 #
@@ -13,7 +15,7 @@ DEMO       ?= --for 20s
 PROMISE    ?=
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise redis
+.PHONY: test lint vet demo promise mutants redis
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -34,6 +36,10 @@ demo:
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
+
+# MUTANTS="-only raise" runs those whose name contains "raise".
+mutants: redis
+	$(GO) run ./internal/mutants $(MUTANTS)
 
 # The tests start and stop their own redis-servers on free loopback ports. Without
 # the program: root installs it, CI fails, everybody else is told how, and the

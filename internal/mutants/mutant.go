@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// mutant is one mechanism with the edit that takes it away.
+type mutant struct {
+	// name is unique, and what -only searches.
+	name string
+	// mechanism is what is taken away and breaks is what a user would meet, both as they
+	// stand in docs/faults.md.
+	mechanism, breaks string
+	// file is the source, by its path in the repository. old stands in it exactly once and
+	// becomes fresh.
+	file       string
+	old, fresh string
+	// pkg is the folder whose tests are run; "" for that of file, or of the package that
+	// embeds it.
+	pkg string
+	// tests are the tests that must fail, all of them.
+	tests []string
+	// hangs says that the tests may also fail by never ending.
+	hangs bool
+	// race asks for the race detector, where the mechanism is an order of memory.
+	race bool
+}
+
+// mutants returns all of them, in the order of docs/faults.md.
+func mutants() []mutant {
+	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, wireMutants, laneMutants,
+		scriptMutants, scriptGuardMutants, syncMutants, grantMutants, metricsMutants)
+}
+
+// folder returns the package whose tests are run.
+func (m mutant) folder() string {
+	if m.pkg != "" {
+		return m.pkg
+	}
+	return strings.TrimSuffix(path.Dir(m.file), "/lua")
+}
+
+// pattern returns what go test -run is given.
+func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
+
+// apply returns the file's text with the edit made. An edit that fits nowhere, or in two
+// places, is an error: then nobody knows what was tested.
+func (m mutant) apply(root string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(root, m.file))
+	if err != nil {
+		return "", err
+	}
+	if n := strings.Count(string(text), m.old); n != 1 {
+		return "", fmt.Errorf("its old text stands %d times in %s, not once", n, m.file)
+	}
+	return strings.Replace(string(text), m.old, m.fresh, 1), nil
+}
+
+// findRoot returns the folder of go.mod, upwards from the working directory.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}

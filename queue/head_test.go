@@ -1,0 +1,41 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// Two have been woken: the heir of a grant, and one that was given back and now stands
+// before it. Whoever looks first, only the head takes (I5).
+func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.KindHold, 1, 1)
+		b := x.line(queue.KindHold, 2)
+		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
+		x.s.Granted(2)
+		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
+		b.wait().mustWait()
+		x.mustBe(queue.Granted, 0, 0, 2)
+		a.wait().mustBeIn()
+		b.mustWait()
+		x.drain()
+		b.mustBeIn()
+	})
+}
+
+// A driver that was recalled finds somebody waiting again, and goes on.
+func TestQueue_I2_AbandonOnlyWhenNobodyWaits(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.park(queue.KindHold, 1)
+		must(x, "Abandon", x.s.Abandon(), false)
+		x.mustBe(queue.Acquiring, 0, 0, 1)
+		a.giveUp()
+		a.mustHaveLeft(errGiveUp, queue.RecallAttempt)
+		b := x.park(queue.KindHold, 2)
+		must(x, "Abandon after the recall", x.s.Abandon(), false)
+		must(x, "Granted", x.s.Granted(1), queue.Nothing)
+		b.mustBeIn()
+		x.drain()
+	})
+}

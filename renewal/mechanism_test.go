@@ -1,0 +1,64 @@
+package renewal_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// I3: the answer to a renewal takes two seconds, and they do not lengthen the lease.
+func TestLease_I3_CountsFromTheSend(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+		r := renewed(items)
+		time.Sleep(2 * time.Second)
+		return r
+	}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		begin := time.Now()
+		l := m.Add(spec(1, k))
+		time.Sleep(13 * time.Second) // sent at 10 s, answered at 12 s
+		equal(t, "renewals", l.Renewals(), 1)
+		equal(t, "confirmed", l.LastConfirmed().Sub(begin), 10*time.Second)
+		equal(t, "deadline", l.Deadline().Sub(begin), 38500*time.Millisecond)
+	})
+}
+
+// I7: one lease is lost at the moment at which another is due. However long the telling
+// takes, the batch comes after it.
+func TestManager_I7_NoBatchBeforeTheTelling(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		begin := time.Now()
+		over := spec(1, k)
+		over.Period, over.Lease = 0, 11500*time.Millisecond // over when the other is due
+		over.Lost = func(renewal.Cause) { time.Sleep(time.Second) }
+		m.Add(over)
+		m.Add(spec(2, k))
+		time.Sleep(12 * time.Second)
+		synctest.Wait()
+		if sent := s.sent(); len(sent) != 1 || sent[0].at.Sub(begin) != 11*time.Second {
+			t.Errorf("%d batches, the first after %v; want one, after the telling ended at 11s", len(sent), sent[0].at.Sub(begin))
+		}
+	})
+}
+
+// A lease that wants attention long before the loop's timer fires: the loop sleeps for a
+// whole second because of the other one, and the short lease is over in less.
+func TestRenewal_AShortLeaseBesideALongOne(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		m.Add(spec(1, k))
+		synctest.Wait()
+		short := spec(2, k)
+		short.Lease, short.Period, short.Margin = 300*time.Millisecond, 100*time.Millisecond, 30*time.Millisecond
+		l := m.Add(short)
+		time.Sleep(950 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "renewals", l.Renewals(), 9)
+		equal(t, "losses", k.total(), 0)
+	})
+}
