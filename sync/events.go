@@ -63,10 +63,11 @@ const eventQueueLen = 1024
 
 // eventQueue carries events off the lock path: whoever raises one never waits.
 type eventQueue struct {
-	logger  *slog.Logger
-	logKeys bool
-	onEvent func(Event)
-	obs     Observer
+	logger   *slog.Logger
+	logKeys  bool
+	clientID string
+	onEvent  func(Event)
+	obs      Observer
 
 	ch   chan Event
 	quit chan struct{}
@@ -76,7 +77,7 @@ type eventQueue struct {
 
 func newEventQueue(cfg Config) *eventQueue {
 	q := &eventQueue{
-		logger: cfg.Logger, logKeys: cfg.LogKeys, onEvent: cfg.OnEvent, obs: cfg.Observer,
+		logger: cfg.Logger, logKeys: cfg.LogKeys, clientID: cfg.ClientID, onEvent: cfg.OnEvent, obs: cfg.Observer,
 		ch: make(chan Event, eventQueueLen), quit: make(chan struct{}),
 	}
 	q.done.Go(q.run)
@@ -158,13 +159,13 @@ func (q *eventQueue) log(e Event) {
 	}
 	add("reason", string(e.Reason))
 	add("check", e.Check)
-	add("text", e.Text)
+	add("text", q.public(e.Text, &e))
 	add("call_site", e.CallSite)
 	if !e.Since.IsZero() {
 		attrs = append(attrs, slog.Time("since", e.Since))
 	}
 	if e.Err != nil {
-		attrs = append(attrs, slog.String("err", e.Err.Error()))
+		attrs = append(attrs, slog.String("err", q.public(e.Err.Error(), &e)))
 	}
 	q.logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), attrs...)
 }

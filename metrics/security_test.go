@@ -1,0 +1,383 @@
+package metrics_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"net/url"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/testredis"
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// secret is part of every name that must not be written down: keys, client id, password.
+const secret = "s3cr3tMark"
+
+// The key holds what is written differently in JSON, in text, in URLs and in Lua.
+const secretKey = `order:"` + secret + `" {x} /?&=%41` + "\r\n\x00\xff'"
+
+// lockedBuffer is a bytes.Buffer that a logger and a test share.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// spy is what a program writes down about its locks: its log in both of slog's forms,
+// at every level, and its metrics.
+type spy struct {
+	t      *testing.T
+	log    lockedBuffer
+	c      *metrics.Collector
+	r      *prometheus.Registry
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	kinds  map[anteroom.EventKind]int
+	tokens []int64
+}
+
+func newSpy(t *testing.T) *spy {
+	t.Helper()
+	s := &spy{t: t, kinds: map[anteroom.EventKind]int{}}
+	s.c, s.r = newCollector(t, metrics.Config{})
+	all := &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}
+	s.logger = slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&s.log, all), slog.NewTextHandler(&s.log, all)))
+	return s
+}
+
+// manager returns a Manager that is watched, closed with the test.
+func (s *spy) manager(rdb anteroom.Redis, id string, locks anteroom.LockConfig) *anteroom.Manager {
+	s.t.Helper()
+	locks.Name = "orders"
+	m, err := anteroom.NewManager(rdb, anteroom.Config{
+		ClientID: id + "-" + secret, Logger: s.logger, Observer: s.c, Defaults: locks, RecordCallSites: true,
+		OnEvent: func(e anteroom.Event) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.kinds[e.Kind]++
+		},
+	})
+	s.check(err)
+	s.c.Attach(m)
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_ = m.Close(ctx)
+	})
+	return m
+}
+
+func (s *spy) check(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// acquired notes the hold's token, which is as secret as its key.
+func (s *spy) acquired(h *anteroom.Hold, err error) *anteroom.Hold {
+	s.t.Helper()
+	s.check(err)
+	if h.Token() != 0 {
+		s.tokens = append(s.tokens, h.Token())
+	}
+	return h
+}
+
+func (s *spy) seen(kind anteroom.EventKind) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kinds[kind]
+}
+
+// waitFor waits, generously because a server process may be slow, for one more event.
+func (s *spy) waitFor(kind anteroom.EventKind, more int) {
+	s.t.Helper()
+	s.until(string(kind), func() bool { return s.seen(kind) >= more })
+}
+
+func (s *spy) until(what string, f func() bool) {
+	s.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within 30s: %s; the log so far:\n%s", what, s.log.String())
+		}
+		<-tick.C
+	}
+}
+
+// written fails the test where the log or a scrape holds a secret in any form.
+func (s *spy) written() {
+	s.t.Helper()
+	texts := map[string]string{"log": s.log.String(), "metrics": scrape(s.t, s.r, "")}
+	if len(texts["log"]) == 0 || !strings.Contains(texts["metrics"], `class="orders"`) {
+		s.t.Fatal("nothing was written, so nothing was tested")
+	}
+	if strings.Contains(texts["log"], "!BADKEY") {
+		s.t.Error("a record is malformed")
+	}
+	for form := range forms(s.tokens) {
+		for where, text := range texts {
+			for line := range strings.Lines(text) {
+				if strings.Contains(line, form) {
+					s.t.Errorf("the %s holds %q:\n%s", where, form, line)
+				}
+			}
+		}
+	}
+}
+
+// forms returns in what form the secrets would show. The mark consists of letters and
+// digits, which quoting and URL encoding leave alone; base64 depends on where it begins.
+func forms(tokens []int64) map[string]bool {
+	all := map[string]bool{secret: true, hex.EncodeToString([]byte(secret)): true, strings.ToUpper(hex.EncodeToString([]byte(secret))): true}
+	for _, whole := range []string{secretKey, "order:\""} {
+		quoted := strconv.Quote(whole)
+		all[quoted[1:len(quoted)-1]] = true
+		all[url.QueryEscape(whole)], all[url.PathEscape(whole)] = true, true
+	}
+	for pad := range 3 {
+		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", pad) + secret))
+		all[text[4:len(text)-4]] = true // without the ends, which neighbours change
+	}
+	for _, token := range tokens {
+		all[strconv.FormatInt(token, 10)], all[strconv.FormatInt(token, 16)] = true, true
+	}
+	return all
+}
+
+// connect returns a client of the user whose password is a secret, as a program has it
+// from a URL.
+func connect(t *testing.T, addr, userinfo string, n *faultnet.Network) *redis.Client {
+	t.Helper()
+	opts, err := redis.ParseURL("redis://" + userinfo + "@" + addr + "/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n != nil {
+		opts.Dialer = n.Dial
+	}
+	c := redis.NewClient(opts)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// No key, holder, password or token is written down, whatever happens to a lock, as long
+// as nobody asks for it. The kinds of events at the end say that it did happen.
+func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
+	s := newSpy(t)
+	server := testredis.Start(t, "--requirepass", secret+"Password")
+	admin := connect(t, server.Addr(), ":"+secret+"Password", nil)
+	locks := anteroom.LockConfig{LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true}
+	network := faultnet.New(nil)
+	m := s.manager(connect(t, server.Addr(), ":"+secret+"Password", network), "a", locks)
+	other := s.manager(connect(t, server.Addr(), ":"+secret+"Password", nil), "b", locks)
+
+	s.removals(admin, m, other)
+	s.foreignContent(admin, m)
+	s.abandoned(m)
+	s.malformed(admin, m)
+	s.refusals(admin, server.Addr())
+	s.outage(m, network)
+
+	for _, kind := range anteroom.EventKinds {
+		switch kind {
+		case anteroom.EventClockJump, anteroom.EventSelfLate:
+			continue // a machine that slept: TestLog_NoKindOfEventNamesAKey has them
+		}
+		if s.seen(kind) == 0 {
+			t.Errorf("no event %s", kind)
+		}
+	}
+	s.written()
+}
+
+// removals: lost locks, by deletion and by force, and what their owners do next.
+func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
+	ctx, mu := context.Background(), m.Mutex(secretKey)
+	mu.Lock()
+	s.check(admin.Del(ctx, secretKey).Err())
+	s.until("the loss", func() bool { return !mu.Held() })
+	mu.Lock() // enters again into what is lost
+	mu.Unlock()
+	mu.Unlock()
+	s.waitFor(anteroom.EventUnlockLost, 1)
+	s.waitFor(anteroom.EventReentryLost, 1)
+
+	h := s.acquired(mu.Acquire(ctx))
+	if mu.TryLockFor(10 * time.Millisecond) { // waits for itself
+		s.t.Error("locked beside the own hold")
+	}
+	if released, err := other.ForceRelease(ctx, secretKey); err != nil || !released {
+		s.t.Errorf("forced: %v, %v", released, err)
+	}
+	<-h.Context().Done()
+	if err := h.Release(ctx); !errors.Is(err, anteroom.ErrLost) {
+		s.t.Errorf("release of what was forced: %v", err)
+	}
+}
+
+// foreignContent: a field of another beside ours, and a key of another type.
+func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
+	ctx, mu := context.Background(), m.Mutex(secretKey)
+	h := s.acquired(mu.Acquire(ctx))
+	before := s.seen(anteroom.EventAlert)
+	s.check(admin.HSet(ctx, secretKey, secret+"-field", "1").Err())
+	s.waitFor(anteroom.EventAlert, before+1)
+	s.check(admin.HDel(ctx, secretKey, secret+"-field").Err())
+	s.waitFor(anteroom.EventAlertCleared, 1)
+	lost := s.seen(anteroom.EventLost)
+	s.check(admin.Set(ctx, secretKey, secret, 0).Err())
+	s.waitFor(anteroom.EventLost, lost+1)
+	_ = h.Release(ctx)
+	down := s.seen(anteroom.EventUnavailable)
+	if _, err := mu.Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
+		s.t.Errorf("a key of another type: %v", err)
+	}
+	s.waitFor(anteroom.EventUnavailable, down+1)
+	s.check(admin.Del(ctx, secretKey).Err())
+}
+
+// abandoned: a hold that nobody can reach any more.
+func (s *spy) abandoned(m *anteroom.Manager) {
+	mu, err := m.NewMutex(anteroom.LockConfig{
+		Key: secretKey + "dropped", Name: "orders", LeaseTime: time.Second,
+		WatchdogPeriod: 50 * time.Millisecond, Recovery: anteroom.RecoverRelease,
+	})
+	s.check(err)
+	func() { s.acquired(mu.Acquire(context.Background())) }()
+	s.until("the hold is found abandoned", func() bool {
+		runtime.GC()
+		return s.seen(anteroom.EventAbandoned) > 0
+	})
+	s.waitFor(anteroom.EventRecovery, 1)
+}
+
+// malformed: messages that quote secrets, on every channel of ours.
+func (s *spy) malformed(admin *redis.Client, m *anteroom.Manager) {
+	ctx := context.Background()
+	h := s.acquired(m.Mutex(secretKey).Acquire(ctx))
+	own := "anteroom:client:" + m.ClientID()
+	s.until("the own channel", func() bool { return admin.PubSubNumSub(ctx, own).Val()[own] == 1 })
+	for _, payload := range []string{secret, `{"forced":{"key":"` + secret + `","field":"` + secret + `:1"}}`, `{"probe":"` + secret + `"}`} {
+		s.check(admin.Publish(ctx, own, payload).Err())
+	}
+	s.waitFor(anteroom.EventWarning, 1)
+	s.check(h.Release(ctx))
+}
+
+// refusals: a wrong password, a user without rights, and a server that does not know the
+// commands, whose answer repeats their arguments.
+func (s *spy) refusals(admin *redis.Client, addr string) {
+	ctx := context.Background()
+	s.check(admin.Do(ctx, "acl", "setuser", "nobody", "on", ">"+secret, "~other:*", "+@all").Err())
+	strange := testredis.Start(s.t, "--rename-command", "EVALSHA", "", "--rename-command", "PUBLISH", "")
+	for userinfo, at := range map[string]string{
+		":" + secret + "Wrong": addr, "nobody:" + secret: addr, "": strange.Addr(),
+	} {
+		m := s.manager(connect(s.t, at, userinfo, nil), "c", anteroom.LockConfig{WatchdogPeriod: 50 * time.Millisecond})
+		down, recoveries := s.seen(anteroom.EventUnavailable), s.seen(anteroom.EventRecovery)
+		if _, err := m.Mutex(secretKey).Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
+			s.t.Errorf("%s: %v", userinfo, err)
+		}
+		s.waitFor(anteroom.EventUnavailable, down+1)
+		if at == strange.Addr() {
+			s.waitFor(anteroom.EventRecovery, recoveries+1) // the probe is refused, with its arguments
+		}
+	}
+}
+
+// outage: Redis falls silent under a hold, a release and a waiter, and comes back.
+func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
+	ctx := context.Background()
+	h := s.acquired(m.Mutex(secretKey).Acquire(ctx))
+	released := s.acquired(m.Mutex(secretKey + "released").Acquire(ctx))
+	up, down := s.seen(anteroom.EventSubscriptionUp), s.seen(anteroom.EventSubscriptionDown)
+	unavailable := s.seen(anteroom.EventUnavailable)
+	network.BlackHole()
+	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	var waiter sync.WaitGroup
+	waiter.Go(func() {
+		if h, err := m.Mutex(secretKey + "waited").Acquire(waiting); err == nil {
+			_ = h.Release(ctx)
+		} else {
+			s.t.Error(err)
+		}
+	})
+	if err := released.Release(ctx); err == nil {
+		s.t.Error("released while Redis is silent")
+	}
+	<-h.Context().Done()
+	_ = h.Release(ctx)
+	s.waitFor(anteroom.EventUnavailable, unavailable+1)
+	s.waitFor(anteroom.EventRenewalFailing, 1)
+	s.waitFor(anteroom.EventReleaseFailed, 1)
+	s.waitFor(anteroom.EventReleaseGivenUp, 1)
+	s.waitFor(anteroom.EventSubscriptionDown, down+1)
+	network.CloseAll()
+	network.Heal()
+	waiter.Wait()
+	s.waitFor(anteroom.EventAvailable, 1)
+	s.waitFor(anteroom.EventSubscriptionUp, up+1)
+}
+
+// With LogKeys the log names keys, and still no password and no holder.
+func TestSecurity_LogKeysNamesKeysOnly(t *testing.T) {
+	server := testredis.Start(t, "--requirepass", secret+"Password")
+	var log lockedBuffer
+	m, err := anteroom.NewManager(connect(t, server.Addr(), ":"+secret+"Password", nil), anteroom.Config{
+		ClientID: "a-" + secret, LogKeys: true, Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+		Defaults: anteroom.LockConfig{LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := m.Mutex("order:42").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.ForceRelease(t.Context(), "order:42"); err != nil {
+		t.Fatal(err)
+	}
+	<-h.Context().Done()
+	_ = h.Release(t.Context())
+	if err := m.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(log.String(), `"key":"order:42"`) {
+		t.Errorf("the key is missing:\n%s", log.String())
+	}
+	if strings.Contains(log.String(), secret) {
+		t.Errorf("a secret is there:\n%s", log.String())
+	}
+}

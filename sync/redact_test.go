@@ -1,0 +1,82 @@
+package anteroom
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Answers as servers and proxies give them, with the key, the holder and the client id in
+// every place where one of them might repeat an argument.
+var telltale = []string{
+	"ERR unknown command 'evalsha', with args beginning with: '177d' '1' '%[1]s' '%[2]s' ",
+	"ERR unknown command `evalsha`, with args beginning with: `%[1].20s`, `%[2].12s`, ",
+	"NOPERM User bob has no permissions to access the '%[1]s' key",
+	"NOPERM No permissions to access the channel \"lock:release:%[1]s\" of %[3]s",
+	"proxy: bad request {key=%[1]q holder=%[2]q}",
+	"publishing the probe: ERR unknown command 'publish', with args beginning with: 'anteroom:client:%[3]s' '{}' ",
+}
+
+func logged(t *testing.T, logKeys bool, e Event) string {
+	t.Helper()
+	var out bytes.Buffer
+	all := &slog.HandlerOptions{Level: slog.Level(-100)}
+	q := newEventQueue(Config{
+		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Observer: NopObserver{},
+		Logger: slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&out, all), slog.NewTextHandler(&out, all))),
+	})
+	q.raise(e)
+	q.stop()
+	return out.String()
+}
+
+// Every kind of event, those included that a test cannot cause, with texts and errors that
+// name what they must not.
+func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
+	const client = "web-7-31337-9f3c2a1b00de"
+	for _, key := range []string{"customer:anna", "k", "a\"b\r\n\x00\xffc"} {
+		holder := client + ":17"
+		for _, kind := range EventKinds {
+			for _, answer := range telltale {
+				text := fmt.Sprintf(answer, key, holder, client)
+				if key == "k" && !strings.Contains(answer, "'%[1]s'") && !strings.Contains(answer, "with args") {
+					continue // one letter is found between quotation marks only
+				}
+				got := logged(t, false, Event{
+					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: LostGone, Check: "holder",
+					Text: text, Err: errors.New(text), Since: time.Now(),
+				})
+				for _, name := range []string{"anna", "'k'", "\x00", `\x00`, `u0000`, "web-7", "31337"} {
+					if strings.Contains(got, name) {
+						t.Fatalf("%s: the record of %q names %q:\n%s", kind, key, name, got)
+					}
+				}
+				if !strings.Contains(got, "key_hash="+keyHash(key)) {
+					t.Fatalf("%s: the key's hash is missing:\n%s", kind, got)
+				}
+			}
+		}
+	}
+}
+
+// What an operator needs of an answer is still there.
+func TestLog_AnAnswerKeepsItsMeaning(t *testing.T) {
+	for _, answer := range []string{
+		"OOM command not allowed when used memory > 'maxmemory'.",
+		"NOPERM this user has no permissions to run the 'evalsha' command",
+		"dial tcp 10.0.0.7:6379: connect: connection refused",
+	} {
+		got := logged(t, false, Event{Kind: EventUnavailable, Key: "k", Holder: "web-7-31337-9f3c2a1b00de:1", Err: errors.New(answer)})
+		if !strings.Contains(got, answer) {
+			t.Errorf("%s became:\n%s", answer, got)
+		}
+	}
+	got := logged(t, true, Event{Kind: EventUnavailable, Key: "customer:anna", Err: errors.New("ERR no 'customer:anna' of web-7-31337-9f3c2a1b00de")})
+	if !strings.Contains(got, `err="ERR no 'customer:anna' of (withheld)"`) {
+		t.Errorf("with LogKeys:\n%s", got)
+	}
+}
