@@ -2,18 +2,23 @@ package lettucecompat
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
 // ForceRelease deletes the lock, whoever holds it, publishes the release, and tells
 // the client behind each deleted field on that client's own channel, at once. It
 // returns the deleted fields, none if the lock was free. A key of another type is a
-// permanent error and stays. After an error whose class is unknown the lock may be
+// permanent error and stays, and so does a fencing record, which is a hash as well: without
+// it tokens would begin again. After an error whose class is unknown the lock may be
 // deleted or not; asking again is harmless.
 //
 // Whoever ran under the lock still runs until the message arrives: exclusion is broken
 // on purpose.
 func (c *Client) ForceRelease(ctx context.Context, key string) (released []string, err error) {
+	if strings.HasPrefix(key, fencePrefix) {
+		return nil, &permanentError{ErrReservedKey}
+	}
 	start := time.Now()
 	before, after := forcedParts(key)
 	cmd := newScriptCommand(c.dialect.scripts.force, []string{key, c.fence(key)},
