@@ -166,7 +166,7 @@ var renewalMutants = []mutant{
 		name: "renewal-jump-hurries", file: "renewal/loop.go",
 		mechanism: "after a jump of the clock every lease is checked at once",
 		breaks:    "after a suspend holders go on with leases that ended in their sleep",
-		old:       "\t\tif l.period > 0 && !l.stopped {\n\t\t\tm.hurryLocked(l, this.mono)\n", fresh: "\t\tif l.period > 0 && l.stopped {\n\t\t\tm.hurryLocked(l, this.mono)\n",
+		old:       "\t\tif l.period > 0 && !l.stopped {\n\t\t\tm.hurryLocked(l, this.at)\n", fresh: "\t\tif l.period > 0 && l.stopped {\n\t\t\tm.hurryLocked(l, this.at)\n",
 		tests: []string{"TestClockJump_EveryLeaseIsCheckedAtOnce"},
 	},
 	{
