@@ -99,6 +99,7 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 	case <-ctx.Done():
 		return l.leave(k, context.Cause(ctx))
 	case <-timer.C:
+		l.c.relocate() // a node that hangs may have been replaced; its own error comes much later
 		return l.leave(k, fmt.Errorf("%w (%v)", ErrTimeout, timeout))
 	}
 }

@@ -43,6 +43,7 @@ func (c *Client) send(f *flight) {
 // ASK by itself, which repeats nothing: the node that answers so has not executed it.
 func (c *Client) sendOne(ctx context.Context, cmd *command) {
 	process(ctx, c.rdb, cmd)
+	c.noteStale(cmd)
 	c.learnNodes(ctx, cmd)
 	if !noScript(cmd) {
 		return
@@ -100,7 +101,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 		cmd.again()
 		c.sendOne(ctx, cmd)
 	}
-	c.noteStale(ctx, cmds)
+	c.noteStale(cmds...)
 }
 
 // pipeline sends cmds in one round trip. Each command carries its own error after.
@@ -147,19 +148,26 @@ func (c *Client) learnNodes(ctx context.Context, cmd *command) {
 	}
 }
 
-// noteStale asks a cluster client to look at the layout again when a node's own client
-// met a dead or demoted node: only the cluster client's own commands do that by themselves.
-func (c *Client) noteStale(ctx context.Context, cmds []*command) {
-	reloader, ok := c.rdb.(interface{ ReloadState(context.Context) })
-	if !ok {
-		return
-	}
+// noteStale looks the layout up again when a command met a node that is dead, silent or
+// demoted: its keys may have another owner by now.
+func (c *Client) noteStale(cmds ...*command) {
 	for _, cmd := range cmds {
 		class := Classify(cmd.Err())
 		if class == ClassUnknown || class == ClassUnreachable || redis.IsReadOnlyError(cmd.Err()) {
-			reloader.ReloadState(ctx)
+			c.relocate()
 			return
 		}
+	}
+}
+
+// relocate asks a cluster client to look the layout up again, which it does on a
+// goroutine of its own and not more often than some times a second. By itself it does so
+// once a minute, when a slot has moved, and after errors only for commands that it may
+// send again, which ours are not: without this they would go to a dead master for up to
+// a minute, which is longer than most leases.
+func (c *Client) relocate() {
+	if r, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
+		r.ReloadState(context.Background())
 	}
 }
 

@@ -111,6 +111,7 @@ func (s *subscriber) run() {
 		if s.ctx.Err() != nil {
 			return
 		}
+		s.c.relocate() // the node may be gone for good
 		if wasUp && time.Since(start) > backoffMax {
 			// The first try after a good connection goes at once. One that comes up and
 			// dies right away must not become a busy loop.

@@ -3,8 +3,6 @@ package lettucecompat
 import (
 	"context"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // waitFor asks that an acquire is confirmed by replicas. The sending goroutine fills in
@@ -40,6 +38,7 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 		pipeline(ctx, node, []*command{cmd, wait})
 		if !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil {
 			w.synced, w.err = wait.Int()
+			c.noteStale(cmd)
 			return
 		}
 		if noScript(cmd) {
@@ -54,9 +53,7 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 // relearn asks the cluster client for the new layout, which it fetches on a goroutine
 // of its own, and gives it a moment.
 func (c *Client) relearn(ctx context.Context, try int) {
-	if r, ok := c.rdb.(*redis.ClusterClient); ok {
-		r.ReloadState(ctx)
-	}
+	c.relocate()
 	timer := time.NewTimer(time.Duration(try) * 20 * time.Millisecond)
 	defer timer.Stop()
 	select {

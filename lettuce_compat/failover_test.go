@@ -1,0 +1,82 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// TestClusterFindsTheNewMaster: a master that died, or that hangs, is followed by its
+// replica, and each kind of command finds it there without the help of another kind.
+// go-redis asks for the layout once a minute by itself, and after errors only for
+// commands that it may send again, which ours are not.
+func TestClusterFindsTheNewMaster(t *testing.T) {
+	for name, stop := range map[string]func(*testredis.Server){"killed": (*testredis.Server).Kill, "hung": (*testredis.Server).Pause} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := testredis.StartCluster(t, 3, 1)
+			old := nodes.Nodes()[0] // the one with the replica
+			var key, id string      // of a lock, and of a client whose own channel is read there
+			for i := 0; key == "" || id == ""; i++ {
+				if k := fmt.Sprint("k", i); lettucecompat.KeySlot(k) < 5461 {
+					key = k
+				}
+				if c := fmt.Sprint("c", i); lettucecompat.KeySlot("anteroom:client:"+c) < 5461 {
+					id = c
+				}
+			}
+			client := func() *lettucecompat.Client {
+				c := newClient(t, nodes.Client(t), func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
+				want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm"+key, id+":1")).Outcome != lettucecompat.OutcomeUnknown, true)
+				return c
+			}
+			holder := client()
+			want(t, "granted", holder.TryAcquire(ctx, withWait(key, id+":2")).Outcome, ok)
+			renew := []lettucecompat.Renewal{{Key: key, Field: id + ":2", Lease: time.Minute}}
+			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: id + ":2", Lease: time.Minute})
+			acquirer, waiter, renewer, batcher := client(), client(), client(), client()
+			listener := client()
+			watchConfirmed(t, listener, key)
+			want(t, "probed", probed(listener), true)
+
+			stop(old)
+			nodes.AwaitMaster(int(lettucecompat.KeySlot(key)), old)
+			var wg sync.WaitGroup
+			for what, works := range map[string]func() bool{
+				"a renewal":            func() bool { return renewer.Renew(ctx, "", renew, 0)[0].Outcome == ok },
+				"a batch of renewals":  func() bool { return batcher.Renew(ctx, "", batch, 0)[0].Outcome == ok },
+				"an acquire":           func() bool { return acquirer.TryAcquire(ctx, lockRequest(key, id+":3")).Outcome == refused },
+				"an acquire with WAIT": func() bool { return waiter.TryAcquire(ctx, withWait(key, id+":4")).Outcome == refused },
+				// One that hangs keeps its subscribers, who find out by a probe.
+				"the subscription": func() bool { return probed(listener) },
+			} {
+				wg.Go(func() {
+					for deadline := time.Now().Add(20 * time.Second); !works(); time.Sleep(5 * time.Millisecond) {
+						if time.Now().After(deadline) {
+							t.Errorf("%s does not find the new master", what)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if name == "hung" {
+				old.Resume()
+			}
+		})
+	}
+}
+
+// withWait asks for the lock and one replica.
+func withWait(key, field string) lettucecompat.AcquireRequest {
+	return lettucecompat.AcquireRequest{Key: key, Field: field, Lease: time.Minute, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
+}
+
+func probed(c *lettucecompat.Client) bool {
+	took, err := c.Probe(ctx)
+	return err == nil && took > 0
+}
