@@ -28,6 +28,12 @@ type burnt struct {
 
 	report bool // raise an event where it cannot be removed
 
+	// Of a release: up to valid nobody else removes the field, and maybe says that a
+	// release sent by then had no answer, so that it may have been the one that did.
+	// dropped says that an attempt of ours has removed it. Written by the clean-up.
+	valid          time.Time
+	maybe, dropped bool
+
 	gone chan struct{} // closed by an attempt that dropped it, once
 	done chan struct{} // closed when the clean-up has ended
 	end  lettucecompat.Outcome
@@ -112,7 +118,7 @@ func (e *entry) cleanUp(b *burnt) {
 	}
 	if dropped {
 		// It is gone for certain; whether it was there to the last nobody knows.
-		b.end = lettucecompat.OutcomeGone
+		b.end, b.dropped = lettucecompat.OutcomeGone, true
 		return
 	}
 	e.mu.Lock()
@@ -150,10 +156,13 @@ func (e *entry) release(b *burnt) bool {
 	if ctx.Err() != nil {
 		ctx = context.Background() // a release after Close: sent once
 	}
+	inTime := time.Now().Before(b.valid)
 	reply := e.m.wire.Release(ctx, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch reply.Outcome {
+	case lettucecompat.OutcomeUnknown:
+		b.maybe = b.maybe || inTime
 	case lettucecompat.OutcomeOK:
 		b.end = reply.Outcome
 		if !b.present && !reply.Marked { // a mark of our own is none of them

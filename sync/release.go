@@ -115,18 +115,19 @@ type ending struct {
 	loss    *loss
 	err     error  // of the first try, where it was not confirmed
 	burnt   *burnt // the clean-up that goes on
-	inTime  bool   // the first try was sent before the deadline
+	inTime  bool   // the first try was made before the deadline
 }
 
 // after turns an unconfirmed ending into what its clean-up found out. A repeated
-// release that finds nothing has released, if the first was sent in time: nobody
-// else removes our field before its lease ends.
+// release that finds nothing has released, if one that was sent in time had no answer:
+// nobody else removes our field before its lease ends. If all before it certainly had no
+// effect, somebody else did. An attempt that dropped the field can't tell.
 func (n ending) after() ending {
 	switch n.burnt.end {
 	case lettucecompat.OutcomeOK:
 		return ending{outcome: ReleasedInRedis}
 	case lettucecompat.OutcomeGone:
-		if n.inTime {
+		if n.burnt.maybe || n.burnt.dropped && n.inTime {
 			return ending{outcome: ReleasedInRedis}
 		}
 		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: time.Now()}}
@@ -245,7 +246,8 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 		}
 		end.inTime = sent.Before(g.deadline())
 		end.burnt = g.burn(time.Time{}, func(b *burnt) {
-			b.report = true
+			b.report, b.valid = true, g.deadline()
+			b.maybe = o == lettucecompat.OutcomeUnknown && end.inTime
 			b.lastToken, b.reservedUpTo = g.usedTokens(handOffs)
 		})
 		ev := g.event(EventReleaseFailed)

@@ -1,0 +1,64 @@
+package anteroom_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// A release that was never sent has released nothing: when its repeat finds the lock
+// gone, somebody else removed it, and may have let another holder in.
+func TestAReleaseThatWasNeverSentDoesNotCount(t *testing.T) {
+	for name, fault := range map[string]struct {
+		strike func(*embedded, *anteroom.Manager)
+		heal   func(*embedded)
+	}{
+		"unreachable": {
+			func(s *embedded, m *anteroom.Manager) {
+				s.net.Refuse()
+				s.net.CloseAll()
+				for s.net.Dials() < 20 { // the client has no connection left that it takes for a good one
+					m.Mutex("other").TryLock()
+				}
+			},
+			func(s *embedded) { s.net.Heal() },
+		},
+		"refused": {
+			func(s *embedded, _ *anteroom.Manager) {
+				s.SetError("READONLY You can't write against a read only replica.")
+			},
+			func(s *embedded) { s.SetError("") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				h := acquire(t, m.Mutex("k"))
+				s.Del("k") // nobody knows yet
+				fault.strike(s, m)
+				time.AfterFunc(time.Second, func() { fault.heal(s) })
+				if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+					t.Fatalf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+// One of the sends may have released it: then nobody else need have.
+func TestARepeatedReleaseMayHaveTakenEffect(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"))
+		s.SetError("READONLY You can't write against a read only replica.")
+		time.AfterFunc(50*time.Millisecond, func() {
+			s.SetError("")
+			s.net.CutReplies(1, 0) // a later one takes effect, and its answer is lost
+		})
+		if err := h.Release(bg); err != nil || s.Exists("k") {
+			t.Fatalf("%v, there: %v", err, s.Exists("k"))
+		}
+	})
+}
