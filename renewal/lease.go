@@ -65,7 +65,8 @@ func (r Reason) String() string {
 type Cause struct {
 	Reason Reason
 	// At is since when the lease may no longer be relied on: the deadline for
-	// ReasonDeadline, else the moment at which the loss was concluded.
+	// ReasonDeadline, else the moment at which the loss was concluded, and never later
+	// than the deadline.
 	At time.Time
 	// LastConfirmed is when the last confirmed command was sent.
 	LastConfirmed time.Time

@@ -213,6 +213,9 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	if c.At.IsZero() {
 		c.At = time.Now()
 	}
+	// What is found out late, by a process that was stopped, was not to be relied on
+	// from the deadline on.
+	c.At = earlier(c.At, l.Deadline())
 	if c.LastConfirmed.IsZero() {
 		c.LastConfirmed = l.LastConfirmed()
 	}
@@ -233,6 +236,13 @@ func (m *Manager) expireLocked(l *Lease) {
 		err = ErrNoSlot
 	}
 	m.loseLocked(l, Cause{Reason: ReasonDeadline, At: l.Deadline(), Err: err})
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // confirmLocked moves the deadline of l after a confirmed command that was

@@ -475,3 +475,25 @@ func TestStats_WindowForgets(t *testing.T) {
 		equal(t, "answers of the last minute", m.Stats().Answered, 0)
 	})
 }
+
+// A loss that is concluded after the deadline, as in a process that was stopped, says
+// that nothing could be relied on from the deadline on.
+func TestLease_LostSinceTheDeadlineAtTheLatest(t *testing.T) {
+	k := &losses{}
+	bubble(t, renewal.Config{Sender: &sender{answer: func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+		return failed(items)
+	}}}, func(t *testing.T, m *renewal.Manager) {
+		blocker := spec(0, k)
+		blocker.Lease = 20 * time.Second
+		blocker.Lost = func(renewal.Cause) { time.Sleep(30 * time.Second) } // the loop stands still
+		m.Add(blocker)
+		l := m.Add(spec(1, k))
+		time.Sleep(40 * time.Second)
+		deadline := l.Deadline()
+		if !time.Now().After(deadline) || !l.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, At: time.Now()}) {
+			t.Fatal("the loop did not stand still")
+		}
+		time.Sleep(time.Minute)
+		equal(t, "since", one(t, k, "f1").At, deadline)
+	})
+}

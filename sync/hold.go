@@ -249,7 +249,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 				return err // released or lost meanwhile, for a reason of its own
 			}
 		}
-		return g.lossError(op, &loss{reason: LostGone, since: time.Now(), err: r.Err})
+		return g.lossError(op, &loss{reason: LostGone, since: goneSince(g.deadline()), err: r.Err})
 	case lettucecompat.OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
 	}

@@ -118,6 +118,15 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 	return told, t
 }
 
+// goneSince is from when on a lock that is found gone now could not be relied on. A
+// process that was stopped finds it long after its deadline.
+func goneSince(deadline time.Time) time.Time {
+	if now := time.Now(); deadline.IsZero() || now.Before(deadline) {
+		return now
+	}
+	return deadline
+}
+
 // lossNow returns why the grant was lost, nil while nobody has concluded that.
 func (g *grant) lossNow() *loss {
 	g.mu.Lock()

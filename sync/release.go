@@ -130,7 +130,7 @@ func (n ending) after() ending {
 		if n.burnt.maybe || n.burnt.dropped && n.inTime {
 			return ending{outcome: ReleasedInRedis}
 		}
-		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: time.Now()}}
+		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: goneSince(n.burnt.valid)}}
 	}
 	return n
 }
@@ -234,7 +234,7 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 		if g.mayLand > 0 {
 			g.burn(time.Time{}, func(b *burnt) { b.present = false }) // as above
 		}
-		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: time.Now()}
+		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: goneSince(g.deadline())}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		ev := g.event(EventLost)
 		ev.Reason, ev.Since, ev.Owners, ev.Text = LostGone, end.loss.since, 1, "found when it was released"
