@@ -15,7 +15,7 @@ DEMO       ?= --for 20s
 PROMISE    ?=
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise mutants redis
+.PHONY: test lint vet demo promise mutants redis faults
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -30,6 +30,11 @@ lint: vet
 vet:
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
+
+# Plays the fault matrix and writes what was observed into docs/faults.md; make test
+# plays it too, and fails where the document says something else.
+faults: redis
+	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/faults
 
 demo:
 	$(GO) run ./cmd/anteroom demo $(DEMO)

@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"internal/arrows":      {},
 	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
 	"internal/faultnet":    {},
+	"internal/faults":      {},
 	"internal/mutants":     {},
 	"internal/promise":     {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
 	"internal/stranger":    {"github.com/redis/go-redis/v9"},

@@ -40,13 +40,16 @@ type conn struct {
 // replies are held or delayed, in a way that its deadline and Close end.
 func (c *conn) Read(p []byte) (int, error) {
 	err := c.fill(len(p))
-	if err == nil {
+	if err == nil && !c.wasShot.Load() {
 		err = c.delayed()
 	}
-	if c.halfOpen() {
+	if c.halfOpen() && !c.wasShot.Load() {
 		// Whatever came, data or the end of the connection, is never heard of.
 		c.held, c.cut = nil, false
 		err = c.pause(nil, 0, nil)
+	}
+	if c.wasShot.Load() {
+		c.held, err = nil, net.ErrClosed // a reset throws away what was received
 	}
 	if err != nil {
 		return 0, c.worded("read", err)
@@ -90,7 +93,6 @@ func (c *conn) fill(size int) error {
 	}
 	if fate.reset {
 		c.shoot()
-		return net.ErrClosed
 	}
 	return nil
 }

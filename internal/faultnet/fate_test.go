@@ -33,6 +33,10 @@ func TestFates(t *testing.T) {
 			if got, err := hear(c); got != "" || !errors.Is(err, want.err) {
 				t.Fatalf("%s: %q, %v", name, got, err)
 			}
+			_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+			if got, err := hear(c); got != "" || err == nil {
+				t.Fatalf("%s: read again: %q, %v", name, got, err)
+			}
 			c = dial(t, n)
 			say(t, c, "the key")
 			heard(t, c, "the key")

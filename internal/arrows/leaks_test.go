@@ -1,0 +1,33 @@
+package arrows
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestLeaks_EveryPackageLooksForThem: a package whose tests would not notice a goroutine
+// that stays is found here.
+func TestLeaks_EveryPackageLooksForThem(t *testing.T) {
+	tested, looks := map[string]bool{}, map[string]bool{}
+	sources(t, func(name, text string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			return
+		}
+		dir := filepath.Dir(name)
+		tested[dir] = tested[dir] || declared.MatchString(text)
+		looks[dir] = looks[dir] || strings.Contains(text, "goleak.VerifyTestMain(")
+	})
+	for dir := range tested {
+		if !looks[dir] {
+			t.Errorf("the tests of %s do not look for goroutines that stay: its TestMain needs goleak.VerifyTestMain", dir)
+		}
+	}
+	if len(tested) < 10 {
+		t.Fatalf("only %d packages with tests were found: this test looks for the wrong thing", len(tested))
+	}
+}

@@ -1,0 +1,158 @@
+package faults_test
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// agent is a party as its cell sees it: orders go there, notes come back.
+type agent struct {
+	who  string
+	send func(order)
+
+	mu     sync.Mutex
+	last   int
+	boxes  map[int]chan note // answers, by order
+	losses map[int]chan note // by the order that brought the hold
+	spans  map[int]*span     // of the holds, by the order that brought them
+}
+
+// span is the time in which a caller may believe that it has the lock.
+type span struct {
+	who      string
+	in, out  moment // out 0: to the end
+	released bool
+}
+
+func newAgent(who string) *agent {
+	return &agent{who: who, boxes: map[int]chan note{}, losses: map[int]chan note{}, spans: map[int]*span{}}
+}
+
+// call is an order under way.
+type call struct {
+	a     *agent
+	id    int
+	do    string
+	began moment
+}
+
+// start sends an order and returns at once.
+func (a *agent) start(do string, hold int, limit time.Duration) *call {
+	a.mu.Lock()
+	a.last++
+	c := &call{a: a, id: a.last, do: do, began: now()}
+	if do == doRelease {
+		a.spans[hold].released = true
+	}
+	a.boxes[c.id] = make(chan note, 1)
+	a.losses[c.id] = make(chan note, 1)
+	a.mu.Unlock()
+	a.send(order{ID: c.id, Do: do, Hold: hold, For: limit})
+	return c
+}
+
+func (a *agent) try() *call                 { return a.start(doTry, 0, 0) }
+func (a *agent) acquire() *call             { return a.start(doAcquire, 0, patience) }
+func (a *agent) release(h *call) *call      { return a.start(doRelease, h.id, lease) }
+func (a *agent) ask(do string) note         { return a.start(do, 0, 0).wait() }
+func (a *agent) told(h *call) <-chan note   { a.mu.Lock(); defer a.mu.Unlock(); return a.losses[h.id] }
+func (a *agent) state() (live, waiting int) { n := a.ask(doState); return n.Live, n.Waiting }
+
+// hold acquires, and fails the cell where that fails.
+func (a *agent) hold() *call {
+	c := a.acquire()
+	if n := c.wait(); n.Got != "nil" {
+		fail("%s cannot acquire: %s", a.who, n.Got)
+	}
+	return c
+}
+
+// open returns the calls whose holds are not released.
+func (a *agent) open() (calls []*call) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, s := range a.spans {
+		if !s.released {
+			calls = append(calls, &call{a: a, id: id, do: doAcquire})
+		}
+	}
+	return calls
+}
+
+// wait returns the answer. A caller that hangs is a failure of the cell.
+func (c *call) wait() note {
+	c.a.mu.Lock()
+	box := c.a.boxes[c.id]
+	c.a.mu.Unlock()
+	timer := time.NewTimer(patience + busy)
+	defer timer.Stop()
+	select {
+	case n := <-box:
+		box <- n // it may be asked again
+		return n
+	case <-timer.C:
+		fail("%s: %s has not returned after %v", c.a.who, c.do, patience+busy)
+	}
+	panic("unreachable")
+}
+
+// deliver takes a note from the party.
+func (a *agent) deliver(o order, n note) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if n.Told {
+		if s := a.spans[n.ID]; s != nil {
+			s.end(min(n.At, n.Since))
+		}
+		a.losses[n.ID] <- n
+		return
+	}
+	switch {
+	case (o.Do == doAcquire || o.Do == doTry) && n.Got == "nil":
+		a.spans[n.ID] = &span{who: fmt.Sprintf("%s/%d", a.who, n.ID), in: n.At}
+	case o.Do == doRelease:
+		if s := a.spans[o.Hold]; s != nil {
+			s.end(n.Began)
+			if n.Since != 0 {
+				s.end(n.Since)
+			}
+		}
+	}
+	a.boxes[n.ID] <- n
+}
+
+func (s *span) end(m moment) {
+	if s.out == 0 || m < s.out {
+		s.out = m
+	}
+}
+
+// overlap returns the longest time in which two were in at once, and who.
+func overlap(agents ...*agent) (time.Duration, string) {
+	var all []*span
+	for _, a := range agents {
+		a.mu.Lock()
+		for _, s := range a.spans {
+			all = append(all, s)
+		}
+		a.mu.Unlock()
+	}
+	end := now()
+	until := func(s *span) moment {
+		if s.out == 0 {
+			return end
+		}
+		return s.out
+	}
+	var worst time.Duration
+	var who string
+	for i, s := range all {
+		for _, t := range all[:i] {
+			if d := min(until(s), until(t)).sub(max(s.in, t.in)); d > worst {
+				worst, who = d, s.who+" and "+t.who
+			}
+		}
+	}
+	return worst, who
+}

@@ -1,0 +1,28 @@
+package faults_test
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// moment is a reading of the host's monotonic clock, which all processes of a cell share.
+type moment int64
+
+func now() moment {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err)
+	}
+	return moment(t.Nano())
+}
+
+// at converts a local time that has a monotonic reading.
+func at(t time.Time) moment { return now() + moment(time.Until(t)) }
+
+func (m moment) sub(earlier moment) time.Duration { return time.Duration(m - earlier) }
+
+func (m moment) add(d time.Duration) moment { return m + moment(d) }
+
+// sleepUntil is for a fault's own duration: there is nothing to wait for but time.
+func sleepUntil(m moment) { time.Sleep(m.sub(now())) }

@@ -1,0 +1,32 @@
+package faults_test
+
+import (
+	"slices"
+	"strings"
+)
+
+// expectation is what a cell must observe.
+type expectation struct {
+	left  string // in Redis, at once
+	steps []want
+}
+
+// want is what one caller gets, and within which time. Where the load of the machine
+// decides between two answers, got names both.
+type want struct {
+	name, got string
+	within    bound
+}
+
+// or separates the answers of which the load decides.
+const or = " or "
+
+func (w want) allows(got string) bool { return slices.Contains(strings.Split(w.got, or), got) }
+
+// expected returns what is expected of a cell.
+func expected(f *fault, op *operation) expectation { return expectations[op.name][f.name] }
+
+// expectations is by operation and fault.
+var expectations = map[string]map[string]expectation{
+	"acquire": expectAcquire, "wait": expectWait, "renew": expectRenew, "release": expectRelease, "hand-off": expectHandOff,
+}

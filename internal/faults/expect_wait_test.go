@@ -1,0 +1,85 @@
+package faults_test
+
+// expectWait is what each fault does to the operation of that name.
+var expectWait = map[string]expectation{
+	"reply lost": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "C + B"},
+	}},
+	"reply late": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "2C + B"},
+	}},
+	"connection reset": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "C + B"},
+	}},
+	"half-open connection": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "L + 2C + B"},
+	}},
+	"200 ms latency with jitter": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "2C"},
+	}},
+	"Redis SIGSTOP": {"the victim's lock", []want{
+		{"holder's Release", "ErrUnknown, released in background", "L"},
+		{"waiter's Acquire", "nil", "D + B + C"},
+	}},
+	"Redis SIGKILL, memory empty": {"the victim's lock", []want{
+		{"holder's Release", "ErrLost", "D + B + C"},
+		{"waiter's Acquire", "nil", "D + L + B + C"},
+	}},
+	"Redis SIGKILL, AOF": {"the victim's lock", []want{
+		{"holder's Release", "nil", "D + B + C"},
+		{"waiter's Acquire", "nil", "D + L + B + C"},
+	}},
+	"FLUSHALL": {"the victim's lock", []want{
+		{"holder's Release", "ErrLost", "C"},
+		{"waiter's Acquire", "nil", "L + C"},
+	}},
+	"key deleted": {"the victim's lock", []want{
+		{"holder's Release", "ErrLost", "C"},
+		{"waiter's Acquire", "nil", "L + C"},
+	}},
+	"key overwritten": {"nothing", []want{
+		{"holder's Release", "ErrLost", "C"},
+		{"waiter's Acquire", "ErrConfig", "L + C"},
+	}},
+	"script cache flushed": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "2C"},
+	}},
+	"pub/sub connection killed": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "L + C"},
+	}},
+	"CLIENT PAUSE": {"the victim's lock", []want{
+		{"holder's Release", "nil", "D + B + C"},
+		{"waiter's Acquire", "nil", "D + B + C"},
+	}},
+	"out of memory": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "D + B + C"},
+	}},
+	"READONLY": {"the victim's lock", []want{
+		{"holder's Release", "nil", "D + B + C"},
+		{"waiter's Acquire", "nil", "D + L + B + C"},
+	}},
+	"ACL change": {"nothing", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "ErrConfig", "L + C"},
+	}},
+	"holder SIGSTOP": {"the rival's lock", []want{
+		{"holder's Release", "ErrLost", "D + C"},
+		{"waiter's Acquire", "nil", "L + C"},
+	}},
+	"starved CPU": {"the victim's lock", []want{
+		{"holder's Release", "nil", "C"},
+		{"waiter's Acquire", "nil", "D + B + C"},
+	}},
+	"long GC pause": {"the rival's lock", []want{
+		{"holder's Release", "ErrLost", "D + C"},
+		{"waiter's Acquire", "nil", "L + C"},
+	}},
+}

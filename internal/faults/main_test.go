@@ -1,0 +1,32 @@
+package faults_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+)
+
+// update writes the table in docs/faults.md instead of comparing it.
+var update = flag.Bool("update", os.Getenv("ANTEROOM_UPDATE") == "1", "write what was observed into docs/faults.md")
+
+// silent drops what go-redis logs.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func TestMain(m *testing.M) {
+	if config := os.Getenv(workerEnv); config != "" {
+		if err := worker(config); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	redis.SetLogger(silent{}) // that dials fail is what some of the faults are about
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,180 @@
+package faults_test
+
+import "time"
+
+// operation is one column of the matrix.
+type operation struct {
+	name    string
+	about   string
+	request string // a text that only the operation's own commands contain
+	times   int    // how many of them a fault of single requests strikes
+	run     func(*rig)
+}
+
+var operations = []*operation{
+	{
+		name: "acquire", run: acquire, request: lockKey,
+		about: "the lock is free; the victim calls TryAcquire, then Acquire with much time, while the fault lasts",
+	},
+	{
+		name: "wait", run: wait, request: lockKey,
+		about: "the rival's process holds, the victim waits in Acquire; the rival releases while the fault lasts",
+	},
+	{
+		name: "renew", run: renew, request: lockKey, times: 3,
+		about: "the victim holds through the fault and a lease more, the rival waits",
+	},
+	{
+		name: "release", run: release, request: "releaseTime",
+		about: "the victim holds and releases while the fault lasts, the rival waits",
+	},
+	{
+		name: "hand-off", run: handOff, request: "releaseTime",
+		about: "A holds, B and C wait in the same process; A releases while the fault lasts, then B. B is handed the lock, for C the turn has to end in Redis",
+	},
+}
+
+// acquire: what TryAcquire and Acquire get.
+func acquire(r *rig) {
+	switch {
+	case r.fault.removes && r.fault.lasts == 0:
+		acquireAndForget(r)
+	case r.fault.process && r.fault.holder:
+		acquireAndStop(r)
+	default:
+		r.strike()
+		c := r.victim.try()
+		if r.observe("TryAcquire", c, c.began).Got == "nil" {
+			r.victim.release(c).wait()
+		}
+		if r.fault.once {
+			r.net.Heal()
+			r.strike()
+		}
+		c = r.victim.acquire()
+		r.healLater()
+		if r.fault.lasts == 0 {
+			r.struck = c.began // TryAcquire is over, and so is what it met
+		}
+		r.observe("Acquire", c, r.struck)
+	}
+	r.over.Wait()
+}
+
+// acquireAndForget: Redis has granted the lock, the answer is on its way, and then the
+// lock is removed.
+func acquireAndForget(r *rig) {
+	r.net.HoldReplies()
+	c := r.victim.acquire()
+	eventually("the lock is granted", r.exists)
+	r.strike()
+	r.net.Heal()
+	if late := now().sub(c.began); late > r.fault.timeout/2 {
+		panic(again{"the answer was held for " + late.String()})
+	}
+	r.healLater()
+	r.observe("Acquire", c, r.struck)
+	r.lost("hold", c)
+}
+
+// acquireAndStop: Redis grants the lock while the victim is stopped.
+func acquireAndStop(r *rig) {
+	r.server.Pause()
+	c := r.victim.acquire()
+	time.Sleep(r.fault.timeout / 4) // the command is on its way; nobody can tell
+	r.strike()
+	r.server.Resume()
+	r.healLater()
+	r.observe("Acquire", c, r.struck)
+}
+
+// wait: one process waits for another's release.
+func wait(r *rig) {
+	holder, waiter := r.rival, r.victim
+	if r.fault.holder {
+		holder, waiter = waiter, holder
+	}
+	h := holder.hold()
+	c := waiter.acquire()
+	r.listened()
+	r.strike()
+	rel := holder.release(h)
+	r.healLater()
+	r.observe("holder's Release", rel, r.struck)
+	r.observe("waiter's Acquire", c, r.struck)
+	r.over.Wait()
+}
+
+// renew: a hold lives through the fault, or is lost.
+func renew(r *rig) {
+	h := r.victim.hold()
+	next := r.rival.acquire()
+	r.listened()
+	r.strike()
+	r.healLater()
+	if r.lost("hold", h) {
+		r.observe("rival's Acquire", next, r.struck)
+		r.over.Wait()
+		return
+	}
+	r.over.Wait()
+	r.atOnce = r.left()
+	rel := r.victim.release(h)
+	r.observe("Release", rel, rel.began)
+	r.observe("rival's Acquire", next, rel.began)
+}
+
+// lost watches a hold until it is told that it is lost, at most for the fault and a lease
+// and what a removal may need, and notes what came of it.
+func (r *rig) lost(name string, h *call) bool {
+	window := max(r.fault.lasts, lease) + period + r.fault.timeout
+	timer := time.NewTimer(r.struck.add(window).sub(now()))
+	defer timer.Stop()
+	s := step{name: name, since: r.struck}
+	select {
+	case n := <-r.victim.told(h):
+		s.got, s.at = n.Got, n.At
+	case <-timer.C:
+		n := r.victim.start(doHeld, h.id, 0).wait()
+		s.got, s.at = "held", r.struck
+		if n.Got != "nil" {
+			n = <-r.victim.told(h) // it knows by the clock; the telling is on its way
+			s.got, s.at = n.Got, n.At
+		}
+	}
+	r.steps = append(r.steps, s)
+	return s.got != "held"
+}
+
+// release: the holder releases while another process waits.
+func release(r *rig) {
+	h := r.victim.hold()
+	next := r.rival.acquire()
+	r.listened()
+	r.strike()
+	rel := r.victim.release(h)
+	r.healLater()
+	r.observe("Release", rel, r.struck)
+	r.observe("rival's Acquire", next, r.struck)
+	r.over.Wait()
+}
+
+// handOff: the lock passes within the process, then by the end of a turn.
+func handOff(r *rig) {
+	a := r.victim.hold()
+	b := r.victim.acquire()
+	waiters(r.victim, 1)
+	c := r.victim.acquire()
+	waiters(r.victim, 2)
+	r.strike()
+	rel := r.victim.release(a)
+	r.healLater()
+	if n := r.observe("A's Release", rel, r.struck); r.fault.removes && n.Got != "nil" {
+		panic(again{"the loss was told before A released"})
+	}
+	if r.observe("B's Acquire", b, r.struck).Got == "nil" {
+		r.observe("B's Release", r.victim.release(b), r.struck)
+	}
+	r.observe("C's Acquire", c, r.struck)
+	r.over.Wait()
+}

@@ -1,0 +1,288 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// setup is what a party needs to know. It travels to processes as JSON.
+type setup struct {
+	Addr    string
+	User    string // of the ACL; "": the default user
+	Key     string
+	Timeout time.Duration // C
+	Fencing bool
+	Idle    int // connections that are there and idle when the fault strikes
+	Who     string
+}
+
+// The configuration of every lock in the matrix. The letters are those of
+// docs/guarantees.md.
+const (
+	lease   = 2 * time.Second        // L
+	renewal = 400 * time.Millisecond // R
+	margin  = 200 * time.Millisecond // M
+	period  = 400 * time.Millisecond // W
+	timeout = 400 * time.Millisecond // C, where a fault does not need more
+	backoff = 1250 * time.Millisecond
+)
+
+// What a party is ordered to do.
+const (
+	doAcquire = "acquire" // waits up to For
+	doTry     = "try"
+	doRelease = "release" // of the hold that order Hold brought
+	doHeld    = "held"    // answers what Err of that hold says
+	doState   = "state"   // answers how many keys are live and how many callers wait
+	doStarve  = "starve"  // takes the CPU from the party for For
+	doFreeze  = "freeze"  // stops the world until somebody reads the heap dump
+	doClose   = "close"
+)
+
+// order and note are what a cell and its parties say to each other.
+type order struct {
+	ID   int
+	Do   string
+	Hold int
+	For  time.Duration
+}
+
+type note struct {
+	ID            int
+	Told          bool   // a hold was lost, not an answer to the order
+	Got           string // what the caller got, in the words of the table
+	Began, At     moment // when the call was made, when it returned
+	Since         moment // of a loss: from when on the lock cannot be relied on
+	Live, Waiting int
+}
+
+// party is one Manager and whoever works with it. It runs in the test's process or in
+// one of its own, with the same code.
+type party struct {
+	rdb  *redis.Client
+	m    *anteroom.Manager
+	mu   *anteroom.Mutex
+	tell func(note)
+
+	lock    sync.Mutex
+	holds   map[int]*anteroom.Hold              // by the order that brought them
+	reasons map[string]chan anteroom.LossReason // by field
+}
+
+func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, error) {
+	o := &redis.Options{Addr: s.Addr, ReadTimeout: 3 * time.Second, MinIdleConns: s.Idle}
+	if s.User != "" {
+		o.Username, o.Password = s.User, password
+	}
+	for _, f := range opts {
+		f(o)
+	}
+	p := &party{rdb: redis.NewClient(o), tell: tell, holds: map[int]*anteroom.Hold{}, reasons: map[string]chan anteroom.LossReason{}}
+	cfg := anteroom.LockConfig{
+		Key: s.Key, LeaseTime: lease, RenewalTime: renewal, Margin: margin, WatchdogPeriod: period,
+		Fencing: s.Fencing, Fair: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
+	}
+	defaults := cfg
+	defaults.Key = ""
+	var err error
+	p.m, err = anteroom.NewManager(p.rdb, anteroom.Config{
+		ClientID: s.Who, Logger: slog.New(slog.DiscardHandler), CommandTimeout: s.Timeout, Defaults: defaults, OnEvent: p.event,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if p.mu, err = p.m.NewMutex(cfg); err != nil {
+		return nil, err
+	}
+	// Connections, scripts and the subscription are there before any fault is.
+	for range 2 {
+		h, err := p.m.Mutex("warm:" + s.Who).Acquire(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		if err := h.Release(context.Background()); err != nil {
+			return nil, err
+		}
+	}
+	for end := time.Now().Add(patience); p.rdb.PoolStats().IdleConns < uint32(s.Idle); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return nil, fmt.Errorf("%+v", p.rdb.PoolStats())
+		}
+	}
+	return p, nil
+}
+
+const password = "matrix"
+
+func (p *party) event(e anteroom.Event) {
+	if e.Kind == anteroom.EventLost {
+		p.reason(e.Holder) <- e.Reason
+	}
+	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
+		fmt.Fprintln(os.Stderr, e.At.Format("05.000"), e.Kind, e.Key, e.Holder, e.Reason, e.Text, e.Err)
+	}
+}
+
+// reason is where the reason of a field's loss arrives; holds of one grant share it.
+func (p *party) reason(field string) chan anteroom.LossReason {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	c := p.reasons[field]
+	if c == nil {
+		c = make(chan anteroom.LossReason, 8)
+		p.reasons[field] = c
+	}
+	return c
+}
+
+// obey carries out one order; the answer goes to tell.
+func (p *party) obey(o order) {
+	n := note{ID: o.ID, Began: now()}
+	switch o.Do {
+	case doAcquire, doTry:
+		n.Got = p.acquire(o)
+	case doRelease:
+		n.Got, n.Since = p.release(o)
+	case doHeld:
+		n.Got = wording(p.hold(o.Hold).Err())
+	case doState:
+		for _, s := range p.m.Snapshot() {
+			n.Live++
+			n.Waiting += len(s.Waiters)
+		}
+	case doStarve:
+		starve(o.For)
+	case doFreeze:
+		p.tell(n) // it can't be told any more once it is done
+		debug.WriteHeapDump(dumpFD)
+		return
+	case doClose:
+		n.Got = p.close()
+	}
+	n.At = now()
+	p.tell(n)
+}
+
+func (p *party) acquire(o order) string {
+	ctx := context.Background()
+	try := p.mu.TryAcquire
+	if o.Do == doAcquire {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.For)
+		defer cancel()
+		try = p.mu.Acquire
+	}
+	h, err := try(ctx)
+	if err != nil {
+		return wording(err)
+	}
+	p.lock.Lock()
+	p.holds[o.ID] = h
+	p.lock.Unlock()
+	go p.watch(o.ID, h)
+	return wording(nil)
+}
+
+// watch tells when the hold is lost.
+func (p *party) watch(id int, h *anteroom.Hold) {
+	<-h.Context().Done()
+	told := now()
+	e, ok := errors.AsType[*anteroom.Error](context.Cause(h.Context()))
+	if !ok || e.Outcome != anteroom.OutcomeLost {
+		return // released
+	}
+	p.tell(note{ID: id, Told: true, Got: "told: " + string(<-p.reason(h.Holder())), At: told, Since: at(e.Since)})
+}
+
+func (p *party) hold(id int) *anteroom.Hold {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.holds[id]
+}
+
+// release also says, of a lock that was lost, since when.
+func (p *party) release(o order) (string, moment) {
+	ctx, cancel := context.WithTimeout(context.Background(), o.For)
+	defer cancel()
+	err := p.hold(o.Hold).Release(ctx)
+	if e, ok := errors.AsType[*anteroom.Error](err); ok && !e.Since.IsZero() {
+		return wording(err), at(e.Since)
+	}
+	return wording(err), 0
+}
+
+func (p *party) close() string {
+	ctx, cancel := context.WithTimeout(context.Background(), lease+timeout+busy)
+	defer cancel()
+	return wording(errors.Join(p.m.Close(ctx), p.rdb.Close()))
+}
+
+// wording says an error in the names that a caller compares it with.
+func wording(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	var names []string
+	for _, e := range []struct {
+		err  error
+		name string
+	}{
+		{anteroom.ErrNotAcquired, "ErrNotAcquired"},
+		{anteroom.ErrUnavailable, "ErrUnavailable"},
+		{anteroom.ErrUnknown, "ErrUnknown"},
+		{anteroom.ErrNotHeld, "ErrNotHeld"},
+		{anteroom.ErrLost, "ErrLost"},
+		{anteroom.ErrClosed, "ErrClosed"},
+		{anteroom.ErrConfig, "ErrConfig"},
+		{context.DeadlineExceeded, "context.DeadlineExceeded"},
+	} {
+		if errors.Is(err, e.err) {
+			names = append(names, e.name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{err.Error()}
+	}
+	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Outcome == anteroom.OutcomePending {
+		names = append(names, string(e.Outcome))
+	}
+	return strings.Join(names, ", ")
+}
+
+// starve lets so many goroutines spin on one processor that each other one gets a small
+// part of it.
+func starve(d time.Duration) {
+	was := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(was)
+	end := time.Now().Add(d)
+	var spinning sync.WaitGroup
+	for range spinners {
+		spinning.Go(func() {
+			for n := 0; ; n++ {
+				if n%1000 == 0 && time.Now().After(end) {
+					return
+				}
+			}
+		})
+	}
+	spinning.Wait()
+}
+
+// spinners leaves the party a fifth of one processor, in turns of 10 ms: each goroutine
+// that is woken waits four of them.
+const spinners = 4

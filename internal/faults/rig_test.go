@@ -1,0 +1,164 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+const (
+	// busy is what a machine with too much to do may add to each bound.
+	busy = 3 * time.Second
+	// patience is how long a caller is willing to wait; no cell needs as much.
+	patience = 20 * time.Second
+	// lockKey is the lock of every cell; requests about it are told by this name.
+	lockKey = "matrix:lock"
+)
+
+// failure ends a cell from anywhere below play.
+type failure struct{ err error }
+
+func fail(format string, args ...any) { panic(failure{fmt.Errorf(format, args...)}) }
+
+func check(err error) {
+	if err != nil {
+		fail("%v", err)
+	}
+}
+
+// again ends a cell whose set-up came too late on a busy machine: it is played anew.
+type again struct{ why string }
+
+// tb lets testredis be used off the test's goroutine.
+type tb struct{ *testing.T }
+
+func (tb) Fatal(args ...any)                 { fail("%s", fmt.Sprint(args...)) }
+func (tb) Fatalf(format string, args ...any) { fail(format, args...) }
+
+// step is one thing that a caller did and what it got.
+type step struct {
+	name  string
+	got   string
+	since moment // from when its bound counts
+	at    moment
+}
+
+// rig is one cell being played.
+type rig struct {
+	*cell
+	server *testredis.Server
+	check  *redis.Client     // asks Redis directly
+	net    *faultnet.Network // between the victim and Redis
+	victim *agent
+	rival  *agent
+	own    *process // the victim's, where it has one
+	setup  setup
+	labels context.Context
+
+	struck moment
+	over   sync.WaitGroup // the fault has been healed
+
+	steps         []step
+	atOnce, later string
+}
+
+// start makes both parties.
+func (r *rig) start() {
+	r.net = faultnet.New(nil)
+	r.setup = setup{Addr: r.server.Addr(), Key: lockKey, Timeout: r.fault.timeout, Fencing: r.fencing(), Idle: r.fault.idle, Who: "victim"}
+	if r.fault.prepare != nil {
+		r.fault.prepare(r)
+	}
+	r.victim = newAgent("victim")
+	if r.fault.process {
+		r.own = startProcess(r.victim, r.setup)
+	} else {
+		local(r.victim, r.setup, func(o *redis.Options) { o.Dialer = r.net.Dial })
+	}
+	theirs := r.setup
+	theirs.User, theirs.Who = "", "rival"
+	r.rival = newAgent("rival")
+	local(r.rival, theirs)
+}
+
+// local makes a party in this process.
+func local(a *agent, s setup, opts ...func(*redis.Options)) {
+	orders := sync.Map{}
+	p, err := newParty(s, func(n note) {
+		o, _ := orders.Load(n.ID)
+		a.deliver(o.(order), n)
+	}, opts...)
+	check(err)
+	a.send = func(o order) {
+		orders.Store(o.ID, o)
+		go p.obey(o)
+	}
+}
+
+// strike lets the fault begin.
+func (r *rig) strike() {
+	r.struck = now()
+	r.fault.strike(r)
+}
+
+// healLater heals the fault when it has lasted long enough, counted from now.
+func (r *rig) healLater() {
+	end := r.struck.add(r.fault.lasts)
+	r.over.Go(func() {
+		defer func() {
+			if p := recover(); p != nil {
+				r.t.Errorf("healing: %v", p)
+			}
+		}()
+		sleepUntil(end)
+		if r.fault.heal != nil {
+			r.fault.heal(r)
+		}
+	})
+}
+
+// observe notes what a call brought. Its bound counts from since.
+func (r *rig) observe(name string, c *call, since moment) note {
+	n := c.wait()
+	r.steps = append(r.steps, step{name: name, got: n.Got, since: since, at: n.At})
+	return n
+}
+
+// eventually waits for done, and fails the cell where it never is.
+func eventually(what string, done func() bool) {
+	for end := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			fail("never: %s", what)
+		}
+	}
+}
+
+var bg = context.Background()
+
+// listened waits until somebody is subscribed to the lock's release.
+func (r *rig) listened() {
+	channel := "lock:release:" + lockKey
+	eventually("somebody waits for the release", func() bool {
+		n, err := r.check.PubSubNumSub(bg, channel).Result()
+		return err == nil && n[channel] > 0
+	})
+}
+
+// waiters waits until n callers are parked in a's process.
+func waiters(a *agent, n int) {
+	eventually("callers are parked", func() bool { _, waiting := a.state(); return waiting == n })
+}
+
+// exists tells whether the lock's key is in Redis.
+func (r *rig) exists() bool {
+	n, err := r.check.Exists(bg, lockKey).Result()
+	check(err)
+	return n == 1
+}
