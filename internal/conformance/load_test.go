@@ -1,0 +1,207 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// watch and commandTimeout are W and C of docs/guarantees.md in these tests.
+	watch, commandTimeout = time.Second, time.Second
+	// loadLease is the lease of the locks that the load works with.
+	loadLease = 10 * time.Second
+	// stuck bounds an acquire in the load. A failover takes some seconds; nothing may
+	// hang for longer.
+	stuck = 90 * time.Second
+	// pace is how long the load works under a lock.
+	pace = 2 * time.Millisecond
+)
+
+// party is a Manager as a process of its own has it, and what it has said.
+type party struct {
+	*anteroom.Manager
+	mu     sync.Mutex
+	events []anteroom.Event
+}
+
+func newParty(t *testing.T, rdb anteroom.Redis) *party {
+	t.Helper()
+	p := &party{}
+	m, err := anteroom.NewManager(rdb, anteroom.Config{
+		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+		OnEvent: func(e anteroom.Event) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.events = append(p.events, e)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Manager = m
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = m.Close(ctx)
+	})
+	return p
+}
+
+// lost returns the events of losses.
+func (p *party) lost() (list []anteroom.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.events {
+		if e.Kind == anteroom.EventLost {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
+// lock returns a lock of p with the watch of these tests.
+func (p *party) lock(t *testing.T, cfg anteroom.LockConfig) *anteroom.Mutex {
+	t.Helper()
+	if cfg.LeaseTime == 0 {
+		cfg.LeaseTime = loadLease
+	}
+	cfg.WatchdogPeriod = watch
+	mu, err := p.NewMutex(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mu
+}
+
+// load is goroutines that count in a register, each count under a lock with a token.
+type load struct {
+	t        *testing.T
+	fenced   bool
+	reg      *register
+	finish   func() // ends it and waits for it; may be called twice
+	wg       sync.WaitGroup
+	acquired atomic.Int64
+	lost     atomic.Int64 // holds whose owner was told of the loss
+	unknown  atomic.Int64 // releases whose answer was lost
+}
+
+// startLoad lets so many goroutines of each party work on keys. Without fencing the
+// register has to believe them.
+func startLoad(t *testing.T, parties []*party, keys []string, goroutines int, fenced bool) *load {
+	t.Helper()
+	l := &load{t: t, fenced: fenced, reg: newRegister()}
+	stop := make(chan struct{})
+	l.finish = sync.OnceFunc(func() { close(stop); l.wg.Wait() })
+	t.Cleanup(l.finish) // before the Managers are closed
+	for _, p := range parties {
+		var locks []*anteroom.Mutex
+		for _, key := range keys {
+			locks = append(locks, p.lock(t, anteroom.LockConfig{Key: key, Fencing: fenced}))
+		}
+		for range goroutines {
+			l.wg.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+						l.visit(locks[rand.IntN(len(locks))])
+					}
+				}
+			})
+		}
+	}
+	return l
+}
+
+// visit counts once. Whoever is refused by the register must be told of its loss.
+func (l *load) visit(mu *anteroom.Mutex) {
+	ctx, cancel := context.WithTimeout(context.Background(), stuck)
+	defer cancel()
+	h, err := mu.Acquire(ctx)
+	if err != nil {
+		l.t.Errorf("%s could not be acquired within %v: %v", mu.Key(), stuck, err)
+		return
+	}
+	l.acquired.Add(1)
+	token := h.Token()
+	if !l.fenced {
+		token = 1
+	}
+	if token != 0 { // 0: lost already
+		value, ok := l.reg.read(mu.Key(), token)
+		if ok {
+			timer := time.NewTimer(pace)
+			<-timer.C
+			ok = l.reg.write(mu.Key(), token, value+1)
+		}
+		l.reg.leave(mu.Key())
+		if !ok {
+			l.mustBeTold(h)
+		}
+	}
+	switch err := h.Release(ctx); {
+	case errors.Is(err, anteroom.ErrLost):
+		l.lost.Add(1)
+	case errors.Is(err, anteroom.ErrUnknown), errors.Is(err, anteroom.ErrUnavailable):
+		l.unknown.Add(1)
+	case err != nil:
+		l.t.Errorf("release: %v", err)
+	}
+}
+
+// mustBeTold: somebody with a newer token has been at work, so this hold is lost.
+func (l *load) mustBeTold(h *anteroom.Hold) {
+	timer := time.NewTimer(watch + 2*commandTimeout + time.Second)
+	defer timer.Stop()
+	select {
+	case <-h.Context().Done():
+	case <-timer.C:
+		l.t.Errorf("the register has refused token %d of %s, and its holder is not told", h.Token(), h.Key())
+	}
+}
+
+// moves waits until the load has acquired n more locks.
+func (l *load) moves(n int64) {
+	l.t.Helper()
+	want := l.acquired.Load() + n
+	eventually(l.t, stuck, "the load goes on", func() bool { return l.acquired.Load() >= want })
+}
+
+// end stops the load and judges it. exclusive: nothing that happened can have lost a
+// lock, so no two may have been inside at once, fenced or not.
+func (l *load) end(exclusive bool) {
+	l.t.Helper()
+	l.finish()
+	accepted, refused, overlaps, older, lost := l.reg.account()
+	l.t.Logf("%d acquired, %d writes accepted, %d visits refused, %d overlaps, %d told of a loss, %d releases without an answer",
+		l.acquired.Load(), accepted, refused, overlaps, l.lost.Load(), l.unknown.Load())
+	if older != 0 || lost != 0 || accepted == 0 {
+		l.t.Errorf("the register accepted %d writes, %d with an older token, and lost %d", accepted, older, lost)
+	}
+	if exclusive && (overlaps != 0 || refused != 0 || l.lost.Load() != 0) {
+		l.t.Errorf("%d overlaps, %d refused, %d told of a loss, where no lock can be lost", overlaps, refused, l.lost.Load())
+	}
+}
+
+// eventually waits until f is true.
+func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !f() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		<-tick.C
+	}
+}
