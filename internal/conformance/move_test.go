@@ -82,9 +82,12 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 // renewed waits until every hold has been renewed, where its key is now.
 func renewed(t *testing.T, held []*anteroom.Hold) {
 	t.Helper()
+	var before []time.Time
 	for _, h := range held {
-		deadline := h.Deadline()
-		eventually(t, stuck, "a renewal", func() bool { return h.Deadline().After(deadline) || h.Err() != nil })
+		before = append(before, h.Deadline())
+	}
+	for i, h := range held {
+		eventually(t, stuck, "a renewal", func() bool { return h.Deadline().After(before[i]) || h.Err() != nil })
 		if err := h.Err(); err != nil {
 			t.Errorf("%s, while its slot moved: %v", h.Key(), err)
 		}
