@@ -37,6 +37,7 @@ func newParty(t *testing.T, rdb anteroom.Redis) *party {
 	p := &party{}
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+		Defaults: anteroom.LockConfig{WatchdogPeriod: watch}, // of the delivery probe
 		OnEvent: func(e anteroom.Event) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

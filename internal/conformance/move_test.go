@@ -17,29 +17,10 @@ import (
 func TestASlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, 3, 0)
-	const tag = "{moving}"
-	slot := c.Slot(tag)
-	var fenced, plain []string
-	for i := range loadKeys / 2 {
-		fenced, plain = append(fenced, fmt.Sprint(tag, "fenced:", i)), append(plain, fmt.Sprint(tag, "plain:", i))
-	}
-	parties := []*party{newParty(t, c.Client(t)), newParty(t, c.Client(t))}
-	var held []*anteroom.Hold
-	for i := range 10 {
-		// Renewed once a second; half of them with a record beside the lock.
-		mu := parties[i%2].lock(t, anteroom.LockConfig{Key: fmt.Sprint(tag, "held:", i), LeaseTime: 3 * time.Second, Fencing: i%4 < 2})
-		h, err := mu.Acquire(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
-		held = append(held, h)
-	}
-	l, p := startLoad(t, parties, fenced, 2, true), startLoad(t, parties, plain, 2, false)
-	l.moves(100)
-	p.moves(100)
-	home := c.Master(slot)
+	b := startBusySlot(t, c)
+	home := c.Master(b.slot)
 	for range 2 * rounds(t) {
-		from := c.Master(slot)
+		from := c.Master(b.slot)
 		to := home
 		if from == home {
 			to = c.Nodes()[0]
@@ -48,33 +29,97 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 			}
 		}
 		begin := time.Now()
-		m := c.BeginMove(slot, to)
+		m := c.BeginMove(b.slot, to)
 		// While the slot is on both nodes a lock with one key is granted by the new one.
 		// Redis refuses scripts with two keys of which one is there (TRYAGAIN), so one with a
 		// record of tokens cannot be acquired before the move is over.
-		p.moves(20)
+		b.plain.moves(20)
 		moved := m.MoveKeys()
 		m.End()
 		took := time.Since(begin)
-		if moved < len(held) {
-			t.Errorf("%d keys moved, and %d were held", moved, len(held))
+		if moved < len(b.held) {
+			t.Errorf("%d keys moved, and %d were held", moved, len(b.held))
 		}
-		l.moves(100)
-		p.moves(100)
-		t.Logf("slot %d with %d keys has moved in %v", slot, moved, took.Round(time.Millisecond))
-		renewed(t, held)
+		t.Logf("slot %d with %d keys has moved in %v", b.slot, moved, took.Round(time.Millisecond))
+		b.goesOn()
 	}
-	l.end(true)
-	p.end(true)
-	for _, h := range held {
+	b.end()
+}
+
+// A replica takes its master's place by agreement, and gives it back. The master serves
+// nobody while it hands over, and then sends everybody away: no lock is lost.
+func TestAPlannedFailoverLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := testredis.StartCluster(t, 3, 1)
+	b := startBusySlot(t, c)
+	for range 2 * rounds(t) {
+		begin := time.Now()
+		c.Failover(b.slot, c.Replicas(c.Master(b.slot))[0])
+		t.Logf("handed over in %v", time.Since(begin).Round(time.Millisecond))
+		b.goesOn()
+		c.AwaitReady()
+	}
+	b.end()
+}
+
+// busySlot is a slot on which two processes work and hold locks all the time, where no
+// lock can be lost.
+type busySlot struct {
+	t             *testing.T
+	slot          int
+	parties       []*party
+	fenced, plain *load
+	held          []*anteroom.Hold
+}
+
+// startBusySlot begins the work, in a slot of the first node.
+func startBusySlot(t *testing.T, c *testredis.Cluster) *busySlot {
+	t.Helper()
+	tag := ""
+	for i := 0; tag == "" || c.Master(c.Slot(tag)) != c.Nodes()[0]; i++ {
+		tag = fmt.Sprintf("{%d}", i)
+	}
+	b := &busySlot{t: t, slot: c.Slot(tag), parties: []*party{newParty(t, c.Client(t)), newParty(t, c.Client(t))}}
+	for i := range 10 {
+		// Renewed once a second; half of them with a record beside the lock.
+		cfg := anteroom.LockConfig{Key: fmt.Sprint(tag, "held:", i), LeaseTime: 3 * time.Second, Fencing: i%4 < 2}
+		h, err := b.parties[i%2].lock(t, cfg).Acquire(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.held = append(b.held, h)
+	}
+	var fenced, plain []string
+	for i := range loadKeys / 2 {
+		fenced, plain = append(fenced, fmt.Sprint(tag, "fenced:", i)), append(plain, fmt.Sprint(tag, "plain:", i))
+	}
+	b.fenced, b.plain = startLoad(t, b.parties, fenced, 2, true), startLoad(t, b.parties, plain, 2, false)
+	b.goesOn()
+	return b
+}
+
+// goesOn waits until everybody works and every hold is renewed, where its key is now.
+func (b *busySlot) goesOn() {
+	b.t.Helper()
+	b.fenced.moves(100)
+	b.plain.moves(100)
+	renewed(b.t, b.held)
+}
+
+// end demands that nothing was lost and nothing is kept.
+func (b *busySlot) end() {
+	b.t.Helper()
+	b.fenced.end(true)
+	b.plain.end(true)
+	for _, h := range b.held {
 		if err := h.Release(context.Background()); err != nil {
-			t.Errorf("%s, held through it all: %v", h.Key(), err)
+			b.t.Errorf("%s, held through it all: %v", h.Key(), err)
 		}
 	}
-	for _, p := range parties {
-		eventually(t, stuck, "nothing is kept", func() bool { return len(p.Snapshot()) == 0 })
+	for _, p := range b.parties {
+		eventually(b.t, stuck, "nothing is kept", func() bool { return len(p.Snapshot()) == 0 })
 		for _, e := range p.lost() {
-			t.Errorf("an event of a loss: %+v", e)
+			b.t.Errorf("an event of a loss: %+v", e)
 		}
 	}
 }

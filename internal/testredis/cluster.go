@@ -185,6 +185,20 @@ func (c *Cluster) AwaitMaster(slot int, old *Server) (master *Server) {
 	return master
 }
 
+// Failover lets a replica take its master's place by agreement (CLUSTER FAILOVER): the
+// master stops serving until the replica has everything. It returns when a majority
+// names the replica as the owner of slot.
+func (c *Cluster) Failover(slot int, replica *Server) {
+	c.tb.Helper()
+	replica.direct(func(r *redis.Client) { c.must(r.ClusterFailover(context.Background()).Err()) })
+	wait(c.tb, failoverTimeout, "the replica is the master", func() string {
+		if c.Master(slot) != replica {
+			return "not yet"
+		}
+		return ""
+	})
+}
+
 // AwaitReady waits until every node says that the Cluster serves all slots, sees all
 // others alive and in the same roles, and every replica is linked to its master and has
 // its data: until the next failover can be survived.

@@ -1,0 +1,128 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// keptHold is a hold that the failover must not end.
+type keptHold struct {
+	t *testing.T
+	h *anteroom.Hold
+	d target
+}
+
+// survives demands that the hold lives on, on the new master, and is renewed there.
+func (k *keptHold) survives(now *testredis.Server) {
+	k.t.Helper()
+	deadline := k.h.Deadline()
+	eventually(k.t, stuck, "a renewal on the new master", func() bool { return k.h.Deadline().After(deadline) || k.h.Err() != nil })
+	if err := k.h.Err(); err != nil {
+		k.t.Fatalf("a hold that every replica had confirmed: %v", err)
+	}
+	if ok, err := k.d.raw[now].HExists(context.Background(), k.h.Key(), k.h.Holder()).Result(); err != nil || !ok {
+		k.t.Fatalf("the new master does not have it: %v, %v", ok, err)
+	}
+	if err := k.h.Release(context.Background()); err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// lostHold is a hold that no replica can know of, and one who gets its lock after it.
+type lostHold struct {
+	t        *testing.T
+	mu, next *anteroom.Mutex // of two parties
+	reg      *register
+	lease    time.Duration
+	h        *anteroom.Hold
+	token    int64
+	at       chan time.Time // when its context ended
+	until    time.Time      // the deadline that it had when the master was killed
+	rival    chan rival
+}
+
+// rival is who got the lock from the new master.
+type rival struct {
+	h   *anteroom.Hold
+	at  time.Time
+	err error
+}
+
+// take acquires the lock, and begins work in the register under it.
+func (l *lostHold) take() {
+	l.t.Helper()
+	h, err := l.mu.Acquire(context.Background())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.h, l.token, l.until, l.at = h, h.Token(), h.Deadline(), make(chan time.Time, 1)
+	if _, ok := l.reg.read(l.mu.Key(), l.token); !ok {
+		l.t.Fatalf("token %d of a lock that nobody else holds is refused", l.token)
+	}
+	go func() {
+		<-h.Context().Done()
+		l.at <- time.Now()
+	}()
+}
+
+// follow lets the rival try, beginning now.
+func (l *lostHold) follow() {
+	l.rival = make(chan rival, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), stuck)
+		defer cancel()
+		h, err := l.next.Acquire(ctx)
+		l.rival <- rival{h, time.Now(), err}
+	}()
+}
+
+// told demands that the holder has been told: W + 2 C after the new master has let the
+// rival in at the latest (a question of before may be open for one C), and never after
+// its deadline; and that it can write nothing any more, although it tries.
+func (l *lostHold) told() {
+	l.t.Helper()
+	r := <-l.rival
+	if r.err != nil {
+		l.t.Fatalf("%s on the new master: %v", l.mu.Key(), r.err)
+	}
+	token := r.h.Token()
+	value, ok := l.reg.read(l.mu.Key(), token)
+	if !ok || token <= l.token || !l.reg.write(l.mu.Key(), token, value+1) {
+		l.t.Errorf("the rival has the token %d, the lost hold %d", token, l.token)
+	}
+	if l.reg.write(l.mu.Key(), l.token, value+1) {
+		l.t.Error("the lost hold has written beside its rival")
+	}
+	// The machine's: it is busy with the load, with the failover, and with other tests.
+	const slack = 2 * time.Second
+	bound := r.at.Add(watch + 2*commandTimeout)
+	if l.until.Before(bound) {
+		bound = l.until
+	}
+	timer := time.NewTimer(stuck)
+	defer timer.Stop()
+	select {
+	case at := <-l.at:
+		l.t.Logf("lease %v: told %v after the rival was let in, bound %v; %v", l.lease,
+			at.Sub(r.at).Round(time.Millisecond), bound.Sub(r.at).Round(time.Millisecond), context.Cause(l.h.Context()))
+		if at.After(bound.Add(slack)) {
+			l.t.Errorf("told %v after the bound", at.Sub(bound))
+		}
+		if !errors.Is(context.Cause(l.h.Context()), anteroom.ErrLost) {
+			l.t.Errorf("its context ended because of %v", context.Cause(l.h.Context()))
+		}
+	case <-timer.C:
+		l.t.Fatal("a hold that the failover lost is never told")
+	}
+	if err := l.h.Release(context.Background()); !errors.Is(err, anteroom.ErrLost) {
+		l.t.Errorf("its release: %v", err)
+	}
+	if err := r.h.Release(context.Background()); err != nil {
+		l.t.Errorf("the rival's release: %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package conformance_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// recovery is how long it took from the moment that the master stopped until …
+type recovery struct {
+	elected   time.Duration // a new master was seen, by asking every node
+	first     time.Duration // a key of the old master was granted again
+	all       time.Duration // each key had been granted
+	listening time.Duration // each Manager's subscription was there
+}
+
+// figures are the recoveries of each mode.
+type figures map[mode][]recovery
+
+func (f figures) log(t *testing.T) {
+	t.Helper()
+	for m := range modes {
+		for _, figure := range []struct {
+			name string
+			of   func(recovery) time.Duration
+		}{
+			{"new master seen", func(r recovery) time.Duration { return r.elected }},
+			{"first acquisition there", func(r recovery) time.Duration { return r.first }},
+			{"all keys usable", func(r recovery) time.Duration { return r.all }},
+			{"subscribed again", func(r recovery) time.Duration { return r.listening }},
+		} {
+			var list []time.Duration
+			for _, r := range f[m] {
+				list = append(list, figure.of(r).Round(10*time.Millisecond))
+			}
+			slices.Sort(list)
+			t.Logf("%-9v  until %-23s  least %v, median %v, most %v of %d", m, figure.name,
+				list[0], list[len(list)/2], list[len(list)-1], len(list))
+		}
+	}
+}
+
+// usable acquires each key once, beginning now, and returns when each of them was
+// granted, in the order of keys. It may be called by any goroutine.
+func usable(t *testing.T, p *party, keys []string) []time.Time {
+	times := make([]time.Time, len(keys))
+	var wg sync.WaitGroup
+	for i, key := range keys {
+		lock := p.lock(t, anteroom.LockConfig{Key: key, Fencing: true})
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), stuck)
+			defer cancel()
+			h, err := lock.Acquire(ctx)
+			if err != nil {
+				t.Errorf("%s after the failover: %v", key, err)
+				return
+			}
+			times[i] = time.Now()
+			_ = h.Release(ctx)
+		})
+	}
+	wg.Wait()
+	return times
+}
+
+// listen waits until the parties' subscriptions are there. It may be called by any
+// goroutine.
+func (d target) listen(parties []*party) bool {
+	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		there := 0
+		for _, p := range parties {
+			if d.subscribers("anteroom:client:"+p.ClientID()) == 1 {
+				there++
+			}
+		}
+		if there == len(parties) {
+			return true
+		}
+	}
+	return false
+}
+
+// wakes demands that a waiter of one party is woken by the release of the other: the
+// quickest of some comes long before it would have polled.
+func wakes(t *testing.T, d target, a, b *party) {
+	t.Helper()
+	ctx := context.Background()
+	key := d.key("woken")
+	mine, theirs := a.lock(t, anteroom.LockConfig{Key: key}), b.lock(t, anteroom.LockConfig{Key: key})
+	quickest := time.Hour
+	for range 5 {
+		h, err := mine.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan time.Time, 1)
+		go func() {
+			defer close(got)
+			if h, err := theirs.Acquire(ctx); err == nil {
+				got <- time.Now()
+				_ = h.Release(ctx)
+			}
+		}()
+		eventually(t, stuck, "the waiter listens", func() bool { return d.subscribers("lock:release:"+key) == 1 })
+		begin := time.Now()
+		if err := h.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		at, ok := <-got
+		if !ok {
+			t.Fatal("the waiter did not get the lock")
+		}
+		quickest = min(quickest, at.Sub(begin))
+		<-got
+	}
+	if quickest > 400*time.Millisecond {
+		t.Errorf("the quickest waiter came %v after the release", quickest)
+	}
+}
