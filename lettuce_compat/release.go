@@ -64,12 +64,15 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 	if len(answer) != 2 {
 		return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
 	}
-	if answer[0] == int64(0) {
+	receivers, ok := answer[1].(int64)
+	switch {
+	case ok && answer[0] == int64(0):
 		return ReleaseReply{Outcome: OutcomeGone}
+	case ok && (answer[0] == int64(1) || answer[0] == int64(2)):
+		c.warn.published(channel, int(receivers))
+		return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers), Marked: answer[0] == int64(2)}
 	}
-	receivers, _ := answer[1].(int64)
-	c.warn.published(channel, int(receivers))
-	return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers), Marked: answer[0] == int64(2)}
+	return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
 }
 
 // one sends a single command down a lane and returns what is known about it.

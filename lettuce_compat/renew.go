@@ -104,21 +104,24 @@ func appendRenewals(replies []RenewReply, cmd *command, left error, n int) []Ren
 	for i := range n {
 		r := RenewReply{Outcome: outcome, Err: err}
 		if outcome == OutcomeOK {
-			switch a := answers[i].(type) {
-			case int64:
-				r.Reacquired = a == 2
-				if a == 0 {
-					r.Outcome = OutcomeGone
-				}
-			case string:
-				r.Outcome, r.Err = OutcomeFailed, scriptError(a)
-			default:
-				r.Outcome, r.Err = OutcomeUnknown, errMalformed
-			}
+			r = parseRenewal(answers[i])
 		}
 		replies = append(replies, r)
 	}
 	return replies
+}
+
+func parseRenewal(answer any) RenewReply {
+	switch answer {
+	case int64(0):
+		return RenewReply{Outcome: OutcomeGone}
+	case int64(1), int64(2):
+		return RenewReply{Outcome: OutcomeOK, Reacquired: answer == int64(2)}
+	}
+	if text, is := answer.(string); is {
+		return RenewReply{Outcome: OutcomeFailed, Err: scriptError(text)}
+	}
+	return RenewReply{Outcome: OutcomeUnknown, Err: errMalformed}
 }
 
 // entries returns the answers of a script that gives one entry per key, nil if the

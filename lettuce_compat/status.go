@@ -75,7 +75,9 @@ func appendStatus(replies []StatusReply, cmd *command, left error, n int) []Stat
 func parseStatus(answer any) StatusReply {
 	switch a := answer.(type) {
 	case int64:
-		return StatusReply{Outcome: OutcomeGone}
+		if a == 0 {
+			return StatusReply{Outcome: OutcomeGone}
+		}
 	case string:
 		return StatusReply{Outcome: OutcomeFailed, Err: scriptError(a)}
 	case []any:

@@ -71,15 +71,15 @@ func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
 	if len(answer) != 3 {
 		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: errMalformed}
 	}
-	others, _ := answer[1].(int64)
-	switch answer[0] {
-	case int64(0):
+	others, ok := answer[1].(int64)
+	receivers, counted := answer[2].(int64)
+	switch {
+	case ok && counted && answer[0] == int64(0):
 		return TurnReply{Outcome: OutcomeGone, Others: -1}
-	case int64(1):
-		receivers, _ := answer[2].(int64)
+	case ok && counted && answer[0] == int64(1):
 		c.warn.published(channel, int(receivers))
 		return TurnReply{Outcome: OutcomeOK, Others: int(others)}
-	case int64(2):
+	case ok && answer[0] == int64(2):
 		if token, err := strconv.ParseInt(text(answer[2]), 10, 64); err == nil {
 			return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
 		}

@@ -1,0 +1,166 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// nonsense replaces the answers to scripts by one that no script of ours gives.
+type nonsense struct{ answer any }
+
+func (n *nonsense) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (n *nonsense) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		n.spoil(cmd)
+		return err
+	}
+}
+
+func (n *nonsense) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			n.spoil(cmd)
+		}
+		return err
+	}
+}
+
+func (n *nonsense) spoil(cmd redis.Cmder) {
+	c, takes := cmd.(interface{ SetVal(any) })
+	if name := cmd.Name(); takes && cmd.Err() == nil && (name == "evalsha" || name == "eval" || name == "hexists") {
+		c.SetVal(n.answer)
+	}
+}
+
+// An answer that cannot be understood is the answer of a script that ran: what it did is
+// unknown. It never says that a field is gone, or that it is there.
+func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
+	hook := &nonsense{}
+	b := onMini(t)
+	b.rdb.AddHook(hook)
+	c := b.client(t)
+	for _, answer := range []any{
+		nil, "text", int64(7),
+		[]any{},
+		[]any{"text"},
+		[]any{int64(7)},
+		[]any{[]any{}},
+		[]any{"text", "text"},
+		[]any{int64(7), int64(0)},
+		[]any{int64(7), "text", int64(0)},
+		[]any{int64(1), "not a number", int64(0)},
+		[]any{int64(0), "field", "not a number"},
+		[]any{int64(2), int64(0), "not a number"},
+		[]any{[]any{"1", "1", "1"}},
+		[]any{"hash", "1", []any{}, "", "", int64(0)},
+	} {
+		t.Run(fmt.Sprint(answer), func(t *testing.T) {
+			hook.answer = answer
+			unknown := func(what string, o lettucecompat.Outcome, err error) {
+				t.Helper()
+				if o != lettucecompat.OutcomeUnknown || err == nil || !strings.Contains(err.Error(), "malformed") {
+					t.Errorf("%s: %v, %v", what, o, err)
+				}
+			}
+			acquired := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Minute, Tokens: 1})
+			unknown("acquire", acquired.Outcome, acquired.Err)
+			released := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
+			unknown("release", released.Outcome, released.Err)
+			ended := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: time.Minute})
+			unknown("turn", ended.Outcome, ended.Err)
+			// A text stands for the error that one key of a batch met.
+			if a, _ := answer.([]any); len(a) != 1 || a[0] != "text" {
+				renewed := c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0]
+				unknown("renew", renewed.Outcome, renewed.Err)
+				status := c.Status(ctx, "", []lettucecompat.Query{{Key: "k", Field: "me:1"}}, 0)[0]
+				unknown("status", status.Outcome, status.Err)
+			}
+			if info, err := c.Inspect(ctx, "k"); err == nil {
+				t.Errorf("inspect: %+v", info)
+			}
+			if _, is := answer.([]any); !is {
+				if fields, err := c.ForceRelease(ctx, "k"); err == nil {
+					t.Errorf("force: %v", fields)
+				}
+			}
+			if _, is := answer.(int64); !is {
+				if held, err := c.Exists(ctx, "k", "me:1"); err == nil || held {
+					t.Errorf("exists: %v, %v", held, err)
+				}
+			}
+		})
+	}
+}
+
+// A probe tells a subscription that is not there yet, and a caller that leaves, from a
+// connection that delivers nothing.
+func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		b.net.Refuse()
+		c.Subscribe()
+		synctest.Wait()
+		if _, err := c.Probe(ctx); !errors.Is(err, lettucecompat.ErrNotSubscribed) {
+			t.Fatalf("while it is being made: %v", err)
+		}
+		b.net.Heal()
+		time.Sleep(time.Minute)
+		if d, err := c.Probe(ctx); err != nil || !c.Stats().Up {
+			t.Fatalf("%v, %v", d, err)
+		}
+		// Its caller leaves while the message is on its way: nothing was found out, and the
+		// connection stays.
+		leaving, leave := context.WithCancel(ctx)
+		dials := b.net.Dials()
+		b.net.Delay(200 * time.Millisecond)
+		time.AfterFunc(100*time.Millisecond, leave)
+		if _, err := c.Probe(leaving); !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		b.net.Heal()
+		time.Sleep(time.Minute)
+		if n := b.net.Dials(); n > dials+1 || !c.Stats().Up { // one for the pool at most
+			t.Fatalf("%d dials after %d, up: %v", n, dials, c.Stats().Up)
+		}
+	})
+}
+
+// The words that logs, labels and people see.
+func TestWords(t *testing.T) {
+	for got, want := range map[string]string{
+		fmt.Sprint(lettucecompat.OutcomeOK, lettucecompat.OutcomeRefused, lettucecompat.OutcomeGone, lettucecompat.OutcomeFailed, lettucecompat.OutcomeUnknown, lettucecompat.Outcome(99)): "ok refused gone failed unknown invalid",
+		fmt.Sprint(lettucecompat.ClassNone, lettucecompat.ClassPermanent, lettucecompat.ClassTransient, lettucecompat.ClassUnreachable, lettucecompat.ClassUnknown):                        "none permanent transient unreachable unknown",
+		fmt.Sprint(lettucecompat.WarnPublishRefused, lettucecompat.WarningKind(99)):                                                                                                        "publish_refused invalid",
+		lettucecompat.DesignDocument.Name(): "design-document",
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	b := onMini(t)
+	reply := b.client(t).TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "anteroom:fence:k", Field: "me:1", Lease: time.Minute})
+	if !errors.Is(reply.Err, lettucecompat.ErrReservedKey) || !lettucecompat.Permanent(reply.Err) || !strings.Contains(reply.Err.Error(), "reserved") {
+		t.Errorf("%+v", reply)
+	}
+	b.net.Refuse()
+	b.net.CloseAll()
+	if _, err := b.client(t).Ping(ctx, 0); lettucecompat.Classify(err) != lettucecompat.ClassUnreachable {
+		if op, is := errors.AsType[*net.OpError](err); !is || op.Op != "dial" {
+			t.Errorf("%v is %v", err, lettucecompat.Classify(err))
+		}
+	}
+}
