@@ -128,6 +128,7 @@ type Lease struct {
 	confirmed atomic.Int64
 	due       atomic.Int64 // never: no renewal is planned
 	renewals  atomic.Uint64
+	cause     atomic.Pointer[Cause] // set before state becomes StateLost
 
 	// Guarded by Manager.mu.
 	err        error  // of the last failure, nil after a confirmation

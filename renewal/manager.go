@@ -207,7 +207,7 @@ func (m *Manager) concludeLocked(l *Lease, to State) bool {
 
 // loseLocked concludes a loss and leaves the telling to the loop.
 func (m *Manager) loseLocked(l *Lease, c Cause) bool {
-	if !m.concludeLocked(l, StateLost) {
+	if State(l.state.Load()) != StateActive {
 		return false
 	}
 	if c.At.IsZero() {
@@ -219,6 +219,8 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	if c.LastConfirmed.IsZero() {
 		c.LastConfirmed = l.LastConfirmed()
 	}
+	l.cause.Store(&c) // before anybody can see the state
+	m.concludeLocked(l, StateLost)
 	m.losses = append(m.losses, loss{l, c})
 	m.nudgeLocked()
 	return true

@@ -46,5 +46,14 @@ func (l *Lease) Renewals() uint64 { return l.renewals.Load() }
 // deadline: a lease is active until the loop has noticed; ask Valid.
 func (l *Lease) State() State { return State(l.state.Load()) }
 
+// Lost returns why the lease is lost, and true from the moment at which that was
+// concluded: the call of Spec.Lost may still be on its way.
+func (l *Lease) Lost() (Cause, bool) {
+	if l.State() != StateLost {
+		return Cause{}, false
+	}
+	return *l.cause.Load(), true
+}
+
 // Data returns what the owner put into Spec.Data.
 func (l *Lease) Data() any { return l.data }

@@ -63,10 +63,11 @@ func (s *holdState) end(cause error) {
 
 // err is Hold.Err.
 func (s *holdState) err() error {
+	err := s.t.g.err("hold", time.Now())
+	// Asked in this order: a hold that is being released is not valid either.
 	if s.released.Load() {
 		return &Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased}
 	}
-	err := s.t.g.err("hold", time.Now())
 	if err != nil {
 		s.end(err)
 	}

@@ -126,6 +126,9 @@ func (h *holdState) reenter(ctx context.Context, cfg LockConfig, a *acquisition)
 	}
 	t, e := h.t, h.t.g.e
 	if err := t.g.err(a.op, time.Now()); err != nil {
+		if h.released.Load() {
+			return nil, nil // released meanwhile, which is no loss
+		}
 		return nil, err
 	}
 	if ctx.Err() != nil {

@@ -140,7 +140,17 @@ func (g *grant) lossOr(reason LossReason) *loss {
 	if l := g.lossNow(); l != nil {
 		return l
 	}
-	return &loss{reason: reason, since: g.lease.Load().Deadline()}
+	return concludedLoss(g.lease.Load(), reason)
+}
+
+// concludedLoss describes the loss of a lease that is not valid any more. Where the loss
+// was concluded and only its telling is on its way, that is what counts: the deadline of
+// such a lease may lie far ahead.
+func concludedLoss(lease *renewal.Lease, otherwise LossReason) *loss {
+	if c, lost := lease.Lost(); lost {
+		return &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
+	}
+	return &loss{reason: otherwise, since: goneSince(lease.Deadline())}
 }
 
 // lossError makes the error that reports l.
@@ -157,7 +167,7 @@ func (g *grant) err(op string, now time.Time) error {
 		return g.lossError(op, g.loss)
 	}
 	if lease := g.lease.Load(); !lease.Valid(now) {
-		return g.lossError(op, &loss{reason: LostDeadline, since: lease.Deadline()})
+		return g.lossError(op, concludedLoss(lease, LostDeadline))
 	}
 	return nil
 }

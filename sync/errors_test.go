@@ -1,0 +1,374 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// outcome fails the test unless err is an *Error with that outcome and one of wants.
+func outcome(t *testing.T, err error, o anteroom.Outcome, wants ...error) {
+	t.Helper()
+	e, isError := errors.AsType[*anteroom.Error](err)
+	if !isError || e.Outcome != o {
+		t.Fatalf("%v (%T), want the outcome %v", err, err, o)
+	}
+	for _, want := range wants {
+		if !errors.Is(err, want) {
+			t.Fatalf("%v, want %v", err, want)
+		}
+	}
+}
+
+// docs/guarantees.md §2: an acquire whose answer comes after its own deadline is not a
+// grant, and what it left in Redis is removed.
+func TestAnAnswerAfterTheDeadlineIsNoGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{CommandTimeout: time.Second})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 300 * time.Millisecond})
+		ok(t, acquire(t, mu).Release(bg))
+		s.net.Delay(280 * time.Millisecond) // more than the lease less its margin
+		ctx, cancel := context.WithTimeout(bg, 2*time.Second)
+		defer cancel()
+		if h, err := mu.Acquire(ctx); err == nil {
+			t.Fatalf("granted: %v left", h.TTL())
+		}
+		s.net.Heal()
+		h := acquire(t, mu)
+		if !h.Held() {
+			t.Fatal(h.Err())
+		}
+		ok(t, h.Release(bg))
+		s.nothingLeft(t, "k", 2*time.Second)
+	})
+}
+
+// What each loss says of itself, to people and to errors.Is.
+func TestALossSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		mine := network(s.Miniredis)
+		m, _ := manager(t, s.clientOver(mine), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		warm := acquire(t, m.Mutex("warm")) // the own channel is subscribed
+		synctest.Wait()
+		said := func(h *anteroom.Hold, text string, wants ...error) {
+			t.Helper()
+			<-h.Context().Done()
+			cause := context.Cause(h.Context())
+			outcome(t, cause, anteroom.OutcomeLost, append(wants, anteroom.ErrLost)...)
+			for _, err := range []error{cause, h.Err(), h.Extend(bg, time.Second), h.Release(bg)} {
+				if err == nil || !strings.Contains(err.Error(), text) {
+					t.Errorf("%v, want it to say %q", err, text)
+				}
+			}
+		}
+		gone := acquire(t, m.Mutex("gone"))
+		s.Del("gone")
+		said(gone, "Redis no longer has it")
+		forced := acquire(t, m.Mutex("forced"))
+		must[bool](t)(other.ForceRelease(bg, "forced"))
+		said(forced, "released by force")
+		late := acquire(t, m.Mutex("late"))
+		mine.BlackHole()
+		said(late, "its lease ended without a confirmed renewal")
+		mine.Heal()
+		_ = warm.Release(bg)
+		closed := acquire(t, m.Mutex("closed"))
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		if err := m.Close(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `"closed" is still held`) {
+			t.Fatal(err)
+		}
+		said(closed, "the manager was closed", anteroom.ErrClosed)
+		time.Sleep(time.Minute) // what carried the late release ends by itself
+	})
+}
+
+// A context that carries a hold enters again only where that is right.
+func TestEnteringAgainIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		ctx, cancel := context.WithCancel(h.Context())
+		cancel()
+		_, err := mu.Acquire(ctx)
+		outcome(t, err, anteroom.OutcomeHeld, anteroom.ErrNotAcquired, context.Canceled)
+		_, err = mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).Acquire(h.Context())
+		outcome(t, err, anteroom.OutcomeMistake, anteroom.ErrConfig)
+		var inner []*anteroom.Hold
+		for range 254 {
+			inner = append(inner, must[*anteroom.Hold](t)(mu.Acquire(h.Context())))
+		}
+		_, err = mu.Acquire(h.Context())
+		outcome(t, err, anteroom.OutcomeHeld, anteroom.ErrReentryLimit)
+		for _, h := range inner {
+			ok(t, h.Release(bg))
+		}
+		if !h.Held() {
+			t.Fatal(h.Err())
+		}
+		// Lost: the inner hold cannot be had, and a nested release says so.
+		one := must[*anteroom.Hold](t)(mu.Acquire(h.Context()))
+		s.Del("k")
+		<-h.Context().Done()
+		_, err = mu.Acquire(h.Context())
+		outcome(t, err, anteroom.OutcomeLost, anteroom.ErrLost)
+		outcome(t, one.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
+		outcome(t, h.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
+		// Released: its context queues like anybody else.
+		h = acquire(t, mu)
+		values := h.Context()
+		ok(t, h.Release(bg))
+		_, err = mu.Acquire(values)
+		outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrNotAcquired)
+	})
+}
+
+// Lock, too, enters again only with the same configuration, and TryLock not into a
+// lock that is lost.
+func TestLockingAgainIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		func() {
+			defer func() {
+				err, _ := recover().(error)
+				outcome(t, err, anteroom.OutcomeMistake, anteroom.ErrConfig)
+			}()
+			mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).Lock()
+		}()
+		if mu.Holds() != 1 || !mu.TryLockFor(0) || mu.Holds() != 2 {
+			t.Fatalf("%d holds", mu.Holds())
+		}
+		mu.Unlock()
+		s.Del("k")
+		time.Sleep(15 * time.Second) // found by the renewal
+		if mu.Held() || mu.TryLock() || mu.TryLockFor(time.Second) || mu.Holds() != 1 {
+			t.Fatalf("held %v, %d holds", mu.Held(), mu.Holds())
+		}
+		mu.Unlock()
+	})
+}
+
+// Extend without a usable answer: the deadline stays, and the error says whether Redis
+// may have heard it.
+func TestExtendWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"), anteroom.Lease(10*time.Second))
+		deadline := h.Deadline()
+		s.net.BlackHole()
+		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
+		s.net.Refuse()
+		s.net.CloseAll()
+		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeHeld, anteroom.ErrUnavailable)
+		if h.Deadline() != deadline || !h.Held() {
+			t.Fatalf("deadline moved by %v, held %v", h.Deadline().Sub(deadline), h.Held())
+		}
+		s.net.Heal()
+		ok(t, h.Extend(bg, 20*time.Second))
+		ok(t, h.Release(bg))
+	})
+}
+
+// Release's context bounds how long the caller waits, never whether it is sent.
+func TestReleaseIsSentAlthoughItsCallerLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		var wg sync.WaitGroup
+		for i := range 8 { // so many connections are open and idle then
+			wg.Go(func() { ok(t, acquire(t, m.Mutex(strconv.Itoa(i))).Release(bg)) })
+		}
+		wg.Wait()
+		h := acquire(t, m.Mutex("k"))
+		synctest.Wait()
+		s.net.HoldReplies()
+		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		outcome(t, h.Release(ctx), anteroom.OutcomePending, anteroom.ErrUnknown, context.DeadlineExceeded)
+		if d := time.Since(start); d != 50*time.Millisecond {
+			t.Fatalf("the caller was kept for %v", d)
+		}
+		synctest.Wait()
+		if s.Exists("k") {
+			t.Fatal("the release was not sent")
+		}
+		s.net.Heal()
+	})
+}
+
+// A release that could not be sent at all is not unknown, and is repeated until it is
+// confirmed.
+func TestAReleaseThatCannotBeSent(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"))
+		s.net.Refuse()
+		s.net.CloseAll()
+		for { // until the client has thrown its dead connections away
+			if _, err := m.Inspect(bg, "k"); !errors.Is(err, anteroom.ErrUnknown) {
+				break
+			}
+		}
+		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+		defer cancel()
+		outcome(t, h.Release(ctx), anteroom.OutcomePending, anteroom.ErrUnavailable)
+		if !s.Exists("k") {
+			t.Fatal("the fault did not do what the test wants")
+		}
+		s.net.Heal()
+		s.nothingLeft(t, "k", 5*time.Second)
+	})
+}
+
+// A second Close waits for the first one, within its own context.
+func TestASecondCloseIsFreeWhenItsContextEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"))
+		first := make(chan error, 1)
+		go func() { first <- m.Close(bg) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		outcome(t, m.Close(ctx), anteroom.OutcomeNothing, anteroom.ErrUnknown, context.DeadlineExceeded)
+		ok(t, h.Release(bg))
+		ok(t, <-first)
+		ok(t, m.Close(bg))
+	})
+}
+
+// Do: its caller's end reaches the function, whatever ended it, and an acquire that
+// fails comes back as it is.
+func TestDoPassesItsCallersEndOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		stop := errors.New("stop")
+		ctx, cancel := context.WithCancelCause(bg)
+		err := mu.Do(ctx, func(inner context.Context) error {
+			cancel(stop)
+			<-inner.Done()
+			return context.Cause(inner)
+		})
+		if err != stop { //nolint:errorlint // nothing is to be joined to it
+			t.Fatal(err)
+		}
+		err = mu.Do(ctx, func(context.Context) error { t.Error("called"); return nil })
+		outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrNotAcquired, context.Canceled)
+		if s.Exists("k") {
+			t.Fatal("still locked")
+		}
+	})
+}
+
+// Inspect and ForceRelease with Redis away: the first changes nothing, so nothing is
+// unknown about it.
+func TestInspectWithoutRedis(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, acquire(t, m.Mutex("k")).Release(bg))
+		s.net.BlackHole()
+		_, err := m.Inspect(bg, "k")
+		outcome(t, err, anteroom.OutcomeUnknown, anteroom.ErrUnavailable)
+		_, err = m.ForceRelease(bg, "k")
+		outcome(t, err, anteroom.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
+		s.net.Heal()
+	})
+}
+
+// Events that nobody takes are dropped and counted, and no lock waits for them.
+func TestEventsAreDroppedRatherThanWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		obs := &dropped{}
+		slow := make(chan struct{})
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: obs, OnEvent: func(anteroom.Event) { <-slow }})
+		const holds = 1100 // more than wait for the callback
+		var all []*anteroom.Hold
+		for range holds {
+			all = append(all, acquire(t, m.Mutex(strings.Repeat("k", len(all)+1))))
+		}
+		s.FlushAll()
+		for _, h := range all {
+			<-h.Context().Done() // told, although no event is taken
+		}
+		synctest.Wait()
+		if n := obs.n.Load(); n < holds-1024-1 {
+			t.Errorf("%d events were dropped", n)
+		}
+		close(slow)
+	})
+}
+
+// dropped counts events that were dropped.
+type dropped struct {
+	anteroom.NopObserver
+	n atomic.Int64
+}
+
+func (d *dropped) EventRaised(_ anteroom.EventKind, dropped bool) {
+	if dropped {
+		d.n.Add(1)
+	}
+}
+
+// A loss that is concluded and not told yet, because the telling of others is under way,
+// has its true reason and moment in every answer: whoever trusts Since trusts that the
+// work before it was protected.
+func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		obs := &slowLosses{until: make(chan struct{})}
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: obs})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		first, asked, released := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("asked")), acquire(t, m.Mutex("released"))
+		synctest.Wait() // the own channel is subscribed
+		for _, h := range []*anteroom.Hold{first, asked, released} {
+			time.Sleep(time.Second)
+			must[bool](t)(other.ForceRelease(bg, h.Key()))
+			synctest.Wait()
+		}
+		if n := obs.n.Load(); n != 1 {
+			t.Fatalf("%d losses were told", n)
+		}
+		time.Sleep(time.Second)
+		for what, err := range map[string]error{
+			"Err": asked.Err(), "the cause": context.Cause(asked.Context()), "Release": released.Release(bg),
+		} {
+			outcome(t, err, anteroom.OutcomeLost, anteroom.ErrLost)
+			e, _ := errors.AsType[*anteroom.Error](err)
+			if ago := time.Since(e.Since); ago < time.Second || ago > 2*time.Second || !strings.Contains(err.Error(), "released by force") {
+				t.Errorf("%s: %v, since %v ago", what, err, ago)
+			}
+		}
+		close(obs.until)
+		synctest.Wait()
+		if ev := rec.of(anteroom.EventLost); len(ev) != 3 {
+			t.Fatalf("%+v", ev)
+		}
+		_ = first.Release(bg)
+		_ = asked.Release(bg)
+	})
+}
+
+// slowLosses keeps the goroutine that tells losses from going on.
+type slowLosses struct {
+	anteroom.NopObserver
+	n     atomic.Int64
+	until chan struct{}
+}
+
+func (o *slowLosses) Lost(string, anteroom.LossReason) {
+	o.n.Add(1)
+	<-o.until
+}
