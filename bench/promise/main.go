@@ -43,7 +43,10 @@ func main() {
 	only := flag.String("only", "", "measure the libraries whose name begins so")
 	kind := flag.String("kind", "", "measure the kinds of loss whose name begins so")
 	flag.Parse()
-	err := runAll(all, *runs, *only, *kind, promise.Plan{Leases: *leases, Holds: *holds})
+	err := runAll(all, *runs, *only, *kind, promise.Plan{
+		Leases: *leases, Holds: *holds,
+		Failed: func(err error) { fmt.Fprintln(os.Stderr, "repeated:", err) },
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -10,6 +10,11 @@ import (
 type Plan struct {
 	Leases int // at least so many lost leases for each distribution
 	Holds  int // at once, in each round
+
+	// Failed is told of each round that could not be carried out, for example because
+	// the machine was so busy that a client gave up acquiring. Such rounds are repeated;
+	// they count for nothing.
+	Failed func(error)
 }
 
 // Kind is a part of the promise.
@@ -42,8 +47,8 @@ func kinds() []Kind {
 	return all
 }
 
-// rounds that lost their leases early, as on a machine that has too much to do, are
-// repeated up to this factor.
+// Rounds that failed, or that lost their leases early, as on a machine that has too much
+// to do, are repeated up to this factor.
 const retries = 3
 
 // Measure runs rounds of one kind on a server of its own until each of the two ways to
@@ -53,16 +58,22 @@ func Measure(tb testredis.TB, lib Library, k Kind, p Plan) ([]Distribution, erro
 	want := max(p.Leases/k.part, 1)
 	holds := min(p.Holds, 2*want)
 	var samples []Sample
+	var failed error
 	for range retries * (2*want/holds + 1) {
 		more, err := k.round(lib, s, holds)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", k.Name, err)
+			failed = fmt.Errorf("%s: %w", k.Name, err)
+			p.Failed(failed)
+			continue
 		}
 		samples = append(samples, more...)
 		a, b := Collect(lib.Name, k.Name, samples)
 		if a.N >= want && b.N >= want {
 			return []Distribution{a, b}, nil
 		}
+	}
+	if failed != nil {
+		return nil, failed
 	}
 	return nil, fmt.Errorf("%s: %s lost its leases before anything was done to them", k.Name, lib.Name)
 }

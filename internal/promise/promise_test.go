@@ -1,6 +1,10 @@
 package promise_test
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -8,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/promise"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -113,25 +118,50 @@ func TestStoppedHolder_KnowsAtTheFirstQuestion(t *testing.T) {
 // A lock that breaks all parts of the promise is found out in every hold.
 func TestALockThatTellsLateIsFoundOut(t *testing.T) {
 	t.Parallel()
-	s := testredis.Start(t)
-	lib, n := naive(), 10
-	for name, measure := range map[string]func() ([]promise.Sample, error){
-		"cut off":       func() ([]promise.Sample, error) { return promise.Expiry(lib, s, n, promise.CutOff) },
-		"Redis stopped": func() ([]promise.Sample, error) { return promise.Expiry(lib, s, n, promise.Stopped) },
-		"deleted":       func() ([]promise.Sample, error) { return promise.Removed(lib, s, n, promise.Deleted) },
-		"stopped":       func() ([]promise.Sample, error) { return promise.Paused(lib, s, n) },
-	} {
-		samples, err := measure()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+	plan := promise.Plan{Leases: 5, Holds: 10, Failed: func(err error) { t.Log("repeated:", err) }}
+	for _, kind := range promise.Kinds {
+		if kind.Removal && kind.Name != "removal, DEL" {
+			continue
 		}
-		c, q := promise.Collect(lib.Name, name, samples)
-		t.Logf("%s: context %+v, question %+v", name, c, q)
-		for _, d := range []promise.Distribution{c, q} {
-			if d.N == 0 || d.Broken != d.Judged || d.Judged == 0 && name != "stopped" || d.At(0) <= 0 {
-				t.Errorf("%s, by %s: %d of %d are found out; the least figure is %v", name, d.Told(), d.Broken, d.N, d.At(0))
+		both, err := promise.Measure(t, naive(), kind, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range both {
+			t.Logf("%+v", d)
+			if d.N == 0 || d.Broken != d.Judged || d.Judged == 0 && d.Loss != "stopped holder" || d.At(0) <= 0 {
+				t.Errorf("%s, by %s: %d of %d are found out; the least figure is %v", d.Loss, d.Told(), d.Broken, d.N, d.At(0))
 			}
 		}
+	}
+}
+
+// A round that cannot be carried out is repeated, and in the end an error.
+func TestALibraryThatCannotBeMeasuredIsAnError(t *testing.T) {
+	lib := naive()
+	lib.Connect = func(string, faultnet.DialFunc) (promise.Client, error) { return nil, errors.New("no way") }
+	failed := 0
+	_, err := promise.Measure(t, lib, promise.Kinds[0], promise.Plan{Leases: 1, Holds: 2, Failed: func(error) { failed++ }})
+	if err == nil || !strings.Contains(err.Error(), "no way") || failed == 0 {
+		t.Fatalf("%v after %d failures", err, failed)
+	}
+}
+
+// A program without a test cleans up as a test does, also after something fatal.
+func TestWithoutTest(t *testing.T) {
+	var steps []string
+	err := promise.WithoutTest("program", func(p *promise.Program) error {
+		dir := p.TempDir()
+		p.Cleanup(func() {
+			_, err := os.Stat(dir)
+			steps = append(steps, fmt.Sprintf("%s: the directory is there: %v", p.Name(), err == nil))
+		})
+		p.Cleanup(func() { steps = append(steps, "first") })
+		p.Skip("no ", "server")
+		return nil
+	})
+	if err == nil || err.Error() != "no server" || !slices.Equal(steps, []string{"first", "program: the directory is there: true"}) {
+		t.Fatalf("%v, %q", err, steps)
 	}
 }
 
@@ -165,7 +195,7 @@ func TestDistribution(t *testing.T) {
 	}
 	b.Reset()
 	promise.PrintSpread(&b, [][]promise.Distribution{{c}, {c}})
-	if want = "| lib | loss | context | 200 | 1.0 … 1.0 | 51.0 … 51.0 | 99.0 … 99.0 | 100.0 … 100.0 | 2 | 0 |\n"; !strings.HasSuffix(b.String(), want) {
+	if want = "| lib | loss | context | 200 | 1.0 | 51.0 … 51.0 | 99.0 … 99.0 | 100.0 | 2 | 0 |\n"; !strings.HasSuffix(b.String(), want) {
 		t.Errorf("%s", b.String())
 	}
 }
