@@ -372,3 +372,88 @@ func (o *slowLosses) Lost(string, anteroom.LossReason) {
 	o.n.Add(1)
 	<-o.until
 }
+
+// The words of Snapshot while Redis hangs: who waits, how, and for what.
+func TestSnapshotWhileRedisHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		lost := m.Mutex("lost")
+		lost.Lock()
+		defer lost.Unlock()
+		s.Del("lost")
+		time.Sleep(15 * time.Second) // found by the renewal
+		releasing := acquire(t, m.Mutex("releasing"))
+		s.net.BlackHole()
+		var wg sync.WaitGroup
+		for _, ask := range []func(*anteroom.Mutex){
+			func(mu *anteroom.Mutex) { _, _ = mu.TryAcquire(bg) },
+			func(mu *anteroom.Mutex) { mu.TryLock() },
+			func(mu *anteroom.Mutex) { mu.TryLockFor(time.Second) },
+			func(mu *anteroom.Mutex) {
+				ctx, cancel := context.WithTimeout(bg, time.Second)
+				defer cancel()
+				_, _ = mu.Acquire(ctx)
+			},
+		} {
+			wg.Go(func() { ask(m.Mutex("acquiring")) })
+			synctest.Wait() // in this order
+		}
+		wg.Go(func() { _ = releasing.Release(bg) })
+		synctest.Wait()
+		var states, kinds []string
+		for _, state := range m.Snapshot() {
+			states = append(states, state.Key+" "+state.Status)
+			for _, w := range state.Waiters {
+				kinds = append(kinds, w.Kind)
+			}
+		}
+		if got := strings.Join(states, ", "); got != "acquiring acquiring, lost lost, releasing releasing" {
+			t.Errorf("states: %s", got)
+		}
+		if got := strings.Join(kinds, " "); got != "try try_lock lock hold" {
+			t.Errorf("waiters: %s", got)
+		}
+		s.net.Heal()
+		wg.Wait()
+	})
+}
+
+// The head of the queue leaves while its attempt has no answer, and the next one wants
+// another lease: the open field is given up and removed, and never stands in the way.
+func TestTheNextHeadWantsAnotherLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		var wg sync.WaitGroup
+		for i := range 8 { // so many connections are open and idle then
+			wg.Go(func() { ok(t, acquire(t, m.Mutex(strconv.Itoa(i))).Release(bg)) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		s.net.HoldReplies() // Redis grants, the answer hangs
+		ctx, cancel := context.WithTimeout(bg, 1500*time.Millisecond)
+		defer cancel()
+		first := make(chan error, 1)
+		go func() { _, err := mu.Acquire(ctx); first <- err }()
+		synctest.Wait()
+		next := make(chan *anteroom.Hold, 1)
+		go func() { next <- acquire(t, mu, anteroom.Lease(5*time.Second)) }()
+		err := <-first
+		if !errors.Is(err, anteroom.ErrUnavailable) || !s.Exists("k") {
+			t.Fatalf("%v; in Redis: %v", err, s.Exists("k"))
+		}
+		time.Sleep(1500 * time.Millisecond) // a try for the next one
+		s.net.Heal()
+		start := time.Now()
+		h := <-next
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("waited %v behind our own leftover", d)
+		}
+		time.Sleep(time.Second) // what is cleaned up is cleaned up
+		if fields, _ := s.HKeys("k"); len(fields) != 1 || fields[0] != h.Holder() || s.TTL("k") > 5*time.Second {
+			t.Errorf("in Redis: %v for %v, want %s", fields, s.TTL("k"), h.Holder())
+		}
+		ok(t, h.Release(bg))
+		s.nothingLeft(t, "k", time.Minute)
+	})
+}

@@ -1,0 +1,61 @@
+package renewal_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// Why a lease is lost can be asked from the moment at which that was concluded, also
+// while the loop still tells others.
+func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
+	k := &losses{}
+	bubble(t, renewal.Config{Sender: &sender{}}, func(t *testing.T, m *renewal.Manager) {
+		until := make(chan struct{})
+		blocker := spec(0, k)
+		blocker.Lost = func(renewal.Cause) { <-until }
+		m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonClosed})
+		synctest.Wait()
+		l := m.Add(spec(1, k))
+		if c, lost := l.Lost(); lost {
+			t.Fatalf("active: %+v", c)
+		}
+		at := time.Now()
+		l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+		time.Sleep(time.Second)
+		c, lost := l.Lost()
+		if !lost || c.Reason != renewal.ReasonForced || !c.At.Equal(at) || len(k.get("f1")) != 0 {
+			t.Fatalf("%v, %+v, told %v", lost, c, k.get("f1"))
+		}
+		close(until)
+		synctest.Wait()
+		equal(t, "the cause that is told", one(t, k, "f1"), c)
+		ended := m.Add(spec(2, k))
+		ended.End()
+		if c, lost := ended.Lost(); lost {
+			t.Fatalf("ended: %+v", c)
+		}
+	})
+}
+
+// The words that logs and labels show.
+func TestWords(t *testing.T) {
+	equal(t, "states", fmt.Sprint(renewal.StateActive, renewal.StateEnded, renewal.StateLost, renewal.State(9)), "active ended lost invalid")
+	equal(t, "reasons", fmt.Sprint(renewal.ReasonNone, renewal.ReasonGone, renewal.ReasonDeadline, renewal.ReasonForced,
+		renewal.ReasonWatchdog, renewal.ReasonTakenOver, renewal.ReasonClosed, renewal.Reason(99)),
+		"none gone deadline forced watchdog taken_over closed invalid")
+	equal(t, "outcomes", fmt.Sprint(renewal.Renewed, renewal.Reacquired, renewal.Gone, renewal.Failed, renewal.Outcome(99)),
+		"renewed reacquired gone failed invalid")
+}
+
+func TestNew_WithoutASenderPanics(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("it did not")
+		}
+	}()
+	renewal.New(renewal.Config{})
+}
