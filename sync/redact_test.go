@@ -2,12 +2,15 @@ package anteroom
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // Answers as servers and proxies give them, with the key, the holder and the client id in
@@ -78,5 +81,20 @@ func TestLog_AnAnswerKeepsItsMeaning(t *testing.T) {
 	got := logged(t, true, Event{Kind: EventUnavailable, Key: "customer:anna", Err: errors.New("ERR no 'customer:anna' of web-7-31337-9f3c2a1b00de")})
 	if !strings.Contains(got, `err="ERR no 'customer:anna' of (withheld)"`) {
 		t.Errorf("with LogKeys:\n%s", got)
+	}
+}
+
+// Forged notices about grants that are to come are remembered, and a flood of them takes
+// bounded memory.
+func TestSecurity_RememberedNoticesAreBounded(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	for n := range uint64(10_000) {
+		m.forced("k", lettucecompat.NewField(m.cfg.ClientID, n))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.early) > maxEarly {
+		t.Errorf("%d are remembered, at most %d may be", len(m.early), maxEarly)
 	}
 }

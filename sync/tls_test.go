@@ -39,8 +39,9 @@ func TestTLS_LocksWork(t *testing.T) {
 func locksWork(t *testing.T, one, two *redis.Client) {
 	t.Helper()
 	counts := newCounter()
-	cfg := anteroom.Config{Observer: counts, Defaults: anteroom.LockConfig{
-		LeaseTime: 2 * time.Second, RenewalTime: 200 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond,
+	// Generous times: a machine that is busy with something else is no fault.
+	cfg := anteroom.Config{Observer: counts, CommandTimeout: patience, Defaults: anteroom.LockConfig{
+		LeaseTime: 10 * time.Second, RenewalTime: 200 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond,
 		Fencing: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
 	}}
 	a, eventsA := manager(t, one, cfg)
