@@ -227,8 +227,7 @@ func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
 	mu.Lock()
 	s.check(admin.Del(ctx, secretKey).Err())
 	s.until("the loss", func() bool { return !mu.Held() })
-	mu.Lock() // enters again into what is lost
-	mu.Unlock()
+	enterAgain(mu) // into what is lost
 	mu.Unlock()
 	s.waitFor(anteroom.EventUnlockLost, 1)
 	s.waitFor(anteroom.EventReentryLost, 1)
@@ -244,6 +243,11 @@ func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
 	if err := h.Release(ctx); !errors.Is(err, anteroom.ErrLost) {
 		s.t.Errorf("release of what was forced: %v", err)
 	}
+}
+
+func enterAgain(l sync.Locker) {
+	l.Lock()
+	defer l.Unlock()
 }
 
 // foreignContent: a field of another beside ours, and a key of another type.
