@@ -45,19 +45,18 @@ func (h *Hold) Context() context.Context {
 	return &holdContext{ctx, h}
 }
 
-// end ends the hold's context with cause; the first cause stays. It does no I/O
-// and calls nobody but the context's own functions.
+// end ends the hold's context with cause; the first cause stays. When it returns the
+// context has ended, also where another goroutine is just about to end it. It does no
+// I/O and calls nobody but the context's own functions.
 func (s *holdState) end(cause error) {
 	s.mu.Lock()
-	if s.ended != nil {
-		s.mu.Unlock()
-		return
+	if s.ended == nil {
+		s.ended = cause
 	}
-	s.ended = cause
-	cancel := s.cancel
+	cause, cancel := s.ended, s.cancel
 	s.mu.Unlock()
 	if cancel != nil {
-		cancel(cause)
+		cancel(cause) // a second time it does nothing, and waits for the first
 	}
 }
 

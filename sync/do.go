@@ -42,7 +42,9 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 			runtime.KeepAlive(h)
 		}
 	}()
-	err = fn(inner)
+	// Its Err compares with the clock, as that of the hold's own context does: work that
+	// was stopped past the deadline has nothing else to ask.
+	err = fn(&holdContext{inner, h})
 	returned = true
 	stop()
 	cancel(nil)

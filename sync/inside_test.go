@@ -188,3 +188,35 @@ func TestCloseBesideADriverWithAnAnswer(t *testing.T) {
 	case <-time.After(500 * time.Millisecond):
 	}
 }
+
+// Whoever finds a loss by the clock has ended the hold's context when it returns, also
+// where the goroutine that tells of losses has begun to and was not run further.
+func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
+	var s holdState
+	ctx, cancel := context.WithCancelCause(t.Context())
+	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	first := true
+	s.ctx, s.cancel = ctx, func(cause error) {
+		if first {
+			first = false
+			close(begun)
+			<-goOn
+		}
+		cancel(cause)
+	}
+	one := errors.New("one")
+	go func() {
+		defer close(done)
+		s.end(one)
+	}()
+	<-begun
+	s.end(errors.New("two"))
+	if ctx.Err() == nil {
+		t.Error("end has returned, and the context goes on")
+	}
+	close(goOn)
+	<-done
+	if cause := context.Cause(ctx); cause != one { //nolint:errorlint // identity is meant
+		t.Errorf("the cause is %v, want the first one", cause)
+	}
+}

@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR" or
-// "hold ADDR KEY LEASE".
+// worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR", or
+// "hold ADDR KEY LEASE" or "do ADDR KEY LEASE".
 func worker(args []string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: args[1]})
 	defer rdb.Close()
@@ -54,6 +54,9 @@ func worker(args []string) error {
 	}
 	if args[0] == "spin" {
 		return errors.Join(spin(m, args[2] == "true"), m.Close(bg))
+	}
+	if args[0] == "do" {
+		return do(m, args[2], args[3])
 	}
 	return hold(m, args[2], args[3])
 }
@@ -171,6 +174,27 @@ func hold(m *anteroom.Manager, key, lease string) error {
 		fmt.Println(h.Held(), ended)
 	}
 	return nil
+}
+
+// do answers each line on standard input with whether the context that Do gives has ended.
+func do(m *anteroom.Manager, key, lease string) error {
+	d, err := time.ParseDuration(lease)
+	if err != nil {
+		return err
+	}
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: key, LeaseTime: d})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(bg, time.Hour) // Do inherits it, by a context of its own
+	defer cancel()
+	return mu.Do(ctx, func(ctx context.Context) error {
+		fmt.Println("holding")
+		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+			fmt.Println(ctx.Err() != nil)
+		}
+		return nil
+	})
 }
 
 // process is a running worker.
@@ -322,6 +346,30 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 			t.Fatalf("the first answer after SIGCONT (Held, Context ended): %s", got)
 		}
 		ok(t, h.Release(bg))
+		ok(t, p.Process.Kill())
+	}
+}
+
+// The same for the context that Do gives: work under Do has nothing else to ask. The
+// question races with the goroutine that would tell, so it is put several times.
+func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
+	s := testredis.Start(t)
+	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond})
+	for range 10 {
+		p := start(t, "do", s.Addr(), "k", "200ms")
+		if got := p.ask(t, ""); got != "holding" {
+			t.Fatal(got)
+		}
+		ok(t, p.Process.Signal(syscall.SIGSTOP))
+		h := acquire(t, mu) // its lease has ended
+		_, err := fmt.Fprintln(p.in, "?")
+		ok(t, err)
+		ok(t, p.Process.Signal(syscall.SIGCONT))
+		if got := p.ask(t, ""); got != "true" {
+			t.Fatalf("the first answer after SIGCONT, whether the context has ended: %s", got)
+		}
+		_ = h.Release(bg) // on a slow machine its own short lease may be over
 		ok(t, p.Process.Kill())
 	}
 }
