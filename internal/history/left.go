@@ -1,0 +1,80 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// leftInRedis looks for what no client has any use for any more: channels, connections
+// of workers, keys without an end that are no fencing records, and locks that are still
+// there when every lease is over.
+func (l *Lab) leftInRedis() (leaks []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_ = l.Operator.Close(ctx)
+	if channels, err := l.Admin.PubSubChannels(ctx, "*").Result(); err != nil || len(channels) > 0 {
+		leaks = append(leaks, fmt.Sprintf("channels %q %v", channels, err))
+	}
+	clients, err := l.Admin.ClientList(ctx).Result()
+	if err != nil || strings.Contains(clients, "user="+workerUser) {
+		leaks = append(leaks, fmt.Sprintf("connections %q %v", clients, err))
+	}
+	var longest time.Duration
+	for _, c := range l.Setup.Locks {
+		longest = max(longest, c.LeaseTime, c.MinHold)
+	}
+	// A worker that was killed leaves its leases, an Extend the longest of them.
+	over := time.Now().Add(longest + extension)
+	for {
+		left := l.keysLeft(ctx, time.Now().After(over))
+		if len(left) == 0 {
+			return leaks
+		}
+		if ctx.Err() != nil || time.Now().After(over) || endless(left) {
+			return append(leaks, left...)
+		}
+		time.Sleep(50 * time.Millisecond) // there is no signal for a key that expires
+	}
+}
+
+// extension is the longest that a worker asks for with Lease or Extend.
+const extension = 3 * time.Second
+
+const noEnd = "a key without an end: "
+
+func endless(left []string) bool {
+	for _, s := range left {
+		if strings.HasPrefix(s, noEnd) {
+			return true
+		}
+	}
+	return false
+}
+
+// keysLeft lists the keys that are not fencing records.
+func (l *Lab) keysLeft(ctx context.Context, details bool) (left []string) {
+	keys := l.Admin.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		key := keys.Val()
+		if strings.HasPrefix(key, "anteroom:fence:") {
+			continue
+		}
+		ttl, err := l.Admin.PTTL(ctx, key).Result()
+		switch {
+		case err != nil:
+			left = append(left, err.Error())
+		case ttl == -1:
+			left = append(left, noEnd+key)
+		case ttl >= 0 && details:
+			left = append(left, fmt.Sprintf("the key %s for another %v: %v", key, ttl, l.Admin.HGetAll(ctx, key).Val()))
+		case ttl >= 0:
+			left = append(left, key)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		left = append(left, err.Error())
+	}
+	return left
+}

@@ -1,0 +1,94 @@
+package history
+
+import (
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// Plan is what a worker process is told before it begins.
+type Plan struct {
+	Proc       uint32 // the number of this life of this process; never 0, never used again
+	Seed       uint64 // of everything that the worker decides
+	Addr       string // of the redis-server
+	User       string // and its password; "": none
+	Password   string
+	Log        string // where the worker records
+	Register   string // the socket of the register
+	Locks      []anteroom.LockConfig
+	Goroutines int
+	Load       Load
+	Work       time.Duration // LoadSet: how long the lock is held
+	// Apart plants a fault for tests: this worker's locks have keys of their own, so that
+	// they exclude nobody. Its history says that they are the same.
+	Apart bool
+}
+
+// Load says what the goroutines of a worker do.
+type Load string
+
+// The loads.
+const (
+	// LoadMixed: every way of acquiring, in random order, on random keys.
+	LoadMixed Load = "mixed"
+	// LoadSet is Jepsen's: read a set, work, write it back with one element more, and
+	// ask nobody in between whether the lock is still held.
+	LoadSet Load = "set"
+	// LoadCheckedSet is the same, but the holder asks before it writes.
+	LoadCheckedSet Load = "checked_set"
+)
+
+// FaultKind is a fault that a worker brings about in itself.
+type FaultKind string
+
+// The faults of a worker.
+const (
+	ReplyLost    FaultKind = "reply lost"     // replies are cut; the commands have been carried out
+	ReplyLate    FaultKind = "reply late"     // replies are held back
+	Reset        FaultKind = "reset"          // connections are reset
+	HalfOpen     FaultKind = "half-open"      // connections swallow everything for good; new ones do so soon
+	BlackHole    FaultKind = "black hole"     // nothing arrives on either side until it is over
+	Latency      FaultKind = "latency"        // a round trip takes 200 ms, more or less
+	Starved      FaultKind = "starved CPU"    // goroutines that never wait take every processor
+	StopTheWorld FaultKind = "stop the world" // the runtime stops every goroutine, as for a long garbage collection
+)
+
+// message is a line of JSON between a worker and who has started it. The first line is
+// the plan; then each order is answered with its number.
+type message struct {
+	ID    uint64        `json:"id,omitempty"`
+	Fault FaultKind     `json:"fault,omitempty"`
+	For   time.Duration `json:"for,omitempty"`
+	// Stop orders the end; callers that are not through within For are stuck.
+	Stop   bool    `json:"stop,omitempty"`
+	Error  string  `json:"error,omitempty"`
+	Report *Report `json:"report,omitempty"`
+}
+
+// Report is a worker's last word.
+type Report struct {
+	Stuck    int      // callers that were not through in time
+	Leaks    []string // what was left after Close
+	Problems []string // what must not happen: an error that no fault explains, a wrong inner hold
+	Through  time.Duration
+}
+
+// NewLocks returns what a judge has to know about locks.
+func NewLocks(configs []anteroom.LockConfig) []Lock {
+	locks := make([]Lock, 0, len(configs))
+	for _, c := range configs {
+		locks = append(locks, Lock{
+			Key: c.Key, Lease: c.LeaseTime, Margin: margin(c), Period: c.WatchdogPeriod, Command: min(c.LeaseTime/6, time.Second),
+			Fenced: c.Fencing, Reacquires: c.Recovery == anteroom.RecoverReacquire,
+		})
+	}
+	return locks
+}
+
+// margin is the default of LockConfig.Margin.
+func margin(c anteroom.LockConfig) time.Duration {
+	if c.Margin > 0 {
+		return c.Margin
+	}
+	return min(max(c.LeaseTime/20, 100*time.Millisecond), c.LeaseTime/10)
+}

@@ -1,0 +1,183 @@
+package history
+
+import (
+	"slices"
+	"sync"
+)
+
+// Access is one call of a register, in the register's own order.
+type Access struct {
+	At       int64
+	Key      int
+	Proc     uint32
+	Hold     uint64
+	Token    int64
+	Fenced   bool
+	Write    bool
+	Base     int64 // Write: the version that was read before
+	Version  int64 // the version after the call
+	Accepted bool
+}
+
+// Register is the resource that the locks protect: per key a set of elements, which its
+// users change by reading it, adding to what they have read, and writing that back. It
+// excludes nobody and is perfect otherwise: it is one process's memory.
+//
+// A fenced key refuses tokens that are older than the newest one it has seen, at reads
+// as well as at writes: what somebody reads cannot be overwritten any more by somebody
+// who has read before.
+//
+// It is served to other processes by ServeRegister. All methods are safe for concurrent use.
+type Register struct {
+	// Admits is the rule of a fenced key; tests put a broken one here.
+	Admits func(newest, token int64) bool
+	fenced []bool
+
+	mu       sync.Mutex
+	cells    []cell   // guarded by mu
+	accesses []Access // guarded by mu
+	acked    [][]int64
+}
+
+// cell is one key of a register.
+type cell struct {
+	version, newest int64
+	elements        []int64
+	visitor         uint32 // who has read last and not written yet; 0: nobody
+}
+
+// NewRegister returns a register with one cell for each lock.
+func NewRegister(locks []Lock) *Register {
+	r := &Register{Admits: Admits, cells: make([]cell, len(locks)), acked: make([][]int64, len(locks))}
+	for _, l := range locks {
+		r.fenced = append(r.fenced, l.Fenced)
+	}
+	return r
+}
+
+// Admits is the check that docs/guarantees.md asks of a resource: a token that is not
+// older than the newest one seen, and none at all is never enough.
+func Admits(newest, token int64) bool { return token > 0 && token >= newest }
+
+// ReadArgs and ReadReply are the call and the answer of Read.
+type ReadArgs struct {
+	Key   int
+	Proc  uint32
+	Hold  uint64
+	Token int64
+}
+
+// ReadReply is the answer of Read.
+type ReadReply struct {
+	Accepted bool
+	Version  int64
+	Elements []int64
+}
+
+// Read returns what stands at a key.
+func (r *Register) Read(a ReadArgs, reply *ReadReply) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &r.cells[a.Key]
+	ok := r.presentLocked(a.Key, a.Token)
+	if ok {
+		*reply = ReadReply{Accepted: true, Version: c.version, Elements: slices.Clone(c.elements)}
+		c.visitor = a.Proc
+	}
+	r.accesses = append(r.accesses, Access{
+		At: Now(), Key: a.Key, Proc: a.Proc, Hold: a.Hold, Token: a.Token, Fenced: r.fenced[a.Key],
+		Version: c.version, Accepted: ok,
+	})
+	return nil
+}
+
+// presentLocked shows a token to a fenced key. An unfenced one takes what comes.
+func (r *Register) presentLocked(key int, token int64) bool {
+	if !r.fenced[key] {
+		return true
+	}
+	c := &r.cells[key]
+	if !r.Admits(c.newest, token) {
+		return false
+	}
+	c.newest = max(c.newest, token)
+	return true
+}
+
+// WriteArgs is the call of Write: what was read, and what is to be added to it.
+type WriteArgs struct {
+	Key      int
+	Proc     uint32
+	Hold     uint64
+	Token    int64
+	Base     int64
+	Elements []int64 // as they were read
+	Add      int64   // 0: nothing but a new version
+}
+
+// Write replaces what stands at a key, and answers whether that was accepted.
+func (r *Register) Write(a WriteArgs, accepted *bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &r.cells[a.Key]
+	*accepted = r.presentLocked(a.Key, a.Token)
+	if *accepted {
+		c.version++
+		c.visitor = 0
+		if a.Add != 0 {
+			c.elements = append(a.Elements, a.Add)
+			r.acked[a.Key] = append(r.acked[a.Key], a.Add)
+		}
+	}
+	r.accesses = append(r.accesses, Access{
+		At: Now(), Key: a.Key, Proc: a.Proc, Hold: a.Hold, Token: a.Token, Fenced: r.fenced[a.Key],
+		Write: true, Base: a.Base, Version: c.version, Accepted: *accepted,
+	})
+	return nil
+}
+
+// Accesses returns all calls so far, in order.
+func (r *Register) Accesses() []Access {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.accesses)
+}
+
+// Visitor returns the process that has read a key last and has not written yet, 0: nobody.
+func (r *Register) Visitor(key int) uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cells[key].visitor
+}
+
+// Lost compares the elements whose writing was confirmed with those that are there, as
+// Jepsen's set tests do, and returns how many were confirmed and how many of them are lost.
+func (r *Register) Lost() (confirmed, lost int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, acked := range r.acked {
+		confirmed += len(acked)
+		there := map[int64]bool{}
+		for _, e := range r.cells[key].elements {
+			there[e] = true
+		}
+		for _, e := range acked {
+			if !there[e] {
+				lost++
+			}
+		}
+	}
+	return confirmed, lost
+}
+
+// Refused returns how many calls were refused.
+func (r *Register) Refused() (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range r.accesses {
+		if !a.Accepted {
+			n++
+		}
+	}
+	return n
+}

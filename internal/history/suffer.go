@@ -1,0 +1,104 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+)
+
+// suffer brings a fault about for a time, and ends it.
+func (w *worker) suffer(kind FaultKind, d time.Duration) error {
+	switch kind {
+	case Starved:
+		starve(d)
+		return nil
+	case StopTheWorld:
+		return stopTheWorld(d)
+	}
+	defer w.lines.Heal()
+	end := time.After(d)
+	again := time.NewTicker(40 * time.Millisecond)
+	defer again.Stop()
+	if kind == Latency {
+		w.lines.Latency(100*time.Millisecond, 60*time.Millisecond, w.plan.Seed)
+	}
+	for {
+		switch kind {
+		case ReplyLost:
+			w.lines.CutReplies(2, 0)
+		case ReplyLate:
+			w.lines.HoldReplies()
+		case HalfOpen:
+			w.lines.HalfOpen(faultnet.All) // the connections that came since the last time, too
+		case Reset:
+			w.lines.Reset(faultnet.All)
+		case BlackHole:
+			w.lines.BlackHole()
+		case Latency:
+		default:
+			return errors.New("no such fault: " + string(kind))
+		}
+		select {
+		case <-end:
+			return nil
+		case <-again.C:
+		}
+	}
+}
+
+// starve takes every processor away from the goroutines of this process, and most of
+// the machine from others, with goroutines that never wait.
+func starve(d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 16 * runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for n := 0; n%(1<<20) != 0 || ctx.Err() == nil; n++ {
+				_ = n
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// stopTheWorld stops every goroutine of this process for about d, as a long garbage
+// collection would. A search through memory is one call that the runtime cannot
+// interrupt; whoever wants to stop the world meanwhile stops all the others first, and
+// waits. The memory is never written, so that it is one page of zeros, however long.
+func stopTheWorld(d time.Duration) error {
+	const size = 4 << 30
+	zeros, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Munmap(zeros) }()
+	search := 64 << 20
+	for end := time.Now().Add(d); ; {
+		left := time.Until(end)
+		if left <= 0 {
+			return nil
+		}
+		searching := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			<-searching
+			var stats runtime.MemStats
+			runtime.ReadMemStats(&stats)
+		})
+		close(searching)
+		begin := time.Now()
+		bytes.IndexByte(zeros[:search], 1)
+		took := time.Since(begin)
+		wg.Wait()
+		// The next search takes the rest in one piece, as far as the memory goes.
+		search = min(size, max(1<<20, int(float64(search)*float64(time.Until(end))/float64(took+1))))
+	}
+}

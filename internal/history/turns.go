@@ -1,0 +1,165 @@
+package history
+
+import (
+	"context"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// acquired is a turn by Acquire or TryAcquire, with all their options.
+func (t *turn) acquired() {
+	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond+t.upTo(time.Duration(1+t.rng.IntN(8))*time.Second))
+	defer cancel()
+	var opts []anteroom.AcquireOption
+	if t.oneIn(4) {
+		opts = append(opts, anteroom.Wait(time.Millisecond+t.upTo(time.Second)))
+	}
+	fixed := t.oneIn(8)
+	if fixed {
+		opts = append(opts, anteroom.Lease(time.Second+t.upTo(time.Second)))
+	}
+	acquire := t.mu.Acquire
+	if t.oneIn(4) {
+		acquire = t.mu.TryAcquire
+	}
+	t.event(Invoke, Now())
+	h, err := acquire(ctx, opts...)
+	if err != nil {
+		t.failed(err)
+		return
+	}
+	got := Now()
+	t.by(h)
+	t.event(Acquired, got, func(e *Event) { e.Grant = grantOf(h.Holder()) })
+	stop := t.watch(h.Context())
+	if fixed && t.oneIn(2) {
+		_ = h.Extend(ctx, time.Second+t.upTo(2*time.Second))
+	}
+	if t.cfg.Reentrancy == anteroom.ByGoroutine && t.oneIn(6) {
+		t.again(h)
+	}
+	t.protected(t.ctx, t.workTime())
+	t.event(Release, Now())
+	stop()
+	bound, release := context.Background(), func() {}
+	if t.oneIn(2) {
+		bound, release = context.WithTimeout(bound, t.upTo(time.Second))
+	}
+	defer release()
+	t.released(h.Release(bound))
+}
+
+// by takes the answers of a Hold for the turn's.
+func (t *turn) by(h *anteroom.Hold) {
+	t.token, t.held, t.deadline = h.Token(), h.Held, h.Deadline
+}
+
+// again enters a second time, through the hold's context. What it gets is the same
+// tenancy; a loss is the only reason not to get it.
+func (t *turn) again(h *anteroom.Hold) {
+	inner, err := t.mu.Acquire(h.Context())
+	if err != nil {
+		if h.Held() {
+			t.problem("%s was not entered again: %v", t.cfg.Key, err)
+		}
+		return
+	}
+	if token := inner.Token(); token != t.token && token != 0 && t.token != 0 {
+		t.problem("the inner hold of %s has token %d, the outer one %d", t.cfg.Key, token, t.token)
+	}
+	if err := inner.Release(context.Background()); err != nil && h.Held() {
+		t.problem("the inner hold of %s was not released: %v", t.cfg.Key, err)
+	}
+}
+
+// do is a turn by Do. Where the lock may be entered again, an inner hold answers for it;
+// otherwise the end of the context is all that there is.
+func (t *turn) do() {
+	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond+t.upTo(5*time.Second))
+	defer cancel()
+	t.event(Invoke, Now())
+	ran := false
+	err := t.mu.Do(ctx, func(ctx context.Context) error {
+		ran = true
+		got := Now()
+		t.held = func() bool { return ctx.Err() == nil }
+		var grant uint64
+		if t.cfg.Reentrancy == anteroom.ByGoroutine {
+			if inner, err := t.mu.Acquire(ctx); err == nil {
+				t.by(inner)
+				grant = grantOf(inner.Holder())
+				defer func() { _ = inner.Release(context.Background()) }()
+			}
+		}
+		t.event(Acquired, got, func(e *Event) { e.Grant = grant })
+		stop := t.watch(ctx)
+		t.protected(ctx, t.workTime())
+		stop()
+		t.held = nil
+		t.event(Release, Now())
+		return nil
+	})
+	if !ran {
+		t.failed(err)
+		return
+	}
+	t.released(err)
+}
+
+// locked is a turn by Lock, TryLock or TryLockFor. Nobody tells its holder of a loss, so
+// it asks; and since Unlock answers nothing, its last question is what its claim ends by.
+func (t *turn) locked() {
+	t.lock = true
+	t.event(Invoke, Now())
+	switch t.rng.IntN(4) {
+	case 0, 1:
+		t.mu.Lock()
+	case 2:
+		if !t.mu.TryLock() {
+			t.event(NotAcquired, Now())
+			return
+		}
+	case 3:
+		if !t.mu.TryLockFor(time.Millisecond + t.upTo(time.Second)) {
+			t.event(NotAcquired, Now())
+			return
+		}
+	}
+	t.event(Acquired, Now())
+	t.held = t.mu.Held
+	if t.cfg.Reentrancy == anteroom.ByGoroutine && t.oneIn(6) {
+		t.mu.Lock()
+		defer t.mu.Unlock() // the outer one; the order of the two does not matter
+	}
+	t.protected(t.ctx, t.workTime())
+	t.event(Release, Now())
+	t.mu.Unlock()
+	t.event(Released, Now())
+}
+
+// elements is a turn of Jepsen's set tests: one element is added under the lock.
+func (t *turn) elements() {
+	t.event(Invoke, Now())
+	h, err := t.mu.Acquire(t.ctx)
+	if err != nil {
+		t.failed(err)
+		return
+	}
+	got := Now()
+	t.by(h)
+	t.event(Acquired, got, func(e *Event) { e.Grant = grantOf(h.Holder()) })
+	stop := t.watch(h.Context())
+	defer stop()
+	read := t.reg.read(ReadArgs{Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token})
+	t.pause(t.ctx, t.plan.Work/2+t.upTo(t.plan.Work))
+	if read.Accepted && (t.plan.Load != LoadCheckedSet || t.check()) {
+		t.reg.write(WriteArgs{
+			Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token,
+			Base: read.Version, Elements: read.Elements, Add: int64(t.plan.Proc)<<32 | int64(t.id),
+		})
+	}
+	t.event(Release, Now())
+	stop()
+	t.released(h.Release(context.Background()))
+}
