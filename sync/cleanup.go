@@ -30,9 +30,11 @@ type burnt struct {
 
 	// Of a release: up to valid nobody else removes the field, and maybe says that a
 	// release sent by then had no answer, so that it may have been the one that did.
-	// dropped says that an attempt of ours has removed it. Written by the clean-up.
+	// dropped says that an attempt of ours that named it may have removed it. Written by
+	// the clean-up, but for named.
 	valid          time.Time
 	maybe, dropped bool
+	named          bool // an attempt names it; guarded by entry.mu
 
 	gone chan struct{} // closed by an attempt that dropped it, once
 	done chan struct{} // closed when the clean-up has ended
@@ -64,7 +66,7 @@ func (e *entry) droppable() (fields []string, back lettucecompat.GiveBack) {
 		if !b.droppable(now) || len(fields) == maxDrop {
 			continue
 		}
-		fields = append(fields, f)
+		fields, b.named = append(fields, f), true
 		if b.reservedUpTo > back.ReservedUpTo {
 			back = lettucecompat.GiveBack{Field: f, LastToken: b.lastToken, ReservedUpTo: b.reservedUpTo}
 		}
@@ -123,6 +125,7 @@ func (e *entry) cleanUp(b *burnt) {
 	}
 	e.mu.Lock()
 	delete(e.burnt, b.field)
+	b.dropped = b.named // its answer may be on its way, or lost
 	e.mu.Unlock()
 	if b.report && b.end != lettucecompat.OutcomeOK && b.end != lettucecompat.OutcomeGone {
 		e.m.events.raise(Event{
