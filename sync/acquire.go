@@ -151,7 +151,11 @@ func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, wan
 func (e *entry) retire(g *grant, handOffs int) {
 	if g.lease.Load().End() {
 		defer e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
-		g.burn(time.Time{}, func(b *burnt) { b.lastToken, b.reservedUpTo = g.usedTokens(handOffs) })
+		last, reserved := g.usedTokens(handOffs)
+		g.burn(false, func(f *field, now time.Time) bool {
+			f.unused = lettucecompat.GiveBack{Field: f.name, LastToken: last, ReservedUpTo: reserved}
+			return f.letGo(now)
+		})
 		e.unref() // the grant's own reference
 	}
 }

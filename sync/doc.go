@@ -44,7 +44,7 @@
 //	    anybody else.
 //	I3  A field of a grant is new: what an earlier grant sent late never touches a
 //	    later one.
-//	I4  A field that may be in Redis and is owned by nobody is burnt: it is never
+//	I4  A field (field.go) that may be in Redis and is owned by nobody is burnt: never
 //	    used again, and removed until it is gone or its lease has passed.
 //	I5  Attempts belong to the key: a caller whose context ends is free at once.
 //	I6  After Release or the last Unlock no renewal is sent, whatever it answers.

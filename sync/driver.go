@@ -23,11 +23,9 @@ var errNoAnswer = errors.New("no answer yet")
 // attempt is one field that the driver tries to put into Redis. The field stays
 // the same while its fate is open: a repeat that finds it knows it for its own.
 type attempt struct {
-	n        uint64
-	field    string
-	wish     wish
-	unknown  int       // sends whose answer was lost
-	lastSent time.Time // of the last such send
+	n    uint64
+	wish wish
+	life field // its open acquires are the sends whose answer was lost
 }
 
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one
@@ -88,11 +86,11 @@ func (d *driver) close() {
 
 // abandonField burns the field under way if it may be in Redis.
 func (d *driver) abandonField() {
-	if d.try.unknown > 0 {
-		d.e.burn(&burnt{
-			field: d.try.field, fenced: d.e.cfg.Fencing, mayLand: d.try.unknown,
-			until: d.try.lastSent.Add(d.try.wish.lease + d.e.timeout),
-		})
+	if d.try.life.open > 0 || d.try.life.there {
+		f := d.try.life
+		now := time.Now()
+		f.burn(now, now)
+		d.e.cleanUp(&f, false)
 	}
 	d.try = attempt{}
 }
@@ -104,12 +102,14 @@ func (d *driver) send() lettucecompat.AcquireReply {
 	if w, ok := e.q.HeadNote().(*wish); ok {
 		want = *w
 	}
-	if d.try.field != "" && (d.try.wish.lease != want.lease || d.try.wish.fixed != want.fixed) {
+	if d.try.n != 0 && (d.try.wish.lease != want.lease || d.try.wish.fixed != want.fixed) {
 		d.abandonField()
 	}
-	if d.try.field == "" {
+	if d.try.n == 0 {
 		n := e.m.nextGrant.Add(1)
-		d.try = attempt{n: n, field: lettucecompat.NewField(e.m.cfg.ClientID, n)}
+		d.try = attempt{n: n, life: field{
+			name: lettucecompat.NewField(e.m.cfg.ClientID, n), lease: want.lease, timeout: e.timeout,
+		}}
 	}
 	d.try.wish = want
 	var giveBack lettucecompat.GiveBack
@@ -118,7 +118,7 @@ func (d *driver) send() lettucecompat.AcquireReply {
 		e.answer.Store(&trouble{err: errNoAnswer, unknown: true}) // until it is answered
 	}
 	return e.m.wire.TryAcquire(e.m.ctx, lettucecompat.AcquireRequest{
-		Key: e.key, Field: d.try.field, Lease: want.lease, Repeat: d.try.unknown > 0,
+		Key: e.key, Field: d.try.life.name, Lease: want.lease, Repeat: d.try.life.open > 0,
 		Drop: d.drop, GiveBack: giveBack, Tokens: e.tokens(),
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
 	})
@@ -131,10 +131,9 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	e.recovered()
 	e.answer.Store(nil)
 	e.dropped(d.drop)
+	d.try.life.granted(r.Found)
 	g := e.install(d.try, r)
 	if g == nil {
-		d.try.unknown++
-		d.try.lastSent = r.SentAt
 		d.abandonField()
 		return false
 	}
@@ -176,10 +175,9 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	e := d.e
 	unknown := r.Outcome == lettucecompat.OutcomeUnknown
 	if unknown {
-		d.try.unknown++
-		d.try.lastSent = r.SentAt
+		d.try.life.unanswered(r.SentAt)
 	}
-	e.answer.Store(&trouble{err: r.Err, unknown: d.try.unknown > 0})
+	e.answer.Store(&trouble{err: r.Err, unknown: d.try.life.open > 0})
 	if !unknown && lettucecompat.Permanent(r.Err) {
 		e.do(e.q.Fail(&serverError{r.Err}))
 	} else {

@@ -26,8 +26,8 @@ type entry struct {
 	answer atomic.Pointer[trouble] // why the last attempt did not get the lock
 
 	mu        sync.Mutex
-	burnt     map[string]*burnt // fields that may be left in Redis, guarded by mu
-	notBefore time.Time         // attempts hold back until then so that other processes get their turn; guarded by mu
+	burnt     map[string]*cleanup // fields that may be left in Redis, guarded by mu
+	notBefore time.Time           // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
 // wish is what a waiter asks of a grant, carried as the waiter's note.

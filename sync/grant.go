@@ -33,9 +33,8 @@ type grant struct {
 	ownerGone atomic.Bool // the goroutine that would have to unlock has ended
 	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool // to be deleted when it is lost: its owner provably cannot run
-	mayLand   int         // earlier sends of the field whose answer was lost
-	lastSent  time.Time   // of the last of them
-	extended  time.Time   // up to when an Extend may have made the key live
+
+	life field // of the field in Redis; guarded by entry.mu
 }
 
 // tenancy is one local owner's possession of a grant, by Lock or by Acquire. It
@@ -58,11 +57,8 @@ type tenancy struct {
 func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	now := time.Now()
 	g := &grant{
-		e: e, n: a.n, field: a.field, wish: a.wish, since: now, turn: now,
-		token: r.Token, tokens: e.tokens(), mayLand: a.unknown, lastSent: a.lastSent,
-	}
-	if r.Found {
-		g.mayLand-- // one of the lost answers has turned up
+		e: e, n: a.n, field: a.life.name, wish: a.wish, since: now, turn: now,
+		token: r.Token, tokens: e.tokens(), life: a.life,
 	}
 	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
 		return nil
@@ -126,25 +122,19 @@ func (g *grant) validLocked(now time.Time) bool {
 // deadline is the moment up to which the grant may be relied on.
 func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
 
-// burn gives the grant's field up: it may be in Redis, and is removed, not before
-// from (zero: at once). mark changes the record before the clean-up starts.
-func (g *grant) burn(from time.Time, mark func(*burnt)) *burnt {
+// burn lets event happen to the grant's field, and starts its clean-up if the event
+// says that something may be left to remove.
+func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cleanup {
 	e, now := g.e, time.Now()
-	g.mu.Lock()
-	b := &burnt{field: g.field, present: true, mayLand: g.mayLand, fenced: e.cfg.Fencing, from: from}
-	b.until = latest(now, from).Add(g.wish.lease)
-	b.until = latest(b.until, g.extended)
-	if g.mayLand > 0 {
-		b.until = latest(b.until, g.lastSent.Add(g.wish.lease+e.timeout))
+	keep := now.Add(g.minHoldLeft())
+	e.mu.Lock()
+	g.life.keep = keep
+	left := event(&g.life, now)
+	e.mu.Unlock()
+	if !left {
+		return nil
 	}
-	g.mu.Unlock()
-	if left := g.minHoldLeft(); left > 0 {
-		b.keep = now.Add(left)
-	}
-	if mark != nil {
-		mark(b)
-	}
-	return e.burn(b)
+	return e.cleanUp(&g.life, report)
 }
 
 // minHoldLeft is how long the key must stay taken from now on. A grant that nobody
@@ -159,13 +149,6 @@ func (g *grant) minHoldLeft() time.Duration {
 		return 0
 	}
 	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // admit makes t the owner, if the grant is still worth having and is what t's

@@ -238,9 +238,9 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		return err
 	}
 	lease := g.lease.Load()
-	g.mu.Lock()
-	g.extended = latest(g.extended, time.Now().Add(d+g.e.timeout)) // also if the answer is lost
-	g.mu.Unlock()
+	g.e.mu.Lock()
+	g.life.extending(time.Now(), d)
+	g.e.mu.Unlock()
 	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.field, Lease: d}, g.e.timeout)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:

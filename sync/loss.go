@@ -31,23 +31,10 @@ func (g *grant) lost(c renewal.Cause) {
 			g.e.m.keepStale(g, t)
 		}
 	}
-	switch {
-	case g.doomed.Load():
-		g.burn(time.Time{}, func(b *burnt) { b.report = true })
-	case l.reason == LostDeadline && !g.wish.fixed:
-		// The key may live on in Redis, by a renewal whose answer was lost. It is
-		// removed, but not before the lease that was confirmed is over: until then the
-		// margin is the holder's time to react.
-		g.burn(l.since.Add(g.e.margin(g.wish)), nil)
-	case g.mayLand > 0:
-		// An earlier acquire of this field may still arrive and find the key free. Where
-		// the lock was given up and not removed, it must first end by itself.
-		var over time.Time
-		if l.reason != LostGone && l.reason != LostForced {
-			over = g.deadline().Add(g.e.margin(g.wish))
-		}
-		g.burn(over, func(b *burnt) { b.present = false })
-	}
+	doomed, over := g.doomed.Load(), g.deadline().Add(g.e.margin(g.wish))
+	g.burn(doomed, func(f *field, now time.Time) bool {
+		return f.lost(l.reason, now, over, !g.wish.fixed, doomed)
+	})
 	if c.Reason == renewal.ReasonGone {
 		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
 	}

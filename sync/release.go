@@ -55,7 +55,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
 	}
 	if t.left(exit) && (g.wish.fixed || errors.Is(err, ErrClosed)) {
-		g.burn(time.Time{}, func(b *burnt) { b.until = now }) // sent once
+		g.burn(false, (*field).letGo)
 	}
 	return t.ended(ReleaseLost, now, err)
 }
@@ -99,9 +99,9 @@ func (t *tenancy) release(op string, wait context.Context, now time.Time) error 
 			Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
 		})
 	}
-	if end.burnt != nil && wait != nil {
+	if end.cleanup != nil && wait != nil {
 		select {
-		case <-end.burnt.done:
+		case <-end.cleanup.done:
 			end = end.after()
 		case <-done(wait):
 		}
@@ -113,24 +113,17 @@ func (t *tenancy) release(op string, wait context.Context, now time.Time) error 
 type ending struct {
 	outcome ReleaseOutcome
 	loss    *loss
-	err     error  // of the first try, where it was not confirmed
-	burnt   *burnt // the clean-up that goes on
-	inTime  bool   // the first try was made before the deadline
+	err     error    // of the first try, where it was not confirmed
+	cleanup *cleanup // the clean-up that goes on
 }
 
-// after turns an unconfirmed ending into what its clean-up found out. A repeated
-// release that finds nothing has released, if one that was sent in time had no answer:
-// nobody else removes our field before its lease ends. If all before it certainly had no
-// effect, somebody else did. An attempt that dropped the field can't tell.
+// after turns an unconfirmed ending into what its clean-up found out.
 func (n ending) after() ending {
-	switch n.burnt.end {
-	case lettucecompat.OutcomeOK:
+	switch f := n.cleanup.f; { // nothing happens to it any more
+	case f.ours:
 		return ending{outcome: ReleasedInRedis}
-	case lettucecompat.OutcomeGone:
-		if n.burnt.maybe || n.burnt.dropped && n.inTime {
-			return ending{outcome: ReleasedInRedis}
-		}
-		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: goneSince(n.burnt.valid)}}
+	case f.confirmed:
+		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: goneSince(f.deadline)}}
 	}
 	return n
 }
@@ -159,7 +152,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 		reason := LostDeadline
 		if e.m.closing.Load() {
 			reason = LostClosed // given up by Close: a late release is still sent
-			g.burn(time.Time{}, func(b *burnt) { b.until = time.Now() })
+			g.burn(false, (*field).letGo)
 		}
 		e.do(e.q.Released())
 		return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
@@ -217,39 +210,41 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
 }
 
-// concluded lets the queue move on after the first answer to a release. The grant
-// stays listed until its clean-up, if it needs one, is counted: Close waits for both.
+// concluded lets the queue move on after the first answer to a release, sent at sent.
+// The grant stays listed until its clean-up, if it needs one, is counted: Close waits
+// for both.
 func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
-	var end ending
 	defer e.unref() // the grant's own reference
 	defer e.m.removeGrant(g)
-	switch o {
-	case lettucecompat.OutcomeOK:
+	deadline := g.deadline()
+	var end ending
+	var unused lettucecompat.GiveBack
+	unused.Field = g.field
+	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
+	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
+	released := false
+	c := g.burn(!answered, func(f *field, now time.Time) bool {
+		f.burn(now, now)
+		f.deadline, f.unused = deadline, unused
+		f.released(o, false, sent)
+		released = f.ours
+		_, left := f.left(now)
+		return left
+	})
+	switch {
+	case released:
 		end.outcome = ReleasedInRedis
-		if g.mayLand > 0 {
-			// An earlier acquire of this field may still arrive and find the key free.
-			g.burn(time.Time{}, func(b *burnt) { b.present = false })
-		}
-	case lettucecompat.OutcomeGone:
-		if g.mayLand > 0 {
-			g.burn(time.Time{}, func(b *burnt) { b.present = false }) // as above
-		}
-		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: goneSince(g.deadline())}
+	case answered:
+		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: goneSince(deadline)}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		ev := g.event(EventLost)
 		ev.Reason, ev.Since, ev.Owners, ev.Text = LostGone, end.loss.since, 1, "found when it was released"
 		e.m.events.raise(ev)
 	default:
-		end.outcome, end.err = ReleaseUnavailable, err
+		end.outcome, end.err, end.cleanup = ReleaseUnavailable, err, c
 		if o == lettucecompat.OutcomeUnknown {
 			end.outcome = ReleaseUnknown
 		}
-		end.inTime = sent.Before(g.deadline())
-		end.burnt = g.burn(time.Time{}, func(b *burnt) {
-			b.report, b.valid = true, g.deadline()
-			b.maybe = o == lettucecompat.OutcomeUnknown && end.inTime
-			b.lastToken, b.reservedUpTo = g.usedTokens(handOffs)
-		})
 		ev := g.event(EventReleaseFailed)
 		ev.Err = err
 		e.m.events.raise(ev)
