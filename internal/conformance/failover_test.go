@@ -45,13 +45,15 @@ type target struct {
 	replicas func(master *testredis.Server) []*testredis.Server  // of it
 	await    func(old *testredis.Server) (new *testredis.Server) // its successor
 	rejoin   func(old *testredis.Server)                         // as a replica, all being in place after
+	replace  func(old *testredis.Server)                         // gives it a successor while it is well
+	bus      bool                                                // messages reach the subscribers of every node
 	raw      map[*testredis.Server]*redis.Client                 // a client of each node
 }
 
-// subscribers counts who listens to channel, on all nodes.
-func (d target) subscribers(channel string) (n int64) {
+// subscribers counts who listens to channel where messages arrive now.
+func (d target) subscribers(now *testredis.Server, channel string) (n int64) {
 	for node, c := range d.raw {
-		if node.Running() {
+		if node == now || d.bus && node.Running() {
 			n += c.PubSubNumSub(context.Background(), channel).Val()[channel]
 		}
 	}
@@ -100,6 +102,7 @@ func sentinelTarget(t *testing.T) target {
 		replicas: func(*testredis.Server) []*testredis.Server { return s.Replicas() },
 		await:    s.AwaitMaster,
 		rejoin:   s.Rejoin,
+		replace:  func(*testredis.Server) { s.Failover() },
 		raw:      raw(t, s.Nodes()),
 	}
 }
@@ -117,6 +120,8 @@ func clusterTarget(t *testing.T) target {
 		replicas: c.Replicas,
 		await:    func(old *testredis.Server) *testredis.Server { return c.AwaitMaster(slot, old) },
 		rejoin:   func(old *testredis.Server) { old.Restart(); c.AwaitReady() },
+		replace:  func(old *testredis.Server) { c.Takeover(c.Replicas(old)[0]) },
+		bus:      true,
 		raw:      raw(t, c.Nodes()),
 	}
 }
@@ -125,13 +130,14 @@ func clusterTarget(t *testing.T) target {
 type mode int
 
 const (
-	killed mode = iota // SIGKILL; its replicas have followed it to its end
-	cutOff             // SIGKILL, after its replicas were cut off: what came last is certainly lost
-	hung               // SIGSTOP; it goes on when it has a successor
+	killed   mode = iota // SIGKILL; its replicas have followed it to its end
+	cutOff               // SIGKILL, after its replicas were cut off: what came last is certainly lost
+	hung                 // SIGSTOP; it goes on when it has a successor
+	switched             // it is well, and replaced by an operator's command without its consent
 	modes
 )
 
-func (m mode) String() string { return [...]string{"killed", "cut off", "hung"}[m] }
+func (m mode) String() string { return [...]string{"killed", "cut off", "hung", "switched"}[m] }
 
 // The master stops while two processes work: what was replicated is kept, what was not is
 // told to its holder in time, tokens keep the register right, nothing hangs, nothing
@@ -226,8 +232,12 @@ func (s *strike) stop() {
 	s.t.Helper()
 	replicas := s.d.replicas(s.old)
 	s.at = time.Now()
-	if s.mode == hung {
+	switch s.mode {
+	case hung:
 		s.old.Pause()
+		return
+	case switched:
+		s.d.replace(s.old)
 		return
 	}
 	s.old.Kill()
@@ -245,18 +255,18 @@ func (s *strike) stop() {
 // moment.
 func (s *strike) recover(probe *party, keys []string) (took recovery) {
 	s.t.Helper()
-	listening := make(chan time.Time, 1)
-	go func() {
-		defer close(listening)
-		if s.d.listen(s.parties) {
-			listening <- time.Now()
-		}
-	}()
 	granted := make(chan []time.Time, 1)
 	// The first is certainly on the master that has stopped, and nobody has it.
 	go func() { granted <- usable(s.t, probe, append([]string{s.d.key("probe")}, keys...)) }()
 	now := s.d.await(s.old)
 	took.elected = time.Since(s.at)
+	listening := make(chan time.Time, 1)
+	go func() {
+		defer close(listening)
+		if s.d.listen(now, s.parties) {
+			listening <- time.Now()
+		}
+	}()
 	times := <-granted
 	if s.t.Failed() {
 		s.t.FailNow()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -69,11 +70,11 @@ func usable(t *testing.T, p *party, keys []string) []time.Time {
 
 // listen waits until the parties' subscriptions are there. It may be called by any
 // goroutine.
-func (d target) listen(parties []*party) bool {
+func (d target) listen(now *testredis.Server, parties []*party) bool {
 	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		there := 0
 		for _, p := range parties {
-			if d.subscribers("anteroom:client:"+p.ClientID()) == 1 {
+			if d.subscribers(now, "anteroom:client:"+p.ClientID()) == 1 {
 				there++
 			}
 		}
@@ -91,6 +92,7 @@ func wakes(t *testing.T, d target, a, b *party) {
 	ctx := context.Background()
 	key := d.key("woken")
 	mine, theirs := a.lock(t, anteroom.LockConfig{Key: key}), b.lock(t, anteroom.LockConfig{Key: key})
+	now := d.master()
 	quickest := time.Hour
 	for range 5 {
 		h, err := mine.Acquire(ctx)
@@ -105,7 +107,7 @@ func wakes(t *testing.T, d target, a, b *party) {
 				_ = h.Release(ctx)
 			}
 		}()
-		eventually(t, stuck, "the waiter listens", func() bool { return d.subscribers("lock:release:"+key) == 1 })
+		eventually(t, stuck, "the waiter listens", func() bool { return d.subscribers(now, "lock:release:"+key) == 1 })
 		begin := time.Now()
 		if err := h.Release(ctx); err != nil {
 			t.Fatal(err)

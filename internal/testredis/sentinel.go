@@ -130,6 +130,18 @@ func (s *Sentinel) Replicas() []*Server {
 	return list
 }
 
+// Failover asks the Sentinels to replace a master that is well, as an operator does. The
+// old one is told to be a replica some ten seconds later: until then it serves those who
+// have not heard of it.
+func (s *Sentinel) Failover() {
+	s.tb.Helper()
+	s.sentinels[0].direct(func(c *redis.Client) {
+		if err := c.Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
+			s.tb.Fatal(err)
+		}
+	})
+}
+
 // AwaitMaster waits for a failover away from old, and returns the new master.
 func (s *Sentinel) AwaitMaster(old *Server) (master *Server) {
 	s.tb.Helper()
