@@ -211,8 +211,10 @@ func (s *strike) prepare() {
 		return
 	}
 	for _, lease := range []time.Duration{30 * time.Second, time.Second} {
-		cfg := anteroom.LockConfig{Key: s.d.key("lost:" + lease.String()), LeaseTime: lease, Fencing: true}
-		s.lost = append(s.lost, &lostHold{t: s.t, mu: s.parties[0].lock(s.t, cfg), next: s.parties[1].lock(s.t, cfg), reg: newRegister(), lease: lease})
+		cfg := anteroom.LockConfig{Key: s.d.key("lost:" + lease.String()), Fencing: true}
+		next := s.parties[1].lock(s.t, cfg)
+		cfg.LeaseTime = lease
+		s.lost = append(s.lost, &lostHold{t: s.t, mu: s.parties[0].lock(s.t, cfg), next: next, reg: newRegister(), lease: lease})
 	}
 	s.old.CutReplicas(s.t, replicas...)
 	s.t.Cleanup(func() { // where the test ends before the replicas go on
@@ -257,9 +259,15 @@ func (s *strike) recover(probe *party, keys []string) (took recovery) {
 	s.t.Helper()
 	granted := make(chan []time.Time, 1)
 	// The first is certainly on the master that has stopped, and nobody has it.
-	go func() { granted <- usable(s.t, probe, append([]string{s.d.key("probe")}, keys...)) }()
+	try := func() { granted <- usable(s.t, probe, append([]string{s.d.key("probe")}, keys...)) }
+	if s.mode != switched { // that one serves until it is replaced
+		go try()
+	}
 	now := s.d.await(s.old)
 	took.elected = time.Since(s.at)
+	if s.mode == switched {
+		go try()
+	}
 	listening := make(chan time.Time, 1)
 	go func() {
 		defer close(listening)
