@@ -201,7 +201,11 @@ type strike struct {
 func (s *strike) prepare() {
 	s.t.Helper()
 	replicas := s.d.replicas(s.old)
-	cfg := anteroom.LockConfig{Key: s.d.key("kept"), Replicas: len(replicas), Fencing: true}
+	// Its lease outlasts an election that has to be repeated, and it is renewed often.
+	cfg := anteroom.LockConfig{
+		Key: s.d.key("kept"), LeaseTime: 30 * time.Second, RenewalTime: 2 * time.Second,
+		Replicas: len(replicas), Fencing: true,
+	}
 	h, err := s.parties[0].lock(s.t, cfg).Acquire(context.Background())
 	if err != nil {
 		s.t.Fatal(err)

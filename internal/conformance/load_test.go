@@ -16,8 +16,8 @@ import (
 const (
 	// watch and commandTimeout are W and C of docs/guarantees.md in these tests.
 	watch, commandTimeout = time.Second, time.Second
-	// loadLease is the lease of the locks that the load works with.
-	loadLease = 10 * time.Second
+	// loadLease is the lease of the locks that the load works with, L of docs/guarantees.md.
+	loadLease = 5 * time.Second
 	// stuck bounds an acquire in the load. A failover takes some seconds; nothing may
 	// hang for longer.
 	stuck = 90 * time.Second
