@@ -164,3 +164,22 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// Where publishing is refused there is nothing to probe, and no reason to drop a
+// connection that may well deliver.
+func TestAProbeThatMayNotPublishAccusesNobody(t *testing.T) {
+	b := onReal(t, nil)
+	c := b.client(t)
+	c.Subscribe()
+	eventually(t, "the own channel is confirmed", func() bool { _, err := c.Probe(ctx); return err == nil && c.Stats().Up })
+	if err := b.raw.Do(ctx, "acl", "setuser", "default", "-publish").Err(); err != nil {
+		t.Fatal(err)
+	}
+	dials := b.net.Dials()
+	if d, err := c.Probe(ctx); d != 0 || err != nil {
+		t.Fatalf("%v, %v", d, err)
+	}
+	if !c.Stats().Up || b.net.Dials() != dials {
+		t.Fatalf("up %v, %d dials after %d", c.Stats().Up, b.net.Dials(), dials)
+	}
+}

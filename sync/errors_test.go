@@ -457,3 +457,72 @@ func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 		s.nothingLeft(t, "k", time.Minute)
 	})
 }
+
+// While the telling stands still, as behind an Observer that does not return, the
+// watchdog restarts it: renewals go on, and what was lost is told.
+func TestTellingThatStandsStillIsRestarted(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		obs := &slowLosses{until: make(chan struct{})}
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: obs})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		first, kept := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("kept"))
+		outer := acquire(t, m.Mutex("nested"), anteroom.Lease(time.Second))
+		inner := must[*anteroom.Hold](t)(m.Mutex("nested").Acquire(outer.Context()))
+		synctest.Wait()
+		must[bool](t)(other.ForceRelease(bg, "first")) // nobody is told any more
+		time.Sleep(950 * time.Millisecond)             // the deadline of the fixed lease
+		if n := obs.n.Load(); n != 1 {
+			t.Fatalf("%d losses were told", n)
+		}
+		// Not told, not even concluded, and yet an inner release does not say that all is well.
+		outcome(t, inner.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
+		ok(t, outer.Release(bg)) // Redis still has the field, which is what counts in the end
+		time.Sleep(2 * time.Minute)
+		if !kept.Held() || s.TTL("kept") < 15*time.Second {
+			t.Errorf("held %v, TTL %v: %+v", kept.Held(), s.TTL("kept"), rec.events)
+		}
+		ok(t, kept.Release(bg))
+		close(obs.until)
+		_ = first.Release(bg)
+	})
+}
+
+// Close gives a hold up, and its release comes before it was told: it is sent once, and
+// says that the lock was not held to the end.
+func TestAReleaseBeforeCloseHasTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		obs := &slowLosses{until: make(chan struct{})}
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: obs})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		first, h := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("k"))
+		synctest.Wait()
+		must[bool](t)(other.ForceRelease(bg, "first"))
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(bg, time.Second)
+		defer cancel()
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(ctx) }()
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		outcome(t, h.Err(), anteroom.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
+		outcome(t, h.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
+		synctest.Wait()
+		if s.Exists("k") {
+			t.Error("the release was not sent")
+		}
+		close(obs.until)
+		if err := <-closed; err == nil {
+			t.Error("Close names nothing that it gave up")
+		}
+		_ = first.Release(bg)
+		time.Sleep(time.Minute) // what carried the late release ends by itself
+	})
+}
+
+// A long key is cut where people read it.
+func TestALongKeyIsCutInErrors(t *testing.T) {
+	e := &anteroom.Error{Op: "acquire", Key: strings.Repeat("k", 1000), Err: anteroom.ErrNotAcquired}
+	if text := e.Error(); len(text) > 200 || !strings.Contains(text, "(1000 bytes)") {
+		t.Fatal(text)
+	}
+}
