@@ -15,7 +15,7 @@ DEMO       ?= --for 20s
 PROMISE    ?=
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise mutants redis faults
+.PHONY: test lint vet demo promise mutants cover redis faults
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -45,6 +45,10 @@ promise: redis
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
 	$(GO) run ./internal/mutants $(MUTANTS)
+
+# The figures of docs/faults.md §9.
+cover: redis
+	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
 
 # The tests start and stop their own redis-servers on free loopback ports. Without
 # the program: root installs it, CI fails, everybody else is told how, and the

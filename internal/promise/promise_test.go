@@ -37,41 +37,51 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// judged fails the test unless every lease of samples was lost as the promise says.
-func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sample) {
+// tries is how often a round is carried out until every context was in time. A machine
+// that is busy with other tests may keep the goroutine that ends contexts waiting for a
+// whole margin; it does not do so three times in a row.
+const tries = 3
+
+// judged fails the test unless every lease of samples was lost as the promise says. It
+// returns false, and fails nothing, where only contexts were too late and another try is
+// left.
+func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sample, last bool) bool {
 	t.Helper()
 	c, q := promise.Collect(lib.Name, loss, samples)
 	for _, d := range []promise.Distribution{c, q} {
-		t.Logf("%s, %s, by %s: n %d, early %d, least %v, median %v, greatest %v",
-			d.Library, d.Loss, d.Told(), d.N, d.Early, d.At(0), d.At(0.5), d.At(1))
+		t.Logf("%s, %s, by %s: n %d, early %d, least %v, median %v, greatest %v, broken %d",
+			d.Library, d.Loss, d.Told(), d.N, d.Early, d.At(0), d.At(0.5), d.At(1), d.Broken)
 		if d.Untold > 0 || d.Revived > 0 {
 			t.Errorf("%s, by %s: %d of %d were never told, %d said \"held\" after \"lost\"", d.Loss, d.Told(), d.Untold, d.N, d.Revived)
-		}
-		if d.Broken == 0 {
-			continue
-		}
-		if d.ByContext {
-			t.Errorf("%s: %d of %d contexts had not ended when it was too late: either the goroutine that ends them got no processor for a whole margin of %v, or it does not end them in time",
-				d.Loss, d.Broken, d.N, testMargin)
-		} else {
-			t.Errorf("%s: %d of %d answered \"held\" when it was too late; no slowness of the machine explains that", d.Loss, d.Broken, d.N)
 		}
 	}
 	// Fewer than half of the leases lost in the way that is tested would test little.
 	if (c.N+q.N)*2 < len(samples) {
 		t.Errorf("%s: %d of %d holds were lost before anything was done to them", loss, len(samples)-c.N-q.N, len(samples))
 	}
+	if q.Broken > 0 {
+		t.Errorf("%s: %d of %d answered \"held\" when it was too late; no slowness of the machine explains that", loss, q.Broken, q.N)
+	}
+	if c.Broken > 0 && last {
+		t.Errorf("%s: %d of %d contexts had not ended when it was too late: the goroutine that ends them got no processor for a whole margin of %v, or it does not end them in time", loss, c.Broken, c.N, testMargin)
+	}
+	return c.Broken == 0
 }
 
 // The first part: a rival that hammers the key gets it only after the holder was told.
 func TestExpiry_IsToldBeforeARivalHasTheLock(t *testing.T) {
 	t.Parallel()
 	for how, name := range []string{promise.CutOff: "cut off", promise.Stopped: "Redis stopped"} {
-		samples, err := promise.Expiry(renewed(), testredis.Start(t), 80, promise.Outage(how))
-		if err != nil {
-			t.Fatal(err)
+		s := testredis.Start(t)
+		for try := range tries {
+			samples, err := promise.Expiry(renewed(), s, 80, promise.Outage(how))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if judged(t, renewed(), name, samples, try == tries-1) {
+				break
+			}
 		}
-		judged(t, renewed(), name, samples)
 	}
 }
 
@@ -100,7 +110,7 @@ func TestRemoval_IsToldWithinItsBound(t *testing.T) {
 			t.Errorf("%v: %v", kind, results[i].err)
 			continue
 		}
-		judged(t, libs[i], kind.String(), results[i].samples)
+		judged(t, libs[i], kind.String(), results[i].samples, true)
 	}
 }
 
@@ -112,7 +122,7 @@ func TestStoppedHolder_KnowsAtTheFirstQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	judged(t, renewed(), "stopped", samples)
+	judged(t, renewed(), "stopped", samples, true)
 }
 
 // A lock that breaks all parts of the promise is found out in every hold.
