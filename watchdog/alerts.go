@@ -20,7 +20,7 @@ type hold struct {
 	seen     uint64        // the round that last found it listed
 	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
 	nextLook time.Duration // when the local checks are due
-	asked    time.Duration // when Redis was last asked; the least value before that
+	asked    time.Duration // when Redis was last asked and answered; the least value before that
 	// isStopped: the Watchdog stopped its renewal at stopped, so that a renewal that
 	// does not come is no fault.
 	isStopped bool

@@ -49,7 +49,8 @@ gives Unknown, which neither raises nor clears an alert.
 
 I4. Every hold is looked at once in each of its own periods, at a place within the period
 that its id decides. Redis is asked about it so that no period passes without a word from
-Redis; a confirmed renewal is such a word.
+Redis; a confirmed renewal is such a word, and a question without an answer is none: it is
+put again at the next turn.
 
 I5. An alert is raised once, after AlertThreshold failures in a row, and cleared once:
 when the check is healthy again, the owner has changed, the hold has ended, or the

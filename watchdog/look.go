@@ -158,7 +158,9 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 		if i < len(a.statuses) {
 			s = a.statuses[i]
 		}
-		h.asked = w.since(a.asked)
+		if s.Answered { // silence is no word: the next turn asks again
+			h.asked = w.since(a.asked)
+		}
 		f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(a.asked, f, s) })
 		switch {
 		case !listed || f.Lost:
