@@ -1,7 +1,6 @@
 package main
 
 var (
-	watchdogMutants    []mutant
 	wireMutants        []mutant
 	laneMutants        []mutant
 	scriptMutants      []mutant
