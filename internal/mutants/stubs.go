@@ -1,11 +1,9 @@
 package main
 
 var (
-	wireMutants        []mutant
-	laneMutants        []mutant
-	scriptMutants      []mutant
-	scriptGuardMutants []mutant
-	syncMutants        []mutant
-	grantMutants       []mutant
-	metricsMutants     []mutant
+	wireMutants    []mutant
+	laneMutants    []mutant
+	syncMutants    []mutant
+	grantMutants   []mutant
+	metricsMutants []mutant
 )
