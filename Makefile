@@ -4,6 +4,7 @@
 # And one for who changes the library:
 #   make mutants removes each mechanism once and demands that a named test fails
 #
+# make chaos tries four processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 #
 # The tools run by exact version through `go run`, so that they never enter the
@@ -15,7 +16,7 @@ DEMO       ?= --for 20s
 PROMISE    ?=
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise mutants cover redis faults
+.PHONY: test lint vet demo promise mutants cover redis faults chaos
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -38,6 +39,10 @@ faults: redis
 
 demo:
 	$(GO) run ./cmd/anteroom demo $(DEMO)
+
+# CHAOS_FOR=30m CHAOS_SEED=7 make chaos
+chaos: redis
+	$(GO) run ./internal/chaos
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)

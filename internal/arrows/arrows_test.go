@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 
 	// The laboratory: nothing of it reaches a user.
 	"internal/arrows":      {},
+	"internal/chaos":       {"sync", "internal/history", "internal/testredis"},
 	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
 	"internal/faultnet":    {},
 	"internal/faults":      {},

@@ -59,7 +59,6 @@ func judged(t *testing.T, o *Outcome) {
 
 // Without a fault nothing is lost and nobody overlaps.
 func TestHistory_Calm(t *testing.T) {
-	t.Parallel()
 	l := NewLab(t, Setup{Locks: someLocks(6), Processes: 3, Goroutines: 8, Load: LoadMixed, Seed: 1})
 	time.Sleep(1500 * time.Millisecond)
 	o := l.Finish(through)
@@ -104,6 +103,7 @@ func nothingRemoved(t *testing.T, o *Outcome) {
 
 // What becomes of replies and connections: nobody is in beside another.
 func TestHistory_Network(t *testing.T) {
+	t.Parallel()
 	suffer := func(i int, kind FaultKind, d time.Duration) fault {
 		return fault{string(kind), func(l *Lab) error { return l.Suffer(i, kind, d) }}
 	}
@@ -119,6 +119,7 @@ func TestHistory_Network(t *testing.T) {
 
 // What becomes of the server while it keeps its data.
 func TestHistory_ServerAway(t *testing.T) {
+	t.Parallel()
 	nothingRemoved(t, under(t, 3, []fault{
 		{"Redis SIGSTOP", func(l *Lab) error { return l.StopServer(2 * time.Second) }},
 		{"Redis SIGKILL, restart with AOF", func(l *Lab) error { return l.Restart(false) }},
@@ -130,6 +131,7 @@ func TestHistory_ServerAway(t *testing.T) {
 
 // What the server refuses.
 func TestHistory_Refusals(t *testing.T) {
+	t.Parallel()
 	nothingRemoved(t, under(t, 4, []fault{
 		{"OOM", func(l *Lab) error { return l.OutOfMemory(700 * time.Millisecond) }},
 		{"READONLY", func(l *Lab) error { return l.ReadOnly(700 * time.Millisecond) }},

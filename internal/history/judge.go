@@ -165,7 +165,7 @@ func (j *judge) hit(s *span, removals []Removal, since int64) {
 		case since < r.From && r.Certain && !j.h.Locks[s.Key].Reacquires:
 			s.exclusive = min(s.exclusive, max(r.From, s.from-1))
 			if end > bound {
-				j.found(LateTold, s.Key, end, "%v was told %v after %s, %v after its bound", s.Hold, ms(end-r.To), r.What, ms(end-bound))
+				j.found(LateTold, s.Key, end, "%v was told %v after %s, %v after its bound. %s", s.Hold, ms(end-r.To), r.What, ms(end-bound), s.Story())
 			}
 			return
 		case since <= bound && s.to <= bound:
@@ -179,13 +179,13 @@ func (j *judge) hit(s *span, removals []Removal, since int64) {
 // deadline judges the end of a hold by its deadline, and a loss that nothing explains.
 func (j *judge) deadline(s *span, removals []Removal, since int64) {
 	if s.Late != 0 {
-		j.found(LateQuestion, s.Key, s.Late, "%v heard that it holds %v after its deadline", s.Hold, ms(s.Late-s.Deadline))
+		j.found(LateQuestion, s.Key, s.Late, "%v heard that it holds %v after its deadline. %s", s.Hold, ms(s.Late-s.Deadline), s.Story())
 	}
 	if s.Deadline == 0 || !s.lost() {
 		return
 	}
 	if bound := j.b.expiry(s.Hold); s.Told > bound {
-		j.found(LateTold, s.Key, s.Told, "%v was told %v after its deadline, %v after its bound", s.Hold, ms(s.Told-s.Deadline), ms(s.Told-bound))
+		j.found(LateTold, s.Key, s.Told, "%v was told %v after its deadline, %v after its bound. %s", s.Hold, ms(s.Told-s.Deadline), ms(s.Told-bound), s.Story())
 	}
 	if s.learned() >= s.Deadline {
 		return
@@ -195,7 +195,7 @@ func (j *judge) deadline(s *span, removals []Removal, since int64) {
 			return
 		}
 	}
-	j.found(NoCause, s.Key, s.learned(), "%v was lost %v before its deadline", s.Hold, ms(s.Deadline-s.learned()))
+	j.found(NoCause, s.Key, s.learned(), "%v was lost %v before its deadline. %s", s.Hold, ms(s.Deadline-s.learned()), s.Story())
 }
 
 // tokens: of two holds one after the other the later has the larger token, unless its

@@ -49,6 +49,7 @@ type Lab struct {
 	dir   string // logs, socket
 	data  string // the server's directory
 	serve func() // ends serving the register
+	quiet func() // ends the pulse
 
 	mu       sync.Mutex
 	lives    uint32     // guarded by mu
@@ -84,6 +85,8 @@ func NewLab(tb testredis.TB, s Setup) *Lab {
 			}
 		}
 	})
+	l.quiet = l.startPulse()
+	tb.Cleanup(l.quiet)
 	for i := range l.workers {
 		l.StartWorker(i)
 	}
@@ -166,6 +169,7 @@ func (l *Lab) Finish(bound time.Duration) *Outcome {
 		})
 	}
 	wg.Wait()
+	l.quiet()
 	o.Leaks = append(o.Leaks, l.leftInRedis()...)
 	h, err := l.History()
 	if err != nil {

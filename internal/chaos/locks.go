@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// locks returns the locks of a run. What makes two locks different is spread over them
+// by numbers without a common factor, so that every mixture occurs.
+func locks(n int) []anteroom.LockConfig {
+	list := make([]anteroom.LockConfig, 0, n)
+	for i := range n {
+		c := anteroom.LockConfig{
+			Key: fmt.Sprintf("chaos:%d", i), Name: "chaos",
+			LeaseTime: shortLease + time.Duration(i%3)*(longLease-shortLease)/2, WatchdogPeriod: 500 * time.Millisecond,
+			Fair: i%2 == 0, Fencing: i%3 != 2, MaxHandoffs: []int{0, 50, 5}[i%3],
+		}
+		if c.Fencing {
+			// A turn reserves a token for each owner that it may have. Those of lost turns
+			// put the counter ahead of the server's clock, for as many microseconds.
+			c.MaxHandoffs = 50
+		}
+		switch i % 11 {
+		case 3:
+			c.MaxHandoffs = -1
+		case 5:
+			c.MinHold = 60 * time.Millisecond
+		case 7:
+			c.RenewalTime = -1
+		case 9:
+			if c.Fencing {
+				c.Recovery = anteroom.RecoverReacquire
+			}
+		}
+		if i%7 == 4 {
+			c.Reentrancy = anteroom.NotReentrant
+		}
+		list = append(list, c)
+	}
+	return list
+}
