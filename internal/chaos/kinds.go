@@ -27,8 +27,8 @@ const (
 // kinds are all of them.
 var kinds = []kind{
 	{"Redis SIGSTOP", true, longer, longer + time.Second, func(l *history.Lab, s step) error { return l.StopServer(s.lasts) }},
-	{"Redis SIGKILL, restart empty", true, 0, 0, func(l *history.Lab, _ step) error { return l.Restart(true) }},
-	{"Redis SIGKILL, restart with AOF", true, 0, 0, func(l *history.Lab, _ step) error { return l.Restart(false) }},
+	{"Redis SIGKILL and restart empty", true, 0, 0, func(l *history.Lab, _ step) error { return l.Restart(true) }},
+	{"Redis SIGKILL and restart with AOF", true, 0, 0, func(l *history.Lab, _ step) error { return l.Restart(false) }},
 	{"FLUSHALL", true, 0, 0, func(l *history.Lab, _ step) error { return l.FlushAll() }},
 	{"DEL", true, 0, 0, each((*history.Lab).Delete)},
 	{"overwritten with a string", true, 100 * time.Millisecond, 400 * time.Millisecond, func(l *history.Lab, s step) error { return l.Overwrite(s.keys[0], s.lasts) }},

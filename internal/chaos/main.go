@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,10 +18,15 @@ import (
 
 func main() {
 	history.RunWorker()
+	history.Quiet()
 	c := defaults()
 	flag.DurationVar(&c.lasts, "for", fromEnv("CHAOS_FOR", time.ParseDuration, time.Minute), "how long faults come")
 	flag.Uint64Var(&c.seed, "seed", fromEnv("CHAOS_SEED", parseSeed, rand.Uint64N(1_000_000)), "of the schedule")
+	only := flag.String("only", "", "restricts the faults to these kinds, separated by commas")
 	flag.Parse()
+	if *only != "" {
+		c.only = strings.Split(*only, ",")
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	status := run(ctx, c, os.Stdout)
 	stop()
@@ -32,7 +38,7 @@ type config struct {
 	lasts                       time.Duration
 	seed                        uint64
 	processes, goroutines, keys int
-	// only, if there are any, restricts the kinds of faults; tests use it.
+	// only, if there are any, restricts the kinds of faults.
 	only []string
 	// apart and admits plant faults: see history.Setup.
 	apart  bool

@@ -30,12 +30,22 @@ func RunWorker() {
 	if os.Getenv(workerEnv) == "" {
 		return
 	}
+	Quiet()
 	if err := work(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "worker:", err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
+
+// Quiet ends go-redis' own log for this program: each refused connection is a line
+// there, and a fault brings hundreds.
+func Quiet() { redis.SetLogger(silent{}) }
+
+type silent struct{}
+
+// Printf does nothing.
+func (silent) Printf(context.Context, string, ...any) {}
 
 // worker is a process that takes part in a history.
 type worker struct {
