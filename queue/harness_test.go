@@ -14,10 +14,17 @@ var (
 	errGiveUp = errors.New("gave up")
 )
 
+// testingT is what the harness needs of a *testing.T or a *rapid.T.
+type testingT interface {
+	Helper()
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
 // fixture is a Synchronizer in a synctest bubble with what the tests say about it. "Settle" means that every goroutine of the
 // bubble is parked, so what is asserted after it is final and not a matter of luck.
 type fixture struct {
-	t *testing.T
+	t testingT
 	s *queue.Synchronizer
 }
 

@@ -1,12 +1,12 @@
 package queue_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/anteroom/anteroom/queue"
 )
@@ -222,18 +222,32 @@ func (m *model) giveBack(g *guest) queue.Order {
 // trial runs one random history on the model and on a Synchronizer, and compares after each step all that can be seen.
 type trial struct {
 	*fixture
-	m       *model
-	rnd     *rand.Rand
-	guests  []*guest
-	grants  uint64
-	history []string
+	rt     *rapid.T // for drawing
+	m      *model
+	guests []*guest
+	grants uint64
+}
+
+// intN draws a number below n. rapid's own ranges prefer small numbers; these are even,
+// so that all kinds of steps are as frequent as their share says, and shrink to 0.
+func (r *trial) intN(n int) int {
+	return rapid.Custom(func(t *rapid.T) int {
+		v := 0
+		for range 12 {
+			v <<= 1
+			if rapid.Bool().Draw(t, "bit") {
+				v++
+			}
+		}
+		return v % n
+	}).Draw(r.rt, "draw")
 }
 
 func (r *trial) step() {
-	pause := time.Duration(r.rnd.IntN(3)) * queue.StarvationThreshold * 2 / 3
+	pause := time.Duration(r.intN(3)) * queue.StarvationThreshold * 2 / 3
 	time.Sleep(pause)
 	r.m.now += pause
-	switch r.rnd.IntN(12) {
+	switch r.intN(12) {
 	case 0, 1, 2:
 		r.enter()
 	case 3, 4:
@@ -253,16 +267,16 @@ func (r *trial) step() {
 		r.answer()
 	case 7, 8:
 		tenure := r.m.tenure
-		if r.rnd.IntN(5) == 0 && r.m.last > 0 {
-			tenure = r.rnd.Uint64N(r.m.last + 1)
+		if r.intN(5) == 0 && r.m.last > 0 {
+			tenure = uint64(r.intN(int(r.m.last) + 1))
 		}
-		mayHandOff := r.rnd.IntN(4) > 0
+		mayHandOff := r.intN(4) > 0
 		r.note("exit %d mayHandOff=%v", tenure, mayHandOff)
 		exit, order := r.m.exit(tenure, mayHandOff)
 		r.mustExit(tenure, mayHandOff, exit, order)
 	case 9:
-		if r.rnd.IntN(3) == 0 {
-			grant := r.grants - min(r.grants, r.rnd.Uint64N(2))
+		if r.intN(3) == 0 {
+			grant := r.grants - min(r.grants, uint64(r.intN(2)))
 			r.note("lose %d", grant)
 			loss, order := r.m.lose(grant)
 			r.mustLose(grant, loss, order)
@@ -278,7 +292,7 @@ func (r *trial) step() {
 }
 
 func (r *trial) enter() {
-	kind, id := queue.Kind(r.rnd.IntN(4)), uint64(len(r.guests)+1)
+	kind, id := queue.Kind(r.intN(4)), uint64(len(r.guests)+1)
 	g := &guest{kind: kind}
 	admission, order := r.m.enter(g)
 	r.note("enter %d %v", id, kind)
@@ -286,7 +300,7 @@ func (r *trial) enter() {
 	r.guests = append(r.guests, g)
 	must(r.fixture, "Enter", g.admission, admission)
 	must(r.fixture, "Enter's order", g.party.order, order)
-	if admission == queue.Queued && r.rnd.IntN(2) == 0 {
+	if admission == queue.Queued && r.intN(2) == 0 {
 		r.startWait(g)
 	}
 }
@@ -300,7 +314,7 @@ func (r *trial) startWait(g *guest) {
 func (r *trial) answer() {
 	switch r.m.state {
 	case queue.Acquiring:
-		switch r.rnd.IntN(3) {
+		switch r.intN(3) {
 		case 0:
 			r.note("refused")
 			r.m.fail((*guest).try, queue.ErrRefused)
@@ -319,7 +333,7 @@ func (r *trial) answer() {
 			must(r.fixture, "Granted", r.s.Granted(r.grants), r.m.offer(0))
 		}
 	case queue.Releasing:
-		if r.rnd.IntN(2) == 0 {
+		if r.intN(2) == 0 {
 			r.note("resumed")
 			must(r.fixture, "Resumed", r.s.Resumed(), r.m.offer(0))
 			return
@@ -331,7 +345,7 @@ func (r *trial) answer() {
 
 func (r *trial) reenter() {
 	if owner := r.m.owner; owner != nil && owner.lock() {
-		allowLost := r.rnd.IntN(2) == 0
+		allowLost := r.intN(2) == 0
 		r.note("reenter %d allowLost=%v", owner.w.Owner, allowLost)
 		want := queue.IsLost
 		if r.m.state == queue.Owned || allowLost {
@@ -346,7 +360,7 @@ func (r *trial) reenter() {
 
 // rare is what a program seldom does: close, or give an admission back, also one that was lost long ago.
 func (r *trial) rare() {
-	if r.rnd.IntN(4) == 0 {
+	if r.intN(4) == 0 {
 		r.note("fail")
 		want := queue.Nothing
 		if r.m.fail(func(g *guest) bool { return g.kind != queue.KindLock }, errClosed) > 0 {
@@ -376,11 +390,11 @@ func (r *trial) pick(may func(*guest) bool) *guest {
 	if len(some) == 0 {
 		return nil
 	}
-	return some[r.rnd.IntN(len(some))]
+	return some[r.intN(len(some))]
 }
 
 func (r *trial) note(format string, args ...any) {
-	r.history = append(r.history, fmt.Sprintf(format, args...))
+	r.rt.Logf(format, args...)
 }
 
 // compare looks at everything that can be seen from outside.
@@ -431,29 +445,19 @@ func (r *trial) finish() {
 	}
 }
 
+// Arrival, cancellation, hand-off, loss, budget, re-entry, giving back and closing, in any order and at any moment.
 func TestQueue_RandomHistoriesAgreeWithTheModel(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	histories := 400
-	if testing.Short() {
-		histories = 50
-	}
-	t.Logf("seed %d", seed)
-	for i := range histories {
-		fair := i%2 == 0
-		inBubble(t, fair, func(x *fixture) {
-			r := &trial{fixture: x, m: &model{fair: fair}, rnd: rand.New(rand.NewPCG(seed, uint64(i)))}
-			defer func() {
-				if x.t.Failed() {
-					x.t.Logf("seed %d, history %d, fair=%v: %q", seed, i, fair, r.history)
-				}
-			}()
-			for range 120 {
-				r.step()
-			}
-			r.finish()
+	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				rapid.SyncTest(rt, func(rt *rapid.T) {
+					r := &trial{fixture: &fixture{rt, queue.New(fair)}, rt: rt, m: &model{fair: fair}}
+					for range r.intN(480) {
+						r.step()
+					}
+					r.finish()
+				})
+			})
 		})
-		if t.Failed() {
-			return
-		}
 	}
 }
