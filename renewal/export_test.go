@@ -1,7 +1,6 @@
 package renewal
 
 import (
-	"math/rand/v2"
 	"time"
 	"unsafe"
 )
@@ -79,24 +78,24 @@ func (m *Manager) Check() string {
 	return ""
 }
 
-// HeapModel drives a heap with random operations against a plain slice, and
-// reports the first difference, or "".
-func HeapModel(r *rand.Rand, steps int) string {
+// HeapModel drives a heap with random operations, chosen by intN, against a plain map,
+// and reports the first difference, or "".
+func HeapModel(intN func(n int) int, steps int) string {
 	var h leaseHeap
 	model := map[*Lease]int64{}
 	var all []*Lease
-	pick := func() *Lease { return all[r.IntN(len(all))] }
+	pick := func() *Lease { return all[intN(len(all))] }
 	for range steps {
-		switch op := r.IntN(10); {
+		switch op := intN(10); {
 		case op < 5 || len(all) == 0:
 			l := &Lease{place: -1}
-			at := r.Int64N(100)
+			at := int64(intN(100))
 			h.push(l, at)
 			model[l], all = at, append(all, l)
 		case op < 7:
 			l := pick()
 			if _, in := model[l]; in {
-				model[l] = r.Int64N(100)
+				model[l] = int64(intN(100))
 				h.move(l, model[l])
 			}
 		case op < 9:
@@ -105,7 +104,7 @@ func HeapModel(r *rand.Rand, steps int) string {
 			delete(model, l)
 		default:
 			for i := range h {
-				h[i].at = r.Int64N(100)
+				h[i].at = int64(intN(100))
 				model[h[i].lease] = h[i].at
 			}
 			h.rebuild()

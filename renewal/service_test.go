@@ -13,14 +13,6 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-func TestHeap_Model(t *testing.T) {
-	for seed := range uint64(50) {
-		if wrong := renewal.HeapModel(rand.New(rand.NewPCG(seed, 0)), 1000); wrong != "" {
-			t.Fatalf("seed %d: %s", seed, wrong)
-		}
-	}
-}
-
 func TestLease_Size(t *testing.T) {
 	if renewal.LeaseSize >= 400 {
 		t.Errorf("a lease takes %d bytes, want less than 400", renewal.LeaseSize)
