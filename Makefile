@@ -3,6 +3,7 @@
 #   make demo    the library at work, with faults
 # And one for who changes the library:
 #   make mutants removes each mechanism once and demands that a named test fails
+#   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #
 # make chaos tries four processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
@@ -14,9 +15,11 @@ GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
 PROMISE    ?=
+# How long make fuzz runs each fuzz test.
+FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise mutants cover redis faults chaos
+.PHONY: test lint vet demo promise mutants cover redis faults chaos fuzz
 
 test: lint redis
 	@rm -f $(SKIPPED); \
@@ -54,6 +57,12 @@ mutants: redis
 # The figures of docs/faults.md §9.
 cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
+
+# What it finds lands in the package's testdata/fuzz and fails make test from then on.
+fuzz: redis
+	$(GO) test -run '^$$' -fuzz '^FuzzMessage$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./lettuce_compat
+	$(GO) test -run '^$$' -fuzz '^FuzzKey$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./lettuce_compat
+	$(GO) test -run '^$$' -fuzz '^FuzzConfig$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./sync
 
 # The tests start and stop their own redis-servers on free loopback ports. Without
 # the program: root installs it, CI fails, everybody else is told how, and the

@@ -244,7 +244,7 @@ func (l *life) acquire(t *rapid.T) {
 	var granted, found, failed bool
 	// Commands may land later than their time limit: a stopped server, a long queue.
 	// The clean-up counts with that for as long as it goes on.
-	o := l.send(t, l.f.timeout+l.f.lease, func() { granted, found, failed = l.place(repeat, sent) })
+	o := l.send(t, l.f.timeout+3*l.f.lease, func() { granted, found, failed = l.place(repeat, sent) })
 	switch {
 	case o == lettucecompat.OutcomeUnknown:
 		l.f.unanswered(sent)
