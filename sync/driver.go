@@ -187,6 +187,11 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 		return
 	}
 	e.unavailable(r.Err)
+	if unknown && errors.Is(r.Err, lettucecompat.ErrReplicas) {
+		// A release of this field has no answer and may still land: a later grant must
+		// not be of the same field.
+		d.abandonField()
+	}
 	d.pause(d.nextBackoff())
 }
 

@@ -1,0 +1,69 @@
+package anteroom_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// replicas answers WAIT: the first with none, later ones with one replica. The release
+// that follows the first is on its way for three seconds.
+type replicas struct {
+	waits int
+	slow  bool
+}
+
+func (h *replicas) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *replicas) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Args()[0]; h.slow && strings.HasPrefix(name.(string), "eval") {
+			h.slow = false
+			time.Sleep(3 * time.Second)
+			ctx = context.Background() // its caller has left, and it is not called back
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *replicas) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		_ = next(ctx, cmds)
+		for _, cmd := range cmds {
+			if w, can := cmd.(interface{ SetVal(any) }); can && cmd.Name() == "wait" {
+				w.SetVal(int64(h.waits))
+				cmd.SetErr(nil)
+				h.slow = h.waits == 0
+				h.waits++
+			}
+		}
+		return nil
+	}
+}
+
+// I3: too few replicas confirmed a grant, and the release that took it back has no
+// answer. It may land at any time, so the next attempt has another field.
+func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		rdb := s.client()
+		m, _ := manager(t, rdb, anteroom.Config{})
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg)) // the server knows the scripts
+		h := &replicas{}
+		rdb.AddHook(h)
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 100 * time.Millisecond})
+		hold := acquire(t, mu)
+		if h.waits != 2 || h.slow {
+			t.Fatalf("the fault did not do what the test wants: %+v", h)
+		}
+		time.Sleep(4 * time.Second) // the release has landed
+		if s.HGet("k", hold.Holder()) != "1" {
+			t.Fatalf("a release of an earlier attempt has removed the lock; the holder thinks: %v", hold.Err())
+		}
+		ok(t, hold.Release(bg))
+	})
+}
