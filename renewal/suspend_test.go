@@ -28,7 +28,7 @@ func (l *laptop) sleep(d time.Duration)   { l.move(d, true) }
 func (l *laptop) setWall(d time.Duration) { l.move(d, false) }
 
 func (l *laptop) move(d time.Duration, asleep bool) {
-	time.Sleep(1) // so that moments before it can be told from those after it
+	time.Sleep(time.Nanosecond) // so that moments before it can be told from those after it
 	l.mu.Lock()
 	l.moves = append(l.moves, move{time.Now(), d, asleep})
 	l.mu.Unlock()
