@@ -336,6 +336,8 @@ func (v *lives) step(t *rapid.T) {
 	default:
 		d := time.Duration(intN(t, 10_000)) * time.Millisecond
 		t.Logf("%v pass", d)
+		v.mu.Lock()   // what was read up to here is read before the Sender writes it
+		v.mu.Unlock() //nolint:staticcheck // the empty section is meant
 		time.Sleep(d)
 	}
 	synctest.Wait()

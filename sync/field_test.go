@@ -386,6 +386,7 @@ func (l *life) attempt(t *rapid.T) {
 	if l.now.Before(l.f.keep) {
 		t.Fatalf("F3: dropped %v before MinHold is over", l.f.keep.Sub(l.now))
 	}
+	l.f.named, l.vague = true, true // it may have removed the field, also without a grant
 	granted := false
 	o := l.send(t, time.Second, func() {
 		if l.holder == us {
@@ -397,7 +398,6 @@ func (l *life) attempt(t *rapid.T) {
 	})
 	if o == lettucecompat.OutcomeOK && granted {
 		l.f.dropped()
-		l.vague = l.vague || l.f.inTime
 	}
 }
 
