@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"flag"
 	"testing"
 	"time"
 
@@ -12,7 +13,14 @@ import (
 // The life of a field against a model of its key in Redis: commands are answered, or
 // their answer is lost and they land at any later moment up to their bound, in any
 // order, or never. The invariants F1 to F5 of field are checked after every step.
+//
+// Some edits of field that break an invariant need a thousand lives before one shows it,
+// so there are more than rapid's default, which -rapid.checks sets for this test too.
 func TestField_F1toF5_RandomLivesAgainstAModelOfRedis(t *testing.T) {
+	if lives := flag.Lookup("rapid.checks"); lives.Value.String() == lives.DefValue {
+		_ = lives.Value.Set("3000")
+		t.Cleanup(func() { _ = lives.Value.Set(lives.DefValue) })
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLife(t)
 		for range 1 + intN(t, 40) {
