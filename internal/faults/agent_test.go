@@ -22,7 +22,8 @@ type agent struct {
 type span struct {
 	who      string
 	in, out  moment // out 0: to the end
-	released bool
+	released bool   // a release was ordered
+	aside    bool   // of the lock that nobody else wants
 }
 
 func newAgent(who string) *agent {
@@ -80,6 +81,18 @@ func (a *agent) open() (calls []*call) {
 	return calls
 }
 
+// in tells whether somebody here may believe to have the lock.
+func (a *agent) in() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.spans {
+		if s.out == 0 && !s.aside {
+			return true
+		}
+	}
+	return false
+}
+
 // wait returns the answer. A caller that hangs is a failure of the cell.
 func (c *call) wait() note {
 	c.a.mu.Lock()
@@ -109,8 +122,8 @@ func (a *agent) deliver(o order, n note) {
 		return
 	}
 	switch {
-	case (o.Do == doAcquire || o.Do == doTry) && n.Got == "nil":
-		a.spans[n.ID] = &span{who: fmt.Sprintf("%s/%d", a.who, n.ID), in: n.At}
+	case n.Got == "nil" && (o.Do == doAcquire || o.Do == doTry || o.Do == doTryHere):
+		a.spans[n.ID] = &span{who: fmt.Sprintf("%s/%d", a.who, n.ID), in: n.At, aside: o.Do == doTry}
 	case o.Do == doRelease:
 		if s := a.spans[o.Hold]; s != nil {
 			s.end(n.Began)
@@ -134,7 +147,9 @@ func overlap(agents ...*agent) (time.Duration, string) {
 	for _, a := range agents {
 		a.mu.Lock()
 		for _, s := range a.spans {
-			all = append(all, s)
+			if !s.aside {
+				all = append(all, s)
+			}
 		}
 		a.mu.Unlock()
 	}

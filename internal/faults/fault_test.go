@@ -73,7 +73,7 @@ var faults = []*fault{
 	{name: "FLUSHALL", removes: true, strike: admin("flushall"), about: "at once"},
 	{name: "key deleted", removes: true, strike: admin("del " + lockKey), about: "DEL by a stranger"},
 	{
-		name: "key overwritten", removes: true, lasts: lease, strike: admin("set " + lockKey + " data"), heal: admin("del " + lockKey),
+		name: "key overwritten", removes: true, lasts: lease, strike: admin("mset " + lockKey + " data " + sideKey + " data"), heal: admin("del " + lockKey + " " + sideKey),
 		about: "SET by a stranger makes the key a string; DEL after D",
 	},
 	{name: "script cache flushed", strike: admin("script flush"), about: "SCRIPT FLUSH"},

@@ -69,12 +69,26 @@ func (r *rig) close() {
 			r.t.Errorf("%s: Close: %s", a.who, n.Got)
 		}
 	}
+	r.noSubscriptions(busy)
+	for _, a := range []*agent{r.victim, r.rival} {
+		a.ask(doQuit)
+	}
 	if r.own != nil {
 		if err := r.own.end(); err != nil {
 			r.t.Errorf("I5: the victim's process: %v", err)
 		}
 	}
-	r.await("no subscription is left", func() string {
+	r.noConnections(busy)
+}
+
+// noSubscriptions: the Managers are closed, and their clients are not.
+func (r *rig) noSubscriptions(patience time.Duration) {
+	r.await(patience, "no connection subscribes", func() string {
+		list, err := r.check.Do(bg, "client", "list", "type", "pubsub").Text()
+		check(err)
+		return list
+	})
+	r.await(patience, "no subscription is left", func() string {
 		channels, err := r.check.PubSubChannels(bg, "*").Result()
 		check(err)
 		if len(channels) > 0 {
@@ -82,7 +96,11 @@ func (r *rig) close() {
 		}
 		return ""
 	})
-	r.await("no connection is left but the checker's", func() string {
+}
+
+// noConnections: the clients are closed too.
+func (r *rig) noConnections(patience time.Duration) {
+	r.await(patience, "no connection is left but the checker's", func() string {
 		list, err := r.check.ClientList(bg).Result()
 		check(err)
 		var others []string
@@ -97,9 +115,9 @@ func (r *rig) close() {
 
 // await waits until found returns nothing; what it still returns in the end has leaked.
 // A closed connection takes a moment to be noticed at the other end.
-func (r *rig) await(what string, found func() string) {
+func (r *rig) await(patience time.Duration, what string, found func() string) {
 	var extra string
-	for end := time.Now().Add(busy); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if extra = found(); extra == "" {
 			return
 		}

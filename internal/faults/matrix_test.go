@@ -14,10 +14,19 @@ import (
 
 // cell is one fault at one operation.
 type cell struct {
-	t     *testing.T
+	t     reporter
+	test  *testing.T // the same, for what wants more of it
 	fault *fault
 	op    *operation
 	want  expectation
+}
+
+// reporter is what a cell needs of its test.
+type reporter interface {
+	Name() string
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+	Failed() bool
 }
 
 // outcome is what a cell has observed.
@@ -53,7 +62,7 @@ func TestMatrix(t *testing.T) {
 							}
 							slots <- struct{}{}
 							defer func() { <-slots }()
-							c := &cell{t: t, fault: f, op: op, want: expected(f, op)}
+							c := &cell{t: t, test: t, fault: f, op: op, want: expected(f, op)}
 							table.add(c, c.run())
 						})
 					})
@@ -93,7 +102,7 @@ func (c *cell) run() *outcome {
 		}
 		c.t.Logf("again: %s", repeat)
 	}
-	c.t.Error("the machine is too busy for this cell")
+	c.t.Errorf("the machine is too busy for this cell")
 	return nil
 }
 
@@ -101,8 +110,8 @@ func (c *cell) run() *outcome {
 // goroutines inherit, and looks for those that stay.
 func (c *cell) attempt() (o *outcome, repeat string) {
 	t := c.t
-	server := testredis.Start(tb{t}, c.fault.args...)
-	checker := server.Client(t, asChecker)
+	server := testredis.Start(tb{c.test}, c.fault.args...)
+	checker := server.Client(c.test, asChecker)
 	check(checker.Ping(bg).Err())
 	r := &rig{cell: c, server: server, check: checker}
 	done := make(chan struct{})
@@ -162,12 +171,25 @@ func (r *rig) play() {
 		fail("the fault did not happen: %d requests were not met", n)
 	}
 	r.judge()
+	r.shutOut()
 	r.worksAgain()
 	time.Sleep(lease) // whatever comes late, comes within a lease
 	r.nothingLives()
 	r.later = r.tidy()
 	r.exclusive()
 	r.close()
+}
+
+// shutOut lets whoever is not in try to get in beside who is.
+func (r *rig) shutOut() {
+	for _, pair := range [][2]*agent{{r.victim, r.rival}, {r.rival, r.victim}} {
+		if !pair[0].in() {
+			continue
+		}
+		if n := pair[1].ask(doTryHere); n.Got == "nil" && pair[0].in() {
+			r.t.Errorf("I2: %s was let in beside %s", pair[1].who, pair[0].who)
+		}
+	}
 }
 
 // worksAgain lets go of what is held, and lets both parties lock once more.

@@ -43,12 +43,14 @@ const (
 const (
 	doAcquire = "acquire" // waits up to For
 	doTry     = "try"
-	doRelease = "release" // of the hold that order Hold brought
-	doHeld    = "held"    // answers what Err of that hold says
-	doState   = "state"   // answers how many keys are live and how many callers wait
-	doStarve  = "starve"  // takes the CPU from the party for For
-	doFreeze  = "freeze"  // stops the world until somebody reads the heap dump
-	doClose   = "close"
+	doTryHere = "try the same" // as doTry, but of the lock that everybody wants
+	doRelease = "release"      // of the hold that order Hold brought
+	doHeld    = "held"         // answers what Err of that hold says
+	doState   = "state"        // answers how many keys are live and how many callers wait
+	doStarve  = "starve"       // takes the CPU from the party for For
+	doFreeze  = "freeze"       // stops the world until somebody reads the heap dump
+	doClose   = "close"        // ends the Manager
+	doQuit    = "quit"         // ends its client
 )
 
 // order and note are what a cell and its parties say to each other.
@@ -74,6 +76,7 @@ type party struct {
 	rdb  *redis.Client
 	m    *anteroom.Manager
 	mu   *anteroom.Mutex
+	side *anteroom.Mutex // a lock that nobody else wants, so that only its own clean-up removes what a try leaves
 	tell func(note)
 
 	lock    sync.Mutex
@@ -104,6 +107,10 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 		return nil, err
 	}
 	if p.mu, err = p.m.NewMutex(cfg); err != nil {
+		return nil, err
+	}
+	cfg.Key = sideKey
+	if p.side, err = p.m.NewMutex(cfg); err != nil {
 		return nil, err
 	}
 	// Connections, scripts and the subscription are there before any fault is.
@@ -151,7 +158,7 @@ func (p *party) reason(field string) chan anteroom.LossReason {
 func (p *party) obey(o order) {
 	n := note{ID: o.ID, Began: now()}
 	switch o.Do {
-	case doAcquire, doTry:
+	case doAcquire, doTry, doTryHere:
 		n.Got = p.acquire(o)
 	case doRelease:
 		n.Got, n.Since = p.release(o)
@@ -170,6 +177,8 @@ func (p *party) obey(o order) {
 		return
 	case doClose:
 		n.Got = p.close()
+	case doQuit:
+		n.Got = wording(p.rdb.Close())
 	}
 	n.At = now()
 	p.tell(n)
@@ -177,14 +186,19 @@ func (p *party) obey(o order) {
 
 func (p *party) acquire(o order) string {
 	ctx := context.Background()
-	try := p.mu.TryAcquire
-	if o.Do == doAcquire {
+	var enter func(context.Context, ...anteroom.AcquireOption) (*anteroom.Hold, error)
+	switch o.Do {
+	case doTry:
+		enter = p.side.TryAcquire
+	case doTryHere:
+		enter = p.mu.TryAcquire
+	default:
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.For)
 		defer cancel()
-		try = p.mu.Acquire
+		enter = p.mu.Acquire
 	}
-	h, err := try(ctx)
+	h, err := enter(ctx)
 	if err != nil {
 		return wording(err)
 	}
@@ -226,7 +240,7 @@ func (p *party) release(o order) (string, moment) {
 func (p *party) close() string {
 	ctx, cancel := context.WithTimeout(context.Background(), lease+timeout+busy)
 	defer cancel()
-	return wording(errors.Join(p.m.Close(ctx), p.rdb.Close()))
+	return wording(p.m.Close(ctx))
 }
 
 // wording says an error in the names that a caller compares it with.

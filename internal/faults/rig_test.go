@@ -20,6 +20,8 @@ const (
 	patience = 20 * time.Second
 	// lockKey is the lock of every cell; requests about it are told by this name.
 	lockKey = "matrix:lock"
+	// sideKey is what TryAcquire is called with. It contains lockKey.
+	sideKey = lockKey + ":side"
 )
 
 // failure ends a cell from anywhere below play.
