@@ -85,7 +85,7 @@ type party struct {
 }
 
 func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, error) {
-	o := &redis.Options{Addr: s.Addr, ReadTimeout: 3 * time.Second, MinIdleConns: s.Idle}
+	o := &redis.Options{Addr: s.Addr, ReadTimeout: 3 * time.Second}
 	if s.User != "" {
 		o.Username, o.Password = s.User, password
 	}
@@ -123,12 +123,19 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 			return nil, err
 		}
 	}
-	for end := time.Now().Add(patience); p.rdb.PoolStats().IdleConns < uint32(s.Idle); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return nil, fmt.Errorf("%+v", p.rdb.PoolStats())
-		}
+	return p, p.connect(s.Idle)
+}
+
+// connect makes n connections that are idle then, and greeted: one that is not would
+// have to be greeted before a command is sent on it.
+func (p *party) connect(n int) error {
+	var errs []error
+	for range n {
+		c := p.rdb.Conn()
+		defer c.Close()
+		errs = append(errs, c.Ping(context.Background()).Err())
 	}
-	return p, nil
+	return errors.Join(errs...)
 }
 
 const password = "matrix"
