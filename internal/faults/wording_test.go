@@ -1,0 +1,46 @@
+package faults_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// wording says an error in the names that a caller compares it with.
+func wording(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	var names []string
+	for _, e := range []struct {
+		err  error
+		name string
+	}{
+		{anteroom.ErrNotAcquired, "ErrNotAcquired"},
+		{anteroom.ErrUnavailable, "ErrUnavailable"},
+		{anteroom.ErrUnknown, "ErrUnknown"},
+		{anteroom.ErrNotHeld, "ErrNotHeld"},
+		{anteroom.ErrLost, "ErrLost"},
+		{anteroom.ErrClosed, "ErrClosed"},
+		{anteroom.ErrConfig, "ErrConfig"},
+		{context.DeadlineExceeded, "context.DeadlineExceeded"},
+	} {
+		if errors.Is(err, e.err) {
+			names = append(names, e.name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{err.Error()}
+	}
+	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
+		fmt.Fprintln(os.Stderr, "error:", err)
+	}
+	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Outcome == anteroom.OutcomePending {
+		names = append(names, string(e.Outcome))
+	}
+	return strings.Join(names, ", ")
+}
