@@ -1,10 +1,13 @@
 package lettucecompat_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -29,17 +32,26 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 					id = c
 				}
 			}
-			client := func() *lettucecompat.Client {
-				c := newClient(t, nodes.Client(t), func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
+			// The layout comes from a node that answers.
+			asked := nodes.Nodes()[1].Client(t)
+			reading := func(timeout time.Duration) *lettucecompat.Client {
+				rdb := nodes.Client(t, func(o *redis.ClusterOptions) {
+					o.ReadTimeout = timeout
+					o.ClusterSlots = func(ctx context.Context) ([]redis.ClusterSlot, error) { return asked.ClusterSlots(ctx).Result() }
+				})
+				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
 				want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm"+key, id+":1")).Outcome != lettucecompat.OutcomeUnknown, true)
 				return c
 			}
+			// What is sent to a node that hangs is not answered within this test: only the time
+			// limits of commands can tell.
+			client := func() *lettucecompat.Client { return reading(time.Minute) }
 			holder := client()
 			want(t, "granted", holder.TryAcquire(ctx, withWait(key, id+":2")).Outcome, ok)
 			renew := []lettucecompat.Renewal{{Key: key, Field: id + ":2", Lease: time.Minute}}
 			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: id + ":2", Lease: time.Minute})
 			acquirer, waiter, renewer, batcher := client(), client(), client(), client()
-			listener := client()
+			listener := reading(time.Second) // making a connection has no other limit
 			watchConfirmed(t, listener, key)
 			want(t, "probed", probed(listener), true)
 

@@ -240,6 +240,9 @@ func (s *stage) close() map[string]bool {
 	for _, c := range s.clients {
 		_ = c.Close()
 	}
+	if s.virtual && s.Failed() {
+		time.Sleep(2 * patience) // what is under way ends, or the bubble would hide the failure by a panic
+	}
 	return ids
 }
 
