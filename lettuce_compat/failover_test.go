@@ -37,7 +37,10 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 			reading := func(timeout time.Duration) *lettucecompat.Client {
 				rdb := nodes.Client(t, func(o *redis.ClusterOptions) {
 					o.ReadTimeout = timeout
-					o.ClusterSlots = func(ctx context.Context) ([]redis.ClusterSlot, error) { return asked.ClusterSlots(ctx).Result() }
+					o.ClusterSlots = func(ctx context.Context) ([]redis.ClusterSlot, error) {
+						//lint:ignore SA1019 the option wants what this command answers
+						return asked.ClusterSlots(ctx).Result()
+					}
 				})
 				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
 				want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm"+key, id+":1")).Outcome != lettucecompat.OutcomeUnknown, true)

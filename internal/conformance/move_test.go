@@ -81,8 +81,9 @@ func startBusySlot(t *testing.T, c *testredis.Cluster) *busySlot {
 	}
 	b := &busySlot{t: t, slot: c.Slot(tag), parties: []*party{newParty(t, c.Client(t)), newParty(t, c.Client(t))}}
 	for i := range 10 {
-		// Renewed once a second; half of them with a record beside the lock.
-		cfg := anteroom.LockConfig{Key: fmt.Sprint(tag, "held:", i), LeaseTime: 3 * time.Second, Fencing: i%4 < 2}
+		// Renewed once a second, with a lease that outlasts a busy machine's pauses; half of
+		// them with a record beside the lock.
+		cfg := anteroom.LockConfig{Key: fmt.Sprint(tag, "held:", i), LeaseTime: 20 * time.Second, RenewalTime: time.Second, Fencing: i%4 < 2}
 		h, err := b.parties[i%2].lock(t, cfg).Acquire(context.Background())
 		if err != nil {
 			t.Fatal(err)
