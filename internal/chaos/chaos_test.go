@@ -59,7 +59,7 @@ func figures(t *testing.T, text []string) map[string]int {
 // A short run, with as many kinds of faults as find room.
 func TestChaos_Short(t *testing.T) {
 	c := defaults()
-	c.lasts, c.seed, c.goroutines = 12*time.Second, 1, 25
+	c.lasts, c.seed, c.goroutines = 10*time.Second, 1, 25
 	status, text := chaosRun(t, c)
 	t.Log(text[len(text)-1])
 	f := figures(t, text)
@@ -71,7 +71,7 @@ func TestChaos_Short(t *testing.T) {
 // What is planted is found, and the exit status says so: locks that exclude nobody in
 // another process, and a register that accepts old tokens as well.
 func TestChaos_FindsWhatIsPlanted(t *testing.T) {
-	base := config{lasts: 3 * time.Second, seed: 1, processes: 2, goroutines: 8, keys: 6, only: []string{"SCRIPT FLUSH"}}
+	base := config{lasts: 2 * time.Second, seed: 1, processes: 2, goroutines: 8, keys: 6, only: []string{"SCRIPT FLUSH"}}
 	apart := base
 	apart.apart = true
 	open := apart

@@ -163,8 +163,9 @@ func TestHistory_Removals(t *testing.T) {
 		}},
 		{"Redis SIGKILL, restart empty", func(l *Lab) error { return l.Restart(true) }},
 	})
-	if o.Overlaps == 0 || o.Lost == 0 {
-		t.Errorf("%d overlaps and %d losses: the removals have met nobody", o.Overlaps, o.Lost)
+	// Whether two are inside at once is a matter of who asks when; that holders are told is not.
+	if o.Lost == 0 {
+		t.Error("the removals have met nobody")
 	}
 }
 

@@ -16,7 +16,7 @@ func jepsenTime(t *testing.T) time.Duration {
 	t.Helper()
 	text := os.Getenv("ANTEROOM_JEPSEN")
 	if text == "" {
-		return 8 * time.Second
+		return 6 * time.Second
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
