@@ -27,11 +27,16 @@ type clock struct {
 	epoch     atomic.Pointer[epoch]
 }
 
-// epoch is a stretch of time without suspension. It is written once.
+// epoch is a stretch of time without suspension. It is written once; what is noticed later
+// makes a new one. Its moments are readings of the monotonic clock since base. All are
+// kept, so that no answer comes too late for its own: a suspension costs 48 bytes.
 type epoch struct {
-	apart  int64  // wall clock less monotonic clock, both since base
 	slept  int64  // suspended since base
-	before *epoch // the one before, without its own before; nil for the first
+	began  int64  // the first moment that is known to be in it
+	first  int64  // the clocks' distance at that moment
+	looked int64  // when the system was asked last
+	apart  int64  // the clocks' distance at that moment
+	before *epoch // the one before the suspension; nil for the first
 }
 
 // apartTolerance is how far the distance of the clocks may differ from the epoch's
@@ -56,32 +61,38 @@ func (c *clock) apart(t time.Time) int64 {
 // two readings tell on which side of a suspension it was. The zero time is the distant
 // past.
 func (c *clock) at(t time.Time) int64 {
-	e, apart := c.epoch.Load(), c.apart(t)
-	if off := distance(apart, e.apart); off > apartTolerance {
-		switch b := e.before; {
-		case t.IsZero():
-		case b != nil && distance(apart, b.apart) <= min(off, apartTolerance):
-			e = b
-		default:
-			e = c.look(e, apart)
-		}
+	mono, apart := int64(t.Sub(c.base)), c.apart(t)
+	e := c.epoch.Load()
+	// A moment before the last look shows nothing that this one has not seen.
+	for mono > e.looked && distance(apart, e.apart) > apartTolerance {
+		c.look(e, mono, apart)
+		e = c.epoch.Load()
 	}
-	return int64(t.Sub(c.base)) + e.slept
+	for e.before != nil && e.isAfter(mono, apart) {
+		e = e.before
+	}
+	return mono + e.slept
 }
 
-// look begins a new epoch whose clocks are apart by that much.
-func (c *clock) look(e *epoch, apart int64) *epoch {
-	next := &epoch{apart: apart, slept: int64(c.suspended() - c.origin)}
-	// Two clocks that are read one after the other differ by a little even without a
-	// suspension, and this time must never run backwards.
-	if next.slept < e.slept+apartTolerance/2 {
-		next.slept = e.slept
+// isAfter tells whether the moment was before e, and so in an earlier epoch. What lies
+// between the last look before the suspension and the first one after it belongs to the
+// side whose distance of the clocks is the nearer one.
+func (e *epoch) isAfter(mono, apart int64) bool {
+	b := e.before
+	return mono <= b.looked || mono < e.began && distance(apart, b.apart) <= distance(apart, e.first)
+}
+
+// look asks the system, at a moment at which the clocks are apart by another distance
+// than e's. Where somebody else has looked meanwhile it does nothing.
+func (c *clock) look(e *epoch, mono, apart int64) {
+	next := *e
+	// The two clocks of the system that are read one after the other differ by a little
+	// even without a suspension, and this time must never run backwards.
+	if slept := int64(c.suspended() - c.origin); slept >= e.slept+apartTolerance/2 {
+		next = epoch{slept: slept, began: mono, first: apart, before: e}
 	}
-	next.before = &epoch{apart: e.apart, slept: e.slept}
-	if !c.epoch.CompareAndSwap(e, next) {
-		return c.epoch.Load() // somebody else has just looked
-	}
-	return next
+	next.looked, next.apart = mono, apart
+	c.epoch.CompareAndSwap(e, &next)
 }
 
 // now is the present moment.
@@ -93,10 +104,8 @@ func (c *clock) time(at int64) time.Time {
 	if at == never {
 		return time.Time{}
 	}
+	c.now() // a suspension that nobody has noticed yet counts
 	return c.base.Add(time.Duration(at - c.epoch.Load().slept))
 }
-
-// slept is how long the machine was suspended, as far as it was noticed.
-func (c *clock) slept() int64 { return c.epoch.Load().slept }
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }

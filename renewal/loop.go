@@ -54,7 +54,7 @@ func (m *Manager) loop(r *run, lp *loop) {
 func (m *Manager) beginLocked() (jump, late time.Duration) {
 	now := time.Now()
 	last, this := m.turn, turn{at: m.at(now), wall: m.clock.wall(now)}
-	this.slept = m.clock.slept()
+	this.slept = this.at - int64(now.Sub(m.clock.base))
 	m.turn = this
 	if last.wall.IsZero() || m.armed == never {
 		return 0, 0

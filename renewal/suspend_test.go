@@ -149,3 +149,90 @@ func TestSuspended_IsNoStall(t *testing.T) {
 		l.End()
 	})
 }
+
+// A lease that is over stays over, also when the clock is then set to where it would be
+// had the machine not slept.
+func TestSuspended_AClockThatIsSetBackBringsNothingBack(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l := m.Add(spec(1, k))
+		nap := l.Remaining(time.Now())
+		machine.sleep(nap)
+		equal(t, "after the sleep", l.Valid(time.Now()), false)
+		machine.setWall(-nap)
+		equal(t, "after the clock was set", l.Valid(time.Now()), false)
+		l.End()
+	})
+}
+
+// What was sent before the machine slept counts from then, whatever has happened to the
+// wall clock before and since: a correction after waking up, or a reading of the two
+// clocks that was interrupted.
+func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
+	for name, moves := range map[string]struct{ before, between, after time.Duration }{
+		"forward":       {after: 30 * time.Millisecond},
+		"back":          {after: -time.Hour},
+		"undone":        {after: -10 * time.Second},
+		"first forward": {before: time.Hour, after: -time.Second},
+		"first back":    {before: -time.Hour, after: time.Second},
+		"all":           {before: time.Minute, between: -time.Minute, after: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, k := &sender{}, &losses{}
+			synctest.Test(t, func(t *testing.T) {
+				var machine laptop
+				m := machine.manager(renewal.Config{Sender: s})
+				defer m.Stop()
+				watch := m.Add(spec(1, k)) // asked, so that each move is noticed
+				look := func() { watch.Valid(time.Now()) }
+				old := spec(2, k)
+				old.SentAt = time.Now()
+				machine.setWall(moves.before)
+				look()
+				before := time.Now()
+				machine.sleep(10 * time.Second)
+				look()
+				machine.setWall(moves.between)
+				look()
+				machine.setWall(-moves.between)
+				look()
+				machine.sleep(5 * time.Second)
+				machine.setWall(moves.after)
+				look()
+				young := spec(3, k)
+				young.SentAt = time.Now()
+				atTheEdge := old
+				atTheEdge.Field, atTheEdge.SentAt = "f4", before
+				left := m.Add(young).Remaining(time.Now())
+				for _, sp := range []renewal.Spec{old, atTheEdge} {
+					l := m.Add(sp)
+					got := l.Remaining(time.Now())
+					if want := left - 15*time.Second; got > want || got < want-time.Second {
+						t.Errorf("%s: remaining %v, want %v", sp.Field, got, want)
+					}
+					l.End()
+				}
+			})
+		})
+	}
+}
+
+// Whoever asks for the deadline is told what is left of it, also if nobody has noticed
+// the suspension yet.
+func TestSuspended_TheDeadlineKnows(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l := m.Add(spec(1, k))
+		machine.sleep(time.Hour)
+		if d := l.Deadline(); time.Now().Before(d) {
+			t.Errorf("the deadline is %v ahead", time.Until(d))
+		}
+		l.End()
+	})
+}
