@@ -123,6 +123,14 @@ func (c *cell) attempt() (o *outcome, repeat string) {
 			case nil:
 			case again:
 				repeat = p.why
+				r.over.Wait()
+				for _, a := range []*agent{r.victim, r.rival} {
+					a.ask(doClose)
+					a.ask(doQuit)
+				}
+				if r.own != nil {
+					_ = r.own.end()
+				}
 			case failure:
 				t.Errorf("%v", p.err)
 			default:
@@ -166,6 +174,9 @@ func (r *rig) play() {
 	r.op.run(r)
 	if r.atOnce == "" {
 		r.atOnce = r.left()
+	}
+	if r.late > lease/5 {
+		panic(again{"the fault lasted " + r.late.String() + " too long"})
 	}
 	if n := r.net.Waiting(); n > 0 {
 		fail("the fault did not happen: %d requests were not met", n)

@@ -66,6 +66,7 @@ type rig struct {
 
 	struck moment
 	over   sync.WaitGroup // the fault has been healed
+	late   time.Duration  // so much later than it should; written before over is done
 
 	steps         []step
 	atOnce, later string
@@ -122,6 +123,9 @@ func (r *rig) healLater() {
 		sleepUntil(end)
 		if r.fault.heal != nil {
 			r.fault.heal(r)
+		}
+		if r.fault.lasts > 0 {
+			r.late = now().sub(end)
 		}
 	})
 }
