@@ -59,6 +59,7 @@ func judged(t *testing.T, o *Outcome) {
 
 // Without a fault nothing is lost and nobody overlaps.
 func TestHistory_Calm(t *testing.T) {
+	t.Parallel()
 	l := NewLab(t, Setup{Locks: someLocks(6), Processes: 3, Goroutines: 8, Load: LoadMixed, Seed: 1})
 	time.Sleep(1500 * time.Millisecond)
 	o := l.Finish(through)
@@ -142,6 +143,7 @@ func TestHistory_Refusals(t *testing.T) {
 // What takes locks away: others come in beside the holder, inside the bound, and the
 // register keeps every update.
 func TestHistory_Removals(t *testing.T) {
+	t.Parallel()
 	o := under(t, 5, []fault{
 		{"FLUSHALL", (*Lab).FlushAll},
 		{"DEL", func(l *Lab) error {

@@ -10,6 +10,7 @@ import (
 // What is left is found: callers that never come in, a lock that stays, a key without an
 // end, and a subscription.
 func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	l := NewLab(t, Setup{Locks: someLocks(1), Processes: 1, Goroutines: 12, Load: LoadMixed, Seed: 7})
 	const taken = `redis.call('del', KEYS[1]); redis.call('hset', KEYS[1], 'a stranger', '1'); return redis.call('pexpire', KEYS[1], 60000)`
 	ctx := context.Background()
