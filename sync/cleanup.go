@@ -23,25 +23,34 @@ type cleanup struct {
 }
 
 // cleanUp sees to it that f, which has just been burnt, is removed. It never blocks
-// on Redis.
+// on Redis. The caller has a reference on e.
 func (e *entry) cleanUp(f *field, report bool) *cleanup {
+	c, first := e.addCleanUp(f, report)
+	if first {
+		e.ref() // not under e.mu: Manager.mu comes before it
+		e.m.cleanups.Add(1)
+		go e.run(c)
+	} else {
+		c.look()
+	}
+	return c
+}
+
+// addCleanUp lists a clean-up of f, or returns the one that is there. It is there until
+// the field has told it, under e.mu, that nothing is left.
+func (e *entry) addCleanUp(f *field, report bool) (c *cleanup, first bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c := e.burnt[f.name]
-	if c != nil {
+	if c = e.burnt[f.name]; c != nil {
 		c.report = c.report || report
-		c.look()
-		return c
+		return c, false
 	}
 	if e.burnt == nil {
 		e.burnt = map[string]*cleanup{}
 	}
 	c = &cleanup{f: f, report: report, changed: make(chan struct{}, 1), done: make(chan struct{})}
 	e.burnt[f.name] = c
-	e.ref()
-	e.m.cleanups.Add(1)
-	go e.run(c)
-	return c
+	return c, true
 }
 
 // look makes the clean-up ask the field again.

@@ -1,0 +1,45 @@
+package anteroom
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// Manager.mu comes before entry.mu (docs/architecture.md, "Locks, and their order"): a
+// clean-up that begins waits for the one without the other.
+func TestCleanUp_TakesManagerMuBeforeEntryMu(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	e, err := m.use(insideConfig(t, LockConfig{Key: "k"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.unref()
+	now := time.Now()
+	f := &field{name: "f", lease: 50 * time.Millisecond, timeout: 10 * time.Millisecond}
+	f.unanswered(now)
+	f.burn(now, now)
+
+	begun := make(chan struct{})
+	m.mu.Lock()
+	go func() {
+		defer close(begun)
+		e.cleanUp(f, false)
+	}()
+	for deadline := now.Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if e.mu.TryLock() {
+			listed := e.burnt["f"] != nil
+			e.mu.Unlock()
+			if listed {
+				break
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Error("it holds entry.mu and waits for Manager.mu")
+			break
+		}
+	}
+	m.mu.Unlock()
+	<-begun
+}
