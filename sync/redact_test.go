@@ -17,7 +17,7 @@ import (
 // every place where one of them might repeat an argument.
 var telltale = []string{
 	"ERR unknown command 'evalsha', with args beginning with: '177d' '1' '%[1]s' '%[2]s' ",
-	"ERR unknown command `evalsha`, with args beginning with: `%[1].20s`, `%[2].12s`, ",
+	"ERR unknown command `evalsha`, with args beginning with: `%.20[1]s`, `%.12[2]s`, ",
 	"NOPERM User bob has no permissions to access the '%[1]s' key",
 	"NOPERM No permissions to access the channel \"lock:release:%[1]s\" of %[3]s",
 	"proxy: bad request {key=%[1]q holder=%[2]q}",

@@ -33,8 +33,8 @@ type mutant struct {
 
 // mutants returns all of them, in the order of docs/faults.md.
 func mutants() []mutant {
-	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, wireMutants, laneMutants,
-		scriptMutants, scriptGuardMutants, syncMutants, grantMutants, metricsMutants)
+	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
+		scriptMutants, scriptGuardMutants, syncMutants, grantMutants)
 }
 
 // folder returns the package whose tests are run.

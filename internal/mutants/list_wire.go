@@ -1,0 +1,46 @@
+package main
+
+var wireMutants = []mutant{
+	{
+		name: "wire-resubscribed", file: "lettuce_compat/subscriber_read.go",
+		mechanism: "re-try after re-subscription: every confirmation signals who watches",
+		breaks:    "a release in the gap of a reconnection is slept through until the next poll",
+		old:       "ch.state, ch.alone = chConfirmed, false\n\tch.signalLocked()\n", fresh: "ch.state, ch.alone = chConfirmed, false\n",
+		tests: []string{"TestWire_I9_Resubscribed"}, hangs: true,
+	},
+	{
+		name: "wire-never-retried", file: "lettuce_compat/command.go",
+		mechanism: "go-redis sends each command once",
+		breaks:    "a script runs twice for one call, and nobody knows",
+		old:       "func (c *command) NoRetry() bool { return true }", fresh: "func (c *command) NoRetry() bool { return false }",
+		tests: []string{"TestWire_I1_NeverRetried"},
+	},
+	{
+		name: "wire-withdrawn", file: "lettuce_compat/command.go",
+		mechanism: "a withdrawn command is never written",
+		breaks:    "what was told to have had no effect takes effect when the server comes back",
+		old:       "\treturn withdrawnArgs\n}", fresh: "\treturn c.Cmd.Args()\n}",
+		tests: []string{"TestWire_I2_WithdrawnIsCertain"},
+	},
+	{
+		name: "wire-own-capacity", file: "lettuce_compat/renew.go",
+		mechanism: "renewals have capacity of their own",
+		breaks:    "acquires that hang delay renewals until locks are lost",
+		old:       "left := c.lanes(batch[0].Key).keep.do(", fresh: "left := c.lanes(batch[0].Key).locks.do(",
+		tests: []string{"TestWire_I8_RenewalsHaveTheirOwnCapacity"},
+	},
+	{
+		name: "wire-stranded", file: "lettuce_compat/lane.go",
+		mechanism: "abandoned round trips of a lane are bounded",
+		breaks:    "a server that hangs takes every connection and a goroutine for each try",
+		old:       " && l.total < l.limit*(1+strandedPerSlot)\n", fresh: "\n",
+		tests: []string{"TestWire_I7_StrandedAreBounded"},
+	},
+	{
+		name: "wire-queued-is-never-sent", file: "lettuce_compat/lane.go",
+		mechanism: "what a caller leaves in the queue is never sent",
+		breaks:    "an Acquire that was told to have had no effect takes the lock",
+		old:       "\tcase callQueued:\n\t\tl.remove(k)\n", fresh: "\tcase callQueued:\n",
+		tests: []string{"TestWire_I7_QueuedIsNeverSent"},
+	},
+}

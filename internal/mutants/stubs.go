@@ -1,9 +1,0 @@
-package main
-
-var (
-	wireMutants    []mutant
-	laneMutants    []mutant
-	syncMutants    []mutant
-	grantMutants   []mutant
-	metricsMutants []mutant
-)

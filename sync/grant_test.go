@@ -1,0 +1,198 @@
+package anteroom
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// granted returns an entry whose grant was sent at sent, without a queue or a driver.
+func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry, *grant) {
+	t.Helper()
+	m := insideManager(t, Config{})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // the grants of these tests are released by nobody
+		_ = m.Close(ctx)
+	})
+	e, err := m.use(insideConfig(t, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := m.nextGrant.Add(1)
+	life := field{name: lettucecompat.NewField(m.cfg.ClientID, n), lease: e.wish.lease, timeout: e.timeout}
+	life.granted(false)
+	return e, e.install(attempt{n: n, wish: e.wish, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
+}
+
+// Whoever is woken looks at the clock before it comes in, and not at what was told.
+func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
+	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
+	last := g.deadline()
+	if g.admit(&tenancy{g: g}, e.wish, last) {
+		t.Error("a grant was taken at its deadline")
+	}
+	if !g.admit(&tenancy{g: g}, e.wish, last.Add(-time.Nanosecond)) {
+		t.Error("a grant was not taken just before its deadline")
+	}
+	other := e.wish
+	other.fixed = true
+	if g.admit(&tenancy{g: g}, other, time.Now()) {
+		t.Error("a waiter who wants a fixed lease took a renewed one")
+	}
+	g.unrenewed.Store(true)
+	if g.admit(&tenancy{g: g}, e.wish, time.Now()) {
+		t.Error("a grant whose renewal was stopped was taken")
+	}
+}
+
+// The lease counts from before the acquire was sent, and an answer that comes after its
+// deadline is no grant.
+func TestGrant_CountsFromTheSend(t *testing.T) {
+	sent := time.Now().Add(-5 * time.Second)
+	_, g := granted(t, LockConfig{Key: "k", LeaseTime: 30 * time.Second, Margin: time.Second}, sent, 0)
+	if got := g.deadline().Sub(sent); got < 29*time.Second-time.Millisecond || got > 29*time.Second+time.Millisecond {
+		t.Errorf("the deadline is %v after the send, want 29s", got)
+	}
+	if _, g := granted(t, LockConfig{Key: "k", LeaseTime: 30 * time.Second, Margin: time.Second}, time.Now().Add(-29*time.Second), 0); g != nil {
+		t.Error("an answer after the deadline is a grant")
+	}
+}
+
+// Each reason for which a grant is not passed on, alone.
+func TestGrant_MayHandOff(t *testing.T) {
+	cfg := LockConfig{Key: "k", LeaseTime: 30 * time.Second, MaxHandoffs: 10, MaxHandoffTime: time.Second}
+	fresh := func(change func(*LockConfig), token int64) *grant {
+		c := cfg
+		if change != nil {
+			change(&c)
+		}
+		_, g := granted(t, c, time.Now(), token)
+		return g
+	}
+	check := func(what string, g *grant, handOffs int, after time.Duration, want bool) {
+		t.Helper()
+		if got := g.mayHandOff(handOffs, g.turn.Add(after)); got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	g := fresh(nil, 0)
+	check("a healthy grant", g, 9, 999*time.Millisecond, true)
+	check("the budget is used up", g, 10, 0, false)
+	check("the time is over", g, 0, time.Second, false)
+	g.unrenewed.Store(true)
+	check("the renewal was stopped", g, 0, 0, false)
+	check("a fixed lease", fresh(func(c *LockConfig) { c.RenewalTime = -1 }, 0), 0, 0, false)
+	g = fresh(func(c *LockConfig) { c.MinHold = 100 * time.Millisecond }, 0)
+	check("before MinHold is over", g, 0, 99*time.Millisecond, false)
+	check("after MinHold", g, 0, 101*time.Millisecond, true)
+	g = fresh(func(c *LockConfig) { c.MaxHandoffTime = time.Hour }, 0)
+	check("half of the lease is left", g, 0, 13*time.Second, true)
+	check("less than half is left", g, 0, 14*time.Second, false)
+	g = fresh(nil, 1)
+	check("tokens behind the clock", g, 9, 10*time.Microsecond, true)
+	check("tokens as fast as the clock", g, 9, 9*time.Microsecond, false)
+	g = fresh(nil, 0)
+	g.loss = &loss{reason: LostGone, since: time.Now()}
+	check("lost", g, 0, 0, false)
+	g = fresh(nil, 0)
+	g.e.m.closing.Store(true)
+	check("the Manager closes", g, 0, 0, false)
+	g.e.m.closing.Store(false)
+}
+
+// A notice that comes before the grant's own answer is kept for it.
+func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
+	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
+	next := g.n + 1
+	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
+	life := field{name: lettucecompat.NewField(e.m.cfg.ClientID, next), lease: e.wish.lease, timeout: e.timeout}
+	life.granted(false)
+	forced := e.install(attempt{n: next, wish: e.wish, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
+	if forced.valid(time.Now()) {
+		t.Error("a grant that was released by force is valid")
+	}
+	if !g.valid(time.Now()) {
+		t.Error("another grant was struck")
+	}
+}
+
+// What is lost at its deadline is not removed before the lease that Redis has confirmed.
+func TestField_F2_ALostFieldWaitsForItsLease(t *testing.T) {
+	now := time.Now()
+	over := now.Add(time.Second)
+	f := field{name: "f", lease: 10 * time.Second, timeout: time.Second}
+	f.granted(false)
+	if !f.lost(LostDeadline, now, over, true, false) {
+		t.Fatal("nothing is left to remove")
+	}
+	if since, left := f.left(now); !left || !since.Equal(over) {
+		t.Errorf("removed %v after the loss, want 1s", since.Sub(now))
+	}
+	if f.droppable(over.Add(-1)) || !f.droppable(over) {
+		t.Error("an attempt drops it at another moment")
+	}
+}
+
+// A release without an answer, sent in time, may have done it: the repeat that finds
+// nothing says released. One that was sent too late may not.
+func TestField_F4_TheRepeatThatFindsNothing(t *testing.T) {
+	now := time.Now()
+	for in, want := range map[time.Duration]bool{-time.Second: true, time.Second: false} {
+		f := field{name: "f", lease: 10 * time.Second, timeout: time.Second, deadline: now}
+		f.granted(false)
+		f.burn(now, now)
+		f.released(lettucecompat.OutcomeUnknown, false, now.Add(in))
+		f.released(lettucecompat.OutcomeGone, false, now.Add(2*time.Second))
+		if !f.confirmed || f.ours != want {
+			t.Errorf("sent %v after the deadline: released %v, want %v", in, f.ours, want)
+		}
+	}
+}
+
+// Attempts wait until the turn of other processes is over.
+func TestDriver_HoldsBack(t *testing.T) {
+	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
+	until := time.Now().Add(50 * time.Millisecond)
+	e.notBefore = until
+	if !(&driver{e: e}).holdBack() || time.Now().Before(until) {
+		t.Error("an attempt was made in the turn of others")
+	}
+}
+
+// An attempt removes burnt fields of this process in its own script.
+func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
+	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
+	ctx := context.Background()
+	left := lettucecompat.NewField(e.m.cfg.ClientID, 99)
+	got := e.m.wire.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: left, Lease: time.Minute})
+	if got.Outcome != lettucecompat.OutcomeOK {
+		t.Fatal(got.Err)
+	}
+	f := field{name: left, lease: time.Minute, timeout: time.Second}
+	f.granted(false)
+	f.burn(time.Now(), time.Now())
+	e.mu.Lock()
+	e.burnt = map[string]*cleanup{left: {f: &f, changed: make(chan struct{}, 1)}}
+	e.mu.Unlock()
+	if reply := (&driver{e: e}).send(); reply.Outcome != lettucecompat.OutcomeOK {
+		t.Errorf("the attempt was answered %v, by a leftover of our own", reply.Outcome)
+	}
+}
+
+// A context that belongs to a hold is asked after the deadline, before anybody has told.
+func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
+	e, g := granted(t, LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond, RenewalTime: -1}, time.Now(), 0)
+	e.m.leases.Stop() // nobody tells
+	h := newHold(&holdState{t: &tenancy{g: g}, values: context.Background()})
+	ctx := h.Context()
+	if err := ctx.Err(); err != nil && time.Now().Before(g.deadline()) {
+		t.Errorf("before the deadline: %v", err)
+	}
+	<-time.After(time.Until(g.deadline()))
+	if ctx.Err() == nil {
+		t.Error("the context of a lock that is over goes on")
+	}
+}
