@@ -20,7 +20,7 @@ var wireMutants = []mutant{
 		mechanism: "a withdrawn command is never written",
 		breaks:    "what was told to have had no effect takes effect when the server comes back",
 		old:       "\treturn withdrawnArgs\n}", fresh: "\treturn c.Cmd.Args()\n}",
-		tests: []string{"TestWire_I2_WithdrawnIsCertain"},
+		tests: []string{"TestCommand_AWithdrawnOneIsNeverWritten"},
 	},
 	{
 		name: "wire-own-capacity", file: "lettuce_compat/renew.go",
