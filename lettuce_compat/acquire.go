@@ -49,6 +49,7 @@ type AcquireReply struct {
 	Outcome Outcome
 	Token   int64         // first of the reserved tokens; 0 without fencing
 	Found   bool          // of a marked repeat: the field was there, so one of the earlier sends has taken effect
+	Dropped string        // of a grant: which of the fields in Drop was there, "" if none was
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
 	SentAt  time.Time     // taken before the command was sent; zero if it never was
@@ -125,10 +126,10 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 		return AcquireReply{Outcome: outcome, Err: err}
 	}
 	answer, _ := cmd.Val().([]any)
-	if len(answer) == 3 && answer[0] == int64(1) {
+	if len(answer) == 4 && answer[0] == int64(1) {
 		token, err := strconv.ParseInt(text(answer[1]), 10, 64)
 		if err == nil {
-			return AcquireReply{Outcome: OutcomeOK, Token: token, Found: answer[2] == int64(1)}
+			return AcquireReply{Outcome: OutcomeOK, Token: token, Found: answer[2] == int64(1), Dropped: text(answer[3])}
 		}
 	}
 	if len(answer) == 3 && answer[0] == int64(0) {

@@ -279,3 +279,19 @@ func TestWire_I6_OthersStay(t *testing.T) {
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour)
 	})
 }
+
+// A grant says which of the burnt fields was there: by that a release that got no usable
+// answer is known to have been carried out by the attempt, or not.
+func TestWire_AGrantSaysWhatItDropped(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		c := b.client(t)
+		for name, before := range map[string]hash{"me:0": {"me:0": "1"}, "": nil} {
+			b.raw.Del(ctx, "k")
+			b.put(t, "k", before, time.Minute)
+			r := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: 10 * time.Second, Drop: []string{"me:7", "me:0"}})
+			if r.Outcome != ok || r.Dropped != name {
+				t.Errorf("with %v there: %+v", before, r)
+			}
+		}
+	})
+}

@@ -116,6 +116,7 @@ func (e *entry) release(c *cleanup) time.Duration {
 		Key: e.key, Field: c.f.name, Keep: c.f.keepFor(sent), Fenced: e.cfg.Fencing,
 		LastToken: c.f.unused.LastToken, ReservedUpTo: c.f.unused.ReservedUpTo, Timeout: e.timeout,
 	}
+	c.f.sending()
 	e.mu.Unlock()
 	ctx := e.m.over
 	if ctx.Err() != nil {
@@ -125,8 +126,9 @@ func (e *entry) release(c *cleanup) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	c.f.released(reply.Outcome, reply.Marked, sent)
+	c.f.returned()
 	now := time.Now()
-	if _, left := c.f.left(now); !left {
+	if !c.f.remains(now) {
 		return 0
 	}
 	return c.f.end().Sub(now)
@@ -144,21 +146,48 @@ func (e *entry) pause(c *cleanup, wait time.Duration) {
 }
 
 // droppable lists the burnt fields that an attempt may remove in its script, and the
-// tokens that it may give back for one of them: only the last grantee's count.
-func (e *entry) droppable() (fields []string, back lettucecompat.GiveBack) {
+// tokens that it may give back for one of them: only the last grantee's count. The
+// attempt is to tell answered what came of it.
+func (e *entry) droppable() (named []*cleanup, back lettucecompat.GiveBack) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()
-	for name, c := range e.burnt {
-		if !c.f.droppable(now) || len(fields) == maxDrop {
+	for _, c := range e.burnt {
+		if !c.f.droppable(now) || len(named) == maxDrop {
 			continue
 		}
-		fields, c.f.named = append(fields, name), true
+		c.f.sending()
+		named = append(named, c)
 		if c.f.unused.ReservedUpTo > back.ReservedUpTo {
 			back = c.f.unused
 		}
 	}
-	return fields, back
+	return named, back
+}
+
+// fieldNames lists the fields that named is about.
+func fieldNames(named []*cleanup) []string {
+	list := make([]string, len(named))
+	for i, c := range named {
+		list[i] = c.f.name // written once
+	}
+	return list
+}
+
+// answered notes what an attempt has done to the fields that it named.
+func (e *entry) answered(named []*cleanup, r lettucecompat.AcquireReply) {
+	granted := r.Outcome == lettucecompat.OutcomeOK
+	// A missing permission, for example, may show after they were removed, and a grant that
+	// too few replicas confirmed is taken back; other errors come before anything is written.
+	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err) ||
+		r.Outcome == lettucecompat.OutcomeRefused && r.Err != nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, c := range named {
+		c.f.attempted(granted, granted && r.Dropped == c.f.name, open, r.SentAt)
+		c.f.returned()
+		c.look()
+	}
 }
 
 func (e *entry) isBurnt(name string) bool {
@@ -166,16 +195,4 @@ func (e *entry) isBurnt(name string) bool {
 	defer e.mu.Unlock()
 	c := e.burnt[name]
 	return c != nil && c.f.droppable(time.Now())
-}
-
-// dropped notes that a granted attempt has removed fields.
-func (e *entry) dropped(fields []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, name := range fields {
-		if c := e.burnt[name]; c != nil {
-			c.f.dropped()
-			c.look()
-		}
-	}
 }

@@ -40,7 +40,6 @@ type attempt struct {
 type driver struct {
 	e       *entry
 	try     attempt
-	drop    []string // the burnt fields that the last attempt named
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
@@ -112,16 +111,17 @@ func (d *driver) send() lettucecompat.AcquireReply {
 		}}
 	}
 	d.try.wish = want
-	var giveBack lettucecompat.GiveBack
-	d.drop, giveBack = e.droppable()
+	named, giveBack := e.droppable()
 	if a := e.answer.Load(); a != nil && a.err == errNoAnswer { //nolint:errorlint // identity is meant
 		e.answer.Store(&trouble{err: errNoAnswer, unknown: true}) // until it is answered
 	}
-	return e.m.wire.TryAcquire(e.m.ctx, lettucecompat.AcquireRequest{
+	r := e.m.wire.TryAcquire(e.m.ctx, lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.try.life.name, Lease: want.lease, Repeat: d.try.life.open > 0,
-		Drop: d.drop, GiveBack: giveBack, Tokens: e.tokens(),
+		Drop: fieldNames(named), GiveBack: giveBack, Tokens: e.tokens(),
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
 	})
+	e.answered(named, r)
+	return r
 }
 
 // granted installs the grant and hands it to the queue. It returns false where
@@ -130,7 +130,6 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	e := d.e
 	e.recovered()
 	e.answer.Store(nil)
-	e.dropped(d.drop)
 	d.try.life.granted(r.Found)
 	g := e.install(d.try, r)
 	if g == nil {

@@ -61,10 +61,10 @@ type field struct {
 
 	// Of the owner's release and its repeats.
 	deadline  time.Time // up to it nobody but us removes the field
-	inTime    bool      // one was tried before the deadline
-	named     bool      // an attempt of ours named it: that may have done it as well
 	maybe     bool      // one that was sent before the deadline had no answer: it may have done it
-	confirmed bool      // an answer has told that the field is gone, or a drop
+	underWay  int       // repeats, and attempts that name the field: one of them may just have done it
+	gone      bool      // an answer has told that the field is gone, and by itself not why
+	confirmed bool      // the answers have told how it ended
 	ours      bool      // and that it had been ours until it was released
 }
 
@@ -100,8 +100,7 @@ func (f *field) burn(now, from time.Time) {
 // once. It tells whether something may be left to remove.
 func (f *field) letGo(now time.Time) bool {
 	f.burn(now, now)
-	_, left := f.left(now)
-	return left
+	return f.remains(now)
 }
 
 // lost notes that the lease is lost, and tells whether the field is burnt by that.
@@ -123,33 +122,65 @@ func (f *field) lost(why LossReason, now, over time.Time, renewed, doomed bool) 
 	return true
 }
 
+// sending notes that something is about to be sent that may remove the field: a repeat
+// of its release, or an attempt that names it.
+func (f *field) sending() { f.underWay++ }
+
+// returned notes that one of these is over, after what its answer said.
+func (f *field) returned() {
+	f.underWay--
+	f.concludeGone()
+}
+
 // released notes the answer to a release that was sent at sent.
 func (f *field) released(o lettucecompat.Outcome, marked bool, sent time.Time) {
 	f.tried = true
 	inTime := sent.Before(f.deadline)
-	f.inTime = f.inTime || inTime
 	switch o {
 	case lettucecompat.OutcomeOK:
-		// With acquires open it may have been one of those that was removed.
-		f.conclude(inTime || f.maybe || f.open == 0)
-		if !f.there && !marked && f.open > 0 { // a mark of our own is none of them
-			f.open--
-		}
-		f.there = false
+		f.removed(inTime, marked)
 	case lettucecompat.OutcomeGone:
-		// If all before it had no effect, somebody else has removed it.
-		f.conclude(f.maybe || f.named && f.inTime)
-		f.there = false
+		f.there, f.gone = false, true
+		f.concludeGone()
 	case lettucecompat.OutcomeUnknown:
 		f.maybe = f.maybe || inTime
 	}
 }
 
-// dropped notes that a granted attempt has removed the field. It can't tell whether
-// the field was there.
-func (f *field) dropped() {
-	f.conclude(f.inTime)
-	f.there, f.tried = false, true
+// attempted notes the answer to an attempt that named the field and was sent at sent.
+// dropped: its script has removed it. open: nobody knows what it has done, because its
+// answer was lost or its script failed after that.
+func (f *field) attempted(granted, dropped, open bool, sent time.Time) {
+	switch inTime := sent.Before(f.deadline); {
+	case dropped:
+		f.removed(inTime, false)
+		f.tried = true
+	case granted:
+		f.there, f.gone, f.tried = false, true, true
+	case open:
+		f.maybe = f.maybe || inTime
+	}
+}
+
+// removed notes that a command of ours has removed the field. With acquires open it may
+// have been one of those that was removed, but for the first removal of a grant, also
+// where the answer to a later command, which found nothing, has come before this one.
+func (f *field) removed(inTime, marked bool) {
+	grant := f.there || f.gone && !f.confirmed
+	f.conclude(inTime || f.maybe || f.open == 0)
+	if !grant && !marked && f.open > 0 { // a mark of our own is none of them
+		f.open--
+	}
+	f.there = false
+}
+
+// concludeGone says how a field ended that was found gone, once nothing is under way
+// that may say that it has just removed it: if nothing that was sent can have removed
+// it, somebody else has.
+func (f *field) concludeGone() {
+	if f.gone && f.underWay == 0 {
+		f.conclude(f.maybe)
+	}
 }
 
 // conclude notes the first answer that tells how the lock has ended.
@@ -160,10 +191,17 @@ func (f *field) conclude(ours bool) {
 }
 
 // left tells whether there is something to remove still, and since when that may be
-// done.
+// done; or whether it is only to be waited for what an attempt has done.
 func (f *field) left(now time.Time) (since time.Time, left bool) {
-	left = (f.there || f.open > 0) && (!f.tried || now.Before(f.end()))
-	return f.from, left
+	if f.remains(now) {
+		return f.from, true
+	}
+	return latest(now, f.from).Add(f.timeout), f.gone && !f.confirmed
+}
+
+// remains tells whether there may be something to remove.
+func (f *field) remains(now time.Time) bool {
+	return (f.there || f.open > 0) && (!f.tried || now.Before(f.end()))
 }
 
 // end is when every lease that the field may have got has ended.
@@ -181,8 +219,7 @@ func (f *field) end() time.Time {
 // droppable tells whether an attempt of this process may remove the field in its
 // own script.
 func (f *field) droppable(now time.Time) bool {
-	since, left := f.left(now)
-	return f.burnt && left && !now.Before(latest(since, f.keep))
+	return f.burnt && f.remains(now) && !now.Before(latest(f.from, f.keep))
 }
 
 // keepFor is how long a release that is sent now leaves the key taken.

@@ -18,7 +18,7 @@ import (
 // so there are more than rapid's default, which -rapid.checks sets for this test too.
 func TestField_F1toF5_RandomLivesAgainstAModelOfRedis(t *testing.T) {
 	if lives := flag.Lookup("rapid.checks"); lives.Value.String() == lives.DefValue {
-		_ = lives.Value.Set("3000")
+		_ = lives.Value.Set("20000")
 		t.Cleanup(func() { _ = lives.Value.Set(lives.DefValue) })
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -54,8 +54,9 @@ func (l *life) step(t *rapid.T) {
 	add("retire", l.phase == held, l.retire)
 	add("finish", l.phase == lostByUs, l.finish)
 	add("release", l.phase == held, l.endHold)
-	add("clean up", l.f.burnt && left && !l.now.Before(since), l.cleanUp)
-	add("attempt", l.f.droppable(l.now), l.attempt)
+	add("clean up", l.f.burnt && left && !l.now.Before(since) && l.f.remains(l.now), l.cleanUp)
+	add("attempt", l.f.droppable(l.now) && l.answer == nil, l.attempt)
+	add("answer", l.answer != nil, l.answered)
 	name := can[intN(t, len(can))]
 	t.Logf("%v %s", l.now.Sub(epoch), name)
 	events[name](t)
@@ -95,6 +96,7 @@ type life struct {
 
 	// The process.
 	phase   phase
+	answer  func()    // of an attempt under way
 	alive   time.Time // the end of the lease, as far as Redis has confirmed it
 	working bool      // the owner may still be working
 	why     LossReason
@@ -106,6 +108,7 @@ type life struct {
 	thirdParty bool // somebody has removed it by force
 	released   bool // the owner's own release was sent
 	atRelease  bool // unbroken at that moment
+	byUs       bool // a command of ours has ended it that was sent in time
 	vague      bool // who removed it can't be seen: a release in time may have, or a drop, or something else was there
 }
 
@@ -365,8 +368,10 @@ func (l *life) endHold(t *rapid.T) {
 // cleanUp is one round of the clean-up.
 func (l *life) cleanUp(t *rapid.T) {
 	sent := l.now
+	l.f.sending()
 	o, marked := l.sendRelease(t)
 	l.f.released(o, marked, sent)
+	l.f.returned()
 }
 
 func (l *life) sendRelease(t *rapid.T) (lettucecompat.Outcome, bool) {
@@ -377,6 +382,7 @@ func (l *life) sendRelease(t *rapid.T) (lettucecompat.Outcome, bool) {
 	var marked bool
 	sent := l.send(t, time.Second, func() {
 		was := l.holder
+		l.removing(inTime)
 		if o, marked = l.release(keep); was == us && l.holder == "" && l.now.Before(l.f.keep) {
 			t.Fatalf("F3: free %v before MinHold is over", l.f.keep.Sub(l.now))
 		}
@@ -388,26 +394,49 @@ func (l *life) sendRelease(t *rapid.T) (lettucecompat.Outcome, bool) {
 	return o, marked
 }
 
-// attempt is a new attempt of this process for the key, with another field.
+// removing notes what a command of ours that is executed now will do to the grant.
+func (l *life) removing(inTime bool) {
+	if l.holder == us && l.unbroken {
+		l.unbroken = false
+		l.byUs = l.byUs || inTime && l.released
+	}
+}
+
+// attempt is a new attempt of this process for the key, with another field. Its answer
+// may come after those of releases that were sent later.
 func (l *life) attempt(t *rapid.T) {
 	l.mayRemove(t, "dropped")
 	if l.now.Before(l.f.keep) {
 		t.Fatalf("F3: dropped %v before MinHold is over", l.f.keep.Sub(l.now))
 	}
-	l.f.named, l.vague = true, true // it may have removed the field, also without a grant
-	granted := false
+	sent, inTime := l.now, l.now.Before(l.f.deadline)
+	l.vague = l.vague || inTime && l.f.open > 0
+	l.f.sending()
+	var granted, dropped bool
 	o := l.send(t, time.Second, func() {
-		if l.holder == us {
+		l.removing(inTime)
+		if dropped = l.holder == us; dropped {
 			l.holder = ""
 		}
 		if granted = l.holder == ""; granted {
 			l.holder, l.expires = them, l.now.Add(time.Second)
 		}
 	})
-	if o == lettucecompat.OutcomeOK && granted {
-		l.f.dropped()
+	lost := o == lettucecompat.OutcomeUnknown
+	l.vague = l.vague || inTime && lost
+	granted = granted && o == lettucecompat.OutcomeOK
+	l.answer = func() {
+		l.f.attempted(granted, granted && dropped, lost, sent)
+		l.f.returned()
+		l.answer = nil
+	}
+	if intN(t, 2) == 0 {
+		l.answer()
 	}
 }
+
+// answered is the answer of an attempt that arrives.
+func (l *life) answered(*rapid.T) { l.answer() }
 
 // What must hold.
 
@@ -434,6 +463,9 @@ func (l *life) check(t *rapid.T) {
 	if l.released && l.f.ours && !l.atRelease && !(l.thirdParty && l.vague) {
 		t.Fatal("F4: reported as released, and it had not been us until then")
 	}
+	if l.f.confirmed && !l.f.ours && l.byUs {
+		t.Fatal("F4: reported as lost, and it was us who ended it in time")
+	}
 	if _, left := l.f.left(l.now); !l.f.burnt || left {
 		return
 	}
@@ -448,6 +480,9 @@ func (l *life) check(t *rapid.T) {
 
 // ends checks F5: with no usable answer at all the clean-up ends at its bound.
 func (l *life) ends(t *rapid.T) {
+	if l.answer != nil {
+		l.answer()
+	}
 	since, left := l.f.left(l.now)
 	if !l.f.burnt || !left {
 		return

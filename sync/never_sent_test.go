@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -61,4 +62,30 @@ func TestARepeatedReleaseMayHaveTakenEffect(t *testing.T) {
 			t.Fatalf("%v, there: %v", err, s.Exists("k"))
 		}
 	})
+}
+
+// The next attempt of the same process names the field of a release that was refused,
+// and races with its repeat: whichever is first, the release is reported as what it was.
+func TestAnAttemptThatRemovesAReleasedLock(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		for range 30 {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true, MaxHandoffs: -1})
+				h := acquire(t, mu)
+				next := make(chan *anteroom.Hold, 1)
+				go func() { next <- acquire(t, mu) }()
+				synctest.Wait()
+				if gone {
+					s.Del("k")
+				}
+				s.SetError("READONLY You can't write against a read only replica.")
+				time.AfterFunc(time.Second, func() { s.SetError("") })
+				if err := h.Release(bg); errors.Is(err, anteroom.ErrLost) != gone || !gone && err != nil {
+					t.Fatalf("gone %v: %v", gone, err)
+				}
+				ok(t, (<-next).Release(bg))
+			})
+		}
+	}
 }

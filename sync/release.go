@@ -102,7 +102,7 @@ func (t *tenancy) release(op string, wait context.Context, now time.Time) error 
 	if end.cleanup != nil && wait != nil {
 		select {
 		case <-end.cleanup.done:
-			end = end.after()
+			end = end.after(e)
 		case <-done(wait):
 		}
 	}
@@ -118,8 +118,10 @@ type ending struct {
 }
 
 // after turns an unconfirmed ending into what its clean-up found out.
-func (n ending) after() ending {
-	switch f := n.cleanup.f; { // nothing happens to it any more
+func (n ending) after(e *entry) ending {
+	e.mu.Lock() // an attempt that named the field may still be under way
+	defer e.mu.Unlock()
+	switch f := n.cleanup.f; {
 	case f.ours:
 		return ending{outcome: ReleasedInRedis}
 	case f.confirmed:

@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,16 +15,15 @@ import (
 // replicas answers WAIT: the first with none, later ones with one replica. The release
 // that follows the first is on its way for three seconds.
 type replicas struct {
-	waits int
-	slow  bool
+	waits atomic.Int64
+	slow  atomic.Bool
 }
 
 func (h *replicas) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (h *replicas) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if name := cmd.Args()[0]; h.slow && strings.HasPrefix(name.(string), "eval") {
-			h.slow = false
+		if name := cmd.Args()[0]; strings.HasPrefix(name.(string), "eval") && h.slow.CompareAndSwap(true, false) {
 			time.Sleep(3 * time.Second)
 			ctx = context.Background() // its caller has left, and it is not called back
 		}
@@ -36,10 +36,10 @@ func (h *replicas) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		_ = next(ctx, cmds)
 		for _, cmd := range cmds {
 			if w, can := cmd.(interface{ SetVal(any) }); can && cmd.Name() == "wait" {
-				w.SetVal(int64(h.waits))
+				before := h.waits.Add(1) - 1
+				w.SetVal(before)
 				cmd.SetErr(nil)
-				h.slow = h.waits == 0
-				h.waits++
+				h.slow.Store(before == 0)
 			}
 		}
 		return nil
@@ -57,7 +57,7 @@ func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
 		rdb.AddHook(h)
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 100 * time.Millisecond})
 		hold := acquire(t, mu)
-		if h.waits != 2 || h.slow {
+		if h.waits.Load() != 2 || h.slow.Load() {
 			t.Fatalf("the fault did not do what the test wants: %+v", h)
 		}
 		time.Sleep(4 * time.Second) // the release has landed

@@ -43,8 +43,15 @@ var scriptMutants = []mutant{
 		name: "script-acquire-drops", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "acquire: burnt fields of the same client are removed first",
 		breaks:    "a process waits for leftovers of its own",
-		old:       "  for i = 8, #ARGV do redis.call('hdel', key, ARGV[i]) end\n", fresh: "",
+		old:       "    if redis.call('hdel', key, ARGV[i]) == 1 then dropped = ARGV[i] end\n", fresh: "",
 		tests: []string{"TestWire_I5_CountStaysOne"},
+	},
+	{
+		name: "script-acquire-says-dropped", file: "lettuce_compat/lua/acquire.lua",
+		mechanism: "acquire: a grant says which burnt field was there",
+		breaks:    "a release that the next attempt has carried out is told as a loss",
+		old:       " then dropped = ARGV[i] end\n", fresh: " then end\n",
+		tests: []string{"TestWire_AGrantSaysWhatItDropped"},
 	},
 	{
 		name: "script-acquire-large-hash", file: "lettuce_compat/lua/acquire.lua",

@@ -29,7 +29,7 @@ var syncMutants = []mutant{
 		name: "sync-names-burnt-fields", file: "sync/driver.go",
 		mechanism: "an attempt names the burnt fields",
 		breaks:    "a process waits for leftovers of its own",
-		old:       "\td.drop, giveBack = e.droppable()\n",
+		old:       "Drop: fieldNames(named), ",
 		fresh:     "",
 		tests:     []string{"TestDriver_OwnLeftoversAreDropped"},
 	},

@@ -1,16 +1,18 @@
 -- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens,
 -- a dropped field with its last token and what it had reserved ('', 0, 0: none), dropped fields ...
--- Answers {1, first token, found 0|1} granted, {0, holder, pttl} refused.
+-- Answers {1, first token, found 0|1, the dropped field that was there or ''} granted, {0, holder, pttl} refused.
 local key, fence = KEYS[1], KEYS[2]
 local field, lease, again = ARGV[1], ARGV[2], ARGV[3]
 
-local found = 0
+local found, dropped = 0, ''
 local kind = redis.call('type', key)['ok']
 if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
 end
 if kind == 'hash' then
-  for i = 8, #ARGV do redis.call('hdel', key, ARGV[i]) end
+  for i = 8, #ARGV do
+    if redis.call('hdel', key, ARGV[i]) == 1 then dropped = ARGV[i] end
+  end
   local fields = redis.call('hlen', key)
   if fields > 0 then
     if redis.call('hexists', key, field) == 0 then
@@ -39,4 +41,4 @@ if fence then
 end
 text = place(key, field, lease)
 if text then return redis.error_reply(text) end
-return {1, first, found}
+return {1, first, found, dropped}
