@@ -347,7 +347,7 @@ func (l *life) retire(t *rapid.T) {
 // finish is the owner's Release or last Unlock of a lost lock.
 func (l *life) finish(*rapid.T) {
 	l.phase, l.working = ended, false
-	if l.fixed || l.why == LostClosed {
+	if l.fixed || l.why == LostClosed || l.why == LostWatchdog {
 		l.f.letGo(l.now)
 		l.mayLast(l.now)
 	}

@@ -15,6 +15,10 @@ type loss struct {
 	err    error
 }
 
+// givenUp tells whether it was decided here while the key was in Redis, where it stays as
+// long as somebody may work under it.
+func (l *loss) givenUp() bool { return l.reason == LostClosed || l.reason == LostWatchdog }
+
 // lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O.
 func (g *grant) lost(c renewal.Cause) {

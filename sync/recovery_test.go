@@ -168,6 +168,31 @@ func TestMaxHold(t *testing.T) {
 	}
 }
 
+// A hold that the watchdog cancelled keeps the key while its owner may work, and no
+// longer: its Release frees it for others.
+func TestACancelledHoldIsFreeWhenItsOwnerLetsGo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Minute, MaxHold: time.Minute, Recovery: anteroom.RecoverRelease})
+		h := acquire(t, mu)
+		inner, err := mu.Acquire(h.Context())
+		ok(t, err)
+		<-h.Context().Done()
+		_ = inner.Release(bg)
+		time.Sleep(time.Second)
+		if !s.Exists("k") {
+			t.Fatal("the key is free while the outer hold's owner may still work")
+		}
+		if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+			t.Fatalf("release: %v", err)
+		}
+		time.Sleep(time.Second)
+		if s.Exists("k") {
+			t.Fatalf("nobody works any more, and the key is taken for another %v", s.TTL("k"))
+		}
+	})
+}
+
 func TestReacquire(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := newCounter()

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -54,7 +53,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	if err == nil {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
 	}
-	if t.left(exit) && (g.wish.fixed || errors.Is(err, ErrClosed)) {
+	if l := g.lossNow(); t.left(exit) && (g.wish.fixed || l != nil && l.givenUp()) {
 		g.burn(false, (*field).letGo)
 	}
 	return t.ended(ReleaseLost, now, err)
