@@ -32,3 +32,6 @@ var (
 	ReleaseMessage = releaseMessage
 	ValidRelease   = validRelease
 )
+
+// Relocate asks for the cluster's layout, as a command that fails does.
+func Relocate(c *Client) { c.relocate() }

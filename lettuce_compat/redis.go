@@ -34,10 +34,12 @@ type Client struct {
 	// route returns the client of the node that owns a key; nil on a single server.
 	route  func(ctx context.Context, key string) (*redis.Client, error)
 	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
-	tags   func() []uint32
-	rtt    smoothed
-	warn   warnings
-	sub    *subscriber
+
+	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
+	tags      func() []uint32
+	rtt       smoothed
+	warn      warnings
+	sub       *subscriber
 
 	mu     sync.Mutex
 	closed bool

@@ -160,12 +160,27 @@ func (c *Client) noteStale(cmds ...*command) {
 	}
 }
 
-// relocate asks a cluster client to look the layout up again, which it does on a
-// goroutine of its own and not more often than some times a second. By itself it does so
+// relocateEvery is the least time between two requests for the layout after errors. A
+// client that finds no node at all asks every one it knows, for each request, and ends
+// without a pause: each command that fails while a cluster restarts would be many dials.
+const relocateEvery = 100 * time.Millisecond
+
+// relocate asks a cluster client to look the layout up again. By itself it does so
 // once a minute, when a slot has moved, and after errors only for commands that it may
 // send again, which ours are not: without this they would go to a dead master for up to
-// a minute, which is longer than most leases.
+// a minute, which is longer than most leases. A request that comes too soon is dropped:
+// as long as commands fail there will be another.
 func (c *Client) relocate() {
+	now := time.Now()
+	last := c.relocated.Load()
+	if last != nil && now.Sub(*last) < relocateEvery || !c.relocated.CompareAndSwap(last, &now) {
+		return
+	}
+	c.reload()
+}
+
+// reload asks a cluster client for the layout, which it fetches on a goroutine of its own.
+func (c *Client) reload() {
 	if r, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
 		r.ReloadState(context.Background())
 	}

@@ -50,10 +50,9 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	}
 }
 
-// relearn asks the cluster client for the new layout, which it fetches on a goroutine
-// of its own, and gives it a moment.
+// relearn asks for the new layout, and gives it a moment.
 func (c *Client) relearn(ctx context.Context, try int) {
-	c.relocate()
+	c.reload() // a node has answered that the slot moved, so there is a layout to fetch
 	timer := time.NewTimer(time.Duration(try) * 20 * time.Millisecond)
 	defer timer.Stop()
 	select {
