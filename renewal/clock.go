@@ -99,13 +99,27 @@ func (c *clock) look(e *epoch, mono, apart int64) {
 func (c *clock) now() int64 { return c.at(time.Now()) }
 
 // time converts back, with a monotonic reading: a moment that is to come, as the
-// monotonic clock will show it without a further suspension. never becomes the zero time.
+// monotonic clock will show it without a further suspension. One that has passed in a
+// suspension, or before it, is before every reading since. never becomes the zero time.
 func (c *clock) time(at int64) time.Time {
 	if at == never {
 		return time.Time{}
 	}
 	c.now() // a suspension that nobody has noticed yet counts
 	return c.base.Add(time.Duration(at - c.epoch.Load().slept))
+}
+
+// past converts a moment that has passed to what the clocks have shown then, for people
+// and for comparing with others of that time. One at which the machine was suspended
+// becomes the one at which that was noticed.
+func (c *clock) past(at int64) time.Time {
+	e := c.epoch.Load()
+	mono := at - e.slept
+	for e.before != nil && mono < e.began {
+		mono = min(at-e.before.slept, e.began)
+		e = e.before
+	}
+	return c.base.Add(time.Duration(mono))
 }
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }

@@ -215,7 +215,7 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	}
 	// What is found out late, by a process that was stopped, was not to be relied on
 	// from the deadline on.
-	c.At = earlier(c.At, l.Deadline())
+	c.At = earlier(c.At, m.clock.past(l.deadline.Load()))
 	if c.LastConfirmed.IsZero() {
 		c.LastConfirmed = l.LastConfirmed()
 	}
@@ -237,7 +237,7 @@ func (m *Manager) expireLocked(l *Lease) {
 	case l.stage == waiting:
 		err = ErrNoSlot
 	}
-	m.loseLocked(l, Cause{Reason: ReasonDeadline, At: l.Deadline(), Err: err})
+	m.loseLocked(l, Cause{Reason: ReasonDeadline, Err: err})
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -26,7 +26,7 @@ func (l *Lease) Deadline() time.Time { return l.m.time(l.deadline.Load()) }
 
 // LastConfirmed returns when the last command that Redis confirmed was sent:
 // the acquire, a renewal or an Extend.
-func (l *Lease) LastConfirmed() time.Time { return l.m.time(l.confirmed.Load()) }
+func (l *Lease) LastConfirmed() time.Time { return l.m.clock.past(l.confirmed.Load()) }
 
 // NextDue returns when the next renewal is, or was, due; the zero time when
 // none is planned. A time in the past means that it waits for a slot, is

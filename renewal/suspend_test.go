@@ -230,9 +230,35 @@ func TestSuspended_TheDeadlineKnows(t *testing.T) {
 		defer m.Stop()
 		l := m.Add(spec(1, k))
 		machine.sleep(time.Hour)
-		if d := l.Deadline(); time.Now().Before(d) {
-			t.Errorf("the deadline is %v ahead", time.Until(d))
+		now := time.Now() // read before it is noticed
+		if d := l.Deadline(); now.Before(d) {
+			t.Errorf("the deadline is %v ahead", d.Sub(now))
 		}
 		l.End()
+	})
+}
+
+// What was before the machine slept is told as it was then: a lease that has ended in
+// its sleep was not lost before it was granted, nor last confirmed hours ago.
+func TestSuspended_ThePastStaysWhereItWas(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		time.Sleep(time.Minute)
+		machine.sleep(time.Hour)
+		sent := time.Now()
+		l := m.Add(spec(1, k))
+		time.Sleep(time.Second)
+		machine.sleep(8 * time.Hour)
+		equal(t, "valid", l.Valid(time.Now()), false)
+		machine.sleep(time.Hour)
+		equal(t, "last confirmed", l.LastConfirmed(), sent)
+		time.Sleep(2 * time.Second) // the loop comes round
+		synctest.Wait()
+		if at := one(t, k, "f1").At; at.Before(sent) || at.After(sent.Add(2*time.Second)) {
+			t.Errorf("lost since %v after it was granted", at.Sub(sent))
+		}
 	})
 }
