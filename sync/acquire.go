@@ -157,6 +157,8 @@ func (e *entry) retire(g *grant, handOffs int) {
 			return f.letGo(now)
 		})
 		e.unref() // the grant's own reference
+	} else if !e.m.closing.Load() {
+		g.letGoLost()
 	}
 }
 

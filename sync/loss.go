@@ -15,9 +15,15 @@ type loss struct {
 	err    error
 }
 
-// givenUp tells whether it was decided here while the key was in Redis, where it stays as
-// long as somebody may work under it.
-func (l *loss) givenUp() bool { return l.reason == LostClosed || l.reason == LostWatchdog }
+// letGoLost has a lost grant removed, under which nobody works any more, where it may be
+// in Redis for longer: it was given up here, or it is a fixed lease, which an Extend
+// without an answer may have made long.
+func (g *grant) letGoLost() {
+	l := g.lossOr(LostGone)
+	if g.wish.fixed || l.reason == LostClosed || l.reason == LostWatchdog {
+		g.burn(false, (*field).letGo)
+	}
+}
 
 // lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O.

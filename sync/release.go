@@ -53,8 +53,8 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	if err == nil {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
 	}
-	if l := g.lossNow(); t.left(exit) && (g.wish.fixed || l != nil && l.givenUp()) {
-		g.burn(false, (*field).letGo)
+	if t.left(exit) {
+		g.letGoLost()
 	}
 	return t.ended(ReleaseLost, now, err)
 }
@@ -154,6 +154,8 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 		if e.m.closing.Load() {
 			reason = LostClosed // given up by Close: a late release is still sent
 			g.burn(false, (*field).letGo)
+		} else {
+			g.letGoLost()
 		}
 		e.do(e.q.Released())
 		return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
