@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/promise"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 const lease = time.Second
@@ -84,7 +85,7 @@ func measure(all []promise.Library, only, kind string, plan promise.Plan) ([]pro
 			if !strings.HasPrefix(k.Name, kind) || lib.Unrenewed && !k.Removal {
 				continue
 			}
-			err := promise.WithoutTest(lib.Name, func(p *promise.Program) error {
+			err := testredis.WithoutTest(lib.Name, func(p *testredis.Program) error {
 				d, err := promise.Measure(p, lib, k, plan)
 				result = append(result, d...)
 				return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/history"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // chaos is one run.
@@ -35,7 +36,7 @@ func (l *lines) say(format string, args ...any) {
 }
 
 // all is the whole run: processes, faults, the end, the verdict.
-func (c *chaos) all(ctx context.Context, tb *standIn) {
+func (c *chaos) all(ctx context.Context, tb *testredis.Program) {
 	c.out.say("seed=%d for=%v processes=%d goroutines=%d keys=%d", c.seed, c.lasts, c.processes, c.processes*c.goroutines, c.keys)
 	lab := history.NewLab(tb, history.Setup{
 		Locks: locks(c.keys), Processes: c.processes, Goroutines: c.goroutines, Load: history.LoadMixed,
@@ -47,13 +48,13 @@ func (c *chaos) all(ctx context.Context, tb *standIn) {
 	var wg sync.WaitGroup
 	for _, server := range []bool{true, false} {
 		wg.Go(func() {
-			defer tb.recover()
+			defer tb.Recover()
 			c.inject(ctx, lab, plan(c.config, server))
 		})
 	}
 	wg.Wait()
 	<-ctx.Done()
-	if len(tb.failures()) > 0 {
+	if len(tb.Failures()) > 0 {
 		return
 	}
 	c.out.say("%6.1fs everything has healed", time.Since(c.begun).Seconds())

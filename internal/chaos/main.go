@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/internal/history"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 func main() {
@@ -45,8 +46,7 @@ type config struct {
 	admits func(newest, token int64) bool
 }
 
-// defaults is the run that the issue of a release is judged by: 4 processes with 200
-// goroutines in all, on 50 keys.
+// defaults is a whole run: 4 processes with 200 goroutines in all, on 50 keys.
 func defaults() config { return config{processes: 4, goroutines: 50, keys: 50} }
 
 // fromEnv reads a setting; one that cannot be read ends the program.
@@ -79,18 +79,18 @@ const (
 // run carries a run out and prints its last line, however it ends. It returns the exit status.
 func run(ctx context.Context, c config, out io.Writer) int {
 	r := &chaos{config: c, out: &lines{w: out}, counts: map[string]int{}, begun: time.Now()}
-	tb := &standIn{out: r.out}
+	tb := testredis.NewProgram("chaos")
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer tb.recover()
+		defer tb.Recover()
 		r.all(ctx, tb)
 	}()
 	select {
 	case <-ended:
 	case <-time.After(c.lasts + grace):
-		tb.fail("the run did not end within %v", c.lasts+grace)
+		tb.Fail("the run did not end within %v", c.lasts+grace)
 	}
-	tb.cleanUp()
-	return r.conclude(tb.failures())
+	tb.CleanUp()
+	return r.conclude(tb.Failures())
 }

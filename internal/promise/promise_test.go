@@ -2,9 +2,6 @@ package promise_test
 
 import (
 	"errors"
-	"fmt"
-	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -154,24 +151,6 @@ func TestALibraryThatCannotBeMeasuredIsAnError(t *testing.T) {
 	_, err := promise.Measure(t, lib, promise.Kinds[0], promise.Plan{Leases: 1, Holds: 2, Failed: func(error) { failed++ }})
 	if err == nil || !strings.Contains(err.Error(), "no way") || failed == 0 {
 		t.Fatalf("%v after %d failures", err, failed)
-	}
-}
-
-// A program without a test cleans up as a test does, also after something fatal.
-func TestWithoutTest(t *testing.T) {
-	var steps []string
-	err := promise.WithoutTest("program", func(p *promise.Program) error {
-		dir := p.TempDir()
-		p.Cleanup(func() {
-			_, err := os.Stat(dir)
-			steps = append(steps, fmt.Sprintf("%s: the directory is there: %v", p.Name(), err == nil))
-		})
-		p.Cleanup(func() { steps = append(steps, "first") })
-		p.Skip("no ", "server")
-		return nil
-	})
-	if err == nil || err.Error() != "no server" || !slices.Equal(steps, []string{"first", "program: the directory is there: true"}) {
-		t.Fatalf("%v, %q", err, steps)
 	}
 }
 

@@ -1,0 +1,124 @@
+package testredis
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// Program takes the place of a *testing.T for a program that runs without a test. What is
+// fatal to a test ends the goroutine that meets it, and is noted. It is safe for
+// concurrent use.
+type Program struct {
+	name string
+
+	mu       sync.Mutex
+	cleanups []func() // guarded by mu
+	failed   []string // guarded by mu
+}
+
+var _ TB = (*Program)(nil)
+
+// NewProgram returns the stand-in of the program of that name. Its CleanUp is to be
+// called at the end.
+func NewProgram(name string) *Program { return &Program{name: name} }
+
+// WithoutTest runs f and then what f left to clean up. It returns f's error, or what was
+// fatal.
+func WithoutTest(name string, f func(p *Program) error) (err error) {
+	p := NewProgram(name)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer p.Recover()
+		err = f(p)
+	}()
+	<-ended
+	p.CleanUp()
+	for _, failure := range p.Failures() {
+		err = errors.Join(err, errors.New(failure))
+	}
+	return err
+}
+
+// Helper does nothing.
+func (*Program) Helper() {}
+
+// Name returns the program's name.
+func (p *Program) Name() string { return p.name }
+
+// TempDir returns a directory that is removed at the end.
+func (p *Program) TempDir() string {
+	dir, err := os.MkdirTemp("", "anteroom-")
+	if err != nil {
+		p.Fatal(err)
+	}
+	p.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+// Cleanup has f called at the end, the last one first.
+func (p *Program) Cleanup(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cleanups = append(p.cleanups, f)
+}
+
+// Fatal notes a failure and ends the calling goroutine.
+func (p *Program) Fatal(args ...any) {
+	p.Fail("%s", fmt.Sprint(args...))
+	runtime.Goexit()
+}
+
+// Fatalf is Fatal with a format.
+func (p *Program) Fatalf(format string, args ...any) {
+	p.Fail(format, args...)
+	runtime.Goexit()
+}
+
+// Skip is Fatal: a run that was left out proves nothing.
+func (p *Program) Skip(args ...any) { p.Fatal(args...) }
+
+// Fail notes a failure; the caller goes on.
+func (p *Program) Fail(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failed = append(p.failed, fmt.Sprintf(format, args...))
+}
+
+// Recover notes a panic of the calling goroutine; it is deferred.
+func (p *Program) Recover() {
+	if cause := recover(); cause != nil {
+		stack := make([]byte, 16<<10)
+		p.Fail("panic: %v\n%s", cause, stack[:runtime.Stack(stack, false)])
+	}
+}
+
+// Failures returns what was noted.
+func (p *Program) Failures() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.failed)
+}
+
+// CleanUp calls what was given to Cleanup. It is called once, at the end.
+func (p *Program) CleanUp() {
+	for {
+		p.mu.Lock()
+		n := len(p.cleanups)
+		if n == 0 {
+			p.mu.Unlock()
+			return
+		}
+		f := p.cleanups[n-1]
+		p.cleanups = p.cleanups[:n-1]
+		p.mu.Unlock()
+		func() {
+			defer p.Recover()
+			f()
+		}()
+	}
+}
