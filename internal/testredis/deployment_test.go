@@ -44,7 +44,7 @@ func TestSentinelFailsOver(t *testing.T) {
 		t.Fatalf("a write that no replica can have seen: %d, %v", n, err)
 	}
 	s.Rejoin(old)
-	if s.Master() != now {
+	if s.Master() == old { // a third one may have taken over: a busy machine looks like a dead master
 		t.Fatal("the old master is master again")
 	}
 	must(t, c.Set(ctx, "after", "v", 0).Err())
