@@ -96,8 +96,11 @@ func (c Config) normal() (Config, error) {
 			return c, err
 		}
 	}
-	if c.MaxInFlight < 0 || c.RenewalInFlight < 0 {
-		return c, configError("MaxInFlight and RenewalInFlight", "are %d and %d; they must not be negative", c.MaxInFlight, c.RenewalInFlight)
+	if c.MaxInFlight < 0 {
+		return c, configError("MaxInFlight", "is %d; it must not be negative", c.MaxInFlight)
+	}
+	if c.RenewalInFlight < 0 {
+		return c, configError("RenewalInFlight", "is %d; it must not be negative", c.RenewalInFlight)
 	}
 	if c.Defaults.Key != "" {
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)

@@ -45,6 +45,9 @@ func (g *grant) lost(c renewal.Cause) {
 	g.burn(doomed, func(f *field, now time.Time) bool {
 		return f.lost(l.reason, now, over, !g.wish.fixed, doomed)
 	})
+	if stays == queue.LossUnowned {
+		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
+	}
 	if c.Reason == renewal.ReasonGone {
 		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
 	}
