@@ -152,6 +152,25 @@ func TestField_F4_TheRepeatThatFindsNothing(t *testing.T) {
 	}
 }
 
+// An attempt has removed the grant, and its answer comes after that of a release that
+// found nothing. An acquire that has no answer yet is not what was removed: it may land.
+func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
+	now := time.Now()
+	f := field{name: "f", lease: 10 * time.Second, timeout: time.Second}
+	f.unanswered(now)
+	f.granted(false)
+	f.burn(now, now)
+	f.sending() // the attempt that names it
+	f.sending() // the release
+	f.released(lettucecompat.OutcomeGone, false, now)
+	f.returned()
+	f.attempted(true, true, false, now)
+	f.returned()
+	if _, left := f.left(now); !left {
+		t.Error("forgotten, although an acquire of it may land")
+	}
+}
+
 // Attempts wait until the turn of other processes is over.
 func TestDriver_HoldsBack(t *testing.T) {
 	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)

@@ -247,6 +247,6 @@ var grantMutants = []mutant{
 		breaks:    "an acquire that lands late is forgotten",
 		old:       "grant := f.there || f.gone && !f.confirmed",
 		fresh:     "grant := f.there",
-		tests:     []string{"TestField_F1toF5_RandomLivesAgainstAModelOfRedis"},
+		tests:     []string{"TestField_F1_TheFirstRemovalIsTheGrants"},
 	},
 }
