@@ -113,3 +113,35 @@ func TestWatchdog_AnAccusationExpiresWithItsOwner(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The check and the act are one step under the lock in which owners are admitted: a strike
+// that meets an admission waits for it, and then finds another owner than the accused.
+func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu, err := m.NewMutex(LockConfig{Key: "k", MaxHold: time.Hour, WatchdogPeriod: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := mu.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := h.s.t.g
+	g.mu.Lock()
+	h.s.t.since = time.Now().Add(-2 * time.Hour)
+	struck := make(chan bool, 1)
+	go func() { struck <- actor{m}.Cancel(g.n, watchdog.OverMaxHold) }()
+	select {
+	case <-struck:
+		t.Error("struck while an owner was being admitted")
+		struck <- false
+	case <-time.After(50 * time.Millisecond):
+	}
+	h.s.t.since = time.Now() // the next owner
+	g.mu.Unlock()
+	if <-struck || !h.Held() {
+		t.Error("the next owner was struck")
+	}
+	_ = h.Release(context.Background())
+}

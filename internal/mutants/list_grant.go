@@ -249,4 +249,12 @@ var grantMutants = []mutant{
 		fresh:     "grant := f.there",
 		tests:     []string{"TestField_F1_TheFirstRemovalIsTheGrants"},
 	},
+	{
+		name: "sync-strike-in-one-step", file: "sync/watched.go",
+		mechanism: "an accusation is checked and carried out under the lock in which owners are admitted",
+		breaks:    "what is held against one owner strikes the next",
+		old:       "\tg.mu.Lock()\n\tdefer g.mu.Unlock()\n\tfacts, ok := g.factsLocked()",
+		fresh:     "\tfacts, ok := g.factsLocked()",
+		tests:     []string{"TestWatchdog_AStrikeWaitsForAnAdmission"},
+	},
 }
