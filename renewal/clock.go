@@ -19,11 +19,11 @@ import (
 // Where the system does not tell how long it was suspended (suspended is 0 for ever),
 // this is the monotonic clock alone.
 type clock struct {
-	base      time.Time                     // origin
-	baseWall  time.Time                     // its wall reading alone
-	wall      func(now time.Time) time.Time // its wall reading; a seam for tests
-	suspended func() time.Duration          // in all since the machine started; a seam for tests
-	origin    time.Duration                 // suspended at base
+	base      time.Time                 // origin
+	baseWall  int64                     // its wall reading alone
+	wall      func(now time.Time) int64 // its wall reading, in nanoseconds; a seam for tests
+	suspended func() time.Duration      // in all since the machine started; a seam for tests
+	origin    time.Duration             // suspended at base
 	epoch     atomic.Pointer[epoch]
 }
 
@@ -46,22 +46,18 @@ type epoch struct {
 const apartTolerance = int64(10 * time.Millisecond)
 
 func newClock() *clock {
-	c := &clock{base: time.Now(), wall: func(now time.Time) time.Time { return now.Round(0) }, suspended: suspended}
-	c.baseWall, c.origin = c.base.Round(0), c.suspended()
+	c := &clock{base: time.Now(), wall: time.Time.UnixNano, suspended: suspended}
+	c.baseWall, c.origin = c.base.UnixNano(), c.suspended()
 	c.epoch.Store(&epoch{})
 	return c
-}
-
-// apart is the distance of the two readings of t.
-func (c *clock) apart(t time.Time) int64 {
-	return int64(c.wall(t).Sub(c.baseWall)) - int64(t.Sub(c.base))
 }
 
 // at converts a moment that was read with time.Now, a moment ago or long before: its own
 // two readings tell on which side of a suspension it was. The zero time is the distant
 // past.
 func (c *clock) at(t time.Time) int64 {
-	mono, apart := int64(t.Sub(c.base)), c.apart(t)
+	mono := int64(t.Sub(c.base))
+	apart := c.wall(t) - c.baseWall - mono // the distance of its two readings
 	e := c.epoch.Load()
 	// A moment before the last look shows nothing that this one has not seen.
 	for mono > e.looked && distance(apart, e.apart) > apartTolerance {

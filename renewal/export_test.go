@@ -10,14 +10,14 @@ const LeaseSize = unsafe.Sizeof(Lease{}) + unsafe.Sizeof(slot{})
 
 // SetWall replaces the wall clock, before Start.
 func (m *Manager) SetWall(wall func() time.Time) {
-	m.clock.wall = func(time.Time) time.Time { return wall() }
+	m.clock.wall = func(time.Time) int64 { return wall().UnixNano() }
 }
 
 // SetClocks makes the machine suspendable, before Start: ahead is how far the wall clock
 // was ahead of the monotonic one at a moment, suspended what the system says of its
 // suspensions now.
 func (m *Manager) SetClocks(ahead func(at time.Time) time.Duration, suspended func() time.Duration) {
-	m.clock.wall = func(now time.Time) time.Time { return now.Round(0).Add(ahead(now)) }
+	m.clock.wall = func(now time.Time) int64 { return now.UnixNano() + int64(ahead(now)) }
 	m.clock.suspended = suspended
 	m.clock.origin = suspended()
 }

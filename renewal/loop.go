@@ -56,7 +56,7 @@ func (m *Manager) beginLocked() (jump, late time.Duration) {
 	last, this := m.turn, turn{at: m.at(now), wall: m.clock.wall(now)}
 	this.slept = this.at - int64(now.Sub(m.clock.base))
 	m.turn = this
-	if last.wall.IsZero() || m.armed == never {
+	if last.wall == 0 || m.armed == never {
 		return 0, 0
 	}
 	slept := this.slept - last.slept
@@ -64,7 +64,7 @@ func (m *Manager) beginLocked() (jump, late time.Duration) {
 	if late <= stallAfter {
 		late = 0
 	}
-	jump = this.wall.Sub(last.wall) - time.Duration(this.at-slept-last.at)
+	jump = time.Duration(this.wall - last.wall - (this.at - slept - last.at))
 	if jump.Abs() <= jumpAfter {
 		return 0, late
 	}

@@ -31,8 +31,8 @@ type loss struct {
 // turn is one reading of the clocks.
 type turn struct {
 	at    int64
-	slept int64     // the part of at in which the machine was suspended
-	wall  time.Time // zero before the first round
+	slept int64 // the part of at in which the machine was suspended
+	wall  int64 // zero before the first round
 }
 
 // run is what lives from a Start to its Stop.

@@ -42,7 +42,7 @@ func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := Stats{Leases: len(m.heap), Running: m.run != nil}
-	if !m.turn.wall.IsZero() {
+	if m.turn.wall != 0 {
 		s.LastTurn = m.time(m.turn.at)
 	}
 	if len(m.heap) > 0 {
