@@ -49,7 +49,7 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 	s.lastTenure++
 	s.tenure = s.lastTenure
 	s.kind = w.Kind
-	s.owner.Store(w.Owner)
+	s.owner.Store(ownership(w.Owner, w.Kind))
 	s.setLocked(Owned, 1, handOffs)
 
 	w.phase = phaseIn

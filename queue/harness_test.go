@@ -58,7 +58,14 @@ type party struct {
 // enter lets a new waiter in or queue; it does not Wait yet.
 func (x *fixture) enter(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
-	p := &party{x: x, w: &queue.Waiter{Kind: kind, Owner: owner, Note: owner}}
+	return x.enterAs(&queue.Waiter{}, kind, owner)
+}
+
+// enterAs is enter with a waiter that the test has.
+func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party {
+	x.t.Helper()
+	w.Kind, w.Owner, w.Note = kind, owner, owner
+	p := &party{x: x, w: w}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
 	p.admission, p.order = x.s.Enter(p.w)
 	x.t.Cleanup(func() { p.cancel(nil) })

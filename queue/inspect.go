@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Everything in this file but Word and Current is for monitoring, not for synchronization control: by the time the answer is
+// Everything in this file but Word, OwnedBy and Current is for monitoring, not for synchronization control: by the time the answer is
 // looked at, it may be wrong.
 
 // Tenure is a consistent copy of who owns the lock. Fields that mean nothing in a state are zero: Grant is set in Granted,
@@ -31,6 +31,28 @@ type WaiterInfo struct {
 // Word returns the state word without taking the lock.
 func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
 
+// OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not left, and
+// whether it came by a Lock kind. It takes no lock. A byLock of true is exact and stays so until the goroutine itself leaves;
+// a tenure of another kind may be ended by anybody at any moment.
+func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
+	if owner == 0 {
+		return false, false
+	}
+	o := s.owner.Load()
+	return o>>1 == owner, o == ownership(owner, KindLock)
+}
+
+// ownership packs what Synchronizer.owner says.
+func ownership(owner uint64, kind Kind) uint64 {
+	if owner == 0 {
+		return 0
+	}
+	if kind.IsLock() {
+		return owner<<1 | 1
+	}
+	return owner << 1
+}
+
 // Current returns the state and the tenure as they are at one moment.
 func (s *Synchronizer) Current() Tenure {
 	s.mu.Lock()
@@ -40,7 +62,7 @@ func (s *Synchronizer) Current() Tenure {
 		State:    word.State(),
 		Tenure:   s.tenure,
 		Grant:    s.grant,
-		Owner:    s.owner.Load(),
+		Owner:    s.owner.Load() >> 1,
 		Count:    word.Count(),
 		HandOffs: word.HandOffs(),
 	}

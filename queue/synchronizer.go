@@ -77,8 +77,9 @@ func (a Admission) String() string {
 type Synchronizer struct {
 	// word is the state. Written under mu only; read without it by Word.
 	word atomic.Uint32
-	// owner is the goroutine id of the current tenure, or 0. Written under mu only. A goroutine that reads another id than its
-	// own here is not the owner: only itself could have made it so, and its own writes it sees.
+	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Lock kind. Written
+	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
+	// its own writes it sees.
 	owner atomic.Uint64
 
 	// mu makes each transition one step. Held for a few loads and stores, and in Refused, Fail and Waiting for a walk over the

@@ -101,13 +101,13 @@ func (r Reentry) String() string {
 // the owner.
 func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64, r Reentry) {
 	// Most callers are not the owner, and they learn it without the lock; the field says why that is sound.
-	if owner == 0 || s.owner.Load() != owner {
+	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, NotOwner
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Looked at again, since a loss may have ended the tenure in between.
-	if s.owner.Load() != owner || !s.kind.IsLock() {
+	// Looked at again, since whoever took the goroutine for ended may have left in its place.
+	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, NotOwner
 	}
 	return s.tenure, s.reenterLocked(allowLost)

@@ -61,8 +61,8 @@ const (
 	phaseOut          // rejected, left, or failed
 )
 
-// Waiter is one goroutine's wish to come in. It is single-use: a second Enter panics. The caller allocates it, so that a
-// parked goroutine costs one Waiter and one channel beside its stack (about 230 bytes).
+// Waiter is one goroutine's wish to come in. It is single-use: a second Enter panics, unless Reset has made it new. The caller
+// allocates it, so that a parked goroutine costs one Waiter and one channel beside its stack (about 230 bytes).
 type Waiter struct {
 	// Owner is the goroutine's id, or 0 for a tenure that no goroutine may re-enter by its id. Set by the caller before Enter
 	// and not changed after.
@@ -86,17 +86,35 @@ type Waiter struct {
 	since      time.Duration // when it was first queued, after the Synchronizer was made
 	failure    error         // set before the wake-up that reports it; the waiter is out of the list by then
 	ready      chan struct{}
+	spare      chan struct{} // what Reset has left for ready; empty
 	phase      phase
 	woken      bool // a wake-up is on its way and has not been looked at: at most one token is ever in ready
 	owed       bool // woken in vain after StarvationThreshold: nobody may pass it any more (I6)
 }
 
+// Reset makes a waiter that came in new again, as if it had just been made, but keeps the channel on which it parks: whoever
+// passes many goroutines through many keys need not allocate for each. It panics where w did not come in: the channel of one
+// that left may still hold a wake-up that nobody has looked at. The caller must not need Grant, Tenure and HandOffs any more,
+// and nobody else may know w; what was given to Note is not looked at by the Synchronizer after w has come in.
+func (w *Waiter) Reset() {
+	if w.phase != phaseIn {
+		panic("queue: Reset of a Waiter that did not come in")
+	}
+	if w.ready == nil {
+		w.ready = w.spare // it came in without having queued
+	}
+	*w = Waiter{spare: w.ready}
+}
+
 // makeReady makes what w needs to park, now being the time since the Synchronizer was made. A waiter that comes a second
 // time, by GiveBack, keeps its channel, which is empty then, and the moment since which it waits.
 func (w *Waiter) makeReady(now time.Duration) {
+	if w.ready != nil {
+		return
+	}
+	w.ready, w.since = w.spare, now
 	if w.ready == nil {
 		w.ready = make(chan struct{}, 1)
-		w.since = now
 	}
 }
 

@@ -43,7 +43,8 @@ func Lease(d time.Duration) AcquireOption {
 	})
 }
 
-// acquisition is one caller's way in.
+// acquisition is one caller's way in. Those of a Manager are used again and again, so
+// that passing a lock on allocates nothing.
 type acquisition struct {
 	op        string
 	kind      queue.Kind
@@ -53,17 +54,40 @@ type acquisition struct {
 	wait      time.Duration
 	wish      wish
 	ownLease  bool
-	began     time.Time
+	began     time.Time // zero where nobody observes
+	waiter    queue.Waiter
 }
 
-// enter brings the caller in, or returns an *Error. On success the tenancy owns a
-// reference on its entry.
-func (m *Manager) enter(ctx context.Context, cfg LockConfig, a *acquisition) (*tenancy, error) {
-	a.began = time.Now()
-	e, err := m.use(cfg)
-	if err != nil {
-		return nil, m.notEntered(cfg, a, err)
+// newAcquisition returns an unused acquisition.
+func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
+	a, _ := m.spare.Get().(*acquisition)
+	if a == nil {
+		a = new(acquisition)
 	}
+	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), kind == queue.KindTryLock
+	if m.observed {
+		a.began = time.Now()
+	}
+	return a
+}
+
+// recycle gives a back, for whom came in. One with a wish of its own is not used
+// again: whoever has read the waiter's note may look at it later.
+func (a *acquisition) recycle(m *Manager) {
+	if a.ownWish() {
+		return
+	}
+	a.waiter.Reset()
+	a.wait, a.wish = 0, wish{}
+	m.spare.Put(a)
+}
+
+func (a *acquisition) ownWish() bool { return a.ownLease || a.wish.callSite != "" }
+
+// acquire brings the caller in, or returns an *Error. It takes over the caller's
+// reference on e: on success the tenancy has it.
+func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
+	m := e.m
 	if a.wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, a.wait)
@@ -72,13 +96,16 @@ func (m *Manager) enter(ctx context.Context, cfg LockConfig, a *acquisition) (*t
 	t, err := e.enter(ctx, a)
 	if err != nil {
 		e.unref()
-		return nil, m.notEntered(cfg, a, err)
+		return nil, m.notEntered(e.cfg, a, err)
 	}
-	via := ViaRedis
-	if t.handOffs > 0 {
-		via = ViaHandoff
+	if m.observed {
+		via := ViaRedis
+		if t.handOffs > 0 {
+			via = ViaHandoff
+		}
+		m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.began))
 	}
-	m.obs.Acquired(cfg.Name, Acquired, via, t.since.Sub(a.began))
+	a.recycle(m)
 	return t, nil
 }
 
@@ -95,10 +122,11 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.wish.lease, e.cfg.MinHold)
 	}
 	want := &e.wish
-	if a.ownLease || a.wish.callSite != "" {
+	if a.ownWish() {
 		want = &a.wish
 	}
-	w := &queue.Waiter{Owner: uint64(a.goroutine), Kind: a.kind, Note: want}
+	w := &a.waiter
+	w.Owner, w.Kind, w.Note = uint64(a.goroutine), a.kind, want
 	admission, order := e.q.Enter(w)
 	e.do(order)
 	if admission == queue.Rejected {
@@ -116,7 +144,7 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 				return nil, e.waitError(ctx, err)
 			}
 		}
-		if t := e.settle(ctx, w, a, *want); t != nil {
+		if t := e.settle(ctx, a, want); t != nil {
 			return t, nil
 		}
 		admission = queue.Queued
@@ -125,20 +153,15 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 
 // settle makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns nil.
-func (e *entry) settle(ctx context.Context, w *queue.Waiter, a *acquisition, want wish) *tenancy {
-	now := time.Now()
-	g := e.cur.Load()
-	if g != nil && g.n == w.Grant {
-		t := &tenancy{
-			g: g, tenure: w.Tenure, goroutine: a.goroutine, lock: a.lock,
-			since: now, handOffs: w.HandOffs, callSite: a.wish.callSite,
-		}
+func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy {
+	w := &a.waiter
+	if g := e.cur.Load(); g != nil && g.n == w.Grant {
+		place := &g.byLock
 		if !a.lock {
-			// Registered before it is admitted, so that no loss can miss it.
-			t.holds = []*holdState{{t: t, values: ctx}}
+			place = newPossession(ctx)
 		}
-		if g.admit(t, want, now) {
-			return t
+		if g.admit(place, a, want, time.Now()) {
+			return place
 		}
 		e.retire(g, w.HandOffs-1)
 	}
@@ -206,7 +229,9 @@ func (m *Manager) notEntered(cfg LockConfig, a *acquisition, err error) error {
 	case errors.Is(err, ErrNotAcquired):
 		observed = AcquireRefused
 	}
-	m.obs.Acquired(className(cfg), observed, ViaNone, time.Since(a.began))
+	if m.observed {
+		m.obs.Acquired(className(cfg), observed, ViaNone, time.Since(a.began))
+	}
 	return &Error{Op: a.op, Key: cfg.Key, Outcome: outcome, Err: err}
 }
 

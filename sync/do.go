@@ -17,7 +17,7 @@ import (
 // unconfirmed release is joined too. If fn panics or calls runtime.Goexit, the
 // lock is released on the way out.
 func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := mu.acquire(ctx, &acquisition{op: "do", kind: queue.KindHold}, opts)
+	h, err := mu.acquire(ctx, "do", queue.KindHold, opts)
 	if err != nil {
 		return err
 	}
@@ -68,5 +68,5 @@ func (s *holdState) releaseOnce(op string) error {
 	}
 	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
 	s.unregister()
-	return s.t.leave(op, nil)
+	return s.leave(op, nil)
 }

@@ -18,7 +18,7 @@ type entry struct {
 	timeout time.Duration // of one command
 	q       *queue.Synchronizer
 
-	refs   int                     // guarded by Manager.mu
+	refs   atomic.Int64            // at 0 the entry has ended, and stays there
 	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
 	recall chan struct{}           // capacity 1: the last waiter left while an attempt is under way
 	down   atomic.Bool             // acquiring meets errors; see unavailable
@@ -44,54 +44,98 @@ type trouble struct {
 	holder  string
 }
 
-// use returns the entry of cfg's key with one reference more, or an error where
+// use returns the entry of the lock's key with one reference more, or an error where
 // the Manager is closed or the key is live with another configuration.
+func (mu *Mutex) use() (*entry, error) {
+	m := mu.m
+	if m.closing.Load() {
+		return nil, ErrClosed
+	}
+	// The entry that was found last time is the right one as long as it lives, and its
+	// configuration was compared then.
+	if e := mu.last.Load(); e != nil && e.tryRef() {
+		return e, nil
+	}
+	e, err := m.use(mu.cfg)
+	if err == nil {
+		mu.last.Store(e)
+	}
+	return e, err
+}
+
+// forget lets go of e where it has ended, so that an idle Mutex keeps nothing alive.
+func (mu *Mutex) forget(e *entry) {
+	if e.refs.Load() == 0 {
+		mu.last.CompareAndSwap(e, nil)
+	}
+}
+
+// use is Mutex.use for whoever has not found the entry before.
 func (m *Manager) use(cfg LockConfig) (*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing.Load() {
 		return nil, ErrClosed
 	}
-	e := m.entries[cfg.Key]
-	if e == nil {
-		e = &entry{
-			m: m, key: cfg.Key, cfg: cfg, timeout: m.cfg.commandTimeout(cfg.LeaseTime),
-			q: queue.New(cfg.Fair), recall: make(chan struct{}, 1),
-			wish: wish{lease: cfg.LeaseTime, fixed: cfg.RenewalTime < 0},
+	if e := m.entries[cfg.Key]; e != nil {
+		field := e.cfg.differs(cfg)
+		if field != "" && e.refs.Load() > 0 {
+			return nil, configError(field, "differs from the configuration with which this key is in use; use one configuration per key")
 		}
-		m.entries[cfg.Key] = e
-	} else if field := e.cfg.differs(cfg); field != "" {
-		return nil, configError(field, "differs from the configuration with which this key is in use; use one configuration per key")
+		if field == "" && e.tryRef() {
+			return e, nil
+		}
 	}
-	e.refs++
+	e := &entry{
+		m: m, key: cfg.Key, cfg: cfg, timeout: m.cfg.commandTimeout(cfg.LeaseTime),
+		q: queue.New(cfg.Fair), recall: make(chan struct{}, 1),
+		wish: wish{lease: cfg.LeaseTime, fixed: cfg.RenewalTime < 0},
+	}
+	e.refs.Store(1)
+	m.entries[cfg.Key] = e
 	return e, nil
 }
 
-// find returns the entry of a live key, without a reference, or nil.
-func (m *Manager) find(key string) *entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.entries[key]
+// find returns the entry of a live key, without a reference, or nil. Whoever owns
+// the lock finds the entry in which it does.
+func (mu *Mutex) find() *entry {
+	if e := mu.last.Load(); e != nil && e.refs.Load() > 0 {
+		return e
+	}
+	mu.m.mu.Lock()
+	defer mu.m.mu.Unlock()
+	return mu.m.entries[mu.cfg.Key]
 }
 
 // ref takes a further reference; the caller must have one already.
-func (e *entry) ref() {
-	e.m.mu.Lock()
-	e.refs++
-	e.m.mu.Unlock()
+func (e *entry) ref() { e.refs.Add(1) }
+
+// tryRef takes a reference unless the entry has ended.
+func (e *entry) tryRef() bool {
+	for {
+		n := e.refs.Load()
+		if n == 0 {
+			return false
+		}
+		if e.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
 }
 
-// unref gives one reference back; the last one forgets the entry.
+// unref gives one reference back; the last one forgets the entry. It has ended with
+// that, although others may find it for a moment yet: they make a new one.
 func (e *entry) unref() {
+	if e.refs.Add(-1) > 0 {
+		return
+	}
 	m := e.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.refs--
-	if e.refs == 0 {
-		// The last reference is gone for good: whoever takes one has one already.
+	if m.entries[e.key] == e {
 		delete(m.entries, e.key)
-		m.signal()
 	}
+	m.signal()
 }
 
 // do carries out an order of the queue.

@@ -23,8 +23,9 @@ type grant struct {
 	lease atomic.Pointer[renewal.Lease]
 
 	mu        sync.Mutex
-	loss      *loss // set once; guarded by mu
-	owner     *tenancy
+	loss      *loss       // set once; guarded by mu
+	owner     *tenancy    // the last one that was admitted, also after it has left; guarded by mu
+	byLock    tenancy     // where owner is one by Lock; written by admit; guarded by mu
 	since     time.Time   // when the answer came that granted it
 	turn      time.Time   // when this turn began: the grant, or its last extension
 	turns     int         // extensions
@@ -37,8 +38,10 @@ type grant struct {
 	life field // of the field in Redis; guarded by entry.mu
 }
 
-// tenancy is one local owner's possession of a grant, by Lock or by Acquire. It
-// is written before the owner returns to its caller, but for holds.
+// tenancy is one local owner's possession of a grant, by Lock or by Acquire. It does
+// not change from when its owner is admitted until the next one is. One by Lock is
+// overwritten then, in its place in the grant, so that handing on allocates nothing:
+// whoever leaves works on a copy. One by Acquire is its holds' own.
 type tenancy struct {
 	g         *grant
 	tenure    uint64 // the queue's number
@@ -48,8 +51,7 @@ type tenancy struct {
 	handOffs  int // since the turn began
 	token     int64
 	callSite  string
-
-	holds []*holdState // those to tell, guarded by g.mu; empty for a lock
+	holds     *holdSet // nil for a lock
 }
 
 // install makes a grant of a granted attempt, or nil if its answer came after its
@@ -151,19 +153,22 @@ func (g *grant) minHoldLeft() time.Duration {
 	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
 }
 
-// admit makes t the owner, if the grant is still worth having and is what t's
-// waiter wished for. A grant whose renewal the watchdog has stopped is not: that was
-// held against the owner before, who had decided to pass it on already.
-func (g *grant) admit(t *tenancy, w wish, now time.Time) bool {
+// admit makes the caller of a the owner, with its tenancy in place, if the grant is
+// still worth having and is what the caller wished for. A grant whose renewal the
+// watchdog has stopped is not: that was held against the owner before, who had decided
+// to pass it on already.
+func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.validLocked(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
 		return false
 	}
+	place.g, place.tenure, place.goroutine, place.lock = g, a.waiter.Tenure, a.goroutine, a.lock
+	place.since, place.handOffs, place.callSite = now, a.waiter.HandOffs, a.wish.callSite
 	if g.token > 0 {
-		t.token = g.token + int64(t.handOffs)
+		place.token = g.token + int64(place.handOffs)
 	}
-	g.owner = t
+	g.owner = place
 	return true
 }
 
@@ -179,12 +184,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	case now.Sub(g.turn) >= cfg.MaxHandoffTime:
 		return false
 	case !lease.Healthy() || lease.Remaining(now) < g.wish.lease/2:
-		return false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.loss != nil {
-		return false
+		return false // also where it is lost
 	}
 	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They
 	// stay below it as long as no more are given out than microseconds have

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
 )
 
 // granted returns an entry whose grant was sent at sent, without a queue or a driver.
@@ -31,19 +32,19 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	last := g.deadline()
-	if g.admit(&tenancy{g: g}, e.wish, last) {
+	if g.admit(new(tenancy), new(acquisition), &e.wish, last) {
 		t.Error("a grant was taken at its deadline")
 	}
-	if !g.admit(&tenancy{g: g}, e.wish, last.Add(-time.Nanosecond)) {
+	if !g.admit(new(tenancy), new(acquisition), &e.wish, last.Add(-time.Nanosecond)) {
 		t.Error("a grant was not taken just before its deadline")
 	}
 	other := e.wish
 	other.fixed = true
-	if g.admit(&tenancy{g: g}, other, time.Now()) {
+	if g.admit(new(tenancy), new(acquisition), &other, time.Now()) {
 		t.Error("a waiter who wants a fixed lease took a renewed one")
 	}
 	g.unrenewed.Store(true)
-	if g.admit(&tenancy{g: g}, e.wish, time.Now()) {
+	if g.admit(new(tenancy), new(acquisition), &e.wish, time.Now()) {
 		t.Error("a grant whose renewal was stopped was taken")
 	}
 }
@@ -95,7 +96,7 @@ func TestGrant_MayHandOff(t *testing.T) {
 	check("tokens behind the clock", g, 9, 10*time.Microsecond, true)
 	check("tokens as fast as the clock", g, 9, 9*time.Microsecond, false)
 	g = fresh(nil, 0)
-	g.loss = &loss{reason: LostGone, since: time.Now()}
+	g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	check("lost", g, 0, 0, false)
 	g = fresh(nil, 0)
 	g.e.m.closing.Store(true)

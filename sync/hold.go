@@ -50,40 +50,71 @@ type holdState struct {
 // enters again without asking Redis, unless the lock is NotReentrant; with a lost
 // one it returns ErrLost.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, &acquisition{op: "acquire", kind: queue.KindHold}, opts)
+	return mu.acquire(ctx, "acquire", queue.KindHold, opts)
 }
 
 // TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
 // if another goroutine or process holds the lock or waits for it. Where it has to
 // ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, &acquisition{op: "try acquire", kind: queue.KindTry}, opts)
+	return mu.acquire(ctx, "try acquire", queue.KindTry, opts)
 }
 
-func (mu *Mutex) acquire(ctx context.Context, a *acquisition, opts []AcquireOption) (*Hold, error) {
+func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts []AcquireOption) (*Hold, error) {
 	if mu == nil || mu.m == nil {
-		return nil, &Error{Op: a.op, Outcome: OutcomeMistake, Err: errNoManager}
+		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
 	}
 	if mu.bad != nil {
-		return nil, mu.mistake(a.op, mu.bad)
+		return nil, mu.mistake(op, mu.bad)
 	}
+	a := mu.m.newAcquisition(op, kind)
 	for _, o := range opts {
 		if err := o.apply(a); err != nil {
-			return nil, mu.mistake(a.op, err)
+			return nil, mu.mistake(op, err)
 		}
 	}
 	if outer, ok := ctx.Value(holdKey{mu.m, mu.cfg.Key}).(*holdState); ok && mu.cfg.Reentrancy == ByGoroutine {
-		if h, err := outer.reenter(ctx, mu.cfg, a); h != nil || err != nil {
+		if h, err := outer.reenter(ctx, mu.cfg, op); h != nil || err != nil {
 			return h, err
 		}
 	}
+	e, err := mu.use()
+	if err != nil {
+		return nil, mu.m.notEntered(mu.cfg, a, err)
+	}
 	a.goroutine = mu.m.goroutine()
 	a.wish.callSite = mu.m.callSite()
-	t, err := mu.m.enter(ctx, mu.cfg, a)
+	t, err := e.acquire(ctx, a)
 	if err != nil {
 		return nil, err
 	}
-	return newHold(t.holds[0]), nil
+	t.holds.by = mu
+	return newHold(&t.holds.first), nil
+}
+
+// possession is a tenancy by Acquire, with what its first hold needs.
+type possession struct {
+	tenancy
+	holdSet
+}
+
+// holdSet is the holds of a tenancy that are to be told of a loss.
+type holdSet struct {
+	by    *Mutex // through which the first hold came
+	first holdState
+	all   []*holdState // guarded by grant.mu
+	one   [1]*holdState
+}
+
+// newPossession makes the place for a tenancy, with its first hold registered: that is
+// before its owner is admitted, so that no loss can miss it.
+func newPossession(values context.Context) *tenancy {
+	p := new(possession)
+	p.tenancy.holds = &p.holdSet
+	p.first.t, p.first.values = &p.tenancy, values
+	p.one[0] = &p.first
+	p.all = p.one[:]
+	return &p.tenancy
 }
 
 // newHold makes the Hold for one registered unit of a tenancy.
@@ -103,7 +134,7 @@ func (g *grant) register(h *holdState) error {
 	if g.loss != nil {
 		return g.lossError("acquire", g.loss)
 	}
-	h.t.holds = append(h.t.holds, h)
+	h.t.holds.all = append(h.t.holds.all, h)
 	return nil
 }
 
@@ -113,44 +144,44 @@ func (h *holdState) unregister() {
 	g := h.t.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(h.t.holds, h); i >= 0 {
-		h.t.holds = slices.Delete(h.t.holds, i, i+1)
+	if i := slices.Index(h.t.holds.all, h); i >= 0 {
+		h.t.holds.all = slices.Delete(h.t.holds.all, i, i+1)
 	}
 }
 
 // reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, cfg LockConfig, a *acquisition) (*Hold, error) {
+func (h *holdState) reenter(ctx context.Context, cfg LockConfig, op string) (*Hold, error) {
 	if h.released.Load() {
 		return nil, nil
 	}
 	t, e := h.t, h.t.g.e
-	if err := t.g.err(a.op, time.Now()); err != nil {
+	if err := t.g.err(op, time.Now()); err != nil {
 		if h.released.Load() {
 			return nil, nil // released meanwhile, which is no loss
 		}
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
+		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
 	}
 	if field := e.cfg.differs(cfg); field != "" {
-		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
+		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
 	}
 	switch e.q.ReenterTenure(t.tenure) {
 	case queue.Reentered:
 		e.ref() // the owner's unit and the grant's reference keep e alive up to here
 	case queue.LimitReached:
-		return nil, &Error{Op: a.op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
+		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
 	default:
 		if h.released.Load() {
 			return nil, nil
 		}
-		return nil, t.g.lossError(a.op, t.g.lossOr(LostGone))
+		return nil, t.g.lossError(op, t.g.lossOr(LostGone))
 	}
 	inner := &holdState{t: t, values: ctx}
 	if err := t.g.register(inner); err != nil {
-		_ = t.leave(a.op, nil)
+		_ = t.leave(op, nil)
 		return nil, err
 	}
 	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
@@ -174,8 +205,15 @@ func (h *Hold) Release(ctx context.Context) error {
 	}
 	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
 	s.unregister()
-	err := s.t.leave("release", ctx)
+	err := s.leave("release", ctx)
 	runtime.KeepAlive(h)
+	return err
+}
+
+// leave ends the unit that s is.
+func (s *holdState) leave(op string, wait context.Context) error {
+	err := s.t.leave(op, wait)
+	s.t.holds.by.forget(s.t.g.e)
 	return err
 }
 

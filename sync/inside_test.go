@@ -102,7 +102,7 @@ func TestCloseEndsAnAcquireThatGoesBack(t *testing.T) {
 		_, err := mu.Acquire(ctx, Lease(time.Minute)) // not what the grant has: retire, GiveBack
 		done <- err
 	}()
-	e := m.find("k")
+	e := mu.find()
 	for e.q.Len() == 0 {
 		time.Sleep(time.Millisecond)
 	}

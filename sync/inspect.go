@@ -245,9 +245,9 @@ func kindName(k queue.Kind) string {
 // seconds after their last use: Destroy only makes that certain, and at once.
 func (m *Manager) Destroy(key string) error {
 	m.mu.Lock()
-	_, live := m.entries[key]
+	e := m.entries[key]
 	m.mu.Unlock()
-	if live {
+	if e != nil && e.refs.Load() > 0 {
 		return &Error{Op: "destroy", Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
 	}
 	m.wire.Forget(key)

@@ -100,8 +100,8 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 	g.loss = l
 	t := g.owner
 	var holds []*holdState
-	if t != nil {
-		holds = slices.Clone(t.holds) // a hold that is released meanwhile leaves the list
+	if t != nil && t.holds != nil {
+		holds = slices.Clone(t.holds.all) // a hold that is released meanwhile leaves the list
 	}
 	g.mu.Unlock()
 	told := 0

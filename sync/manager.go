@@ -16,12 +16,13 @@ import (
 // many locks it holds. Two Managers exclude each other like two processes, also
 // within one program. All methods are safe for concurrent use.
 type Manager struct {
-	cfg    Config
-	obs    Observer
-	wire   *lettucecompat.Client
-	leases *renewal.Manager
-	dog    *watchdog.Watchdog
-	events *eventQueue
+	cfg      Config
+	obs      Observer
+	observed bool // obs is more than a NopObserver
+	wire     *lettucecompat.Client
+	leases   *renewal.Manager
+	dog      *watchdog.Watchdog
+	events   *eventQueue
 
 	goroutine func() int64
 	nextGrant atomic.Uint64
@@ -33,6 +34,7 @@ type Manager struct {
 	over      context.Context // ends when Close stops waiting for clean-ups
 	end       context.CancelFunc
 	cleanups  gauge
+	spare     sync.Pool // of *acquisition; its channels must not leave a test bubble that has this Manager
 
 	mu       sync.Mutex
 	entries  map[string]*entry // by key, guarded by mu
@@ -62,6 +64,8 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
 		entries: map[string]*entry{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
+	_, ignores := cfg.Observer.(NopObserver)
+	m.observed = !ignores
 	defaults, _ := cfg.Defaults.normalSettings()
 	timeout := cfg.commandTimeout(defaults.LeaseTime)
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{

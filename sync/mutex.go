@@ -3,6 +3,7 @@ package anteroom
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -25,9 +26,10 @@ import (
 // Lock has no way to tell its caller, so code that must not run twice uses Acquire
 // or Do, or asks Held before each step that counts.
 type Mutex struct {
-	m   *Manager
-	cfg LockConfig
-	bad error // why cfg is not usable
+	m    *Manager
+	cfg  LockConfig
+	bad  error                 // why cfg is not usable
+	last atomic.Pointer[entry] // found last time; it may have ended
 }
 
 var _ sync.Locker = (*Mutex)(nil)
@@ -67,7 +69,7 @@ func (mu *Mutex) Config() LockConfig { return mu.cfg }
 // Lock by a goroutine whose own Acquire holds the key waits for itself: that is
 // reported as EventSelfDeadlock.
 func (mu *Mutex) Lock() {
-	a := &acquisition{op: "lock", kind: queue.KindLock, lock: true}
+	a := mu.usable("lock").newAcquisition("lock", queue.KindLock)
 	if _, err := mu.lock(context.Background(), a); err != nil {
 		panic(err)
 	}
@@ -78,7 +80,7 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	a := &acquisition{op: "try lock", kind: queue.KindTryLock, lock: true, mayFail: true}
+	a := mu.usable("try lock").newAcquisition("try lock", queue.KindTryLock)
 	ok, err := mu.lock(context.Background(), a)
 	mu.panicOnMistake(err)
 	return ok
@@ -92,7 +94,8 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	a := &acquisition{op: "try lock", kind: queue.KindLock, lock: true, mayFail: true}
+	a := mu.usable("try lock").newAcquisition("try lock", queue.KindLock)
+	a.mayFail = true
 	ok, err := mu.lock(ctx, a)
 	mu.panicOnMistake(err)
 	return ok
@@ -107,53 +110,46 @@ func (mu *Mutex) panicOnMistake(err error) {
 
 // lock enters for Lock, TryLock and TryLockFor.
 func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
-	m := mu.usable(a.op)
-	if m.closing.Load() {
-		return false, mu.mistake(a.op, ErrClosed)
+	m := mu.m
+	e, err := mu.use()
+	if err == ErrClosed { //nolint:errorlint // as use gives it
+		return false, mu.mistake(a.op, err)
+	}
+	if err != nil {
+		return false, m.notEntered(mu.cfg, a, err)
 	}
 	a.goroutine = m.goroutine()
-	if e := m.find(mu.cfg.Key); e != nil && mu.cfg.Reentrancy == ByGoroutine {
-		if in, done, err := mu.reenter(e, a); done {
+	if owned, byLock := e.q.OwnedBy(uint64(a.goroutine)); owned && mu.cfg.Reentrancy == ByGoroutine {
+		if byLock {
+			in, err := mu.reenter(e, a)
+			if !in {
+				e.unref()
+			}
 			return in, err
 		}
+		m.events.raise(Event{
+			Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: m.callSite(),
+			Text: "a goroutine locks a key that its own Acquire holds; use the Hold's context to enter again",
+		})
 	}
 	a.wish.callSite = m.callSite()
-	_, err := m.enter(ctx, mu.cfg, a)
+	_, err = e.acquire(ctx, a)
 	return err == nil, err
 }
 
-// reenter enters again where the calling goroutine is the owner. done is false
-// where it is not and has to queue.
-func (mu *Mutex) reenter(e *entry, a *acquisition) (in, done bool, err error) {
-	cur := e.q.Current()
-	if cur.Owner != uint64(a.goroutine) || (cur.State != queue.Owned && cur.State != queue.Lost) {
-		return false, false, nil
-	}
-	if !cur.Kind.IsLock() {
-		mu.m.events.raise(Event{
-			Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
-			Text: "a goroutine locks a key that its own Acquire holds; use the Hold's context to enter again",
-		})
-		return false, false, nil
-	}
-	// Only this goroutine can end its tenancy, so the entry stays.
-	if field := e.cfg.differs(mu.cfg); field != "" {
-		return false, true, mu.mistake(a.op, configError(field, "differs from the configuration with which this key is in use"))
-	}
-	g := e.cur.Load()
-	valid := g != nil && g.valid(time.Now())
+// reenter enters again, with the caller's reference, for the goroutine that has the
+// lock by Lock or TryLock already. Only itself can end that.
+func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
+	valid := e.cur.Load().valid(time.Now())
 	if !valid && a.mayFail {
-		return false, true, nil
+		return false, nil
 	}
 	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), !a.mayFail); r {
 	case queue.Reentered:
-		e.ref()
 	case queue.LimitReached:
-		return false, true, mu.mistake(a.op, ErrReentryLimit)
-	case queue.IsLost:
-		return false, true, nil
+		return false, mu.mistake(a.op, ErrReentryLimit)
 	default:
-		return false, false, nil
+		return false, nil // lost, and the caller would rather know
 	}
 	if !valid {
 		mu.m.events.raise(Event{
@@ -162,7 +158,7 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in, done bool, err error) {
 		})
 	}
 	mu.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
-	return true, true, nil
+	return true, nil
 }
 
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
@@ -174,34 +170,42 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in, done bool, err error) {
 // goroutine and not NotReentrant. Unlock of a lock that was lost does not panic:
 // it is logged and raised as EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
-	m := mu.usable("unlock")
-	e := m.find(mu.cfg.Key)
-	if e == nil {
-		panic(mu.mistake("unlock", ErrNotHeld))
-	}
-	cur := e.q.Current()
-	if !mu.isOwner(cur) {
-		panic(mu.mistake("unlock", ErrNotHeld))
-	}
-	g := e.cur.Load()
-	g.mu.Lock()
-	t := g.owner
-	g.mu.Unlock()
+	mu.usable("unlock")
+	e := mu.find()
+	t := mu.tenancy(e)
 	if t == nil {
-		panic(mu.mistake("unlock", ErrNotHeld)) // somebody is just coming in
+		panic(mu.mistake("unlock", ErrNotHeld))
 	}
-	if err := t.leave("unlock", nil); err != nil {
+	err := t.leave("unlock", nil)
+	mu.forget(e)
+	if err != nil {
 		mu.panicOnMistake(err)
 		mu.unlockFailed(t, err)
 	}
 }
 
-// isOwner tells whether the caller may unlock. For NotReentrant any goroutine may.
-func (mu *Mutex) isOwner(cur queue.Tenure) bool {
-	if (cur.State != queue.Owned && cur.State != queue.Lost) || !cur.Kind.IsLock() {
-		return false
+// tenancy returns the tenancy that the caller may unlock: its own, or for
+// NotReentrant that of any goroutine which came by Lock.
+func (mu *Mutex) tenancy(e *entry) *tenancy {
+	if e == nil {
+		return nil
 	}
-	return mu.cfg.Reentrancy == NotReentrant || cur.Owner == uint64(mu.m.goroutine())
+	if mu.cfg.Reentrancy == ByGoroutine {
+		if _, byLock := e.q.OwnedBy(uint64(mu.m.goroutine())); !byLock {
+			return nil
+		}
+		return e.cur.Load().owner // written by this goroutine, and by nobody else until it leaves
+	}
+	g := e.cur.Load()
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owner == nil || !g.owner.lock || !g.owner.live() {
+		return nil
+	}
+	return g.owner
 }
 
 // unlockFailed reports what Unlock cannot return.
@@ -220,30 +224,21 @@ func (mu *Mutex) unlockFailed(t *tenancy, err error) {
 // right also after this process was stopped for a while. For a NotReentrant lock
 // it reports whether any goroutine of this process holds it that way.
 func (mu *Mutex) Held() bool {
-	m := mu.usable("held")
-	e := m.find(mu.cfg.Key)
-	if e == nil {
-		return false
-	}
-	cur := e.q.Current()
-	if cur.State != queue.Owned || !mu.isOwner(cur) {
-		return false
-	}
-	g := e.cur.Load()
-	return g != nil && g.n == cur.Grant && g.valid(time.Now())
+	mu.usable("held")
+	t := mu.tenancy(mu.find())
+	return t != nil && t.g.valid(time.Now())
 }
 
 // Holds returns how many times the calling goroutine has the lock locked: how many
 // Unlocks are due, also of a lost lock. For a NotReentrant lock it is 1 while any
 // goroutine of this process has it locked.
 func (mu *Mutex) Holds() int {
-	m := mu.usable("holds")
-	if e := m.find(mu.cfg.Key); e != nil {
-		if cur := e.q.Current(); mu.isOwner(cur) {
-			return cur.Count
-		}
+	mu.usable("holds")
+	e := mu.find()
+	if mu.tenancy(e) == nil {
+		return 0
 	}
-	return 0
+	return e.q.Word().Count()
 }
 
 var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")

@@ -21,25 +21,28 @@ const maxTurnExtensions = 16
 // caller waits for Redis; nil: for the first answer only. It gives back one
 // reference on the entry.
 func (t *tenancy) leave(op string, wait context.Context) error {
-	g := t.g
-	e := g.e
-	now := time.Now()
-	exit, order := e.q.Exit(t.tenure, g.mayHandOff(t.handOffs, now))
-	if exit == queue.Stale && t.lock {
+	g, e := t.g, t.g.e
+	// Read before the exit: the next owner by Lock is written to the same place.
+	u := t.unit()
+	// One clock is read where time.Now reads two. The next owner reads both before it
+	// comes in, so a suspension in between is noticed there.
+	held := time.Since(u.since)
+	exit, order := e.q.Exit(u.tenure, g.mayHandOff(u.handOffs, u.since.Add(held)))
+	if exit == queue.Stale && u.lock {
 		// A locked tenancy ends by its own Unlock only, so another one has ended it.
 		return &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
 	}
 	defer e.unref()
 	switch exit {
 	case queue.Nested:
-		if err := g.err(op, now); err != nil {
-			return t.ended(ReleaseLost, now, err)
+		if err := g.err(op, time.Now()); err != nil {
+			return e.ended(ReleaseLost, held, err)
 		}
-		return t.ended(ReleasedNested, now, nil)
+		return e.ended(ReleasedNested, held, nil)
 	case queue.HandedOff:
-		return t.ended(ReleasedByHandoff, now, nil)
+		return e.ended(ReleasedByHandoff, held, nil)
 	case queue.Leaving:
-		return t.release(op, wait, now)
+		return g.release(op, wait, u.handOffs, held)
 	}
 	// The tenancy was lost before: nothing is ours to release, but for a lock that
 	// was given up at its deadline and may still be in Redis.
@@ -49,6 +52,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 		delete(e.m.stale, g.n)
 		e.m.mu.Unlock()
 	}
+	now := time.Now()
 	err := g.err(op, now)
 	if err == nil {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
@@ -56,7 +60,25 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	if t.left(exit) {
 		g.letGoLost()
 	}
-	return t.ended(ReleaseLost, now, err)
+	return e.ended(ReleaseLost, held, err)
+}
+
+// unit is what leaving needs to know of a tenancy.
+type unit struct {
+	tenure   uint64
+	handOffs int
+	lock     bool
+	since    time.Time
+}
+
+// unit reads t for one of its owner's units, which keeps it as it is. Of a NotReentrant
+// lock several goroutines may try to unlock at once, of which one is right.
+func (t *tenancy) unit() unit {
+	if t.holds == nil && t.g.e.cfg.Reentrancy == NotReentrant {
+		t.g.mu.Lock()
+		defer t.g.mu.Unlock()
+	}
+	return unit{tenure: t.tenure, handOffs: t.handOffs, lock: t.lock, since: t.since}
 }
 
 // left tells whether the unit that left a lost tenancy was its last: work under an
@@ -67,26 +89,28 @@ func (t *tenancy) left(exit queue.Exit) bool {
 	}
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	return len(t.holds) == 0
+	return len(t.holds.all) == 0
 }
 
-// ended reports the end of one unit and passes err through.
-func (t *tenancy) ended(o ReleaseOutcome, now time.Time, err error) error {
-	t.g.e.m.obs.Released(t.g.e.cfg.Name, o, now.Sub(t.since))
+// ended reports the end of one unit, after held, and passes err through.
+func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) error {
+	if e.m.observed {
+		e.m.obs.Released(e.cfg.Name, o, held)
+	}
 	return err
 }
 
 // release sends the release that the queue ordered and waits for it within wait.
-func (t *tenancy) release(op string, wait context.Context, now time.Time) error {
-	e := t.g.e
+func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) error {
+	e := g.e
 	result := make(chan ending, 1)
 	if wait == nil || wait.Done() == nil {
-		result <- e.endGrant(t.g, t.handOffs)
+		result <- e.endGrant(g, handOffs)
 	} else {
 		e.ref()
 		go func() {
 			defer e.unref()
-			result <- e.endGrant(t.g, t.handOffs)
+			result <- e.endGrant(g, handOffs)
 		}()
 	}
 	var end ending
@@ -94,7 +118,7 @@ func (t *tenancy) release(op string, wait context.Context, now time.Time) error 
 	case end = <-result:
 	case <-done(wait):
 		// The release goes on without its caller.
-		return t.ended(ReleaseUnknown, now, &Error{
+		return e.ended(ReleaseUnknown, held, &Error{
 			Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
 		})
 	}
@@ -105,7 +129,7 @@ func (t *tenancy) release(op string, wait context.Context, now time.Time) error 
 		case <-done(wait):
 		}
 	}
-	return t.ended(end.outcome, now, end.error(op, t.g))
+	return e.ended(end.outcome, held, end.error(op, g))
 }
 
 // ending is how the release of a grant went.

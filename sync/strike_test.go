@@ -21,7 +21,7 @@ func heir(t *testing.T, m *Manager, mu *Mutex) <-chan *Hold {
 		}
 		got <- h
 	}()
-	for e := m.find(mu.Key()); e.q.Len() == 0; {
+	for e := mu.find(); e.q.Len() == 0; {
 		time.Sleep(time.Millisecond)
 	}
 	return got

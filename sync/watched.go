@@ -105,8 +105,11 @@ func (t *tenancy) live() bool { return t.g.e.q.Current().Tenure == t.tenure }
 // reachable tells whether anybody can still release what t holds. The caller has
 // the grant's mu.
 func (t *tenancy) reachable() bool {
+	if t.holds == nil {
+		return true
+	}
 	live := 0
-	for _, h := range t.holds {
+	for _, h := range t.holds.all {
 		if h.released.Load() {
 			continue
 		}

@@ -1,0 +1,76 @@
+package queue_test
+
+import (
+	"testing"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// A waiter that came in can be used again, and parks on the channel that it has: it is
+// woken by its own wake-up and by none that was meant for its former self.
+func TestQueue_ResetWaiterParksAgain(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.KindLock, 1, 5)
+		b := x.park(queue.KindLock, 2)
+		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		b.mustBeIn()
+		a.w.Reset()
+		if a.w.Owner != 0 || a.w.Grant != 0 || a.w.Tenure != 0 || a.w.Note != nil {
+			x.t.Fatalf("something is left: %+v", a.w)
+		}
+		again := x.enterAs(a.w, queue.KindLock, 3).wait()
+		again.mustWait()
+		x.mustExit(b.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		again.mustBeIn()
+		if again.w.HandOffs != 2 || again.w.Tenure <= b.w.Tenure {
+			x.t.Fatalf("hand-offs %d, tenure %d after %d", again.w.HandOffs, again.w.Tenure, b.w.Tenure)
+		}
+		x.drain()
+	})
+}
+
+// Only a waiter that came in is known to have looked at every wake-up.
+func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })
+		a := x.own(queue.KindLock, 1, 5)
+		b := x.park(queue.KindHold, 2)
+		mustPanic(x, "queued", b.w.Reset)
+		b.giveUp()
+		mustPanic(x, "left", b.w.Reset)
+		x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
+	})
+}
+
+// A goroutine learns without a lock whether it is the owner, and whether by a Lock kind.
+func TestQueue_OwnedBy(t *testing.T) {
+	for kind, byLock := range map[queue.Kind]bool{queue.KindLock: true, queue.KindTryLock: true, queue.KindHold: false, queue.KindTry: false} {
+		bothModes(t, func(x *fixture) {
+			a := x.own(kind, 7, 5)
+			check := func(owner uint64, wantOwned, wantByLock bool) {
+				x.t.Helper()
+				if owned, by := x.s.OwnedBy(owner); owned != wantOwned || by != wantByLock {
+					x.t.Fatalf("%v: OwnedBy(%d) = %v, %v", kind, owner, owned, by)
+				}
+			}
+			check(7, true, byLock)
+			check(8, false, false)
+			check(0, false, false)
+			x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
+			check(7, false, false)
+			check(0, false, false)
+		})
+	}
+}
+
+// mustPanic runs f, which has to panic.
+func mustPanic(x *fixture, what string, f func()) {
+	x.t.Helper()
+	defer func() {
+		x.t.Helper()
+		if recover() == nil {
+			x.t.Fatalf("%s: no panic", what)
+		}
+	}()
+	f()
+}

@@ -1,0 +1,77 @@
+package anteroom
+
+import (
+	"context"
+	"testing"
+)
+
+// A Mutex remembers the entry that it has found last. Once that has ended it finds the
+// one that everybody else finds.
+func TestMutex_DoesNotReviveAnEntryThatHasEnded(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu := m.Mutex("k")
+	ended, err := mu.use()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended.unref()
+	if mu.last.Load() != ended {
+		t.Fatal("it does not remember the entry")
+	}
+	if mu.find() != nil {
+		t.Error("found an entry of a key that is not live")
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if e := mu.find(); e == ended || e != m.entries["k"] || m.Mutex("k").find() != e {
+		t.Error("it locked in an entry that nobody else knows")
+	}
+}
+
+// A program may keep a Mutex for each of many keys.
+func TestMutex_IdleKeepsNothingAlive(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	byLock, byHold := m.Mutex("a"), m.Mutex("b")
+	pass(byLock)
+	h, err := byHold.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Release(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, mu := range []*Mutex{byLock, byHold} {
+		if mu.last.Load() != nil {
+			t.Errorf("the Mutex of %s keeps the last entry", mu.Key())
+		}
+	}
+}
+
+// Two Mutexes of one key with different configurations are refused also where the one
+// remembers an entry of its own.
+func TestMutex_RemembersOnlyItsOwnConfiguration(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	fair, err := m.NewMutex(LockConfig{Key: "k", Fair: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := m.Mutex("k")
+	for range 2 {
+		fair.Lock()
+		if h, err := other.TryAcquire(context.Background()); err == nil {
+			_ = h.Release(context.Background())
+			t.Error("two configurations of one key at once")
+		}
+		fair.Unlock()
+		pass(other)
+	}
+}
+
+// pass enters once.
+func pass(mu *Mutex) {
+	mu.Lock()
+	defer mu.Unlock()
+}
