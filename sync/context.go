@@ -5,10 +5,30 @@ import (
 	"time"
 )
 
-// holdKey is the context key under which a Hold's context carries the Hold.
-type holdKey struct {
-	m   *Manager
-	key string
+// holdKey is the context key under which the context of a Hold carries it, and those
+// that it is nested in. It is made of one pointer, so that asking for it allocates nothing.
+type holdKey struct{ m *Manager }
+
+// carried is one Hold that a context carries.
+type carried struct {
+	s     *holdState
+	outer *carried
+}
+
+// outer returns the Hold of this lock that ctx carries, nil where there is none or it
+// does not matter.
+func (mu *Mutex) outer(ctx context.Context) *holdState {
+	if mu.cfg.Reentrancy == NotReentrant {
+		return nil
+	}
+	c, _ := ctx.Value(holdKey{mu.m}).(*carried)
+	for c != nil && c.s.t.g.e.key != mu.cfg.Key {
+		c = c.outer
+	}
+	if c == nil {
+		return nil
+	}
+	return c.s
 }
 
 // holdContext is a Hold's context. It keeps the Hold reachable, and so does every
@@ -32,11 +52,12 @@ func (h *Hold) Context() context.Context {
 	s := h.s
 	s.mu.Lock()
 	if s.ctx == nil {
-		e := s.t.g.e
-		values := context.WithValue(context.WithoutCancel(s.values), holdKey{e.m, e.key}, s)
+		key := holdKey{s.t.g.e.m}
+		outer, _ := s.values.Value(key).(*carried)
+		values := context.WithValue(context.WithoutCancel(s.values), key, &carried{s, outer})
 		s.ctx, s.cancel = context.WithCancelCause(values)
 		if s.ended != nil {
-			s.cancel(s.ended)
+			s.cancel(s.cause())
 		}
 	}
 	ctx := s.ctx
@@ -53,11 +74,22 @@ func (s *holdState) end(cause error) {
 	if s.ended == nil {
 		s.ended = cause
 	}
-	cause, cancel := s.ended, s.cancel
-	s.mu.Unlock()
-	if cancel != nil {
-		cancel(cause) // a second time it does nothing, and waits for the first
+	cancel := s.cancel
+	if cancel == nil { // nobody has asked for a context
+		s.mu.Unlock()
+		return
 	}
+	cause = s.cause()
+	s.mu.Unlock()
+	cancel(cause) // a second time it does nothing, and waits for the first
+}
+
+// cause is the cause with which the context ends. The caller has mu.
+func (s *holdState) cause() error {
+	if s.ended == byRelease { //nolint:errorlint // identity is meant
+		return s.releasedError()
+	}
+	return s.ended
 }
 
 // err is Hold.Err.
@@ -65,7 +97,7 @@ func (s *holdState) err() error {
 	err := s.t.g.err("hold", time.Now())
 	// Asked in this order: a hold that is being released is not valid either.
 	if s.released.Load() {
-		return &Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased}
+		return s.releasedError()
 	}
 	if err != nil {
 		s.end(err)

@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"runtime"
 
 	"github.com/anteroom/anteroom/queue"
 )
@@ -38,8 +37,7 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 		if !returned { // a panic or Goexit goes on after this
 			stop()
 			cancel(nil)
-			_ = h.s.releaseOnce("do")
-			runtime.KeepAlive(h)
+			_ = h.releaseOnce("do")
 		}
 	}()
 	// Its Err compares with the clock, as that of the hold's own context does: work that
@@ -50,8 +48,7 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	cancel(nil)
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome tells whether the work was protected to the end.
-	released := h.s.releaseOnce("do")
-	runtime.KeepAlive(h)
+	released := h.releaseOnce("do")
 	if err == nil {
 		return released
 	}
@@ -62,11 +59,9 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 }
 
 // releaseOnce is Release that waits for the first answer only.
-func (s *holdState) releaseOnce(op string) error {
-	if !s.released.CompareAndSwap(false, true) {
+func (h *Hold) releaseOnce(op string) error {
+	if !h.s.released.CompareAndSwap(false, true) {
 		return nil // fn released it itself through the Hold's methods; nothing is left to do
 	}
-	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
-	s.unregister()
-	return s.leave(op, nil)
+	return h.leave(op, nil)
 }

@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,7 +19,10 @@ import (
 //
 // A Hold that becomes unreachable without a Release, together with every context
 // from it, is reported as EventAbandoned; see Recovery for what else happens.
-type Hold struct{ s *holdState }
+type Hold struct {
+	s        *holdState
+	sentinel *sentinel // nil for a fixed lease, and once it is released
+}
 
 // holdState is the part of a Hold that the library keeps. It must not refer to
 // the Hold, so that the garbage collector can tell when nobody can release it.
@@ -29,10 +31,10 @@ type holdState struct {
 	values context.Context // the acquiring context without its end
 
 	released  atomic.Bool
-	abandoned atomic.Bool // set by a cleanup that runs outside any test bubble: it must touch nothing else
+	abandoned atomic.Bool // see abandon
 
 	mu     sync.Mutex
-	ended  error                   // set once: why the context ends; guarded by mu
+	ended  error                   // set once: why the context ends, or byRelease; guarded by mu
 	ctx    context.Context         // made on demand; guarded by mu
 	cancel context.CancelCauseFunc // of ctx; guarded by mu
 }
@@ -73,7 +75,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 			return nil, mu.mistake(op, err)
 		}
 	}
-	if outer, ok := ctx.Value(holdKey{mu.m, mu.cfg.Key}).(*holdState); ok && mu.cfg.Reentrancy == ByGoroutine {
+	if outer := mu.outer(ctx); outer != nil {
 		if h, err := outer.reenter(ctx, mu.cfg, op); h != nil || err != nil {
 			return h, err
 		}
@@ -121,8 +123,7 @@ func newPossession(values context.Context) *tenancy {
 func newHold(s *holdState) *Hold {
 	h := &Hold{s: s}
 	if !s.t.g.wish.fixed {
-		// A fixed lease ends by itself, so forgetting it is no mistake.
-		runtime.AddCleanup(h, func(s *holdState) { s.abandoned.Store(true) }, s)
+		h.guard() // a fixed lease ends by itself, so forgetting it is no mistake
 	}
 	return h
 }
@@ -199,26 +200,34 @@ func (h *holdState) reenter(ctx context.Context, cfg LockConfig, op string) (*Ho
 // is not confirmed: it goes on in the background until the lease has passed, and
 // nobody else can be harmed by it.
 func (h *Hold) Release(ctx context.Context) error {
-	s := h.s
-	if !s.released.CompareAndSwap(false, true) {
-		return &Error{Op: "release", Key: s.t.g.e.key, Outcome: OutcomeNothing, Err: ErrNotHeld}
+	if !h.s.released.CompareAndSwap(false, true) {
+		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeNothing, Err: ErrNotHeld}
 	}
-	s.end(&Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased})
-	s.unregister()
-	err := s.leave("release", ctx)
-	runtime.KeepAlive(h)
-	return err
+	return h.leave("release", ctx)
 }
 
-// leave ends the unit that s is.
-func (s *holdState) leave(op string, wait context.Context) error {
+// leave ends the unit that h is, for whoever has marked it as released.
+func (h *Hold) leave(op string, wait context.Context) error {
+	s := h.s
+	h.unguard()
+	s.end(byRelease)
+	s.unregister()
 	err := s.t.leave(op, wait)
 	s.t.holds.by.forget(s.t.g.e)
 	return err
 }
 
-// errReleased is the cause with which a context of a released hold ends.
+// errReleased is why a released hold is not held.
 var errReleased = joined(ErrNotHeld, errors.New("it was released"))
+
+// byRelease stands for releasedError where no context has been asked for: most holds
+// end without one.
+var byRelease = errors.New("by release")
+
+// releasedError is the *Error of a hold that was released.
+func (s *holdState) releasedError() error {
+	return &Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased}
+}
 
 // Key returns the lock's key.
 func (h *Hold) Key() string { return h.s.t.g.e.key }
