@@ -27,14 +27,34 @@ type class struct {
 	resolved
 	label string
 
-	acquisitions map[acquisition]prometheus.Counter
+	acquisitions counters[acquisition]
 	waits        prometheus.Observer
-	releases     map[anteroom.ReleaseOutcome]prometheus.Counter
+	releases     counters[anteroom.ReleaseOutcome]
 	holds        prometheus.Observer
-	renewals     map[anteroom.RenewOutcome]prometheus.Counter
+	renewals     counters[anteroom.RenewOutcome]
 	margins      prometheus.Observer
-	losses       map[anteroom.LossReason]prometheus.Counter
+	losses       counters[anteroom.LossReason]
 	alerts       map[string]prometheus.Gauge // by check
+}
+
+// counters are the series of a family by what is counted, in the order of the lists that
+// package anteroom exports, which begin with what happens most. They are few, and the
+// first are found in less time than a map takes to hash a string.
+type counters[K comparable] []counter[K]
+
+type counter[K comparable] struct {
+	what K
+	prometheus.Counter
+}
+
+// of returns the series for what, nil where there is none.
+func (c counters[K]) of(what K) prometheus.Counter {
+	for i := range c {
+		if c[i].what == what {
+			return c[i].Counter
+		}
+	}
+	return nil
 }
 
 // classFamilies are the metric families with a class. They serve to make series and
@@ -61,12 +81,12 @@ func newClassFamilies(f *factory) classFamilies {
 
 // newClass makes the series of a class, all 0.
 func (f *classFamilies) newClass(label string) *class {
-	c := &class{label: label, acquisitions: map[acquisition]prometheus.Counter{}, alerts: map[string]prometheus.Gauge{}}
+	c := &class{label: label, alerts: map[string]prometheus.Gauge{}}
 	for _, o := range anteroom.AcquireOutcomes {
 		for _, via := range anteroom.Vias {
 			// What was acquired came some way, everything else came no way.
 			if (o == anteroom.Acquired) != (via == anteroom.ViaNone) {
-				c.acquisitions[acquisition{o, via}] = c.counter(f.acquisitions, label, string(o), string(via))
+				c.acquisitions = append(c.acquisitions, counter[acquisition]{acquisition{o, via}, c.counter(f.acquisitions, label, string(o), string(via))})
 			}
 		}
 	}
@@ -83,12 +103,12 @@ func (f *classFamilies) newClass(label string) *class {
 }
 
 // countersOf makes one series of c for each value of the family's second label.
-func countersOf[K ~string](c *class, v *prometheus.CounterVec, values []K) map[K]prometheus.Counter {
-	m := make(map[K]prometheus.Counter, len(values))
-	for _, value := range values {
-		m[value] = c.counter(v, c.label, string(value))
+func countersOf[K ~string](c *class, v *prometheus.CounterVec, values []K) counters[K] {
+	list := make(counters[K], len(values))
+	for i, value := range values {
+		list[i] = counter[K]{value, c.counter(v, c.label, string(value))}
 	}
-	return m
+	return list
 }
 
 // classTable is what is known about classes at one moment. It is never changed, only

@@ -15,7 +15,7 @@ import (
 // one that got the lock.
 func (c *Collector) Acquired(name string, outcome anteroom.AcquireOutcome, via anteroom.Via, wait time.Duration) {
 	cl := c.class(name)
-	if !c.inc(cl.acquisitions[acquisition{outcome, via}]) {
+	if !c.inc(cl.acquisitions.of(acquisition{outcome, via})) {
 		return
 	}
 	// A re-entry never waits, and a wait that was given up says how patient the caller
@@ -30,7 +30,7 @@ func (c *Collector) Acquired(name string, outcome anteroom.AcquireOutcome, via a
 // its owner worked all that time.
 func (c *Collector) Released(name string, outcome anteroom.ReleaseOutcome, held time.Duration) {
 	cl := c.class(name)
-	if !c.inc(cl.releases[outcome]) {
+	if !c.inc(cl.releases.of(outcome)) {
 		return
 	}
 	// The end of an inner hold is not the end of the possession.
@@ -43,7 +43,7 @@ func (c *Collector) Released(name string, outcome anteroom.ReleaseOutcome, held 
 // of the lease where it was confirmed.
 func (c *Collector) Renewed(name string, outcome anteroom.RenewOutcome, left time.Duration) {
 	cl := c.class(name)
-	if !c.inc(cl.renewals[outcome]) {
+	if !c.inc(cl.renewals.of(outcome)) {
 		return
 	}
 	if outcome == anteroom.RenewedOK || outcome == anteroom.Reacquired {
@@ -53,7 +53,7 @@ func (c *Collector) Renewed(name string, outcome anteroom.RenewOutcome, left tim
 
 // Lost implements anteroom.Observer: it counts the loss.
 func (c *Collector) Lost(name string, reason anteroom.LossReason) {
-	c.inc(c.class(name).losses[reason])
+	c.inc(c.class(name).losses.of(reason))
 }
 
 // Command implements anteroom.Observer: it counts the command and notes how long it

@@ -86,7 +86,7 @@ func (s *holdState) end(cause error) {
 
 // cause is the cause with which the context ends. The caller has mu.
 func (s *holdState) cause() error {
-	if s.ended == byRelease { //nolint:errorlint // identity is meant
+	if s.ended == errByRelease { //nolint:errorlint // identity is meant
 		return s.releasedError()
 	}
 	return s.ended

@@ -47,6 +47,7 @@ type tenancy struct {
 	tenure    uint64 // the queue's number
 	goroutine int64  // that acquired it
 	lock      bool   // by Lock or TryLock: its owner cannot be told
+	quick     bool   // the owner before had the grant for a moment only: see brief
 	since     time.Time
 	handOffs  int // since the turn began
 	token     int64
@@ -163,6 +164,7 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	if !g.validLocked(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
 		return false
 	}
+	place.quick = g.owner != nil && g.token == 0 && now.Sub(g.owner.since) < g.e.cfg.MaxHandoffTime/brief
 	place.g, place.tenure, place.goroutine, place.lock = g, a.waiter.Tenure, a.goroutine, a.lock
 	place.since, place.handOffs, place.callSite = now, a.waiter.HandOffs, a.wish.callSite
 	if g.token > 0 {
@@ -171,6 +173,13 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	g.owner = place
 	return true
 }
+
+// brief is the part of MaxHandoffTime up to which a tenancy counts as a moment. Where
+// one was that brief, the next owner leaves without looking at the clock, which would
+// cost a noticeable part of such a hand-off: the time of its coming in is taken for the
+// time of its leaving. So a turn may last for one tenancy longer, where one that is
+// long follows brief ones.
+const brief = 64
 
 // mayHandOff tells whether the grant may pass to another local owner without
 // Redis: see docs/architecture.md, "Turns".

@@ -34,7 +34,7 @@ type holdState struct {
 	abandoned atomic.Bool // see abandon
 
 	mu     sync.Mutex
-	ended  error                   // set once: why the context ends, or byRelease; guarded by mu
+	ended  error                   // set once: why the context ends, or errByRelease; guarded by mu
 	ctx    context.Context         // made on demand; guarded by mu
 	cancel context.CancelCauseFunc // of ctx; guarded by mu
 }
@@ -210,7 +210,7 @@ func (h *Hold) Release(ctx context.Context) error {
 func (h *Hold) leave(op string, wait context.Context) error {
 	s := h.s
 	h.unguard()
-	s.end(byRelease)
+	s.end(errByRelease)
 	s.unregister()
 	err := s.t.leave(op, wait)
 	s.t.holds.by.forget(s.t.g.e)
@@ -220,9 +220,9 @@ func (h *Hold) leave(op string, wait context.Context) error {
 // errReleased is why a released hold is not held.
 var errReleased = joined(ErrNotHeld, errors.New("it was released"))
 
-// byRelease stands for releasedError where no context has been asked for: most holds
+// errByRelease stands for releasedError where no context has been asked for: most holds
 // end without one.
-var byRelease = errors.New("by release")
+var errByRelease = errors.New("by release")
 
 // releasedError is the *Error of a hold that was released.
 func (s *holdState) releasedError() error {

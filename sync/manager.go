@@ -19,6 +19,7 @@ type Manager struct {
 	cfg      Config
 	obs      Observer
 	observed bool // obs is more than a NopObserver
+	made     time.Time
 	wire     *lettucecompat.Client
 	leases   *renewal.Manager
 	dog      *watchdog.Watchdog
@@ -60,7 +61,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		return fail(err)
 	}
 	m := &Manager{
-		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID),
+		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID), made: time.Now(),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
 		entries: map[string]*entry{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}

@@ -24,9 +24,12 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	g, e := t.g, t.g.e
 	// Read before the exit: the next owner by Lock is written to the same place.
 	u := t.unit()
-	// One clock is read where time.Now reads two. The next owner reads both before it
-	// comes in, so a suspension in between is noticed there.
-	held := time.Since(u.since)
+	// One clock is read where time.Now reads two, or none. The next owner reads both
+	// before it comes in, so a suspension in between is noticed there.
+	var held time.Duration
+	if !u.quick || e.m.observed {
+		held = time.Since(u.since)
+	}
 	exit, order := e.q.Exit(u.tenure, g.mayHandOff(u.handOffs, u.since.Add(held)))
 	if exit == queue.Stale && u.lock {
 		// A locked tenancy ends by its own Unlock only, so another one has ended it.
@@ -68,6 +71,7 @@ type unit struct {
 	tenure   uint64
 	handOffs int
 	lock     bool
+	quick    bool
 	since    time.Time
 }
 
@@ -78,7 +82,7 @@ func (t *tenancy) unit() unit {
 		t.g.mu.Lock()
 		defer t.g.mu.Unlock()
 	}
-	return unit{tenure: t.tenure, handOffs: t.handOffs, lock: t.lock, since: t.since}
+	return unit{tenure: t.tenure, handOffs: t.handOffs, lock: t.lock, quick: t.quick, since: t.since}
 }
 
 // left tells whether the unit that left a lost tenancy was its last: work under an

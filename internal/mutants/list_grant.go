@@ -34,6 +34,22 @@ var grantMutants = []mutant{
 		tests:     []string{"TestUsedTokensAreNeverGivenBack"},
 	},
 	{
+		name: "sync-turn-looks-at-the-clock", file: "sync/grant.go",
+		mechanism: "only after a brief tenancy is the lock passed on without a look at the clock",
+		breaks:    "a process whose holds are long keeps the lock from the others",
+		old:       "now.Sub(g.owner.since) < g.e.cfg.MaxHandoffTime/brief",
+		fresh:     "now.Sub(g.owner.since) < g.e.cfg.MaxHandoffTime*brief",
+		tests:     []string{"TestGrant_BriefTenanciesLeaveWithoutTheClock"},
+	},
+	{
+		name: "sync-turn-tokens-need-the-clock", file: "sync/grant.go",
+		mechanism: "with fencing every owner that leaves looks at the clock",
+		breaks:    "tokens run ahead of the server's clock, and begin anew below after a FLUSHALL",
+		old:       "g.owner != nil && g.token == 0 && now",
+		fresh:     "g.owner != nil && now",
+		tests:     []string{"TestGrant_BriefTenanciesLeaveWithoutTheClock"},
+	},
+	{
 		name: "sync-turn-fixed", file: "sync/grant.go",
 		mechanism: "a fixed lease is not handed off",
 		breaks:    "the next owner's lease has begun before it came",
