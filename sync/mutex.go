@@ -125,6 +125,7 @@ func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
 			if !in {
 				e.unref()
 			}
+			m.spare.Put(a) // it has not been queued
 			return in, err
 		}
 		m.events.raise(Event{
