@@ -1,0 +1,20 @@
+// Package library has one adapter for each way to lock that is measured, so that all of
+// them do the same work.
+//
+//	Library ── Open(addr) ──► Client ── Handle(key) ──► Handle ── Lock · Unlock
+//	one configuration         one process' connection   one goroutine's way to one lock
+//
+// Each peer stands here in the best configuration that was found, which may be another
+// one for another kind of work (Kind); Library.Settings says it in words and is printed
+// with every result. Candidates has what else was tried, for who doubts the choice.
+//
+// # Invariants
+//
+//	I1  An adapter adds no goroutine, no clock reading and no waiting of its own to a
+//	    Lock and an Unlock, except where its library cannot wait; then Settings says how
+//	    the adapter does.
+//	I2  Lock ends when its context does, except for those libraries whose Lock takes
+//	    none: Anteroom's Lock and sync.Mutex.
+//	I3  After Close nothing of the client runs any more.
+//	I4  Versions are read from the program's build information, never typed.
+package library

@@ -1,0 +1,174 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// evalshaPoll is how long a handle waits between tries.
+const evalshaPoll = time.Millisecond
+
+// evalsha is the floor: Anteroom's own acquire and release scripts with Anteroom's own
+// arguments, sent by two bare EVALSHA of go-redis. Nothing renews, nothing is told when
+// the lock is free, and no answer is looked at but granted or refused.
+func evalsha() Library {
+	return Library{
+		Name: Evalsha, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
+		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; go-redis' defaults",
+		Open: func(addr string) (Client, error) {
+			lock, unlock, err := listen(addr)
+			if err != nil {
+				return nil, err
+			}
+			return &evalshaClient{rdb: redis.NewClient(&redis.Options{Addr: addr}), lock: lock, unlock: unlock}, nil
+		},
+	}
+}
+
+// call is one EVALSHA as Anteroom sent it.
+type call struct {
+	sha  string
+	args []any // without the key
+}
+
+// spyKey and spyField are what listen locked; handles put their own in their place.
+const spyKey = "bench:evalsha"
+
+// listen locks and unlocks with Anteroom and returns what it sent, so that the pair is
+// the same as Anteroom's whatever that becomes. The scripts then are on the server.
+func listen(addr string) (lock, unlock call, err error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	s := &spy{}
+	rdb.AddHook(s)
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return lock, unlock, err
+	}
+	mu := m.Mutex(spyKey)
+	mu.Lock() // the first pair loads the scripts
+	mu.Unlock()
+	s.forget()
+	mu.Lock()
+	mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	if err := m.Close(ctx); err != nil {
+		return lock, unlock, err
+	}
+	seen := s.forget()
+	if len(seen) != 2 {
+		return lock, unlock, fmt.Errorf("a lock and an unlock of Anteroom sent %d scripts with one key, not 2", len(seen))
+	}
+	return seen[0], seen[1], nil
+}
+
+// spy notes the script calls that have one key, the one of listen.
+type spy struct {
+	mu    sync.Mutex
+	calls []call // guarded by mu
+}
+
+func (s *spy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			s.note(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (s *spy) note(cmd redis.Cmder) {
+	args := cmd.Args() // evalsha, digest, number of keys, key, arguments
+	if len(args) < 5 || args[0] != "evalsha" || args[3] != spyKey {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, call{args[1].(string), slices.Clone(args[4:])})
+}
+
+// forget returns what was noted and begins anew.
+func (s *spy) forget() []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.calls
+	s.calls = nil
+	return seen
+}
+
+type evalshaClient struct {
+	rdb          *redis.Client
+	lock, unlock call
+	handles      atomic.Uint64
+}
+
+func (c *evalshaClient) Close() error { return c.rdb.Close() }
+
+// Handle has everything made that does not change, so that the floor is as low as it
+// can be.
+func (c *evalshaClient) Handle(key string) Handle {
+	field := c.lock.args[0].(string)
+	own := field[:strings.LastIndexByte(field, ':')+1] + strconv.FormatUint(c.handles.Add(1), 10)
+	change := strings.NewReplacer(spyKey, key, field, own)
+	with := func(args []any) []any {
+		args = slices.Clone(args)
+		for i, a := range args {
+			if s, ok := a.(string); ok {
+				args[i] = change.Replace(s)
+			}
+		}
+		return args
+	}
+	return &evalshaHandle{c: c, keys: []string{key}, lock: with(c.lock.args), unlock: with(c.unlock.args)}
+}
+
+type evalshaHandle struct {
+	c            *evalshaClient
+	keys         []string
+	lock, unlock []any
+}
+
+func (h *evalshaHandle) Lock(ctx context.Context) error {
+	for {
+		answer, err := h.c.rdb.EvalSha(ctx, h.c.lock.sha, h.keys, h.lock...).Slice()
+		if err != nil || answer[0] == int64(1) {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(evalshaPoll)
+	}
+}
+
+var errNotThere = errors.New("the lock was not there")
+
+func (h *evalshaHandle) Unlock() error {
+	answer, err := h.c.rdb.EvalSha(context.Background(), h.c.unlock.sha, h.keys, h.unlock...).Slice()
+	if err == nil && answer[0] != int64(1) {
+		err = errNotThere
+	}
+	return err
+}
