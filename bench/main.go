@@ -1,0 +1,137 @@
+// Command bench measures Anteroom beside other ways to lock, side by side in one run, on
+// a redis-server that it starts itself.
+//
+//	go run .                        everything: minutes
+//	go run . -quick                 the main scenarios: under 50 s
+//	go run . -list                  what there is
+//	go run . -only 'alone|many'     scenarios whose name matches
+//
+// It prints a table for each scenario and writes all results to a file. What the figures
+// mean is said in docs/performance.md and at measure.Figure.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/scenario"
+)
+
+// limit bounds a run, whatever happens in it.
+const limit = 30 * time.Minute
+
+func main() {
+	var plan scenario.Plan
+	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
+	flag.IntVar(&plan.Rounds, "rounds", 0, "how many rounds every scenario has; 0: as many as it says")
+	only := flag.String("only", "", "a regular expression that the names of scenarios match")
+	list := flag.Bool("list", false, "print the scenarios and end")
+	out := flag.String("out", "results.json", "where the results go; empty: nowhere")
+	flag.Parse()
+
+	chosen, err := choose(scenario.Table(), plan.Quick, *only)
+	if err == nil && *list {
+		for _, s := range chosen {
+			fmt.Printf("%-24s %s\n", s.Name, s.Title)
+		}
+		return
+	}
+	if err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		if isTerminal(os.Stderr) {
+			plan.Progress = os.Stderr
+		}
+		err = run(ctx, os.Stdout, plan, chosen, *out)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// choose returns the scenarios that are to be run.
+func choose(all []scenario.Scenario, quick bool, only string) (chosen []scenario.Scenario, err error) {
+	match, err := regexp.Compile(only)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		// Who names scenarios gets them, quick or not.
+		if match.MatchString(s.Name) && (!quick || s.Quick || only != "") {
+			chosen = append(chosen, s)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no scenario matches %q; -list prints them", only)
+	}
+	return chosen, nil
+}
+
+// run measures, prints and writes. What was measured until an error is written as well.
+func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario.Scenario, out string) (err error) {
+	fmt.Fprintln(w, machine())
+	start := time.Now()
+	var outcomes []scenario.Outcome
+	var results []measure.Result
+	for _, s := range chosen {
+		o, failed := plan.Run(ctx, s)
+		if err = failed; err != nil {
+			break
+		}
+		o.Print(w)
+		outcomes = append(outcomes, o)
+		results = append(results, o.Results...)
+	}
+	scenario.PrintSettings(w, outcomes)
+	printVerdicts(w, outcomes)
+	fmt.Fprintf(w, "\nMeasured for %.0f s. At the end: %s\n", time.Since(start).Seconds(), machine())
+	if out == "" || len(results) == 0 {
+		return err
+	}
+	f, failed := os.Create(out)
+	if failed != nil {
+		return failed
+	}
+	defer f.Close()
+	if failed := measure.WriteJSON(f, results); err == nil {
+		err = failed
+	}
+	return err
+}
+
+// printVerdicts repeats the verdicts of all scenarios, so that nobody has to look for them.
+func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
+	fmt.Fprint(w, "\nTargets:\n\n")
+	for _, o := range outcomes {
+		for _, t := range o.Scenario.Targets {
+			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Results))
+		}
+	}
+}
+
+// machine describes where it is measured, and how busy that is.
+func machine() string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	return fmt.Sprintf("%d processors, %s %s/%s, load averages %s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(load)))
+}
+
+// isTerminal reports whether somebody may be looking.
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,51 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// oneKey is many goroutines of one process that want one key, for no time and for a
+// millisecond.
+func oneKey() []Scenario {
+	var all []Scenario
+	for _, hold := range []time.Duration{0, time.Millisecond} {
+		for _, n := range []int{1, 8, 64, 1000} {
+			if n == 1 && hold == 0 {
+				continue // that is the scenario alone
+			}
+			s := Scenario{
+				Name:      fmt.Sprintf("one-key-%d-hold-%s", n, hold),
+				Title:     fmt.Sprintf("%d goroutines, one key, one process, held %v", n, hold),
+				Libraries: library.All, Kind: library.Crowd,
+				Load: measure.Load{Goroutines: n, Keys: 1, Hold: hold},
+				Warm: 200 * time.Millisecond, For: 500 * time.Millisecond,
+				Quick: n == 64,
+			}
+			if hold > 0 {
+				s.Kind = library.Work
+			}
+			if n == 1000 {
+				// A peer gives each of a thousand a turn in seconds only.
+				s.For, s.Rounds = 1500*time.Millisecond, 3
+			}
+			if n == 64 && hold == 0 {
+				s.Targets = contended
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// contended is what is demanded of 64 goroutines on one key.
+var contended = []Target{
+	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 100},
+	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: []string{library.Semaphore}, AtLeast: 0.9},
+	{Of: library.AnteroomFullFair, Figure: measure.OpsPerS, Over: []string{library.Semaphore}, AtLeast: 0.5},
+	{Of: library.AnteroomFair, Figure: MostToLeast, AtMost: 1.2},
+	{Of: library.Anteroom, Figure: measure.OpsPerS, Over: []string{library.Mutex}, AtLeast: 0.5},
+}

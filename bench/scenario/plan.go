@@ -1,0 +1,151 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// Plan is how scenarios are run.
+type Plan struct {
+	Quick bool
+	// Rounds is how many rounds a scenario has that does not say; 0: 5, and 3 if quick.
+	Rounds int
+	// Progress, if not nil, is told what is measured now.
+	Progress io.Writer
+}
+
+// The times of a round of the quick run. Its scenarios' own are for the full one.
+const (
+	quickWarm   = 60 * time.Millisecond
+	quickFor    = 180 * time.Millisecond
+	quickRounds = 3
+	fullRounds  = 5
+)
+
+// roundLimit bounds a round beyond its own times, so that nothing hangs the program: it
+// leaves room for goroutines and a client that do not come back.
+const roundLimit = time.Minute
+
+// Outcome is what a scenario gave.
+type Outcome struct {
+	Scenario Scenario
+	Results  []measure.Result
+	// Notes are what a reader has to know besides, in order, none twice.
+	Notes []string
+	Took  time.Duration
+}
+
+// Run measures a scenario on a redis-server of its own.
+func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
+	start := time.Now()
+	o.Scenario = s
+	libs, err := s.libraries()
+	if err != nil {
+		return o, err
+	}
+	err = testredis.WithoutTest(s.Name, func(t *testredis.Program) error {
+		server := testredis.Start(t)
+		rounds := make([][]measure.Figures, len(libs))
+		for n := range p.rounds(s) {
+			for i := range libs {
+				// Each round begins with another library.
+				at := (i + n) % len(libs)
+				f, err := p.round(ctx, s, libs[at], server.Addr(), n, o.note)
+				if err != nil {
+					return fmt.Errorf("%s, %s: %w", s.Name, libs[at].Name, err)
+				}
+				rounds[at] = append(rounds[at], f)
+			}
+		}
+		for i, lib := range libs {
+			o.Results = append(o.Results, measure.Summarize(s.setup(lib), rounds[i]))
+		}
+		return nil
+	})
+	o.Took = time.Since(start)
+	return o, err
+}
+
+func (s Scenario) libraries() ([]library.Library, error) {
+	var libs []library.Library
+	for _, name := range s.Libraries {
+		lib, err := library.For(name, s.Kind)
+		if err != nil {
+			return nil, err
+		}
+		libs = append(libs, lib)
+	}
+	return libs, nil
+}
+
+func (s Scenario) setup(lib library.Library) measure.Setup {
+	return measure.Setup{
+		Scenario: s.Name, Library: lib.Name, Version: lib.Version(), Settings: lib.Settings, Fair: lib.Fair, Local: lib.Local,
+		Goroutines: s.Load.Goroutines, Processes: max(s.Processes, 1), Keys: s.Load.Keys, Hold: s.Load.Hold,
+	}
+}
+
+func (p Plan) rounds(s Scenario) int {
+	switch {
+	case p.Rounds > 0:
+		return p.Rounds
+	case p.Quick:
+		return quickRounds
+	case s.Rounds > 0:
+		return s.Rounds
+	}
+	return fullRounds
+}
+
+// round measures one library once, on an empty server and an empty heap.
+func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr string, n int, note func(string)) (measure.Figures, error) {
+	r := Round{
+		Scenario: s, Library: lib, Addr: addr, Number: n, Prefix: fmt.Sprintf("bench:%d", n), Warm: s.Warm, For: s.For,
+		Note: func(text string) { note(lib.Name + ": " + text) },
+	}
+	if p.Quick {
+		r.Warm, r.For = quickWarm, quickFor
+	}
+	if p.Progress != nil {
+		fmt.Fprintf(p.Progress, "%s: %s, round %d\x1b[K\r", s.Name, lib.Name, n+1)
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.Warm+r.For+roundLimit)
+	defer cancel()
+	if err := flush(ctx, addr); err != nil {
+		return nil, err
+	}
+	runtime.GC()
+	if s.Measure != nil {
+		return s.Measure(ctx, r)
+	}
+	load := s.Load
+	load.Prefix = r.Prefix
+	f, failure, err := measure.Round(ctx, addr, lib, load, r.Warm, r.For)
+	if failure != "" {
+		r.Note(failure)
+	}
+	return f, err
+}
+
+// flush empties the server. Scripts stay, as they do on a server that is in use.
+func flush(ctx context.Context, addr string) error {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	return rdb.FlushAll(ctx).Err()
+}
+
+func (o *Outcome) note(text string) {
+	if !slices.Contains(o.Notes, text) {
+		o.Notes = append(o.Notes, text)
+	}
+}

@@ -1,0 +1,43 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// Table returns all scenarios, in the order in which they are run and printed.
+func Table() []Scenario {
+	return slices.Concat(
+		alone(),
+		oneKey(),
+		manyKeys(),
+	)
+}
+
+// Find returns the scenario of that name.
+func Find(name string) (Scenario, error) {
+	all := Table()
+	if i := slices.IndexFunc(all, func(s Scenario) bool { return s.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	return Scenario{}, fmt.Errorf("no scenario is called %q", name)
+}
+
+// alone is one goroutine that nobody disturbs: the price over two bare script calls.
+func alone() []Scenario {
+	return []Scenario{{
+		Name: "alone", Title: "One goroutine, lock and unlock",
+		Libraries: library.All, Kind: library.Alone,
+		Load: measure.Load{Goroutines: 1, Keys: 1},
+		Warm: 100 * time.Millisecond, For: 300 * time.Millisecond, Rounds: 9, Quick: true,
+		Targets: []Target{
+			{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10},
+			// Two, and what else a connection sends in the same time.
+			{Of: library.Anteroom, Figure: measure.CommandsPerOp, AtMost: 2.02},
+		},
+	}}
+}

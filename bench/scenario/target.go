@@ -1,0 +1,118 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// Figures that follow from others.
+const (
+	// TimePerOp is the time that one acquisition and its release take on average, as one
+	// goroutine alone has it.
+	TimePerOp measure.Figure = "us_per_op"
+	// MostToLeast is how many times the least served goroutine's acquisitions the most
+	// served one has.
+	MostToLeast measure.Figure = "most_to_least_goroutine"
+	// MostToLeastProcess is the same for processes.
+	MostToLeastProcess measure.Figure = "most_to_least_process"
+)
+
+// value returns a figure of r, and whether there is one.
+func value(r measure.Result, name measure.Figure) (float64, bool) {
+	over := func(a, b float64) (float64, bool) { return a / b, b > 0 }
+	f := r.Figures
+	switch name {
+	case TimePerOp:
+		return over(1e6*float64(r.Goroutines*r.Processes), f[measure.OpsPerS])
+	case MostToLeast:
+		return over(f[measure.MaxPerGoroutine], f[measure.MinPerGoroutine])
+	case MostToLeastProcess:
+		return over(f[measure.MaxPerProcess], f[measure.MinPerProcess])
+	}
+	v, ok := f[name]
+	return v, ok
+}
+
+// Verdict is a target and what was found.
+type Verdict struct {
+	Target Target
+	// Value is the figure, or its ratio; Found says whether it could be made.
+	Value float64
+	Found bool
+	Met   bool
+	// Against is the library that Value is a ratio to, "" for none.
+	Against string
+}
+
+// Judge compares a target with the results of its scenario. What cannot be found is not
+// met.
+func (t Target) Judge(results []measure.Result) Verdict {
+	v := Verdict{Target: t}
+	v.Value, v.Found = t.of(results, t.Of)
+	if v.Found && len(t.Over) > 0 {
+		best := 0.0
+		for _, name := range t.Over {
+			if x, ok := t.of(results, name); ok && (v.Against == "" || t.better(x, best)) {
+				best, v.Against = x, name
+			}
+		}
+		if v.Found = best > 0; v.Found {
+			v.Value /= best
+		}
+	}
+	v.Met = v.Found && (t.AtLeast > 0 && v.Value >= t.AtLeast || t.AtMost > 0 && v.Value <= t.AtMost)
+	return v
+}
+
+func (t Target) of(results []measure.Result, library string) (float64, bool) {
+	i := slices.IndexFunc(results, func(r measure.Result) bool { return r.Library == library })
+	if i < 0 {
+		return 0, false
+	}
+	return value(results[i], t.Figure)
+}
+
+// better says which figure of those to compare with is the harder one to meet.
+func (t Target) better(a, b float64) bool {
+	if t.AtMost > 0 {
+		return a < b
+	}
+	return a > b
+}
+
+// String says what is demanded.
+func (t Target) String() string {
+	text := t.Of + ": " + string(t.Figure)
+	bound := fmt.Sprintf(" ≥ %g", t.AtLeast)
+	if t.AtMost > 0 {
+		bound = fmt.Sprintf(" ≤ %g", t.AtMost)
+	}
+	switch len(t.Over) {
+	case 0:
+		return text + bound
+	case 1:
+		return text + bound + " × " + t.Over[0]
+	}
+	return text + bound + " × the best of " + strings.Join(t.Over, ", ")
+}
+
+// String says what is demanded, what was found, and whether that is enough.
+func (v Verdict) String() string {
+	switch {
+	case !v.Found:
+		return "MISSED  " + v.Target.String() + ": not found"
+	case !v.Met:
+		return fmt.Sprintf("MISSED  %v: %s%s", v.Target, compact(v.Value), v.against())
+	}
+	return fmt.Sprintf("met     %v: %s%s", v.Target, compact(v.Value), v.against())
+}
+
+func (v Verdict) against() string {
+	if len(v.Target.Over) < 2 {
+		return ""
+	}
+	return " × " + v.Against
+}
