@@ -7,6 +7,8 @@
 #
 # make chaos tries four processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
+# make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
+#              less than one. Both write bench/results.json. docs/performance.md explains it.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -15,21 +17,25 @@ GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
 PROMISE    ?=
+# BENCH="-only alone" make bench
+BENCH      ?=
 # How long make fuzz runs each fuzz test.
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise mutants cover redis faults chaos fuzz
+.PHONY: test lint vet demo promise bench bench-quick mutants cover redis faults chaos fuzz
 
 test: lint redis
-	@rm -f $(SKIPPED); \
-	ANTEROOM_SKIPPED=$(SKIPPED) $(GO) test -race -timeout 15m ./...; status=$$?; \
+	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
+	$(GO) test -race -timeout 15m ./... || status=$$?; \
+	(cd bench && $(GO) test -race -timeout 5m ./...) || status=$$?; \
 	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server"; fi; \
 	rm -f $(SKIPPED); exit $$status
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
 	$(STATICCHECK) ./...
+	cd bench && $(STATICCHECK) ./...
 
 vet:
 	$(GO) vet ./...
@@ -49,6 +55,12 @@ chaos: redis
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
+
+bench: redis
+	cd bench && $(GO) run . $(BENCH)
+
+bench-quick: redis
+	cd bench && $(GO) run . -quick $(BENCH)
 
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis

@@ -5,6 +5,7 @@
 //	go run . -quick                 the main scenarios: under 50 s
 //	go run . -list                  what there is
 //	go run . -only 'alone|many'     scenarios whose name matches
+//	go run . -peers -out ""         the peers alone, in all configurations that were tried
 //
 // It prints a table for each scenario and writes all results to a file. What the figures
 // mean is said in docs/performance.md and at measure.Figure.
@@ -34,6 +35,7 @@ func main() {
 	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
 	flag.IntVar(&plan.Rounds, "rounds", 0, "how many rounds every scenario has; 0: as many as it says")
 	only := flag.String("only", "", "a regular expression that the names of scenarios match")
+	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best ones")
 	list := flag.Bool("list", false, "print the scenarios and end")
 	out := flag.String("out", "results.json", "where the results go; empty: nowhere")
 	flag.Parse()

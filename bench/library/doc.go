@@ -14,7 +14,8 @@
 //	    Lock and an Unlock, except where its library cannot wait; then Settings says how
 //	    the adapter does.
 //	I2  Lock ends when its context does, except for those libraries whose Lock takes
-//	    none: Anteroom's Lock and sync.Mutex.
-//	I3  After Close nothing of the client runs any more.
-//	I4  Versions are read from the program's build information, never typed.
+//	    none: Anteroom's Lock and sync.Mutex. TestLibraries_EndWithTheirContext.
+//	I3  After Close nothing of the client runs any more. TestMain.
+//	I4  Versions are read from the program's build information, never typed. TestProgram,
+//	    of package main, since tests have no such information.
 package library

@@ -58,11 +58,13 @@ func listen(addr string) (lock, unlock call, err error) {
 		return lock, unlock, err
 	}
 	mu := m.Mutex(spyKey)
-	mu.Lock() // the first pair loads the scripts
-	mu.Unlock()
+	pair := func() {
+		mu.Lock()
+		defer mu.Unlock()
+	}
+	pair() // loads the scripts
 	s.forget()
-	mu.Lock()
-	mu.Unlock()
+	pair()
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	if err := m.Close(ctx); err != nil {
@@ -131,17 +133,18 @@ func (c *evalshaClient) Close() error { return c.rdb.Close() }
 func (c *evalshaClient) Handle(key string) Handle {
 	field := c.lock.args[0].(string)
 	own := field[:strings.LastIndexByte(field, ':')+1] + strconv.FormatUint(c.handles.Add(1), 10)
-	change := strings.NewReplacer(spyKey, key, field, own)
-	with := func(args []any) []any {
-		args = slices.Clone(args)
-		for i, a := range args {
-			if s, ok := a.(string); ok {
-				args[i] = change.Replace(s)
-			}
+	return &evalshaHandle{c: c, keys: []string{key}, lock: c.lock.with(key, field, own), unlock: c.unlock.with(key, field, own)}
+}
+
+// with returns the arguments with another key and field.
+func (c call) with(key, field, own string) []any {
+	args := slices.Clone(c.args)
+	for i, a := range args {
+		if s, ok := a.(string); ok && (strings.Contains(s, spyKey) || strings.Contains(s, field)) {
+			args[i] = strings.Replace(strings.Replace(s, field, own, 1), spyKey, key, 1)
 		}
-		return args
 	}
-	return &evalshaHandle{c: c, keys: []string{key}, lock: with(c.lock.args), unlock: with(c.unlock.args)}
+	return args
 }
 
 type evalshaHandle struct {

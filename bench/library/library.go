@@ -68,12 +68,12 @@ func (l Library) Version() string {
 type Kind uint8
 
 const (
-	// Alone: nobody else wants the key.
+	// Alone: hardly ever is a key wanted by two.
 	Alone Kind = iota
-	// Crowd: many want one key, and hold it for no time.
-	Crowd
-	// Work: many want one key, and hold it for about a millisecond.
-	Work
+	// Short: many want one key, and a turn comes after a few milliseconds.
+	Short
+	// Long: many want one key, and a turn comes after a tenth of a second or more.
+	Long
 )
 
 // Names of the libraries, as in results.
@@ -88,12 +88,13 @@ const (
 	Evalsha          = "evalsha"
 	Mutex            = "sync.Mutex"
 	Semaphore        = "x/sync/semaphore"
+	Nothing          = "nothing"
 )
 
 // Peers are the names of the other packages for locks in Redis.
 var Peers = []string{Redsync, Redislock, Rueidislock}
 
-// All are the names of everything that is measured, in the order of the tables.
+// All are the names of everything that locks, in the order of the tables.
 var All = []string{
 	Anteroom, AnteroomFair, AnteroomFull, AnteroomFullFair,
 	Redsync, Redislock, Rueidislock, Evalsha, Mutex, Semaphore,
@@ -120,4 +121,5 @@ var table = map[string]func(Kind) Library{
 	Evalsha:          func(Kind) Library { return evalsha() },
 	Mutex:            func(Kind) Library { return mutex() },
 	Semaphore:        func(Kind) Library { return weighted() },
+	Nothing:          func(Kind) Library { return nothing() },
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockFor chooses the back-off between tries.
+// redislockFor chooses the back-off between tries, by the same reasons as redsyncFor.
 func redislockFor(kind Kind) Library {
-	if kind == Crowd || kind == Work {
-		return redislockWith(5 * time.Millisecond)
+	if kind == Long {
+		return redislockWith(100 * time.Millisecond)
 	}
-	return redislockWith(time.Millisecond)
+	return redislockWith(5 * time.Millisecond)
 }
 
 // redislockWith is redislock with a linear back-off.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -79,7 +80,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	o.add("hold_us", r.Hold.Microseconds())
 	o.add("fair", r.Fair)
 	for _, name := range names(r.Figures) {
-		o.add(string(name), r.Figures[name])
+		o.add(string(name), round(r.Figures[name]))
 	}
 	o.add("rounds", r.Rounds)
 	o.add("version", r.Version)
@@ -105,13 +106,22 @@ func names[V any](m map[Figure]V) []Figure {
 	return append(known, others...)
 }
 
+// round keeps five digits: more are noise, and make a file that nobody can read.
+func round(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	if err != nil {
+		return v
+	}
+	return r
+}
+
 type spread map[Figure][2]float64
 
 func (s spread) MarshalJSON() ([]byte, error) {
 	o := object{}
 	for _, name := range names(s) {
 		if s[name][0] != s[name][1] {
-			o.add(string(name), s[name])
+			o.add(string(name), [2]float64{round(s[name][0]), round(s[name][1])})
 		}
 	}
 	return o.end()

@@ -18,7 +18,7 @@ func manyKeys() []Scenario {
 		},
 		Kind: library.Alone,
 		Load: measure.Load{Goroutines: 64, Keys: 64_000},
-		Warm: 200 * time.Millisecond, For: 500 * time.Millisecond, Quick: true,
+		Warm: 150 * time.Millisecond, For: 400 * time.Millisecond, Quick: true,
 		Targets: []Target{
 			{Of: library.Anteroom, Figure: measure.OpsPerS, Over: []string{library.Rueidislock}, AtLeast: 1},
 		},

@@ -20,17 +20,17 @@ func oneKey() []Scenario {
 			s := Scenario{
 				Name:      fmt.Sprintf("one-key-%d-hold-%s", n, hold),
 				Title:     fmt.Sprintf("%d goroutines, one key, one process, held %v", n, hold),
-				Libraries: library.All, Kind: library.Crowd,
+				Libraries: library.All, Kind: library.Short,
 				Load: measure.Load{Goroutines: n, Keys: 1, Hold: hold},
-				Warm: 200 * time.Millisecond, For: 500 * time.Millisecond,
+				Warm: 150 * time.Millisecond, For: 400 * time.Millisecond,
 				Quick: n == 64,
 			}
-			if hold > 0 {
-				s.Kind = library.Work
+			if n == 1000 || n == 64 && hold > 0 {
+				s.Kind = library.Long
 			}
 			if n == 1000 {
 				// A peer gives each of a thousand a turn in seconds only.
-				s.For, s.Rounds = 1500*time.Millisecond, 3
+				s.For, s.Rounds = time.Second, 3
 			}
 			if n == 64 && hold == 0 {
 				s.Targets = contended

@@ -20,14 +20,17 @@ type Plan struct {
 	Quick bool
 	// Rounds is how many rounds a scenario has that does not say; 0: 5, and 3 if quick.
 	Rounds int
+	// Peers measures the candidates for the peers' best configurations instead of the
+	// scenarios' libraries.
+	Peers bool
 	// Progress, if not nil, is told what is measured now.
 	Progress io.Writer
 }
 
 // The times of a round of the quick run. Its scenarios' own are for the full one.
 const (
-	quickWarm   = 60 * time.Millisecond
-	quickFor    = 180 * time.Millisecond
+	quickWarm   = 50 * time.Millisecond
+	quickFor    = 150 * time.Millisecond
 	quickRounds = 3
 	fullRounds  = 5
 )
@@ -49,9 +52,11 @@ type Outcome struct {
 func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	start := time.Now()
 	o.Scenario = s
-	libs, err := s.libraries()
-	if err != nil {
-		return o, err
+	libs := library.Candidates()
+	if !p.Peers {
+		if libs, err = s.libraries(); err != nil {
+			return o, err
+		}
 	}
 	err = testredis.WithoutTest(s.Name, func(t *testredis.Program) error {
 		server := testredis.Start(t)
@@ -107,15 +112,26 @@ func (p Plan) rounds(s Scenario) int {
 	return fullRounds
 }
 
+// Estimate returns how long the rounds of a scenario take, without what lies between them.
+func (p Plan) Estimate(s Scenario) time.Duration {
+	warm, span := p.times(s)
+	return time.Duration(p.rounds(s)*len(s.Libraries)) * (warm + span)
+}
+
+func (p Plan) times(s Scenario) (warm, span time.Duration) {
+	if p.Quick {
+		return quickWarm, quickFor
+	}
+	return s.Warm, s.For
+}
+
 // round measures one library once, on an empty server and an empty heap.
 func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr string, n int, note func(string)) (measure.Figures, error) {
 	r := Round{
-		Scenario: s, Library: lib, Addr: addr, Number: n, Prefix: fmt.Sprintf("bench:%d", n), Warm: s.Warm, For: s.For,
+		Scenario: s, Library: lib, Addr: addr, Number: n, Prefix: fmt.Sprintf("bench:%d", n),
 		Note: func(text string) { note(lib.Name + ": " + text) },
 	}
-	if p.Quick {
-		r.Warm, r.For = quickWarm, quickFor
-	}
+	r.Warm, r.For = p.times(s)
 	if p.Progress != nil {
 		fmt.Fprintf(p.Progress, "%s: %s, round %d\x1b[K\r", s.Name, lib.Name, n+1)
 	}

@@ -31,9 +31,11 @@ func Find(name string) (Scenario, error) {
 func alone() []Scenario {
 	return []Scenario{{
 		Name: "alone", Title: "One goroutine, lock and unlock",
-		Libraries: library.All, Kind: library.Alone,
+		Libraries: append(slices.Clone(library.All), library.Nothing), Kind: library.Alone,
 		Load: measure.Load{Goroutines: 1, Keys: 1},
-		Warm: 100 * time.Millisecond, For: 300 * time.Millisecond, Rounds: 9, Quick: true,
+		// Short rounds and many: a tenth is to be told apart, and a machine's speed changes
+		// within seconds.
+		Warm: 50 * time.Millisecond, For: 120 * time.Millisecond, Rounds: 21, Quick: true,
 		Targets: []Target{
 			{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10},
 			// Two, and what else a connection sends in the same time.

@@ -1,0 +1,304 @@
+package library_test
+
+import (
+	"bufio"
+	"context"
+	"log/slog"
+	"net"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// TestMain is I3 for all tests: what they leave running fails them.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// each calls f for every library, those of Redis on one server.
+func each(t *testing.T, f func(t *testing.T, addr string, lib library.Library)) {
+	t.Helper()
+	s := testredis.Start(t)
+	for _, name := range library.All {
+		lib, err := library.For(name, library.Short)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { f(t, s.Addr(), lib) })
+	}
+}
+
+func open(t *testing.T, lib library.Library, addr string) library.Client {
+	t.Helper()
+	c, err := lib.Open(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestLibraries_Exclude: no increment is lost of a counter that is read and written in
+// two steps, by goroutines of two clients where the library is for several processes.
+func TestLibraries_Exclude(t *testing.T) {
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		clients := []library.Client{open(t, lib, addr)}
+		if !lib.Local {
+			clients = append(clients, open(t, lib, addr))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		const goroutines, times = 4, 15
+		var counter atomic.Int64
+		var all sync.WaitGroup
+		for i := range goroutines {
+			h := clients[i%len(clients)].Handle("exclude:" + lib.Name)
+			all.Go(func() {
+				for range times {
+					if err := h.Lock(ctx); err != nil {
+						t.Error(err)
+						return
+					}
+					n := counter.Load()
+					runtime.Gosched()
+					counter.Store(n + 1)
+					if err := h.Unlock(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		if all.Wait(); counter.Load() != goroutines*times {
+			t.Errorf("%d of %d increments", counter.Load(), goroutines*times)
+		}
+	})
+}
+
+// TestLibraries_EndWithTheirContext is I2. A lock that is free again can be had again.
+func TestLibraries_EndWithTheirContext(t *testing.T) {
+	without := []string{library.Anteroom, library.AnteroomFair, library.Mutex}
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		if slices.Contains(without, lib.Name) {
+			t.Skip("its Lock takes no context")
+		}
+		c := open(t, lib, addr)
+		held, waits := c.Handle("ctx:"+lib.Name), c.Handle("ctx:"+lib.Name)
+		if err := held.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+		defer cancel()
+		if waits.Lock(ctx) == nil {
+			t.Fatal("two hold the lock")
+		}
+		if err := held.Unlock(); err != nil {
+			t.Error(err)
+		}
+		if err := waits.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := waits.Unlock(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFor: every library says what it is. Its version is not known to a test (I4 is
+// TestProgram's).
+func TestFor(t *testing.T) {
+	for _, name := range append(slices.Clone(library.All), library.Nothing) {
+		for _, kind := range []library.Kind{library.Alone, library.Short, library.Long} {
+			lib, err := library.For(name, kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if lib.Settings == "" || lib.Name != name || lib.Open == nil || !lib.Local && len(lib.Sends) == 0 {
+				t.Errorf("%s: %+v", name, lib)
+			}
+		}
+	}
+	if _, err := library.For("no such", library.Alone); err == nil {
+		t.Error("a library that there is not")
+	}
+}
+
+// ownSender are commands that clients send now and then, not for a lock.
+var ownSender = []string{"publish", "client|setname"}
+
+// TestSends: what clients send, as MONITOR shows it, is what Sends says: nothing else,
+// and not a script's own calls.
+func TestSends(t *testing.T) {
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		if lib.Local {
+			t.Skip("sends nothing")
+		}
+		m := monitor(t, addr)
+		c := open(t, lib, addr)
+		p, err := measure.NewProbe(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		begin, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		work(t, c, "sends:"+lib.Name)
+		end, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := m.between("info")
+		sent := int64(0)
+		for verb, n := range seen {
+			if slices.Contains(lib.Sends, verb) {
+				sent += n
+			} else if !slices.Contains(ownSender, verb) {
+				t.Errorf("it sends %s, %d times", verb, n)
+			}
+		}
+		if f := end.PerOp(begin, 1, lib.Sends); int64(f[measure.CommandsPerOp]) != sent || sent < 2 {
+			t.Errorf("%v commands by INFO, %d by MONITOR: %v", f[measure.CommandsPerOp], sent, seen)
+		}
+	})
+}
+
+// work locks and unlocks by two goroutines, so that some tries are refused.
+func work(t *testing.T, c library.Client, key string) {
+	var both sync.WaitGroup
+	for range 2 {
+		h := c.Handle(key)
+		both.Go(func() {
+			for range 10 {
+				if err := h.Lock(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+}
+
+// monitored is a connection that shows every command.
+type monitored struct {
+	t  *testing.T
+	in *bufio.Reader
+}
+
+func monitor(t *testing.T, addr string) *monitored {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	m := &monitored{t, bufio.NewReader(conn)}
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := m.in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatal(line, err)
+	}
+	return m
+}
+
+var shown = regexp.MustCompile(`^\+\S+ \[\d+ (\S+)\] "([^"]*)"(?: "([^"]*)")?`)
+
+// between counts what clients sent between two commands of one kind, by name.
+func (m *monitored) between(mark string) map[string]int64 {
+	seen := map[string]int64{}
+	for marks := 0; marks < 2; {
+		line, err := m.in.ReadString('\n')
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		parts := shown.FindStringSubmatch(line)
+		if parts == nil || parts[1] == "lua" {
+			continue
+		}
+		verb := strings.ToLower(parts[2])
+		if slices.Contains([]string{"client", "script", "pubsub"}, verb) {
+			verb += "|" + strings.ToLower(parts[3])
+		}
+		if verb == mark {
+			marks++
+		} else if marks == 1 {
+			seen[verb]++
+		}
+	}
+	return seen
+}
+
+// TestEvalsha_IsAnteroomsLock: what the bare scripts lock is locked for Anteroom.
+func TestEvalsha_IsAnteroomsLock(t *testing.T) {
+	s := testredis.Start(t)
+	lib, err := library.For(library.Evalsha, library.Alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := open(t, lib, s.Addr())
+	m, err := anteroom.NewManager(s.Client(t), anteroom.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close(context.Background()) })
+	h, mu := c.Handle("k"), m.Mutex("k")
+	if err := h.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if mu.TryLock() {
+		t.Fatal("Anteroom has a lock that the scripts hold")
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer rdb.Close()
+	if ttl := rdb.PTTL(t.Context(), "k").Val(); ttl < 20*time.Second || ttl > 30*time.Second {
+		t.Errorf("its lease is %v, not Anteroom's 30s", ttl)
+	}
+	if err := h.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if h.Unlock() == nil {
+		t.Error("unlocked twice")
+	}
+	if !mu.TryLock() {
+		t.Fatal("the scripts have not released the lock")
+	}
+	mu.Unlock()
+}
+
+// TestCandidates: each has a name of its own and locks.
+func TestCandidates(t *testing.T) {
+	s := testredis.Start(t)
+	names := map[string]bool{}
+	for _, lib := range library.Candidates() {
+		if names[lib.Name] {
+			t.Errorf("two are called %s", lib.Name)
+		}
+		names[lib.Name] = true
+		h := open(t, lib, s.Addr()).Handle("candidate:" + lib.Name)
+		if err := h.Lock(t.Context()); err != nil {
+			t.Error(lib.Name, err)
+		} else if err := h.Unlock(); err != nil {
+			t.Error(lib.Name, err)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/scenario"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestProgram runs one scenario with the program itself, as a reader of the document
+// does, and reads what it has written.
+func TestProgram(t *testing.T) {
+	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	dir := t.TempDir()
+	program, results := filepath.Join(dir, "bench"), filepath.Join(dir, "results.json")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.Command(program, "-quick", "-rounds", "1", "-only", "^alone$", "-out", results).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(results)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []struct {
+		Scenario, Library, Version, Settings string
+		Ops                                  float64  `json:"ops_per_s"`
+		Commands                             *float64 `json:"redis_commands_per_op"`
+		Violations                           *float64
+	}
+	if err := json.Unmarshal(text, &objects); err != nil {
+		t.Fatal(err)
+	}
+	if want := len(library.All) + 1; len(objects) != want {
+		t.Fatalf("%d objects, not %d", len(objects), want)
+	}
+	// That versions are known is invariant I4 of package library.
+	version := regexp.MustCompile(`^(v\d|go1\.|this tree$)`)
+	for _, o := range objects {
+		if o.Scenario != "alone" || o.Ops <= 0 || o.Commands == nil || o.Violations == nil || *o.Violations != 0 {
+			t.Errorf("%+v", o)
+		}
+		if !version.MatchString(o.Version) {
+			t.Errorf("%s has version %q", o.Library, o.Version)
+		}
+		if !strings.Contains(string(out), o.Library+" ("+o.Version+"): "+o.Settings) {
+			t.Errorf("the settings of %s are not printed", o.Library)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	all := []scenario.Scenario{{Name: "a", Quick: true}, {Name: "ab"}, {Name: "b"}}
+	for _, c := range []struct {
+		quick bool
+		only  string
+		want  string
+	}{{false, "", "a ab b"}, {true, "", "a"}, {false, "a", "a ab"}, {true, "^ab$", "ab"}, {false, "c", ""}, {false, "(", ""}} {
+		chosen, err := choose(all, c.quick, c.only)
+		var names []string
+		for _, s := range chosen {
+			names = append(names, s.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("quick %v, only %q: %q, %v", c.quick, c.only, got, err)
+		}
+	}
+}
+
+// TestQuickFits: the quick run's rounds take less than 50 s, with room for what lies
+// between them.
+func TestQuickFits(t *testing.T) {
+	quick, err := choose(scenario.Table(), true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := time.Duration(0)
+	for _, s := range quick {
+		total += scenario.Plan{Quick: true}.Estimate(s)
+	}
+	if total > 40*time.Second {
+		t.Errorf("the rounds alone take %v", total)
+	}
+}
