@@ -8,8 +8,9 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidislockFor is the same for every kind of work.
-func rueidislockFor(Kind) Library { return rueidislockWith(true, 2*time.Second) }
+// rueidislockFor leaves NoLoopTracking out where turns are short: it saves a command, but
+// is no faster there, and some goroutines then have no turn for a long time.
+func rueidislockFor(kind Kind) Library { return rueidislockWith(kind != Short, 2*time.Second) }
 
 // rueidislockWith is rueidislock as its README has it for one Redis, with a lease as all
 // others have. TryNextAfter bounds each command; with the default of 20 ms a try that

@@ -76,6 +76,7 @@ func (l Load) Muster(ctx context.Context, c library.Client) *Team {
 		t.workers = append(t.workers, w)
 		t.done.Go(func() {
 			defer w.back.Store(true)
+			defer w.rescue()
 			select {
 			case <-t.start:
 				w.work(ctx)

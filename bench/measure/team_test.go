@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,6 +100,24 @@ func TestTeam_FailuresAreCounted(t *testing.T) {
 		// Each failure is followed by a pause as long as an acquisition takes here.
 		if got.Ops < 24 || got.Ops > 26 || got.Failures < 49 || got.Failures > 51 || got.Failure != "not unlocked" {
 			t.Errorf("%d acquisitions, %d failures, %q", got.Ops, got.Failures, got.Failure)
+		}
+	})
+}
+
+// TestTeam_APanicIsAFailure: it ends its goroutine, and nobody else.
+func TestTeam_APanicIsAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		c := fake{lock: func(context.Context) error {
+			if calls.Add(1) == 2 {
+				panic("closed")
+			}
+			time.Sleep(time.Millisecond)
+			return nil
+		}, unlock: nothing}
+		got := measure.Load{Goroutines: 2, Keys: 10}.Muster(t.Context(), c).Run(measure.Window{For: 10 * time.Millisecond})
+		if got.Failures != 1 || got.Failure != "panic: closed" || got.Stuck != 0 || got.Most < 9 {
+			t.Errorf("%d failures, %q, %d stuck, %d acquisitions", got.Failures, got.Failure, got.Stuck, got.Most)
 		}
 	})
 }

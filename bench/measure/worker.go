@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -94,4 +95,15 @@ func (w *worker) failed(err error) {
 	}
 	w.failures++
 	time.Sleep(afterFailure)
+}
+
+// rescue makes a panic of the library, such as Anteroom's Lock when its Manager is closed
+// while it waits, one more failure: the other libraries are still to be measured.
+func (w *worker) rescue() {
+	if cause := recover(); cause != nil {
+		w.failures++
+		if w.failure == nil {
+			w.failure = fmt.Errorf("panic: %v", cause)
+		}
+	}
 }

@@ -23,7 +23,7 @@ func oneKey() []Scenario {
 				Libraries: library.All, Kind: library.Short,
 				Load: measure.Load{Goroutines: n, Keys: 1, Hold: hold},
 				Warm: 150 * time.Millisecond, For: 400 * time.Millisecond,
-				Quick: n == 64,
+				Quick: n == 64 && hold == 0,
 			}
 			if n == 1000 || n == 64 && hold > 0 {
 				s.Kind = library.Long
