@@ -5,6 +5,7 @@
 //	go run . -quick                 the main scenarios: under 50 s
 //	go run . -list                  what there is
 //	go run . -only 'alone|many'     scenarios whose name matches
+//	go run . -libraries 'rue|evalsha'  libraries whose name matches
 //	go run . -peers -out ""         the peers alone, in all configurations that were tried
 //
 // It prints a table for each scenario and writes all results to a file. What the figures
@@ -36,10 +37,15 @@ func main() {
 	flag.IntVar(&plan.Rounds, "rounds", 0, "how many rounds every scenario has; 0: as many as it says")
 	only := flag.String("only", "", "a regular expression that the names of scenarios match")
 	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best ones")
+	libraries := flag.String("libraries", "", "a regular expression that the names of libraries match")
 	list := flag.Bool("list", false, "print the scenarios and end")
 	out := flag.String("out", "results.json", "where the results go; empty: nowhere")
 	flag.Parse()
 
+	var err error
+	if plan.Libraries, err = regexp.Compile(*libraries); err != nil {
+		fail(err)
+	}
 	chosen, err := choose(scenario.Table(), plan.Quick, *only)
 	if err == nil && *list {
 		for _, s := range chosen {
@@ -58,9 +64,13 @@ func main() {
 		err = run(ctx, os.Stdout, plan, chosen, *out)
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		fail(err)
 	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "bench:", err)
+	os.Exit(1)
 }
 
 // choose returns the scenarios that are to be run.

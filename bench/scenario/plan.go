@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -20,6 +21,8 @@ type Plan struct {
 	Quick bool
 	// Rounds is how many rounds a scenario has that does not say; 0: 5, and 3 if quick.
 	Rounds int
+	// Libraries, if not nil, leaves out those whose name does not match.
+	Libraries *regexp.Regexp
 	// Peers measures the candidates for the peers' best configurations instead of the
 	// scenarios' libraries.
 	Peers bool
@@ -52,11 +55,9 @@ type Outcome struct {
 func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	start := time.Now()
 	o.Scenario = s
-	libs := library.Candidates()
-	if !p.Peers {
-		if libs, err = s.libraries(); err != nil {
-			return o, err
-		}
+	libs, err := p.libraries(s)
+	if err != nil {
+		return o, err
 	}
 	err = testredis.WithoutTest(s.Name, func(t *testredis.Program) error {
 		server := testredis.Start(t)
@@ -81,16 +82,22 @@ func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	return o, err
 }
 
-func (s Scenario) libraries() ([]library.Library, error) {
-	var libs []library.Library
-	for _, name := range s.Libraries {
-		lib, err := library.For(name, s.Kind)
-		if err != nil {
-			return nil, err
+// libraries returns who takes part.
+func (p Plan) libraries(s Scenario) (libs []library.Library, err error) {
+	if p.Peers {
+		libs = library.Candidates()
+	} else {
+		for _, name := range s.Libraries {
+			lib, err := library.For(name, s.Kind)
+			if err != nil {
+				return nil, err
+			}
+			libs = append(libs, lib)
 		}
-		libs = append(libs, lib)
 	}
-	return libs, nil
+	return slices.DeleteFunc(libs, func(l library.Library) bool {
+		return p.Libraries != nil && !p.Libraries.MatchString(l.Name)
+	}), nil
 }
 
 func (s Scenario) setup(lib library.Library) measure.Setup {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,10 @@ func TestPlan_RoundsAreInterleaved(t *testing.T) {
 	}
 	if !slices.Equal(o.Notes, []string{"sync.Mutex: said", "x/sync/semaphore: said", "nothing: said"}) {
 		t.Errorf("%q", o.Notes)
+	}
+	seen = nil
+	if _, err := (scenario.Plan{Rounds: 1, Libraries: regexp.MustCompile("^s")}).Run(t.Context(), s); err != nil || len(seen) != 1 {
+		t.Errorf("of one library: %q, %v", seen, err)
 	}
 	s.Measure = func(context.Context, scenario.Round) (measure.Figures, error) { return nil, errors.New("broken") }
 	if _, err := (scenario.Plan{}).Run(t.Context(), s); err == nil || !strings.Contains(err.Error(), "s, sync.Mutex: broken") {
