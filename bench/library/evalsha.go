@@ -155,8 +155,8 @@ type evalshaHandle struct {
 
 func (h *evalshaHandle) Lock(ctx context.Context) error {
 	for {
-		answer, err := h.c.rdb.EvalSha(ctx, h.c.lock.sha, h.keys, h.lock...).Slice()
-		if err != nil || answer[0] == int64(1) {
+		answer, err := h.c.rdb.EvalSha(ctx, h.c.lock.sha, h.keys, h.lock...).Result()
+		if err != nil || !isNo(answer) {
 			return err
 		}
 		if err := ctx.Err(); err != nil {
@@ -169,9 +169,15 @@ func (h *evalshaHandle) Lock(ctx context.Context) error {
 var errNotThere = errors.New("the lock was not there")
 
 func (h *evalshaHandle) Unlock() error {
-	answer, err := h.c.rdb.EvalSha(context.Background(), h.c.unlock.sha, h.keys, h.unlock...).Slice()
-	if err == nil && answer[0] != int64(1) {
+	answer, err := h.c.rdb.EvalSha(context.Background(), h.c.unlock.sha, h.keys, h.unlock...).Result()
+	if err == nil && isNo(answer) {
 		err = errNotThere
 	}
 	return err
+}
+
+// isNo tells whether a script has refused: it then answers a list that begins with 0.
+func isNo(answer any) bool {
+	list, ok := answer.([]any)
+	return ok && len(list) > 0 && list[0] == int64(0)
 }
