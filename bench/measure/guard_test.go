@@ -58,7 +58,7 @@ func TestGuard_SeesEveryOverlap(t *testing.T) {
 // does is not.
 func TestTeam_FindsPlantedViolations(t *testing.T) {
 	load := measure.Load{Goroutines: 4, Keys: 1, Hold: 100 * time.Microsecond}
-	w := measure.Window{Warm: time.Millisecond, For: 100 * time.Millisecond}
+	w := measure.Window{Warm: time.Millisecond, For: 300 * time.Millisecond}
 	for name, excludes := range map[string]bool{library.Nothing: false, library.Mutex: true, library.Semaphore: true} {
 		got := load.Muster(t.Context(), open(t, name)).Run(w)
 		if got.Ops == 0 {
@@ -74,7 +74,7 @@ func TestTeam_FindsPlantedViolations(t *testing.T) {
 // though they are inside at the same time.
 func TestTeam_KeysHaveTheirOwnGuards(t *testing.T) {
 	load := measure.Load{Goroutines: 8, Keys: 50, Hold: 100 * time.Microsecond}
-	got := load.Muster(t.Context(), open(t, library.Mutex)).Run(measure.Window{For: 50 * time.Millisecond})
+	got := load.Muster(t.Context(), open(t, library.Mutex)).Run(measure.Window{For: 200 * time.Millisecond})
 	if got.Ops == 0 || got.Violations != 0 {
 		t.Errorf("%d violations in %d acquisitions", got.Violations, got.Ops)
 	}
