@@ -59,6 +59,13 @@ func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	if s.Awake {
+		loops, err := stayAwake()
+		if err != nil {
+			return o, err
+		}
+		defer loops.stop()
+	}
 	err = testredis.WithoutTest(s.Name, func(t *testredis.Program) error {
 		server := testredis.Start(t)
 		rounds := make([][]measure.Figures, len(libs))

@@ -27,9 +27,11 @@ func Find(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("no scenario is called %q", name)
 }
 
-// alone is one goroutine that nobody disturbs: the price over two bare script calls.
+// alone is one goroutine that nobody disturbs: the price over two bare script calls. On a
+// machine that has nothing else to do, most of it is the time that processors take to wake
+// up for an answer; so it is measured once more while they do not sleep.
 func alone() []Scenario {
-	return []Scenario{{
+	s := Scenario{
 		Name: "alone", Title: "One goroutine, lock and unlock",
 		Libraries: append(slices.Clone(library.All), library.Nothing), Kind: library.Alone,
 		Load: measure.Load{Goroutines: 1, Keys: 1},
@@ -41,5 +43,12 @@ func alone() []Scenario {
 			// Two, and what else a connection sends in the same time.
 			{Of: library.Anteroom, Figure: measure.CommandsPerOp, AtMost: 2.02},
 		},
-	}}
+	}
+	awake := s
+	awake.Name, awake.Title, awake.Awake = "alone-awake", s.Title+", while no processor sleeps", true
+	awake.Libraries = []string{
+		library.Anteroom, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha,
+	}
+	awake.Targets = s.Targets[:1]
+	return []Scenario{s, awake}
 }
