@@ -25,7 +25,10 @@ func oneKey() []Scenario {
 				Warm: 150 * time.Millisecond, For: 400 * time.Millisecond,
 				Quick: n == 64 && hold == 0,
 			}
-			if n == 1000 || n == 64 && hold > 0 {
+			switch {
+			case n == 1:
+				s.Kind = library.Alone
+			case n == 1000 || n == 64 && hold > 0:
 				s.Kind = library.Long
 			}
 			if n == 1000 {

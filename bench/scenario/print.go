@@ -133,10 +133,13 @@ func failed(r measure.Result) string {
 // compact prints three digits, and thousands apart.
 func compact(v float64) string {
 	if v > 0 && v < 0.01 {
-		return strconv.FormatFloat(v, 'g', 1, 64)
+		return strconv.FormatFloat(v, 'g', 2, 64)
 	}
 	if v < 1000 {
 		text := strconv.FormatFloat(v, 'f', max(0, 2-digits(v)), 64)
+		if v < 1 {
+			text = strconv.FormatFloat(v, 'f', 3, 64)
+		}
 		if strings.Contains(text, ".") {
 			text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
 		}
