@@ -1,0 +1,126 @@
+package library_test
+
+import (
+	"bufio"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// ownSender are commands that clients send now and then, not for a lock.
+var ownSender = []string{"publish", "client|setname"}
+
+// TestSends: what clients send, as MONITOR shows it, is what Sends says: nothing else,
+// and not a script's own calls.
+func TestSends(t *testing.T) {
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		if lib.Local {
+			t.Skip("sends nothing")
+		}
+		m := monitor(t, addr)
+		c := open(t, lib, addr)
+		p, err := measure.NewProbe(addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		begin, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		work(t, c, "sends:"+lib.Name)
+		end, err := p.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := m.between("info")
+		sent := int64(0)
+		for verb, n := range seen {
+			if slices.Contains(lib.Sends, verb) {
+				sent += n
+			} else if !slices.Contains(ownSender, verb) {
+				t.Errorf("it sends %s, %d times", verb, n)
+			}
+		}
+		if f := end.PerOp(begin, 1, lib.Sends); int64(f[measure.CommandsPerOp]) != sent || sent < 2 {
+			t.Errorf("%v commands by INFO, %d by MONITOR: %v", f[measure.CommandsPerOp], sent, seen)
+		}
+	})
+}
+
+// work locks and unlocks by two goroutines, so that some tries are refused.
+func work(t *testing.T, c library.Client, key string) {
+	var both sync.WaitGroup
+	for range 2 {
+		h := c.Handle(key)
+		both.Go(func() {
+			for range 10 {
+				if err := h.Lock(t.Context()); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	both.Wait()
+}
+
+// monitored is a connection that shows every command.
+type monitored struct {
+	t  *testing.T
+	in *bufio.Reader
+}
+
+func monitor(t *testing.T, addr string) *monitored {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	m := &monitored{t, bufio.NewReader(conn)}
+	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := m.in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+		t.Fatal(line, err)
+	}
+	return m
+}
+
+var shown = regexp.MustCompile(`^\+\S+ \[\d+ (\S+)\] "([^"]*)"(?: "([^"]*)")?`)
+
+// between counts what clients sent between two commands of one kind, by name.
+func (m *monitored) between(mark string) map[string]int64 {
+	seen := map[string]int64{}
+	for marks := 0; marks < 2; {
+		line, err := m.in.ReadString('\n')
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		parts := shown.FindStringSubmatch(line)
+		if parts == nil || parts[1] == "lua" {
+			continue
+		}
+		verb := strings.ToLower(parts[2])
+		if slices.Contains([]string{"client", "script", "pubsub"}, verb) {
+			verb += "|" + strings.ToLower(parts[3])
+		}
+		if verb == mark {
+			marks++
+		} else if marks == 1 {
+			seen[verb]++
+		}
+	}
+	return seen
+}
