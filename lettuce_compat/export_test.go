@@ -6,7 +6,7 @@ func Queued(c *Client) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
-	for k := l.head; k != nil; k = k.next {
+	for k := l.queued; k != nil; k = k.next {
 		n++
 	}
 	return n

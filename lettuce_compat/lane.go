@@ -15,11 +15,6 @@ const (
 	// limit. Beyond it new calls wait: a hung server costs a bounded number of
 	// goroutines and connections.
 	strandedPerSlot = 4
-	// lingerTime is how long a goroutine without work stays for the next.
-	lingerTime = 50 * time.Millisecond
-	// flightLimit is the deadline of the context that go-redis is given. It matters
-	// only where the user's client has no read limit of its own but minds contexts.
-	flightLimit = 30 * time.Second
 )
 
 // callState is where a call stands. Guarded by lane.mu.
@@ -29,46 +24,54 @@ const (
 	callQueued callState = iota
 	callFlying
 	callAnswered
+	callLeft
 )
 
 // call is what one caller waits for: usually one command, several where a batch goes
 // to a cluster node.
 type call struct {
-	ctx   context.Context // the caller's; only its values travel on
-	cmds  []*command
-	wait  *waitFor      // set: an acquire whose replicas are waited for; travels alone
-	limit time.Duration // the context given to go-redis lasts at least so long
-	done  chan struct{} // closed when answered
+	ctx     context.Context // the caller's; only its values travel on
+	cmds    []*command
+	wait    *waitFor      // set: an acquire whose replicas are waited for; travels alone
+	timeout time.Duration // after which its caller is free
+	end     time.Time     // when that is
+	done    chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
 
 	// Guarded by lane.mu.
 	state      callState
 	flight     *flight
 	sentAt     time.Time // before anything was handed to go-redis; zero: never was
-	next, prev *call     // place in the queue
+	err        error     // why it was ended without an answer
+	next, prev *call     // place among the awaited
 }
 
-// flight is one round trip under way, carrying one or more calls.
-type flight struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
-	calls     []*call
-	present   int  // callers that still wait; guarded by lane.mu
-	abandoned bool // present fell to 0; its slot was given back; guarded by lane.mu
-}
-
-// lane sends calls to one shard. A call goes at once, on a goroutine of its own, while
-// fewer than limit flights are under way; otherwise it queues, and a flight that lands
-// takes everything queued into its next round trip. While nothing is under way no
-// goroutine exists, but for one that lingers a moment.
+// lane sends calls to one shard. A call goes at once while fewer than limit flights are
+// under way; otherwise it queues, and a flight that lands takes everything queued into its
+// next round trip.
+//
+// A flight is carried by a goroutine of the lane, so that its callers are free to leave.
+// The exception is a caller that has no wish to leave, on a client that is known to return
+// by itself in time (bounded), while nothing else is under way: it carries its own call,
+// which spares it two changes of goroutine, about as much as the round trip itself on the
+// same machine. While nothing is under way no goroutine exists, but for one that lingers a
+// moment.
+//
+// The awaited calls stand in one list in the order of their arrival: first those that are
+// flying, then, from queued on, those that are not.
 type lane struct {
 	c     *Client
 	limit int
 
 	mu         sync.Mutex
-	live       int // flights that somebody waits for
-	total      int // live and abandoned flights
+	live       int  // flights that somebody waits for
+	total      int  // live and abandoned flights
+	boarding   bool // a goroutine is on its way to take what is queued
 	head, tail *call
-	idle       chan<- *flight // a goroutine that lingers; nil: none
+	queued     *call       // the first that is not flying
+	idle       chan<- bool // a goroutine that lingers; nil: none. true: fly
+	idleEnd    time.Time   // until when it does
+	alarm      *time.Timer
+	alarmAt    time.Time // when it rings; zero: it does not
 	closed     bool
 	quiet      chan struct{} // set by close: closed when live is 0
 }
@@ -78,52 +81,68 @@ type lane struct {
 // tells which. A caller is free at once, whatever the connection does.
 func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 	if ctx.Err() != nil {
-		return l.withdraw(k, context.Cause(ctx))
+		return k.withdraw(context.Cause(ctx))
 	}
-	k.ctx, k.done = ctx, make(chan struct{})
-	k.limit = 2 * timeout
+	now := time.Now()
+	k.ctx, k.timeout, k.end = ctx, timeout, now.Add(timeout)
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
-		return l.withdraw(k, ErrClosed)
+		return k.withdraw(ErrClosed)
 	}
 	l.push(k)
+	l.ringLocked(k.end, now)
+	if l.carriesItself(k) {
+		f := l.boardLocked(&flight{}, now)
+		f.departLocked(k.end)
+		l.mu.Unlock()
+		return l.carry(f, k)
+	}
+	k.done = make(chan struct{}, 1)
 	l.startLocked()
 	l.mu.Unlock()
-
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
 	select {
 	case <-k.done:
-		return nil
+		return k.err
 	case <-ctx.Done():
 		return l.leave(k, context.Cause(ctx))
-	case <-timer.C:
-		l.c.relocate() // a node that hangs may have been replaced; its own error comes much later
-		return l.leave(k, fmt.Errorf("%w (%v)", ErrTimeout, timeout))
 	}
 }
 
-// withdraw marks every command of k as never sent.
-func (l *lane) withdraw(k *call, err error) error {
+// carriesItself tells whether the caller of k, which was queued just now, sends it on its
+// own goroutine.
+func (l *lane) carriesItself(k *call) bool {
+	return l.c.bounded && k.ctx.Done() == nil && k.wait == nil && l.queued == k && l.live == 0 && !l.boarding && l.roomLocked()
+}
+
+// withdraw marks every command of k as never sent, where that is still possible.
+func (k *call) withdraw(err error) error {
 	for _, c := range k.cmds {
 		c.withdraw()
 	}
 	return err
 }
 
-// leave gives k up with err, unless its answer came first (nil). A queued call is never
-// sent; the flight of the last caller that leaves becomes stranded and gives its slot
-// back, and its context ends, which frees it where it only waits for a connection.
+// leave gives k up with err, unless its answer or the end of its time came first.
 func (l *lane) leave(k *call, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch k.state {
-	case callAnswered:
-		return nil
-	case callQueued:
+	if k.state != callAnswered && k.state != callLeft {
+		l.leaveLocked(k, err)
+	}
+	return k.err
+}
+
+// leaveLocked ends k with err. A queued call is never sent; the flight of the last caller
+// that leaves becomes stranded and gives its slot back, and its context ends, which frees
+// it where it only waits for a connection.
+func (l *lane) leaveLocked(k *call, err error) {
+	flying := k.state == callFlying
+	if k.state == callQueued {
 		l.remove(k)
-	case callFlying:
+	}
+	if flying {
+		l.remove(k)
 		f := k.flight
 		if f.present--; f.present == 0 {
 			f.abandoned = true
@@ -133,122 +152,71 @@ func (l *lane) leave(k *call, err error) error {
 			defer l.startLocked()
 		}
 	}
-	return l.withdraw(k, err)
+	k.state, k.err = callLeft, k.withdraw(err)
 }
 
-// startLocked starts flights while calls are queued and the lane has room.
+// startLocked sends a goroutine for what is queued while the lane has room. One at a time
+// is on its way: it takes everything that is there when it comes.
 func (l *lane) startLocked() {
-	for l.roomLocked() {
-		f := l.boardLocked()
-		if l.idle != nil {
-			l.idle <- f
-			l.idle = nil
-			continue
-		}
-		go l.fly(f)
+	if l.boarding || !l.roomLocked() {
+		return
 	}
+	l.boarding = true
+	if l.idle != nil {
+		l.idle <- true
+		l.idle = nil
+		return
+	}
+	go l.fly()
 }
 
 // roomLocked reports whether a flight with something to carry may start.
 func (l *lane) roomLocked() bool {
-	return l.head != nil && l.live < l.limit && l.total < l.limit*(1+strandedPerSlot)
+	return l.queued != nil && l.live < l.limit && l.total < l.limit*(1+strandedPerSlot)
 }
 
-// boardLocked takes what is queued, up to maxBatch, into a new flight. A call that
-// waits for replicas travels alone: WAIT speaks about one connection and holds it up.
-func (l *lane) boardLocked() *flight {
-	f := &flight{}
-	now := time.Now()
-	var ctx context.Context
-	for commands := 0; l.head != nil && commands < maxBatch; {
-		k := l.head
+// boardLocked takes what is queued, up to maxBatch, into the flight f, which is new or has
+// landed. A call that waits for replicas travels alone: WAIT speaks about one connection
+// and holds it up.
+func (l *lane) boardLocked(f *flight, now time.Time) *flight {
+	for commands := 0; l.queued != nil && commands < maxBatch; {
+		k := l.queued
 		if len(f.calls) > 0 && (k.wait != nil || f.calls[0].wait != nil) {
 			break
 		}
-		l.remove(k)
 		k.state, k.flight, k.sentAt = callFlying, f, now
 		f.calls = append(f.calls, k)
 		commands += len(k.cmds)
+		l.queued = k.next
 	}
-	if len(f.calls) == 1 {
-		ctx = context.WithoutCancel(f.calls[0].ctx) // its trace, not its end
-	} else {
-		ctx = context.Background()
-	}
-	limit := flightLimit
-	for _, k := range f.calls {
-		limit = max(limit, k.limit)
-	}
-	f.ctx, f.cancel = context.WithTimeout(ctx, limit)
 	f.present = len(f.calls)
 	l.live++
 	l.total++
 	return f
 }
 
-// fly carries flights one after another until nothing is queued.
-func (l *lane) fly(f *flight) {
-	for f != nil {
-		l.c.send(f)
-		if f = l.land(f); f == nil {
-			f = l.linger()
-		}
-	}
-}
-
-// linger waits a moment for the next flight, nil: none came. A goroutine that has made
-// a round trip has a stack of the right size; making that anew costs a lone caller a
-// noticeable part of its round trip. One per lane waits.
-func (l *lane) linger() *flight {
-	l.mu.Lock()
-	if l.idle != nil || l.closed {
-		l.mu.Unlock()
-		return nil
-	}
-	next := make(chan *flight, 1)
-	l.idle = next
-	l.mu.Unlock()
-	timer := time.NewTimer(lingerTime)
-	defer timer.Stop()
-	select {
-	case f := <-next:
-		return f
-	case <-timer.C:
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.idle == next {
-		l.idle = nil
-		return nil
-	}
-	return <-next // handed over just now
-}
-
-// land answers the callers of f and boards the next flight, if any.
-func (l *lane) land(f *flight) *flight {
-	f.cancel()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// landLocked answers the callers of f that are still there.
+func (l *lane) landLocked(f *flight) {
 	for _, k := range f.calls {
+		if k.state != callFlying {
+			continue
+		}
 		k.state = callAnswered
-		close(k.done)
+		l.remove(k)
+		if k.done != nil {
+			k.done <- struct{}{}
+		}
 	}
 	l.total--
 	if !f.abandoned {
 		l.live--
 	}
 	l.landedLocked()
-	if !l.roomLocked() {
-		return nil
-	}
-	next := l.boardLocked()
-	l.startLocked() // an abandoned flight may have held up more than one
-	return next
 }
 
 // landedLocked tells close when the last awaited flight is over.
 func (l *lane) landedLocked() {
-	if l.quiet != nil && l.live == 0 && l.head == nil {
+	if l.quiet != nil && l.live == 0 && l.queued == nil {
 		close(l.quiet)
 		l.quiet = nil
 	}
@@ -261,10 +229,7 @@ func (l *lane) close() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	if l.idle != nil {
-		l.idle <- nil
-		l.idle = nil
-	}
+	l.dismissLocked()
 	if l.quiet == nil {
 		l.quiet = make(chan struct{})
 	}
@@ -273,7 +238,7 @@ func (l *lane) close() <-chan struct{} {
 	return quiet
 }
 
-// push appends k to the queue.
+// push appends k to the awaited calls.
 func (l *lane) push(k *call) {
 	k.prev = l.tail
 	if l.tail == nil {
@@ -282,10 +247,16 @@ func (l *lane) push(k *call) {
 		l.tail.next = k
 	}
 	l.tail = k
+	if l.queued == nil {
+		l.queued = k
+	}
 }
 
-// remove takes k out of the queue.
+// remove takes k out of them.
 func (l *lane) remove(k *call) {
+	if l.queued == k {
+		l.queued = k.next
+	}
 	if k.prev == nil {
 		l.head = k.next
 	} else {
@@ -298,3 +269,6 @@ func (l *lane) remove(k *call) {
 	}
 	k.next, k.prev = nil, nil
 }
+
+// timedOut is the error of a call whose time is over.
+func (k *call) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }

@@ -32,8 +32,9 @@ type Client struct {
 	opt     Options
 	dialect Dialect
 	// route returns the client of the node that owns a key; nil on a single server.
-	route  func(ctx context.Context, key string) (*redis.Client, error)
-	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
+	route   func(ctx context.Context, key string) (*redis.Client, error)
+	bounded bool        // rdb keeps to the deadline of a context
+	routed  atomic.Bool // the cluster's layout is known: route does no I/O any more
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
@@ -84,6 +85,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 		c.route = func(_ context.Context, key string) (*redis.Client, error) { return r.GetShardClientForKey(key) }
 		c.routed.Store(true) // a Ring computes the shard
 	}
+	c.bounded = mindsDeadlines(rdb)
 	c.warn.report = opt.OnWarning
 	c.sub = newSubscriber(c)
 	c.single.Store(c.shard(""))
@@ -108,6 +110,19 @@ func checkReadTimeout(rdb Redis) error {
 		return configError("redis client", "its ReadTimeout is switched off: set ReadTimeout, or ContextTimeoutEnabled")
 	}
 	return nil
+}
+
+// mindsDeadlines reports whether rdb keeps to the deadline of a context in everything it
+// does. go-redis minds it on the socket only if its options say so, which is not the
+// default.
+func mindsDeadlines(rdb Redis) bool {
+	switch r := rdb.(type) {
+	case *redis.Client:
+		return r.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		return r.Options().ContextTimeoutEnabled
+	}
+	return false
 }
 
 // Multi reports whether keys live on several servers, so that nothing can be said

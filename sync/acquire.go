@@ -129,7 +129,11 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 	w := &a.waiter
 	w.Owner, w.Kind, w.Note = uint64(a.goroutine), a.kind, want
 	admission, order := e.q.Enter(w)
-	e.do(order)
+	if ctx.Done() == nil {
+		e.doHere(order)
+	} else {
+		e.do(order)
+	}
 	if admission == queue.Rejected {
 		return nil, e.notGranted()
 	}

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"time"
@@ -17,8 +18,13 @@ const (
 	lastBackoff  = time.Second
 )
 
-// errNoAnswer is the trouble of an attempt that nobody has answered yet.
-var errNoAnswer = errors.New("no answer yet")
+// The trouble of a driver that has not asked yet, and of its first attempt until there is
+// an answer. Recognised by their addresses, and never written.
+var (
+	errNoAnswer = errors.New("no answer yet")
+	notAsked    = &trouble{err: errNoAnswer}
+	notAnswered = &trouble{err: errNoAnswer, unknown: true}
+)
 
 // attempt is one field that the driver tries to put into Redis. The field stays
 // the same while its fate is open: a repeat that finds it knows it for its own.
@@ -43,44 +49,90 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
+	rest    func() // what the last answer asks to wait for before the next attempt; nil: nothing
 }
 
 // drive runs a driver to its end. It owns one reference on e.
-func (e *entry) drive() {
-	d := &driver{e: e, poll: firstPoll, backoff: firstBackoff}
-	defer e.m.cleanups.Done()
-	defer e.unref()
-	defer d.close()
+func (e *entry) drive() { newDriver(e).run() }
+
+// driveHere is drive for a caller that waits for the lock in any case and can't be told
+// to stop: it makes the first attempt on the caller's goroutine, which spares an
+// uncontended Lock a goroutine and two changes between them. Nearly always that is all.
+// Whatever needs patience is left to a goroutine.
+//
+// The caller is not held up: the wire limits the attempt as it limits any other, and
+// nothing but the attempt's answer could let the caller in before that. Close can't call
+// the attempt off, as it does with others; it waits for it.
+func (e *entry) driveHere() {
+	d := newDriver(e)
+	if d.heldBack() > 0 {
+		go d.run()
+		return
+	}
+	over := d.over() || d.attempt(context.Background())
+	if over || d.over() {
+		d.end()
+		return
+	}
+	go d.run()
+}
+
+func newDriver(e *entry) *driver {
 	e.m.wire.Subscribe()
-	e.answer.Store(&trouble{err: errNoAnswer})
-	for !e.q.Abandon() {
-		if e.m.closing.Load() {
-			// Lock() callers stay parked by contract; nothing acquires for them.
+	e.answer.Store(notAsked)
+	return &driver{e: e, poll: firstPoll, backoff: firstBackoff}
+}
+
+// run goes on until the driver's end.
+func (d *driver) run() {
+	defer d.end()
+	for !d.over() {
+		switch {
+		case d.rest != nil:
+			rest := d.rest
+			d.rest = nil
+			rest()
+		case !d.holdBack():
+		case d.attempt(d.e.m.ctx):
 			return
-		}
-		if !d.holdBack() {
-			continue
-		}
-		reply := d.send()
-		switch reply.Outcome {
-		case lettucecompat.OutcomeOK:
-			if d.granted(reply) {
-				return
-			}
-		case lettucecompat.OutcomeRefused:
-			d.refused(reply)
-		default:
-			d.failed(reply)
 		}
 	}
 }
 
-// close gives the watch back and sees to a field whose fate is open.
-func (d *driver) close() {
+// over tells whether there is nothing to do any more: nobody waits, and the queue has been
+// told that the driver ends, or the Manager closes.
+func (d *driver) over() bool {
+	e := d.e
+	if e.q.Abandon() {
+		return true
+	}
+	// Lock() callers stay parked by contract; nothing acquires for them.
+	return e.m.closing.Load()
+}
+
+// attempt tries once and deals with the answer. True: the grant is handed over, and the
+// driver ends.
+func (d *driver) attempt(ctx context.Context) bool {
+	switch reply := d.send(ctx); reply.Outcome {
+	case lettucecompat.OutcomeOK:
+		return d.granted(reply)
+	case lettucecompat.OutcomeRefused:
+		d.refused(reply)
+	default:
+		d.failed(reply)
+	}
+	return false
+}
+
+// end gives back what the driver has, sees to a field whose fate is open, and says that
+// the driver has ended.
+func (d *driver) end() {
 	if d.watch != nil {
 		d.watch.Close()
 	}
 	d.abandonField()
+	d.e.unref()
+	d.e.m.cleanups.Done()
 }
 
 // abandonField burns the field under way if it may be in Redis.
@@ -95,7 +147,7 @@ func (d *driver) abandonField() {
 }
 
 // send makes one attempt for the head of the queue.
-func (d *driver) send() lettucecompat.AcquireReply {
+func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
 	want := e.wish
 	if w, ok := e.q.HeadNote().(*wish); ok {
@@ -112,10 +164,10 @@ func (d *driver) send() lettucecompat.AcquireReply {
 	}
 	d.try.wish = want
 	named, giveBack := e.droppable()
-	if a := e.answer.Load(); a != nil && a.err == errNoAnswer { //nolint:errorlint // identity is meant
-		e.answer.Store(&trouble{err: errNoAnswer, unknown: true}) // until it is answered
+	if e.answer.Load() == notAsked {
+		e.answer.Store(notAnswered)
 	}
-	r := e.m.wire.TryAcquire(e.m.ctx, lettucecompat.AcquireRequest{
+	r := e.m.wire.TryAcquire(ctx, lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.try.life.name, Lease: want.lease, Repeat: d.try.life.open > 0,
 		Drop: fieldNames(named), GiveBack: giveBack, Tokens: e.tokens(),
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
@@ -159,14 +211,14 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
 		d.abandonField()
-		d.pause(d.nextBackoff())
+		d.backOff()
 		return
 	}
 	d.backoff = firstBackoff
 	if id, _, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(r.Holder) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
-	d.waitForRelease(r.TTL)
+	d.rest = func() { d.waitForRelease(r.TTL) }
 }
 
 // failed deals with an error or a lost answer.
@@ -191,19 +243,27 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 		// not be of the same field.
 		d.abandonField()
 	}
-	d.pause(d.nextBackoff())
+	d.backOff()
 }
 
 // holdBack waits until the turn of other processes is over. It returns false
 // where the driver was recalled meanwhile.
 func (d *driver) holdBack() bool {
-	d.e.mu.Lock()
-	wait := time.Until(d.e.notBefore)
-	d.e.mu.Unlock()
+	wait := d.heldBack()
 	if wait <= 0 {
 		return true
 	}
 	return d.pause(wait)
+}
+
+// heldBack is how much longer attempts hold back.
+func (d *driver) heldBack() time.Duration {
+	d.e.mu.Lock()
+	defer d.e.mu.Unlock()
+	if d.e.notBefore.IsZero() {
+		return 0
+	}
+	return time.Until(d.e.notBefore)
 }
 
 // waitForRelease watches the key's release channel: every confirmation of the
@@ -249,10 +309,11 @@ func (d *driver) pause(wait time.Duration) bool {
 	return false
 }
 
-func (d *driver) nextBackoff() time.Duration {
-	b := jitter(d.backoff)
+// backOff lets the driver rest a while before the next attempt, twice as long each time.
+func (d *driver) backOff() {
+	wait := jitter(d.backoff)
 	d.backoff = min(2*d.backoff, lastBackoff)
-	return b
+	d.rest = func() { d.pause(wait) }
 }
 
 // jitter spreads a wait over 0.75 to 1.25 times its length.

@@ -258,7 +258,7 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 	e.mu.Lock()
 	e.burnt = map[string]*cleanup{left: {f: &f, changed: make(chan struct{}, 1)}}
 	e.mu.Unlock()
-	if reply := (&driver{e: e}).send(); reply.Outcome != lettucecompat.OutcomeOK {
+	if reply := (&driver{e: e}).send(e.m.ctx); reply.Outcome != lettucecompat.OutcomeOK {
 		t.Errorf("the attempt was answered %v, by a leftover of our own", reply.Outcome)
 	}
 }

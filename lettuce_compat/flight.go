@@ -1,0 +1,126 @@
+package lettucecompat
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// lingerTime is how long a goroutine without work stays for the next.
+	lingerTime = 50 * time.Millisecond
+	// flightLimit is the deadline of the context that go-redis is given for a flight
+	// whose callers may leave. It matters only where the user's client has no read limit
+	// of its own but minds contexts.
+	flightLimit = 30 * time.Second
+)
+
+// flight is one round trip under way, carrying one or more calls.
+type flight struct {
+	ctx       context.Context
+	cancel    context.CancelFunc
+	calls     []*call
+	present   int  // callers that still wait; guarded by lane.mu
+	abandoned bool // present fell to 0; its slot was given back; guarded by lane.mu
+}
+
+// depart gives f its context. It is called by whoever carries f, before anybody can ask
+// for the end of f, which happens under lane.mu.
+func (f *flight) departLocked(end time.Time) {
+	ctx := context.Background()
+	if len(f.calls) == 1 && f.calls[0].ctx != ctx {
+		ctx = context.WithoutCancel(f.calls[0].ctx) // its trace, not its end
+	}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	f.ctx = untilContext{f.ctx, end}
+}
+
+// untilContext has a deadline for those who ask for it, and no timer: what ends it is the
+// lane's alarm.
+type untilContext struct {
+	context.Context
+	end time.Time
+}
+
+func (c untilContext) Deadline() (time.Time, bool) { return c.end, true }
+
+// carry flies f, which holds k alone, on the caller's goroutine. The client keeps to the
+// deadline, so the caller is free in time.
+func (l *lane) carry(f *flight, k *call) error {
+	l.c.send(f)
+	f.cancel()
+	l.mu.Lock()
+	l.landLocked(f)
+	l.startLocked()
+	l.mu.Unlock()
+	for _, cmd := range k.cmds {
+		if err := cmd.Err(); err != nil && !time.Now().Before(k.end) && Classify(err) >= ClassUnreachable {
+			l.c.relocate()
+			return k.withdraw(k.timedOut())
+		}
+	}
+	return nil
+}
+
+// fly carries flights one after another until nothing is queued.
+func (l *lane) fly() {
+	f := &flight{}
+	seat := make(chan bool, 1)
+	l.mu.Lock()
+	l.boarding = false
+	for {
+		if !l.roomLocked() {
+			if !l.lingerLocked(seat) {
+				return
+			}
+			continue
+		}
+		now := time.Now()
+		l.boardLocked(f, now)
+		f.departLocked(l.flightEnd(f, now))
+		l.startLocked() // more than one flight's worth was queued, or a slot came free
+		l.mu.Unlock()
+		l.c.send(f)
+		f.cancel()
+		l.mu.Lock()
+		l.landLocked(f)
+		f = &flight{}
+	}
+}
+
+// flightEnd is the deadline of a flight whose callers may leave.
+func (l *lane) flightEnd(f *flight, now time.Time) time.Time {
+	limit := flightLimit
+	for _, k := range f.calls {
+		limit = max(limit, 2*k.timeout)
+	}
+	return now.Add(limit)
+}
+
+// lingerLocked gives lane.mu up and waits a moment for work; it has lane.mu again when it
+// returns true, and not when it returns false: there was none. A goroutine that has made
+// a round trip has a stack of the right size; making that anew costs a lone caller a
+// noticeable part of its round trip. One per lane waits.
+func (l *lane) lingerLocked(seat chan bool) bool {
+	if l.idle != nil || l.closed {
+		l.mu.Unlock()
+		return false
+	}
+	now := time.Now()
+	l.idle, l.idleEnd = seat, now.Add(lingerTime)
+	l.ringLocked(l.idleEnd, now)
+	l.mu.Unlock()
+	if !<-seat {
+		return false
+	}
+	l.mu.Lock()
+	l.boarding = false
+	return true
+}
+
+// dismissLocked ends the goroutine that lingers, if there is one.
+func (l *lane) dismissLocked() {
+	if l.idle != nil {
+		l.idle <- false
+		l.idle = nil
+	}
+}
