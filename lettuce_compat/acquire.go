@@ -71,15 +71,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 	if strings.HasPrefix(r.Key, fencePrefix) {
 		return AcquireReply{Outcome: OutcomeFailed, Err: &permanentError{ErrReservedKey}}
 	}
-	keys := append(make([]string, 0, 2), r.Key)
-	if r.Tokens > 0 {
-		keys = append(keys, c.fence(r.Key))
-	}
-	argv := append([]string{
-		r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
-		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
-	}, r.Drop...)
-	cmd := newScriptCommand(c.dialect.scripts.acquire, keys, argv...)
+	cmd := newScriptCommand(c.dialect.scripts.acquire, c.keys(r.Key, r.Tokens > 0), r.argv()...)
 	k := &call{cmds: []*command{cmd}}
 	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)
 	lane := lanes.locks
@@ -100,6 +92,20 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 		c.confirm(ctx, r, k.wait, &reply)
 	}
 	return reply
+}
+
+// argv is what the script is told. What follows the lease says nothing for a plain request
+// and is left out: most are.
+func (r *AcquireRequest) argv() []string {
+	argv := append(make([]string, 0, 7+len(r.Drop)), r.Field, millis(r.Lease))
+	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
+		return argv
+	}
+	argv = append(
+		argv, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
+	)
+	return append(argv, r.Drop...)
 }
 
 // confirm judges the answer of the replicas. With too few, the field is removed at
@@ -124,6 +130,9 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 	outcome, err := cmd.result(left)
 	if outcome != OutcomeOK {
 		return AcquireReply{Outcome: outcome, Err: err}
+	}
+	if cmd.Val() == int64(1) {
+		return AcquireReply{Outcome: OutcomeOK}
 	}
 	answer, _ := cmd.Val().([]any)
 	if len(answer) == 4 && answer[0] == int64(1) {

@@ -53,7 +53,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 	b.rdb.AddHook(hook)
 	c := b.client(t)
 	for _, answer := range []any{
-		nil, "text", int64(7),
+		nil, "text", int64(-7),
 		[]any{},
 		[]any{"text"},
 		[]any{int64(7)},

@@ -222,6 +222,14 @@ func (c *Client) timeout(d time.Duration) time.Duration {
 	return c.opt.CommandTimeout
 }
 
+// keys returns what a script on the lock key touches: with fenced, the record beside it.
+func (c *Client) keys(key string, fenced bool) []string {
+	if !fenced {
+		return []string{key}
+	}
+	return []string{key, c.fence(key)}
+}
+
 // fence returns the key of the fencing record of a lock.
 func (c *Client) fence(key string) string {
 	return fenceKey(key, func(slot uint16) uint32 { return c.tags()[slot] })

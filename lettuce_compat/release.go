@@ -44,33 +44,35 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 }
 
 func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
-	keys := append(make([]string, 0, 2), r.Key)
-	if r.Fenced || r.ReservedUpTo > 0 {
-		keys = append(keys, c.fence(r.Key))
-	}
-	keep := "0"
-	if r.Keep > 0 {
-		keep = millis(r.Keep)
-	}
 	channel := c.dialect.channel(r.Key)
-	cmd := newScriptCommand(c.dialect.scripts.release, keys,
-		r.Field, keep, channel, c.dialect.message(r.Key, r.Field, time.Now()),
-		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+	argv := append(make([]string, 0, 6), r.Field, channel, c.dialect.message(r.Key, r.Field, time.Now()))
+	fenced := r.Fenced || r.ReservedUpTo > 0
+	if fenced || r.Keep > 0 { // otherwise the rest says nothing
+		keep := "0"
+		if r.Keep > 0 {
+			keep = millis(r.Keep)
+		}
+		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+	}
+	cmd := newScriptCommand(c.dialect.scripts.release, c.keys(r.Key, fenced), argv...)
 	outcome, err := c.one(ctx, c.lanes(r.Key).locks, cmd, r.Timeout)
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
 	}
-	answer, _ := cmd.Val().([]any)
-	if len(answer) != 2 {
-		return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
-	}
-	receivers, ok := answer[1].(int64)
-	switch {
-	case ok && answer[0] == int64(0):
-		return ReleaseReply{Outcome: OutcomeGone}
-	case ok && (answer[0] == int64(1) || answer[0] == int64(2)):
-		c.warn.published(channel, int(receivers))
-		return ReleaseReply{Outcome: OutcomeOK, Receivers: int(receivers), Marked: answer[0] == int64(2)}
+	switch answer := cmd.Val().(type) {
+	case int64:
+		if answer >= -1 {
+			c.warn.published(channel, int(answer))
+			return ReleaseReply{Outcome: OutcomeOK, Receivers: int(answer)}
+		}
+	case []any:
+		switch {
+		case len(answer) != 2 || answer[1] != int64(0):
+		case answer[0] == int64(0):
+			return ReleaseReply{Outcome: OutcomeGone}
+		case answer[0] == int64(2):
+			return ReleaseReply{Outcome: OutcomeOK, Marked: true}
+		}
 	}
 	return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
 }

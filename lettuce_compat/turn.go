@@ -40,16 +40,12 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
 }
 
 func (c *Client) endTurn(ctx context.Context, r TurnRequest) TurnReply {
-	keys := append(make([]string, 0, 2), r.Key)
-	if r.Fenced || r.Tokens > 0 {
-		keys = append(keys, c.fence(r.Key))
-	}
 	channel := c.dialect.channel(r.Key)
 	own := "-1"
 	if c.route == nil {
 		own = flag(c.sub.confirmed(channel))
 	}
-	cmd := newScriptCommand(c.dialect.scripts.turn, keys,
+	cmd := newScriptCommand(c.dialect.scripts.turn, c.keys(r.Key, r.Fenced || r.Tokens > 0),
 		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, time.Now()), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))

@@ -19,7 +19,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-release-tells", file: "lettuce_compat/lua/release.lua",
 		mechanism: "release: publishes",
 		breaks:    "waiters in other processes wait for their next poll",
-		old:       "if removed == 1 then return {1, publish(ARGV[3], ARGV[4])} end", fresh: "if removed == 1 then return {1, 0} end",
+		old:       "if removed == 1 then return publish(ARGV[2], ARGV[3]) end", fresh: "if removed == 1 then return 0 end",
 		tests: []string{"TestWire_I9_WokenByRelease"},
 	},
 	{
@@ -54,7 +54,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-release-knows-its-mark", file: "lettuce_compat/lua/release.lua",
 		mechanism: "release: a repeat recognises the mark of the first one",
 		breaks:    "a release whose answer was lost is told as the loss of the lock",
-		old:       "if redis.pcall('hexists', key, mark) == 1 then return {2, 0} end\n", fresh: "",
+		old:       "if redis.pcall('hexists', key, field .. ':kept') == 1 then return {2, 0} end\n", fresh: "",
 		tests: []string{"TestScriptRelease"},
 	},
 	{

@@ -1,6 +1,7 @@
--- KEYS: lock [, fencing record]   ARGV: field, lease ms, repeat 0|1, tokens,
--- a dropped field with its last token and what it had reserved ('', 0, 0: none), dropped fields ...
--- Answers {1, first token, found 0|1, the dropped field that was there or ''} granted, {0, holder, pttl} refused.
+-- KEYS: lock [, fencing record]   ARGV: field, lease ms [, repeat 0|1, tokens,
+-- a dropped field with its last token and what it had reserved ('', 0, 0: none), dropped fields ...]
+-- Answers 1 granted, nothing else to tell; {1, first token, found 0|1, the dropped field that was there or ''}
+-- granted; {0, holder, pttl} refused.
 local key, fence = KEYS[1], KEYS[2]
 local field, lease, again = ARGV[1], ARGV[2], ARGV[3]
 
@@ -39,6 +40,7 @@ if fence then
   first, text = reserve(fence, field, ARGV[4])
   if text then return redis.error_reply(text) end
 end
-text = place(key, field, lease)
+text = place(key, field, lease, found == 1)
 if text then return redis.error_reply(text) end
+if not ARGV[3] then return 1 end
 return {1, first, found, dropped}

@@ -36,11 +36,16 @@ local function raise(key, lease)
 end
 
 -- place makes field the holder. A holder without time to live would stay for ever,
--- so it is taken back where the time to live cannot be set.
-local function place(key, field, lease)
+-- so it is taken back where the time to live cannot be set. again: the field may be
+-- there, and so may a time to live that must not be shortened.
+local function place(key, field, lease, again)
   local text = err(redis.pcall('hset', key, field, '1'))
   if text then return text end
-  text = raise(key, lease)
+  if again then
+    text = raise(key, lease)
+  else
+    text = err(redis.pcall('pexpire', key, lease))
+  end
   if text then redis.pcall('hdel', key, field) end
   return text
 end
