@@ -15,6 +15,11 @@ const (
 	// limit. Beyond it new calls wait: a hung server costs a bounded number of
 	// goroutines and connections.
 	strandedPerSlot = 4
+	// fewFlights is the number of round trips that are always under way at once if there is
+	// that much to do, and flightSpacing the time that each further one must be worth: see
+	// lane.room.
+	fewFlights    = 2
+	flightSpacing = 250 * time.Microsecond
 )
 
 // callState is where a call stands. Guarded by lane.mu.
@@ -172,7 +177,15 @@ func (l *lane) startLocked() {
 
 // roomLocked reports whether a flight with something to carry may start.
 func (l *lane) roomLocked() bool {
-	return l.queued != nil && l.live < l.limit && l.total < l.limit*(1+strandedPerSlot)
+	return l.queued != nil && l.live < l.room() && l.total < l.limit*(1+strandedPerSlot)
+}
+
+// room is how many flights may be under way. Each costs both ends the same few system
+// calls, whatever it carries, so where round trips are short there are few, and what waits
+// for the next landing travels together; it waits a moment only. Where they are long there
+// are more, so that nobody waits for a large part of one.
+func (l *lane) room() int {
+	return min(l.limit, max(fewFlights, int(l.c.rtt.value()/flightSpacing)))
 }
 
 // boardLocked takes what is queued, up to maxBatch, into the flight f, which is new or has
