@@ -72,7 +72,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 		return AcquireReply{Outcome: OutcomeFailed, Err: &permanentError{ErrReservedKey}}
 	}
 	cmd := newScriptCommand(c.dialect.scripts.acquire, c.keys(r.Key, r.Tokens > 0), r.argv()...)
-	k := &call{cmds: []*command{cmd}}
+	k := newCall(cmd)
 	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)
 	lane := lanes.locks
 	if r.Replicas > 0 {

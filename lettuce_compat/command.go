@@ -37,7 +37,7 @@ var withdrawnArgs = []any{"ping"}
 // nothing depends on how a client prints numbers.
 func newScriptCommand(s *script, keys []string, argv ...string) *command {
 	args := make([]any, 0, 3+len(keys)+len(argv))
-	args = append(args, "evalsha", s.sha, len(keys))
+	args = append(args, "evalsha", s.shaArg, len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}

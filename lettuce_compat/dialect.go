@@ -75,10 +75,12 @@ var luaForce string
 // Immutable.
 type script struct {
 	name, source, sha string
+	shaArg            any // sha, as an argument of a command
 }
 
 func newScript(name, body string) *script {
 	source := luaPrelude + body
 	sum := sha1.Sum([]byte(source))
-	return &script{name: name, source: source, sha: hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return &script{name: name, source: source, sha: sha, shaArg: sha}
 }

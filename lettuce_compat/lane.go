@@ -32,6 +32,18 @@ const (
 	callLeft
 )
 
+// oneCall is a call of one command, made in one piece.
+type oneCall struct {
+	call
+	cmd [1]*command
+}
+
+func newCall(cmd *command) *call {
+	k := &oneCall{cmd: [1]*command{cmd}}
+	k.cmds = k.cmd[:]
+	return &k.call
+}
+
 // call is what one caller waits for: usually one command, several where a batch goes
 // to a cluster node.
 type call struct {
@@ -81,6 +93,10 @@ type lane struct {
 	quiet      chan struct{} // set by close: closed when live is 0
 }
 
+// seats are the channels of calls that were answered and whose answer was taken, so that
+// they are empty.
+var seats = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
+
 // do sends k and waits until it is answered (nil), ctx ends, or timeout passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
 // tells which. A caller is free at once, whatever the connection does.
@@ -103,11 +119,12 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 		l.mu.Unlock()
 		return l.carry(f, k)
 	}
-	k.done = make(chan struct{}, 1)
+	k.done = seats.Get().(chan struct{})
 	l.startLocked()
 	l.mu.Unlock()
 	select {
 	case <-k.done:
+		seats.Put(k.done)
 		return k.err
 	case <-ctx.Done():
 		return l.leave(k, context.Cause(ctx))

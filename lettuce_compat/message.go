@@ -14,8 +14,8 @@ const ownPrefix = "anteroom:client:"
 
 // releaseMessage is the design document's message (docs/protocol.md §1.3).
 func releaseMessage(key, holder string, at time.Time) string {
-	b := make([]byte, 0, 64+len(key)+len(holder))
-	b = append(b, `{"lockKey":`...)
+	var room [256]byte // most names are short; the string is made once, at its length
+	b := append(room[:0], `{"lockKey":`...)
 	b = appendJSON(b, key)
 	b = append(b, `,"releaseTime":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)

@@ -79,6 +79,6 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 
 // one sends a single command down a lane and returns what is known about it.
 func (c *Client) one(ctx context.Context, l *lane, cmd *command, limit time.Duration) (Outcome, error) {
-	left := l.do(ctx, &call{cmds: []*command{cmd}}, c.timeout(limit))
+	left := l.do(ctx, newCall(cmd), c.timeout(limit))
 	return cmd.result(left)
 }

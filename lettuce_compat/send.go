@@ -198,7 +198,8 @@ func selectCommands(cmds []*command, keep func(*command) bool) []*command {
 
 // noScript reports whether the node did not know the command's script. Nothing ran.
 func noScript(cmd *command) bool {
-	return cmd.script != nil && redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
+	err := cmd.Err()
+	return err != nil && cmd.script != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
 // refusedUnexecuted reports whether the command was turned away by a node that is not

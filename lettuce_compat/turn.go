@@ -49,7 +49,7 @@ func (c *Client) endTurn(ctx context.Context, r TurnRequest) TurnReply {
 		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, time.Now()), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
-	k := &call{cmds: []*command{cmd}}
+	k := newCall(cmd)
 	left := c.lanes(r.Key).locks.do(ctx, k, c.timeout(r.Timeout))
 	reply := c.parseTurn(cmd, left, channel)
 	if left == nil || reply.Outcome == OutcomeUnknown {

@@ -49,11 +49,21 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    func() // what the last answer asks to wait for before the next attempt; nil: nothing
+	rest    rest
+}
+
+// rest is what the last answer asks to wait for before the next attempt.
+type rest struct {
+	pause   time.Duration // so long
+	release bool          // or until a release may have come; the holder's lease has ttl left
+	ttl     time.Duration
 }
 
 // drive runs a driver to its end. It owns one reference on e.
-func (e *entry) drive() { newDriver(e).run() }
+func (e *entry) drive() {
+	d := newDriver(e)
+	d.run()
+}
 
 // driveHere is drive for a caller that waits for the lock in any case and can't be told
 // to stop: it makes the first attempt on the caller's goroutine, which spares an
@@ -65,22 +75,18 @@ func (e *entry) drive() { newDriver(e).run() }
 // the attempt off, as it does with others; it waits for it.
 func (e *entry) driveHere() {
 	d := newDriver(e)
-	if d.heldBack() > 0 {
-		go d.run()
-		return
-	}
-	over := d.over() || d.attempt(context.Background())
-	if over || d.over() {
+	if d.heldBack() == 0 && (d.over() || d.attempt(context.Background()) || d.over()) {
 		d.end()
 		return
 	}
-	go d.run()
+	patient := d // a copy: the first attempt needs nothing but the caller's stack
+	go patient.run()
 }
 
-func newDriver(e *entry) *driver {
+func newDriver(e *entry) driver {
 	e.m.wire.Subscribe()
 	e.answer.Store(notAsked)
-	return &driver{e: e, poll: firstPoll, backoff: firstBackoff}
+	return driver{e: e, poll: firstPoll, backoff: firstBackoff}
 }
 
 // run goes on until the driver's end.
@@ -88,10 +94,12 @@ func (d *driver) run() {
 	defer d.end()
 	for !d.over() {
 		switch {
-		case d.rest != nil:
-			rest := d.rest
-			d.rest = nil
-			rest()
+		case d.rest.release:
+			d.waitForRelease(d.rest.ttl)
+			d.rest = rest{}
+		case d.rest.pause > 0:
+			d.pause(d.rest.pause)
+			d.rest = rest{}
 		case !d.holdBack():
 		case d.attempt(d.e.m.ctx):
 			return
@@ -218,7 +226,7 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 	if id, _, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(r.Holder) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
-	d.rest = func() { d.waitForRelease(r.TTL) }
+	d.rest = rest{release: true, ttl: r.TTL}
 }
 
 // failed deals with an error or a lost answer.
@@ -263,7 +271,7 @@ func (d *driver) heldBack() time.Duration {
 	if d.e.notBefore.IsZero() {
 		return 0
 	}
-	return time.Until(d.e.notBefore)
+	return max(time.Until(d.e.notBefore), 0)
 }
 
 // waitForRelease watches the key's release channel: every confirmation of the
@@ -311,9 +319,8 @@ func (d *driver) pause(wait time.Duration) bool {
 
 // backOff lets the driver rest a while before the next attempt, twice as long each time.
 func (d *driver) backOff() {
-	wait := jitter(d.backoff)
+	d.rest = rest{pause: jitter(d.backoff)}
 	d.backoff = min(2*d.backoff, lastBackoff)
-	d.rest = func() { d.pause(wait) }
 }
 
 // jitter spreads a wait over 0.75 to 1.25 times its length.
