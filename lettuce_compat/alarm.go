@@ -38,7 +38,7 @@ func (l *lane) rang() {
 		case now.Before(k.end):
 			l.ringLocked(k.end, now)
 		case k.done == nil:
-			k.flight.cancel() // its caller, who carries it, is only freed of waiting for a connection
+			k.flight.endLocked() // its caller, who carries it, is only freed of waiting for a connection
 			late = true
 		default:
 			l.leaveLocked(k, k.timedOut())

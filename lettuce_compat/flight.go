@@ -16,22 +16,44 @@ const (
 
 // flight is one round trip under way, carrying one or more calls.
 type flight struct {
-	ctx       context.Context
-	cancel    context.CancelFunc
-	calls     []*call
-	present   int  // callers that still wait; guarded by lane.mu
-	abandoned bool // present fell to 0; its slot was given back; guarded by lane.mu
+	ctx   context.Context
+	scope scope
+	calls []*call
+	began time.Time
+
+	// Guarded by lane.mu.
+	present   int  // callers that still wait
+	abandoned bool // present fell to 0; its slot was given back
+	ended     bool // its context has ended before it landed
 }
 
-// depart gives f its context. It is called by whoever carries f, before anybody can ask
-// for the end of f, which happens under lane.mu.
-func (f *flight) departLocked(end time.Time) {
+// scope is a context that can be ended. One that was not serves a later flight.
+type scope struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// departLocked gives f a context, which has the deadline end.
+func (l *lane) departLocked(f *flight, end time.Time) {
 	ctx := context.Background()
-	if len(f.calls) == 1 && f.calls[0].ctx != ctx {
-		ctx = context.WithoutCancel(f.calls[0].ctx) // its trace, not its end
+	if len(f.calls) == 1 {
+		ctx = f.calls[0].ctx
 	}
-	f.ctx, f.cancel = context.WithCancel(ctx)
-	f.ctx = untilContext{f.ctx, end}
+	switch {
+	case ctx != context.Background():
+		f.scope.ctx, f.scope.cancel = context.WithCancel(context.WithoutCancel(ctx)) // its trace, not its end
+	case l.spare.ctx != nil:
+		f.scope, l.spare = l.spare, scope{}
+	default:
+		f.scope.ctx, f.scope.cancel = context.WithCancel(ctx)
+	}
+	f.ctx = untilContext{f.scope.ctx, end}
+}
+
+// endLocked ends the context of f, which frees it where it waits for a connection.
+func (f *flight) endLocked() {
+	f.ended = true
+	f.scope.cancel()
 }
 
 // untilContext has a deadline for those who ask for it, and no timer: what ends it is the
@@ -47,7 +69,6 @@ func (c untilContext) Deadline() (time.Time, bool) { return c.end, true }
 // deadline, so the caller is free in time.
 func (l *lane) carry(f *flight, k *call) error {
 	l.c.send(f)
-	f.cancel()
 	l.mu.Lock()
 	l.landLocked(f)
 	l.startLocked()
@@ -76,11 +97,10 @@ func (l *lane) fly() {
 		}
 		now := time.Now()
 		l.boardLocked(f, now)
-		f.departLocked(l.flightEnd(f, now))
+		l.departLocked(f, l.flightEnd(f, now))
 		l.startLocked() // more than one flight's worth was queued, or a slot came free
 		l.mu.Unlock()
 		l.c.send(f)
-		f.cancel()
 		l.mu.Lock()
 		l.landLocked(f)
 		f = &flight{}

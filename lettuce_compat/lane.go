@@ -87,15 +87,12 @@ type lane struct {
 	queued     *call       // the first that is not flying
 	idle       chan<- bool // a goroutine that lingers; nil: none. true: fly
 	idleEnd    time.Time   // until when it does
+	spare      scope       // for the next flight; may be empty
 	alarm      *time.Timer
 	alarmAt    time.Time // when it rings; zero: it does not
 	closed     bool
 	quiet      chan struct{} // set by close: closed when live is 0
 }
-
-// seats are the channels of calls that were answered and whose answer was taken, so that
-// they are empty.
-var seats = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // do sends k and waits until it is answered (nil), ctx ends, or timeout passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
@@ -115,16 +112,15 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 	l.ringLocked(k.end, now)
 	if l.carriesItself(k) {
 		f := l.boardLocked(&flight{}, now)
-		f.departLocked(k.end)
+		l.departLocked(f, k.end)
 		l.mu.Unlock()
 		return l.carry(f, k)
 	}
-	k.done = seats.Get().(chan struct{})
+	k.done = make(chan struct{}, 1)
 	l.startLocked()
 	l.mu.Unlock()
 	select {
 	case <-k.done:
-		seats.Put(k.done)
 		return k.err
 	case <-ctx.Done():
 		return l.leave(k, context.Cause(ctx))
@@ -168,7 +164,7 @@ func (l *lane) leaveLocked(k *call, err error) {
 		f := k.flight
 		if f.present--; f.present == 0 {
 			f.abandoned = true
-			f.cancel()
+			f.endLocked()
 			l.live--
 			l.landedLocked()
 			defer l.startLocked()
@@ -219,7 +215,7 @@ func (l *lane) boardLocked(f *flight, now time.Time) *flight {
 		commands += len(k.cmds)
 		l.queued = k.next
 	}
-	f.present = len(f.calls)
+	f.present, f.began = len(f.calls), now
 	l.live++
 	l.total++
 	return f
@@ -236,6 +232,11 @@ func (l *lane) landLocked(f *flight) {
 		if k.done != nil {
 			k.done <- struct{}{}
 		}
+	}
+	if f.ended || f.calls[0].ctx != context.Background() {
+		f.scope.cancel()
+	} else {
+		l.spare = f.scope
 	}
 	l.total--
 	if !f.abandoned {

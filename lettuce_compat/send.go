@@ -16,7 +16,6 @@ type sender interface {
 // send makes one round trip of a flight, more only where a node did not know a script
 // or no longer owns a slot. When it returns, every command has its reply or its error.
 func (c *Client) send(f *flight) {
-	start := time.Now()
 	if w := f.calls[0].wait; w != nil {
 		c.sendWait(f.ctx, f.calls[0].cmds[0], w)
 		return
@@ -35,7 +34,7 @@ func (c *Client) send(f *flight) {
 		c.sendMany(f.ctx, cmds)
 	}
 	if cmds[0].Err() == nil {
-		c.rtt.add(time.Since(start))
+		c.rtt.add(time.Since(f.began))
 	}
 }
 
