@@ -31,8 +31,8 @@ func BenchmarkBare(b *testing.B) {
 	message := lettucecompat.ReleaseMessage("k", "me:1", time.Now())
 	b.ReportAllocs()
 	for b.Loop() {
-		if lock.Run(ctx, rdb, []string{"k"}, "me:1", "10000", "0", "0").Err() != nil ||
-			unlock.Run(ctx, rdb, []string{"k"}, "me:1", "0", "lock:release:k", message, "0", "0").Err() != nil {
+		if lock.Run(ctx, rdb, []string{"k"}, "me:1", "10000").Err() != nil ||
+			unlock.Run(ctx, rdb, []string{"k"}, "me:1", "lock:release:k", message).Err() != nil {
 			b.Fatal("failed")
 		}
 	}

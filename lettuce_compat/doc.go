@@ -18,6 +18,10 @@
 //	                                        │ messages
 //	caller ◄── Watch.C, OnForced ── subscriber (one connection)
 //
+// Where the client keeps to the deadlines of contexts (ContextTimeoutEnabled) and nothing
+// else is under way, a caller whose context cannot end carries its call itself; all other
+// calls are carried by a goroutine of the lane, so that their callers may leave.
+//
 // A command is held until go-redis asks for its bytes, then sent; a caller that leaves
 // earlier withdraws it, one that leaves later cannot know (OutcomeUnknown).
 //
@@ -35,7 +39,9 @@
 //	I6   A field of another is never deleted, except by ForceRelease. A release deletes
 //	     a field, never a key.
 //	I7   A caller is free at its time limit and when its context ends, at once. What it
-//	     leaves in the queue is never sent; what it leaves under way is bounded.
+//	     leaves in the queue is never sent; what it leaves under way is bounded. A caller
+//	     that carries its call itself trusts the client's deadline, and a hook that blocks
+//	     beyond it holds it up.
 //	I8   Renewals and status questions have capacity of their own.
 //	I9   No wake-up is lost: a confirmation of a subscription signals, a Watch on a
 //	     confirmed channel is signalled when it is made, and a signal that is not taken

@@ -155,11 +155,10 @@ func (l *lane) leave(k *call, err error) error {
 // that leaves becomes stranded and gives its slot back, and its context ends, which frees
 // it where it only waits for a connection.
 func (l *lane) leaveLocked(k *call, err error) {
-	flying := k.state == callFlying
-	if k.state == callQueued {
+	switch k.state {
+	case callQueued:
 		l.remove(k)
-	}
-	if flying {
+	case callFlying:
 		l.remove(k)
 		f := k.flight
 		if f.present--; f.present == 0 {

@@ -56,7 +56,8 @@ type Config struct {
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way at once
-	// to one Redis node; commands beyond it share round trips. Defaults to 16.
+	// to one Redis node; commands beyond it share round trips. Where round trips are
+	// short fewer are used. Defaults to 16.
 	MaxInFlight int
 
 	// RenewalInFlight bounds the batches of renewals under way at once to one

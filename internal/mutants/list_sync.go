@@ -61,9 +61,8 @@ var syncMutants = []mutant{
 		name: "sync-closing-driver", file: "sync/driver.go",
 		mechanism: "a driver ends when the Manager closes",
 		breaks:    "a goroutine parked in Lock comes in after Close",
-		old:       "\t\tif e.m.closing.Load() {\n\t\t\t// Lock() callers",
-		fresh:     "\t\tif false {\n\t\t\t// Lock() callers",
-		tests:     []string{"TestCloseLetsNoParkedLockIn"}, hangs: true,
+		old:       "\treturn e.m.closing.Load()\n", fresh: "\treturn false\n",
+		tests: []string{"TestCloseLetsNoParkedLockIn"}, hangs: true,
 	},
 	{
 		name: "sync-closing-grant", file: "sync/driver.go",

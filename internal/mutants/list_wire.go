@@ -43,4 +43,18 @@ var wireMutants = []mutant{
 		old:       "\tcase callQueued:\n\t\tl.remove(k)\n", fresh: "\tcase callQueued:\n",
 		tests: []string{"TestWire_I7_QueuedIsNeverSent"},
 	},
+	{
+		name: "wire-carried-is-freed", file: "lettuce_compat/alarm.go",
+		mechanism: "the alarm frees a caller that carries its call of waiting for a connection",
+		breaks:    "an Unlock waits for the pool's time limit instead of its own",
+		old:       "\t\t\tk.flight.endLocked() // its caller, who carries it, is only freed of waiting for a connection\n", fresh: "",
+		tests: []string{"TestWire_I7_ACallerThatCarriesItselfIsFree"},
+	},
+	{
+		name: "wire-carries-only-the-patient", file: "lettuce_compat/lane.go",
+		mechanism: "a caller carries its call only on a client that minds deadlines",
+		breaks:    "a Lock or Unlock waits for the client's read timeout while Redis hangs",
+		old:       "return l.c.bounded && ", fresh: "return ",
+		tests: []string{"TestACallerCarriesItself", "TestWire_I7_AbandonedAtOnce"},
+	},
 }

@@ -1,0 +1,139 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// mindful is a client on which callers carry their calls themselves.
+func mindful(o *redis.Options) { o.ContextTimeoutEnabled = true }
+
+// TestWire_I7_ACallerThatCarriesItselfIsFree: exactly at its limit, whatever it waits for.
+func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		fault   func(b *bed, c *lettucecompat.Client)
+		outcome lettucecompat.Outcome
+	}{
+		{"for an answer", func(b *bed, _ *lettucecompat.Client) { b.net.BlackHole() }, unknown},
+		{"for a connection", func(b *bed, _ *lettucecompat.Client) {
+			// The user's own command has the only one, and its answer does not come.
+			b.net.HoldReplies()
+			go b.rdb.BLPop(ctx, time.Minute, "empty")
+			synctest.Wait()
+		}, failed},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := onMini(t, mindful, func(o *redis.Options) { o.PoolSize = 1 })
+				c := b.client(t)
+				warm(t, c)
+				tc.fault(b, c)
+				before, start := runtime.NumGoroutine(), time.Now()
+				got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+				want(t, "took", time.Since(start), time.Second)
+				want(t, "outcome", got.Outcome, tc.outcome)
+				want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
+				live, total := lettucecompat.Flights(c)
+				want(t, "live", live, 0)
+				want(t, "total", total, 0)
+				if after := runtime.NumGoroutine(); after > before {
+					t.Fatalf("%d goroutines before, %d after", before, after)
+				}
+				b.net.Heal()
+				time.Sleep(time.Minute)
+				want(t, "after", c.TryAcquire(ctx, lockRequest("other", "me:2")).Outcome, ok)
+				want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
+			})
+		})
+	}
+}
+
+// TestACallerCarriesItself: on its own goroutine where it has no wish to leave and the
+// client minds deadlines, with what the hooks of the client may expect; otherwise not.
+func TestACallerCarriesItself(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		minded bool
+		wish   bool // the caller's context can end
+		own    bool
+	}{
+		{"by itself", true, false, true},
+		{"may leave", true, true, false},
+		{"the client is not known to return", false, false, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := onReal(t, nil, func(o *redis.Options) { o.ContextTimeoutEnabled = tc.minded })
+			c := b.client(t)
+			cctx, cancel := ctx, context.CancelFunc(func() {})
+			if tc.wish {
+				cctx, cancel = context.WithCancel(ctx)
+			}
+			defer cancel()
+			warm(t, c)
+			stack := make([]byte, 1<<16)
+			seen := make(chan string, 10)
+			b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
+			want(t, "acquire", c.TryAcquire(cctx, lockRequest("k", "me:1")).Outcome, ok)
+			here := strings.Contains(<-seen, "testing.tRunner(")
+			want(t, "on the caller's goroutine", here, tc.own)
+		})
+	}
+}
+
+// TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is
+// there, and what queued behind it goes on without it.
+func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
+	b := onReal(t, nil, mindful)
+	gate := newGate("blocker")
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot)
+	warm(t, c)
+	replies := gate.fill(t, c, 20)
+	gate.open()
+	for range 21 {
+		want(t, "outcome", (<-replies).Outcome, ok)
+	}
+	want(t, "pipelines", gate.pipelines.Load(), int64(1))
+}
+
+// TestUncontendedPairCosts: exactly two commands, and nearly nothing beside what go-redis
+// allocates by itself for the same two.
+func TestUncontendedPairCosts(t *testing.T) {
+	b := onReal(t, nil, mindful)
+	c := newClient(t, b.raw)
+	pair := newClient(t, b.rdb)
+	warm(t, pair)
+	warm(t, c)
+	field := lettucecompat.NewField("me", 7)
+	before := b.real.Stats(t)["evalsha"]
+	const runs = 200
+	ours := testing.AllocsPerRun(runs, func() {
+		if pair.TryAcquire(ctx, lockRequest("k", field)).Outcome != ok ||
+			pair.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: field}).Outcome != ok {
+			t.Fatal("failed")
+		}
+	})
+	want(t, "commands of a pair", float64(b.real.Stats(t)["evalsha"]-before)/(runs+1), 2.0)
+	lock, unlock := redis.NewScript(lettucecompat.AcquireSource), redis.NewScript(lettucecompat.ReleaseSource)
+	message := lettucecompat.ReleaseMessage("k", field, time.Now())
+	bare := testing.AllocsPerRun(runs, func() {
+		if lock.Run(ctx, b.rdb, []string{"k"}, field, "10000").Err() != nil ||
+			unlock.Run(ctx, b.rdb, []string{"k"}, field, "lock:release:k", message).Err() != nil {
+			t.Fatal("failed")
+		}
+	})
+	t.Logf("%.0f allocations a pair, %.0f of them go-redis'", ours, bare)
+	if ours-bare > 14 {
+		t.Errorf("%.0f allocations a pair, against %.0f of two bare EVALSHA", ours, bare)
+	}
+}
