@@ -1,0 +1,125 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// mindful makes a client on which an uncontended Lock stays on its caller's goroutine.
+func mindful(o *redis.Options) { o.ContextTimeoutEnabled = true }
+
+// mindfulClient is client with that option.
+func (s *embedded) mindfulClient() *redis.Client {
+	o := *s.client().Options()
+	mindful(&o)
+	c := redis.NewClient(&o)
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// TestUncontendedLockCosts: exactly two commands and a bounded number of allocations
+// beside go-redis' own, which lettuce_compat's TestUncontendedPairCosts counts: 31 here.
+func TestUncontendedLockCosts(t *testing.T) {
+	s := testredis.Start(t)
+	m, _ := manager(t, s.Client(t, mindful), anteroom.Config{})
+	mu := m.Mutex("k")
+	pass(mu)
+	const runs = 200
+	before := s.Stats(t)["evalsha"]
+	allocs := testing.AllocsPerRun(runs, func() { pass(mu) })
+	if got := s.Stats(t)["evalsha"] - before; got != 2*(runs+1) {
+		t.Errorf("%d commands for %d pairs", got, runs+1)
+	}
+	t.Logf("%.0f allocations a pair", allocs)
+	if allocs > 60 {
+		t.Errorf("%.0f allocations a pair", allocs)
+	}
+}
+
+// TestFirstAttemptOfItsCaller_NoAnswer: the caller's own attempt ends at the command's
+// limit, and a driver repeats it until there is an answer.
+func TestFirstAttemptOfItsCaller_NoAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.mindfulClient(), anteroom.Config{})
+		pass(m.Mutex("warm"))
+		s.net.BlackHole()
+		start := time.Now()
+		in := make(chan struct{})
+		mu := m.Mutex("k")
+		go func() { mu.Lock(); close(in); mu.Unlock() }()
+		time.Sleep(5 * time.Second)
+		if n := len(rec.of(anteroom.EventUnavailable)); n != 1 {
+			t.Errorf("%d events of an outage", n)
+		}
+		if mu.TryLock() {
+			t.Error("another came in meanwhile")
+		}
+		s.net.Heal()
+		<-in
+		if waited := time.Since(start); waited > 10*time.Second {
+			t.Errorf("it took %v", waited)
+		}
+		synctest.Wait()
+		if s.Exists("k") {
+			t.Error("the lock is left behind")
+		}
+	})
+}
+
+// TestFirstAttemptOfItsCaller_Refused: what follows a refusal is no longer the caller's.
+func TestFirstAttemptOfItsCaller_Refused(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		one, _ := manager(t, s.mindfulClient(), anteroom.Config{})
+		two, _ := manager(t, s.mindfulClient(), anteroom.Config{})
+		one.Mutex("k").Lock()
+		if two.Mutex("k").TryLock() {
+			t.Fatal("two hold it")
+		}
+		in := make(chan struct{})
+		go func() { two.Mutex("k").Lock(); close(in); two.Mutex("k").Unlock() }()
+		time.Sleep(time.Minute)
+		select {
+		case <-in:
+			t.Fatal("two hold it")
+		default:
+		}
+		start := time.Now()
+		one.Mutex("k").Unlock()
+		<-in
+		if waited := time.Since(start); waited > 100*time.Millisecond {
+			t.Errorf("told of the release only after %v", waited)
+		}
+		synctest.Wait()
+	})
+}
+
+// TestFirstAttemptOfItsCaller_Close: Close cannot call the attempt off, but it ends by
+// itself within a command's limit, and its caller does not come in.
+func TestFirstAttemptOfItsCaller_Close(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.mindfulClient(), anteroom.Config{})
+		pass(m.Mutex("warm"))
+		s.net.BlackHole()
+		ended := make(chan error, 1)
+		go func() { _, err := m.Mutex("k").Acquire(bg); ended <- err }()
+		time.Sleep(100 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		_ = m.Close(ctx)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if err := <-ended; !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Acquire: %v", err)
+		}
+	})
+}
