@@ -3,7 +3,6 @@ package anteroom_test
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -77,13 +76,16 @@ func TestAnswerOfAnAcquireIsLost(t *testing.T) {
 
 func TestAnswerOfAnAcquireComesLaterThanTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
+		rdb := s.client()
+		m, _ := manager(t, rdb, anteroom.Config{})
 		mu := m.Mutex("k")
+		s.net.Delay(time.Millisecond) // so that all are under way at once
 		var wg sync.WaitGroup
-		for i := range 8 { // so many connections are open and idle then
-			wg.Go(func() { ok(t, acquire(t, m.Mutex(strconv.Itoa(i))).Release(bg)) })
+		for range 8 { // so many connections are open and idle then
+			wg.Go(func() { ok(t, rdb.Ping(bg).Err()) })
 		}
 		wg.Wait()
+		s.net.Heal()
 		synctest.Wait()
 		s.net.HoldReplies() // Redis grants, the answer hangs
 		start := time.Now()
