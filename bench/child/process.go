@@ -1,0 +1,141 @@
+package child
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Process is a child, seen from its parent. Send and Receive are for one goroutine.
+type Process struct {
+	role string
+	cmd  *exec.Cmd
+	in   io.WriteCloser
+	got  chan message  // closed when the child says nothing more
+	dead chan struct{} // closed when the process has been waited for
+	stop sync.Once
+	err  error // of the role, written before got is closed
+}
+
+// Start runs this program again with that role. The child ends by itself after bound.
+func Start(role string, plan any, bound time.Duration) (*Process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	// A child that starts children of its own is a parent with another role.
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, roleEnv+"=") || strings.HasPrefix(v, boundEnv+"=")
+	}), roleEnv+"="+role, boundEnv+"="+bound.String())
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = sysProcAttr()
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &Process{role: role, cmd: cmd, in: in, got: make(chan message, 16), dead: make(chan struct{})}
+	go p.receive(out)
+	if err := p.Send(plan); err != nil {
+		return nil, errors.Join(err, p.Stop(0))
+	}
+	return p, nil
+}
+
+func (p *Process) receive(out io.Reader) {
+	defer close(p.dead)
+	// What a program prints before its own main, or a library prints, is not for us.
+	for r := bufio.NewReader(out); ; {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			break
+		}
+		var m message
+		if json.Unmarshal(line, &m) != nil {
+			continue
+		}
+		if m.Ended {
+			if m.Error != "" {
+				p.err = errors.New(m.Error)
+			}
+			break
+		}
+		p.got <- m
+	}
+	close(p.got)
+	_, _ = io.Copy(io.Discard, out)
+	_ = p.cmd.Wait()
+}
+
+// Pid returns the process id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
+// Send gives the child a message.
+func (p *Process) Send(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = p.in.Write(append(line, '\n'))
+	return err
+}
+
+// Receive waits for the child's next message, at most for bound. A child that has ended
+// is an error.
+func (p *Process) Receive(v any, bound time.Duration) error {
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case m, ok := <-p.got:
+		switch {
+		case ok:
+			return json.Unmarshal(m.Body, v)
+		case p.err != nil:
+			return fmt.Errorf("child %s: %w", p.role, p.err)
+		}
+		return fmt.Errorf("child %s has ended", p.role)
+	case <-timer.C:
+		return fmt.Errorf("child %s did not answer within %v", p.role, bound)
+	}
+}
+
+// Stop asks the child to end, ends it after bound, and returns when it is gone, with the
+// error of its role. It may be called twice.
+func (p *Process) Stop(bound time.Duration) error {
+	p.stop.Do(func() {
+		_ = p.in.Close()
+		timer := time.NewTimer(bound)
+		defer timer.Stop()
+		for got := p.got; ; {
+			select {
+			case _, ok := <-got:
+				if !ok {
+					got = nil // nobody waits for its messages any more
+				}
+			case <-p.dead:
+				return
+			case <-timer.C:
+				_ = p.cmd.Process.Kill()
+				<-p.dead
+				p.err = errors.Join(p.err, fmt.Errorf("child %s did not end within %v", p.role, bound))
+				return
+			}
+		}
+	})
+	return p.err
+}

@@ -1,0 +1,118 @@
+package child
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// The environment tells a child what it is.
+const (
+	roleEnv  = "ANTEROOM_BENCH_ROLE"
+	boundEnv = "ANTEROOM_BENCH_BOUND"
+)
+
+// grace is how long a role may go on when its parent has nothing more to say.
+const grace = 20 * time.Second
+
+// Role is the work of a child. It ends when ctx does, which is when the parent has ended
+// or called Stop. plan is what the parent gave to Start.
+type Role func(ctx context.Context, l *Link, plan json.RawMessage) error
+
+// Run does nothing in a program that was not started by Start. In a child it plays the
+// role and ends the process. A program calls it before anything else.
+func Run(roles map[string]Role) {
+	name := os.Getenv(roleEnv)
+	if name == "" {
+		return
+	}
+	os.Exit(run(roles[name], name))
+}
+
+func run(role Role, name string) int {
+	l := &Link{out: json.NewEncoder(os.Stdout), lines: make(chan []byte, 16)}
+	if role == nil {
+		return l.end(fmt.Errorf("a child has no role %q", name))
+	}
+	bound, err := time.ParseDuration(os.Getenv(boundEnv))
+	if err != nil {
+		return l.end(err)
+	}
+	// I2: whatever hangs, the process ends.
+	time.AfterFunc(bound, func() {
+		fmt.Fprintf(os.Stderr, "a child with role %s was not done within %v\n", name, bound)
+		os.Exit(3)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	// I1, where the kernel does not see to it and the role does not heed its context.
+	context.AfterFunc(ctx, func() { time.AfterFunc(grace, func() { os.Exit(3) }) })
+	go l.read(os.Stdin, cancel)
+	var plan json.RawMessage
+	if err := l.Receive(&plan); err != nil {
+		return l.end(err)
+	}
+	return l.end(role(ctx, l, plan))
+}
+
+// Link is a child's way to its parent. Send and Receive are for one goroutine each.
+type Link struct {
+	out   *json.Encoder
+	lines chan []byte // closed when the parent has nothing more to say
+}
+
+// message is one line between the two.
+type message struct {
+	Body  json.RawMessage `json:"body,omitempty"`
+	Error string          `json:"error,omitempty"` // how the role has ended
+	Ended bool            `json:"ended,omitempty"`
+}
+
+// read passes the parent's lines on. ctx ends with them (I1).
+func (l *Link) read(in io.Reader, cancel context.CancelFunc) {
+	defer cancel()
+	defer close(l.lines)
+	for r := bufio.NewReader(in); ; {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		l.lines <- line
+	}
+}
+
+var errParentEnded = errors.New("the parent has nothing more to say")
+
+// Receive waits for the parent's next message.
+func (l *Link) Receive(v any) error {
+	line, ok := <-l.lines
+	if !ok {
+		return errParentEnded
+	}
+	return json.Unmarshal(line, v)
+}
+
+// Send gives the parent a message.
+func (l *Link) Send(v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return l.out.Encode(message{Body: body})
+}
+
+// end tells the parent how the role has ended, and returns the exit status (I3).
+func (l *Link) end(err error) int {
+	m := message{Ended: true}
+	if err != nil {
+		m.Error = err.Error()
+	}
+	if l.out.Encode(m) != nil || err != nil {
+		return 1
+	}
+	return 0
+}

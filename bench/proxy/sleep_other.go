@@ -1,0 +1,10 @@
+//go:build !linux
+
+package proxy
+
+import "time"
+
+func preciseSleep() {}
+
+// sleep returns after d, not earlier.
+func sleep(d time.Duration) { time.Sleep(d) }
