@@ -18,6 +18,7 @@ import (
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
 	Run(map[string]Role{"echo": echo, "fail": fail, "hang": hang, "parent": parent})
 	goleak.VerifyTestMain(m)
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 const bound = 30 * time.Second
 
 func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
 	child.Run(map[string]child.Role{RoleName: Role})
 	goleak.VerifyTestMain(m)
 }

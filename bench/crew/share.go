@@ -1,0 +1,139 @@
+package crew
+
+import (
+	"sort"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// The figures of several processes, beside those of every scenario.
+const (
+	// LeastShare is the least part, in percent, that any process had of the acquisitions
+	// of any Span.
+	LeastShare measure.Figure = "least_share_2s_percent"
+	// Turns is how many turns the window had.
+	Turns measure.Figure = "turns"
+	// ProcessRatio is the acquisitions of the most served process over those of the least
+	// served; one that was served not once counts as served once.
+	ProcessRatio measure.Figure = "most_to_least_process"
+	// GoroutineRatio is the same of goroutines, within the process where it is greatest.
+	GoroutineRatio measure.Figure = "most_to_least_goroutine"
+	// LongestPause is the longest time that any process was without the lock.
+	LongestPause measure.Figure = "longest_without_us"
+	// WorstP99 and WorstMax are the waits of the process where they are longest.
+	WorstP99 measure.Figure = "worst_process_p99_us"
+)
+
+// Span is the time over which shares are judged.
+const Span = 2 * time.Second
+
+// step is how far apart the spans begin that are judged.
+const step = 100 * time.Millisecond
+
+// Figures returns the figures of the round.
+func (o Outcome) Figures() measure.Figures {
+	sum := o.Sum()
+	f := sum.Figures()
+	f[ProcessRatio] = ratio(sum.MostProcess, sum.LeastProcess)
+	for i := range o.Tallies {
+		t := &o.Tallies[i]
+		f[GoroutineRatio] = max(f[GoroutineRatio], ratio(t.Most, t.Least))
+		f[WorstP99] = max(f[WorstP99], float64(t.Wait.Quantile(0.99).Nanoseconds())/1e3)
+	}
+	if !o.Whole {
+		return f // nothing is said about turns where some are missing
+	}
+	turns := 0
+	for _, t := range o.Turns {
+		if t.At >= o.From && t.At < o.To {
+			turns++
+		}
+	}
+	f[Turns] = float64(turns)
+	f[LongestPause] = float64(o.longestPause()) / 1e3
+	if share, ok := o.leastShare(Span); ok {
+		f[LeastShare] = 100 * share
+	}
+	return f
+}
+
+func ratio(most, least uint64) float64 { return float64(most) / float64(max(least, 1)) }
+
+// leastShare returns the least part that any process had of any span; false where the
+// window has no whole span or nothing was acquired in one.
+func (o Outcome) leastShare(span time.Duration) (least float64, ok bool) {
+	curves := make([]curve, len(o.Tallies))
+	for i, t := range o.Turns {
+		end := o.To
+		if i+1 < len(o.Turns) {
+			end = o.Turns[i+1].At
+		}
+		curves[t.Proc].add(t.At, end, float64(t.Ops))
+	}
+	least = 1
+	for at := o.From; at+int64(span) <= o.To; at += int64(step) {
+		parts, sum := make([]float64, len(curves)), 0.0
+		for p := range curves {
+			parts[p] = curves[p].at(at+int64(span)) - curves[p].at(at)
+			sum += parts[p]
+		}
+		if sum == 0 {
+			return 0, false
+		}
+		ok = true
+		for _, part := range parts {
+			least = min(least, part/sum)
+		}
+	}
+	return least, ok
+}
+
+// longestPause returns the longest time of the window in which a process had no turn.
+func (o Outcome) longestPause() (longest int64) {
+	last := make([]int64, len(o.Tallies)) // when the process' last turn ended
+	for p := range last {
+		last[p] = o.From
+	}
+	for i, t := range o.Turns {
+		end := o.To
+		if i+1 < len(o.Turns) {
+			end = o.Turns[i+1].At
+		}
+		longest = max(longest, min(t.At, o.To)-last[t.Proc])
+		last[t.Proc] = max(min(end, o.To), last[t.Proc])
+	}
+	for p := range last {
+		longest = max(longest, o.To-last[p])
+	}
+	return longest
+}
+
+// curve is how often a process had acquired the lock by any moment. Within a turn the
+// acquisitions are spread evenly.
+type curve struct {
+	from, to []int64
+	sum      []float64 // before each turn
+	total    float64
+}
+
+func (c *curve) add(from, to int64, ops float64) {
+	c.from, c.to, c.sum = append(c.from, from), append(c.to, to), append(c.sum, c.total)
+	c.total += ops
+}
+
+// at returns the acquisitions before that moment.
+func (c *curve) at(at int64) float64 {
+	i := sort.Search(len(c.from), func(i int) bool { return c.from[i] > at }) - 1
+	if i < 0 {
+		return 0
+	}
+	next := c.total
+	if i+1 < len(c.sum) {
+		next = c.sum[i+1]
+	}
+	if at >= c.to[i] {
+		return next
+	}
+	return c.sum[i] + (next-c.sum[i])*float64(at-c.from[i])/float64(c.to[i]-c.from[i])
+}
