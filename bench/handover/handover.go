@@ -1,0 +1,126 @@
+package handover
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// The figures of hand-overs.
+const (
+	P50        measure.Figure = "handover_p50_us"
+	P99        measure.Figure = "handover_p99_us"
+	Max        measure.Figure = "handover_max_us"
+	RoundTrip  measure.Figure = "ping_p50_us"
+	RoundTrips measure.Figure = "handover_p50_round_trips" // P50 in round trips
+	Count      measure.Figure = "handovers"
+)
+
+// Plan is what two processes do.
+type Plan struct {
+	Library string
+	Kind    library.Kind
+	Addr    string
+	Key     string
+	For     time.Duration // how long hand-overs are measured
+}
+
+const (
+	// settle is how long a waiter waits at least before the release, and up to half of it
+	// more: many round trips, also through the proxy.
+	settle = 20 * time.Millisecond
+	// warm is how many hand-overs are not counted: connections and subscriptions are made.
+	warm = 4
+	// within bounds one order. It is generous: peers poll, and machines are slow.
+	within = 30 * time.Second
+)
+
+// Run measures hand-overs between two processes.
+func Run(plan Plan) (f measure.Figures, err error) {
+	var pair [2]*child.Process
+	defer func() {
+		for _, p := range pair {
+			if p != nil {
+				err = errors.Join(err, p.Stop(within))
+			}
+		}
+	}()
+	for i := range pair {
+		if pair[i], err = child.Start(RoleName, plan, 4*within+plan.For); err != nil {
+			return nil, err
+		}
+	}
+	a, b := pair[0], pair[1]
+	if _, err := ask(a, lock); err != nil {
+		return nil, err
+	}
+	var overs, trips []time.Duration
+	for i, end := 0, time.Now().Add(plan.For); i < warm+2 || time.Now().Before(end); i++ {
+		over, trip, err := once(a, b)
+		if err != nil {
+			return nil, err
+		}
+		if i >= warm {
+			overs, trips = append(overs, over), append(trips, trip)
+		}
+		a, b = b, a
+	}
+	if _, err := ask(a, unlock); err != nil {
+		return nil, err
+	}
+	return figures(overs, trips), nil
+}
+
+// once lets b wait and a release, and measures a round trip before that.
+func once(a, b *child.Process) (over, trip time.Duration, err error) {
+	if err := b.Send(lock); err != nil {
+		return 0, 0, err
+	}
+	time.Sleep(settle + rand.N(settle/2))
+	pinged, err := ask(a, ping)
+	if err != nil {
+		return 0, 0, err
+	}
+	released, err := ask(a, unlock)
+	if err != nil {
+		return 0, 0, err
+	}
+	var acquired answer
+	if err := b.Receive(&acquired, within); err != nil {
+		return 0, 0, err
+	}
+	if acquired.At < released.At {
+		return 0, 0, fmt.Errorf("the lock was acquired %v before it was released", time.Duration(released.At-acquired.At))
+	}
+	return time.Duration(acquired.At - released.At), pinged.Took, nil
+}
+
+func ask(p *child.Process, order string) (a answer, err error) {
+	if err := p.Send(order); err != nil {
+		return a, err
+	}
+	err = p.Receive(&a, within)
+	return a, err
+}
+
+func figures(overs, trips []time.Duration) measure.Figures {
+	slices.Sort(overs)
+	slices.Sort(trips)
+	p50, trip := quantile(overs, 0.5), quantile(trips, 0.5)
+	return measure.Figures{
+		P50: p50, P99: quantile(overs, 0.99), Max: quantile(overs, 1), RoundTrip: trip, RoundTrips: p50 / trip,
+		Count: float64(len(overs)),
+	}
+}
+
+// quantile is in microseconds; the values are sorted.
+func quantile(sorted []time.Duration, q float64) float64 {
+	i := min(int(q*float64(len(sorted))), len(sorted)-1)
+	return float64(sorted[i].Nanoseconds()) / 1e3
+}

@@ -1,0 +1,65 @@
+package handover
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/proxy"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
+	child.Run(map[string]child.Role{RoleName: Role, proxy.RoleName: proxy.Role})
+	goleak.VerifyTestMain(m)
+}
+
+// Through the proxy a hand-over takes at least the way of the release to the server and
+// that of the word to the waiter, and a PING both ways: so they are measured where they
+// should be, whatever the machine does besides.
+func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
+	const oneWay = 5 * time.Millisecond
+	s := testredis.Start(t)
+	p, err := proxy.Start(proxy.Plan{Target: s.Addr(), OneWay: oneWay}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, name := range []string{library.Anteroom, library.Rueidislock} {
+		f, err := Run(Plan{Library: name, Kind: library.Crowd, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		least := float64(2 * oneWay.Microseconds())
+		if f[RoundTrip] < least || f[P50] < least || f[P99] < f[P50] || f[Max] < f[P99] || f[Count] < 2 {
+			t.Errorf("%s: %v", name, f)
+		}
+		if got, want := f[RoundTrips], f[P50]/f[RoundTrip]; got != want {
+			t.Errorf("%s: %v round trips, want %v", name, got, want)
+		}
+	}
+}
+
+func TestHandover_AProcessThatCannotBegin(t *testing.T) {
+	if _, err := Run(Plan{Library: "nothing"}); err == nil || !strings.Contains(err.Error(), "nothing") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	var all []time.Duration
+	for i := range 100 {
+		all = append(all, time.Duration(i+1)*time.Microsecond)
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 51, 0.99: 100, 1: 100} {
+		if got := quantile(all, q); got != want {
+			t.Errorf("quantile %v is %v, want %v", q, got, want)
+		}
+	}
+}
