@@ -1,0 +1,146 @@
+package growth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// Kind is what there are many of.
+type Kind string
+
+// The kinds.
+const (
+	Held    Kind = "held"    // locks that are held
+	Waiters Kind = "waiters" // goroutines that wait for one lock
+	Keys    Kind = "keys"    // keys used one after another
+)
+
+// Plan is what one child does.
+type Plan struct {
+	Kind    Kind
+	Library string // Held: Anteroom or Rueidislock; Waiters: Anteroom's, Mutex or Semaphore; Keys: Anteroom
+	Addr    string
+	Prefix  string
+	N       int
+	// For is how long it is watched with all N there.
+	For time.Duration
+}
+
+// RoleName is a child of this package among the roles of a program's children.
+const RoleName = "growth"
+
+// Role is the child's side.
+func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
+	var plan Plan
+	if err := json.Unmarshal(raw, &plan); err != nil {
+		return err
+	}
+	switch plan.Kind {
+	case Held:
+		return held(ctx, l, plan)
+	case Waiters:
+		return waiters(ctx, l, plan)
+	case Keys:
+		return keys(ctx, l, plan)
+	}
+	return fmt.Errorf("nothing is known about how %q grows", plan.Kind)
+}
+
+// within bounds how long N of anything may take to come and to go.
+const within = 5 * time.Minute
+
+// The figures of the server while it is watched.
+const (
+	RedisCPU      measure.Figure = "redis_cpu_percent_of_core"
+	RedisCommands measure.Figure = "redis_commands_in_window" // what scripts call is not counted
+	Window        measure.Figure = "window_s"
+)
+
+// Run measures one size. What the child could not do is an error; note is told what a
+// reader has to know besides.
+func Run(plan Plan, note func(string)) (f measure.Figures, err error) {
+	p, err := child.Start(RoleName, plan, 2*within+plan.For)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, p.Stop(within)) }()
+	f = measure.Figures{}
+	// Keys come and go at once, so that there is nothing to watch.
+	if plan.Kind != Keys {
+		if err := watch(p, plan, f, note); err != nil {
+			return nil, err
+		}
+	}
+	var seen report
+	if err := p.Receive(&seen, within); err != nil {
+		return nil, err
+	}
+	return f.Add(seen.Figures), nil
+}
+
+// report is a child's message.
+type report struct {
+	Figures measure.Figures
+	Note    string
+	Sends   []string // commands that it sends itself
+}
+
+// watch waits until all are there, and asks the server before and after the window.
+func watch(p *child.Process, plan Plan, f measure.Figures, note func(string)) error {
+	var ready report
+	if err := p.Receive(&ready, within); err != nil {
+		return err
+	}
+	probe, err := measure.NewProbe(plan.Addr)
+	if err != nil {
+		return err
+	}
+	defer probe.Close()
+	begin, err := probe.Read()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := p.Send("go"); err != nil {
+		return err
+	}
+	var watched report
+	if err := p.Receive(&watched, within+plan.For); err != nil {
+		return err
+	}
+	if watched.Note != "" {
+		note(watched.Note)
+	}
+	took := time.Since(began)
+	end, err := probe.Read()
+	if err != nil {
+		return err
+	}
+	sent := int64(0)
+	for _, verb := range ready.Sends {
+		sent += end.Calls[verb] - begin.Calls[verb]
+	}
+	f.Add(ready.Figures, watched.Figures, measure.Figures{
+		RedisCPU: 100 * (end.CPU - begin.CPU).Seconds() / took.Seconds(),
+		Window:   took.Seconds(),
+	})
+	if len(ready.Sends) > 0 {
+		f[RedisCommands] = float64(sent)
+	}
+	return nil
+}
+
+// ready tells the parent that all are there, and waits for its word.
+func ready(l *child.Link, r report) error {
+	if err := l.Send(r); err != nil {
+		return err
+	}
+	var word string
+	return l.Receive(&word)
+}

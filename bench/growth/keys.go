@@ -1,0 +1,64 @@
+package growth
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// KeysLeft is how many keys are in Redis at the end.
+const KeysLeft measure.Figure = "redis_keys_left"
+
+// calm bounds how long goroutines that linger may take to end.
+const calm = time.Second
+
+// keys uses N keys, each once.
+func keys(ctx context.Context, l *child.Link, plan Plan) error {
+	m, err := newManager(plan.Addr, false)
+	if err != nil {
+		return err
+	}
+	if err := m.warm(plan.Prefix); err != nil {
+		return err
+	}
+	quiet(0) // those that linger after the warm-up end within that
+	before := weigh()
+	cpu, began := cpuTime(), time.Now()
+	err = each(plan.N, func(i int) error {
+		mu := m.Mutex(key(plan.Prefix, "key", i))
+		mu.Lock()
+		mu.Unlock()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	took, used := time.Since(began), cpuTime()-cpu
+	quiet(before.goroutines)
+	after := weigh()
+	left, err := m.rdb.DBSize(ctx).Result()
+	if err != nil {
+		return err
+	}
+	err = l.Send(report{Figures: measure.Figures{
+		measure.OpsPerS:          float64(plan.N) / took.Seconds(),
+		measure.ClientCPUUSPerOp: float64(used.Microseconds()) / float64(plan.N),
+		HeapGrowth:               after.heap - before.heap,
+		MoreRoutines:             float64(after.goroutines - before.goroutines),
+		KeysLeft:                 float64(left),
+	}})
+	if err != nil {
+		return err
+	}
+	return m.close()
+}
+
+// quiet returns when no more than n goroutines are left, or after calm.
+func quiet(n int) {
+	for end := time.Now().Add(calm); runtime.NumGoroutine() > n && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,110 @@
+package growth
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/bench/library"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// observer counts what a Manager does without being asked.
+type observer struct {
+	anteroom.NopObserver
+	renewed, failed, late, lost atomic.Int64
+	leastLeft                   atomic.Int64 // nanoseconds
+
+	mu       sync.Mutex
+	commands map[string]int // guarded by mu
+}
+
+const (
+	lease = 30 * time.Second // the default
+	// A renewal is due a third of the lease after the one before, and may be a sixth late.
+	// It has then the deadline's own margin and nearly half of the lease left.
+	lateBelow = lease - lease/20 - lease/3 - lease/6
+)
+
+func (o *observer) Renewed(_ string, outcome anteroom.RenewOutcome, left time.Duration) {
+	if outcome != anteroom.RenewedOK {
+		o.failed.Add(1)
+		return
+	}
+	o.renewed.Add(1)
+	if left < lateBelow {
+		o.late.Add(1)
+	}
+	for {
+		least := o.leastLeft.Load()
+		if int64(left) >= least || o.leastLeft.CompareAndSwap(least, int64(left)) {
+			return
+		}
+	}
+}
+
+func (o *observer) Lost(string, anteroom.LossReason) { o.lost.Add(1) }
+
+func (o *observer) Command(name, _ string, _ time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commands[name]++
+}
+
+// reset begins to count anew.
+func (o *observer) reset() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.commands = map[string]int{}
+	for _, n := range []*atomic.Int64{&o.renewed, &o.failed, &o.late, &o.lost} {
+		n.Store(0)
+	}
+	o.leastLeft.Store(int64(lease))
+}
+
+// manager is a Manager with the default LockConfig, but for Fair, that is counted.
+type manager struct {
+	*anteroom.Manager
+	*observer
+	rdb *redis.Client
+}
+
+func newManager(addr string, fair bool) (manager, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	o := &observer{}
+	o.reset()
+	m, err := anteroom.NewManager(rdb, anteroom.Config{
+		Observer: o, Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Fair: fair},
+	})
+	return manager{m, o, rdb}, err
+}
+
+func (m manager) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if err := m.Close(ctx); err != nil {
+		return err
+	}
+	return m.rdb.Close()
+}
+
+// warm uses some keys, so that connections, scripts and pools are there before anything
+// is weighed.
+func (m manager) warm(prefix string) error {
+	return each(2000, func(i int) error {
+		mu := m.Mutex(key(prefix, "warm", i%500))
+		mu.Lock()
+		mu.Unlock()
+		return nil
+	})
+}
+
+// sends are the commands that Anteroom sends itself.
+func sends() []string {
+	l, _ := library.For(library.Anteroom, library.Alone) // it exists
+	return append(l.Sends, "publish")
+}

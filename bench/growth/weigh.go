@@ -1,0 +1,96 @@
+package growth
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// The figures of the child.
+const (
+	HeapPerItem  measure.Figure = "heap_bytes_per_item"  // beside stacks
+	StackPerItem measure.Figure = "stack_bytes_per_item" // of goroutines
+	HeapGrowth   measure.Figure = "heap_growth_bytes"    // in all, when all items are gone
+	Goroutines   measure.Figure = "goroutines"           // the most that were seen
+	MoreRoutines measure.Figure = "goroutines_more"      // than before
+	CPU          measure.Figure = "client_cpu_percent_of_core"
+)
+
+// weight is what a process weighs at one moment, after a collection.
+type weight struct {
+	heap, stacks float64
+	goroutines   int
+}
+
+func weigh() weight {
+	// The first collection may leave what has a finalizer, or lies in a pool.
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return weight{float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()}
+}
+
+// per returns the figures for each of n items.
+func (w weight) per(before weight, n int) measure.Figures {
+	return measure.Figures{
+		HeapPerItem:  (w.heap - before.heap) / float64(n),
+		StackPerItem: (w.stacks - before.stacks) / float64(n),
+		MoreRoutines: float64(w.goroutines - before.goroutines),
+	}
+}
+
+// cpuTime is the processor time of the process so far.
+func cpuTime() time.Duration {
+	var r unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// look lets the process be for d, and returns what it took meanwhile.
+func look(d time.Duration) measure.Figures {
+	most := 0
+	began, cpu := time.Now(), cpuTime()
+	for end := began.Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		most = max(most, runtime.NumGoroutine())
+	}
+	return measure.Figures{
+		CPU:        100 * (cpuTime() - cpu).Seconds() / time.Since(began).Seconds(),
+		Goroutines: float64(most),
+	}
+}
+
+// atOnce is how many goroutines make, release or use the items.
+const atOnce = 64
+
+// each calls f for every number below n, from some goroutines at once, and returns the
+// first error.
+func each(n int, f func(i int) error) error {
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	var first error
+	var once sync.Once
+	for range atOnce {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				if err := f(i); err != nil {
+					once.Do(func() { first = err })
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return first
+}
