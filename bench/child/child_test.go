@@ -48,8 +48,8 @@ func hang(_ context.Context, l *Link, _ json.RawMessage) error {
 }
 
 // parent starts a child of its own, tells its process id, and is then killed.
-func parent(_ context.Context, l *Link, _ json.RawMessage) error {
-	c, err := Start("hang", nil, bound)
+func parent(ctx context.Context, l *Link, _ json.RawMessage) error {
+	c, err := Start(ctx, "hang", nil, bound)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func parent(_ context.Context, l *Link, _ json.RawMessage) error {
 
 func start(t *testing.T, role string, plan any, bound time.Duration) *Process {
 	t.Helper()
-	p, err := Start(role, plan, bound)
+	p, err := Start(t.Context(), role, plan, bound)
 	if err != nil {
 		t.Fatal(err)
 	}

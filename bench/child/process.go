@@ -2,6 +2,7 @@ package child
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,13 +26,14 @@ type Process struct {
 	err  error // of the role, written before got is closed
 }
 
-// Start runs this program again with that role. The child ends by itself after bound.
-func Start(role string, plan any, bound time.Duration) (*Process, error) {
+// Start runs this program again with that role. The child ends by itself after bound, and
+// is ended when ctx is.
+func Start(ctx context.Context, role string, plan any, bound time.Duration) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(ctx, self)
 	// A child that starts children of its own is a parent with another role.
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, roleEnv+"=") || strings.HasPrefix(v, boundEnv+"=")

@@ -1,6 +1,7 @@
 package crew
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -42,7 +43,7 @@ const startWithin = 60 * time.Second
 
 // Run starts the processes, lets them work, and returns when they have ended. begin and
 // end, if not nil, are called at the ends of the window.
-func Run(plan Plan, begin, end func()) (out Outcome, err error) {
+func Run(ctx context.Context, plan Plan, begin, end func()) (out Outcome, err error) {
 	dir, err := os.MkdirTemp("", "anteroom-crew-")
 	if err != nil {
 		return out, err
@@ -55,7 +56,7 @@ func Run(plan Plan, begin, end func()) (out Outcome, err error) {
 	defer func() { err = errors.Join(err, log.Close()) }()
 
 	bound := startWithin + plan.Warm + plan.For + endWithin
-	crew, err := muster(plan, dir, bound)
+	crew, err := muster(ctx, plan, dir, bound)
 	defer func() {
 		for _, p := range crew {
 			err = errors.Join(err, p.Stop(endWithin))
@@ -96,10 +97,10 @@ const endWithin = 60 * time.Second
 
 // muster starts all processes, and returns when all are ready, or those that are there
 // with an error (I1).
-func muster(plan Plan, dir string, bound time.Duration) (crew []*child.Process, err error) {
+func muster(ctx context.Context, plan Plan, dir string, bound time.Duration) (crew []*child.Process, err error) {
 	first := 0
 	for proc, n := range plan.Goroutines {
-		p, err := child.Start(RoleName, order{Plan: plan, Dir: dir, Proc: proc, First: first}, bound)
+		p, err := child.Start(ctx, RoleName, order{Plan: plan, Dir: dir, Proc: proc, First: first}, bound)
 		if err != nil {
 			return crew, err
 		}

@@ -30,7 +30,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	s := testredis.Start(t)
 	for _, name := range []string{library.AnteroomFair, library.Redislock} {
 		t.Run(name, func(t *testing.T) {
-			out, err := Run(Plan{
+			out, err := Run(t.Context(), Plan{
 				Library: name, Kind: library.Crowd, Addr: s.Addr(), Goroutines: []int{3, 3}, Prefix: t.Name(),
 				Warm: 200 * time.Millisecond, For: 2500 * time.Millisecond,
 			}, nil, nil)
@@ -48,7 +48,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 			if !out.Whole || noted < sum.Ops {
 				t.Errorf("%d acquisitions are noted, %d were counted", noted, sum.Ops)
 			}
-			for _, name := range []measure.Figure{LeastShare, Turns, ProcessRatio, GoroutineRatio, LongestPause, WorstP99} {
+			for _, name := range []measure.Figure{LeastShare, Turns, GoroutineRatio, LongestPause, WorstP99} {
 				if v, ok := f[name]; !ok || v <= 0 {
 					t.Errorf("%s is %v", name, v)
 				}
@@ -62,7 +62,7 @@ func TestCrew_BudgetIsHeeded(t *testing.T) {
 	s := testredis.Start(t)
 	perTurn := map[int]float64{}
 	for _, handoffs := range []int{1, 1000} {
-		out, err := Run(Plan{
+		out, err := Run(t.Context(), Plan{
 			Library: library.AnteroomFair, Budget: &library.Budget{Handoffs: handoffs, Time: time.Second}, Addr: s.Addr(),
 			Goroutines: []int{8, 8}, Prefix: t.Name(), Warm: 200 * time.Millisecond, For: time.Second,
 		}, nil, nil)
@@ -111,7 +111,7 @@ func TestCrew_I2_TwoProcessesInsideAreSeen(t *testing.T) {
 		alone = append(alone, a)
 	}
 	for proc := range 2 {
-		p, err := child.Start("inside", order{Dir: dir, Proc: proc, First: proc}, bound)
+		p, err := child.Start(t.Context(), "inside", order{Dir: dir, Proc: proc, First: proc}, bound)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestCrew_I2_TwoProcessesInsideAreSeen(t *testing.T) {
 }
 
 func TestCrew_I1_WhoCannotBeginIsAnError(t *testing.T) {
-	_, err := Run(Plan{Library: "nothing", Goroutines: []int{1, 1}, For: time.Second}, nil, nil)
+	_, err := Run(t.Context(), Plan{Library: "nothing", Goroutines: []int{1, 1}, For: time.Second}, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("%v", err)
 	}
@@ -215,7 +215,7 @@ func TestShare_I4(t *testing.T) {
 
 func TestCrew_I5_NothingIsLeft(t *testing.T) {
 	before, _ := filepath.Glob(filepath.Join(os.TempDir(), "anteroom-crew-*"))
-	_, _ = Run(Plan{Library: "nothing", Goroutines: []int{1}}, nil, nil)
+	_, _ = Run(t.Context(), Plan{Library: "nothing", Goroutines: []int{1}}, nil, nil)
 	after, _ := filepath.Glob(filepath.Join(os.TempDir(), "anteroom-crew-*"))
 	if len(after) > len(before) {
 		t.Errorf("%d folders before, %d after", len(before), len(after))

@@ -14,14 +14,13 @@ const (
 	LeastShare measure.Figure = "least_share_2s_percent"
 	// Turns is how many turns the window had.
 	Turns measure.Figure = "turns"
-	// ProcessRatio is the acquisitions of the most served process over those of the least
-	// served; one that was served not once counts as served once.
-	ProcessRatio measure.Figure = "most_to_least_process"
-	// GoroutineRatio is the same of goroutines, within the process where it is greatest.
-	GoroutineRatio measure.Figure = "most_to_least_goroutine"
+	// GoroutineRatio is the acquisitions of the most served goroutine of a process over
+	// those of the least served, in the process where that is greatest; one that was
+	// served not once counts as served once.
+	GoroutineRatio measure.Figure = "most_to_least_within_process"
 	// LongestPause is the longest time that any process was without the lock.
 	LongestPause measure.Figure = "longest_without_us"
-	// WorstP99 and WorstMax are the waits of the process where they are longest.
+	// WorstP99 is that of the waits in the process where it is longest.
 	WorstP99 measure.Figure = "worst_process_p99_us"
 )
 
@@ -35,7 +34,6 @@ const step = 100 * time.Millisecond
 func (o Outcome) Figures() measure.Figures {
 	sum := o.Sum()
 	f := sum.Figures()
-	f[ProcessRatio] = ratio(sum.MostProcess, sum.LeastProcess)
 	for i := range o.Tallies {
 		t := &o.Tallies[i]
 		f[GoroutineRatio] = max(f[GoroutineRatio], ratio(t.Most, t.Least))

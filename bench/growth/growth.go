@@ -64,8 +64,8 @@ const (
 
 // Run measures one size. What the child could not do is an error; note is told what a
 // reader has to know besides.
-func Run(plan Plan, note func(string)) (f measure.Figures, err error) {
-	p, err := child.Start(RoleName, plan, 2*within+plan.For)
+func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, err error) {
+	p, err := child.Start(ctx, RoleName, plan, 2*within+plan.For)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 func run(t *testing.T, plan Plan) (measure.Figures, string) {
 	t.Helper()
 	note := ""
-	f, err := Run(plan, func(text string) { note += text })
+	f, err := Run(t.Context(), plan, func(text string) { note += text })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestGrowth_I3_RenewalsAreJudged(t *testing.T) {
 }
 
 func TestGrowth_WhatIsNotKnownIsAnError(t *testing.T) {
-	if _, err := Run(Plan{Kind: "nothing"}, nil); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := Run(t.Context(), Plan{Kind: "nothing"}, nil); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("%v", err)
 	}
 }

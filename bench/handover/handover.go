@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,7 +43,7 @@ const (
 )
 
 // Run measures hand-overs between two processes.
-func Run(plan Plan) (f measure.Figures, err error) {
+func Run(ctx context.Context, plan Plan) (f measure.Figures, err error) {
 	var pair [2]*child.Process
 	defer func() {
 		for _, p := range pair {
@@ -52,7 +53,7 @@ func Run(plan Plan) (f measure.Figures, err error) {
 		}
 	}()
 	for i := range pair {
-		if pair[i], err = child.Start(RoleName, plan, 4*within+plan.For); err != nil {
+		if pair[i], err = child.Start(ctx, RoleName, plan, 4*within+plan.For); err != nil {
 			return nil, err
 		}
 	}

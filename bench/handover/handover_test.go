@@ -26,13 +26,13 @@ func TestMain(m *testing.M) {
 func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 	const oneWay = 5 * time.Millisecond
 	s := testredis.Start(t)
-	p, err := proxy.Start(proxy.Plan{Target: s.Addr(), OneWay: oneWay}, time.Minute)
+	p, err := proxy.Start(t.Context(), proxy.Plan{Target: s.Addr(), OneWay: oneWay}, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	for _, name := range []string{library.Anteroom, library.Rueidislock} {
-		f, err := Run(Plan{Library: name, Kind: library.Crowd, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
+		f, err := Run(t.Context(), Plan{Library: name, Kind: library.Crowd, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -47,7 +47,7 @@ func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 }
 
 func TestHandover_AProcessThatCannotBegin(t *testing.T) {
-	if _, err := Run(Plan{Library: "nothing"}); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := Run(t.Context(), Plan{Library: "nothing"}); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("%v", err)
 	}
 }

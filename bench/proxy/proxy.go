@@ -26,9 +26,9 @@ type Proxy struct {
 	addr string
 }
 
-// Start starts a proxy, which ends after bound.
-func Start(plan Plan, bound time.Duration) (*Proxy, error) {
-	p, err := child.Start(RoleName, plan, bound)
+// Start starts a proxy, which ends with ctx, and after bound.
+func Start(ctx context.Context, plan Plan, bound time.Duration) (*Proxy, error) {
+	p, err := child.Start(ctx, RoleName, plan, bound)
 	if err != nil {
 		return nil, err
 	}

@@ -50,7 +50,7 @@ func serve(t *testing.T, f func(net.Conn)) string {
 
 func through(t *testing.T, target string, oneWay time.Duration) *Proxy {
 	t.Helper()
-	p, err := Start(Plan{target, oneWay}, bound)
+	p, err := Start(t.Context(), Plan{target, oneWay}, bound)
 	if err != nil {
 		t.Fatal(err)
 	}
