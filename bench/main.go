@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/scenario"
 )
@@ -32,6 +33,7 @@ import (
 const limit = 30 * time.Minute
 
 func main() {
+	child.Run(scenario.Roles)
 	var plan scenario.Plan
 	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
 	flag.IntVar(&plan.Rounds, "rounds", 0, "how many rounds every scenario has; 0: as many as it says")

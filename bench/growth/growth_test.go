@@ -65,7 +65,7 @@ func TestGrowth_I1_I2_Waiters(t *testing.T) {
 		if f[MoreRoutines] != 300 || f[measure.Violations] != 0 {
 			t.Errorf("%s: %v", name, f)
 		}
-		if ours := strings.HasPrefix(name, library.Anteroom); ours != strings.HasPrefix(note, "commands") || f[Acquires] != 0 {
+		if ours := strings.HasPrefix(name, library.Anteroom); ours != strings.HasPrefix(note, "commands") || f[OtherCommands] != 0 {
 			t.Errorf("%s: %q, %v", name, note, f)
 		}
 	}

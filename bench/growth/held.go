@@ -17,6 +17,7 @@ const (
 	Renewals  measure.Figure = "renewals"           // in the window
 	Late      measure.Figure = "renewals_late"      // more than a sixth of the lease after they were due
 	Failed    measure.Figure = "renewals_failed"    // without an answer, or refused
+	InTime    measure.Figure = "renewals_in_time_percent" // of those of the window
 	Lost      measure.Figure = "locks_lost"         // of all N, until their release
 	LeastLeft measure.Figure = "lease_left_least_s" // of the renewal that came latest
 	TakenPerS measure.Figure = "acquisitions_per_s" // while they were taken, by 64 goroutines
@@ -53,11 +54,7 @@ func held(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	m.reset()
-	seen := look(plan.For).Add(measure.Figures{
-		Renewals: float64(m.renewed.Load()), Failed: float64(m.failed.Load()), Late: float64(m.late.Load()),
-		LeastLeft: time.Duration(m.leastLeft.Load()).Seconds(),
-	})
-	if err := l.Send(report{Figures: seen}); err != nil {
+	if err := l.Send(report{Figures: look(plan.For).Add(m.renewals())}); err != nil {
 		return err
 	}
 	end := measure.Figures{}
@@ -77,6 +74,19 @@ func held(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	return m.close()
+}
+
+// renewals are the figures of the renewals since reset.
+func (m manager) renewals() measure.Figures {
+	renewed, failed, late := float64(m.renewed.Load()), float64(m.failed.Load()), float64(m.late.Load())
+	f := measure.Figures{Renewals: renewed, Failed: failed, Late: late}
+	if renewed > 0 {
+		f[LeastLeft] = time.Duration(m.leastLeft.Load()).Seconds()
+	}
+	if renewed+failed > 0 {
+		f[InTime] = 100 * (renewed - late) / (renewed + failed)
+	}
+	return f
 }
 
 // heldByPeer does the same with a library that renews by itself and does not say how its

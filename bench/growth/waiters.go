@@ -24,8 +24,9 @@ const (
 	BareHeap measure.Figure = "bare_goroutine_heap_bytes"
 	// HandoffsPerS is how often the lock changes hands with N parked.
 	HandoffsPerS measure.Figure = "handoffs_per_s_with_all_parked"
-	// Acquires is how many acquires were sent to Redis while the owner held the lock.
-	Acquires measure.Figure = "acquires_sent_in_window"
+	// OtherCommands is how many commands were sent while the owner held the lock that are
+	// neither renewals nor the watchdog's nor the subscription's probes.
+	OtherCommands measure.Figure = "other_commands_in_window"
 )
 
 // waiters lets N goroutines park behind one owner, and then pass the lock on.
@@ -78,12 +79,16 @@ func waiters(_ context.Context, l *child.Link, plan Plan) error {
 func (m manager) tell(r *report) {
 	m.observer.mu.Lock()
 	defer m.observer.mu.Unlock()
-	r.Figures[Acquires] = float64(m.commands["acquire"] + m.commands["release"] + m.commands["turn"])
+	others := 0
 	var names []string
 	for name, n := range m.commands {
+		if !slices.Contains([]string{"renew", "status", "ping", "probe"}, name) {
+			others += n
+		}
 		names = append(names, fmt.Sprintf("%s %d", name, n))
 	}
 	slices.Sort(names)
+	r.Figures[OtherCommands] = float64(others)
 	r.Note = "commands in the window: " + strings.Join(names, ", ")
 }
 

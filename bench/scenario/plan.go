@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -108,8 +109,12 @@ func (p Plan) libraries(s Scenario) (libs []library.Library, err error) {
 }
 
 func (s Scenario) setup(lib library.Library) measure.Setup {
+	settings := lib.Settings
+	if s.Settings != "" {
+		settings = s.Settings + "; otherwise " + settings
+	}
 	return measure.Setup{
-		Scenario: s.Name, Library: lib.Name, Version: lib.Version(), Settings: lib.Settings, Fair: lib.Fair, Local: lib.Local,
+		Scenario: s.Name, Library: lib.Name, Version: lib.Version(), Settings: settings, Fair: lib.Fair, Local: lib.Local,
 		Goroutines: s.Load.Goroutines, Processes: max(s.Processes, 1), Keys: s.Load.Keys, Hold: s.Load.Hold,
 	}
 }
@@ -119,7 +124,7 @@ func (p Plan) rounds(s Scenario) int {
 	case p.Rounds > 0:
 		return p.Rounds
 	case p.Quick:
-		return quickRounds
+		return cmp.Or(s.QuickRounds, quickRounds)
 	case s.Rounds > 0:
 		return s.Rounds
 	}
@@ -134,7 +139,7 @@ func (p Plan) Estimate(s Scenario) time.Duration {
 
 func (p Plan) times(s Scenario) (warm, span time.Duration) {
 	if p.Quick {
-		return quickWarm, quickFor
+		return cmp.Or(s.QuickWarm, quickWarm), cmp.Or(s.QuickFor, quickFor)
 	}
 	return s.Warm, s.For
 }
@@ -149,7 +154,7 @@ func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr s
 	if p.Progress != nil {
 		fmt.Fprintf(p.Progress, "%s: %s, round %d\x1b[K\r", s.Name, lib.Name, n+1)
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.Warm+r.For+roundLimit)
+	ctx, cancel := context.WithTimeout(ctx, r.Warm+r.For+cmp.Or(s.Limit, roundLimit))
 	defer cancel()
 	if err := flush(ctx, addr); err != nil {
 		return nil, err

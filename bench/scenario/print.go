@@ -54,6 +54,7 @@ func (o Outcome) Print(w io.Writer) {
 	}
 	_ = t.Flush()
 	fmt.Fprintln(w)
+	o.printMore(w)
 	for _, note := range o.Notes {
 		fmt.Fprintln(w, "  note:", note)
 	}

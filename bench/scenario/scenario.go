@@ -25,8 +25,14 @@ type Scenario struct {
 	Awake bool
 	// Rounds is how many there are; 0 leaves it to the program.
 	Rounds int
-	// Quick: also part of the quick run, which has its own times.
-	Quick   bool
+	// Quick: also part of the quick run, which has its own times, or these.
+	Quick               bool
+	QuickWarm, QuickFor time.Duration
+	QuickRounds         int
+	// Limit bounds a round beyond its own times; 0: a minute.
+	Limit time.Duration
+	// Settings says what differs from the libraries' own configuration.
+	Settings string
 	Targets []Target
 	// Measure does one round; nil: measure.Round, in this process.
 	Measure func(ctx context.Context, r Round) (measure.Figures, error)

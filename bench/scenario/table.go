@@ -15,6 +15,14 @@ func Table() []Scenario {
 		alone(),
 		oneKey(),
 		manyKeys(),
+		processes(),
+		rivals(),
+		handovers(),
+		delayed(),
+		heldLocks(),
+		parkedGoroutines(),
+		usedKeys(),
+		budgets(),
 	)
 }
 

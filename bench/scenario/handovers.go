@@ -1,0 +1,32 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/handover"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// handovers is a lock that goes to and fro between two processes.
+func handovers() []Scenario {
+	direct := Scenario{
+		Name: "handover", Title: "Hand-over between two processes",
+		Libraries: []string{library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock}, Kind: library.Alone, Processes: 2,
+		Load: measure.Load{Goroutines: 1, Keys: 1},
+		For:  1200 * time.Millisecond, Rounds: 3,
+		Measure: handOver,
+		Targets: []Target{{Of: library.Anteroom, Figure: handover.RoundTrips, AtMost: 2.5}},
+	}
+	far := direct
+	far.Name, far.Title = "handover-1ms", "Hand-over between two processes, Redis 1 ms away"
+	far.Rounds, far.Measure = 2, throughProxy(handOver)
+	return []Scenario{direct, far}
+}
+
+func handOver(ctx context.Context, r Round) (measure.Figures, error) {
+	return handover.Run(ctx, handover.Plan{
+		Library: r.Library.Name, Kind: r.Scenario.Kind, Addr: r.Addr, Key: r.Prefix + ":handover", For: r.For,
+	})
+}

@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/crew"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+)
+
+// shared are the libraries that exclude other processes.
+var shared = []string{library.AnteroomFair, library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock}
+
+// processes is one key that goroutines of several processes want.
+func processes() []Scenario {
+	var all []Scenario
+	for _, n := range []int{1, 2, 4, 8, 16, 32, 64} {
+		s := Scenario{
+			Name:      fmt.Sprintf("processes-%d", n),
+			Title:     fmt.Sprintf("%d × 16 goroutines, one key", n),
+			Libraries: shared, Kind: library.Crowd, Processes: n,
+			Load: measure.Load{Goroutines: 16, Keys: 1},
+			Warm: 400 * time.Millisecond, For: 2 * time.Second, Rounds: 2,
+			Measure: together(nil),
+		}
+		switch n {
+		case 1:
+			s.For = 600 * time.Millisecond
+		case 4:
+			// A turn of Anteroom is up to 50 ms, and a hundred are to be judged.
+			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, time.Second, 1
+			s.Targets = []Target{
+				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 20},
+				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
+			}
+		case 2, 8, 32, 64:
+			// Only how Anteroom grows.
+			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// together measures processes that do the same.
+func together(budget *library.Budget) func(context.Context, Round) (measure.Figures, error) {
+	return func(ctx context.Context, r Round) (measure.Figures, error) {
+		goroutines := slices.Repeat([]int{r.Scenario.Load.Goroutines}, r.Scenario.Processes)
+		out, end, err := r.crew(ctx, goroutines, budget)
+		if err != nil {
+			return nil, err
+		}
+		return out.Figures().Add(end), nil
+	}
+}
+
+// Where Anteroom is measured for longer than long, so that it has a hundred turns, peers
+// are measured for enough: each acquisition is a turn of its own there.
+const (
+	long   = 4 * time.Second
+	enough = 1500 * time.Millisecond
+)
+
+// crew lets processes lock, and adds what the server did.
+func (r Round) crew(ctx context.Context, goroutines []int, budget *library.Budget) (out crew.Outcome, f measure.Figures, err error) {
+	probe, err := measure.NewProbe(r.Addr)
+	if err != nil {
+		return out, nil, err
+	}
+	defer probe.Close()
+	span := r.For
+	if slices.Contains(library.Peers, r.Library.Name) && span > long {
+		span = enough
+	}
+	var begin, end measure.Reading
+	var beginErr, endErr error
+	out, err = crew.Run(ctx, crew.Plan{
+		Library: r.Library.Name, Kind: r.Scenario.Kind, Budget: budget, Addr: r.Addr,
+		Goroutines: goroutines, Hold: r.Scenario.Load.Hold, Prefix: r.Prefix, Warm: r.Warm, For: span,
+	}, func() { begin, beginErr = probe.Read() }, func() { end, endErr = probe.Read() })
+	if err := errors.Join(err, beginErr, endErr); err != nil {
+		return out, nil, err
+	}
+	sum := out.Sum()
+	if sum.Failure != "" {
+		r.Note(sum.Failure)
+	}
+	return out, end.PerOp(begin, sum.Ops, r.Library.Sends), nil
+}
