@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/measure"
@@ -60,11 +64,17 @@ const (
 	RedisCPU      measure.Figure = "redis_cpu_percent_of_core"
 	RedisCommands measure.Figure = "redis_commands_in_window" // what scripts call is not counted
 	Window        measure.Figure = "window_s"
+	// RedisBytes is what a held lock takes of the server's memory.
+	RedisBytes measure.Figure = "redis_bytes_per_item"
 )
 
 // Run measures one size. What the child could not do is an error; note is told what a
 // reader has to know besides.
 func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, err error) {
+	empty, err := memory(ctx, plan.Addr)
+	if err != nil {
+		return nil, err
+	}
 	p, err := child.Start(ctx, RoleName, plan, 2*within+plan.For)
 	if err != nil {
 		return nil, err
@@ -73,8 +83,11 @@ func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, 
 	f = measure.Figures{}
 	// Keys come and go at once, so that there is nothing to watch.
 	if plan.Kind != Keys {
-		if err := watch(p, plan, f, note); err != nil {
+		if err := watch(ctx, p, plan, f, note); err != nil {
 			return nil, err
+		}
+		if plan.Kind == Held {
+			f[RedisBytes] = (f[RedisBytes] - empty) / float64(plan.N)
 		}
 	}
 	var seen report
@@ -92,7 +105,7 @@ type report struct {
 }
 
 // watch waits until all are there, and asks the server before and after the window.
-func watch(p *child.Process, plan Plan, f measure.Figures, note func(string)) error {
+func watch(ctx context.Context, p *child.Process, plan Plan, f measure.Figures, note func(string)) error {
 	var ready report
 	if err := p.Receive(&ready, within); err != nil {
 		return err
@@ -133,7 +146,23 @@ func watch(p *child.Process, plan Plan, f measure.Figures, note func(string)) er
 	if len(ready.Sends) > 0 {
 		f[RedisCommands] = float64(sent)
 	}
-	return nil
+	if plan.Kind == Held {
+		f[RedisBytes], err = memory(ctx, plan.Addr)
+	}
+	return err
+}
+
+// memory returns how much the server has in use.
+func memory(ctx context.Context, addr string) (float64, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	text, err := rdb.Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	_, text, _ = strings.Cut(text, "used_memory:")
+	text, _, _ = strings.Cut(text, "\r")
+	return strconv.ParseFloat(text, 64)
 }
 
 // ready tells the parent that all are there, and waits for its word.

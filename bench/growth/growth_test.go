@@ -46,7 +46,7 @@ func TestGrowth_I1_I2_Held(t *testing.T) {
 	s := testredis.Start(t)
 	for _, name := range []string{library.Anteroom, library.Rueidislock} {
 		f, _ := run(t, Plan{Kind: Held, Library: name, Addr: s.Addr(), Prefix: name, N: 300, For: 500 * time.Millisecond})
-		demand(t, f, HeapPerItem, Goroutines, CPU, TakenPerS, FreedPerS, Window)
+		demand(t, f, HeapPerItem, RedisBytes, Goroutines, CPU, TakenPerS, FreedPerS, Window)
 		if _, ok := f[Lost]; ok != (name == library.Anteroom) || f[Lost] != 0 {
 			t.Errorf("%s: %v", name, f)
 		}
@@ -99,7 +99,7 @@ func TestGrowth_I3_RenewalsAreJudged(t *testing.T) {
 }
 
 func TestGrowth_WhatIsNotKnownIsAnError(t *testing.T) {
-	if _, err := Run(t.Context(), Plan{Kind: "nothing"}, nil); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := Run(t.Context(), Plan{Kind: "nothing", Addr: testredis.Start(t).Addr()}, nil); err == nil || !strings.Contains(err.Error(), "nothing") {
 		t.Errorf("%v", err)
 	}
 }

@@ -14,14 +14,14 @@ import (
 
 // The figures of held locks.
 const (
-	Renewals  measure.Figure = "renewals"           // in the window
-	Late      measure.Figure = "renewals_late"      // more than a sixth of the lease after they were due
-	Failed    measure.Figure = "renewals_failed"    // without an answer, or refused
+	Renewals  measure.Figure = "renewals"                 // in the window
+	Late      measure.Figure = "renewals_late"            // more than a sixth of the lease after they were due
+	Failed    measure.Figure = "renewals_failed"          // without an answer, or refused
 	InTime    measure.Figure = "renewals_in_time_percent" // of those of the window
-	Lost      measure.Figure = "locks_lost"         // of all N, until their release
-	LeastLeft measure.Figure = "lease_left_least_s" // of the renewal that came latest
-	TakenPerS measure.Figure = "acquisitions_per_s" // while they were taken, by 64 goroutines
-	FreedPerS measure.Figure = "releases_per_s"     // while they were released, by as many
+	Lost      measure.Figure = "locks_lost"               // of all N, until their release
+	LeastLeft measure.Figure = "lease_left_least_s"       // of the renewal that came latest
+	TakenPerS measure.Figure = "acquisitions_per_s"       // while they were taken, by 64 goroutines
+	FreedPerS measure.Figure = "releases_per_s"           // while they were released, by as many
 )
 
 func key(prefix, kind string, i int) string { return fmt.Sprintf("%s:%s:%d", prefix, kind, i) }

@@ -58,8 +58,9 @@ func waiters(_ context.Context, l *child.Link, plan Plan) error {
 	if err := ready(l, r); err != nil {
 		return err
 	}
-	watched := report{Figures: look(plan.For)}
-	if m.Manager != nil {
+	watched := report{Figures: measure.Figures{}}
+	if m.Manager != nil { // nothing but a Manager does anything meanwhile
+		watched.Figures = look(plan.For)
 		m.tell(&watched)
 	}
 	if err := l.Send(watched); err != nil {

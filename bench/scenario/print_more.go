@@ -22,7 +22,7 @@ func (o Outcome) printMore(w io.Writer) {
 	var own []measure.Figure
 	for _, r := range o.Results {
 		for name := range r.Figures {
-			if !slices.Contains(inTable, name) && !slices.Contains(own, name) {
+			if !Common(name) && !slices.Contains(own, name) {
 				own = append(own, name)
 			}
 		}
@@ -51,3 +51,6 @@ func (o Outcome) printMore(w io.Writer) {
 	_ = t.Flush()
 	fmt.Fprintln(w)
 }
+
+// Common reports whether a figure is in the table of every scenario.
+func Common(name measure.Figure) bool { return slices.Contains(inTable, name) }

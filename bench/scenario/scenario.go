@@ -33,7 +33,7 @@ type Scenario struct {
 	Limit time.Duration
 	// Settings says what differs from the libraries' own configuration.
 	Settings string
-	Targets []Target
+	Targets  []Target
 	// Measure does one round; nil: measure.Round, in this process.
 	Measure func(ctx context.Context, r Round) (measure.Figures, error)
 }

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/report"
+)
+
+// render is what is made of results, beside the file of them.
+type render struct {
+	plots string // a folder for charts; empty: none
+	page  string // a document whose blocks are made anew; empty: none
+}
+
+// write makes charts and document. What lacks its results stays as it is.
+func (r render) write(w io.Writer, results []measure.Result) error {
+	if r.plots != "" {
+		if err := os.MkdirAll(r.plots, 0o755); err != nil {
+			return err
+		}
+		for _, c := range report.Charts() {
+			svg, there, err := c.Draw(results)
+			if err != nil {
+				return fmt.Errorf("%s: %w", c.File, err)
+			}
+			if !there {
+				fmt.Fprintf(w, "%s was not drawn: its results are missing\n", c.File)
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(r.plots, c.File), svg, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if r.page == "" {
+		return nil
+	}
+	old, err := os.ReadFile(r.page)
+	if err != nil {
+		return err
+	}
+	text, missing, err := report.Rewrite(string(old), results)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.page, err)
+	}
+	for _, block := range missing {
+		fmt.Fprintf(w, "%s: the block %q stays as it is: its results are missing\n", r.page, block)
+	}
+	return os.WriteFile(r.page, []byte(text), 0o644)
+}
+
+// readResults reads a file of results; there are none in a file that does not exist.
+func readResults(path string) ([]measure.Result, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return measure.ReadJSON(f)
+}

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/plot"
+	"github.com/anteroom/anteroom/bench/scenario"
+)
+
+// set is results to choose from.
+type set []measure.Result
+
+// of returns the results of a scenario.
+func (s set) of(scenario string) set {
+	var some set
+	for _, r := range s {
+		if r.Scenario == scenario {
+			some = append(some, r)
+		}
+	}
+	return some
+}
+
+// get returns one result.
+func (s set) get(scenario, library string) (measure.Result, bool) {
+	i := slices.IndexFunc(s, func(r measure.Result) bool { return r.Scenario == scenario && r.Library == library })
+	if i < 0 {
+		return measure.Result{}, false
+	}
+	return s[i], true
+}
+
+// series returns the results of a library in all scenarios whose name begins so, by x.
+func (s set) series(prefix, library string, x func(measure.Result) float64) set {
+	var some set
+	for _, r := range s {
+		if strings.HasPrefix(r.Scenario, prefix) && r.Library == library {
+			some = append(some, r)
+		}
+	}
+	slices.SortFunc(some, func(a, b measure.Result) int {
+		if x(a) < x(b) {
+			return -1
+		}
+		return 1
+	})
+	return some
+}
+
+// point returns a figure and its spread as a point of a chart.
+func point(r measure.Result, name measure.Figure, x float64) (plot.Point, bool) {
+	v, ok := scenario.Value(r, name)
+	if !ok {
+		return plot.Point{}, false
+	}
+	p := plot.Point{X: x, Y: v, Low: v, High: v}
+	if s, ok := r.Spread[name]; ok && s[0] <= v && v <= s[1] {
+		p.Low, p.High = s[0], s[1]
+	}
+	return p, true
+}
+
+// text words a figure with its unit, as the name tells it.
+func text(name measure.Figure, v float64) string {
+	n := string(name)
+	switch {
+	case strings.HasSuffix(n, "_us") || name == scenario.TimePerOp:
+		return micros(v)
+	case strings.Contains(n, "percent"):
+		return plot.Number(v) + " %"
+	case strings.HasSuffix(n, "_bytes") || strings.Contains(n, "bytes_per_item"):
+		return plot.Number(v) + " B"
+	case strings.HasSuffix(n, "_s") && !strings.HasSuffix(n, "per_s"):
+		return plot.Number(v) + " s"
+	}
+	return plot.Number(v)
+}
+
+// micros words a time that is in microseconds.
+func micros(v float64) string {
+	switch {
+	case v < 1:
+		return fmt.Sprintf("%s ns", plot.Number(v*1e3))
+	case v < 1e3:
+		return plot.Number(v) + " µs"
+	case v < 1e6:
+		return plot.Number(v/1e3) + " ms"
+	}
+	return plot.Number(v/1e6) + " s"
+}
+
+// cell words a figure of a result, "–" where it was not measured.
+func cell(r measure.Result, name measure.Figure) string {
+	v, ok := scenario.Value(r, name)
+	if !ok {
+		return "–"
+	}
+	return text(name, v)
+}
+
+// spread words the least and the greatest of the rounds.
+func spread(r measure.Result, name measure.Figure) string {
+	s, ok := r.Spread[name]
+	if !ok || s[0] == s[1] {
+		return ""
+	}
+	return " (" + text(name, s[0]) + " to " + text(name, s[1]) + ")"
+}

@@ -1,0 +1,205 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/plot"
+	"github.com/anteroom/anteroom/bench/scenario"
+)
+
+// rows writes a Markdown table, whose columns but the first are aligned to the right.
+type rows struct{ strings.Builder }
+
+func newRows(head ...string) *rows {
+	t := &rows{}
+	t.row(head...)
+	t.WriteString("|---|" + strings.Repeat("---:|", len(head)-1) + "\n")
+	return t
+}
+
+func (t *rows) row(cells ...string) { t.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
+
+// columns of the table of a scenario, beside rate and ratio.
+var columns = []struct {
+	head string
+	name measure.Figure
+}{
+	{"wait p50", measure.P50US},
+	{"p99", measure.P99US},
+	{"max", measure.MaxUS},
+	{"commands/op", measure.CommandsPerOp},
+	{"bytes/op", measure.BytesPerOp},
+	{"allocs/op", measure.AllocsPerOp},
+	{"client CPU/op", measure.ClientCPUUSPerOp},
+	{"Redis CPU/op", measure.RedisCPUUSPerOp},
+	{"violations", measure.Violations},
+}
+
+// table is one scenario: each library a line.
+func table(s set, args []string) string {
+	if len(args) != 1 || len(s.of(args[0])) == 0 {
+		return ""
+	}
+	some := s.of(args[0])
+	head := []string{"library", "acquisitions/s (least to greatest)", "× best peer", "least…most served"}
+	for _, c := range columns {
+		head = append(head, c.head)
+	}
+	t := newRows(head...)
+	for _, r := range some {
+		cells := []string{
+			r.Library, cell(r, measure.OpsPerS) + spread(r, measure.OpsPerS), some.ratio(r, measure.OpsPerS, library.Peers),
+			cell(r, measure.MinPerGoroutine) + "…" + cell(r, measure.MaxPerGoroutine),
+		}
+		for _, c := range columns {
+			if c.name == measure.ClientCPUUSPerOp || c.name == measure.RedisCPUUSPerOp {
+				cells = append(cells, cell(r, c.name)+unit(r, c.name, " µs"))
+				continue
+			}
+			cells = append(cells, cell(r, c.name))
+		}
+		t.row(cells...)
+	}
+	return t.String()
+}
+
+// unit is written after a figure that there is.
+func unit(r measure.Result, name measure.Figure, text string) string {
+	if _, ok := r.Figures[name]; ok {
+		return text
+	}
+	return ""
+}
+
+// ratio words how many times the best of others a result's figure is.
+func (s set) ratio(r measure.Result, name measure.Figure, others []string) string {
+	best := 0.0
+	for _, o := range s {
+		if slices.Contains(others, o.Library) {
+			best = max(best, o.Figures[name])
+		}
+	}
+	v, ok := r.Figures[name]
+	if best == 0 || !ok {
+		return "–"
+	}
+	return plot.Number(v / best)
+}
+
+// matrix is one figure of several scenarios: each library a line, each scenario a column.
+func matrix(s set, args []string) string {
+	if len(args) < 2 {
+		return ""
+	}
+	name, scenarios := measure.Figure(args[0]), args[1:]
+	var libraries []string
+	for _, sc := range scenarios {
+		some := s.of(sc)
+		if len(some) == 0 {
+			return ""
+		}
+		for _, r := range some {
+			if !slices.Contains(libraries, r.Library) {
+				libraries = append(libraries, r.Library)
+			}
+		}
+	}
+	t := newRows(append([]string{string(name)}, scenarios...)...)
+	for _, lib := range libraries {
+		cells := []string{lib}
+		for _, sc := range scenarios {
+			r, ok := s.get(sc, lib)
+			if !ok {
+				cells = append(cells, "–")
+				continue
+			}
+			cells = append(cells, cell(r, name)+spread(r, name))
+		}
+		t.row(cells...)
+	}
+	return t.String()
+}
+
+// own is the figures that a scenario has beside those of every scenario: each a line, each
+// library a column.
+func own(s set, args []string) string {
+	if len(args) != 1 || len(s.of(args[0])) == 0 {
+		return ""
+	}
+	some := s.of(args[0])
+	head := []string{"figure"}
+	var names []measure.Figure
+	for _, r := range some {
+		head = append(head, r.Library)
+		for name := range r.Figures {
+			if !slices.Contains(names, name) && !scenario.Common(name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	t := newRows(head...)
+	for _, name := range names {
+		cells := []string{"`" + string(name) + "`"}
+		for _, r := range some {
+			cells = append(cells, cell(r, name)+spread(r, name))
+		}
+		t.row(cells...)
+	}
+	return t.String()
+}
+
+// targets is what is demanded of all scenarios, and what was measured.
+func targets(s set, _ []string) string {
+	t := newRows("scenario", "demanded", "measured", "")
+	n := 0
+	for _, sc := range scenario.Table() {
+		some := s.of(sc.Name)
+		if len(some) == 0 {
+			continue
+		}
+		for _, target := range sc.Targets {
+			v := target.Judge(some)
+			verdict, found := "**missed**", "not found"
+			if v.Met {
+				verdict = "met"
+			}
+			switch {
+			case v.Found && len(target.Over) > 0:
+				found = plot.Number(v.Value) + " × " + v.Against
+			case v.Found:
+				found = text(target.Figure, v.Value)
+			}
+			t.row(sc.Title, demand(target), found, verdict)
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return t.String()
+}
+
+// demand words a target without the code's names where that is possible.
+func demand(t scenario.Target) string { return strings.ReplaceAll(t.String(), "_", " ") }
+
+// settings lists each configuration that took part.
+func settings(s set, _ []string) string {
+	if len(s) == 0 {
+		return ""
+	}
+	t := newRows("library", "version", "settings")
+	seen := map[string]bool{}
+	for _, r := range s {
+		key := fmt.Sprint(r.Library, r.Version, r.Settings)
+		if !seen[key] && !strings.Contains(r.Settings, "otherwise") {
+			seen[key] = true
+			t.row(r.Library, r.Version, r.Settings)
+		}
+	}
+	return strings.Replace(t.String(), "---:|---:|", "---|---|", 1)
+}
