@@ -7,6 +7,9 @@
 //	go run . -only 'alone|many'     scenarios whose name matches
 //	go run . -libraries 'rue|evalsha'  libraries whose name matches
 //	go run . -peers -out ""         the peers alone, in all configurations that were tried
+//	go run . -only held -keep       the file keeps the results of all other scenarios
+//	go run . -render -plots ../docs/plots -page ../docs/performance.md
+//	                                measure nothing: charts and tables from the file
 //
 // It prints a table for each scenario and writes all results to a file. What the figures
 // mean is said in docs/performance.md and at measure.Figure.
@@ -14,6 +17,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -42,8 +46,19 @@ func main() {
 	libraries := flag.String("libraries", "", "a regular expression that the names of libraries match")
 	list := flag.Bool("list", false, "print the scenarios and end")
 	out := flag.String("out", "results.json", "where the results go; empty: nowhere")
+	var render render
+	flag.BoolVar(&render.keep, "keep", false, "keep what the file has of scenarios that are not measured")
+	flag.BoolVar(&render.only, "render", false, "measure nothing, make charts and document from the file")
+	flag.StringVar(&render.plots, "plots", "", "a folder for charts as SVG")
+	flag.StringVar(&render.page, "page", "", "a document whose tables are made anew")
 	flag.Parse()
 
+	if render.only {
+		if err := render.write(os.Stdout, *out, nil); err != nil {
+			fail(err)
+		}
+		return
+	}
 	var err error
 	if plan.Libraries, err = regexp.Compile(*libraries); err != nil {
 		fail(err)
@@ -63,7 +78,7 @@ func main() {
 		if isTerminal(os.Stderr) {
 			plan.Progress = os.Stderr
 		}
-		err = run(ctx, os.Stdout, plan, chosen, *out)
+		err = run(ctx, os.Stdout, plan, chosen, *out, render)
 	}
 	if err != nil {
 		fail(err)
@@ -94,7 +109,7 @@ func choose(all []scenario.Scenario, quick bool, only string) (chosen []scenario
 }
 
 // run measures, prints and writes. What was measured until an error is written as well.
-func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario.Scenario, out string) (err error) {
+func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario.Scenario, out string, render render) (err error) {
 	fmt.Fprintln(w, machine())
 	start := time.Now()
 	var outcomes []scenario.Outcome
@@ -111,16 +126,8 @@ func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario
 	scenario.PrintSettings(w, outcomes)
 	printVerdicts(w, outcomes)
 	fmt.Fprintf(w, "\nMeasured for %.0f s. At the end: %s\n", time.Since(start).Seconds(), machine())
-	if out == "" || len(results) == 0 {
-		return err
-	}
-	f, failed := os.Create(out)
-	if failed != nil {
-		return failed
-	}
-	defer f.Close()
-	if failed := measure.WriteJSON(f, results); err == nil {
-		err = failed
+	if len(results) > 0 {
+		err = errors.Join(err, render.write(w, out, results))
 	}
 	return err
 }

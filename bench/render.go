@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,32 +13,65 @@ import (
 	"github.com/anteroom/anteroom/bench/report"
 )
 
-// render is what is made of results, beside the file of them.
+// render is what becomes of results.
 type render struct {
+	keep  bool   // the file keeps the results of scenarios that were not measured
+	only  bool   // nothing is measured
 	plots string // a folder for charts; empty: none
 	page  string // a document whose blocks are made anew; empty: none
 }
 
-// write makes charts and document. What lacks its results stays as it is.
-func (r render) write(w io.Writer, results []measure.Result) error {
-	if r.plots != "" {
-		if err := os.MkdirAll(r.plots, 0o755); err != nil {
+// write writes the results to the file, unless there is none, and makes charts and
+// document of what the file then has. What lacks its results stays as it is.
+func (r render) write(w io.Writer, file string, results []measure.Result) error {
+	if file != "" && (r.keep || r.only) {
+		old, err := readResults(file)
+		if err != nil {
 			return err
 		}
-		for _, c := range report.Charts() {
-			svg, there, err := c.Draw(results)
-			if err != nil {
-				return fmt.Errorf("%s: %w", c.File, err)
-			}
-			if !there {
-				fmt.Fprintf(w, "%s was not drawn: its results are missing\n", c.File)
-				continue
-			}
-			if err := os.WriteFile(filepath.Join(r.plots, c.File), svg, 0o644); err != nil {
-				return err
-			}
+		results = measure.Merge(old, results)
+	}
+	if len(results) == 0 {
+		return fmt.Errorf("%s has no results", file)
+	}
+	if file != "" && !r.only {
+		var text bytes.Buffer
+		if err := measure.WriteJSON(&text, results); err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
+			return err
 		}
 	}
+	return errors.Join(r.draw(w, results), r.rewrite(w, results))
+}
+
+// draw makes the charts.
+func (r render) draw(w io.Writer, results []measure.Result) error {
+	if r.plots == "" {
+		return nil
+	}
+	if err := os.MkdirAll(r.plots, 0o755); err != nil {
+		return err
+	}
+	for _, c := range report.Charts() {
+		svg, there, err := c.Draw(results)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.File, err)
+		}
+		if !there {
+			fmt.Fprintf(w, "%s was not drawn: its results are missing\n", c.File)
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(r.plots, c.File), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rewrite makes the tables of the document.
+func (r render) rewrite(w io.Writer, results []measure.Result) error {
 	if r.page == "" {
 		return nil
 	}

@@ -31,7 +31,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	for _, name := range []string{library.AnteroomFair, library.Redislock} {
 		t.Run(name, func(t *testing.T) {
 			out, err := Run(t.Context(), Plan{
-				Library: name, Kind: library.Crowd, Addr: s.Addr(), Goroutines: []int{3, 3}, Prefix: t.Name(),
+				Library: name, Kind: library.Short, Addr: s.Addr(), Goroutines: []int{3, 3}, Prefix: t.Name(),
 				Warm: 200 * time.Millisecond, For: 2500 * time.Millisecond,
 			}, nil, nil)
 			if err != nil {
@@ -131,8 +131,8 @@ func TestCrew_I2_TwoProcessesInsideAreSeen(t *testing.T) {
 }
 
 func TestCrew_I1_WhoCannotBeginIsAnError(t *testing.T) {
-	_, err := Run(t.Context(), Plan{Library: "nothing", Goroutines: []int{1, 1}, For: time.Second}, nil, nil)
-	if err == nil || !strings.Contains(err.Error(), "nothing") {
+	_, err := Run(t.Context(), Plan{Library: "no such", Goroutines: []int{1, 1}, For: time.Second}, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), "no such") {
 		t.Errorf("%v", err)
 	}
 }
@@ -215,7 +215,7 @@ func TestShare_I4(t *testing.T) {
 
 func TestCrew_I5_NothingIsLeft(t *testing.T) {
 	before, _ := filepath.Glob(filepath.Join(os.TempDir(), "anteroom-crew-*"))
-	_, _ = Run(t.Context(), Plan{Library: "nothing", Goroutines: []int{1}}, nil, nil)
+	_, _ = Run(t.Context(), Plan{Library: "no such", Goroutines: []int{1}}, nil, nil)
 	after, _ := filepath.Glob(filepath.Join(os.TempDir(), "anteroom-crew-*"))
 	if len(after) > len(before) {
 		t.Errorf("%d folders before, %d after", len(before), len(after))

@@ -32,7 +32,7 @@ func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 	}
 	defer p.Close()
 	for _, name := range []string{library.Anteroom, library.Rueidislock} {
-		f, err := Run(t.Context(), Plan{Library: name, Kind: library.Crowd, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
+		f, err := Run(t.Context(), Plan{Library: name, Kind: library.Short, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -47,7 +47,7 @@ func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 }
 
 func TestHandover_AProcessThatCannotBegin(t *testing.T) {
-	if _, err := Run(t.Context(), Plan{Library: "nothing"}); err == nil || !strings.Contains(err.Error(), "nothing") {
+	if _, err := Run(t.Context(), Plan{Library: "no such"}); err == nil || !strings.Contains(err.Error(), "no such") {
 		t.Errorf("%v", err)
 	}
 }

@@ -26,7 +26,7 @@ func budgets() []Scenario {
 	add := func(name string, b library.Budget) {
 		s := Scenario{
 			Name: name, Title: fmt.Sprintf("Two processes × 64 goroutines, one key, MaxHandoffs %d, MaxHandoffTime %v", b.Handoffs, b.Time),
-			Libraries: []string{library.AnteroomFair}, Kind: library.Crowd, Processes: 2,
+			Libraries: []string{library.AnteroomFair}, Kind: library.Short, Processes: 2,
 			Load: measure.Load{Goroutines: 64, Keys: 1},
 			Warm: 300 * time.Millisecond, For: 2500 * time.Millisecond, Rounds: 1,
 			Settings: fmt.Sprintf("MaxHandoffs %d, MaxHandoffTime %v", b.Handoffs, b.Time),

@@ -28,7 +28,7 @@ func delayed() []Scenario {
 		Targets: []Target{{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10}},
 	}, {
 		Name: "one-key-64-1ms", Title: "64 goroutines, one key, one process, Redis 1 ms away",
-		Libraries: shared, Kind: library.Crowd,
+		Libraries: shared, Kind: library.Short,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
 		Warm: 200 * time.Millisecond, For: 600 * time.Millisecond, Rounds: 3,
 		Measure: throughProxy(oneProcess),

@@ -45,9 +45,9 @@ func parkedGoroutines() []Scenario {
 	for _, n := range []int{100, 1_000, 10_000, 100_000} {
 		s := Scenario{
 			Name: fmt.Sprintf("parked-%d", n), Title: fmt.Sprintf("%d goroutines parked behind a local owner", n),
-			Libraries: []string{library.AnteroomFair, library.Semaphore}, Kind: library.Crowd,
+			Libraries: []string{library.AnteroomFair, library.Semaphore}, Kind: library.Short,
 			Load: measure.Load{Goroutines: n, Keys: 1},
-			For:  2 * time.Second, Rounds: 1, Limit: 3 * time.Minute,
+			For:  time.Second, Rounds: 1, Limit: 3 * time.Minute,
 			Measure: grow(growth.Waiters),
 		}
 		if n == 100_000 {
@@ -71,7 +71,9 @@ func usedKeys() []Scenario {
 		all = append(all, Scenario{
 			Name: fmt.Sprintf("keys-%d", n), Title: fmt.Sprintf("%d keys, each used once", n),
 			Libraries: []string{library.Anteroom}, Kind: library.Alone,
-			Load: measure.Load{Goroutines: 64, Keys: n}, Rounds: 1, Limit: 5 * time.Minute,
+			Load: measure.Load{Goroutines: 64, Keys: n},
+			// It takes as long as it takes; this is for the estimate.
+			For: time.Duration(n) * 40 * time.Microsecond, Rounds: 1, Limit: 5 * time.Minute,
 			Measure: grow(growth.Keys),
 		})
 	}

@@ -55,6 +55,7 @@ type Outcome struct {
 // Run measures a scenario on a redis-server of its own.
 func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	start := time.Now()
+	s = p.shortened(s)
 	o.Scenario = s
 	libs, err := p.libraries(s)
 	if err != nil {
@@ -133,8 +134,17 @@ func (p Plan) rounds(s Scenario) int {
 
 // Estimate returns how long the rounds of a scenario take, without what lies between them.
 func (p Plan) Estimate(s Scenario) time.Duration {
+	s = p.shortened(s)
 	warm, span := p.times(s)
 	return time.Duration(p.rounds(s)*len(s.Libraries)) * (warm + span)
+}
+
+// shortened returns the scenario with those libraries that take part in this run.
+func (p Plan) shortened(s Scenario) Scenario {
+	if p.Quick && len(s.QuickLibraries) > 0 {
+		s.Libraries = s.QuickLibraries
+	}
+	return s
 }
 
 func (p Plan) times(s Scenario) (warm, span time.Duration) {

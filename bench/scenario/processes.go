@@ -22,7 +22,7 @@ func processes() []Scenario {
 		s := Scenario{
 			Name:      fmt.Sprintf("processes-%d", n),
 			Title:     fmt.Sprintf("%d × 16 goroutines, one key", n),
-			Libraries: shared, Kind: library.Crowd, Processes: n,
+			Libraries: shared, Kind: library.Short, Processes: n,
 			Load: measure.Load{Goroutines: 16, Keys: 1},
 			Warm: 400 * time.Millisecond, For: 2 * time.Second, Rounds: 2,
 			Measure: together(nil),
@@ -32,7 +32,8 @@ func processes() []Scenario {
 			s.For = 600 * time.Millisecond
 		case 4:
 			// A turn of Anteroom is up to 50 ms, and a hundred are to be judged.
-			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, time.Second, 1
+			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, 800*time.Millisecond, 1
+			s.QuickWarm, s.QuickLibraries = 300*time.Millisecond, []string{library.AnteroomFair, library.Redislock, library.Rueidislock}
 			s.Targets = []Target{
 				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 20},
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},

@@ -21,10 +21,11 @@ const (
 func rivals() []Scenario {
 	return []Scenario{{
 		Name: "second-process", Title: "64 goroutines, one key, and a second process with as many",
-		Libraries: shared, Kind: library.Crowd, Processes: 2,
+		Libraries: shared, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
-		Warm: 400 * time.Millisecond, For: 3500 * time.Millisecond, Rounds: 3,
-		Quick: true, QuickWarm: 300 * time.Millisecond, QuickFor: 2200 * time.Millisecond, QuickRounds: 1,
+		Warm: 400 * time.Millisecond, For: 2700 * time.Millisecond, Rounds: 2,
+		Quick: true, QuickWarm: 300 * time.Millisecond, QuickFor: 2100 * time.Millisecond, QuickRounds: 1,
+		QuickLibraries: []string{library.AnteroomFair, library.Anteroom, library.Rueidislock},
 		Measure: together(nil),
 		Targets: []Target{
 			{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 50},
@@ -33,7 +34,7 @@ func rivals() []Scenario {
 		},
 	}, {
 		Name: "lone-rival", Title: "64 goroutines, one key, and a second process with one goroutine",
-		Libraries: shared, Kind: library.Crowd, Processes: 2,
+		Libraries: shared, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
 		Warm: 400 * time.Millisecond, For: 3 * time.Second, Rounds: 1,
 		Settings: "one goroutine in the second process",

@@ -29,6 +29,7 @@ type Scenario struct {
 	Quick               bool
 	QuickWarm, QuickFor time.Duration
 	QuickRounds         int
+	QuickLibraries      []string // empty: all
 	// Limit bounds a round beyond its own times; 0: a minute.
 	Limit time.Duration
 	// Settings says what differs from the libraries' own configuration.
