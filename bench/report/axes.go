@@ -25,6 +25,7 @@ var axes = map[string]axis{
 	}},
 	"budget-handoffs": {"MaxHandoffs", by(scenario.BudgetHandoffs), budgetFigures},
 	"budget-time":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
+	"budget-work":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 }
 
 var budgetFigures = []measure.Figure{

@@ -71,6 +71,8 @@ func budgetCharts() []Chart {
 	log := func(label string) plot.Axis { return plot.Axis{Label: label, Log: true} }
 	const sub = "two processes × 64 goroutines, fair; "
 	hands, ms := log("MaxHandoffs, at most 50 ms"), log("MaxHandoffTime in ms, at most 65,535 hand-offs")
+	work := lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together",
+		ms, plot.Axis{Label: rate}, 0, false, curve{"both processes", "budget-work", library.AnteroomFair, measure.OpsPerS, 6})
 	both := func(file, title, subtitle string, y plot.Axis, curves func(family string) []curve) []Chart {
 		return []Chart{
 			lines(file+"-handoffs.svg", title, sub+subtitle, hands, y, 0, false, curves("budget-handoffs")...),
@@ -82,6 +84,7 @@ func budgetCharts() []Chart {
 	}
 	charts := both("budget", "The hand-off budget: throughput", "both together", log(rate), one("both processes", measure.OpsPerS, 6))
 	charts = append(charts, both("budget-share", "The hand-off budget: shares", "the least part of any 2 s; 50 % is even", plot.Axis{Label: "%"}, one("worse served process", crew.LeastShare, 1))...)
+	charts = append(charts, work)
 	return append(charts, both("budget-wait", "The hand-off budget: waiting", "the worse served process", log("µs"), func(family string) []curve {
 		return []curve{
 			{"wait, p99", family, library.AnteroomFair, crew.WorstP99, 1},
