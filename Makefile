@@ -8,7 +8,8 @@
 # make chaos tries four processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
-#              less than one. Both write bench/results.json. docs/performance.md explains it.
+#              less than one. Both write bench/results.json; the first also the plots and
+#              tables of docs/performance.md, which explains it.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -57,7 +58,7 @@ promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
 
 bench: redis
-	cd bench && $(GO) run . $(BENCH)
+	cd bench && $(GO) run . -plots ../docs/plots -page ../docs/performance.md $(BENCH)
 
 bench-quick: redis
 	cd bench && $(GO) run . -quick $(BENCH)

@@ -66,6 +66,8 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	if err := l.Send(tally); err != nil {
 		return err
 	}
+	// The connections stay until the parent has counted them.
+	<-ctx.Done()
 	if tally.Stuck > 0 {
 		return nil // Close would wait for those who are stuck
 	}

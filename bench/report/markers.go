@@ -56,6 +56,7 @@ var makers = map[string]maker{
 	"own":      own,
 	"growth":   growing,
 	"estimate": estimate,
+	"better":   better,
 }
 
 func block(name string, results []measure.Result) (text string, there bool, err error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,13 +14,18 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/scenario"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
+	child.Run(scenario.Roles)
+	goleak.VerifyTestMain(m)
+}
 
 // TestTable: names are unique, and every scenario can be run and judged.
 func TestTable(t *testing.T) {

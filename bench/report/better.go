@@ -1,0 +1,80 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/anteroom/anteroom/bench/growth"
+	"github.com/anteroom/anteroom/bench/handover"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/scenario"
+)
+
+// compared are the figures in which a peer may be better, and whether more is better.
+var compared = []struct {
+	name measure.Figure
+	more bool
+	text string
+}{
+	{measure.OpsPerS, true, "acquisitions/s"},
+	{measure.P50US, false, "wait, p50"},
+	{measure.P99US, false, "wait, p99"},
+	{measure.MaxUS, false, "longest wait"},
+	{measure.CommandsPerOp, false, "commands for each acquisition"},
+	{measure.BytesPerOp, false, "bytes to and from Redis for each acquisition"},
+	{measure.AllocsPerOp, false, "allocations for each acquisition"},
+	{measure.ClientCPUUSPerOp, false, "client CPU for each acquisition, µs"},
+	{measure.RedisCPUUSPerOp, false, "Redis CPU for each acquisition, µs"},
+	{measure.Connections, false, "connections"},
+	{handover.P50, false, "hand-over, p50"},
+	{handover.P99, false, "hand-over, p99"},
+	{growth.HeapPerItem, false, "client memory for each held lock, beside stacks"},
+	{growth.CPU, false, "client CPU while the locks are held"},
+	{growth.RedisCPU, false, "Redis CPU while the locks are held"},
+	{growth.FreedPerS, true, "releases/s of all held locks"},
+}
+
+// noticeable is by how much a peer's figure has to be better to be listed: less is noise.
+const noticeable = 1.05
+
+// better lists every figure in which a peer is better than Anteroom, fair or not,
+// whichever of the two is better.
+func better(s set, _ []string) string {
+	t := newRows("scenario", "figure", "Anteroom", "the peer", "its name")
+	n := 0
+	for _, sc := range scenario.Table() {
+		some := s.of(sc.Name)
+		for _, c := range compared {
+			ours, _, ok := some.best(c.name, c.more, []string{library.Anteroom, library.AnteroomFair})
+			theirs, peer, found := some.best(c.name, c.more, library.Peers)
+			if !ok || !found {
+				continue
+			}
+			if c.more && theirs > ours*noticeable || !c.more && theirs*noticeable < ours {
+				t.row(sc.Title, c.text, text(c.name, ours), text(c.name, theirs), peer)
+				n++
+			}
+		}
+	}
+	if len(s) == 0 {
+		return ""
+	}
+	if n == 0 {
+		return "Nothing was found."
+	}
+	return t.String()
+}
+
+// best returns the best figure of some libraries, and whose it is.
+func (s set) best(name measure.Figure, more bool, libraries []string) (best float64, whose string, found bool) {
+	for _, r := range s {
+		v, ok := r.Figures[name]
+		if !ok || !slices.Contains(libraries, r.Library) {
+			continue
+		}
+		if !found || more && v > best || !more && v < best {
+			best, whose, found = v, r.Library, true
+		}
+	}
+	return best, whose, found
+}

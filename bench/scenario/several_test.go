@@ -1,0 +1,88 @@
+package scenario_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/bench/crew"
+	"github.com/anteroom/anteroom/bench/growth"
+	"github.com/anteroom/anteroom/bench/handover"
+	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/bench/scenario"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// brief runs a scenario of the table with one library, for a moment.
+func brief(t *testing.T, name, lib string, change func(*scenario.Scenario)) measure.Result {
+	t.Helper()
+	s, err := scenario.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Libraries, s.Rounds, s.Warm, s.For = []string{lib}, 1, 100*time.Millisecond, 300*time.Millisecond
+	change(&s)
+	o, err := scenario.Plan{}.Run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o.Results[0]
+}
+
+// Every way to measure that is not measure.Round gives the figures that it is there for.
+func TestSeveral_EachWayToMeasure(t *testing.T) {
+	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	as := func(*scenario.Scenario) {}
+	few := func(s *scenario.Scenario) { s.Load.Keys, s.Load.Goroutines = 50, 50 }
+	for _, c := range []struct {
+		scenario, library string
+		change            func(*scenario.Scenario)
+		figures           []measure.Figure
+	}{
+		{"processes-4", library.Redislock, as, []measure.Figure{measure.OpsPerS, measure.CommandsPerOp, measure.Connections, crew.Turns, crew.LongestPause, crew.WorstP99}},
+		{"lone-rival", library.AnteroomFair, as, []measure.Figure{scenario.LoneOps, scenario.LoneP50, scenario.LoneMax, measure.RedisCPUUSPerOp}},
+		{"budget-handoffs-10", library.AnteroomFair, as, []measure.Figure{measure.OpsPerS, scenario.BudgetHandoffs, scenario.BudgetTimeMS}},
+		{"handover-1ms", library.Anteroom, as, []measure.Figure{handover.P50, handover.RoundTrips, handover.ScriptTrips}},
+		{"alone-1ms", library.Evalsha, as, []measure.Figure{measure.OpsPerS, handover.RoundTrip}},
+		{"held-1000", library.Anteroom, few, []measure.Figure{growth.HeapPerItem, growth.RedisBytes}},
+		{"parked-100", library.Semaphore, few, []measure.Figure{growth.HandoffsPerS, growth.BareHeap}},
+		{"keys-10000", library.Anteroom, few, []measure.Figure{measure.OpsPerS}},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			r := brief(t, c.scenario, c.library, c.change)
+			for _, name := range c.figures {
+				if v, ok := r.Figures[name]; !ok || v <= 0 {
+					t.Errorf("%s is %v", name, v)
+				}
+			}
+			if r.Figures[measure.Violations] != 0 {
+				t.Errorf("%v violations", r.Figures[measure.Violations])
+			}
+		})
+	}
+}
+
+// Through the proxy a lock and its unlock take two delayed round trips at least.
+func TestDelayed_IsDelayed(t *testing.T) {
+	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	r := brief(t, "alone-1ms", library.Evalsha, func(*scenario.Scenario) {})
+	least := float64(4 * scenario.OneWay.Microseconds())
+	if v, ok := scenario.Value(r, scenario.TimePerOp); !ok || v < least {
+		t.Errorf("a pair took %v µs, and %v are added", v, least)
+	}
+}
+
+// The quick run has processes, and a second process that waits.
+func TestTable_QuickHasProcesses(t *testing.T) {
+	for _, name := range []string{"processes-4", "second-process"} {
+		s, err := scenario.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !s.Quick || s.QuickFor < crew.Span && slices.ContainsFunc(s.Targets, func(t scenario.Target) bool { return t.Figure == crew.LeastShare }) {
+			t.Errorf("%s: quick %v, for %v", name, s.Quick, s.QuickFor)
+		}
+	}
+}
