@@ -28,9 +28,7 @@ func keys(ctx context.Context, l *child.Link, plan Plan) error {
 	before := weigh()
 	cpu, began := cpuTime(), time.Now()
 	err = each(plan.N, func(i int) error {
-		mu := m.Mutex(key(plan.Prefix, "key", i))
-		mu.Lock()
-		mu.Unlock()
+		use(m.Mutex(key(plan.Prefix, "key", i)))
 		return nil
 	})
 	if err != nil {

@@ -227,9 +227,15 @@ func TestText(t *testing.T) {
 		v    float64
 		want string
 	}{
-		{measure.P50US, 0.332, "332 ns"}, {measure.P99US, 1234, "1.23 ms"}, {measure.MaxUS, 2.4e6, "2.4 s"},
-		{measure.OpsPerS, 650415, "650 k"}, {growth.CPU, 36.1, "36.1 %"}, {growth.HeapPerItem, 1024, "1,024 B"}, {growth.LeastLeft, 18.5, "18.5 s"},
-		{scenario.TimePerOp, 120, "120 µs"}, {measure.CommandsPerOp, 2, "2"},
+		{measure.P50US, 0.332, "332 ns"},
+		{measure.P99US, 1234, "1.23 ms"},
+		{measure.MaxUS, 2.4e6, "2.4 s"},
+		{measure.OpsPerS, 650415, "650 k"},
+		{growth.CPU, 36.1, "36.1 %"},
+		{growth.HeapPerItem, 1024, "1,024 B"},
+		{growth.LeastLeft, 18.5, "18.5 s"},
+		{scenario.TimePerOp, 120, "120 µs"},
+		{measure.CommandsPerOp, 2, "2"},
 	} {
 		if got := text(c.name, c.v); got != c.want {
 			t.Errorf("%s of %v is %q, want %q", c.name, c.v, got, c.want)
