@@ -1,6 +1,9 @@
 package plot
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // Bars draws a chart whose series are lying bars, grouped: groups are the names of the
 // groups, and the X of a point says to which one it belongs. The lengths are along Y; a
@@ -22,6 +25,10 @@ func Bars(c Chart, groups []string) ([]byte, error) {
 			}
 		}
 	}
+	if c.Y.Log {
+		// A length that begins at the least value would make that value nothing.
+		lengths = append(lengths, decadeBelow(lengths))
+	}
 	var p picture
 	start := p.head(&c) + 2
 	indent := 20.0
@@ -39,6 +46,17 @@ func Bars(c Chart, groups []string) ([]byte, error) {
 	p.stroke("axis", y.from, start, y.from, bottom)
 	p.Write(bars.Bytes())
 	return p.svg(&c, bottom+50), nil
+}
+
+// decadeBelow returns the power of ten below all values that are above zero.
+func decadeBelow(values []float64) float64 {
+	least := math.Inf(1)
+	for _, v := range values {
+		if v > 0 {
+			least = min(least, v)
+		}
+	}
+	return math.Pow(10, math.Ceil(math.Log10(least)-1))
 }
 
 // group draws the bars of group g below at, and returns where they end.

@@ -203,6 +203,15 @@ func TestPlot_I4_Golden(t *testing.T) {
 	}
 }
 
+// No bar is without length, however little it stands for.
+func TestBars_BeginBelowTheLeast(t *testing.T) {
+	for least, want := range map[float64]float64{2: 1, 1: 0.1, 9.9: 1, 150: 100, 0.03: 0.01} {
+		if got := decadeBelow([]float64{1e6, least, 0}); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("below %v is %v, want %v", least, got, want)
+		}
+	}
+}
+
 func TestNumber(t *testing.T) {
 	for v, want := range map[float64]string{
 		0: "0", 0.004: "0.004", 0.25: "0.25", 1: "1", 9.876: "9.88", 64: "64", 999.4: "999", 1000: "1,000", 6200: "6,200",

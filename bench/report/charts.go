@@ -70,6 +70,7 @@ type curve struct {
 	name, family, library string
 	figure                measure.Figure
 	hue                   int
+	per                   float64 // what the figure is divided by for another unit; 0: nothing
 }
 
 // lines draws curves; flat, if above zero, is a target as a dashed line. The slope of the
@@ -82,6 +83,9 @@ func lines(file, title, subtitle string, x, y plot.Axis, flat float64, said bool
 			a := axes[cv.family]
 			one := plot.Series{Name: cv.name, Hue: cv.hue}
 			for _, p := range a.points(set(results).series(cv.family+"-", cv.library, a.x), cv.figure) {
+				if cv.per > 0 {
+					p.Y, p.Low, p.High = p.Y/cv.per, p.Low/cv.per, p.High/cv.per
+				}
 				if y.Log && p.Y <= 0 {
 					continue // drawn nowhere on such an axis; the table has it
 				}

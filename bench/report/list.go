@@ -34,7 +34,7 @@ func Charts() []Chart {
 			group{"64 and 64 goroutines", "second-process"}, group{"64 and 1", "lone-rival"}, group{"64, Redis 1 ms away", "one-key-64-1ms"}),
 		bars("share.svg", "Two processes × 64 goroutines: what the worse served one gets", "its least part of the acquisitions of any 2 s; 50 % is even", "%", crew.LeastShare, false,
 			group{"64 and 64 goroutines", "second-process"}),
-		bars("handover.svg", "Hand-over from one process to another that waits", "p50, from the call of the release to the return of the acquire; "+ofRounds, "round trips (PING)", handover.RoundTrips, true,
+		bars("handover.svg", "Hand-over from one process to another that waits", "p50, from the call of the release to the return of the acquire; "+ofRounds, "round trips (PING)", handover.RoundTrips, false,
 			group{"loopback", "handover"}, group{"Redis 1 ms away", "handover-1ms"}),
 	}
 	return append(append(charts, growthCharts()...), budgetCharts()...)
@@ -46,7 +46,7 @@ func growthCharts() []Chart {
 	processes := plot.Axis{Label: "processes, 16 goroutines each", Log: true, Ticks: []float64{1, 2, 4, 8, 16, 32, 64}}
 	of := func(family string, name measure.Figure, libraries ...string) (curves []curve) {
 		for _, lib := range libraries {
-			curves = append(curves, curve{lib, family, lib, name, hues[lib]})
+			curves = append(curves, curve{name: lib, family: family, library: lib, figure: name, hue: hues[lib]})
 		}
 		return curves
 	}
@@ -59,7 +59,7 @@ func growthCharts() []Chart {
 			of("held", growth.HeapPerItem, library.Anteroom)...),
 		lines("parked-memory.svg", "Goroutines parked behind a local owner: memory", "beside their stacks, Go's descriptor of the goroutine included", log("parked goroutines"), linear("bytes for each"), 1024, true,
 			append(of("parked", growth.HeapPerItem, library.AnteroomFair, library.Semaphore),
-				curve{"parked on a channel", "parked", library.AnteroomFair, growth.BareHeap, 8})...),
+				curve{name: "parked on a channel", family: "parked", library: library.AnteroomFair, figure: growth.BareHeap, hue: 8})...),
 		lines("parked-handoffs.svg", "Hand-offs with so many parked", "", log("parked goroutines"), log("hand-offs/s"), 0, true,
 			of("parked", growth.HandoffsPerS, library.AnteroomFair, library.Semaphore)...),
 		lines("keys.svg", "Keys used once: what is left in memory", "the client's heap after a collection, less than before the first key", log("keys used"), linear("bytes in all"), 0, false,
@@ -68,28 +68,30 @@ func growthCharts() []Chart {
 }
 
 func budgetCharts() []Chart {
-	log := func(label string) plot.Axis { return plot.Axis{Label: label, Log: true} }
 	const sub = "two processes × 64 goroutines, fair; "
-	hands, ms := log("MaxHandoffs, at most 50 ms"), log("MaxHandoffTime in ms, at most 65,535 hand-offs")
-	work := lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together",
-		ms, plot.Axis{Label: rate}, 0, false, curve{"both processes", "budget-work", library.AnteroomFair, measure.OpsPerS, 6})
-	both := func(file, title, subtitle string, y plot.Axis, curves func(family string) []curve) []Chart {
-		return []Chart{
-			lines(file+"-handoffs.svg", title, sub+subtitle, hands, y, 0, false, curves("budget-handoffs")...),
-			lines(file+"-time.svg", title, sub+subtitle, ms, y, 0, false, curves("budget-time")...),
-		}
+	const over = "MaxHandoffTime in ms, at most 65,535 hand-offs"
+	hands, ms := plot.Axis{Label: "MaxHandoffs, at most 50 ms", Log: true}, plot.Axis{Label: over, Log: true}
+	one := func(name, family string, figure measure.Figure, hue int) curve {
+		return curve{name: name, family: family, library: library.AnteroomFair, figure: figure, hue: hue}
 	}
-	one := func(name string, figure measure.Figure, hue int) func(string) []curve {
-		return func(family string) []curve { return []curve{{name, family, library.AnteroomFair, figure, hue}} }
-	}
-	charts := both("budget", "The hand-off budget: throughput", "both together", log(rate), one("both processes", measure.OpsPerS, 6))
-	charts = append(charts, both("budget-share", "The hand-off budget: shares", "the least part of any 2 s; 50 % is even", plot.Axis{Label: "%"}, one("worse served process", crew.LeastShare, 1))...)
-	charts = append(charts, work)
-	return append(charts, both("budget-wait", "The hand-off budget: waiting", "the worse served process", log("µs"), func(family string) []curve {
-		return []curve{
-			{"wait, p99", family, library.AnteroomFair, crew.WorstP99, 1},
-			{"wait, longest", family, library.AnteroomFair, measure.MaxUS, 2},
-			{"longest time without the lock", family, library.AnteroomFair, crew.LongestPause, 4},
+	wait := func(family string) (curves []curve) {
+		for i, figure := range []measure.Figure{crew.WorstP99, measure.MaxUS, crew.LongestPause} {
+			c := one([]string{"wait, p99", "wait, longest", "longest time without the lock"}[i], family, figure, []int{1, 2, 4}[i])
+			c.per = 1e3
+			curves = append(curves, c)
 		}
-	})...)
+		return curves
+	}
+	share := func(family string) curve { return one("worse served process", family, crew.LeastShare, 1) }
+	both := func(family string) curve { return one("both processes", family, measure.OpsPerS, 6) }
+	percent, inMS := plot.Axis{Label: "%"}, plot.Axis{Label: "ms", Log: true}
+	return []Chart{
+		lines("budget-handoffs.svg", "The hand-off budget: throughput", sub+"both together", hands, plot.Axis{Label: rate, Log: true}, 0, false, both("budget-handoffs")),
+		lines("budget-time.svg", "The hand-off budget: throughput", sub+"both together", ms, plot.Axis{Label: rate}, 0, false, both("budget-time")),
+		lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together", ms, plot.Axis{Label: rate}, 0, false, both("budget-work")),
+		lines("budget-wait-handoffs.svg", "The hand-off budget: waiting", sub+"the worse served process", hands, inMS, 0, false, wait("budget-handoffs")...),
+		lines("budget-wait-time.svg", "The hand-off budget: waiting", sub+"the worse served process", ms, inMS, 0, false, wait("budget-time")...),
+		lines("budget-share-handoffs.svg", "The hand-off budget: shares", sub+"the least part of any 2 s; 50 % is even", hands, percent, 0, false, share("budget-handoffs")),
+		lines("budget-share-time.svg", "The hand-off budget: shares", sub+"the least part of any 2 s; 50 % is even", ms, percent, 0, false, share("budget-time")),
+	}
 }
