@@ -139,12 +139,11 @@ func watch(ctx context.Context, p *child.Process, plan Plan, f measure.Figures, 
 	for _, verb := range ready.Sends {
 		sent += end.Calls[verb] - begin.Calls[verb]
 	}
-	f.Add(ready.Figures, watched.Figures, measure.Figures{
-		RedisCPU: 100 * (end.CPU - begin.CPU).Seconds() / took.Seconds(),
-		Window:   took.Seconds(),
-	})
-	if len(ready.Sends) > 0 {
-		f[RedisCommands] = float64(sent)
+	f.Add(ready.Figures, watched.Figures)
+	if len(ready.Sends) > 0 { // a lock of this process alone has no window
+		f.Add(measure.Figures{
+			RedisCPU: 100 * (end.CPU - begin.CPU).Seconds() / took.Seconds(), Window: took.Seconds(), RedisCommands: float64(sent),
+		})
 	}
 	if plan.Kind == Held {
 		f[RedisBytes], err = memory(ctx, plan.Addr)
