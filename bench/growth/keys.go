@@ -21,8 +21,10 @@ func keys(ctx context.Context, l *child.Link, plan Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := m.warm(plan.Prefix); err != nil {
-		return err
+	for range 5 { // until go-redis has all the connections that it will ever want
+		if err := m.warm(plan.Prefix); err != nil {
+			return err
+		}
 	}
 	quiet(0) // those that linger after the warm-up end within that
 	before := weigh()

@@ -16,7 +16,7 @@ const (
 	HeapPerItem  measure.Figure = "heap_bytes_per_item"  // beside stacks
 	StackPerItem measure.Figure = "stack_bytes_per_item" // of goroutines
 	HeapGrowth   measure.Figure = "heap_growth_bytes"    // in all, when all items are gone
-	Goroutines   measure.Figure = "goroutines"           // the most that were seen
+	Goroutines   measure.Figure = "goroutines_most"      // that were seen in the window
 	MoreRoutines measure.Figure = "goroutines_more"      // than before
 	CPU          measure.Figure = "client_cpu_percent_of_core"
 )

@@ -25,6 +25,14 @@ func TestReadJSON_IsWhatWasWritten(t *testing.T) {
 	}
 }
 
+// A key that is there twice would be read as whichever comes last.
+func TestResult_NoFigureIsCalledLikeTheSetup(t *testing.T) {
+	r := Summarize(Setup{Scenario: "s", Library: "l"}, []Figures{{"goroutines": 3}})
+	if err := WriteJSON(new(bytes.Buffer), []Result{r}); err == nil {
+		t.Error("a figure named like the setup's goroutines was written")
+	}
+}
+
 func TestMerge(t *testing.T) {
 	of := func(names ...string) (rs []Result) {
 		for _, name := range names {

@@ -3,6 +3,7 @@ package measure
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -80,6 +81,9 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	o.add("hold_us", r.Hold.Microseconds())
 	o.add("fair", r.Fair)
 	for _, name := range names(r.Figures) {
+		if slices.Contains(notFigures, string(name)) {
+			return nil, fmt.Errorf("%s, %s: a figure is called %s, which the setup has", r.Scenario, r.Library, name)
+		}
 		o.add(string(name), round(r.Figures[name]))
 	}
 	o.add("rounds", r.Rounds)
