@@ -43,7 +43,7 @@ func budgets() []Scenario {
 		}
 		all = append(all, s)
 	}
-	for _, n := range []int{1, 10, 100, 1_000, 10_000, mostHandoffs} {
+	for _, n := range []int{1, 10, 100, 1_000, 3_000, 10_000, mostHandoffs} {
 		add(fmt.Sprintf("budget-handoffs-%d", n), library.Budget{Handoffs: n, Time: 50 * time.Millisecond}, 0)
 	}
 	for _, ms := range []int{1, 2, 5, 10, 20, 100} {
