@@ -18,8 +18,7 @@ import (
 type Plan struct {
 	Library string // its name
 	Kind    library.Kind
-	Budget  *library.Budget // of Anteroom; nil: its default
-	Addr    string          // of the redis-server
+	Addr    string // of the redis-server
 	// Goroutines has how many each process has: one entry for each process.
 	Goroutines []int
 	Hold       time.Duration

@@ -59,7 +59,7 @@ func TestCrew_BudgetIsHeeded(t *testing.T) {
 	perTurn := map[int]float64{}
 	for _, handoffs := range []int{1, 1000} {
 		out, err := Run(t.Context(), Plan{
-			Library: library.AnteroomFair, Budget: &library.Budget{Handoffs: handoffs, Time: time.Second}, Addr: s.Addr(),
+			Library: library.Budget{Handoffs: handoffs, Time: time.Second}.Name(), Addr: s.Addr(),
 			Goroutines: []int{8, 8}, Prefix: t.Name(), Warm: 200 * time.Millisecond, For: time.Second,
 		}, nil, nil)
 		if err != nil {

@@ -43,7 +43,7 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	lib, err := o.Plan.library()
+	lib, err := library.For(o.Plan.Library, o.Plan.Kind)
 	if err != nil {
 		return err
 	}
@@ -72,11 +72,4 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 		return nil // Close would wait for those who are stuck
 	}
 	return c.Close()
-}
-
-func (p Plan) library() (library.Library, error) {
-	if p.Budget != nil {
-		return library.Budgeted(p.Library, *p.Budget)
-	}
-	return library.For(p.Library, p.Kind)
 }

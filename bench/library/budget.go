@@ -2,28 +2,45 @@ package library
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Budget is for how long a process may pass a lock on within itself. Zero is the default.
+// Budget is for how long a process may pass a lock on within itself.
 type Budget struct {
 	Handoffs int
 	Time     time.Duration
 }
 
-// Budgeted returns Anteroom, by Lock, with a budget of hand-offs that is not the default.
-func Budgeted(name string, b Budget) (Library, error) {
-	if name != Anteroom && name != AnteroomFair {
-		return Library{}, fmt.Errorf("%s has no budget of hand-offs", name)
+// Name returns the name of Anteroom, fair, with that budget, for For:
+// "anteroom-fair@1000,50ms".
+func (b Budget) Name() string { return fmt.Sprintf("%s@%d,%v", AnteroomFair, b.Handoffs, b.Time) }
+
+// BudgetOf returns the budget that a name has.
+func BudgetOf(name string) (b Budget, ok bool) {
+	_, text, ok := strings.Cut(name, "@")
+	handoffs, limit, both := strings.Cut(text, ",")
+	if !ok || !both {
+		return Budget{}, false
 	}
-	l := anteroomByLock(name == AnteroomFair)
-	l.Settings = fmt.Sprintf("MaxHandoffs %d, MaxHandoffTime %v (0: the default); otherwise %s", b.Handoffs, b.Time, l.Settings)
+	var err1, err2 error
+	b.Handoffs, err1 = strconv.Atoi(handoffs)
+	b.Time, err2 = time.ParseDuration(limit)
+	return b, err1 == nil && err2 == nil && b.Name() == name
+}
+
+// budgeted returns Anteroom, fair, by Lock, with a budget that is not the default.
+func budgeted(b Budget) Library {
+	l := anteroomByLock(true)
+	l.Name = b.Name()
+	l.Settings = fmt.Sprintf("as %s, but MaxHandoffs %d, MaxHandoffTime %v", AnteroomFair, b.Handoffs, b.Time)
 	l.Open = func(addr string) (Client, error) {
 		return openAnteroom(addr, anteroom.Config{Defaults: anteroom.LockConfig{
-			Fair: l.Fair, MaxHandoffs: b.Handoffs, MaxHandoffTime: b.Time,
+			Fair: true, MaxHandoffs: b.Handoffs, MaxHandoffTime: b.Time,
 		}}, nil)
 	}
-	return l, nil
+	return l
 }

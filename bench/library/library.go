@@ -102,6 +102,9 @@ var All = []string{
 
 // For returns the library of that name as it is best for that kind of work.
 func For(name string, kind Kind) (Library, error) {
+	if b, ok := BudgetOf(name); ok {
+		return budgeted(b), nil
+	}
 	make, ok := table[name]
 	if !ok {
 		return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All)

@@ -65,7 +65,7 @@ func bars(file, title, subtitle, label string, name measure.Figure, log bool, gr
 	}}
 }
 
-// curve is one line of a chart: a figure of a library over a family of scenarios.
+// curve is one line of a chart: a figure over a family (set.series).
 type curve struct {
 	name, family, library string
 	figure                measure.Figure
@@ -82,7 +82,7 @@ func lines(file, title, subtitle string, x, y plot.Axis, flat float64, said bool
 		for _, cv := range curves {
 			a := axes[cv.family]
 			one := plot.Series{Name: cv.name, Hue: cv.hue}
-			for _, p := range a.points(set(results).series(cv.family+"-", cv.library, a.x), cv.figure) {
+			for _, p := range a.points(set(results).series(cv.family, cv.library, a.x), cv.figure) {
 				if cv.per > 0 {
 					p.Y, p.Low, p.High = p.Y/cv.per, p.Low/cv.per, p.High/cv.per
 				}

@@ -43,7 +43,7 @@ func Charts() []Chart {
 func growthCharts() []Chart {
 	log := func(label string) plot.Axis { return plot.Axis{Label: label, Log: true} }
 	linear := func(label string) plot.Axis { return plot.Axis{Label: label} }
-	processes := plot.Axis{Label: "processes, 16 goroutines each", Log: true, Ticks: []float64{1, 2, 4, 8, 16, 32, 64}}
+	processes := plot.Axis{Label: "processes, 16 goroutines each", Log: true, Ticks: []float64{1, 4, 8, 16, 32, 64}}
 	of := func(family string, name measure.Figure, libraries ...string) (curves []curve) {
 		for _, lib := range libraries {
 			curves = append(curves, curve{name: lib, family: family, library: lib, figure: name, hue: hues[lib]})
@@ -72,7 +72,7 @@ func budgetCharts() []Chart {
 	const over = "MaxHandoffTime in ms, at most 65,535 hand-offs"
 	hands, ms := plot.Axis{Label: "MaxHandoffs, at most 50 ms", Log: true}, plot.Axis{Label: over, Log: true}
 	one := func(name, family string, figure measure.Figure, hue int) curve {
-		return curve{name: name, family: family, library: library.AnteroomFair, figure: figure, hue: hue}
+		return curve{name: name, family: family, figure: figure, hue: hue}
 	}
 	wait := func(family string) (curves []curve) {
 		for i, figure := range []measure.Figure{crew.WorstP99, measure.MaxUS, crew.LongestPause} {

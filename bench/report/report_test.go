@@ -76,8 +76,11 @@ func everything() (all []measure.Result) {
 			for _, target := range sc.Targets {
 				f[target.Figure] = 3
 			}
-			for _, name := range []measure.Figure{measure.MinPerGoroutine, measure.MaxPerGoroutine, measure.MinPerProcess, measure.MaxPerProcess, scenario.BudgetTimeMS, scenario.BudgetHandoffs, "handover_p50_round_trips"} {
+			for _, name := range []measure.Figure{measure.MinPerGoroutine, measure.MaxPerGoroutine, measure.MinPerProcess, measure.MaxPerProcess, "handover_p50_round_trips"} {
 				f[name] = float64(i + 1)
+			}
+			if b, ok := library.BudgetOf(lib); ok {
+				f[scenario.BudgetHandoffs], f[scenario.BudgetTimeMS] = float64(b.Handoffs), float64(b.Time.Milliseconds())
 			}
 			all = append(all, measure.Summarize(measure.Setup{
 				Scenario: sc.Name, Library: lib, Goroutines: sc.Load.Goroutines, Processes: max(sc.Processes, 1), Keys: sc.Load.Keys,

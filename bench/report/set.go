@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,20 +34,16 @@ func (s set) get(scenario, library string) (measure.Result, bool) {
 	return s[i], true
 }
 
-// series returns the results of a library in all scenarios whose name begins so, by x.
-func (s set) series(prefix, library string, x func(measure.Result) float64) set {
+// series returns the results of a family by x: those of a library in all scenarios whose
+// name is the family's and a number; or, without a library, all of one scenario.
+func (s set) series(family, library string, x func(measure.Result) float64) set {
 	var some set
 	for _, r := range s {
-		if strings.HasPrefix(r.Scenario, prefix) && r.Library == library {
+		if library == "" && r.Scenario == family || library != "" && r.Library == library && strings.HasPrefix(r.Scenario, family+"-") {
 			some = append(some, r)
 		}
 	}
-	slices.SortFunc(some, func(a, b measure.Result) int {
-		if x(a) < x(b) {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(some, func(a, b measure.Result) int { return cmp.Compare(x(a), x(b)) })
 	return some
 }
 

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/plot"
@@ -43,14 +44,14 @@ func (a axis) points(some set, name measure.Figure) []plot.Point {
 	return points
 }
 
-// growing is a family of scenarios of one library: each size a line, with the slopes
-// below. Its arguments are the family and the library.
+// growing is a family: each size a line, with the slopes below. Its arguments are the
+// family and the library, if there is one.
 func growing(s set, args []string) string {
-	if len(args) != 2 {
+	if len(args) == 0 {
 		return ""
 	}
 	a, ok := axes[args[0]]
-	some := s.series(args[0]+"-", args[1], a.x)
+	some := s.series(args[0], strings.Join(args[1:], " "), a.x)
 	if !ok || len(some) < 2 {
 		return ""
 	}

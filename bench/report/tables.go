@@ -196,7 +196,7 @@ func settings(s set, _ []string) string {
 	seen := map[string]bool{}
 	for _, r := range s {
 		key := fmt.Sprint(r.Library, r.Version, r.Settings)
-		if !seen[key] && !strings.Contains(r.Settings, "otherwise") {
+		if _, varied := library.BudgetOf(r.Library); !seen[key] && !varied && !strings.Contains(r.Settings, "otherwise") {
 			seen[key] = true
 			t.row(r.Library, r.Version, r.Settings)
 		}

@@ -23,20 +23,20 @@ func delayed() []Scenario {
 		Name: "alone-1ms", Title: "One goroutine, lock and unlock, Redis 1 ms away",
 		Libraries: remote, Kind: library.Alone,
 		Load: measure.Load{Goroutines: 1, Keys: 1},
-		Warm: 100 * time.Millisecond, For: 400 * time.Millisecond, Rounds: 3,
+		Warm: 100 * time.Millisecond, For: 300 * time.Millisecond, Rounds: 3,
 		Measure: throughProxy(oneProcess),
 		Targets: []Target{{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10}},
 	}, {
 		Name: "one-key-64-1ms", Title: "64 goroutines, one key, one process, Redis 1 ms away",
 		Libraries: shared, Kind: library.Short,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
-		Warm: 200 * time.Millisecond, For: 600 * time.Millisecond, Rounds: 3,
+		Warm: 200 * time.Millisecond, For: 500 * time.Millisecond, Rounds: 3,
 		Measure: throughProxy(oneProcess),
 	}, {
 		Name: "many-keys-1ms", Title: "64 goroutines, 64,000 keys, Redis 1 ms away",
 		Libraries: remote, Kind: library.Alone,
 		Load: measure.Load{Goroutines: 64, Keys: 64_000},
-		Warm: 200 * time.Millisecond, For: 500 * time.Millisecond, Rounds: 3,
+		Warm: 200 * time.Millisecond, For: 400 * time.Millisecond, Rounds: 3,
 		Measure: throughProxy(oneProcess),
 	}}
 }

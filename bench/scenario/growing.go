@@ -42,7 +42,7 @@ func heldLocks() []Scenario {
 // parkedGoroutines is goroutines that wait behind a local owner.
 func parkedGoroutines() []Scenario {
 	var all []Scenario
-	for _, n := range []int{100, 1_000, 10_000, 100_000} {
+	for _, n := range []int{1_000, 10_000, 100_000} {
 		s := Scenario{
 			Name: fmt.Sprintf("parked-%d", n), Title: fmt.Sprintf("%d goroutines parked behind a local owner", n),
 			Libraries: []string{library.AnteroomFair, library.Semaphore}, Kind: library.Short,

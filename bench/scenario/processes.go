@@ -18,14 +18,14 @@ var shared = []string{library.AnteroomFair, library.Anteroom, library.Redsync, l
 // processes is one key that goroutines of several processes want.
 func processes() []Scenario {
 	var all []Scenario
-	for _, n := range []int{1, 2, 4, 8, 16, 32, 64} {
+	for _, n := range []int{1, 4, 8, 16, 32, 64} {
 		s := Scenario{
 			Name:      fmt.Sprintf("processes-%d", n),
 			Title:     fmt.Sprintf("%d × 16 goroutines, one key", n),
 			Libraries: shared, Kind: library.Short, Processes: n,
 			Load: measure.Load{Goroutines: 16, Keys: 1},
 			Warm: 400 * time.Millisecond, For: 1800 * time.Millisecond, Rounds: 2,
-			Measure: together(nil),
+			Measure: together,
 		}
 		switch n {
 		case 1:
@@ -38,7 +38,7 @@ func processes() []Scenario {
 				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 20},
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
-		case 2, 8, 32, 64:
+		case 8, 32, 64:
 			// Only how Anteroom grows.
 			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1
 		}
@@ -48,15 +48,13 @@ func processes() []Scenario {
 }
 
 // together measures processes that do the same.
-func together(budget *library.Budget) func(context.Context, Round) (measure.Figures, error) {
-	return func(ctx context.Context, r Round) (measure.Figures, error) {
-		goroutines := slices.Repeat([]int{r.Scenario.Load.Goroutines}, r.Scenario.Processes)
-		out, end, err := r.crew(ctx, goroutines, budget)
-		if err != nil {
-			return nil, err
-		}
-		return out.Figures().Add(end), nil
+func together(ctx context.Context, r Round) (measure.Figures, error) {
+	goroutines := slices.Repeat([]int{r.Scenario.Load.Goroutines}, r.Scenario.Processes)
+	out, end, err := r.crew(ctx, goroutines)
+	if err != nil {
+		return nil, err
 	}
+	return out.Figures().Add(end), nil
 }
 
 // Where Anteroom is measured for longer than long, so that it has a hundred turns, peers
@@ -67,7 +65,7 @@ const (
 )
 
 // crew lets processes lock, and adds what the server did.
-func (r Round) crew(ctx context.Context, goroutines []int, budget *library.Budget) (out crew.Outcome, f measure.Figures, err error) {
+func (r Round) crew(ctx context.Context, goroutines []int) (out crew.Outcome, f measure.Figures, err error) {
 	probe, err := measure.NewProbe(r.Addr)
 	if err != nil {
 		return out, nil, err
@@ -80,7 +78,7 @@ func (r Round) crew(ctx context.Context, goroutines []int, budget *library.Budge
 	var begin, end measure.Reading
 	var beginErr, endErr error
 	out, err = crew.Run(ctx, crew.Plan{
-		Library: r.Library.Name, Kind: r.Scenario.Kind, Budget: budget, Addr: r.Addr,
+		Library: r.Library.Name, Kind: r.Scenario.Kind, Addr: r.Addr,
 		Goroutines: goroutines, Hold: r.Scenario.Load.Hold, Prefix: r.Prefix, Warm: r.Warm, For: span,
 	}, func() { begin, beginErr = probe.Read() }, func() { end, endErr = probe.Read() })
 	if err := errors.Join(err, beginErr, endErr); err != nil {

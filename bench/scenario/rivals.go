@@ -23,10 +23,10 @@ func rivals() []Scenario {
 		Name: "second-process", Title: "64 goroutines, one key, and a second process with as many",
 		Libraries: shared, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
-		Warm: 400 * time.Millisecond, For: 2700 * time.Millisecond, Rounds: 2,
+		Warm: 400 * time.Millisecond, For: 2400 * time.Millisecond, Rounds: 2,
 		Quick: true, QuickWarm: 300 * time.Millisecond, QuickFor: 2100 * time.Millisecond, QuickRounds: 1,
 		QuickLibraries: []string{library.AnteroomFair, library.Anteroom, library.Rueidislock},
-		Measure:        together(nil),
+		Measure:        together,
 		Targets: []Target{
 			{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 50},
 			{Of: library.AnteroomFair, Figure: crew.LeastShare, AtLeast: 30},
@@ -36,7 +36,7 @@ func rivals() []Scenario {
 		Name: "lone-rival", Title: "64 goroutines, one key, and a second process with one goroutine",
 		Libraries: shared, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
-		Warm: 400 * time.Millisecond, For: 2 * time.Second, Rounds: 1,
+		Warm: 400 * time.Millisecond, For: 1500 * time.Millisecond, Rounds: 1,
 		Settings: "one goroutine in the second process",
 		Measure:  loneRival,
 	}}
@@ -44,7 +44,7 @@ func rivals() []Scenario {
 
 // loneRival measures what the only goroutine of a second process gets.
 func loneRival(ctx context.Context, r Round) (measure.Figures, error) {
-	out, end, err := r.crew(ctx, []int{r.Scenario.Load.Goroutines, 1}, nil)
+	out, end, err := r.crew(ctx, []int{r.Scenario.Load.Goroutines, 1})
 	if err != nil {
 		return nil, err
 	}

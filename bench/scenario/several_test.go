@@ -42,11 +42,11 @@ func TestSeveral_EachWayToMeasure(t *testing.T) {
 	}{
 		{"processes-4", library.Redislock, as, []measure.Figure{measure.OpsPerS, measure.CommandsPerOp, measure.Connections, crew.Turns, crew.LongestPause, crew.WorstP99}},
 		{"lone-rival", library.AnteroomFair, as, []measure.Figure{scenario.LoneOps, scenario.LoneP50, scenario.LoneMax, measure.RedisCPUUSPerOp}},
-		{"budget-handoffs-10", library.AnteroomFair, as, []measure.Figure{measure.OpsPerS, scenario.BudgetHandoffs, scenario.BudgetTimeMS}},
+		{"budget-handoffs", library.Budget{Handoffs: 10, Time: 50 * time.Millisecond}.Name(), as, []measure.Figure{measure.OpsPerS, scenario.BudgetHandoffs, scenario.BudgetTimeMS}},
 		{"handover-1ms", library.Anteroom, as, []measure.Figure{handover.P50, handover.RoundTrips, handover.ScriptTrips}},
 		{"alone-1ms", library.Evalsha, as, []measure.Figure{measure.OpsPerS, handover.RoundTrip}},
 		{"held-1000", library.Anteroom, few, []measure.Figure{growth.HeapPerItem, growth.RedisBytes}},
-		{"parked-100", library.Semaphore, few, []measure.Figure{growth.HandoffsPerS, growth.BareHeap}},
+		{"parked-1000", library.Semaphore, few, []measure.Figure{growth.HandoffsPerS, growth.BareHeap}},
 		{"keys-10000", library.Anteroom, few, []measure.Figure{measure.OpsPerS}},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
