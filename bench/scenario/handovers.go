@@ -15,14 +15,16 @@ func handovers() []Scenario {
 		Name: "handover", Title: "Hand-over between two processes",
 		Libraries: []string{library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock}, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 1, Keys: 1},
-		For:  1200 * time.Millisecond, Rounds: 3,
+		For:  1200 * time.Millisecond, Rounds: 2,
 		Measure: handOver,
 		Targets: []Target{{Of: library.Anteroom, Figure: handover.RoundTrips, AtMost: 2.5}},
 	}
+	awake := direct
+	awake.Name, awake.Title, awake.Awake = "handover-awake", direct.Title+", while no processor sleeps", true
 	far := direct
 	far.Name, far.Title = "handover-1ms", "Hand-over between two processes, Redis 1 ms away"
-	far.Rounds, far.Measure = 2, throughProxy(handOver)
-	return []Scenario{direct, far}
+	far.Measure = throughProxy(handOver)
+	return []Scenario{direct, awake, far}
 }
 
 func handOver(ctx context.Context, r Round) (measure.Figures, error) {
