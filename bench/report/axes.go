@@ -26,6 +26,7 @@ var axes = map[string]axis{
 	"budget-handoffs": {"MaxHandoffs", by(scenario.BudgetHandoffs), budgetFigures},
 	"budget-time":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 	"budget-work":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
+	"budget-far":      {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 }
 
 var budgetFigures = []measure.Figure{

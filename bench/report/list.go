@@ -88,7 +88,8 @@ func budgetCharts() []Chart {
 	return []Chart{
 		lines("budget-handoffs.svg", "The hand-off budget: throughput", sub+"both together", hands, plot.Axis{Label: rate, Log: true}, 0, false, both("budget-handoffs")),
 		lines("budget-time.svg", "The hand-off budget: throughput", sub+"both together", ms, plot.Axis{Label: rate}, 0, false, both("budget-time")),
-		lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together", ms, plot.Axis{Label: rate}, 0, false, both("budget-work")),
+		lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together", ms, plot.Axis{Label: rate}, 0, false,
+			one("Redis on loopback", "budget-work", measure.OpsPerS, 6), one("Redis 1 ms away", "budget-far", measure.OpsPerS, 4)),
 		lines("budget-wait-handoffs.svg", "The hand-off budget: waiting", sub+"the worse served process", hands, inMS, 0, false, wait("budget-handoffs")...),
 		lines("budget-wait-time.svg", "The hand-off budget: waiting", sub+"the worse served process", ms, inMS, 0, false, wait("budget-time")...),
 		lines("budget-share-handoffs.svg", "The hand-off budget: shares", sub+"the least part of any 2 s; 50 % is even", hands, percent, 0, false, share("budget-handoffs")),

@@ -20,7 +20,7 @@ const mostHandoffs = 65535
 
 // budgets is the budget of hand-offs that a process has before another one gets its turn:
 // as a number, at the default time; as a time, with as many hand-offs as can be; and the
-// time again for a lock that is held for a millisecond. The points of a curve take part
+// time again for a lock that is held for a millisecond, with Redis here and far. The points of a curve take part
 // like libraries, so that their rounds are interleaved.
 func budgets() []Scenario {
 	var numbers, times, work []string
@@ -42,10 +42,13 @@ func budgets() []Scenario {
 			Measure: withBudget,
 		}
 	}
+	far := curve("budget-far", "the time of hand-offs, Redis 1 ms away", time.Millisecond, work)
+	far.Measure = throughProxy(withBudget)
 	return []Scenario{
 		curve("budget-handoffs", "the number of hand-offs", 0, numbers),
 		curve("budget-time", "the time of hand-offs", 0, times),
 		curve("budget-work", "the time of hand-offs", time.Millisecond, work),
+		far,
 	}
 }
 
