@@ -26,7 +26,7 @@ func result(scenario, library string, f measure.Figures) measure.Result {
 	return measure.Summarize(measure.Setup{Scenario: scenario, Library: library, Version: "v1", Settings: "as it comes", Goroutines: 64, Processes: 1, Keys: 1}, []measure.Figures{f})
 }
 
-func TestRewrite_I1_I2(t *testing.T) {
+func TestRewrite_I1_I2_I3(t *testing.T) {
 	results := []measure.Result{
 		result("alone", "a", measure.Figures{measure.OpsPerS: 12345, measure.P50US: 0.5, measure.ClientCPUUSPerOp: 3}),
 		result("alone", library.Redsync, measure.Figures{measure.OpsPerS: 1000}),
