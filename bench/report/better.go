@@ -1,7 +1,9 @@
 package report
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/anteroom/anteroom/bench/growth"
 	"github.com/anteroom/anteroom/bench/handover"
@@ -38,31 +40,38 @@ var compared = []struct {
 const noticeable = 1.05
 
 // better lists every figure in which a peer is better than Anteroom, fair or not,
-// whichever of the two is better.
+// whichever of the two is better: a line for each scenario.
 func better(s set, _ []string) string {
-	t := newRows("scenario", "figure", "Anteroom", "the peer", "its name")
-	n := 0
-	for _, sc := range scenario.Table() {
-		some := s.of(sc.Name)
-		for _, c := range compared {
-			ours, _, ok := some.best(c.name, c.more, []string{library.Anteroom, library.AnteroomFair})
-			theirs, peer, found := some.best(c.name, c.more, library.Peers)
-			if !ok || !found {
-				continue
-			}
-			if c.more && theirs > ours*noticeable || !c.more && theirs*noticeable < ours {
-				t.row(sc.Title, c.text, text(c.name, ours), text(c.name, theirs), peer)
-				n++
-			}
-		}
-	}
 	if len(s) == 0 {
 		return ""
+	}
+	t := newList("scenario", "figure: Anteroom, the peer")
+	n := 0
+	for _, sc := range scenario.Table() {
+		if found := s.of(sc.Name).beaten(); len(found) > 0 {
+			t.row(sc.Title, strings.Join(found, "; "))
+			n++
+		}
 	}
 	if n == 0 {
 		return "Nothing was found."
 	}
 	return t.String()
+}
+
+// beaten words the figures of one scenario in which a peer is better.
+func (s set) beaten() (found []string) {
+	for _, c := range compared {
+		ours, _, ok := s.best(c.name, c.more, []string{library.Anteroom, library.AnteroomFair})
+		theirs, peer, there := s.best(c.name, c.more, library.Peers)
+		if !ok || !there {
+			continue
+		}
+		if c.more && theirs > ours*noticeable || !c.more && theirs*noticeable < ours {
+			found = append(found, fmt.Sprintf("%s: %s, %s %s", c.text, text(c.name, ours), text(c.name, theirs), peer))
+		}
+	}
+	return found
 }
 
 // best returns the best figure of some libraries, and whose it is.

@@ -21,6 +21,14 @@ func newRows(head ...string) *rows {
 	return t
 }
 
+// newList is a table of words, all aligned to the left.
+func newList(head ...string) *rows {
+	t := &rows{}
+	t.row(head...)
+	t.WriteString(strings.Repeat("|---", len(head)) + "|\n")
+	return t
+}
+
 func (t *rows) row(cells ...string) { t.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
 // columns of the table of a scenario, beside rate and ratio.
@@ -155,7 +163,7 @@ func own(s set, args []string) string {
 
 // targets is what is demanded of all scenarios, and what was measured.
 func targets(s set, _ []string) string {
-	t := newRows("scenario", "demanded", "measured", "")
+	t := newList("scenario", "demanded", "measured", "")
 	n := 0
 	for _, sc := range scenario.Table() {
 		some := s.of(sc.Name)
@@ -192,7 +200,7 @@ func settings(s set, _ []string) string {
 	if len(s) == 0 {
 		return ""
 	}
-	t := newRows("library", "version", "settings")
+	t := newList("library", "version", "settings")
 	seen := map[string]bool{}
 	for _, r := range s {
 		key := fmt.Sprint(r.Library, r.Version, r.Settings)
@@ -201,5 +209,5 @@ func settings(s set, _ []string) string {
 			t.row(r.Library, r.Version, r.Settings)
 		}
 	}
-	return strings.Replace(t.String(), "---:|---:|", "---|---|", 1)
+	return t.String()
 }

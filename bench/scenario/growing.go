@@ -10,6 +10,10 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
+// renewedEvery is the longest time between two renewals of a lock of Anteroom's default
+// configuration.
+const renewedEvery = 10 * time.Second
+
 // heldLocks is locks that are held by one process and renewed.
 func heldLocks() []Scenario {
 	var all []Scenario
@@ -83,6 +87,10 @@ func usedKeys() []Scenario {
 // grow measures one size in a process of its own.
 func grow(kind growth.Kind) func(context.Context, Round) (measure.Figures, error) {
 	return func(ctx context.Context, r Round) (measure.Figures, error) {
+		if r.Library.Name == library.Rueidislock && r.For > renewedEvery {
+			// It extends every half of the lease instead of every third.
+			r.For = r.For * 3 / 2
+		}
 		n := r.Scenario.Load.Keys
 		if kind == growth.Waiters {
 			n = r.Scenario.Load.Goroutines
