@@ -24,7 +24,6 @@ var axes = map[string]axis{
 		crew.LongestPause,
 	}},
 	"budget-handoffs": {"MaxHandoffs", by(scenario.BudgetHandoffs), budgetFigures},
-	"budget-time":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 	"budget-work":     {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 	"budget-far":      {"MaxHandoffTime, ms", by(scenario.BudgetTimeMS), budgetFigures},
 }

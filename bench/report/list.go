@@ -68,31 +68,28 @@ func growthCharts() []Chart {
 }
 
 func budgetCharts() []Chart {
-	const sub = "two processes × 64 goroutines, fair; "
-	const over = "MaxHandoffTime in ms, at most 65,535 hand-offs"
-	hands, ms := plot.Axis{Label: "MaxHandoffs, at most 50 ms", Log: true}, plot.Axis{Label: over, Log: true}
-	one := func(name, family string, figure measure.Figure, hue int) curve {
-		return curve{name: name, family: family, figure: figure, hue: hue}
+	const sub = "two processes × 64 goroutines, fair, held for "
+	const none, work = sub + "no time; ", sub + "1 ms; "
+	hands := plot.Axis{Label: "MaxHandoffs, at most 50 ms", Log: true}
+	ms := plot.Axis{Label: "MaxHandoffTime in ms, at most 65,535 hand-offs", Log: true}
+	one := func(name, family string, figure measure.Figure, hue int, per float64) curve {
+		return curve{name: name, family: family, figure: figure, hue: hue, per: per}
 	}
-	wait := func(family string) (curves []curve) {
-		for i, figure := range []measure.Figure{crew.WorstP99, measure.MaxUS, crew.LongestPause} {
-			c := one([]string{"wait, p99", "wait, longest", "longest time without the lock"}[i], family, figure, []int{1, 2, 4}[i])
-			c.per = 1e3
-			curves = append(curves, c)
-		}
-		return curves
+	// Over the time there are two curves: Redis here, and far.
+	two := func(figure measure.Figure, per float64) []curve {
+		return []curve{one("Redis on loopback", "budget-work", figure, 6, per), one("Redis 1 ms away", "budget-far", figure, 4, per)}
 	}
-	share := func(family string) curve { return one("worse served process", family, crew.LeastShare, 1) }
-	both := func(family string) curve { return one("both processes", family, measure.OpsPerS, 6) }
-	percent, inMS := plot.Axis{Label: "%"}, plot.Axis{Label: "ms", Log: true}
+	percent, inMS, ops := plot.Axis{Label: "%"}, plot.Axis{Label: "ms", Log: true}, plot.Axis{Label: rate}
 	return []Chart{
-		lines("budget-handoffs.svg", "The hand-off budget: throughput", sub+"both together", hands, plot.Axis{Label: rate, Log: true}, 0, false, both("budget-handoffs")),
-		lines("budget-time.svg", "The hand-off budget: throughput", sub+"both together", ms, plot.Axis{Label: rate}, 0, false, both("budget-time")),
-		lines("budget-work.svg", "The hand-off budget: throughput of locks that are held for 1 ms", sub+"both together", ms, plot.Axis{Label: rate}, 0, false,
-			one("Redis on loopback", "budget-work", measure.OpsPerS, 6), one("Redis 1 ms away", "budget-far", measure.OpsPerS, 4)),
-		lines("budget-wait-handoffs.svg", "The hand-off budget: waiting", sub+"the worse served process", hands, inMS, 0, false, wait("budget-handoffs")...),
-		lines("budget-wait-time.svg", "The hand-off budget: waiting", sub+"the worse served process", ms, inMS, 0, false, wait("budget-time")...),
-		lines("budget-share-handoffs.svg", "The hand-off budget: shares", sub+"the least part of any 2 s; 50 % is even", hands, percent, 0, false, share("budget-handoffs")),
-		lines("budget-share-time.svg", "The hand-off budget: shares", sub+"the least part of any 2 s; 50 % is even", ms, percent, 0, false, share("budget-time")),
+		lines("budget-handoffs.svg", "The hand-off budget: throughput over MaxHandoffs", none+"both processes together", hands, plot.Axis{Label: rate, Log: true}, 0, false,
+			one("both processes", "budget-handoffs", measure.OpsPerS, 6, 0)),
+		lines("budget-wait-handoffs.svg", "The hand-off budget: waiting over MaxHandoffs", none+"the worse served process", hands, inMS, 0, false,
+			one("wait, p99", "budget-handoffs", crew.WorstP99, 1, 1e3), one("wait, longest", "budget-handoffs", measure.MaxUS, 2, 1e3),
+			one("longest time without the lock", "budget-handoffs", crew.LongestPause, 4, 1e3)),
+		lines("budget-share-handoffs.svg", "The hand-off budget: shares over MaxHandoffs", none+"the least part of any 2 s; 50 % is even", hands, percent, 0, false,
+			one("worse served process", "budget-handoffs", crew.LeastShare, 1, 0)),
+		lines("budget-time.svg", "The hand-off budget: throughput over MaxHandoffTime", work+"both processes together", ms, ops, 0, false, two(measure.OpsPerS, 0)...),
+		lines("budget-wait-time.svg", "The hand-off budget: waiting over MaxHandoffTime", work+"the longest time that a process was without the lock", ms, inMS, 0, false, two(crew.LongestPause, 1e3)...),
+		lines("budget-share-time.svg", "The hand-off budget: shares over MaxHandoffTime", work+"the least part of any 2 s; 50 % is even", ms, percent, 0, false, two(crew.LeastShare, 0)...),
 	}
 }

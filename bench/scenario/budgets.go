@@ -23,12 +23,9 @@ const mostHandoffs = 65535
 // time again for a lock that is held for a millisecond, with Redis here and far. The points of a curve take part
 // like libraries, so that their rounds are interleaved.
 func budgets() []Scenario {
-	var numbers, times, work []string
+	var numbers, work []string
 	for _, n := range []int{1, 10, 100, 1_000, 10_000, mostHandoffs} {
 		numbers = append(numbers, library.Budget{Handoffs: n, Time: 50 * time.Millisecond}.Name())
-	}
-	for _, ms := range []time.Duration{1, 5, 20, 50, 100} {
-		times = append(times, library.Budget{Handoffs: mostHandoffs, Time: ms * time.Millisecond}.Name())
 	}
 	for _, ms := range []time.Duration{2, 10, 50, 100} {
 		work = append(work, library.Budget{Handoffs: mostHandoffs, Time: ms * time.Millisecond}.Name())
@@ -46,7 +43,6 @@ func budgets() []Scenario {
 	far.Measure = throughProxy(withBudget)
 	return []Scenario{
 		curve("budget-handoffs", "the number of hand-offs", 0, numbers),
-		curve("budget-time", "the time of hand-offs", 0, times),
 		curve("budget-work", "the time of hand-offs", time.Millisecond, work),
 		far,
 	}

@@ -55,12 +55,11 @@ func parkedGoroutines() []Scenario {
 			Measure: grow(growth.Waiters),
 		}
 		if n == 100_000 {
-			s.Libraries = append(s.Libraries, library.Anteroom, library.Mutex)
+			s.Libraries = append(s.Libraries, library.Mutex)
 			s.For = 5500 * time.Millisecond // the watchdog looks once
 			s.Targets = []Target{
 				{Of: library.AnteroomFair, Figure: growth.HeapPerItem, AtMost: 1024},
 				{Of: library.AnteroomFair, Figure: growth.OtherCommands, AtMost: 0.5}, // none
-				{Of: library.Anteroom, Figure: growth.HeapPerItem, AtMost: 1024},
 			}
 		}
 		all = append(all, s)

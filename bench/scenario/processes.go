@@ -24,7 +24,7 @@ func processes() []Scenario {
 			Title:     fmt.Sprintf("%d × 16 goroutines, one key", n),
 			Libraries: shared, Kind: library.Short, Processes: n,
 			Load: measure.Load{Goroutines: 16, Keys: 1},
-			Warm: 400 * time.Millisecond, For: 1800 * time.Millisecond, Rounds: 2,
+			Warm: 400 * time.Millisecond, For: 1500 * time.Millisecond, Rounds: 2,
 			Measure: together,
 		}
 		switch n {
