@@ -62,7 +62,7 @@ func growthCharts() []Chart {
 				curve{name: "parked on a channel", family: "parked", library: library.AnteroomFair, figure: growth.BareHeap, hue: 8})...),
 		lines("parked-handoffs.svg", "Hand-offs with so many parked", "", log("parked goroutines"), log("hand-offs/s"), 0, true,
 			of("parked", growth.HandoffsPerS, library.AnteroomFair, library.Semaphore)...),
-		lines("keys.svg", "Keys used once: what is left in memory", "the client's heap after a collection, less than before the first key", log("keys used"), linear("bytes in all"), 0, false,
+		lines("keys.svg", "Keys used once: what is left in memory", "the client's heap after a collection, above what it was before the first key", log("keys used"), linear("bytes in all"), 0, false,
 			of("keys", growth.HeapGrowth, library.Anteroom)...),
 	}
 }
