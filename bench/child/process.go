@@ -97,8 +97,11 @@ func (p *Process) Send(v any) error {
 	return err
 }
 
-// Receive waits for the child's next message, at most for bound. A child that has ended
-// is an error.
+// ErrNoAnswer says that a child runs and has not answered in time.
+var ErrNoAnswer = errors.New("no answer")
+
+// Receive waits for the child's next message, at most for bound (ErrNoAnswer). A child
+// that has ended is an error.
 func (p *Process) Receive(v any, bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -112,7 +115,7 @@ func (p *Process) Receive(v any, bound time.Duration) error {
 		}
 		return fmt.Errorf("child %s has ended", p.role)
 	case <-timer.C:
-		return fmt.Errorf("child %s did not answer within %v", p.role, bound)
+		return fmt.Errorf("child %s, %v: %w", p.role, bound, ErrNoAnswer)
 	}
 }
 

@@ -30,7 +30,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	s := testredis.Start(t)
 	out, err := Run(t.Context(), Plan{
 		Library: library.AnteroomFair, Kind: library.Short, Addr: s.Addr(), Goroutines: []int{3, 3}, Prefix: t.Name(),
-		Warm: 200 * time.Millisecond, For: 2200 * time.Millisecond,
+		Warm: 100 * time.Millisecond, For: 2050 * time.Millisecond,
 	}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestCrew_BudgetIsHeeded(t *testing.T) {
 	for _, handoffs := range []int{1, 1000} {
 		out, err := Run(t.Context(), Plan{
 			Library: library.Budget{Handoffs: handoffs, Time: time.Second}.Name(), Addr: s.Addr(),
-			Goroutines: []int{8, 8}, Prefix: t.Name(), Warm: 200 * time.Millisecond, For: time.Second,
+			Goroutines: []int{8, 8}, Prefix: t.Name(), Warm: 100 * time.Millisecond, For: 600 * time.Millisecond,
 		}, nil, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -42,21 +42,29 @@ const (
 	// warm is how many hand-overs are not counted: connections and subscriptions are made.
 	warm = 4
 	// within bounds one order. It is generous: peers poll, and machines are slow.
-	within = 30 * time.Second
+	within = 10 * time.Second
 )
 
-// Run measures hand-overs between two processes.
-func Run(ctx context.Context, plan Plan) (f measure.Figures, err error) {
+// errStuck says that a waiter was not woken by the release.
+var errStuck = fmt.Errorf("a waiter did not get the released lock within %v", within)
+
+// Run measures hand-overs between two processes. A waiter that does not get the lock ends
+// the round; note is told, and the figures say so.
+func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, err error) {
 	var pair [2]*child.Process
+	stuck := false
 	defer func() {
 		for _, p := range pair {
-			if p != nil {
-				err = errors.Join(err, p.Stop(within))
+			if p == nil {
+				continue
+			}
+			if failed := p.Stop(within); !stuck { // who is stuck ends with an error of its own
+				err = errors.Join(err, failed)
 			}
 		}
 	}()
 	for i := range pair {
-		if pair[i], err = child.Start(ctx, RoleName, plan, 4*within+plan.For); err != nil {
+		if pair[i], err = child.Start(ctx, RoleName, plan, 10*within+plan.For); err != nil {
 			return nil, err
 		}
 		// One after the other: to learn the bare scripts takes a key that two would share.
@@ -76,6 +84,14 @@ func Run(ctx context.Context, plan Plan) (f measure.Figures, err error) {
 			kind, to = script, &scripts
 		}
 		over, trip, err := once(a, b, kind)
+		if stuck = errors.Is(err, errStuck); stuck {
+			note(err.Error())
+			f = measure.Figures{measure.Stuck: 1}
+			if len(trips) > 0 && len(scripts) > 0 {
+				f.Add(figures(overs, trips, scripts))
+			}
+			return f, nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +120,9 @@ func once(a, b *child.Process, kind string) (over, trip time.Duration, err error
 		}
 	}
 	var acquired answer
-	if err := b.Receive(&acquired, within); err != nil {
+	if err := b.Receive(&acquired, within); errors.Is(err, child.ErrNoAnswer) {
+		return 0, 0, errStuck
+	} else if err != nil {
 		return 0, 0, err
 	}
 	if acquired.At < did[1].At {

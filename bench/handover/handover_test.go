@@ -31,8 +31,8 @@ func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	for _, name := range []string{library.Anteroom, library.Rueidislock} {
-		f, err := Run(t.Context(), Plan{Library: name, Kind: library.Short, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond})
+	for _, name := range []string{library.Anteroom, library.Redislock} {
+		f, err := Run(t.Context(), Plan{Library: name, Kind: library.Short, Addr: p.Addr(), Key: name, For: 500 * time.Millisecond}, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -47,7 +47,16 @@ func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 }
 
 func TestHandover_AProcessThatCannotBegin(t *testing.T) {
-	if _, err := Run(t.Context(), Plan{Library: "no such"}); err == nil || !strings.Contains(err.Error(), "no such") {
+	if _, err := Run(t.Context(), Plan{Library: "no such"}, nil); err == nil || !strings.Contains(err.Error(), "no such") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What does not lock is acquired before it was released, and is not measured.
+func TestHandover_I1_WhoDoesNotWait(t *testing.T) {
+	s := testredis.Start(t)
+	_, err := Run(t.Context(), Plan{Library: library.Nothing, Addr: s.Addr(), Key: "k", For: time.Second}, nil)
+	if err == nil || !strings.Contains(err.Error(), "before it was released") {
 		t.Errorf("%v", err)
 	}
 }

@@ -235,7 +235,7 @@ func TestText(t *testing.T) {
 		{measure.MaxUS, 2.4e6, "2.4 s"},
 		{measure.OpsPerS, 650415, "650 k"},
 		{growth.CPU, 36.1, "36.1 %"},
-		{growth.HeapPerItem, 1024, "1,024 B"},
+		{growth.HeapPerItem, 1024, "1,024 B"}, {growth.HeapGrowth, 1064800, "1.06 MB"},
 		{growth.LeastLeft, 18.5, "18.5 s"},
 		{scenario.TimePerOp, 120, "120 µs"},
 		{measure.CommandsPerOp, 2, "2"},

@@ -69,7 +69,11 @@ func text(name measure.Figure, v float64) string {
 	case strings.Contains(n, "percent"):
 		return plot.Number(v) + " %"
 	case strings.HasSuffix(n, "_bytes") || strings.Contains(n, "bytes_per_item"):
-		return plot.Number(v) + " B"
+		n := plot.Number(v)
+		if last := n[len(n)-1]; last >= '0' && last <= '9' {
+			n += " "
+		}
+		return n + "B"
 	case strings.HasSuffix(n, "_s") && !strings.HasSuffix(n, "per_s"):
 		return plot.Number(v) + " s"
 	}

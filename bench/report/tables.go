@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -195,18 +194,28 @@ func targets(s set, _ []string) string {
 // demand words a target without the code's names where that is possible.
 func demand(t scenario.Target) string { return strings.ReplaceAll(t.String(), "_", " ") }
 
-// settings lists each configuration that took part.
+// settings lists each configuration that took part: a library's together.
 func settings(s set, _ []string) string {
 	if len(s) == 0 {
 		return ""
 	}
-	t := newList("library", "version", "settings")
-	seen := map[string]bool{}
+	var libraries []string
+	rows := map[string][]string{}
 	for _, r := range s {
-		key := fmt.Sprint(r.Library, r.Version, r.Settings)
-		if _, varied := library.BudgetOf(r.Library); !seen[key] && !varied && !strings.Contains(r.Settings, "otherwise") {
-			seen[key] = true
-			t.row(r.Library, r.Version, r.Settings)
+		if _, varied := library.BudgetOf(r.Library); varied || strings.Contains(r.Settings, "otherwise") {
+			continue
+		}
+		if !slices.Contains(libraries, r.Library) {
+			libraries = append(libraries, r.Library)
+		}
+		if row := r.Version + " | " + r.Settings; !slices.Contains(rows[r.Library], row) {
+			rows[r.Library] = append(rows[r.Library], row)
+		}
+	}
+	t := newList("library", "version", "settings")
+	for _, lib := range libraries {
+		for _, row := range rows[lib] {
+			t.row(lib, row)
 		}
 	}
 	return t.String()

@@ -30,5 +30,5 @@ func handovers() []Scenario {
 func handOver(ctx context.Context, r Round) (measure.Figures, error) {
 	return handover.Run(ctx, handover.Plan{
 		Library: r.Library.Name, Kind: r.Scenario.Kind, Addr: r.Addr, Key: r.Prefix + ":handover", For: r.For,
-	})
+	}, r.Note)
 }
