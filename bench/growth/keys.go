@@ -2,7 +2,6 @@ package growth
 
 import (
 	"context"
-	"runtime"
 	"time"
 
 	"github.com/anteroom/anteroom/bench/child"
@@ -12,21 +11,19 @@ import (
 // KeysLeft is how many keys are in Redis at the end.
 const KeysLeft measure.Figure = "redis_keys_left"
 
-// calm bounds how long goroutines that linger may take to end.
-const calm = time.Second
-
 // keys uses N keys, each once.
 func keys(ctx context.Context, l *child.Link, plan Plan) error {
 	m, err := newManager(plan.Addr, false)
 	if err != nil {
 		return err
 	}
-	for range 5 { // until go-redis has all the connections that it will ever want
+	// Until go-redis has all the connections that it will ever want, which counts for
+	// nothing beside few keys.
+	for range min(5, 1+plan.N/1000) {
 		if err := m.warm(plan.Prefix); err != nil {
 			return err
 		}
 	}
-	quiet(0) // those that linger after the warm-up end within that
 	before := weigh()
 	cpu, began := cpuTime(), time.Now()
 	err = each(plan.N, func(i int) error {
@@ -37,7 +34,6 @@ func keys(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	took, used := time.Since(began), cpuTime()-cpu
-	quiet(before.goroutines)
 	after := weigh()
 	left, err := m.rdb.DBSize(ctx).Result()
 	if err != nil {
@@ -54,11 +50,4 @@ func keys(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	return m.close()
-}
-
-// quiet returns when no more than n goroutines are left, or after calm.
-func quiet(n int) {
-	for end := time.Now().Add(calm); runtime.NumGoroutine() > n && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
 }

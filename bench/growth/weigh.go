@@ -28,12 +28,27 @@ type weight struct {
 }
 
 func weigh() weight {
+	settle()
 	// The first collection may leave what has a finalizer, or lies in a pool.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return weight{float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()}
+}
+
+// calm is how long the number of goroutines has to stay the same: those that linger for
+// more work end sooner.
+const calm = 200 * time.Millisecond
+
+// settle returns when no goroutine comes or goes any more, or after a while.
+func settle() {
+	n, since := runtime.NumGoroutine(), time.Now()
+	for end := since.Add(10 * calm); time.Since(since) < calm && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if now := runtime.NumGoroutine(); now != n {
+			n, since = now, time.Now()
+		}
+	}
 }
 
 // per returns the figures for each of n items.
