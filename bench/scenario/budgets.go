@@ -35,7 +35,7 @@ func budgets() []Scenario {
 			Name: name, Title: fmt.Sprintf("Two processes × 64 goroutines, one key, held %v: %s", hold, title),
 			Libraries: points, Kind: library.Short, Processes: 2,
 			Load: measure.Load{Goroutines: 64, Keys: 1, Hold: hold},
-			Warm: 250 * time.Millisecond, For: 2100 * time.Millisecond, Rounds: 2,
+			Warm: 150 * time.Millisecond, For: 2100 * time.Millisecond, Rounds: 2,
 			Measure: withBudget,
 		}
 	}

@@ -15,7 +15,7 @@ func handovers() []Scenario {
 		Name: "handover", Title: "Hand-over between two processes",
 		Libraries: []string{library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock}, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 1, Keys: 1},
-		For:  1200 * time.Millisecond, Rounds: 2,
+		For:  time.Second, Rounds: 2,
 		Measure: handOver,
 		Targets: []Target{{Of: library.Anteroom, Figure: handover.RoundTrips, AtMost: 2.5}},
 	}

@@ -38,6 +38,8 @@ func processes() []Scenario {
 				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 20},
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
+		case 16:
+			s.Rounds = 1
 		case 8, 32, 64:
 			// Only how Anteroom grows.
 			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1

@@ -23,7 +23,7 @@ func rivals() []Scenario {
 		Name: "second-process", Title: "64 goroutines, one key, and a second process with as many",
 		Libraries: shared, Kind: library.Short, Processes: 2,
 		Load: measure.Load{Goroutines: 64, Keys: 1},
-		Warm: 400 * time.Millisecond, For: 2400 * time.Millisecond, Rounds: 2,
+		Warm: 400 * time.Millisecond, For: 2200 * time.Millisecond, Rounds: 2,
 		Quick: true, QuickWarm: 300 * time.Millisecond, QuickFor: 2100 * time.Millisecond, QuickRounds: 1,
 		QuickLibraries: []string{library.AnteroomFair, library.Anteroom, library.Rueidislock},
 		Measure:        together,
