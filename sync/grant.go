@@ -34,6 +34,7 @@ type grant struct {
 	ownerGone atomic.Bool // the goroutine that would have to unlock has ended
 	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool // to be deleted when it is lost: its owner provably cannot run
+	watched   bool        // the watchdog knows of it; guarded by Manager.mu
 
 	life field // of the field in Redis; guarded by entry.mu
 }

@@ -82,6 +82,7 @@ func (t *tenancy) expel() {
 		if exit == queue.WasLost {
 			e.m.mu.Lock()
 			delete(e.m.stale, t.g.n)
+			e.m.watched.gone(t.g)
 			e.m.mu.Unlock()
 		}
 		e.do(order)

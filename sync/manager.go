@@ -42,6 +42,7 @@ type Manager struct {
 	grants   map[uint64]*grant // those that are neither released nor lost, guarded by mu
 	stale    map[uint64]*grant // lost, and still locked by a goroutine that may have ended, guarded by mu
 	early    map[uint64]string // forced releases of grants not listed yet: key by number, guarded by mu
+	watched  news              // guarded by mu
 	closeErr error             // guarded by mu
 }
 
@@ -102,6 +103,7 @@ func (m *Manager) ClientID() string { return m.cfg.ClientID }
 func (m *Manager) addGrant(g *grant) {
 	m.mu.Lock()
 	m.grants[g.n] = g
+	m.watched.add(m, g)
 	m.mu.Unlock()
 	m.applyForced(g)
 }
@@ -109,6 +111,7 @@ func (m *Manager) addGrant(g *grant) {
 func (m *Manager) removeGrant(g *grant) {
 	m.mu.Lock()
 	delete(m.grants, g.n)
+	m.watched.gone(g)
 	m.mu.Unlock()
 	m.signal()
 }

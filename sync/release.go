@@ -53,6 +53,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	if exit == queue.WasLost {
 		e.m.mu.Lock()
 		delete(e.m.stale, g.n)
+		e.m.watched.gone(g)
 		e.m.mu.Unlock()
 	}
 	now := time.Now()

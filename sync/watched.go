@@ -2,6 +2,9 @@ package anteroom
 
 import (
 	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -12,22 +15,7 @@ import (
 // source tells the watchdog what this process knows about its holds.
 type source struct{ m *Manager }
 
-func (s source) Each(fn func(watchdog.Facts) bool) {
-	s.m.mu.Lock()
-	grants := make([]*grant, 0, len(s.m.grants)+len(s.m.stale))
-	for _, g := range s.m.grants {
-		grants = append(grants, g)
-	}
-	for _, g := range s.m.stale {
-		grants = append(grants, g)
-	}
-	s.m.mu.Unlock()
-	for _, g := range grants {
-		if f, ok := g.facts(); ok && !fn(f) {
-			return
-		}
-	}
-}
+func (s source) Changes() (came, went []uint64) { return s.m.watched.take(s.m) }
 
 func (s source) Lookup(id uint64) (watchdog.Facts, bool) {
 	s.m.mu.Lock()
@@ -48,6 +36,49 @@ func (s source) Renewals() watchdog.RenewalStats {
 		LoopLastTurn: st.LastTurn, NextDue: st.NextDue,
 		SuccessRate: st.SuccessRate(), Window: int(st.Answered + st.Failed),
 	}
+}
+
+// news is what the watchdog has not heard of yet. Guarded by Manager.mu.
+type news struct {
+	came []uint64 // listed since it was told last
+	went []uint64 // of those that it knows
+}
+
+// grown is how many numbers in came may be of grants that have ended, beside as many as
+// are listed: short holds come and go by thousands between two looks of the watchdog.
+const grown = 1024
+
+// add notes that g is listed. The caller has Manager.mu, here and in gone.
+func (n *news) add(m *Manager, g *grant) {
+	if len(n.came) > 2*len(m.grants)+grown {
+		n.came = slices.DeleteFunc(n.came, func(id uint64) bool { return m.grants[id] == nil && m.stale[id] == nil })
+	}
+	n.came = append(n.came, g.n)
+}
+
+// gone notes that g has left a list.
+func (n *news) gone(g *grant) {
+	if g.watched {
+		n.went = append(n.went, g.n)
+	}
+}
+
+// take returns the news and forgets them.
+func (n *news) take(m *Manager) (came, went []uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	came, went = n.came, n.went
+	*n = news{}
+	for _, id := range came {
+		g := m.grants[id]
+		if g == nil {
+			g = m.stale[id]
+		}
+		if g != nil {
+			g.watched = true
+		}
+	}
+	return came, went
 }
 
 // facts describes the grant for the watchdog; false where it has ended.
@@ -124,38 +155,49 @@ func (t *tenancy) reachable() bool {
 // prober lets the watchdog ask Redis.
 type prober struct{ m *Manager }
 
+// A script blocks its server while it runs, so a question is about as many holds as a
+// renewal is, and a few of them are under way at once for one shard.
+const (
+	statusBatch    = renewal.DefaultBatchSize
+	statusInFlight = renewal.DefaultInFlight
+)
+
 func (p prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	byShard := map[string][]int{}
 	for i, f := range holds {
 		shard := p.m.wire.Shard(f.Key)
 		byShard[shard] = append(byShard[shard], i)
 	}
-	answers := make([]watchdog.Status, len(holds))
-	type part struct {
-		at      []int
-		replies []lettucecompat.StatusReply
-	}
-	parts := make(chan part, len(byShard))
+	answers := make([]watchdog.Status, len(holds)) // each is written by one goroutine
+	var wg sync.WaitGroup
 	for shard, at := range byShard {
-		go func() {
-			queries := make([]lettucecompat.Query, len(at))
-			for j, i := range at {
-				queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: holds[i].Field}
-			}
-			parts <- part{at, p.m.wire.Status(ctx, shard, queries, 0)}
-		}()
-	}
-	for range byShard {
-		got := <-parts
-		for j, r := range got.replies {
-			answers[got.at[j]] = watchdog.Status{
-				Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
-				Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
-				Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
-			}
+		batches := slices.Collect(slices.Chunk(at, statusBatch))
+		var next atomic.Int64
+		for range min(len(batches), statusInFlight) {
+			wg.Go(func() {
+				for i := next.Add(1); i <= int64(len(batches)); i = next.Add(1) {
+					p.ask(ctx, shard, holds, batches[i-1], answers)
+				}
+			})
 		}
 	}
+	wg.Wait()
 	return answers
+}
+
+// ask asks one shard about some of the holds.
+func (p prober) ask(ctx context.Context, shard string, holds []watchdog.Facts, some []int, answers []watchdog.Status) {
+	queries := make([]lettucecompat.Query, len(some))
+	for j, i := range some {
+		queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: holds[i].Field}
+	}
+	for j, r := range p.m.wire.Status(ctx, shard, queries, 0) {
+		answers[some[j]] = watchdog.Status{
+			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
+			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
+			Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
+		}
+	}
 }
 
 func (p prober) Ping(ctx context.Context) (time.Duration, error) { return p.m.wire.Ping(ctx, 0) }

@@ -17,7 +17,8 @@ type record struct {
 // Only the loop writes it; last and trouble are written under Watchdog.mu because
 // Verdicts reads them.
 type hold struct {
-	seen     uint64        // the round that last found it listed
+	id       uint64        // Facts.ID
+	place    int32         // in Watchdog.places; the loop's
 	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
 	nextLook time.Duration // when the local checks are due
 	asked    time.Duration // when Redis was last asked and answered; the least value before that
@@ -164,6 +165,7 @@ func (w *Watchdog) drop(id uint64) {
 	h := w.holds[id]
 	delete(w.holds, id)
 	w.mu.Unlock()
+	w.unlist(h)
 	if h.trouble != nil {
 		w.closeEpisodes(h, true)
 	}

@@ -23,16 +23,23 @@ itself.
 
 	         every Period/10, at least 50 ms
 	                  │
-	Source.Each ──► gather ──► looks due ──► CheckRenewal, CheckHolder ──┐
-	                  │                                                  ├─► judge ─► record ─► OnVerdict
-	                  └──────► asks due ──► Prober.Status ─► answers ────┤              │       OnAlert, OnClear
-	                                         (own goroutine)             │              ▼
-	once a Period: CheckRenewalLoop, Prober.Ping, ProbeDelivery ─────────┘           recover ─► Actor
-	                                         (own goroutine)                                    OnRecovery
+	Source.Changes ─► follow: who has come, who went
+	                  │
+	list of moments ► visit ─► Source.Lookup ─► CheckRenewal, CheckHolder ──┐
+	(who is due?)     │                                                     ├─► judge ─► record ─► OnVerdict
+	                  └──────► asks ─► Prober.Status ─► CheckLockStatus ────┤              │       OnAlert, OnClear
+	                                         (own goroutine)                │              ▼
+	once a Period: CheckRenewalLoop, Prober.Ping, ProbeDelivery ────────────┘           recover ─► Actor
+	                                         (own goroutine)                                       OnRecovery
 
 One goroutine does all of it. Questions to Redis run on two more, one for holds and one
 for the connection, that live only as long as a question does; so a Redis that hangs
 delays no local check, and never more than two questions are under way.
+
+A hold is touched only when something about it is due. The moment before which nothing is
+stands in a list that each tick walks from end to end, beside the pointer to the hold: with
+100,000 holds the walk costs 50 µs, and asking for the facts of all of them, as each tick
+once did, a hundred milliseconds.
 
 # Invariants
 
@@ -66,9 +73,8 @@ process as a whole are repeated for ever, at growing distances of up to 16 perio
 
 # Lock order
 
-Watchdog.mu is a leaf: no Source, Prober, Actor or callback is called under it. It may be
-taken while Source.Each holds Source's locks, and Verdicts may be called under them, so
-Source's locks come before it. No callback is called from inside Source.Each.
+Watchdog.mu is a leaf: no Source, Prober, Actor or callback is called under it. Verdicts may
+be called under Source's locks, so these come before it.
 
 # Limits
 

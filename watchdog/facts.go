@@ -104,14 +104,16 @@ type Status struct {
 // Source is what the process knows about its own holds. All its methods are safe
 // for concurrent use, do no I/O and do not block on anything that does.
 type Source interface {
-	// Each calls fn for every hold that is held right now, in any order, until fn
-	// returns false. A hold belongs to the set from its grant until its release is
-	// marked or its loss is concluded, whichever comes first; a cancelled hold
-	// belongs to it until then. Each may hold locks of its own while fn runs:
-	// fn calls neither Source, Prober nor Actor.
-	Each(fn func(Facts) bool)
+	// Changes returns which holds have come and which went since it was last asked, in any
+	// order. A hold that came belongs to the set from its grant until its release is
+	// marked or its loss is concluded, whichever comes first, a cancelled hold until then;
+	// and again, under the same id, where it is lost and its owner has not let go. One that
+	// came and went in between need not be named, and one may be named that did
+	// neither: Lookup has the last word. The slices are the Watchdog's.
+	Changes() (came, went []uint64)
 	// Lookup returns the hold with that id as it is now, and false if it does not
-	// belong to the set any more. The Watchdog asks it before every accusation.
+	// belong to the set, be it for a moment or for good; what is gone for good is told by
+	// Changes. The Watchdog asks it before every look and every accusation.
 	Lookup(id uint64) (Facts, bool)
 	// Renewals returns the renewal queue's figures.
 	Renewals() RenewalStats

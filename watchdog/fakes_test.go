@@ -16,6 +16,7 @@ import (
 type world struct {
 	mu    sync.Mutex
 	holds map[uint64]*watchdog.Facts
+	told  map[uint64]bool // by Changes
 	stats watchdog.RenewalStats
 	alive map[uint64]bool // renewed every RenewalTime, as seen at each look
 
@@ -36,7 +37,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		holds: map[uint64]*watchdog.Facts{}, alive: map[uint64]bool{},
+		holds: map[uint64]*watchdog.Facts{}, told: map[uint64]bool{}, alive: map[uint64]bool{},
 		asked: map[uint64]int{}, looks: map[uint64][]time.Time{},
 	}
 }
@@ -95,17 +96,25 @@ func (w *world) current(id uint64) watchdog.Facts {
 	return *f
 }
 
-func (w *world) Each(fn func(watchdog.Facts) bool) {
+func (w *world) Changes() (came, went []uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id := range w.holds {
-		if !fn(w.current(id)) {
-			return
+		if !w.told[id] {
+			came = append(came, id)
+			w.told[id] = true
+		}
+	}
+	for id := range w.told {
+		if w.holds[id] == nil {
+			went = append(went, id)
+			delete(w.told, id)
 		}
 	}
 	if w.onEach != nil {
 		w.onEach()
 	}
+	return came, went
 }
 
 func (w *world) Lookup(id uint64) (watchdog.Facts, bool) {

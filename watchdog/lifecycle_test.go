@@ -150,11 +150,7 @@ type many struct {
 	facts []wd.Facts
 }
 
-func (m many) Each(fn func(wd.Facts) bool) {
-	for i := range m.facts {
-		fn(m.facts[i])
-	}
-}
+func (m many) Lookup(id uint64) (wd.Facts, bool) { return m.facts[id-1], true }
 
 // BenchmarkTurn_100000Holds is one tick over 100,000 healthy, renewed holds. With the
 // default period there are two ticks a second.
@@ -166,6 +162,7 @@ func BenchmarkTurn_100000Holds(b *testing.B) {
 		f.RenewalTime, f.Lease = 4*time.Second, time.Hour
 		f.Deadline = now.Add(24 * time.Hour)
 		m.facts = append(m.facts, f)
+		m.holds[f.ID] = &f
 	}
 	d := wd.New(wd.Config{Source: m, Prober: m, Actor: m})
 	defer d.Stop()

@@ -8,7 +8,6 @@ import (
 // statusAnswer is what came back from one question about holds.
 type statusAnswer struct {
 	asked    time.Time
-	facts    []Facts
 	statuses []Status
 }
 
@@ -27,11 +26,10 @@ func (w *Watchdog) judge(h *hold, f Facts, v Verdict) {
 // look runs the local checks of one hold. Whatever the facts of this turn accuse is
 // judged again on fresh ones: between the pass and now the owner may have released, or
 // a renewal may have been confirmed. Blind, it looks at nothing but the deadline.
-func (w *Watchdog) look(now time.Time, late time.Duration, blind bool, s subject, stats RenewalStats) {
-	h, f := s.hold, s.facts
+func (w *Watchdog) look(r round, h *hold, f Facts) {
 	if f.Lost {
-		if !blind {
-			w.lookAtHolder(now, h, f)
+		if !r.blind {
+			w.lookAtHolder(r.now, h, f)
 		}
 		return
 	}
@@ -39,19 +37,19 @@ func (w *Watchdog) look(now time.Time, late time.Duration, blind bool, s subject
 		f.Period = w.periodOf(f)
 		f.Fixed = f.Fixed || h.stoppedRenewing(w, f)
 		// What this process slept is not held against the renewal.
-		f.LastConfirmed = f.LastConfirmed.Add(late)
-		return CheckRenewal(now, f, stats)
+		f.LastConfirmed = f.LastConfirmed.Add(r.late)
+		return CheckRenewal(r.now, f, r.stats)
 	}
 	f, v, listed := w.confirm(f, renewal)
-	if !listed || blind && v.Finding != LeaseOver {
+	if !listed || r.blind && v.Finding != LeaseOver {
 		return
 	}
 	w.judge(h, f, v)
-	if blind || w.since(now) < h.nextLook {
+	if r.blind || r.at < h.nextLook {
 		return // here for the deadline only
 	}
 	w.renewalCounts(h, f)
-	w.lookAtHolder(now, h, f)
+	w.lookAtHolder(r.now, h, f)
 }
 
 // lookAtHolder runs the holder check and plans the next look.
@@ -98,18 +96,20 @@ func (w *Watchdog) renewalCounts(h *hold, f Facts) {
 }
 
 // askStatus asks Redis about the holds, on a goroutine that ends with the answer. There
-// is at most one such goroutine: gather collects nothing while it lives.
-func (w *Watchdog) askStatus(holds []Facts) {
-	if len(holds) == 0 {
+// is at most one such goroutine: nothing is collected while it lives, so that it may read
+// what was.
+func (w *Watchdog) askStatus() {
+	if w.askingStatus || len(w.asks.facts) == 0 {
 		return
 	}
 	w.askingStatus = true
+	facts := w.asks.facts
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, w.cfg.CommandTimeout)
 		defer cancel()
 		asked := time.Now()
-		statuses := w.cfg.Prober.Status(ctx, holds)
-		send(w, w.statuses, statusAnswer{asked, holds, statuses})
+		statuses := w.cfg.Prober.Status(ctx, facts)
+		send(w, w.statuses, statusAnswer{asked, statuses})
 	})
 }
 
@@ -149,10 +149,11 @@ func send[T any](w *Watchdog, to chan<- T, answer T) {
 // answered, so a vanished field is a loss; but a renewal that was sent later and
 // confirmed is the newer word.
 func (w *Watchdog) judgeStatuses(a statusAnswer) {
-	for i, f := range a.facts {
-		h := w.holds[f.ID]
-		if h == nil {
-			continue
+	defer w.asks.reset()
+	for i, f := range w.asks.facts {
+		h := w.asks.holds[i]
+		if h.place < 0 {
+			continue // it has ended
 		}
 		var s Status
 		if i < len(a.statuses) {
@@ -160,6 +161,7 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 		}
 		if s.Answered { // silence is no word: the next turn asks again
 			h.asked = w.since(a.asked)
+			w.plan(h, f)
 		}
 		f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(a.asked, f, s) })
 		switch {

@@ -27,12 +27,15 @@ type Watchdog struct {
 	// The rest belongs to the loop alone, except for the answers' channels. epoch
 	// and the channels are written once by Start.
 	epoch    time.Time
-	round    uint64
+	places   []place       // all holds, in no order
 	peak     int           // the most holds since the map was last made
 	tick     time.Duration // the present distance of ticks
-	nextAll  time.Time     // when the process as a whole is looked at
-	quiet    time.Time     // until then renewals and holders are not accused
-	suspect  time.Time     // answers from before prove nothing: the wall clock jumped
+	shortest time.Duration // the shortest period that was seen since paced
+	before   time.Duration // and in the period before that
+	paced    time.Duration
+	nextAll  time.Time // when the process as a whole is looked at
+	quiet    time.Time // until then renewals and holders are not accused
+	suspect  time.Time // answers from before prove nothing: the wall clock jumped
 	lastTurn time.Time
 	lastWall time.Time
 	scan     Goroutines
@@ -40,6 +43,7 @@ type Watchdog struct {
 
 	statuses     chan statusAnswer
 	askingStatus bool
+	asks         question // while askingStatus nobody changes it
 	probes       chan probeAnswer
 	askingProbe  bool
 	probeAsked   time.Time
@@ -52,10 +56,11 @@ func New(cfg Config) *Watchdog {
 	if cfg.Source == nil || cfg.Prober == nil || cfg.Actor == nil {
 		panic("watchdog: Config needs Source, Prober and Actor")
 	}
+	cfg = cfg.withDefaults()
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
-		cfg: cfg.withDefaults(), ctx: ctx, cancel: cancel,
-		holds: make(map[uint64]*hold),
+		cfg: cfg, ctx: ctx, cancel: cancel,
+		holds: make(map[uint64]*hold), shortest: cfg.Period, before: cfg.Period,
 	}
 }
 
@@ -149,12 +154,22 @@ func (w *Watchdog) loop() {
 		case <-timer.C:
 			now := time.Now()
 			w.turn(now, now.Sub(due))
-			// The next tick counts from here, so that what a turn costs is not taken
-			// for lateness, and a late one is not caught up with a burst.
-			due = time.Now().Add(w.tick)
-			timer.Reset(w.tick)
+			due = w.after(due)
+			timer.Reset(time.Until(due))
 		}
 	}
+}
+
+// after returns when the tick after the one that was due at due comes. Ticks keep their
+// distance whatever a turn costs, so that a hold's looks and the questions about it stay at
+// one tick. A turn that took longer than that is not taken for lateness, and what it missed
+// is not caught up with a burst: the next tick counts from its end.
+func (w *Watchdog) after(due time.Time) time.Time {
+	now := time.Now()
+	if next := due.Add(w.tick); next.After(now) {
+		return next
+	}
+	return now.Add(w.tick)
 }
 
 // clearAll ends what is known about every hold when nobody looks any more.
@@ -176,6 +191,7 @@ func (w *Watchdog) clearAll() {
 	w.mu.Lock()
 	clear(w.holds)
 	w.mu.Unlock()
+	w.places = nil
 }
 
 // since turns a moment into the short form that is kept per hold.

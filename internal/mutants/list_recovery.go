@@ -41,7 +41,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-nothing-kept", file: "watchdog/round.go",
 		mechanism: "a hold that is not listed any more is forgotten",
 		breaks:    "a process that locks many keys once grows for ever",
-		old:       "\t\tif h.seen != w.round {\n\t\t\tw.drop(id)\n\t\t}\n", fresh: "\t\t_ = id\n\t\t_ = h\n",
+		old:       "\t\t\tw.drop(id)\n", fresh: "\t\t\t_ = id\n",
 		tests: []string{"TestWatchdog_I6_NothingIsKept"},
 	},
 	{
@@ -150,10 +150,10 @@ var recoveryMutants = []mutant{
 		tests: []string{"TestWatchdog_HungRedisStopsNoLocalCheck"}, hangs: true,
 	},
 	{
-		name: "watchdog-one-question", file: "watchdog/round.go",
+		name: "watchdog-one-question", file: "watchdog/look.go",
 		mechanism: "at most one question about holds is under way",
 		breaks:    "a Redis that hangs collects goroutines",
-		old:       "if !f.Lost && !w.askingStatus && len(due.asks)", fresh: "if !f.Lost && len(due.asks)",
+		old:       "\tif w.askingStatus || len(w.asks.facts) == 0 {\n\t\treturn\n\t}\n", fresh: "\tif len(w.asks.facts) == 0 {\n\t\treturn\n\t}\n",
 		tests: []string{"TestWatchdog_HungRedisStopsNoLocalCheck"},
 	},
 	{
