@@ -112,8 +112,7 @@ type Config struct {
 	Sender Sender
 	// BatchSize is the most leases in one call of the Sender. A script blocks
 	// its server for as long as it runs, so a larger batch saves round trips
-	// at the price of everybody's latency. Defaults to 256 when ≤ 0; above
-	// 65535 it is 65535.
+	// at the price of everybody's latency. Defaults to 256 when ≤ 0.
 	BatchSize int
 	// InFlight is the most batches under way at once for one shard. What is
 	// due beyond it waits in a FIFO of that shard. A shard that hangs keeps
@@ -150,8 +149,6 @@ func (c Config) withDefaults() Config {
 	if c.BatchSize <= 0 {
 		c.BatchSize = DefaultBatchSize
 	}
-	// A lease keeps its own limit of a batch's size in 16 bits.
-	c.BatchSize = min(c.BatchSize, 1<<16-1)
 	if c.InFlight <= 0 {
 		c.InFlight = DefaultInFlight
 	}

@@ -162,13 +162,18 @@ func bubble(t *testing.T, cfg renewal.Config, f func(t *testing.T, m *renewal.Ma
 	})
 }
 
+// owner is told of a loss by a call of itself.
+type owner func(renewal.Cause)
+
+func (o owner) Lost(c renewal.Cause) { o(c) }
+
 // spec is the usual lease: 30 s, renewed every 10 s, 1.5 s margin.
 func spec(i int, k *losses) renewal.Spec {
 	field := fmt.Sprintf("f%d", i)
 	return renewal.Spec{
 		Item:   renewal.Item{Key: fmt.Sprintf("k%d", i), Field: field, Lease: 30 * time.Second},
 		Period: 10 * time.Second, Margin: 1500 * time.Millisecond,
-		SentAt: time.Now(), Lost: k.of(field),
+		SentAt: time.Now(), Owner: owner(k.of(field)),
 	}
 }
 

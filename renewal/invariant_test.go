@@ -28,12 +28,12 @@ func TestLease_I1_LeavesActiveOnce(t *testing.T) {
 		l := m.Add(renewal.Spec{
 			Item:   renewal.Item{Lease: time.Duration(1+i%3) * time.Millisecond},
 			Period: time.Millisecond / 2, SentAt: time.Now(),
-			Lost: func(renewal.Cause) {
+			Owner: owner(func(renewal.Cause) {
 				told[i].Add(1)
 				if ended[i].Load() > 0 {
 					t.Error("Lost after End returned true")
 				}
-			},
+			}),
 		})
 		for range 2 {
 			wg.Go(func() {
@@ -73,7 +73,7 @@ func TestLease_I2_NothingBringsValidityBack(t *testing.T) {
 		blocker := spec(2, k)
 		blocker.Period, blocker.Lease = -1, 10*time.Second+blocker.Margin
 		blocker.SentAt = begin.Add(time.Second) // lost at 11 s
-		blocker.Lost = func(renewal.Cause) { time.Sleep(30 * time.Second) }
+		blocker.Owner = owner(func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 
 		time.Sleep(28500*time.Millisecond - 1)
@@ -216,7 +216,7 @@ func TestLease_I5_NothingIsSentAfterTheDeadline(t *testing.T) {
 		queued := m.Add(spec(2, k))
 		blocker := spec(3, k)
 		blocker.Period, blocker.Lease = 0, 20*time.Second
-		blocker.Lost = func(renewal.Cause) { time.Sleep(30 * time.Second) }
+		blocker.Owner = owner(func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -324,7 +324,7 @@ func TestManager_I7_LossesComeFirst(t *testing.T) {
 		m.Add(spec(1, k))
 		sp := spec(2, k)
 		sp.Period, sp.Margin = 0, 20*time.Second
-		sp.Lost = func(renewal.Cause) { order = append(order, "told") }
+		sp.Owner = owner(func(renewal.Cause) { order = append(order, "told") })
 		m.Add(sp)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()

@@ -8,7 +8,8 @@ import (
 // Spec describes a lease that was just granted.
 type Spec struct {
 	// Item is what each renewal sends. Item.Lease is also the length that the
-	// first deadline is made of.
+	// first deadline is made of. Key and Field may be left empty where Owner is a
+	// Namer.
 	Item
 	// Shard names the server that the key lives on; leases of one shard share
 	// batches. Any string, also an empty one.
@@ -22,14 +23,63 @@ type Spec struct {
 	// SentAt is the moment before the acquire was sent, with its monotonic
 	// reading. The first deadline is SentAt + Lease − Margin.
 	SentAt time.Time
+	// Owner is told of a loss; nil: nobody is to be told. See Lease.Owner.
+	Owner Owner
+}
+
+// Owner is who has a lease.
+type Owner interface {
 	// Lost is called once if the lease is lost, by the loop goroutine, never
 	// after End or Stop returned, and possibly before Add returns. It must
 	// not block and does no I/O: while it runs nobody else is told. It may
-	// call the Manager's and the lease's methods except Start and Stop. Nil
-	// means that nobody is to be told.
-	Lost func(Cause)
-	// Data is the owner's; see Lease.Data.
-	Data any
+	// call the Manager's and the lease's methods except Start and Stop.
+	Lost(Cause)
+}
+
+// Namer is an Owner that is asked for the lock's key and the holder's field whenever a
+// renewal is sent. Its leases need not keep them: names are a third of a lease.
+type Namer interface {
+	Owner
+	// Names returns the same names each time. It is called with the Manager's mutex
+	// not held, concurrently, and must not block.
+	Names() (key, field string)
+}
+
+// named makes a Namer of any Owner, and of none.
+type named struct {
+	owner      Owner
+	key, field string
+}
+
+func (n *named) Names() (key, field string) { return n.key, n.field }
+
+func (n *named) Lost(c Cause) {
+	if n.owner != nil {
+		n.owner.Lost(c)
+	}
+}
+
+// terms are what the leases of one kind of lock have in common. Leases on the same
+// terms share them.
+type terms struct {
+	lease, period, margin time.Duration
+	reacquire             bool
+}
+
+// maxTerms bounds the terms that a Manager remembers; beyond it each lease has its own.
+const maxTerms = 256
+
+// termsLocked returns those of s.
+func (m *Manager) termsLocked(s Spec) *terms {
+	t := terms{lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
+	shared := m.terms[t]
+	if shared == nil {
+		shared = &t
+		if len(m.terms) < maxTerms {
+			m.terms[t] = shared
+		}
+	}
+	return shared
 }
 
 // Reason says how a lease was lost.
@@ -113,32 +163,34 @@ const (
 // concurrent use. Those that only read take no lock; their answers belong
 // to one moment each and not to one moment together.
 type Lease struct {
-	m      *Manager
-	item   Item
-	shard  *shard
-	period time.Duration
-	margin time.Duration
-	lost   func(Cause)
-	data   any
+	// Written once by Add.
+	*terms
+	owner Namer
+	shard *shard // and through it the Manager
 
 	// Written with Manager.mu held, read without it.
-	state     atomic.Uint32
-	failures  atomic.Int32
 	deadline  atomic.Int64 // never moves back
 	confirmed atomic.Int64
-	due       atomic.Int64 // never: no renewal is planned
-	renewals  atomic.Uint64
+	due       atomic.Int64          // never: no renewal is planned
 	cause     atomic.Pointer[Cause] // set before state becomes StateLost
+	state     atomic.Uint32
+	failures  atomic.Int32
+	renewals  atomic.Uint32
 
 	// Guarded by Manager.mu.
-	err        error  // of the last failure, nil after a confirmation
-	prev, next *Lease // neighbours in the shard's FIFO while stage is waiting
-	place      int32  // in the heap; -1 when not in it
-	limit      uint16 // most leases in its next batch; 0: no limit of its own
+	place      int32    // in the heap; -1 when not in it
+	failing    *failing // nil after a confirmation
+	prev, next *Lease   // neighbours in the shard's FIFO while stage is waiting
 	stage      stage
 	stopped    bool // StopRenewing was called
 	offbeat    bool // the renewal that is planned or under way is a retry or hurried
 	again      bool // hurried while under way: that answer speaks of before
+}
+
+// failing is what is known of a lease whose last renewal failed.
+type failing struct {
+	err   error
+	limit int // most leases in its next batch
 }
 
 // End ends the lease because its owner releases it. It is called before the
@@ -147,9 +199,9 @@ type Lease struct {
 // this call ended the lease, and then Lost is never called; false when it had
 // been lost or ended before.
 func (l *Lease) End() bool {
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	return l.m.concludeLocked(l, StateEnded)
+	l.shard.m.mu.Lock()
+	defer l.shard.m.mu.Unlock()
+	return l.shard.m.concludeLocked(l, StateEnded)
 }
 
 // Lose concludes elsewhere that the lease is lost: by the watchdog, by a
@@ -160,9 +212,9 @@ func (l *Lease) End() bool {
 // ended before. A zero At or LastConfirmed is filled in. While the Manager is
 // not running Lost waits for the next Start.
 func (l *Lease) Lose(c Cause) bool {
-	l.m.mu.Lock()
-	defer l.m.mu.Unlock()
-	return l.m.loseLocked(l, c)
+	l.shard.m.mu.Lock()
+	defer l.shard.m.mu.Unlock()
+	return l.shard.m.loseLocked(l, c)
 }
 
 // StopRenewing leaves the lease to end by itself: no renewal is sent any
@@ -170,7 +222,7 @@ func (l *Lease) Lose(c Cause) bool {
 // still heard, because it says until when Redis keeps the key. There is no
 // way back.
 func (l *Lease) StopRenewing() {
-	m := l.m
+	m := l.shard.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	l.stopped = true
@@ -190,7 +242,7 @@ func (l *Lease) StopRenewing() {
 // TTL. Once the deadline has passed nothing moves it. The rhythm of the
 // renewals, and the lease that they ask for, stay as they are.
 func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
-	m := l.m
+	m := l.shard.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if State(l.state.Load()) != StateActive || l.deadline.Load() <= m.now() {
@@ -205,7 +257,7 @@ func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
 // does nothing, when no renewal will be sent: the lease is fixed, lost, ended
 // or no longer renewed.
 func (l *Lease) Hurry() bool {
-	m := l.m
+	m := l.shard.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if State(l.state.Load()) != StateActive || l.period <= 0 || l.stopped {

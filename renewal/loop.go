@@ -111,11 +111,9 @@ func (m *Manager) tellLocked(r *run, lp *loop) bool {
 		next := m.losses[0]
 		m.losses[0] = loss{}
 		m.losses = m.losses[1:]
-		if next.lease.lost != nil {
-			m.mu.Unlock()
-			next.lease.lost(next.cause)
-			m.mu.Lock()
-		}
+		m.mu.Unlock()
+		next.lease.owner.Lost(next.cause)
+		m.mu.Lock()
 	}
 	if len(m.losses) == 0 {
 		m.losses = nil // give back what a large loss has grown

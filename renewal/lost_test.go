@@ -16,7 +16,7 @@ func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
 	bubble(t, renewal.Config{Sender: &sender{}}, func(t *testing.T, m *renewal.Manager) {
 		until := make(chan struct{})
 		blocker := spec(0, k)
-		blocker.Lost = func(renewal.Cause) { <-until }
+		blocker.Owner = owner(func(renewal.Cause) { <-until })
 		m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 		synctest.Wait()
 		l := m.Add(spec(1, k))

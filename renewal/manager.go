@@ -15,10 +15,11 @@ type Manager struct {
 	mu     sync.Mutex
 	heap   leaseHeap         // every active lease
 	shards map[string]*shard // those with leases or batches
-	losses []loss            // concluded and not yet told, in order
-	run    *run              // nil while stopped
-	armed  int64             // when the loop's timer fires; never while idle
-	turn   turn              // the clocks at the loop's last round
+	terms  map[terms]*terms
+	losses []loss // concluded and not yet told, in order
+	run    *run   // nil while stopped
+	armed  int64  // when the loop's timer fires; never while idle
+	turn   turn   // the clocks at the loop's last round
 	window window
 }
 
@@ -60,6 +61,7 @@ func New(cfg Config) *Manager {
 		cfg:    cfg.withDefaults(),
 		clock:  newClock(),
 		shards: make(map[string]*shard),
+		terms:  make(map[terms]*terms),
 		armed:  never,
 	}
 }
@@ -151,10 +153,11 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost at once.
 func (m *Manager) Add(s Spec) *Lease {
-	l := &Lease{
-		m: m, item: s.Item, period: s.Period, margin: s.Margin,
-		lost: s.Lost, data: s.Data, place: -1,
+	owner, ok := s.Owner.(Namer)
+	if !ok {
+		owner = &named{s.Owner, s.Key, s.Field}
 	}
+	l := &Lease{owner: owner, place: -1}
 	sent := m.at(s.SentAt)
 	l.confirmed.Store(sent)
 	l.deadline.Store(sent + int64(s.Lease-s.Margin))
@@ -165,6 +168,7 @@ func (m *Manager) Add(s Spec) *Lease {
 	if s.Period > 0 {
 		l.due.Store(sent + m.spread(s.Period))
 	}
+	l.terms = m.termsLocked(s)
 	l.shard = m.shardLocked(s.Shard)
 	l.shard.leases++
 	m.heap.push(l, l.attention())
@@ -229,9 +233,10 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 // expireLocked concludes the loss of a lease whose deadline has passed. The
 // reason is the last failure; without one, where its renewal got stuck.
 func (m *Manager) expireLocked(l *Lease) {
-	err := l.err
+	var err error
 	switch {
-	case err != nil:
+	case l.failing != nil && l.failing.err != nil:
+		err = l.failing.err
 	case l.stage == flying:
 		err = ErrNoAnswer
 	case l.stage == waiting:

@@ -133,11 +133,11 @@ func (v *lives) add(t *rapid.T) {
 		Margin: lease / 20,
 		// Sometimes so late that it is over when it comes.
 		SentAt: time.Now().Add(-time.Duration(intN(t, 12)) * lease / 10),
-		Lost: func(c renewal.Cause) {
+		Owner: owner(func(c renewal.Cause) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			l.told, l.toldAt = append(l.told, c), time.Now()
-		},
+		}),
 	}
 	l.deadline = l.spec.SentAt.Add(lease - l.spec.Margin)
 	if l.spec.Period > 0 {

@@ -17,21 +17,21 @@ func (l *Lease) Remaining(now time.Time) time.Duration {
 	if State(l.state.Load()) != StateActive {
 		return 0
 	}
-	return max(0, time.Duration(l.deadline.Load()-l.m.at(now)))
+	return max(0, time.Duration(l.deadline.Load()-l.shard.m.at(now)))
 }
 
 // Deadline returns the moment until which the lease can be relied on, with a
 // monotonic reading. It keeps its last value when the lease is lost or ended.
-func (l *Lease) Deadline() time.Time { return l.m.time(l.deadline.Load()) }
+func (l *Lease) Deadline() time.Time { return l.shard.m.time(l.deadline.Load()) }
 
 // LastConfirmed returns when the last command that Redis confirmed was sent:
 // the acquire, a renewal or an Extend.
-func (l *Lease) LastConfirmed() time.Time { return l.m.clock.past(l.confirmed.Load()) }
+func (l *Lease) LastConfirmed() time.Time { return l.shard.m.clock.past(l.confirmed.Load()) }
 
 // NextDue returns when the next renewal is, or was, due; the zero time when
 // none is planned. A time in the past means that it waits for a slot, is
 // under way, or that the loop is late.
-func (l *Lease) NextDue() time.Time { return l.m.time(l.due.Load()) }
+func (l *Lease) NextDue() time.Time { return l.shard.m.time(l.due.Load()) }
 
 // Failures returns the number of failed renewals since the last success.
 func (l *Lease) Failures() int { return int(l.failures.Load()) }
@@ -40,7 +40,7 @@ func (l *Lease) Failures() int { return int(l.failures.Load()) }
 func (l *Lease) Healthy() bool { return l.failures.Load() == 0 }
 
 // Renewals returns the number of confirmed renewals.
-func (l *Lease) Renewals() uint64 { return l.renewals.Load() }
+func (l *Lease) Renewals() uint32 { return l.renewals.Load() }
 
 // State returns where the lease is in its life. It says nothing of the
 // deadline: a lease is active until the loop has noticed; ask Valid.
@@ -55,5 +55,10 @@ func (l *Lease) Lost() (Cause, bool) {
 	return *l.cause.Load(), true
 }
 
-// Data returns what the owner put into Spec.Data.
-func (l *Lease) Data() any { return l.data }
+// Owner returns Spec.Owner.
+func (l *Lease) Owner() Owner {
+	if n, ok := l.owner.(*named); ok {
+		return n.owner
+	}
+	return l.owner
+}

@@ -117,15 +117,16 @@ func TestLose_IsToldByTheLoop(t *testing.T) {
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		var mu sync.Mutex
 		sp := spec(1, k)
-		inner := sp.Lost
-		sp.Lost = func(c renewal.Cause) {
+		inner := sp.Owner
+		sp.Owner = owner(func(c renewal.Cause) {
 			mu.Lock() // the caller of Lose may hold what Lost needs
 			defer mu.Unlock()
-			inner(c)
-		}
-		sp.Data = "mine"
+			inner.Lost(c)
+		})
 		l := m.Add(sp)
-		equal(t, "data", l.Data(), any("mine"))
+		if l.Owner() == nil {
+			t.Error("the lease does not know its owner")
+		}
 		synctest.Wait() // the loop sleeps
 		mu.Lock()
 		equal(t, "lose", l.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, Err: errDown}), true)
@@ -218,7 +219,7 @@ func TestRestart_OfAStalledLoop(t *testing.T) {
 			begin := time.Now()
 			free := make(chan struct{})
 			blocker := spec(0, k)
-			blocker.Lost = func(renewal.Cause) { <-free }
+			blocker.Owner = owner(func(renewal.Cause) { <-free })
 			m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonForced})
 			synctest.Wait()
 			l, other := m.Add(spec(1, k)), m.Add(spec(2, k))
@@ -260,11 +261,11 @@ func TestRestart_TheOldLoopTellsNobody(t *testing.T) {
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		lose := func(i int, wait chan struct{}) {
 			sp := spec(i, k)
-			tell := sp.Lost
-			sp.Lost = func(c renewal.Cause) {
-				tell(c)
+			tell := sp.Owner
+			sp.Owner = owner(func(c renewal.Cause) {
+				tell.Lost(c)
 				<-wait
-			}
+			})
 			m.Add(sp).Lose(renewal.Cause{Reason: renewal.ReasonForced})
 			synctest.Wait()
 		}
@@ -289,11 +290,11 @@ func TestStall_NotForALeaseThatCameLate(t *testing.T) {
 	var stalls atomic.Int32
 	bubble(t, renewal.Config{Sender: s, OnStall: func(time.Duration) { stalls.Add(1) }}, func(t *testing.T, m *renewal.Manager) {
 		sp := spec(1, k)
-		sp.Lost = func(renewal.Cause) {
+		sp.Owner = owner(func(renewal.Cause) {
 			old := spec(2, k)
 			old.SentAt = time.Now().Add(-15 * time.Second)
 			m.Add(old)
-		}
+		})
 		m.Add(sp)
 		time.Sleep(time.Second)
 		m.Add(sp).Lose(renewal.Cause{Reason: renewal.ReasonForced})
@@ -477,7 +478,7 @@ func TestLease_LostSinceTheDeadlineAtTheLatest(t *testing.T) {
 	}}}, func(t *testing.T, m *renewal.Manager) {
 		blocker := spec(0, k)
 		blocker.Lease = 20 * time.Second
-		blocker.Lost = func(renewal.Cause) { time.Sleep(30 * time.Second) } // the loop stands still
+		blocker.Owner = owner(func(renewal.Cause) { time.Sleep(30 * time.Second) }) // the loop stands still
 		m.Add(blocker)
 		l := m.Add(spec(1, k))
 		time.Sleep(40 * time.Second)

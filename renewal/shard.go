@@ -6,6 +6,7 @@ package renewal
 // batch under way, so a server that left the cluster leaves nothing behind.
 // All of it is guarded by Manager.mu.
 type shard struct {
+	m          *Manager
 	name       string
 	leases     int // active ones
 	head, tail *Lease
@@ -73,11 +74,11 @@ func (m *Manager) takeLocked(s *shard, now int64) []*Lease {
 			m.expireLocked(l)
 			continue
 		}
-		if limited && l.limit > 0 {
-			if len(batch) >= int(l.limit) {
+		if limited && l.failing != nil {
+			if len(batch) >= l.failing.limit {
 				break
 			}
-			size = min(size, int(l.limit))
+			size = min(size, l.failing.limit)
 		}
 		if batch == nil {
 			batch = make([]*Lease, 0, min(size, s.waiting))
@@ -92,17 +93,17 @@ func (m *Manager) takeLocked(s *shard, now int64) []*Lease {
 	return batch
 }
 
-// failedIn notes that l failed in a batch of n: its next batch is smaller, so
-// that one bad key soon stands alone and takes no other down with it.
-func (l *Lease) failedIn(n int) {
-	l.limit = uint16(max(1, n/splitBy))
+// failedIn notes that l failed with err in a batch of n: its next batch is smaller,
+// so that one bad key soon stands alone and takes no other down with it.
+func (l *Lease) failedIn(n int, err error) {
+	l.failing = &failing{err: err, limit: max(1, n/splitBy)}
 }
 
 // shardLocked returns the shard of that name and makes it when it is new.
 func (m *Manager) shardLocked(name string) *shard {
 	s := m.shards[name]
 	if s == nil {
-		s = &shard{name: name}
+		s = &shard{m: m, name: name}
 		m.shards[name] = s
 	}
 	return s

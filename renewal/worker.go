@@ -39,7 +39,8 @@ func (m *Manager) send(ctx context.Context, shard string, batch []*Lease) []Resu
 	items := make([]Item, len(batch))
 	last := int64(0)
 	for i, l := range batch {
-		items[i] = l.item
+		items[i] = Item{Lease: l.lease, Reacquire: l.reacquire}
+		items[i].Key, items[i].Field = l.owner.Names()
 		last = max(last, l.deadline.Load())
 	}
 	ctx, cancel := context.WithDeadline(ctx, m.time(last))
@@ -99,7 +100,7 @@ func (m *Manager) landLocked(r *run, l *Lease, res Result, n int, now int64, out
 	switch {
 	case left <= 0:
 		if res.Err != nil {
-			l.err = res.Err
+			l.failedIn(n, res.Err)
 		}
 		m.expireLocked(l)
 	case res.Outcome == Gone:
@@ -121,8 +122,7 @@ func (m *Manager) failLocked(r *run, l *Lease, err error, n int, now int64, out 
 		m.planLocked(l, now)
 		return out
 	}
-	l.err = err
-	l.failedIn(n)
+	l.failedIn(n, err)
 	failures := int(l.failures.Add(1))
 	m.planLocked(l, now+m.retryAfter(l.period, l.deadline.Load()-now))
 	return append(out, notice{lease: l, failures: failures, err: err})
@@ -133,8 +133,8 @@ func (m *Manager) failLocked(r *run, l *Lease, err error, n int, now int64, out 
 // stretch the rhythm. After a retry or a hurried renewal the rhythm begins
 // anew, jittered.
 func (m *Manager) renewLocked(l *Lease, res Result, left, now int64) notice {
-	m.confirmLocked(l, res.SentAt, l.item.Lease)
-	l.err, l.limit = nil, 0
+	m.confirmLocked(l, res.SentAt, l.lease)
+	l.failing = nil
 	l.failures.Store(0)
 	l.renewals.Add(1)
 	due := m.at(res.SentAt) + int64(l.period)

@@ -52,7 +52,7 @@ type acquisition struct {
 	mayFail   bool // TryLock-style: false says all
 	goroutine int64
 	wait      time.Duration
-	wish      wish
+	wish      note
 	ownLease  bool
 	began     time.Time // zero where nobody observes
 	waiter    queue.Waiter
@@ -79,7 +79,7 @@ func (a *acquisition) recycle(m *Manager) {
 		return
 	}
 	a.waiter.Reset()
-	a.wait, a.wish = 0, wish{}
+	a.wait, a.wish = 0, note{}
 	m.spare.Put(a)
 }
 
@@ -97,7 +97,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
 	t, err := e.enter(ctx, a)
 	if err != nil {
 		e.unref()
-		return nil, m.notEntered(e.cfg, a, err)
+		return nil, m.notEntered(e.key, e.settings, a, err)
 	}
 	if m.observed {
 		via := ViaRedis
@@ -149,7 +149,7 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 				return nil, e.waitError(ctx, err)
 			}
 		}
-		if t := e.settle(ctx, a, want); t != nil {
+		if t := e.settle(ctx, a, &want.wish); t != nil {
 			return t, nil
 		}
 		admission = queue.Queued
@@ -161,8 +161,10 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy {
 	w := &a.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
-		place := &g.byLock
-		if !a.lock {
+		var place *tenancy
+		if a.lock {
+			place = g.placeOfLocks()
+		} else {
 			place = newPossession(ctx)
 		}
 		if g.admit(place, a, want, time.Now()) {
@@ -219,7 +221,7 @@ func (e *entry) notGranted(ended ...error) error {
 }
 
 // notEntered counts a failure and makes it an *Error.
-func (m *Manager) notEntered(cfg LockConfig, a *acquisition, err error) error {
+func (m *Manager) notEntered(key string, s *settings, a *acquisition, err error) error {
 	outcome, observed := OutcomeNothing, AcquireFailed
 	var answered *serverError
 	switch {
@@ -235,9 +237,9 @@ func (m *Manager) notEntered(cfg LockConfig, a *acquisition, err error) error {
 		observed = AcquireRefused
 	}
 	if m.observed {
-		m.obs.Acquired(className(cfg), observed, ViaNone, time.Since(a.began))
+		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.began))
 	}
-	return &Error{Op: a.op, Key: cfg.Key, Outcome: outcome, Err: err}
+	return &Error{Op: a.op, Key: key, Outcome: outcome, Err: err}
 }
 
 // serverError is an answer of the server that no repetition will change: a key of

@@ -22,7 +22,7 @@ func (mu *Mutex) outer(ctx context.Context) *holdState {
 		return nil
 	}
 	c, _ := ctx.Value(holdKey{mu.m}).(*carried)
-	for c != nil && c.s.t.g.e.key != mu.cfg.Key {
+	for c != nil && c.s.t.g.e.key != mu.key {
 		c = c.outer
 	}
 	if c == nil {
@@ -51,16 +51,17 @@ func (c *holdContext) Err() error {
 func (h *Hold) Context() context.Context {
 	s := h.s
 	s.mu.Lock()
-	if s.ctx == nil {
+	if s.ending == nil {
 		key := holdKey{s.t.g.e.m}
 		outer, _ := s.values.Value(key).(*carried)
 		values := context.WithValue(context.WithoutCancel(s.values), key, &carried{s, outer})
-		s.ctx, s.cancel = context.WithCancelCause(values)
+		s.ending = &endable{}
+		s.ending.Context, s.ending.end = context.WithCancelCause(values)
 		if s.ended != nil {
-			s.cancel(s.cause())
+			s.ending.end(s.cause())
 		}
 	}
-	ctx := s.ctx
+	ctx := s.ending.Context
 	s.mu.Unlock()
 	_ = s.err()
 	return &holdContext{ctx, h}
@@ -74,14 +75,14 @@ func (s *holdState) end(cause error) {
 	if s.ended == nil {
 		s.ended = cause
 	}
-	cancel := s.cancel
-	if cancel == nil { // nobody has asked for a context
+	ending := s.ending
+	if ending == nil { // nobody has asked for a context
 		s.mu.Unlock()
 		return
 	}
 	cause = s.cause()
 	s.mu.Unlock()
-	cancel(cause) // a second time it does nothing, and waits for the first
+	ending.end(cause) // a second time it does nothing, and waits for the first
 }
 
 // cause is the cause with which the context ends. The caller has mu.

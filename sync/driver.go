@@ -157,9 +157,9 @@ func (d *driver) abandonField() {
 // send makes one attempt for the head of the queue.
 func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
-	want := e.wish
-	if w, ok := e.q.HeadNote().(*wish); ok {
-		want = *w
+	want := e.wish.wish
+	if n, ok := e.q.HeadNote().(*note); ok {
+		want = n.wish
 	}
 	if d.try.n != 0 && (d.try.wish.lease != want.lease || d.try.wish.fixed != want.fixed) {
 		d.abandonField()
@@ -267,11 +267,12 @@ func (d *driver) holdBack() bool {
 // heldBack is how much longer attempts hold back.
 func (d *driver) heldBack() time.Duration {
 	d.e.mu.Lock()
-	defer d.e.mu.Unlock()
-	if d.e.notBefore.IsZero() {
+	until := d.e.notBefore
+	d.e.mu.Unlock()
+	if until == nil {
 		return 0
 	}
-	return max(time.Until(d.e.notBefore), 0)
+	return max(time.Until(*until), 0)
 }
 
 // waitForRelease watches the key's release channel: every confirmation of the
@@ -298,7 +299,7 @@ func (d *driver) waitForRelease(ttl time.Duration) {
 	case <-d.watch.C():
 		d.poll = firstPoll
 	case <-timer.C:
-	case <-d.e.recall:
+	case <-d.e.recall.channel():
 	case <-d.e.m.ctx.Done():
 	}
 }
@@ -311,7 +312,7 @@ func (d *driver) pause(wait time.Duration) bool {
 	select {
 	case <-timer.C:
 		return true
-	case <-d.e.recall:
+	case <-d.e.recall.channel():
 	case <-d.e.m.ctx.Done():
 	}
 	return false

@@ -12,28 +12,31 @@ import (
 // and what is still being cleaned up in Redis. It exists while somebody holds,
 // waits, releases or cleans up (refs), and is forgotten then.
 type entry struct {
-	m       *Manager
-	key     string
-	cfg     LockConfig    // normal; fixed while the entry lives
-	timeout time.Duration // of one command
-	q       *queue.Synchronizer
+	m         *Manager
+	key       string
+	*settings // fixed while the entry lives
+	q         *queue.Synchronizer
 
 	refs   atomic.Int64            // at 0 the entry has ended, and stays there
 	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
-	recall chan struct{}           // capacity 1: the last waiter left while an attempt is under way
+	recall recall                  // of the driver
 	down   atomic.Bool             // acquiring meets errors; see unavailable
-	wish   wish                    // what a waiter without options wants
 	answer atomic.Pointer[trouble] // why the last attempt did not get the lock
 
 	mu        sync.Mutex
 	burnt     map[string]*cleanup // fields that may be left in Redis, guarded by mu
-	notBefore time.Time           // attempts hold back until then so that other processes get their turn; guarded by mu
+	notBefore *time.Time          // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
-// wish is what a waiter asks of a grant, carried as the waiter's note.
+// wish is what a waiter asks of a grant.
 type wish struct {
-	lease    time.Duration
-	fixed    bool
+	lease time.Duration
+	fixed bool
+}
+
+// note is what a waiter carries through the queue.
+type note struct {
+	wish
 	callSite string
 }
 
@@ -56,7 +59,7 @@ func (mu *Mutex) use() (*entry, error) {
 	if e := mu.last.Load(); e != nil && e.tryRef() {
 		return e, nil
 	}
-	e, err := m.use(mu.cfg)
+	e, err := m.use(mu.key, mu.settings)
 	if err == nil {
 		mu.last.Store(e)
 	}
@@ -71,14 +74,14 @@ func (mu *Mutex) forget(e *entry) {
 }
 
 // use is Mutex.use for whoever has not found the entry before.
-func (m *Manager) use(cfg LockConfig) (*entry, error) {
+func (m *Manager) use(key string, s *settings) (*entry, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closing.Load() {
 		return nil, ErrClosed
 	}
-	if e := m.entries[cfg.Key]; e != nil {
-		field := e.cfg.differs(cfg)
+	if e := m.entries[key]; e != nil {
+		field := e.differs(s)
 		if field != "" && e.refs.Load() > 0 {
 			return nil, configError(field, "differs from the configuration with which this key is in use; use one configuration per key")
 		}
@@ -86,13 +89,9 @@ func (m *Manager) use(cfg LockConfig) (*entry, error) {
 			return e, nil
 		}
 	}
-	e := &entry{
-		m: m, key: cfg.Key, cfg: cfg, timeout: m.cfg.commandTimeout(cfg.LeaseTime),
-		q: queue.New(cfg.Fair), recall: make(chan struct{}, 1),
-		wish: wish{lease: cfg.LeaseTime, fixed: cfg.RenewalTime < 0},
-	}
+	e := &entry{m: m, key: key, settings: s, q: queue.New(s.cfg.Fair)}
 	e.refs.Store(1)
-	m.entries[cfg.Key] = e
+	m.entries[key] = e
 	return e, nil
 }
 
@@ -104,7 +103,7 @@ func (mu *Mutex) find() *entry {
 	}
 	mu.m.mu.Lock()
 	defer mu.m.mu.Unlock()
-	return mu.m.entries[mu.cfg.Key]
+	return mu.m.entries[mu.key]
 }
 
 // ref takes a further reference; the caller must have one already.
@@ -167,10 +166,7 @@ func (e *entry) do(o queue.Order) {
 			e.endGrant(e.cur.Load(), e.q.Word().HandOffs()-1)
 		}()
 	case queue.RecallAttempt:
-		select {
-		case e.recall <- struct{}{}:
-		default:
-		}
+		e.recall.tell()
 	}
 }
 

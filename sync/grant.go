@@ -13,30 +13,28 @@ import (
 // It may pass through many local owners, one tenancy after the other, until it is
 // released or lost.
 type grant struct {
-	e     *entry
-	n     uint64
-	field string
-	wish  wish
+	e    *entry
+	n    uint64 // the number in its field in Redis, see name
+	wish wish
 
 	// lease is replaced when a turn is extended, because the old one was ended
 	// before the command that might have released the key was sent.
 	lease atomic.Pointer[renewal.Lease]
 
 	mu        sync.Mutex
-	loss      *loss       // set once; guarded by mu
-	owner     *tenancy    // the last one that was admitted, also after it has left; guarded by mu
-	byLock    tenancy     // where owner is one by Lock; written by admit; guarded by mu
-	since     time.Time   // when the answer came that granted it
-	turn      time.Time   // when this turn began: the grant, or its last extension
-	turns     int         // extensions
-	token     int64       // first token of the turn; 0 without fencing
-	tokens    int64       // how many were reserved
-	ownerGone atomic.Bool // the goroutine that would have to unlock has ended
-	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
-	doomed    atomic.Bool // to be deleted when it is lost: its owner provably cannot run
-	watched   bool        // the watchdog knows of it; guarded by Manager.mu
+	loss      *loss                   // set once; guarded by mu
+	owner     *tenancy                // the last one that was admitted, also after it has left; guarded by mu
+	byLock    atomic.Pointer[tenancy] // where owner is one by Lock; see placeOfLocks
+	since     time.Time               // when the answer came that granted it
+	turn      time.Duration           // after since: when this turn began, with the grant or its last extension
+	token     int64                   // first token of the turn; 0 without fencing
+	turns     int32                   // extensions
+	ownerGone atomic.Bool             // the goroutine that would have to unlock has ended
+	unrenewed atomic.Bool             // the watchdog stopped the renewal on purpose
+	doomed    atomic.Bool             // to be deleted when it is lost: its owner provably cannot run
+	watched   bool                    // the watchdog knows of it; guarded by Manager.mu
 
-	life field // of the field in Redis; guarded by entry.mu
+	life *field // of the field in Redis; nil where its grant was answered and nothing has happened since; guarded by entry.mu
 }
 
 // tenancy is one local owner's possession of a grant, by Lock or by Acquire. It does
@@ -61,8 +59,11 @@ type tenancy struct {
 func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	now := time.Now()
 	g := &grant{
-		e: e, n: a.n, field: a.life.name, wish: a.wish, since: now, turn: now,
-		token: r.Token, tokens: e.tokens(), life: a.life,
+		e: e, n: a.n, wish: a.wish, since: now, token: r.Token,
+	}
+	if a.life.open > 0 {
+		life := a.life
+		g.life = &life
 	}
 	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
 		return nil
@@ -76,6 +77,32 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 		e.m.removeGrant(g) // lost before it was listed
 	}
 	return g
+}
+
+// name is the grant's field in Redis. It is made when it is needed: a grant lives for long
+// and is named once in some seconds.
+func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID, g.n) }
+
+// endingName is name for a grant that is about to be released: what is to be known of its
+// field is needed soon, and its name with it.
+func (g *grant) endingName() string {
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
+	return g.lifeLocked().name
+}
+
+// Names returns the key and the field, for its renewals.
+func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
+
+// placeOfLocks returns where the owners by Lock stand, one after the other. Only the waiter
+// that the queue has admitted asks for it; a grant that comes to holds has none.
+func (g *grant) placeOfLocks() *tenancy {
+	place := g.byLock.Load()
+	if place == nil {
+		place = new(tenancy)
+		g.byLock.Store(place)
+	}
+	return place
 }
 
 // margin is the lock's Margin, or the default for the lease of one hold.
@@ -103,11 +130,11 @@ func (g *grant) startLease(sentAt time.Time) {
 	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item: renewal.Item{Key: e.key, Field: g.field, Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
+		Item: renewal.Item{Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
 		// A batch shares one time limit, so leases of different limits never share one.
-		Shard:  e.m.wire.Shard(e.key) + "|" + e.m.cfg.commandTimeout(g.wish.lease).String(),
+		Shard:  e.m.wire.Shard(e.key) + e.limit(g.wish.lease),
 		Period: period, Margin: e.margin(g.wish), SentAt: sentAt,
-		Lost: g.lost, Data: g,
+		Owner: g,
 	}))
 }
 
@@ -132,13 +159,23 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cle
 	e, now := g.e, time.Now()
 	keep := now.Add(g.minHoldLeft())
 	e.mu.Lock()
-	g.life.keep = keep
-	left := event(&g.life, now)
+	life := g.lifeLocked()
+	life.keep = keep
+	left := event(life, now)
 	e.mu.Unlock()
 	if !left {
 		return nil
 	}
-	return e.cleanUp(&g.life, report)
+	return e.cleanUp(life, report)
+}
+
+// lifeLocked returns what is known of the grant's field. For most of its time there is
+// nothing but the grant itself. The caller has entry.mu.
+func (g *grant) lifeLocked() *field {
+	if g.life == nil {
+		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.timeout, there: true}
+	}
+	return g.life
 }
 
 // minHoldLeft is how long the key must stay taken from now on. A grant that nobody
@@ -191,7 +228,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 		return false
 	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
 		return false
-	case now.Sub(g.turn) >= cfg.MaxHandoffTime:
+	case now.Sub(g.since)-g.turn >= cfg.MaxHandoffTime:
 		return false
 	case !lease.Healthy() || lease.Remaining(now) < g.wish.lease/2:
 		return false // also where it is lost
@@ -199,9 +236,9 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They
 	// stay below it as long as no more are given out than microseconds have
 	// passed, so a turn that is faster than that ends early.
-	return g.token == 0 || int64(handOffs) < now.Sub(g.turn).Microseconds()
+	return g.token == 0 || int64(handOffs) < (now.Sub(g.since)-g.turn).Microseconds()
 }
 
 func (g *grant) event(k EventKind) Event {
-	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.field}
+	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.name()}
 }

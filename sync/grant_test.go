@@ -21,33 +21,33 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 		cancel() // the grants of these tests are released by nobody
 		_ = m.Close(ctx)
 	})
-	e, err := m.use(insideConfig(t, cfg))
+	e, err := m.use(insideConfig(t, m, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := m.nextGrant.Add(1)
 	life := field{name: lettucecompat.NewField(m.cfg.ClientID, n), lease: e.wish.lease, timeout: e.timeout}
 	life.granted(false)
-	return e, e.install(attempt{n: n, wish: e.wish, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
+	return e, e.install(attempt{n: n, wish: e.wish.wish, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
 }
 
 // Whoever is woken looks at the clock before it comes in, and not at what was told.
 func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	last := g.deadline()
-	if g.admit(new(tenancy), new(acquisition), &e.wish, last) {
+	if g.admit(new(tenancy), new(acquisition), &e.wish.wish, last) {
 		t.Error("a grant was taken at its deadline")
 	}
-	if !g.admit(new(tenancy), new(acquisition), &e.wish, last.Add(-time.Nanosecond)) {
+	if !g.admit(new(tenancy), new(acquisition), &e.wish.wish, last.Add(-time.Nanosecond)) {
 		t.Error("a grant was not taken just before its deadline")
 	}
-	other := e.wish
+	other := e.wish.wish
 	other.fixed = true
 	if g.admit(new(tenancy), new(acquisition), &other, time.Now()) {
 		t.Error("a waiter who wants a fixed lease took a renewed one")
 	}
 	g.unrenewed.Store(true)
-	if g.admit(new(tenancy), new(acquisition), &e.wish, time.Now()) {
+	if g.admit(new(tenancy), new(acquisition), &e.wish.wish, time.Now()) {
 		t.Error("a grant whose renewal was stopped was taken")
 	}
 }
@@ -78,7 +78,7 @@ func TestGrant_MayHandOff(t *testing.T) {
 	}
 	check := func(what string, g *grant, handOffs int, after time.Duration, want bool) {
 		t.Helper()
-		if got := g.mayHandOff(handOffs, g.turn.Add(after)); got != want {
+		if got := g.mayHandOff(handOffs, g.since.Add(g.turn+after)); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
@@ -172,7 +172,7 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
 	life := field{name: lettucecompat.NewField(e.m.cfg.ClientID, next), lease: e.wish.lease, timeout: e.timeout}
 	life.granted(false)
-	forced := e.install(attempt{n: next, wish: e.wish, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
+	forced := e.install(attempt{n: next, wish: e.wish.wish, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
 	if forced.valid(time.Now()) {
 		t.Error("a grant that was released by force is valid")
 	}
@@ -237,7 +237,7 @@ func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 func TestDriver_HoldsBack(t *testing.T) {
 	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	until := time.Now().Add(50 * time.Millisecond)
-	e.notBefore = until
+	e.notBefore = &until
 	if !(&driver{e: e}).holdBack() || time.Now().Before(until) {
 		t.Error("an attempt was made in the turn of others")
 	}

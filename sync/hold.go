@@ -34,9 +34,14 @@ type holdState struct {
 	abandoned atomic.Bool // see abandon
 
 	mu     sync.Mutex
-	ended  error                   // set once: why the context ends, or errByRelease; guarded by mu
-	ctx    context.Context         // made on demand; guarded by mu
-	cancel context.CancelCauseFunc // of ctx; guarded by mu
+	ended  error    // set once: why the context ends, or errByRelease; guarded by mu
+	ending *endable // of its context, made on demand; guarded by mu
+}
+
+// endable is a context that somebody else ends.
+type endable struct {
+	context.Context
+	end context.CancelCauseFunc
 }
 
 // Acquire waits until it holds the lock or ctx ends. ctx bounds the waiting only:
@@ -66,8 +71,8 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu == nil || mu.m == nil {
 		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
 	}
-	if mu.bad != nil {
-		return nil, mu.mistake(op, mu.bad)
+	if mu.settings == nil {
+		return nil, mu.mistake(op, validKey(mu.key))
 	}
 	a := mu.m.newAcquisition(op, kind)
 	for _, o := range opts {
@@ -76,13 +81,13 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 		}
 	}
 	if outer := mu.outer(ctx); outer != nil {
-		if h, err := outer.reenter(ctx, mu.cfg, op); h != nil || err != nil {
+		if h, err := outer.reenter(ctx, mu.settings, op); h != nil || err != nil {
 			return h, err
 		}
 	}
 	e, err := mu.use()
 	if err != nil {
-		return nil, mu.m.notEntered(mu.cfg, a, err)
+		return nil, mu.m.notEntered(mu.key, mu.settings, a, err)
 	}
 	a.goroutine = mu.m.goroutine()
 	a.wish.callSite = mu.m.callSite()
@@ -152,7 +157,7 @@ func (h *holdState) unregister() {
 
 // reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, cfg LockConfig, op string) (*Hold, error) {
+func (h *holdState) reenter(ctx context.Context, s *settings, op string) (*Hold, error) {
 	if h.released.Load() {
 		return nil, nil
 	}
@@ -166,7 +171,7 @@ func (h *holdState) reenter(ctx context.Context, cfg LockConfig, op string) (*Ho
 	if ctx.Err() != nil {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
 	}
-	if field := e.cfg.differs(cfg); field != "" {
+	if field := e.differs(s); field != "" {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
 	}
 	switch e.q.ReenterTenure(t.tenure) {
@@ -234,7 +239,7 @@ func (h *Hold) Key() string { return h.s.t.g.e.key }
 
 // Holder returns the field that stands for this hold in Redis,
 // "<client id>:<n>"; holds that were handed on within a process share it.
-func (h *Hold) Holder() string { return h.s.t.g.field }
+func (h *Hold) Holder() string { return h.s.t.g.name() }
 
 // Since returns when the hold began.
 func (h *Hold) Since() time.Time { return h.s.t.since }
@@ -286,9 +291,9 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	lease := g.lease.Load()
 	g.e.mu.Lock()
-	g.life.extending(time.Now(), d)
+	g.lifeLocked().extending(time.Now(), d)
 	g.e.mu.Unlock()
-	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.field, Lease: d}, g.e.timeout)
+	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.name(), Lease: d}, g.e.timeout)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
 		lease.Extend(r.SentAt, d)

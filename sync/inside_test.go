@@ -35,13 +35,13 @@ func insideManager(t *testing.T, cfg Config) *Manager {
 	return m
 }
 
-func insideConfig(t *testing.T, cfg LockConfig) LockConfig {
+func insideConfig(t *testing.T, m *Manager, cfg LockConfig) (string, *settings) {
 	t.Helper()
-	n, err := cfg.normal()
+	mu, err := m.NewMutex(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n
+	return mu.key, mu.settings
 }
 
 // A grant is lost after the queue has admitted a Lock and before settle has made it
@@ -49,7 +49,7 @@ func insideConfig(t *testing.T, cfg LockConfig) LockConfig {
 func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
-	e, err := m.use(insideConfig(t, LockConfig{Key: "k"}))
+	e, err := m.use(insideConfig(t, m, LockConfig{Key: "k"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 				t.Errorf("the renewal loop panics, and the program with it: %v", p)
 			}
 		}()
-		g.lost(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
+		g.Lost(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()})
 	}()
 	_, _ = m.wire.ForceRelease(context.Background(), "k") // what made the loss
 	e.do(e.q.GiveBack(w))                                 // what settle does
@@ -188,14 +188,14 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	first := true
-	s.ctx, s.cancel = ctx, func(cause error) {
+	s.ending = &endable{ctx, func(cause error) {
 		if first {
 			first = false
 			close(begun)
 			<-goOn
 		}
 		cancel(cause)
-	}
+	}}
 	one := errors.New("one")
 	go func() {
 		defer close(done)

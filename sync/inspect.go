@@ -181,8 +181,8 @@ func (e *entry) state(now time.Time) State {
 	s := State{Key: e.key, Class: e.cfg.Name, Status: statusName(cur.State), Count: cur.Count, HandOffs: cur.HandOffs, Lost: cur.State == queue.Lost}
 	for _, w := range e.q.Waiting() {
 		ws := WaiterState{Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since)}
-		if note, ok := w.Note.(*wish); ok {
-			ws.CallSite = note.callSite
+		if n, ok := w.Note.(*note); ok {
+			ws.CallSite = n.callSite
 		}
 		s.Waiters = append(s.Waiters, ws)
 	}
@@ -191,7 +191,7 @@ func (e *entry) state(now time.Time) State {
 		return s
 	}
 	lease := g.lease.Load()
-	s.Holder, s.Deadline = g.field, lease.Deadline()
+	s.Holder, s.Deadline = g.name(), lease.Deadline()
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = lease.NextDue()
 	}

@@ -30,7 +30,7 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 			telling, told := make(chan struct{}), make(chan struct{})
 			m.leases.Add(renewal.Spec{
 				Item: renewal.Item{Key: "x", Field: "x", Lease: time.Second}, SentAt: time.Now().Add(-time.Hour),
-				Lost: func(renewal.Cause) { close(telling); <-told },
+				Owner: owner(func(renewal.Cause) { close(telling); <-told }),
 			})
 			<-telling // one loss is told after the other
 			if !h.s.t.g.lease.Load().Lose(renewal.Cause{Reason: c.reason}) {
@@ -55,3 +55,8 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 		})
 	}
 }
+
+// owner is told of a loss by a call of itself.
+type owner func(renewal.Cause)
+
+func (o owner) Lost(c renewal.Cause) { o(c) }

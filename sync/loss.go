@@ -25,9 +25,9 @@ func (g *grant) letGoLost() {
 	}
 }
 
-// lost is called by the RenewalManager, once, when it concludes that the lease is
+// Lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O.
-func (g *grant) lost(c renewal.Cause) {
+func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()          // the grant's own reference
 	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
 	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}

@@ -38,12 +38,14 @@ type Manager struct {
 	spare     sync.Pool // of *acquisition; its channels must not leave a test bubble that has this Manager
 
 	mu       sync.Mutex
-	entries  map[string]*entry // by key, guarded by mu
-	grants   map[uint64]*grant // those that are neither released nor lost, guarded by mu
-	stale    map[uint64]*grant // lost, and still locked by a goroutine that may have ended, guarded by mu
-	early    map[uint64]string // forced releases of grants not listed yet: key by number, guarded by mu
-	watched  news              // guarded by mu
-	closeErr error             // guarded by mu
+	entries  map[string]*entry        // by key, guarded by mu
+	shared   map[LockConfig]*settings // guarded by mu
+	defaults *settings                // of Config.Defaults
+	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
+	stale    map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
+	early    map[uint64]string        // forced releases of grants not listed yet: key by number, guarded by mu
+	watched  news                     // guarded by mu
+	closeErr error                    // guarded by mu
 }
 
 // Redis is what a Manager needs of a go-redis client: *redis.Client (also one for
@@ -64,12 +66,13 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID), made: time.Now(),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
-		entries: map[string]*entry{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
+		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
 	_, ignores := cfg.Observer.(NopObserver)
 	m.observed = !ignores
 	defaults, _ := cfg.Defaults.normalSettings()
-	timeout := cfg.commandTimeout(defaults.LeaseTime)
+	m.defaults = m.settings(defaults)
+	timeout := m.defaults.timeout
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
 		OnForced: m.forced, OnSubscription: m.subscription, OnCommand: m.command, OnWarning: m.warning,

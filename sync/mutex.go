@@ -26,10 +26,10 @@ import (
 // Lock has no way to tell its caller, so code that must not run twice uses Acquire
 // or Do, or asks Held before each step that counts.
 type Mutex struct {
-	m    *Manager
-	cfg  LockConfig
-	bad  error                 // why cfg is not usable
-	last atomic.Pointer[entry] // found last time; it may have ended
+	m         *Manager
+	key       string
+	*settings                       // nil: the key is out of bounds
+	last      atomic.Pointer[entry] // found last time; it may have ended
 }
 
 var _ sync.Locker = (*Mutex)(nil)
@@ -37,10 +37,11 @@ var _ sync.Locker = (*Mutex)(nil)
 // Mutex returns the lock of key with Config.Defaults. A key that is out of bounds
 // (see LockConfig.Key) is reported by the Mutex's methods.
 func (m *Manager) Mutex(key string) *Mutex {
-	cfg := m.cfg.Defaults
-	cfg.Key = key
-	cfg, err := cfg.normal()
-	return &Mutex{m: m, cfg: cfg, bad: err}
+	mu := &Mutex{m: m, key: key}
+	if validKey(key) == nil {
+		mu.settings = m.defaults
+	}
+	return mu
 }
 
 // NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig.
@@ -50,14 +51,22 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
 	}
-	return &Mutex{m: m, cfg: normal}, nil
+	normal.Key = ""
+	return &Mutex{m: m, key: cfg.Key, settings: m.settings(normal)}, nil
 }
 
 // Key returns the lock's key.
-func (mu *Mutex) Key() string { return mu.cfg.Key }
+func (mu *Mutex) Key() string { return mu.key }
 
 // Config returns the lock's configuration with all defaults filled in.
-func (mu *Mutex) Config() LockConfig { return mu.cfg }
+func (mu *Mutex) Config() LockConfig {
+	var cfg LockConfig
+	if mu.settings != nil {
+		cfg = mu.cfg
+	}
+	cfg.Key = mu.key
+	return cfg
+}
 
 // Lock waits until the calling goroutine holds the lock. A goroutine that holds it
 // by Lock or TryLock enters again, unless the lock is NotReentrant.
@@ -116,7 +125,7 @@ func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
 		return false, mu.mistake(a.op, err)
 	}
 	if err != nil {
-		return false, m.notEntered(mu.cfg, a, err)
+		return false, m.notEntered(mu.key, mu.settings, a, err)
 	}
 	a.goroutine = m.goroutine()
 	if owned, byLock := e.q.OwnedBy(uint64(a.goroutine)); owned && mu.cfg.Reentrancy == ByGoroutine {
@@ -250,12 +259,12 @@ func (mu *Mutex) usable(op string) *Manager {
 	if mu == nil || mu.m == nil {
 		panic(&Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager})
 	}
-	if mu.bad != nil {
-		panic(mu.mistake(op, mu.bad))
+	if mu.settings == nil {
+		panic(mu.mistake(op, validKey(mu.key)))
 	}
 	return mu.m
 }
 
 func (mu *Mutex) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: mu.cfg.Key, Outcome: OutcomeMistake, Err: err}
+	return &Error{Op: op, Key: mu.key, Outcome: OutcomeMistake, Err: err}
 }

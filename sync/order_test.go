@@ -11,7 +11,7 @@ import (
 func TestCleanUp_TakesManagerMuBeforeEntryMu(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
-	e, err := m.use(insideConfig(t, LockConfig{Key: "k"}))
+	e, err := m.use(insideConfig(t, m, LockConfig{Key: "k"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	if overdue && g.turns < maxTurnExtensions {
 		return e.endTurn(g, handOffs)
 	}
-	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.field, Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
+	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.endingName(), Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
@@ -211,22 +211,23 @@ func (g *grant) mayKeepTurn() bool {
 
 // holdBack keeps this process from trying again before others have had the time to.
 func (e *entry) holdBack() {
+	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
 	e.mu.Lock()
-	e.notBefore = time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	e.notBefore = &until
 	e.mu.Unlock()
 }
 
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
 // waits for it, and releases it otherwise, in one script.
 func (e *entry) endTurn(g *grant, handOffs int) ending {
-	req := lettucecompat.TurnRequest{Key: e.key, Field: g.field, Lease: g.wish.lease, Fenced: e.cfg.Fencing, Tokens: e.tokens(), Timeout: e.timeout}
+	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.wish.lease, Fenced: e.cfg.Fencing, Tokens: e.tokens(), Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
 		g.mu.Lock()
 		g.turns++
-		g.turn, g.token, g.owner = time.Now(), reply.Token, nil
+		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
 		g.mu.Unlock()
 		g.startLease(reply.SentAt)
 		e.m.applyForced(g)
@@ -251,12 +252,12 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 	deadline := g.deadline()
 	var end ending
 	var unused lettucecompat.GiveBack
-	unused.Field = g.field
 	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
 	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
 	released := false
 	c := g.burn(!answered, func(f *field, now time.Time) bool {
 		f.burn(now, now)
+		unused.Field = f.name
 		f.deadline, f.unused = deadline, unused
 		f.released(o, false, sent)
 		released = f.ours
@@ -295,7 +296,7 @@ func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
 	if g.token == 0 {
 		return 0, 0
 	}
-	return g.token + int64(handOffs), g.token + g.tokens - 1
+	return g.token + int64(handOffs), g.token + g.e.tokens() - 1
 }
 
 // done is ctx.Done, for a context that may be nil.

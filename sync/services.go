@@ -56,7 +56,7 @@ func renewalOutcome(r lettucecompat.RenewReply) renewal.Outcome {
 }
 
 func (m *Manager) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
-	g := l.Data().(*grant)
+	g := l.Owner().(*grant)
 	outcome := RenewedOK
 	if reacquired {
 		outcome = Reacquired
@@ -65,7 +65,7 @@ func (m *Manager) renewed(l *renewal.Lease, left time.Duration, reacquired bool)
 }
 
 func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
-	g := l.Data().(*grant)
+	g := l.Owner().(*grant)
 	m.obs.Renewed(g.e.cfg.Name, RenewFailed, 0)
 	if failures == 2 {
 		ev := g.event(EventRenewalFailing)

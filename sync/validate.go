@@ -29,13 +29,20 @@ func (c LockConfig) Validate() error {
 
 // normal returns c with its defaults filled in, or an error wrapping ErrConfig.
 func (c LockConfig) normal() (LockConfig, error) {
-	if c.Key == "" {
-		return c, configError("Key", "is empty; give the lock a name")
-	}
-	if len(c.Key) > maxKey {
-		return c, configError("Key", "has %d bytes; at most %d are allowed", len(c.Key), maxKey)
+	if err := validKey(c.Key); err != nil {
+		return c, err
 	}
 	return c.normalSettings()
+}
+
+func validKey(key string) error {
+	if key == "" {
+		return configError("Key", "is empty; give the lock a name")
+	}
+	if len(key) > maxKey {
+		return configError("Key", "has %d bytes; at most %d are allowed", len(key), maxKey)
+	}
+	return nil
 }
 
 // normalSettings does the same for all fields but Key.

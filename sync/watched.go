@@ -94,7 +94,7 @@ func (g *grant) factsLocked() (watchdog.Facts, bool) {
 		return g.staleFactsLocked()
 	}
 	f := watchdog.Facts{
-		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: g.since,
+		ID: g.n, Key: g.e.key, Field: g.name(), Class: cfg.Name, Since: g.since,
 		Fixed: g.wish.fixed || g.unrenewed.Load(), Lease: max(g.wish.lease, lease.Remaining(time.Now())), RenewalTime: max(cfg.RenewalTime, 0),
 		MaxHold: cfg.MaxHold, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: lease.LastConfirmed(), Deadline: lease.Deadline(),
@@ -123,7 +123,7 @@ func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 		return watchdog.Facts{}, false
 	}
 	return watchdog.Facts{
-		ID: g.n, Key: g.e.key, Field: g.field, Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
+		ID: g.n, Key: g.e.key, Field: g.name(), Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
 		Lease: g.wish.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), Goroutine: t.goroutine, Reachable: true, CallSite: t.callSite,
 	}, true

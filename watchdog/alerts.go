@@ -2,39 +2,67 @@ package watchdog
 
 import "time"
 
-// record is the last verdict of one check, without its text, so that 100,000 healthy
-// holds cost little.
+// hold is what the Watchdog keeps for one hold, and once for the process as a whole.
+// Only the loop writes it; last and trouble are written under Watchdog.mu because
+// Verdicts reads them. Of a healthy hold no more than this is kept, since a process may
+// have 100,000 of them.
+type hold struct {
+	id       uint64        // Facts.ID
+	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
+	nextLook time.Duration // when the local checks are due
+	asked    time.Duration // when Redis was last asked and answered; the least value before that
+	// stopped is when the Watchdog stopped its renewal, so that a renewal that does not
+	// come is no fault; isStopped: it did.
+	stopped time.Duration
+	last    [checkCount]time.Duration // when each check reached its last verdict, after Watchdog.epoch
+	trouble *trouble                  // nil while all these verdicts are healthy, without a remark
+	place   int32                     // in Watchdog.places; the loop's
+	set     uint8                     // a bit for each check that has reached a verdict at all
+
+	isStopped bool
+}
+
+// trouble is the rare rest of a hold's state.
+type trouble struct {
+	facts    Facts // the latest, for OnClear after the hold has ended
+	verdicts [checkCount]record
+	reasons  [checkCount]string
+	remedy   [checkCount]*remedy
+}
+
+// record is the last verdict of one check, without its moment and its text. The zero
+// value is that of a check that has not spoken.
 type record struct {
-	at      time.Duration // since Watchdog.epoch
-	fails   int32         // Unhealthy verdicts in a row; Unknown leaves it alone
-	set     bool          // a verdict has been reached at all
+	fails   int32 // Unhealthy verdicts in a row; Unknown leaves it alone
 	health  Health
 	finding Finding
 	alerted bool // OnAlert was called and OnClear was not yet
 }
 
-// hold is what the Watchdog keeps for one hold, and once for the process as a whole.
-// Only the loop writes it; last and trouble are written under Watchdog.mu because
-// Verdicts reads them.
-type hold struct {
-	id       uint64        // Facts.ID
-	place    int32         // in Watchdog.places; the loop's
-	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
-	nextLook time.Duration // when the local checks are due
-	asked    time.Duration // when Redis was last asked and answered; the least value before that
-	// isStopped: the Watchdog stopped its renewal at stopped, so that a renewal that
-	// does not come is no fault.
-	isStopped bool
-	stopped   time.Duration
-	last      [checkCount]record
-	trouble   *trouble // nil while there is nothing to say
+// isSet tells whether the check has reached a verdict.
+func (h *hold) isSet(c Check) bool { return h.set&(1<<c) != 0 }
+
+// verdict returns the last verdict of a check.
+func (h *hold) verdict(c Check) record {
+	switch {
+	case h.trouble != nil:
+		return h.trouble.verdicts[c]
+	case h.isSet(c):
+		return record{health: Healthy}
+	}
+	return record{}
 }
 
-// trouble is the rare rest of a hold's state.
-type trouble struct {
-	facts   Facts // the latest, for OnClear after the hold has ended
-	reasons [checkCount]string
-	remedy  [checkCount]*remedy
+// inTrouble makes the place for what is not healthy, and fills in that all else is.
+func (h *hold) inTrouble() *trouble {
+	if h.trouble == nil {
+		t := new(trouble)
+		for c := range t.verdicts {
+			t.verdicts[c] = h.verdict(Check(c))
+		}
+		h.trouble = t
+	}
+	return h.trouble
 }
 
 // remedy returns what is being done about the check, or nil.
@@ -56,7 +84,7 @@ func (h *hold) newRemedy(c Check, f Facts) *remedy {
 // statusClean tells that Redis' last word on the hold was not a bad one, so that a
 // confirmed renewal may stand for the next one.
 func (h *hold) statusClean() bool {
-	last := &h.last[LockStatus]
+	last := h.verdict(LockStatus)
 	return last.finding == None && last.fails == 0
 }
 
@@ -93,8 +121,12 @@ func (h *hold) stoppedRenewing(w *Watchdog, f Facts) bool {
 
 // quiet tells that nothing in trouble is of use any more.
 func (h *hold) quiet() bool {
-	for c := range h.last {
-		if h.last[c].alerted || h.trouble.reasons[c] != "" || h.trouble.remedy[c] != nil {
+	for c, r := range h.trouble.verdicts {
+		calm := record{}
+		if h.isSet(Check(c)) {
+			calm.health = Healthy
+		}
+		if r != calm || h.trouble.reasons[c] != "" || h.trouble.remedy[c] != nil {
 			return false
 		}
 	}
@@ -103,33 +135,19 @@ func (h *hold) quiet() bool {
 
 // record keeps the verdict, reports it, and raises or clears the alert of its check.
 func (w *Watchdog) record(h *hold, f Facts, v Verdict) {
-	raise, clear := false, false
 	w.mu.Lock()
 	if w.lastRun[v.Check].Before(v.At) {
 		w.lastRun[v.Check] = v.At
 	}
-	r := &h.last[v.Check]
-	r.at, r.set, r.health, r.finding = w.since(v.At), true, v.Health, v.Finding
-	switch v.Health {
-	case Unhealthy:
-		r.fails++
-		if raise = !r.alerted && int(r.fails) >= w.thresholdOf(f); raise {
-			r.alerted = true
-		}
-	case Healthy:
-		clear, r.alerted, r.fails = r.alerted, false, 0
+	h.last[v.Check] = w.since(v.At)
+	var raise, clear bool
+	var fails int
+	if h.trouble != nil || v.Health != Healthy || v.Reason != "" {
+		h.inTrouble()
+		h.set |= 1 << v.Check
+		raise, clear, fails = w.note(h, f, v)
 	}
-	if h.trouble == nil && (v.Reason != "" || v.Health == Unhealthy) {
-		h.trouble = new(trouble)
-	}
-	if h.trouble != nil {
-		h.trouble.facts = f
-		h.trouble.reasons[v.Check] = v.Reason
-		if h.quiet() {
-			h.trouble = nil
-		}
-	}
-	fails := int(r.fails)
+	h.set |= 1 << v.Check
 	w.mu.Unlock()
 
 	w.cfg.OnVerdict(f, v)
@@ -141,12 +159,36 @@ func (w *Watchdog) record(h *hold, f Facts, v Verdict) {
 	}
 }
 
+// note keeps a verdict that is not healthy, or comes after one that was not, and tells
+// whether an alert is to be raised or cleared. The caller has Watchdog.mu.
+func (w *Watchdog) note(h *hold, f Facts, v Verdict) (raise, clear bool, fails int) {
+	r := &h.trouble.verdicts[v.Check]
+	r.health, r.finding = v.Health, v.Finding
+	switch v.Health {
+	case Unhealthy:
+		r.fails++
+		if raise = !r.alerted && int(r.fails) >= w.thresholdOf(f); raise {
+			r.alerted = true
+		}
+	case Healthy:
+		clear, r.alerted, r.fails = r.alerted, false, 0
+	}
+	fails = int(r.fails)
+	h.trouble.facts = f
+	h.trouble.reasons[v.Check] = v.Reason
+	if h.quiet() {
+		h.trouble = nil
+	}
+	return raise, clear, fails
+}
+
 // reset drops what one check has said about a hold, because its subject has changed.
 func (w *Watchdog) reset(now time.Time, h *hold, f Facts, c Check) {
 	w.mu.Lock()
-	clear := h.last[c].alerted
-	h.last[c] = record{}
+	clear := h.verdict(c).alerted
+	h.set &^= 1 << c
 	if h.trouble != nil {
+		h.trouble.verdicts[c] = record{}
 		h.trouble.reasons[c] = ""
 	}
 	w.mu.Unlock()
@@ -179,14 +221,14 @@ func (w *Watchdog) closeEpisodes(h *hold, ended bool) {
 	for c := range h.last {
 		r := h.trouble.remedy[c]
 		if ended && r != nil && r.pending && endsHold(r.attempt.Action) {
-			v := unhealthy(Check(c), w.epoch.Add(h.last[c].at), r.attempt.Finding, h.trouble.reasons[c])
+			v := unhealthy(Check(c), w.epoch.Add(h.last[c]), r.attempt.Finding, h.trouble.reasons[c])
 			w.cfg.OnRecovery(f, v, r.attempt.Action, Helped)
 		}
 	}
 	for c := range h.last {
 		w.mu.Lock()
-		clear := h.last[c].alerted
-		h.last[c].alerted = false
+		clear := h.trouble.verdicts[c].alerted
+		h.trouble.verdicts[c].alerted = false
 		w.mu.Unlock()
 		if clear {
 			w.cfg.OnClear(f, Check(c))

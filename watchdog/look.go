@@ -89,8 +89,7 @@ func (w *Watchdog) confirm(f Facts, check func(Facts) Verdict) (Facts, Verdict, 
 
 // renewalCounts lets a confirmed renewal stand for the lock-status check.
 func (w *Watchdog) renewalCounts(h *hold, f Facts) {
-	last := h.last[LockStatus]
-	if h.statusClean() && !f.LastConfirmed.IsZero() && (!last.set || w.since(f.LastConfirmed) > last.at) {
+	if h.statusClean() && !f.LastConfirmed.IsZero() && (!h.isSet(LockStatus) || w.since(f.LastConfirmed) > h.last[LockStatus]) {
 		w.judge(h, f, healthy(LockStatus, f.LastConfirmed))
 	}
 }
@@ -169,7 +168,7 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 			continue
 		case v.Finding == FieldGone && f.LastConfirmed.After(a.asked):
 			continue
-		case v.Finding == TTLTooLong && h.last[LockStatus].finding != TTLTooLong:
+		case v.Finding == TTLTooLong && h.verdict(LockStatus).finding != TTLTooLong:
 			// An extension may have reached Redis whose answer has not reached us. The
 			// second time in a row it is no coincidence.
 			v.Health = Unknown
@@ -194,7 +193,7 @@ func (w *Watchdog) judgeProbe(now time.Time, a probeAnswer) {
 func (w *Watchdog) lookAtProcess(now time.Time, blind bool, stats RenewalStats) {
 	due := !now.Before(w.nextAll)
 	loop := CheckRenewalLoop(now, w.cfg.Period, stats)
-	news := loop.Finding == RenewalStalled && w.process.last[Renewal].finding != RenewalStalled
+	news := loop.Finding == RenewalStalled && w.process.verdict(Renewal).finding != RenewalStalled
 	if !blind && (due || news) {
 		w.judge(&w.process, w.aboutProcess(), loop)
 	}

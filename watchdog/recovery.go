@@ -194,7 +194,7 @@ func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
 		return
 	}
 	known := r != nil && r.attempt.Finding == v.Finding
-	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), known && r.tries > 0, int(h.last[v.Check].fails))
+	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), known && r.tries > 0, int(h.verdict(v.Check).fails))
 	switch {
 	case r == nil:
 		r = h.newRemedy(v.Check, f)
@@ -212,7 +212,7 @@ func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
 // itself, the Recovery check is healthy again too: nothing is left to be recovered.
 func (w *Watchdog) endEpisode(h *hold, r *remedy, f Facts, v Verdict) {
 	h.forget(v.Check)
-	if r.failed && h.last[Recovery].health == Unhealthy && !h.failing(v.Check) {
+	if r.failed && h.verdict(Recovery).health == Unhealthy && !h.failing(v.Check) {
 		w.record(h, f, healthy(Recovery, v.At))
 	}
 }

@@ -117,11 +117,12 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 		return nil
 	}
 	var verdicts []Verdict
-	for c, r := range h.last {
-		if !r.set {
+	for c, at := range h.last {
+		if !h.isSet(Check(c)) {
 			continue
 		}
-		v := Verdict{Check: Check(c), Health: r.health, Finding: r.finding, At: w.epoch.Add(r.at)}
+		r := h.verdict(Check(c))
+		v := Verdict{Check: Check(c), Health: r.health, Finding: r.finding, At: w.epoch.Add(at)}
 		if h.trouble != nil {
 			v.Reason = h.trouble.reasons[c]
 		}

@@ -5,7 +5,7 @@ var renewalMutants = []mutant{
 		name: "renewal-deadline-by-the-clock", file: "renewal/read.go",
 		mechanism: "deadline check: validity is compared with the clock when it is asked for",
 		breaks:    "a hold calls itself valid while the loop is late, after others were let in",
-		old:       "return max(0, time.Duration(l.deadline.Load()-l.m.at(now)))", fresh: "return time.Duration(max(1, l.item.Lease))",
+		old:       "return max(0, time.Duration(l.deadline.Load()-l.shard.m.at(now)))", fresh: "return time.Duration(max(1, l.lease))",
 		tests: []string{"TestLease_I2_NothingBringsValidityBack"},
 	},
 	{
@@ -26,7 +26,7 @@ var renewalMutants = []mutant{
 		name: "renewal-counts-from-the-send", file: "renewal/worker.go",
 		mechanism: "a deadline counts from before the command was sent",
 		breaks:    "with a slow answer the holder believes in the lock after Redis has ended it",
-		old:       "m.confirmLocked(l, res.SentAt, l.item.Lease)", fresh: "m.confirmLocked(l, m.time(now), l.item.Lease)",
+		old:       "m.confirmLocked(l, res.SentAt, l.lease)", fresh: "m.confirmLocked(l, m.time(now), l.lease)",
 		tests: []string{"TestLease_I3_CountsFromTheSend"},
 	},
 	{
@@ -205,10 +205,10 @@ var renewalMutants = []mutant{
 		tests: []string{"TestManager_I6_AHungShardDelaysNoOther"},
 	},
 	{
-		name: "renewal-smaller-after-a-failure", file: "renewal/worker.go",
+		name: "renewal-smaller-after-a-failure", file: "renewal/shard.go",
 		mechanism: "after a failed batch its leases travel in smaller ones",
 		breaks:    "one bad key takes 255 other locks down with it",
-		old:       "\tl.failedIn(n)\n", fresh: "",
+		old:       "limit: max(1, n/splitBy)", fresh: "limit: n + 0*splitBy",
 		tests: []string{"TestBatch_APoisonedKeyTakesNoOtherDown"},
 	},
 	{
@@ -236,7 +236,7 @@ var renewalMutants = []mutant{
 		name: "renewal-told-without-the-mutex", file: "renewal/loop.go",
 		mechanism: "a loss is told without the mutex",
 		breaks:    "a holder that asks anything while it is told hangs the loop",
-		old:       "\t\t\tm.mu.Unlock()\n\t\t\tnext.lease.lost(next.cause)\n\t\t\tm.mu.Lock()\n", fresh: "\t\t\tnext.lease.lost(next.cause)\n",
+		old:       "\t\tm.mu.Unlock()\n\t\tnext.lease.owner.Lost(next.cause)\n\t\tm.mu.Lock()\n", fresh: "\t\tnext.lease.owner.Lost(next.cause)\n",
 		tests: []string{"TestLease_I2_NothingBringsValidityBack"}, hangs: true,
 	},
 	{

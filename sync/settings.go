@@ -1,0 +1,51 @@
+package anteroom
+
+import "time"
+
+// settings is a normal LockConfig without its key, and what follows from it. Locks that are
+// configured alike share one, which is most of the memory of a Mutex and of an entry: a
+// program has many keys and few classes. It is never changed.
+type settings struct {
+	cfg     LockConfig    // its Key is empty
+	timeout time.Duration // of one command
+	suffix  string        // see limit
+	wish    note          // what a waiter without options wants
+}
+
+// maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
+const maxShared = 256
+
+// settings returns those of a normal configuration without its key.
+func (m *Manager) settings(cfg LockConfig) *settings {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.shared[cfg]
+	if s == nil {
+		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
+		s = &settings{
+			cfg: cfg, timeout: timeout, suffix: "|" + timeout.String(),
+			wish: note{wish: wish{lease: cfg.LeaseTime, fixed: cfg.RenewalTime < 0}},
+		}
+		if len(m.shared) < maxShared {
+			m.shared[cfg] = s
+		}
+	}
+	return s
+}
+
+// differs returns the name of the first field in which two settings differ, "" when they
+// are equal.
+func (s *settings) differs(o *settings) string {
+	if s == o {
+		return ""
+	}
+	return s.cfg.differs(o.cfg)
+}
+
+// limit ends the name of the shard of a lease: the time limit of its renewals.
+func (e *entry) limit(lease time.Duration) string {
+	if lease == e.cfg.LeaseTime {
+		return e.suffix
+	}
+	return "|" + e.m.cfg.commandTimeout(lease).String()
+}
