@@ -5,8 +5,7 @@ package queue
 // the zero value is an empty list.
 type fifo struct {
 	head, tail *Waiter
-	len        int
-	tries      int // how many of len are Try kinds
+	len, tries int32 // tries: how many of len are Try kinds
 }
 
 // empty reports whether nobody waits.

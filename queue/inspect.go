@@ -79,7 +79,7 @@ func (s *Synchronizer) HasQueued() bool { return s.Len() > 0 }
 func (s *Synchronizer) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiters.len
+	return int(s.waiters.len)
 }
 
 // HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for whoever is head when it is

@@ -77,6 +77,13 @@ func (a Admission) String() string {
 type Synchronizer struct {
 	// word is the state. Written under mu only; read without it by Word.
 	word atomic.Uint32
+
+	// These stand here for their size: they fill word's eight bytes, and a process may have 100,000 Synchronizers. kind and
+	// contended are guarded by mu.
+	kind      Kind // of the current tenure
+	contended bool // see HasContended
+	fair      bool // written by New only
+
 	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Lock kind. Written
 	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
 	// its own writes it sees.
@@ -89,9 +96,6 @@ type Synchronizer struct {
 	grant      uint64 // of the states Granted, Owned, Releasing, Lost; else 0
 	tenure     uint64 // of the states Owned and Lost; else 0
 	lastTenure uint64 // the last number given: tenures are never numbered twice
-	kind       Kind   // of the current tenure
-	contended  bool   // see HasContended
-	fair       bool   // written by New only
 
 	born time.Time // with a monotonic reading; written by New only
 }

@@ -45,10 +45,10 @@ type tenancy struct {
 	g         *grant
 	tenure    uint64 // the queue's number
 	goroutine int64  // that acquired it
+	handOffs  int32  // since the turn began
 	lock      bool   // by Lock or TryLock: its owner cannot be told
 	quick     bool   // the owner before had the grant for a moment only: see brief
 	since     time.Time
-	handOffs  int // since the turn began
 	token     int64
 	callSite  string
 	holds     *holdSet // nil for a lock
@@ -204,7 +204,7 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	}
 	place.quick = g.owner != nil && g.token == 0 && now.Sub(g.owner.since) < g.e.cfg.MaxHandoffTime/brief
 	place.g, place.tenure, place.goroutine, place.lock = g, a.waiter.Tenure, a.goroutine, a.lock
-	place.since, place.handOffs, place.callSite = now, a.waiter.HandOffs, a.wish.callSite
+	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.wish.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)
 	}

@@ -83,7 +83,7 @@ func (t *tenancy) unit() unit {
 		t.g.mu.Lock()
 		defer t.g.mu.Unlock()
 	}
-	return unit{tenure: t.tenure, handOffs: t.handOffs, lock: t.lock, quick: t.quick, since: t.since}
+	return unit{tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, quick: t.quick, since: t.since}
 }
 
 // left tells whether the unit that left a lost tenancy was its last: work under an

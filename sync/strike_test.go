@@ -51,7 +51,7 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			for time.Since(tenancy.since) < mu.Config().MaxHold {
 				time.Sleep(time.Millisecond)
 			}
-			if !g.mayHandOff(tenancy.handOffs, time.Now()) {
+			if !g.mayHandOff(int(tenancy.handOffs), time.Now()) {
 				t.Fatal("there is nothing to pass on")
 			}
 			if !strike(actor{m}, g.n) { // between the decision and the hand-off
