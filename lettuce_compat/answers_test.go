@@ -56,7 +56,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 		nil, "text", int64(-7),
 		[]any{},
 		[]any{"text"},
-		[]any{int64(7)},
+		[]any{int64(-7)},
 		[]any{[]any{}},
 		[]any{"text", "text"},
 		[]any{int64(7), int64(0)},

@@ -78,18 +78,22 @@ func (c *Client) renew(ctx context.Context, batch []Renewal, timeout time.Durati
 }
 
 func (c *Client) renewCommand(items []Renewal) *command {
-	keys := make([]string, 0, 2*len(items))
+	// Locks of one batch mostly have one lease, so it is said once.
+	lease := items[0].Lease
+	keys, argv := make([]string, 0, len(items)), make([]string, 0, len(items)+2)
+	argv = append(argv, strconv.Itoa(len(items)), millis(lease))
 	for _, r := range items {
-		keys = append(keys, r.Key)
+		keys, argv = append(keys, r.Key), append(argv, r.Field)
 	}
-	argv := make([]string, 0, 3*len(items))
-	for _, r := range items {
+	for i, r := range items {
 		fence := 0
 		if r.Reacquire {
 			keys = append(keys, c.fence(r.Key))
 			fence = len(keys)
 		}
-		argv = append(argv, r.Field, millis(r.Lease), strconv.Itoa(fence))
+		if fence > 0 || r.Lease != lease {
+			argv = append(argv, strconv.Itoa(i+1), millis(r.Lease), strconv.Itoa(fence))
+		}
 	}
 	return newScriptCommand(c.dialect.scripts.renew, keys, argv...)
 }

@@ -78,6 +78,9 @@ func parseStatus(answer any) StatusReply {
 		if a == 0 {
 			return StatusReply{Outcome: OutcomeGone}
 		}
+		if a > 0 {
+			return StatusReply{Outcome: OutcomeOK, Count: 1, Fields: 1, TTL: fromMillis(a - 1)}
+		}
 	case string:
 		return StatusReply{Outcome: OutcomeFailed, Err: scriptError(a)}
 	case []any:

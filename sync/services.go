@@ -20,27 +20,39 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) 
 	// The batch has one time limit (see startLease) and came from one node, but a slot
 	// may have moved since a lease was added.
 	timeout := s.m.cfg.commandTimeout(items[0].Lease)
+	results := make([]renewal.Result, len(items))
+	if !s.m.wire.Multi() {
+		s.renew(ctx, "", items, timeout, results, func(i int) int { return i })
+		return results
+	}
 	groups := map[string][]int{}
 	for i, it := range items {
 		shard := s.m.wire.Shard(it.Key)
 		groups[shard] = append(groups[shard], i)
 	}
-	results := make([]renewal.Result, len(items))
 	var wg sync.WaitGroup
 	for shard, members := range groups {
 		wg.Go(func() {
-			batch := make([]lettucecompat.Renewal, len(members))
+			some := make([]renewal.Item, len(members))
 			for j, i := range members {
-				it := items[i]
-				batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+				some[j] = items[i]
 			}
-			for j, r := range s.m.wire.Renew(ctx, shard, batch, timeout) {
-				results[members[j]] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
-			}
+			s.renew(ctx, shard, some, timeout, results, func(j int) int { return members[j] })
 		})
 	}
 	wg.Wait()
 	return results
+}
+
+// renew asks one shard; the result of item j belongs at place(j).
+func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, timeout time.Duration, results []renewal.Result, place func(j int) int) {
+	batch := make([]lettucecompat.Renewal, len(items))
+	for j, it := range items {
+		batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+	}
+	for j, r := range s.m.wire.Renew(ctx, shard, batch, timeout) {
+		results[place(j)] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
+	}
 }
 
 func renewalOutcome(r lettucecompat.RenewReply) renewal.Outcome {

@@ -2,7 +2,9 @@ package watchdog
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -146,13 +148,13 @@ func (w *Watchdog) follow(at time.Duration) {
 
 // goroutines lists those that a scan is to ask about, of all holds.
 func (w *Watchdog) goroutines(now time.Time) []int64 {
-	var ids []int64
+	ids := map[int64]bool{} // a goroutine may hold thousands
 	for _, p := range w.places {
 		if f, listed := w.cfg.Source.Lookup(p.hold.id); listed && f.scanned(now) {
-			ids = append(ids, f.Goroutine)
+			ids[f.Goroutine] = true
 		}
 	}
-	return ids
+	return slices.Collect(maps.Keys(ids))
 }
 
 // plan sets the moment before which nothing is to be done about the hold. It may be too

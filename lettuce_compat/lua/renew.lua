@@ -1,5 +1,6 @@
 -- KEYS: n locks, then the fencing records of those that may be taken again
--- ARGV: for each lock: field, lease ms, index of its fencing record in KEYS or 0
+-- ARGV: n, the lease in ms of most of them, n fields; then for each lock that differs:
+-- its number, its lease, and the index of its fencing record in KEYS or 0
 -- Answers one entry per lock: 1 renewed, 2 taken again, 0 gone, or an error text.
 -- One bad key never fails the others: nothing here raises.
 local function renew(key, field, lease, fence)
@@ -17,8 +18,16 @@ local function renew(key, field, lease, fence)
   return 0
 end
 
+local n, lease = tonumber(ARGV[1]), ARGV[2]
+local differ = {}
+for i = n + 3, #ARGV, 3 do differ[ARGV[i]] = i end
 local out = {}
-for i = 1, #ARGV / 3 do
-  out[i] = renew(KEYS[i], ARGV[3 * i - 2], ARGV[3 * i - 1], KEYS[tonumber(ARGV[3 * i])])
+for i = 1, n do
+  local at = #ARGV > n + 2 and differ[tostring(i)]
+  if at then
+    out[i] = renew(KEYS[i], ARGV[i + 2], ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])])
+  else
+    out[i] = renew(KEYS[i], ARGV[i + 2], lease)
+  end
 end
 return out

@@ -1,5 +1,6 @@
 -- KEYS: n locks   ARGV: n fields
--- Answers one entry per lock: {count, number of fields, pttl}, 0 gone, or an error text.
+-- Answers one entry per lock: {count, number of fields, pttl}, 0 gone, or an error text;
+-- 1 + pttl where the count is 1, the field is alone and the time to live has an end.
 local function status(key, field)
   local count = redis.pcall('hget', key, field)
   local text = err(count)
@@ -8,7 +9,9 @@ local function status(key, field)
     local _, refused = remove(key, field)
     return refused or 0
   end
-  return {tonumber(count) or 0, redis.call('hlen', key), redis.call('pttl', key)}
+  local fields, ttl = redis.call('hlen', key), redis.call('pttl', key)
+  if count == '1' and fields == 1 and ttl >= 0 then return 1 + ttl end
+  return {tonumber(count) or 0, fields, ttl}
 end
 
 local out = {}
