@@ -3,6 +3,7 @@ package renewal_test
 import (
 	"context"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -301,4 +302,38 @@ func TestRenewal_Hurry(t *testing.T) {
 		equal(t, "ended", l.End(), true)
 		equal(t, "hurry after the end", l.Hurry(), false)
 	})
+}
+
+// TestBatch_AThousandLeasesInFourCalls: leases that are due together share calls, 256 in
+// each, whatever their number; and a round allocates for its batches, not for its leases.
+func TestBatch_AThousandLeasesInFourCalls(t *testing.T) {
+	s := &counted{}
+	bubble(t, renewal.Config{Sender: s, Rand: func() float64 { return 1 }}, func(t *testing.T, m *renewal.Manager) {
+		for range 1000 {
+			m.Add(renewal.Spec{Item: renewal.Item{Lease: 30 * time.Second}, Period: 10 * time.Second, SentAt: time.Now()})
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		equal(t, "calls for a thousand renewals", s.calls.Load(), 4)
+		equal(t, "renewals", s.items.Load(), 1000)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		time.Sleep(100 * time.Second)
+		synctest.Wait()
+		runtime.ReadMemStats(&after)
+		equal(t, "calls for ten thousand more", s.calls.Load(), 44)
+		// Timers, workers, and six slices for each batch.
+		if each := float64(after.Mallocs-before.Mallocs) / 10_000; each > 0.5 {
+			t.Errorf("%.2f allocations for each renewed lease, want less than 0.5", each)
+		}
+	})
+}
+
+// counted renews everything and counts.
+type counted struct{ calls, items atomic.Int64 }
+
+func (s *counted) RenewBatch(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+	s.calls.Add(1)
+	s.items.Add(int64(len(items)))
+	return renewed(items)
 }

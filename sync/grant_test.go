@@ -115,10 +115,10 @@ func TestGrant_BriefTenanciesLeaveWithoutTheClock(t *testing.T) {
 	check := func(what string, after time.Duration, want bool) {
 		t.Helper()
 		at = at.Add(after)
-		if !g.admit(&g.byLock, &acquisition{lock: true}, &e.wish, at) {
+		if !g.admit(g.placeOfLocks(), &acquisition{lock: true}, &e.wish.wish, at) {
 			t.Fatalf("%s: not admitted", what)
 		}
-		if got := g.byLock.unit().quick; got != want {
+		if got := g.placeOfLocks().unit().quick; got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
@@ -147,7 +147,7 @@ func TestGrant_ATurnLastsOneTenancyLonger(t *testing.T) {
 		for i := range 4 {
 			wg.Go(func() {
 				mu.Lock()
-				handOffs = append(handOffs, mu.tenancy(mu.find()).handOffs)
+				handOffs = append(handOffs, int(mu.tenancy(mu.find()).handOffs))
 				if i > 0 {
 					time.Sleep(time.Second)
 				}

@@ -1,6 +1,9 @@
 package watchdog
 
-import "time"
+import (
+	"time"
+	"unsafe"
+)
 
 // WithDump replaces the goroutine dump and the count of goroutines.
 func WithDump(c *Config, count func() int, dump func([]byte) int) { c.count, c.dump = count, dump }
@@ -40,3 +43,6 @@ const (
 
 // ScanGoroutines is one scan with a dump of the test's own.
 var ScanGoroutines = scanGoroutines
+
+// HoldSize is what the Watchdog keeps for a healthy hold, beside its places in map and list.
+const HoldSize = unsafe.Sizeof(hold{})

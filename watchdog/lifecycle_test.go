@@ -177,3 +177,11 @@ func BenchmarkTurn_100000Holds(b *testing.B) {
 		wd.Turn(d, now, 0)
 	}
 }
+
+// TestWatchdog_SizeOfAHold: a process may have 100,000 healthy holds. The bound is a size
+// class of the allocator.
+func TestWatchdog_SizeOfAHold(t *testing.T) {
+	if wd.HoldSize > 96 {
+		t.Errorf("a hold has %d bytes, want at most 96", wd.HoldSize)
+	}
+}

@@ -1,0 +1,31 @@
+package anteroom
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// What a held lock consists of. Each bound is a size class of the allocator: one byte more
+// costs 16 bytes of every lock that is held, and together they stay below a kibibyte with
+// the places in maps and in the renewal's heap (BenchmarkHeld measures that).
+func TestHeld_Sizes(t *testing.T) {
+	for _, part := range []struct {
+		name       string
+		size, most uintptr
+	}{
+		{"Mutex", unsafe.Sizeof(Mutex{}), 48},
+		{"entry", unsafe.Sizeof(entry{}), 112},
+		{"queue.Synchronizer", unsafe.Sizeof(queue.Synchronizer{}), 96},
+		{"grant", unsafe.Sizeof(grant{}), 144},
+		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
+		{"possession, with its first holdState", unsafe.Sizeof(possession{}), 192},
+		{"tenancy, of a Lock", unsafe.Sizeof(tenancy{}), 96},
+	} {
+		if part.size > part.most {
+			t.Errorf("%s has %d bytes, want at most %d", part.name, part.size, part.most)
+		}
+	}
+}
