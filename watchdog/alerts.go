@@ -20,6 +20,10 @@ type hold struct {
 	set     uint8                     // a bit for each check that has reached a verdict at all
 
 	isStopped bool
+	// remarked: the last verdict of Holder is healthy with the remark HolderBlocked, whose
+	// reason stands in Watchdog.remarks. All locks of a goroutine that works for long get
+	// one, so that it must not cost a trouble.
+	remarked bool
 }
 
 // trouble is the rare rest of a hold's state.
@@ -47,22 +51,40 @@ func (h *hold) verdict(c Check) record {
 	switch {
 	case h.trouble != nil:
 		return h.trouble.verdicts[c]
+	case h.remarked && c == Holder:
+		return record{health: Healthy, finding: HolderBlocked}
 	case h.isSet(c):
 		return record{health: Healthy}
 	}
 	return record{}
 }
 
-// inTrouble makes the place for what is not healthy, and fills in that all else is.
-func (h *hold) inTrouble() *trouble {
-	if h.trouble == nil {
-		t := new(trouble)
-		for c := range t.verdicts {
-			t.verdicts[c] = h.verdict(Check(c))
-		}
-		h.trouble = t
+// inTrouble makes the place for what is not healthy, and fills in that all else is. The
+// caller has Watchdog.mu.
+func (w *Watchdog) inTrouble(h *hold) {
+	if h.trouble != nil {
+		return
 	}
-	return h.trouble
+	t := new(trouble)
+	for c := range t.verdicts {
+		t.verdicts[c] = h.verdict(Check(c))
+	}
+	t.reasons[Holder] = w.remarks[h.id]
+	w.unremark(h)
+	h.trouble = t
+}
+
+// remark notes a remark of the holder check on a hold that is not in trouble, and unremark
+// that there is none. The caller has Watchdog.mu.
+func (w *Watchdog) remark(h *hold, reason string) {
+	h.remarked, w.remarks[h.id] = true, reason
+}
+
+func (w *Watchdog) unremark(h *hold) {
+	if h.remarked {
+		h.remarked = false
+		delete(w.remarks, h.id)
+	}
 }
 
 // remedy returns what is being done about the check, or nil.
@@ -142,12 +164,16 @@ func (w *Watchdog) record(h *hold, f Facts, v Verdict) {
 	h.last[v.Check] = w.since(v.At)
 	var raise, clear bool
 	var fails int
-	if h.trouble != nil || v.Health != Healthy || v.Reason != "" {
-		h.inTrouble()
-		h.set |= 1 << v.Check
-		raise, clear, fails = w.note(h, f, v)
-	}
 	h.set |= 1 << v.Check
+	switch remark := v.Health == Healthy && v.Check == Holder && v.Finding == HolderBlocked; {
+	case h.trouble == nil && remark:
+		w.remark(h, v.Reason)
+	case h.trouble != nil || v.Health != Healthy || v.Reason != "":
+		w.inTrouble(h)
+		raise, clear, fails = w.note(h, f, v)
+	case v.Check == Holder:
+		w.unremark(h)
+	}
 	w.mu.Unlock()
 
 	w.cfg.OnVerdict(f, v)
@@ -187,6 +213,9 @@ func (w *Watchdog) reset(now time.Time, h *hold, f Facts, c Check) {
 	w.mu.Lock()
 	clear := h.verdict(c).alerted
 	h.set &^= 1 << c
+	if c == Holder {
+		w.unremark(h)
+	}
 	if h.trouble != nil {
 		h.trouble.verdicts[c] = record{}
 		h.trouble.reasons[c] = ""
@@ -206,6 +235,7 @@ func (w *Watchdog) drop(id uint64) {
 	w.mu.Lock()
 	h := w.holds[id]
 	delete(w.holds, id)
+	w.unremark(h)
 	w.mu.Unlock()
 	w.unlist(h)
 	if h.trouble != nil {

@@ -52,6 +52,16 @@ type Goroutine struct {
 	// Frame is the innermost function outside the runtime and sync, with file and
 	// line; it is empty where the dump shows no such frame.
 	Frame string
+
+	remark string // blocked, made once for all its holds
+}
+
+// blocked words the remark about a goroutine that is parked.
+func (g Goroutine) blocked(id int64) string {
+	if g.remark != "" {
+		return g.remark
+	}
+	return fmt.Sprintf("goroutine %d %s", id, g)
 }
 
 // Parked tells that the goroutine waits for something: another goroutine, a timer,
@@ -179,7 +189,14 @@ func scanGoroutines(now time.Time, asked []int64, count int, dump func([]byte) i
 	for size := min(max(minDump, count*dumpPerGoroutine), maxDump); ; size = min(2*size, maxDump) {
 		buf := make([]byte, size)
 		if n := dump(buf); n < size {
-			return Goroutines{At: now, Complete: true, States: ParseGoroutines(buf[:n], asked)}
+			states := ParseGoroutines(buf[:n], asked)
+			for id, state := range states {
+				if state.Parked() {
+					state.remark = state.blocked(id)
+					states[id] = state
+				}
+			}
+			return Goroutines{At: now, Complete: true, States: states}
 		}
 		if size == maxDump {
 			return Goroutines{

@@ -27,7 +27,7 @@ func CheckHolder(now time.Time, f Facts, g Goroutines) Verdict {
 		return unknown(Holder, now, None, "the goroutine scan has no result: "+g.Reason)
 	case asked && state.Parked():
 		v := healthy(Holder, now)
-		v.Finding, v.Reason = HolderBlocked, fmt.Sprintf("goroutine %d %s", f.Goroutine, state)
+		v.Finding, v.Reason = HolderBlocked, state.blocked(f.Goroutine)
 		return v
 	}
 	return healthy(Holder, now)

@@ -229,7 +229,7 @@ func (w *Watchdog) shrink() {
 		smaller[id] = h
 	}
 	w.mu.Lock()
-	w.holds = smaller
+	w.holds, w.remarks = smaller, maps.Clone(w.remarks)
 	w.mu.Unlock()
 	w.places = append(make([]place, 0, len(w.places)), w.places...)
 	w.peak = len(smaller)

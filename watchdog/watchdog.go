@@ -21,7 +21,8 @@ type Watchdog struct {
 	started bool
 	stopped bool
 	holds   map[uint64]*hold
-	process hold // what concerns the process as a whole
+	remarks map[uint64]string // why a holder seems blocked, of those that are not in trouble
+	process hold              // what concerns the process as a whole
 	lastRun [checkCount]time.Time
 
 	// The rest belongs to the loop alone, except for the answers' channels. epoch
@@ -60,7 +61,7 @@ func New(cfg Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		cfg: cfg, ctx: ctx, cancel: cancel,
-		holds: make(map[uint64]*hold), shortest: cfg.Period, before: cfg.Period,
+		holds: make(map[uint64]*hold), remarks: make(map[uint64]string), shortest: cfg.Period, before: cfg.Period,
 	}
 }
 
@@ -123,8 +124,11 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 		}
 		r := h.verdict(Check(c))
 		v := Verdict{Check: Check(c), Health: r.health, Finding: r.finding, At: w.epoch.Add(at)}
-		if h.trouble != nil {
+		switch {
+		case h.trouble != nil:
 			v.Reason = h.trouble.reasons[c]
+		case h.remarked && v.Check == Holder:
+			v.Reason = w.remarks[id]
 		}
 		verdicts = append(verdicts, v)
 	}
@@ -191,6 +195,7 @@ func (w *Watchdog) clearAll() {
 	}
 	w.mu.Lock()
 	clear(w.holds)
+	clear(w.remarks)
 	w.mu.Unlock()
 	w.places = nil
 }
