@@ -47,9 +47,9 @@ func (q *question) add(h *hold, f Facts) {
 }
 
 // reset empties q, whose answer has come. Its memory serves the next question, unless this
-// one was far smaller than an earlier one.
+// one was smaller than an earlier one.
 func (q *question) reset() {
-	if cap(q.facts) > max(4*len(q.facts), shrinkFrom) {
+	if n := len(q.facts); cap(q.facts) > max(n+n/2, shrinkFrom) {
 		*q = question{}
 	}
 	clear(q.holds)
