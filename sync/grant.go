@@ -40,7 +40,8 @@ type grant struct {
 // tenancy is one local owner's possession of a grant, by Lock or by Acquire. It does
 // not change from when its owner is admitted until the next one is. One by Lock is
 // overwritten then, in its place in the grant, so that handing on allocates nothing:
-// whoever leaves works on a copy. One by Acquire is its holds' own.
+// whoever leaves reads what it needs before (tenancy.unit). One by Acquire is its holds'
+// own.
 type tenancy struct {
 	g         *grant
 	tenure    uint64 // the queue's number

@@ -84,8 +84,8 @@ var syncMutants = []mutant{
 		name: "sync-hold-back", file: "sync/driver.go",
 		mechanism: "attempts hold back after a turn, so that others come first",
 		breaks:    "a process takes its own release back before anybody else can",
-		old:       "return wait <= 0 || d.pause(wait)",
-		fresh:     "return wait <= time.Hour || d.pause(wait)",
+		old:       "\tif wait <= 0 {\n\t\treturn true\n",
+		fresh:     "\tif wait <= time.Hour {\n\t\treturn true\n",
 		tests:     []string{"TestDriver_HoldsBack"},
 	},
 	{
