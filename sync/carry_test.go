@@ -3,6 +3,9 @@ package anteroom_test
 import (
 	"context"
 	"errors"
+	"runtime/debug"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,4 +125,58 @@ func TestFirstAttemptOfItsCaller_Close(t *testing.T) {
 			t.Errorf("Acquire: %v", err)
 		}
 	})
+}
+
+// TestLaterAttemptsAreCarriedToo: what the driver asks after a release needs no further
+// goroutine on its way either, since a hand-over between processes waits for it.
+func TestLaterAttemptsAreCarriedToo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		held := acquire(t, other.Mutex("k"))
+		rdb := s.mindfulClient()
+		seen := &stacks{}
+		rdb.AddHook(seen)
+		m, _ := manager(t, rdb, anteroom.Config{})
+		mu := m.Mutex("k")
+		done := make(chan struct{})
+		go func() { defer close(done); pass(mu) }()
+		time.Sleep(100 * time.Millisecond) // the first attempt was refused, and the driver watches
+		seen.forget()
+		ok(t, held.Release(bg))
+		<-done
+		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*driver).run(") {
+			t.Errorf("the attempt after the release was not sent by the driver itself: %q", got)
+		}
+	})
+}
+
+// stacks is a go-redis hook that notes who sends scripts.
+type stacks struct {
+	mu   sync.Mutex
+	list []string // guarded by mu
+}
+
+func (s *stacks) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *stacks) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *stacks) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			s.mu.Lock()
+			s.list = append(s.list, string(debug.Stack()))
+			s.mu.Unlock()
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *stacks) forget() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.list
+	s.list = nil
+	return list
 }

@@ -92,6 +92,12 @@ func newDriver(e *entry) driver {
 // run goes on until the driver's end.
 func (d *driver) run() {
 	defer d.end()
+	ctx := d.e.m.ctx
+	if d.e.m.wire.Bounded() {
+		// It carries its attempts itself then, and Close waits for one as it does for a
+		// caller's: a change of goroutine less between a release and what comes after it.
+		ctx = context.Background()
+	}
 	for !d.over() {
 		switch {
 		case d.rest.release:
@@ -101,7 +107,7 @@ func (d *driver) run() {
 			d.pause(d.rest.pause)
 			d.rest = rest{}
 		case !d.holdBack():
-		case d.attempt(d.e.m.ctx):
+		case d.attempt(ctx):
 			return
 		}
 	}

@@ -25,16 +25,33 @@ const closeWithin = 5 * time.Second
 func anteroomByLock(fair bool) Library {
 	l := Library{
 		Name: Anteroom, Module: anteroomModule, Sends: anteroomSends, Fair: fair,
-		Settings: "the default LockConfig, Lock and Unlock, no Observer; go-redis' defaults",
+		Settings: "the default LockConfig, Lock and Unlock, no Observer; go-redis with ContextTimeoutEnabled",
 		Open: func(addr string) (Client, error) {
-			return openAnteroom(addr, anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}}, nil)
+			return openAnteroom(mindful(addr), anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}}, nil)
 		},
 	}
 	if fair {
 		l.Name = AnteroomFair
-		l.Settings = "Fair, otherwise the default LockConfig, Lock and Unlock, no Observer; go-redis' defaults"
+		l.Settings = "Fair, otherwise the default LockConfig, Lock and Unlock, no Observer; go-redis with ContextTimeoutEnabled"
 	}
 	return l
+}
+
+// mindful are the options of a client that keeps to the deadline of a context, so that a
+// caller of Anteroom may send its command itself (docs/architecture.md, section 10).
+func mindful(addr string) *redis.Options {
+	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true}
+}
+
+// anteroomOnDefaults is Anteroom on a client as go-redis makes it.
+func anteroomOnDefaults() Library {
+	return Library{
+		Name: AnteroomDefaults, Module: anteroomModule, Sends: anteroomSends,
+		Settings: "as anteroom, but with go-redis' default options",
+		Open: func(addr string) (Client, error) {
+			return openAnteroom(&redis.Options{Addr: addr}, anteroom.Config{}, nil)
+		},
+	}
 }
 
 // anteroomByAcquire is Anteroom with everything on: a Hold for each acquisition, the
@@ -49,7 +66,7 @@ func anteroomByAcquire(fair bool) Library {
 			if err != nil {
 				return nil, err
 			}
-			return openAnteroom(addr, anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{Fair: fair}}, c)
+			return openAnteroom(mindful(addr), anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{Fair: fair}}, c)
 		},
 	}
 	if fair {
@@ -60,9 +77,9 @@ func anteroomByAcquire(fair bool) Library {
 }
 
 // openAnteroom makes a Manager. With a Collector, handles acquire Holds.
-func openAnteroom(addr string, cfg anteroom.Config, c *metrics.Collector) (Client, error) {
+func openAnteroom(options *redis.Options, cfg anteroom.Config, c *metrics.Collector) (Client, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	rdb := redis.NewClient(options)
 	m, err := anteroom.NewManager(rdb, cfg)
 	if err != nil {
 		_ = rdb.Close()

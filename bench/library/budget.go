@@ -38,7 +38,7 @@ func budgeted(b Budget) Library {
 	l.Name = b.Name()
 	l.Settings = fmt.Sprintf("as %s, but MaxHandoffs %d, MaxHandoffTime %v", AnteroomFair, b.Handoffs, b.Time)
 	l.Open = func(addr string) (Client, error) {
-		return openAnteroom(addr, anteroom.Config{Defaults: anteroom.LockConfig{
+		return openAnteroom(mindful(addr), anteroom.Config{Defaults: anteroom.LockConfig{
 			Fair: true, MaxHandoffs: b.Handoffs, MaxHandoffTime: b.Time,
 		}}, nil)
 	}

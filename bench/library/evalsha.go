@@ -26,13 +26,13 @@ const evalshaPoll = time.Millisecond
 func evalsha() Library {
 	return Library{
 		Name: Evalsha, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
-		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; go-redis' defaults",
+		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; go-redis with ContextTimeoutEnabled",
 		Open: func(addr string) (Client, error) {
 			lock, unlock, err := listen(addr)
 			if err != nil {
 				return nil, err
 			}
-			return &evalshaClient{rdb: redis.NewClient(&redis.Options{Addr: addr}), lock: lock, unlock: unlock}, nil
+			return &evalshaClient{rdb: redis.NewClient(mindful(addr)), lock: lock, unlock: unlock}, nil
 		},
 	}
 }

@@ -79,6 +79,7 @@ const (
 // Names of the libraries, as in results.
 const (
 	Anteroom         = "anteroom"
+	AnteroomDefaults = "anteroom-default-client"
 	AnteroomFair     = "anteroom-fair"
 	AnteroomFull     = "anteroom-full"
 	AnteroomFullFair = "anteroom-full-fair"
@@ -96,7 +97,7 @@ var Peers = []string{Redsync, Redislock, Rueidislock}
 
 // All are the names of everything that locks, in the order of the tables.
 var All = []string{
-	Anteroom, AnteroomFair, AnteroomFull, AnteroomFullFair,
+	Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
 	Redsync, Redislock, Rueidislock, Evalsha, Mutex, Semaphore,
 }
 
@@ -115,6 +116,7 @@ func For(name string, kind Kind) (Library, error) {
 // table makes each library for a kind of work.
 var table = map[string]func(Kind) Library{
 	Anteroom:         func(Kind) Library { return anteroomByLock(false) },
+	AnteroomDefaults: func(Kind) Library { return anteroomOnDefaults() },
 	AnteroomFair:     func(Kind) Library { return anteroomByLock(true) },
 	AnteroomFull:     func(Kind) Library { return anteroomByAcquire(false) },
 	AnteroomFullFair: func(Kind) Library { return anteroomByAcquire(true) },

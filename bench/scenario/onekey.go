@@ -2,11 +2,15 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
 )
+
+// contenders are all but the one that differs only where nobody contends.
+var contenders = slices.DeleteFunc(slices.Clone(library.All), func(name string) bool { return name == library.AnteroomDefaults })
 
 // oneKey is many goroutines of one process that want one key, for no time and for a
 // millisecond.
@@ -20,7 +24,7 @@ func oneKey() []Scenario {
 			s := Scenario{
 				Name:      fmt.Sprintf("one-key-%d-hold-%s", n, hold),
 				Title:     fmt.Sprintf("%d goroutines, one key, one process, held %v", n, hold),
-				Libraries: library.All, Kind: library.Short,
+				Libraries: contenders, Kind: library.Short,
 				Load: measure.Load{Goroutines: n, Keys: 1, Hold: hold},
 				Warm: 150 * time.Millisecond, For: 400 * time.Millisecond,
 				Quick: n == 64 && hold == 0,

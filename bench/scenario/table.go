@@ -55,7 +55,7 @@ func alone() []Scenario {
 	awake := s
 	awake.Name, awake.Title, awake.Awake = "alone-awake", s.Title+", while no processor sleeps", true
 	awake.Libraries = []string{
-		library.Anteroom, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha,
+		library.Anteroom, library.AnteroomDefaults, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha,
 	}
 	awake.Targets = s.Targets[:1]
 	return []Scenario{s, awake}

@@ -185,6 +185,14 @@ var syncMutants = []mutant{
 		tests:     []string{"TestAbandoned_ASentinelServesManyHolds"},
 	},
 	{
+		name: "sync-driver-carries", file: "sync/driver.go",
+		mechanism: "the driver sends its attempts itself where that cannot hold it up",
+		breaks:    "a hand-over between processes waits for one more goroutine",
+		old:       "if d.e.m.wire.Bounded() {",
+		fresh:     "if false {",
+		tests:     []string{"TestLaterAttemptsAreCarriedToo"},
+	},
+	{
 		name: "sync-unlock-by-the-owner", file: "sync/mutex.go",
 		mechanism: "only the goroutine that locked unlocks",
 		breaks:    "a goroutine frees another's lock",
