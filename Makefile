@@ -58,7 +58,7 @@ promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
 
 bench: redis
-	cd bench && $(GO) run . -plots ../docs/plots -page ../docs/performance.md $(BENCH)
+	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../README.md $(BENCH)
 
 bench-quick: redis
 	cd bench && $(GO) run . -quick $(BENCH)

@@ -8,7 +8,7 @@
 //	go run . -libraries 'rue|evalsha'  libraries whose name matches
 //	go run . -peers -out ""         the peers alone, in all configurations that were tried
 //	go run . -only held -keep       the file keeps the results of all other scenarios
-//	go run . -render -plots ../docs/plots -page ../docs/performance.md
+//	go run . -render -plots ../docs/plots -pages ../docs/performance.md,../README.md
 //	                                measure nothing: charts and tables from the file
 //
 // It prints a table for each scenario and writes all results to a file. What the figures
@@ -51,7 +51,7 @@ func main() {
 	flag.BoolVar(&render.keep, "keep", false, "keep what the file has of scenarios that are not measured")
 	flag.BoolVar(&render.only, "render", false, "measure nothing, make charts and document from the file")
 	flag.StringVar(&render.plots, "plots", "", "a folder for charts as SVG")
-	flag.StringVar(&render.page, "page", "", "a document whose tables are made anew")
+	flag.StringVar(&render.pages, "pages", "", "documents whose tables are made anew, with commas between")
 	flag.Parse()
 
 	if render.only {

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/report"
@@ -18,7 +19,7 @@ type render struct {
 	keep  bool   // the file keeps the results of scenarios that were not measured
 	only  bool   // nothing is measured
 	plots string // a folder for charts; empty: none
-	page  string // a document whose blocks are made anew; empty: none
+	pages string // documents whose blocks are made anew, with commas between; empty: none
 }
 
 // write writes the results to the file, unless there is none, and makes charts and
@@ -70,23 +71,32 @@ func (r render) draw(w io.Writer, results []measure.Result) error {
 	return nil
 }
 
-// rewrite makes the tables of the document.
+// rewrite makes the tables of the documents.
 func (r render) rewrite(w io.Writer, results []measure.Result) error {
-	if r.page == "" {
-		return nil
+	for page := range strings.SplitSeq(r.pages, ",") {
+		if page == "" {
+			continue
+		}
+		if err := rewrite(w, page, results); err != nil {
+			return err
+		}
 	}
-	old, err := os.ReadFile(r.page)
+	return nil
+}
+
+func rewrite(w io.Writer, page string, results []measure.Result) error {
+	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
 	text, missing, err := report.Rewrite(string(old), results)
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.page, err)
+		return fmt.Errorf("%s: %w", page, err)
 	}
 	for _, block := range missing {
-		fmt.Fprintf(w, "%s: the block %q stays as it is: its results are missing\n", r.page, block)
+		fmt.Fprintf(w, "%s: the block %q stays as it is: its results are missing\n", page, block)
 	}
-	return os.WriteFile(r.page, []byte(text), 0o644)
+	return os.WriteFile(page, []byte(text), 0o644)
 }
 
 // readResults reads a file of results; there are none in a file that does not exist.

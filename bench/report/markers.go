@@ -53,6 +53,7 @@ var makers = map[string]maker{
 	"settings": settings,
 	"table":    table,
 	"matrix":   matrix,
+	"choice":   choice,
 	"own":      own,
 	"growth":   growing,
 	"estimate": estimate,

@@ -117,6 +117,9 @@ func TestCharts(t *testing.T) {
 
 const document = "../../docs/performance.md"
 
+// readme has a table of the results too.
+const readme = "../../README.md"
+
 // Every block of the document can be made when everything is measured, and every chart is
 // shown there.
 func TestDocument_CanBeMade(t *testing.T) {
@@ -150,19 +153,21 @@ func TestDocument_IsMadeFromTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, missing, err := Rewrite(string(text), results)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(missing) > 0 {
-		t.Skip("bench/results.json is of a quick run, or of some scenarios")
-	}
-	if made != string(text) {
-		t.Error("docs/performance.md is not made from bench/results.json: run go run . -render -plots ../docs/plots -page ../docs/performance.md in bench")
+	for _, page := range []string{document, readme} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, missing, err := Rewrite(string(text), results)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(missing) > 0 {
+			t.Skip("bench/results.json is of a quick run, or of some scenarios")
+		}
+		if made != string(text) {
+			t.Errorf("%s is not made from bench/results.json: run go run . -render -plots ../docs/plots -pages ../docs/performance.md,../README.md in bench", page)
+		}
 	}
 	for _, c := range Charts() {
 		svg, _, err := c.Draw(results)

@@ -131,6 +131,23 @@ func matrix(s set, args []string) string {
 	return t.String()
 }
 
+// choice is matrix of some libraries, named in the first argument with commas between.
+func choice(s set, args []string) string {
+	if len(args) < 1 {
+		return ""
+	}
+	chosen := strings.Split(args[0], ",")
+	var some set
+	for _, name := range chosen {
+		for _, r := range s {
+			if r.Library == name {
+				some = append(some, r)
+			}
+		}
+	}
+	return matrix(some, args[1:])
+}
+
 // own is the figures that a scenario has beside those of every scenario: each a line, each
 // library a column.
 func own(s set, args []string) string {
