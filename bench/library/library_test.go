@@ -87,7 +87,7 @@ func TestLibraries_Exclude(t *testing.T) {
 
 // TestLibraries_EndWithTheirContext is I2. A lock that is free again can be had again.
 func TestLibraries_EndWithTheirContext(t *testing.T) {
-	without := []string{library.Anteroom, library.AnteroomFair, library.Mutex}
+	without := []string{library.Anteroom, library.AnteroomDefaults, library.AnteroomFair, library.Mutex}
 	each(t, func(t *testing.T, addr string, lib library.Library) {
 		if slices.Contains(without, lib.Name) {
 			t.Skip("its Lock takes no context")
