@@ -48,7 +48,6 @@ type tenancy struct {
 	goroutine int64  // that acquired it
 	handOffs  int32  // since the turn began
 	lock      bool   // by Lock or TryLock: its owner cannot be told
-	quick     bool   // the owner before had the grant for a moment only: see brief
 	since     time.Time
 	token     int64
 	callSite  string
@@ -203,8 +202,10 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	if !g.validLocked(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
 		return false
 	}
-	place.quick = g.owner != nil && g.token == 0 && now.Sub(g.owner.since) < g.e.cfg.MaxHandoffTime/brief
-	place.g, place.tenure, place.goroutine, place.lock = g, a.waiter.Tenure, a.goroutine, a.lock
+	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
+		place.g = g
+	}
+	place.tenure, place.goroutine, place.lock = a.waiter.Tenure, a.goroutine, a.lock
 	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.wish.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)
@@ -212,13 +213,6 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	g.owner = place
 	return true
 }
-
-// brief is the part of MaxHandoffTime up to which a tenancy counts as a moment. Where
-// one was that brief, the next owner leaves without looking at the clock, which would
-// cost a noticeable part of such a hand-off: the time of its coming in is taken for the
-// time of its leaving. So a turn may last for one tenancy longer, where one that is
-// long follows brief ones.
-const brief = 64
 
 // mayHandOff tells whether the grant may pass to another local owner without
 // Redis: see docs/architecture.md, "Turns".

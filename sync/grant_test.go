@@ -2,10 +2,7 @@ package anteroom
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -105,64 +102,6 @@ func TestGrant_MayHandOff(t *testing.T) {
 	g.e.m.closing.Store(true)
 	check("the Manager closes", g, 0, 0, false)
 	g.e.m.closing.Store(false)
-}
-
-// An owner that leaves looks at the clock, so that the turn ends in time, but for one that
-// came after a brief tenancy: there the time of its coming in will do.
-func TestGrant_BriefTenanciesLeaveWithoutTheClock(t *testing.T) {
-	e, g := granted(t, LockConfig{Key: "k", MaxHandoffTime: brief * time.Millisecond}, time.Now(), 0)
-	at := time.Now()
-	check := func(what string, after time.Duration, want bool) {
-		t.Helper()
-		at = at.Add(after)
-		if !g.admit(g.placeOfLocks(), &acquisition{lock: true}, &e.wish.wish, at) {
-			t.Fatalf("%s: not admitted", what)
-		}
-		if got := g.placeOfLocks().unit().quick; got != want {
-			t.Errorf("%s: %v, want %v", what, got, want)
-		}
-	}
-	check("the first", 0, false)
-	check("after a brief one", time.Millisecond-1, true)
-	check("after a long one", time.Millisecond, false)
-	check("after another brief one", 0, true)
-	_, g = granted(t, LockConfig{Key: "f", MaxHandoffTime: brief * time.Millisecond}, at, 1)
-	check("the first, fenced", 0, false)
-	check("tokens are compared with the clock", 0, false)
-}
-
-// A long tenancy after brief ones may pass the lock on although the turn is over; the one
-// after it may not.
-func TestGrant_ATurnLastsOneTenancyLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := insideManager(t, Config{})
-		defer func() { _ = m.Close(context.Background()) }()
-		mu, err := m.NewMutex(LockConfig{Key: "k", Fair: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var handOffs []int
-		var wg sync.WaitGroup
-		mu.Lock()
-		for i := range 4 {
-			wg.Go(func() {
-				mu.Lock()
-				handOffs = append(handOffs, int(mu.tenancy(mu.find()).handOffs))
-				if i > 0 {
-					time.Sleep(time.Second)
-				}
-				mu.Unlock()
-			})
-			synctest.Wait()
-		}
-		mu.Unlock()
-		wg.Wait()
-		// The first two pass on within the turn's time. The third comes after a brief one,
-		// the fourth after a long one.
-		if want := []int{1, 2, 3, 0}; !slices.Equal(handOffs, want) {
-			t.Errorf("hand-offs since the turn began: %v, want %v", handOffs, want)
-		}
-	})
 }
 
 // A notice that comes before the grant's own answer is kept for it.

@@ -19,6 +19,12 @@ import (
 
 func insideManager(t *testing.T, cfg Config) *Manager {
 	t.Helper()
+	m, _ := insideServer(t, cfg)
+	return m
+}
+
+func insideServer(t *testing.T, cfg Config) (*Manager, *miniredis.Miniredis) {
+	t.Helper()
 	s := miniredis.NewMiniRedis()
 	t.Cleanup(s.Close)
 	rdb := redis.NewClient(&redis.Options{
@@ -32,7 +38,7 @@ func insideManager(t *testing.T, cfg Config) *Manager {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m, s
 }
 
 func insideConfig(t *testing.T, m *Manager, cfg LockConfig) (string, *settings) {

@@ -92,8 +92,7 @@ type LockConfig struct {
 	// At most 65535. Defaults to 10000.
 	MaxHandoffs int
 
-	// MaxHandoffTime bounds the same by time since the grant. Where holds have been
-	// much shorter than that, it may be exceeded by one longer hold. From 1 ms.
+	// MaxHandoffTime bounds the same by time since the grant. From 1 ms.
 	// Defaults to 50 ms.
 	MaxHandoffTime time.Duration
 

@@ -24,13 +24,11 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	g, e := t.g, t.g.e
 	// Read before the exit: the next owner by Lock is written to the same place.
 	u := t.unit()
-	// One clock is read where time.Now reads two, or none. The next owner reads both
-	// before it comes in, so a suspension in between is noticed there.
-	var held time.Duration
-	if !u.quick || e.m.observed {
-		held = time.Since(u.since)
-	}
-	exit, order := e.q.Exit(u.tenure, g.mayHandOff(u.handOffs, u.since.Add(held)))
+	// Both clocks are read, however short the hold seems to be: a process that was stopped
+	// or suspended in it learns here that the lock is lost, before anybody has told it.
+	now := time.Now()
+	held := now.Sub(u.since)
+	exit, order := e.q.Exit(u.tenure, g.mayHandOff(u.handOffs, now))
 	if exit == queue.Stale && u.lock {
 		// A locked tenancy ends by its own Unlock only, so another one has ended it.
 		return &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
@@ -38,7 +36,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	defer e.unref()
 	switch exit {
 	case queue.Nested:
-		if err := g.err(op, time.Now()); err != nil {
+		if err := g.err(op, now); err != nil {
 			return e.ended(ReleaseLost, held, err)
 		}
 		return e.ended(ReleasedNested, held, nil)
@@ -56,7 +54,6 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 		e.m.watched.gone(g)
 		e.m.mu.Unlock()
 	}
-	now := time.Now()
 	err := g.err(op, now)
 	if err == nil {
 		err = g.lossError(op, &loss{reason: LostGone, since: now})
@@ -72,7 +69,6 @@ type unit struct {
 	tenure   uint64
 	handOffs int
 	lock     bool
-	quick    bool
 	since    time.Time
 }
 
@@ -83,7 +79,7 @@ func (t *tenancy) unit() unit {
 		t.g.mu.Lock()
 		defer t.g.mu.Unlock()
 	}
-	return unit{tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, quick: t.quick, since: t.since}
+	return unit{tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, since: t.since}
 }
 
 // left tells whether the unit that left a lost tenancy was its last: work under an

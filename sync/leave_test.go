@@ -1,0 +1,87 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A process that was stopped past its deadline learns from the release itself that the
+// lock was lost, also where nobody has told it yet, others of it wait, and holds before
+// were so short that the lock would pass on at once.
+func TestLeave_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := insideServer(t, Config{})
+		defer func() { _ = m.Close(context.Background()) }()
+		mu, err := m.NewMutex(LockConfig{Key: "k", Fair: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		in, leave, left := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		go func() {
+			h, err := mu.Acquire(context.Background())
+			if err != nil {
+				left <- err
+				return
+			}
+			close(in)
+			<-leave
+			left <- h.Release(context.Background())
+		}()
+		synctest.Wait()
+		var others sync.WaitGroup
+		others.Go(func() { pass(mu) })
+		synctest.Wait()
+		mu.Unlock()
+		<-in
+		// The process stands still: nothing of it runs, and Redis ends the lease.
+		m.dog.Stop()
+		m.leases.Stop()
+		time.Sleep(31 * time.Second)
+		s.FastForward(31 * time.Second)
+		close(leave)
+		if err := <-left; !errors.Is(err, ErrLost) {
+			t.Errorf("Release: %v, want ErrLost", err)
+		}
+		m.leases.Start()
+		others.Wait()
+	})
+}
+
+// Any goroutine may ask for a lock that is NotReentrant, also while it passes from one
+// owner to the next, and several may try to unlock it.
+func TestLeave_OthersLookWhileTheLockPassesOn(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var owners, lookers sync.WaitGroup
+	over := make(chan struct{})
+	lookers.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+				mu.Held()
+				mu.Holds()
+			}
+		}
+	})
+	for range 4 {
+		owners.Go(func() {
+			for range 500 {
+				pass(mu)
+			}
+		})
+	}
+	owners.Wait()
+	close(over)
+	lookers.Wait()
+}
