@@ -2,6 +2,14 @@ package lettucecompat
 
 import "time"
 
+// The alarm rings again no sooner than walkSpacing after it has looked at manyCalls calls,
+// and in proportion with more of them: some ten times what the
+// walk takes.
+const (
+	manyCalls   = 2000
+	walkSpacing = time.Millisecond
+)
+
 // A lane has one timer for all that ends by time: the waits of its callers and the
 // lingering of its goroutine. It is set when something is to end before it rings, and
 // not when that is over: most calls are answered long before, so that it rings once a
@@ -32,11 +40,18 @@ func (l *lane) rang() {
 	if l.idle != nil {
 		l.ringLocked(l.idleEnd, now)
 	}
-	for k := l.head; k != nil; {
+	// Where a great many wait, those that end soon after one another end together: a walk
+	// over all of them for each would keep the lane for itself.
+	var looked int
+	var first time.Time
+	for k := l.head; k != nil; looked++ {
 		next := k.next
+		l.markLocked(k.flight, now)
 		switch {
 		case now.Before(k.end):
-			l.ringLocked(k.end, now)
+			if first.IsZero() || k.end.Before(first) {
+				first = k.end
+			}
 		case k.done == nil:
 			k.flight.endLocked() // its caller, who carries it, is only freed of waiting for a connection
 			late = true
@@ -47,6 +62,13 @@ func (l *lane) rang() {
 		}
 		k = next
 	}
+	if !first.IsZero() {
+		if soonest := now.Add(time.Duration(looked/manyCalls) * walkSpacing); first.Before(soonest) {
+			first = soonest
+		}
+		l.ringLocked(first, now)
+	}
+	l.startLocked(now) // beside flights that have become slow
 	l.mu.Unlock()
 	if late {
 		l.c.relocate() // a node that hangs may have been replaced; its own error comes much later

@@ -25,6 +25,7 @@ type flight struct {
 	present   int  // callers that still wait
 	abandoned bool // present fell to 0; its slot was given back
 	ended     bool // its context has ended before it landed
+	slow      bool // it is under way for much longer than others
 }
 
 // scope is a context that can be ended. One that was not serves a later flight.
@@ -71,7 +72,9 @@ func (l *lane) carry(f *flight, k *call) error {
 	l.c.send(f)
 	l.mu.Lock()
 	l.landLocked(f)
-	l.startLocked()
+	if l.queued != nil {
+		l.startLocked(time.Now())
+	}
 	l.mu.Unlock()
 	for _, cmd := range k.cmds {
 		if err := cmd.Err(); err != nil && !time.Now().Before(k.end) && Classify(err) >= ClassUnreachable {
@@ -98,7 +101,7 @@ func (l *lane) fly() {
 		now := time.Now()
 		l.boardLocked(f, now)
 		l.departLocked(f, l.flightEnd(f, now))
-		l.startLocked() // more than one flight's worth was queued, or a slot came free
+		l.startLocked(now) // more than one flight's worth was queued, or a slot came free
 		l.mu.Unlock()
 		l.c.send(f)
 		l.mu.Lock()

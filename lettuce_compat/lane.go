@@ -15,11 +15,6 @@ const (
 	// limit. Beyond it new calls wait: a hung server costs a bounded number of
 	// goroutines and connections.
 	strandedPerSlot = 4
-	// fewFlights is the number of round trips that are always under way at once if there is
-	// that much to do, and flightSpacing the time that each further one must be worth: see
-	// lane.room.
-	fewFlights    = 2
-	flightSpacing = 250 * time.Microsecond
 )
 
 // callState is where a call stands. Guarded by lane.mu.
@@ -81,6 +76,7 @@ type lane struct {
 
 	mu         sync.Mutex
 	live       int  // flights that somebody waits for
+	slow       int  // those of them that have been under way for long: see lane.room
 	total      int  // live and abandoned flights
 	boarding   bool // a goroutine is on its way to take what is queued
 	head, tail *call
@@ -117,7 +113,7 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 		return l.carry(f, k)
 	}
 	k.done = make(chan struct{}, 1)
-	l.startLocked()
+	l.startLocked(now)
 	l.mu.Unlock()
 	select {
 	case <-k.done:
@@ -164,18 +160,25 @@ func (l *lane) leaveLocked(k *call, err error) {
 		if f.present--; f.present == 0 {
 			f.abandoned = true
 			f.endLocked()
-			l.live--
+			l.freeLocked(f)
 			l.landedLocked()
-			defer l.startLocked()
+			defer l.startLocked(time.Now())
 		}
 	}
 	k.state, k.err = callLeft, k.withdraw(err)
 }
 
 // startLocked sends a goroutine for what is queued while the lane has room. One at a time
-// is on its way: it takes everything that is there when it comes.
-func (l *lane) startLocked() {
-	if l.boarding || !l.roomLocked() {
+// is on its way: it takes everything that is there when it comes. Where there is no room
+// the lane looks again when the flights under way have become slow.
+func (l *lane) startLocked(now time.Time) {
+	if l.queued == nil || l.boarding {
+		return
+	}
+	if !l.roomLocked() {
+		if l.live < l.limit {
+			l.ringLocked(now.Add(l.patience()), now)
+		}
 		return
 	}
 	l.boarding = true
@@ -185,19 +188,6 @@ func (l *lane) startLocked() {
 		return
 	}
 	go l.fly()
-}
-
-// roomLocked reports whether a flight with something to carry may start.
-func (l *lane) roomLocked() bool {
-	return l.queued != nil && l.live < l.room() && l.total < l.limit*(1+strandedPerSlot)
-}
-
-// room is how many flights may be under way. Each costs both ends the same few system
-// calls, whatever it carries, so where round trips are short there are few, and what waits
-// for the next landing travels together; it waits a moment only. Where they are long there
-// are more, so that nobody waits for a large part of one.
-func (l *lane) room() int {
-	return min(l.limit, max(fewFlights, int(l.c.rtt.value()/flightSpacing)))
 }
 
 // boardLocked takes what is queued, up to maxBatch, into the flight f, which is new or has
@@ -239,7 +229,7 @@ func (l *lane) landLocked(f *flight) {
 	}
 	l.total--
 	if !f.abandoned {
-		l.live--
+		l.freeLocked(f)
 	}
 	l.landedLocked()
 }

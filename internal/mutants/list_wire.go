@@ -30,11 +30,18 @@ var wireMutants = []mutant{
 		tests: []string{"TestWire_I8_RenewalsHaveTheirOwnCapacity"},
 	},
 	{
-		name: "wire-stranded", file: "lettuce_compat/lane.go",
+		name: "wire-stranded", file: "lettuce_compat/room.go",
 		mechanism: "abandoned round trips of a lane are bounded",
 		breaks:    "a server that hangs takes every connection and a goroutine for each try",
 		old:       " && l.total < l.limit*(1+strandedPerSlot)\n", fresh: "\n",
 		tests: []string{"TestWire_I7_StrandedAreBounded"},
+	},
+	{
+		name: "wire-slow-round-trips", file: "lettuce_compat/room.go",
+		mechanism: "a round trip that is slow does not count among the few of a lane",
+		breaks:    "two connections without an answer keep every lock of the process waiting",
+		old:       "l.slow+max(fewFlights", fresh: "max(fewFlights",
+		tests: []string{"TestLaneIsNotHeldUpByAFewConnections"},
 	},
 	{
 		name: "wire-queued-is-never-sent", file: "lettuce_compat/lane.go",

@@ -1,0 +1,64 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// TestLaneIsNotHeldUpByAFewConnections: a firewall has forgotten two idle connections, and
+// the round trips on them get no answer. Where round trips are short only two are under way
+// at once, but these two do not keep all the others waiting.
+func TestLaneIsNotHeldUpByAFewConnections(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		t.Run(fmt.Sprintf("keep=%v", keep), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := onMini(t)
+				c := b.client(t)
+				warm(t, c)
+				took := make(chan time.Duration, 100)
+				call := func(i int) lettucecompat.Outcome {
+					key, field := fmt.Sprintf("k%d", i), fmt.Sprintf("me:%d", i)
+					if keep {
+						return c.Extend(ctx, lettucecompat.Renewal{Key: "warm", Field: "me:99", Lease: time.Minute}, 0).Outcome
+					}
+					return c.TryAcquire(ctx, lockRequest(key, field)).Outcome
+				}
+				send := func(i int) {
+					start := time.Now()
+					call(i)
+					took <- time.Since(start)
+				}
+				// Two connections become idle, and then half open.
+				b.net.Delay(time.Millisecond)
+				for i := range 2 {
+					go send(100 + i)
+					time.Sleep(100 * time.Microsecond)
+				}
+				for range 2 {
+					<-took
+				}
+				b.net.Delay(0)
+				b.net.HalfOpen(faultnet.Commands)
+				const calls = 50
+				for i := range calls {
+					go send(i)
+					time.Sleep(10 * time.Millisecond)
+				}
+				late := 0
+				for range calls {
+					if <-took > 100*time.Millisecond {
+						late++
+					}
+				}
+				if late > 2 {
+					t.Errorf("%d of %d calls waited for two connections", late, calls)
+				}
+			})
+		})
+	}
+}
