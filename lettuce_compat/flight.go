@@ -2,6 +2,8 @@ package lettucecompat
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 )
 
@@ -69,6 +71,7 @@ func (c untilContext) Deadline() (time.Time, bool) { return c.end, true }
 // carry flies f, which holds k alone, on the caller's goroutine. The client keeps to the
 // deadline, so the caller is free in time.
 func (l *lane) carry(f *flight, k *call) error {
+	defer neverRecovered()
 	l.c.send(f)
 	l.mu.Lock()
 	l.landLocked(f)
@@ -83,6 +86,17 @@ func (l *lane) carry(f *flight, k *call) error {
 		}
 	}
 	return nil
+}
+
+// neverRecovered makes a panic of the user's client, of a hook for example, end the process
+// here as it does on a goroutine of the lane. A caller that recovers, as net/http does, would
+// leave its lock without the driver or the release that it has started: locked for good.
+func neverRecovered() {
+	if p := recover(); p != nil {
+		text := fmt.Sprintf("%v [on a goroutine that called Anteroom]\n\n%s", p, debug.Stack())
+		go panic(text)
+		select {}
+	}
 }
 
 // fly carries flights one after another until nothing is queued.
