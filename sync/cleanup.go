@@ -27,7 +27,7 @@ type cleanup struct {
 func (e *entry) cleanUp(f *field, report bool) *cleanup {
 	c, first := e.addCleanUp(f, report)
 	if first {
-		e.ref() // not under e.mu: Manager.mu comes before it
+		e.ref()
 		e.m.cleanups.Add(1)
 		go e.run(c)
 	} else {

@@ -31,7 +31,7 @@ func TestMutex_DoesNotReviveAnEntryThatHasEnded(t *testing.T) {
 
 // A program may keep a Mutex for each of many keys.
 func TestMutex_IdleKeepsNothingAlive(t *testing.T) {
-	m := insideManager(t, Config{})
+	m, s := insideServer(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
 	byLock, byHold := m.Mutex("a"), m.Mutex("b")
 	pass(byLock)
@@ -42,7 +42,16 @@ func TestMutex_IdleKeepsNothingAlive(t *testing.T) {
 	if err := h.Release(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	for _, mu := range []*Mutex{byLock, byHold} {
+	s.HSet("c", "somebody:1", "1")
+	s.HSet("d", "somebody:1", "1")
+	refused, refusedHold := m.Mutex("c"), m.Mutex("d")
+	if refused.TryLock() {
+		t.Fatal("two hold it")
+	}
+	if _, err := refusedHold.TryAcquire(context.Background()); err == nil {
+		t.Fatal("two hold it")
+	}
+	for _, mu := range []*Mutex{byLock, byHold, refused, refusedHold} {
 		if mu.last.Load() != nil {
 			t.Errorf("the Mutex of %s keeps the last entry", mu.Key())
 		}

@@ -93,6 +93,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	a.wish.callSite = mu.m.callSite()
 	t, err := e.acquire(ctx, a)
 	if err != nil {
+		mu.forget(e)
 		return nil, err
 	}
 	t.holds.by = mu

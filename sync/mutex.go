@@ -144,6 +144,9 @@ func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
 	}
 	a.wish.callSite = m.callSite()
 	_, err = e.acquire(ctx, a)
+	if err != nil {
+		mu.forget(e)
+	}
 	return err == nil, err
 }
 
