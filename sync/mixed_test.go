@@ -1,0 +1,138 @@
+package anteroom_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// Every way in at once, on the same keys, by two Managers whose callers carry their calls
+// themselves, while replies are lost and callers leave: one is inside at a time, everybody
+// comes back, and nothing is left.
+func TestMixedWaysIn(t *testing.T) {
+	s := testredis.Start(t)
+	for _, r := range []anteroom.Reentrancy{anteroom.ByGoroutine, anteroom.NotReentrant} {
+		t.Run(fmt.Sprintf("reentrancy=%d", r), func(t *testing.T) {
+			t.Parallel()
+			mixed(t, s, r)
+		})
+	}
+}
+
+func mixed(t *testing.T, s *testredis.Server, r anteroom.Reentrancy) {
+	const keys = 3
+	name := func(k int) string { return fmt.Sprintf("%d,%d", r, k) }
+	var inside [keys]atomic.Int32
+	var entered atomic.Int64
+	var managers []*anteroom.Manager
+	var work sync.WaitGroup
+	over := time.Now().Add(mixedFor)
+	faults := faultnet.New((&net.Dialer{}).DialContext)
+	for range 2 {
+		m, _ := manager(t, s.Client(t, mindful, func(o *redis.Options) { o.Dialer = faults.Dial }), anteroom.Config{})
+		managers = append(managers, m)
+		for g := range 12 {
+			work.Go(func() {
+				for i := g; time.Now().Before(over); i++ {
+					k := i % keys
+					mu := mutex(t, m, anteroom.LockConfig{Key: name(k), Reentrancy: r, Fair: k == 0, Fencing: k == 1, MaxHandoffs: 20, LeaseTime: mixedLease})
+					enter(t, mu, i, func() {
+						entered.Add(1)
+						if n := inside[k].Add(1); n != 1 {
+							t.Errorf("%d inside", n)
+						}
+						if rand.IntN(10) == 0 {
+							time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
+						}
+						inside[k].Add(-1)
+					})
+				}
+			})
+		}
+	}
+	work.Go(func() {
+		for time.Now().Before(over) {
+			faults.CutReplies(1, rand.IntN(3))
+			time.Sleep(20 * time.Millisecond)
+		}
+		faults.Heal()
+	})
+	work.Wait()
+	t.Logf("%d were inside", entered.Load())
+	for _, m := range managers {
+		ctx, cancel := context.WithTimeout(bg, 20*time.Second)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if left := m.Snapshot(); len(left) != 0 {
+			t.Errorf("left in the process: %+v", left)
+		}
+	}
+	for k := range keys {
+		if n := s.Client(t).Exists(bg, name(k)).Val(); n != 0 {
+			t.Errorf("%s is left in Redis", name(k))
+		}
+	}
+}
+
+const (
+	mixedFor = time.Second
+	// An acquire whose answer was lost may still land for as long as this, and Close waits
+	// for that. Nobody works for more than a thousandth of it.
+	mixedLease = 3 * time.Second
+)
+
+// enter goes in by the way that i decides, where it can, and out again.
+func enter(t *testing.T, mu *anteroom.Mutex, i int, inside func()) {
+	ctx, cancel := context.WithTimeout(bg, time.Duration(rand.IntN(4000))*time.Microsecond)
+	defer cancel()
+	var h *anteroom.Hold
+	locked := false
+	switch (i / 3) % 7 {
+	case 0:
+		mu.Lock()
+		locked = true
+	case 1:
+		locked = mu.TryLock()
+	case 2:
+		locked = mu.TryLockFor(time.Duration(rand.IntN(4000)) * time.Microsecond)
+	case 3:
+		h, _ = mu.Acquire(bg)
+	case 4:
+		h, _ = mu.Acquire(ctx)
+	case 5:
+		h, _ = mu.TryAcquire(bg)
+	case 6:
+		_ = mu.Do(ctx, func(context.Context) error { inside(); return nil })
+	}
+	if locked {
+		if mu.Config().Reentrancy == anteroom.ByGoroutine && i%2 == 0 {
+			mu.Lock()
+			mu.Unlock() //nolint:staticcheck // enters again
+		}
+		inside()
+		mu.Unlock()
+	}
+	if h != nil {
+		inside()
+		if i%2 == 0 {
+			_ = h.Release(bg)
+			return
+		}
+		passed := make(chan struct{})
+		go func() { _ = h.Release(ctx); close(passed) }()
+		<-passed
+	}
+}
