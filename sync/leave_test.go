@@ -3,7 +3,9 @@ package anteroom
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,4 +86,47 @@ func TestLeave_OthersLookWhileTheLockPassesOn(t *testing.T) {
 	owners.Wait()
 	close(over)
 	lookers.Wait()
+}
+
+// Of several goroutines that unlock at once as many succeed as there are owners, and the
+// others are told of their mistake.
+func TestLeave_ManyUnlockAtOnce(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const owners, tries = 3, 6
+	for range 100 {
+		var wg, locked sync.WaitGroup
+		var left atomic.Int32
+		mu.Lock()
+		for range owners - 1 {
+			locked.Go(mu.Lock) // and somebody else unlocks
+		}
+		for range tries {
+			wg.Go(func() {
+				defer func() {
+					if p := recover(); p != nil && !errors.Is(p.(error), ErrNotHeld) {
+						t.Error(p)
+					}
+				}()
+				mu.Unlock()
+				left.Add(1)
+			})
+		}
+		wg.Wait()
+		for left.Load() < owners {
+			for mu.Holds() == 0 {
+				runtime.Gosched()
+			}
+			mu.Unlock()
+			left.Add(1)
+		}
+		locked.Wait()
+		if mu.Holds() != 0 || left.Load() > owners {
+			t.Fatalf("%d have left of %d, and it is held %d times", left.Load(), owners, mu.Holds())
+		}
+	}
 }

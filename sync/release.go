@@ -24,11 +24,8 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	g, e := t.g, t.g.e
 	// Read before the exit: the next owner by Lock is written to the same place.
 	u := t.unit()
-	// Both clocks are read, however short the hold seems to be: a process that was stopped
-	// or suspended in it learns here that the lock is lost, before anybody has told it.
-	now := time.Now()
-	held := now.Sub(u.since)
-	exit, order := e.q.Exit(u.tenure, g.mayHandOff(u.handOffs, now))
+	now, held := u.now, u.now.Sub(u.since)
+	exit, order := e.q.Exit(u.tenure, u.mayHandOff)
 	if exit == queue.Stale && u.lock {
 		// A locked tenancy ends by its own Unlock only, so another one has ended it.
 		return &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
@@ -70,6 +67,9 @@ type unit struct {
 	handOffs int
 	lock     bool
 	since    time.Time
+
+	now        time.Time // when it leaves
+	mayHandOff bool      // the grant, at that moment
 }
 
 // unit reads t for one of its owner's units, which keeps it as it is. Of a NotReentrant
@@ -79,7 +79,13 @@ func (t *tenancy) unit() unit {
 		t.g.mu.Lock()
 		defer t.g.mu.Unlock()
 	}
-	return unit{tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, since: t.since}
+	// Both clocks are read, however short the hold seems to be: a process that was stopped
+	// or suspended in it learns here that the lock is lost, before anybody has told it.
+	now := time.Now()
+	return unit{
+		tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, since: t.since,
+		now: now, mayHandOff: t.g.mayHandOff(int(t.handOffs), now),
+	}
 }
 
 // left tells whether the unit that left a lost tenancy was its last: work under an

@@ -37,8 +37,8 @@ var grantMutants = []mutant{
 		name: "sync-leave-looks-at-the-clock", file: "sync/release.go",
 		mechanism: "who leaves looks at the clock, however short the hold seems to be",
 		breaks:    "a process that was stopped past its deadline is told that all its work was protected",
-		old:       "g.mayHandOff(u.handOffs, now)",
-		fresh:     "g.mayHandOff(u.handOffs, u.since)",
+		old:       "mayHandOff(int(t.handOffs), now)",
+		fresh:     "mayHandOff(int(t.handOffs), t.since)",
 		tests:     []string{"TestLeave_AStoppedOwnerLearnsItFromItsRelease"},
 	},
 	{
