@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +27,7 @@ type Hold struct {
 // the Hold, so that the garbage collector can tell when nobody can release it.
 type holdState struct {
 	t      *tenancy
+	next   *holdState      // in the tenancy's holdSet, guarded by grant.mu
 	values context.Context // the acquiring context without its end
 
 	released  atomic.Bool
@@ -110,8 +110,27 @@ type possession struct {
 type holdSet struct {
 	by    *Mutex // through which the first hold came
 	first holdState
-	all   []*holdState // guarded by grant.mu
-	one   [1]*holdState
+	head  *holdState // of a list through next; guarded by grant.mu
+}
+
+func (s *holdSet) add(h *holdState) { h.next, s.head = s.head, h }
+
+// remove takes h out, where it is in the list.
+func (s *holdSet) remove(h *holdState) {
+	for at := &s.head; *at != nil; at = &(*at).next {
+		if *at == h {
+			*at, h.next = h.next, nil
+			return
+		}
+	}
+}
+
+// all lists the holds, so that the list may be read without the mutex.
+func (s *holdSet) all() (list []*holdState) {
+	for h := s.head; h != nil; h = h.next {
+		list = append(list, h)
+	}
+	return list
 }
 
 // newPossession makes the place for a tenancy, with its first hold registered: that is
@@ -120,8 +139,7 @@ func newPossession(values context.Context) *tenancy {
 	p := new(possession)
 	p.tenancy.holds = &p.holdSet
 	p.first.t, p.first.values = &p.tenancy, values
-	p.one[0] = &p.first
-	p.all = p.one[:]
+	p.add(&p.first)
 	return &p.tenancy
 }
 
@@ -141,7 +159,7 @@ func (g *grant) register(h *holdState) error {
 	if g.loss != nil {
 		return g.lossError("acquire", g.loss)
 	}
-	h.t.holds.all = append(h.t.holds.all, h)
+	h.t.holds.add(h)
 	return nil
 }
 
@@ -151,9 +169,7 @@ func (h *holdState) unregister() {
 	g := h.t.g
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if i := slices.Index(h.t.holds.all, h); i >= 0 {
-		h.t.holds.all = slices.Delete(h.t.holds.all, i, i+1)
-	}
+	h.t.holds.remove(h)
 }
 
 // reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live

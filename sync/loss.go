@@ -1,7 +1,6 @@
 package anteroom
 
 import (
-	"slices"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -102,7 +101,7 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 	t := g.owner
 	var holds []*holdState
 	if t != nil && t.holds != nil {
-		holds = slices.Clone(t.holds.all) // a hold that is released meanwhile leaves the list
+		holds = t.holds.all() // a hold that is released meanwhile leaves the list
 	}
 	g.mu.Unlock()
 	told := 0

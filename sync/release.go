@@ -96,7 +96,7 @@ func (t *tenancy) left(exit queue.Exit) bool {
 	}
 	t.g.mu.Lock()
 	defer t.g.mu.Unlock()
-	return len(t.holds.all) == 0
+	return t.holds.head == nil
 }
 
 // ended reports the end of one unit, after held, and passes err through.

@@ -140,7 +140,7 @@ func (t *tenancy) reachable() bool {
 		return true
 	}
 	live := 0
-	for _, h := range t.holds.all {
+	for h := t.holds.head; h != nil; h = h.next {
 		if h.released.Load() {
 			continue
 		}

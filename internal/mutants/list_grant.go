@@ -165,7 +165,7 @@ var grantMutants = []mutant{
 		name: "sync-outer-hold-after-close", file: "sync/release.go",
 		mechanism: "after Close the lock is released by the last unit only",
 		breaks:    "an inner release frees a lock under its outer hold",
-		old:       "\treturn len(t.holds.all) == 0\n",
+		old:       "\treturn t.holds.head == nil\n",
 		fresh:     "\treturn true\n",
 		tests:     []string{"TestAnInnerReleaseAfterCloseSparesTheOuterHold"},
 	},
