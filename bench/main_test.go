@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/bench/growth"
 	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/scenario"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -94,5 +97,30 @@ func TestQuickFits(t *testing.T) {
 	}
 	if total > 40*time.Second {
 		t.Errorf("the rounds alone take %v", total)
+	}
+}
+
+// What is made of results that were just measured is what would be made of the file.
+func TestRender_IsOfWhatTheFileHas(t *testing.T) {
+	dir := t.TempDir()
+	file, page := filepath.Join(dir, "results.json"), filepath.Join(dir, "page.md")
+	if err := os.WriteFile(page, []byte("<!-- bench:begin own s -->\n<!-- bench:end -->\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Five digits are kept, which rounds this one up to where four round up again.
+	measured := []measure.Result{{Setup: measure.Setup{Scenario: "s", Library: "l"}, Figures: measure.Figures{growth.HeapPerItem: 2195.4996}}}
+	var made []string
+	for _, r := range []render{{pages: page}, {pages: page, only: true}} {
+		if err := r.write(io.Discard, file, measured); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, measured = append(made, string(text)), nil
+	}
+	if made[0] != made[1] {
+		t.Errorf("measured: %s\nfrom the file: %s", made[0], made[1])
 	}
 }

@@ -43,6 +43,11 @@ func (r render) write(w io.Writer, file string, results []measure.Result) error 
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 			return err
 		}
+		// The file has rounded figures, and what is drawn is to be drawn from it again.
+		var err error
+		if results, err = measure.ReadJSON(&text); err != nil {
+			return err
+		}
 	}
 	return errors.Join(r.draw(w, results), r.rewrite(w, results))
 }
