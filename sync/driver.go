@@ -3,19 +3,10 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-)
-
-// Limits of the driver's patience between two attempts.
-const (
-	firstPoll    = time.Second      // without any message, the first look is this late
-	lastPoll     = 15 * time.Second // and later ones no later than this
-	firstBackoff = 20 * time.Millisecond
-	lastBackoff  = time.Second
 )
 
 // The trouble of a driver that has not asked yet, and of its first attempt until there is
@@ -50,13 +41,6 @@ type driver struct {
 	poll    time.Duration
 	backoff time.Duration
 	rest    rest
-}
-
-// rest is what the last answer asks to wait for before the next attempt.
-type rest struct {
-	pause   time.Duration // so long
-	release bool          // or until a release may have come; the holder's lease has ttl left
-	ttl     time.Duration
 }
 
 // drive runs a driver to its end. It owns one reference on e.
@@ -258,79 +242,4 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 		d.abandonField()
 	}
 	d.backOff()
-}
-
-// holdBack waits until the turn of other processes is over. It returns false
-// where the driver was recalled meanwhile.
-func (d *driver) holdBack() bool {
-	wait := d.heldBack()
-	if wait <= 0 {
-		return true
-	}
-	return d.pause(wait)
-}
-
-// heldBack is how much longer attempts hold back.
-func (d *driver) heldBack() time.Duration {
-	d.e.mu.Lock()
-	until := d.e.notBefore
-	d.e.mu.Unlock()
-	if until == nil {
-		return 0
-	}
-	return max(time.Until(*until), 0)
-}
-
-// waitForRelease watches the key's release channel: every confirmation of the
-// subscription and every message is a reason to try again, since a release may
-// have come just before it. ttl is what is left of the holder's lease.
-func (d *driver) waitForRelease(ttl time.Duration) {
-	if d.e.q.Len() == 0 {
-		return
-	}
-	if d.watch == nil {
-		d.watch = d.e.m.wire.Watch(d.e.key)
-	}
-	wait := time.Duration(float64(d.poll) * (0.75 + rand.Float64()/4))
-	if ttl >= 0 && ttl < wait {
-		// A millisecond more, because Redis rounds, and a little jitter, so that
-		// not all processes ask at the same moment.
-		wait = ttl + time.Millisecond + time.Duration(rand.Int64N(int64(2*time.Millisecond)))
-	} else {
-		d.poll = min(2*d.poll, lastPoll)
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-d.watch.C():
-		d.poll = firstPoll
-	case <-timer.C:
-	case <-d.e.recall.channel():
-	case <-d.e.m.ctx.Done():
-	}
-}
-
-// pause waits for wait, or until the driver is recalled or the Manager closes;
-// it returns true where the time has passed.
-func (d *driver) pause(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-d.e.recall.channel():
-	case <-d.e.m.ctx.Done():
-	}
-	return false
-}
-
-// backOff lets the driver rest a while before the next attempt, twice as long each time.
-func (d *driver) backOff() {
-	d.rest = rest{pause: jitter(d.backoff)}
-	d.backoff = min(2*d.backoff, lastBackoff)
-}
-
-// jitter spreads a wait over 0.75 to 1.25 times its length.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }

@@ -100,49 +100,6 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	return newHold(&t.holds.first), nil
 }
 
-// possession is a tenancy by Acquire, with what its first hold needs.
-type possession struct {
-	tenancy
-	holdSet
-}
-
-// holdSet is the holds of a tenancy that are to be told of a loss.
-type holdSet struct {
-	by    *Mutex // through which the first hold came
-	first holdState
-	head  *holdState // of a list through next; guarded by grant.mu
-}
-
-func (s *holdSet) add(h *holdState) { h.next, s.head = s.head, h }
-
-// remove takes h out, where it is in the list.
-func (s *holdSet) remove(h *holdState) {
-	for at := &s.head; *at != nil; at = &(*at).next {
-		if *at == h {
-			*at, h.next = h.next, nil
-			return
-		}
-	}
-}
-
-// all lists the holds, so that the list may be read without the mutex.
-func (s *holdSet) all() (list []*holdState) {
-	for h := s.head; h != nil; h = h.next {
-		list = append(list, h)
-	}
-	return list
-}
-
-// newPossession makes the place for a tenancy, with its first hold registered: that is
-// before its owner is admitted, so that no loss can miss it.
-func newPossession(values context.Context) *tenancy {
-	p := new(possession)
-	p.tenancy.holds = &p.holdSet
-	p.first.t, p.first.values = &p.tenancy, values
-	p.add(&p.first)
-	return &p.tenancy
-}
-
 // newHold makes the Hold for one registered unit of a tenancy.
 func newHold(s *holdState) *Hold {
 	h := &Hold{s: s}

@@ -73,7 +73,7 @@ var syncMutants = []mutant{
 		tests:     []string{"TestCloseBesideADriverWithAnAnswer"},
 	},
 	{
-		name: "sync-ttl-ends-the-wait", file: "sync/driver.go",
+		name: "sync-ttl-ends-the-wait", file: "sync/patience.go",
 		mechanism: "a waiter looks when the holder's lease ends",
 		breaks:    "after a crash others wait for their next poll",
 		old:       "if ttl >= 0 && ttl < wait {",
@@ -81,7 +81,7 @@ var syncMutants = []mutant{
 		tests:     []string{"TestDriver_TheHoldersLeaseEndsTheWait"},
 	},
 	{
-		name: "sync-hold-back", file: "sync/driver.go",
+		name: "sync-hold-back", file: "sync/patience.go",
 		mechanism: "attempts hold back after a turn, so that others come first",
 		breaks:    "a process takes its own release back before anybody else can",
 		old:       "\tif wait <= 0 {\n\t\treturn true\n",

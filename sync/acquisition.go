@@ -1,0 +1,49 @@
+package anteroom
+
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// acquisition is one caller's way in. Those of a Manager are used again and again, so
+// that passing a lock on allocates nothing.
+type acquisition struct {
+	op        string
+	kind      queue.Kind
+	lock      bool // Lock-style
+	mayFail   bool // TryLock-style: false says all
+	goroutine int64
+	wait      time.Duration
+	wish      note
+	ownLease  bool
+	began     time.Time // zero where nobody observes
+	waiter    queue.Waiter
+}
+
+// newAcquisition returns an unused acquisition.
+func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
+	a, _ := m.spare.Get().(*acquisition)
+	if a == nil {
+		a = new(acquisition)
+	}
+	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), kind == queue.KindTryLock
+	if m.observed {
+		// One clock is read where time.Now reads two: only the difference matters.
+		a.began = m.made.Add(time.Since(m.made))
+	}
+	return a
+}
+
+// recycle gives a back, for whom came in. One with a wish of its own is not used
+// again: whoever has read the waiter's note may look at it later.
+func (a *acquisition) recycle(m *Manager) {
+	if a.ownWish() {
+		return
+	}
+	a.waiter.Reset()
+	a.wait, a.wish = 0, note{}
+	m.spare.Put(a)
+}
+
+func (a *acquisition) ownWish() bool { return a.ownLease || a.wish.callSite != "" }
