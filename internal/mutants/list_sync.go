@@ -185,6 +185,14 @@ var syncMutants = []mutant{
 		tests:     []string{"TestAbandoned_ASentinelServesManyHolds"},
 	},
 	{
+		name: "sync-recall-is-kept", file: "sync/recall.go",
+		mechanism: "a recall is kept for a driver that has not waited yet",
+		breaks:    "a driver waits for a release of which its caller has been told",
+		old:       "\t\tr.told.Store(true) //",
+		fresh:     "\t\t_ = r.told.Load() //",
+		tests:     []string{"TestRecall_IsKeptForTheDriver"},
+	},
+	{
 		name: "sync-driver-carries", file: "sync/driver.go",
 		mechanism: "the driver sends its attempts itself where that cannot hold it up",
 		breaks:    "a hand-over between processes waits for one more goroutine",
