@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,24 @@ func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 		}
 		a.wait()
 		x.drain()
+	})
+}
+
+// A caller that has read the clock before it came says since when it waits.
+func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		w := &queue.Waiter{Kind: queue.KindHold, Began: time.Now()}
+		time.Sleep(time.Minute)
+		x.s.Enter(w)
+		if since := x.s.Waiting()[0].Since; !since.Equal(w.Began) {
+			t.Errorf("since %v, want %v", since, w.Began)
+		}
+		x.s.Granted(1)
+		if _, err := x.s.Wait(context.Background(), w); err != nil {
+			t.Fatal(err)
+		}
+		x.s.Exit(w.Tenure, false)
+		x.s.Released()
 	})
 }
 

@@ -145,7 +145,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 
 // enqueueLocked links w behind p, or first if p is nil.
 func (s *Synchronizer) enqueueLocked(p, w *Waiter) {
-	w.makeReady(s.age())
+	w.makeReady(s)
 	w.phase = phaseQueued
 	s.waiters.insertAfter(p, w)
 }

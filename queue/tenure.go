@@ -154,7 +154,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	current := s.tenure != 0 && s.tenure == w.Tenure
 	state := s.Word().State()
 	if !current && w.Kind.isTry() && (state == Owned || state == Lost) {
-		w.makeReady(s.age())
+		w.makeReady(s)
 		w.expel(ErrRefused)
 		return Nothing
 	}

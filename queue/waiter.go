@@ -69,6 +69,9 @@ type Waiter struct {
 	Owner uint64
 	// Kind is how the waiter came. Set by the caller before Enter and not changed after.
 	Kind Kind
+	// Began is when the caller's wait began, with a monotonic reading, if the caller has read the clock already; else the
+	// moment at which the waiter is queued counts. Set by the caller before Enter and not changed after.
+	Began time.Time
 	// Note is opaque to this package and comes back in Waiting. Set by the caller before Enter and not changed after.
 	Note any
 
@@ -106,13 +109,18 @@ func (w *Waiter) Reset() {
 	*w = Waiter{spare: w.ready}
 }
 
-// makeReady makes what w needs to park, now being the time since the Synchronizer was made. A waiter that comes a second
-// time, by GiveBack, keeps its channel, which is empty then, and the moment since which it waits.
-func (w *Waiter) makeReady(now time.Duration) {
+// makeReady makes what w needs to park at s. A waiter that comes a second time, by GiveBack, keeps its channel, which is empty
+// then, and the moment since which it waits.
+func (w *Waiter) makeReady(s *Synchronizer) {
 	if w.ready != nil {
 		return
 	}
-	w.ready, w.since = w.spare, now
+	if w.Began.IsZero() {
+		w.since = s.age()
+	} else {
+		w.since = w.Began.Sub(s.born)
+	}
+	w.ready = w.spare
 	if w.ready == nil {
 		w.ready = make(chan struct{}, 1)
 	}

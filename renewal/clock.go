@@ -70,6 +70,10 @@ func (c *clock) at(t time.Time) int64 {
 	return mono + e.slept
 }
 
+// unlooked converts a present moment by its monotonic reading alone, and takes what is
+// known of suspensions for all.
+func (c *clock) unlooked(now time.Time) int64 { return int64(now.Sub(c.base)) + c.epoch.Load().slept }
+
 // isAfter tells whether the moment was before e, and so in an earlier epoch. What lies
 // between the last look before the suspension and the first one after it belongs to the
 // side whose distance of the clocks is the nearer one.

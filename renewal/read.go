@@ -11,6 +11,12 @@ func (l *Lease) Valid(now time.Time) bool {
 	return l.Remaining(now) > 0
 }
 
+// Unexpired is Valid for a now whose wall reading is not known: a suspension of the
+// machine counts once anybody has noticed it, and is not looked for.
+func (l *Lease) Unexpired(now time.Time) bool {
+	return l.State() == StateActive && l.deadline.Load() > l.shard.m.clock.unlooked(now)
+}
+
 // Remaining returns how long after now the lease can still be relied on;
 // zero when it can't.
 func (l *Lease) Remaining(now time.Time) time.Duration {

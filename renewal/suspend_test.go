@@ -93,6 +93,37 @@ func TestSuspended_TheFirstQuestionKnows(t *testing.T) {
 	})
 }
 
+// unrenewed is spec of a fixed lease.
+func unrenewed(i int, k *losses) renewal.Spec {
+	s := spec(i, k)
+	s.Period = -1
+	return s
+}
+
+// Unexpired is Valid without the look for a suspension, which it knows of as soon as
+// anybody has looked.
+func TestSuspended_UnexpiredKnowsWhatOthersHaveSeen(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l, other := m.Add(unrenewed(1, k)), m.Add(unrenewed(2, k))
+		deadline := l.Deadline()
+		equal(t, "just before the deadline", l.Unexpired(deadline.Add(-1)), true)
+		equal(t, "at the deadline", l.Unexpired(deadline), false)
+		machine.sleep(time.Until(deadline))
+		equal(t, "after a sleep that nobody has seen", l.Unexpired(time.Now()), true)
+		equal(t, "the other, by Valid", other.Valid(time.Now()), false)
+		equal(t, "after a sleep that somebody has seen", l.Unexpired(time.Now()), false)
+		third := m.Add(unrenewed(3, k))
+		equal(t, "a lease before its end", third.Unexpired(time.Now()), true)
+		third.End()
+		equal(t, "after its end", third.Unexpired(time.Now()), false)
+		synctest.Wait()
+	})
+}
+
 // What was sent before the machine slept counts from then, also when it is heard of
 // after it; and a lease that is young after the sleep is not taken for an old one.
 func TestSuspended_SentBeforeAndHeardAfter(t *testing.T) {

@@ -62,7 +62,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
 		if t.handOffs > 0 {
 			via = ViaHandoff
 		}
-		m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.began))
+		m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.waiter.Began))
 	}
 	a.recycle(m)
 	return t, nil
@@ -125,7 +125,9 @@ func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy
 		} else {
 			place = newPossession(ctx)
 		}
-		if g.admit(place, a, want, time.Now()) {
+		// One clock is read where time.Now reads two. A suspension of the machine within a
+		// hand-off shows at the owner's first question, as one right after it does.
+		if g.admit(place, a, want, g.since.Add(time.Since(g.since))) {
 			return place
 		}
 		e.retire(g, w.HandOffs-1)
@@ -195,7 +197,7 @@ func (m *Manager) notEntered(key string, s *settings, a *acquisition, err error)
 		observed = AcquireRefused
 	}
 	if m.observed {
-		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.began))
+		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.waiter.Began))
 	}
 	return &Error{Op: a.op, Key: key, Outcome: outcome, Err: err}
 }

@@ -17,7 +17,6 @@ type acquisition struct {
 	wait      time.Duration
 	wish      note
 	ownLease  bool
-	began     time.Time // zero where nobody observes
 	waiter    queue.Waiter
 }
 
@@ -30,7 +29,7 @@ func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
 	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), kind == queue.KindTryLock
 	if m.observed {
 		// One clock is read where time.Now reads two: only the difference matters.
-		a.began = m.made.Add(time.Since(m.made))
+		a.waiter.Began = m.made.Add(time.Since(m.made))
 	}
 	return a
 }

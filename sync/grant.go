@@ -195,11 +195,11 @@ func (g *grant) minHoldLeft() time.Duration {
 // admit makes the caller of a the owner, with its tenancy in place, if the grant is
 // still worth having and is what the caller wished for. A grant whose renewal the
 // watchdog has stopped is not: that was held against the owner before, who had decided
-// to pass it on already.
+// to pass it on already. Only the monotonic reading of now counts.
 func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.validLocked(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
+	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
 		return false
 	}
 	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
