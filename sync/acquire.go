@@ -45,44 +45,18 @@ func Lease(d time.Duration) AcquireOption {
 
 // acquire brings the caller in, or returns an *Error. It takes over the caller's
 // reference on e: on success the tenancy has it.
+//
+// It queues the caller and returns when it owns a valid grant that is what it wished
+// for. A waiter that finds its grant lost or too old goes back to the head of the
+// queue: being woken is a ticket to look, not the lock.
+//
+// Whoever waits sleeps in here. The callers of this function are as few as may be: a
+// processor that has switched to another goroutine predicts none of its returns, and a
+// hand-off is not much longer than that.
 func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
-	m := e.m
-	if a.wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.wait)
-		defer cancel()
-	}
-	t, err := e.enter(ctx, a)
+	want, err := e.wanted(ctx, a)
 	if err != nil {
-		e.unref()
-		return nil, m.notEntered(e.key, e.settings, a, err)
-	}
-	if m.observed {
-		via := ViaRedis
-		if t.handOffs > 0 {
-			via = ViaHandoff
-		}
-		m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.waiter.Began))
-	}
-	a.recycle(m)
-	return t, nil
-}
-
-// enter queues the caller and returns when it owns a valid grant that is what it
-// wished for. A waiter that finds its grant lost or too old goes back to the head
-// of the queue: being woken is a ticket to look, not the lock.
-func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
-	if ctx.Err() != nil {
-		return nil, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))
-	}
-	if !a.ownLease {
-		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
-	} else if a.wish.lease < e.cfg.MinHold {
-		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.wish.lease, e.cfg.MinHold)
-	}
-	want := &e.wish
-	if a.ownWish() {
-		want = &a.wish
+		return nil, e.failed(a, err)
 	}
 	w := &a.waiter
 	w.Owner, w.Kind, w.Note = uint64(a.goroutine), a.kind, want
@@ -93,7 +67,7 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 		e.do(order)
 	}
 	if admission == queue.Rejected {
-		return nil, e.notGranted()
+		return nil, e.failed(a, e.notGranted())
 	}
 	for {
 		if e.m.closing.Load() {
@@ -104,14 +78,49 @@ func (e *entry) enter(ctx context.Context, a *acquisition) (*tenancy, error) {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
 			if err != nil {
-				return nil, e.waitError(ctx, err)
+				return nil, e.failed(a, e.waitError(ctx, err))
 			}
 		}
 		if t := e.settle(ctx, a, &want.wish); t != nil {
+			e.entered(a, t)
 			return t, nil
 		}
 		admission = queue.Queued
 	}
+}
+
+// wanted returns what the caller of a wishes for, or why it cannot have it.
+func (e *entry) wanted(ctx context.Context, a *acquisition) (*note, error) {
+	if ctx.Err() != nil {
+		return nil, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))
+	}
+	if !a.ownLease {
+		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
+	} else if a.wish.lease < e.cfg.MinHold {
+		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.wish.lease, e.cfg.MinHold)
+	}
+	if a.ownWish() {
+		return &a.wish, nil
+	}
+	return &e.wish, nil
+}
+
+// entered reports that the caller of a has come in with t, and gives a back.
+func (e *entry) entered(a *acquisition, t *tenancy) {
+	if e.m.observed {
+		via := ViaRedis
+		if t.handOffs > 0 {
+			via = ViaHandoff
+		}
+		e.m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.waiter.Began))
+	}
+	a.recycle(e.m)
+}
+
+// failed words why the caller of a did not come in.
+func (e *entry) failed(a *acquisition, err error) error {
+	e.unref()
+	return e.m.notEntered(e.key, e.settings, a, err)
 }
 
 // settle makes the admitted waiter the owner of the current grant, or gives its

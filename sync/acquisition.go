@@ -21,12 +21,12 @@ type acquisition struct {
 }
 
 // newAcquisition returns an unused acquisition.
-func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
+func (m *Manager) newAcquisition(op string, kind queue.Kind, mayFail bool) *acquisition {
 	a, _ := m.spare.Get().(*acquisition)
 	if a == nil {
 		a = new(acquisition)
 	}
-	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), kind == queue.KindTryLock
+	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), mayFail
 	if m.observed {
 		// One clock is read where time.Now reads two: only the difference matters.
 		a.waiter.Began = m.made.Add(time.Since(m.made))

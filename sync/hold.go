@@ -74,7 +74,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu.settings == nil {
 		return nil, mu.mistake(op, validKey(mu.key))
 	}
-	a := mu.m.newAcquisition(op, kind)
+	a := mu.m.newAcquisition(op, kind, false)
 	for _, o := range opts {
 		if err := o.apply(a); err != nil {
 			return nil, mu.mistake(op, err)
@@ -91,6 +91,11 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	}
 	a.goroutine = mu.m.goroutine()
 	a.wish.callSite = mu.m.callSite()
+	if a.wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.wait)
+		defer cancel()
+	}
 	t, err := e.acquire(ctx, a)
 	if err != nil {
 		mu.forget(e)

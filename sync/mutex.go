@@ -78,8 +78,7 @@ func (mu *Mutex) Config() LockConfig {
 // Lock by a goroutine whose own Acquire holds the key waits for itself: that is
 // reported as EventSelfDeadlock.
 func (mu *Mutex) Lock() {
-	a := mu.usable("lock").newAcquisition("lock", queue.KindLock)
-	if _, err := mu.lock(context.Background(), a); err != nil {
+	if _, err := mu.lock(context.Background(), "lock", queue.KindLock, false); err != nil {
 		panic(err)
 	}
 }
@@ -89,8 +88,7 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	a := mu.usable("try lock").newAcquisition("try lock", queue.KindTryLock)
-	ok, err := mu.lock(context.Background(), a)
+	ok, err := mu.lock(context.Background(), "try lock", queue.KindTryLock, true)
 	mu.panicOnMistake(err)
 	return ok
 }
@@ -103,9 +101,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	a := mu.usable("try lock").newAcquisition("try lock", queue.KindLock)
-	a.mayFail = true
-	ok, err := mu.lock(ctx, a)
+	ok, err := mu.lock(ctx, "try lock", queue.KindLock, true)
 	mu.panicOnMistake(err)
 	return ok
 }
@@ -117,9 +113,11 @@ func (mu *Mutex) panicOnMistake(err error) {
 	}
 }
 
-// lock enters for Lock, TryLock and TryLockFor.
-func (mu *Mutex) lock(ctx context.Context, a *acquisition) (bool, error) {
-	m := mu.m
+// lock enters for Lock, TryLock and TryLockFor. mayFail: the caller is one that false
+// says all to.
+func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail bool) (bool, error) {
+	m := mu.usable(op)
+	a := m.newAcquisition(op, kind, mayFail)
 	e, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
 		return false, mu.mistake(a.op, err)
