@@ -14,9 +14,10 @@ import (
 
 const anteroomModule = "github.com/anteroom/anteroom"
 
-// anteroomSends is what a Manager sends; its scripts publish, so PUBLISH, which it also
-// sends to its own channel every few seconds, is not among them.
-var anteroomSends = []string{"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "hello", "client|setinfo", "pubsub|numsub"}
+// anteroomSends is what a Manager sends. Its scripts publish, so PUBLISH, which it also
+// sends to its own channel every few seconds, is not among them; nor is PUBSUB NUMSUB,
+// which only they call.
+var anteroomSends = []string{"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "hello", "client|setinfo"}
 
 // closeWithin bounds a client's end: what is released then has been answered long before.
 const closeWithin = 5 * time.Second

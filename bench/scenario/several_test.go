@@ -21,7 +21,9 @@ func brief(t *testing.T, name, lib string, change func(*scenario.Scenario)) meas
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Libraries, s.Rounds, s.Warm, s.For = []string{lib}, 1, 100*time.Millisecond, 300*time.Millisecond
+	// Long enough for everybody to have a turn, also a goroutine that waits for those of a
+	// crowd, of 50 ms each, while other scenarios want the processors.
+	s.Libraries, s.Rounds, s.Warm, s.For = []string{lib}, 1, 100*time.Millisecond, 1500*time.Millisecond
 	change(&s)
 	o, err := scenario.Plan{}.Run(t.Context(), s)
 	if err != nil {
