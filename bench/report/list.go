@@ -19,7 +19,7 @@ const ofRounds = "medians; the thin lines reach from the least to the greatest r
 func Charts() []Chart {
 	charts := []Chart{
 		bars("alone.svg", "One goroutine, lock and unlock", ofRounds, "µs for both", scenario.TimePerOp, false,
-			group{"loopback", "alone"}, group{"loopback, processors awake", "alone-awake"}, group{"Redis 1 ms away", "alone-1ms"}),
+			group{"loopback", "alone"}, group{"loopback, processors awake", "alone-awake"}, group{"loopback, wherever the kernel puts it", "alone-anywhere"}, group{"Redis 1 ms away", "alone-1ms"}),
 		bars("one-key.svg", "One key, one process, held for no time", ofRounds, rate, measure.OpsPerS, true,
 			group{"1 goroutine", "alone"}, group{"8 goroutines", "one-key-8-hold-0s"},
 			group{"64 goroutines", "one-key-64-hold-0s"}, group{"1,000 goroutines", "one-key-1000-hold-0s"}),
@@ -35,7 +35,7 @@ func Charts() []Chart {
 		bars("share.svg", "Two processes × 64 goroutines: what the worse served one gets", "its least part of the acquisitions of any 2 s; 50 % is even", "%", crew.LeastShare, false,
 			group{"64 and 64 goroutines", "second-process"}),
 		bars("handover.svg", "Hand-over from one process to another that waits", "p50, from the call of the release to the return of the acquire; "+ofRounds, "round trips (PING)", handover.RoundTrips, false,
-			group{"loopback", "handover"}, group{"loopback, processors awake", "handover-awake"}, group{"Redis 1 ms away", "handover-1ms"}),
+			group{"loopback", "handover"}, group{"loopback, wherever the kernel puts it", "handover-anywhere"}, group{"Redis 1 ms away", "handover-1ms"}),
 	}
 	return append(append(charts, growthCharts()...), budgetCharts()...)
 }

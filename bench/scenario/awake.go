@@ -14,13 +14,17 @@ type loops []*exec.Cmd
 
 func stayAwake() (loops, error) {
 	var all loops
-	for range runtime.NumCPU() {
+	each, _ := processors() // where they are not known, the kernel spreads the loops
+	for i := range runtime.NumCPU() {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
 		loop.SysProcAttr = endWithParent()
 		err := loop.Start()
 		if err == nil {
 			all = append(all, loop)
 			err = yield(loop.Process.Pid)
+		}
+		if err == nil && i < len(each) {
+			err = bind(loop.Process.Pid, each[i:i+1])
 		}
 		if err != nil {
 			all.stop()

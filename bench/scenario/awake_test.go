@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestStayAwake: there is a loop for each processor, at idle priority, and none is left.
+// TestStayAwake: there is a loop on each processor, at idle priority, and none is left.
 func TestStayAwake(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
@@ -20,6 +20,10 @@ func TestStayAwake(t *testing.T) {
 	if len(all) != runtime.NumCPU() {
 		t.Errorf("%d loops for %d processors", len(all), runtime.NumCPU())
 	}
+	each, err := processors()
+	if err != nil {
+		t.Fatal(err)
+	}
 	stat := func(i int) string { return "/proc/" + strconv.Itoa(all[i].Process.Pid) + "/stat" }
 	for i := range all {
 		text, err := os.ReadFile(stat(i))
@@ -30,6 +34,9 @@ func TestStayAwake(t *testing.T) {
 		_, rest, _ := strings.Cut(string(text), ") ")
 		if policy := strings.Fields(rest)[38]; policy != "5" {
 			t.Errorf("a loop has policy %s, not 5, SCHED_IDLE", policy)
+		}
+		if got := allowed(t, all[i].Process.Pid); got != strconv.Itoa(each[i]) {
+			t.Errorf("loop %d is on processor %s, not %d", i, got, each[i])
 		}
 	}
 	all.stop()

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -69,26 +70,38 @@ func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 		defer loops.stop()
 	}
 	err = testredis.WithoutTest(s.Name, func(t *testredis.Program) error {
-		server := testredis.Start(t)
-		rounds := make([][]measure.Figures, len(libs))
-		for n := range p.rounds(s) {
-			for i := range libs {
-				// Each round begins with another library.
-				at := (i + n) % len(libs)
-				f, err := p.round(ctx, s, libs[at], server.Addr(), n, o.note)
-				if err != nil {
-					return fmt.Errorf("%s, %s: %w", s.Name, libs[at].Name, err)
-				}
-				rounds[at] = append(rounds[at], f)
-			}
-		}
-		for i, lib := range libs {
-			o.Results = append(o.Results, measure.Summarize(s.setup(lib), rounds[i]))
-		}
-		return nil
+		return p.measure(ctx, s, libs, testredis.Start(t), &o)
 	})
 	o.Took = time.Since(start)
 	return o, err
+}
+
+// measure does all rounds of a scenario on a server.
+func (p Plan) measure(ctx context.Context, s Scenario, libs []library.Library, server *testredis.Server, o *Outcome) (err error) {
+	if s.Placed {
+		undo, failed := place(server.Pid())
+		if failed != nil {
+			o.note("Redis has no processor of its own: " + failed.Error())
+		} else {
+			defer func() { err = errors.Join(err, undo()) }()
+		}
+	}
+	rounds := make([][]measure.Figures, len(libs))
+	for n := range p.rounds(s) {
+		for i := range libs {
+			// Each round begins with another library.
+			at := (i + n) % len(libs)
+			f, err := p.round(ctx, s, libs[at], server.Addr(), n, o.note)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", s.Name, libs[at].Name, err)
+			}
+			rounds[at] = append(rounds[at], f)
+		}
+	}
+	for i, lib := range libs {
+		o.Results = append(o.Results, measure.Summarize(s.setup(lib), rounds[i]))
+	}
+	return nil
 }
 
 // libraries returns who takes part.

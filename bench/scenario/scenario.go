@@ -21,6 +21,8 @@ type Scenario struct {
 	Load      measure.Load
 	// Warm and For are those of one round.
 	Warm, For time.Duration
+	// Placed gives the redis-server a processor of its own, and everything else the others.
+	Placed bool
 	// Awake keeps all processors from sleeping meanwhile.
 	Awake bool
 	// Rounds is how many there are; 0 leaves it to the program.

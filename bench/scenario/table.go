@@ -37,12 +37,13 @@ func Find(name string) (Scenario, error) {
 
 // alone is one goroutine that nobody disturbs: the price over two bare script calls. On a
 // machine that has nothing else to do, most of it is the time that processors take to wake
-// up for an answer; so it is measured once more while they do not sleep.
+// up for an answer; so it is measured once more while they do not sleep, and once more
+// wherever the kernel puts client and Redis.
 func alone() []Scenario {
 	s := Scenario{
 		Name: "alone", Title: "One goroutine, lock and unlock",
 		Libraries: append(slices.Clone(library.All), library.Nothing), Kind: library.Alone,
-		Load: measure.Load{Goroutines: 1, Keys: 1},
+		Load: measure.Load{Goroutines: 1, Keys: 1}, Placed: true,
 		// Short rounds and many: a tenth is to be told apart, and a machine's speed changes
 		// within seconds.
 		Warm: 50 * time.Millisecond, For: 120 * time.Millisecond, Rounds: 21, Quick: true,
@@ -58,5 +59,9 @@ func alone() []Scenario {
 		library.Anteroom, library.AnteroomDefaults, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha,
 	}
 	awake.Targets = s.Targets[:1]
-	return []Scenario{s, awake}
+	anywhere := s
+	anywhere.Name, anywhere.Title, anywhere.Placed = "alone-anywhere", s.Title+", wherever the kernel puts it", false
+	anywhere.Libraries = []string{library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha}
+	anywhere.Rounds, anywhere.Quick, anywhere.Targets = 11, false, nil
+	return []Scenario{s, awake, anywhere}
 }

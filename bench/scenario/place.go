@@ -1,0 +1,38 @@
+package scenario
+
+import (
+	"errors"
+	"os"
+	"runtime"
+)
+
+// place gives a redis-server the first processor that this program may use, and this
+// program the others: its threads, and with them the processes that it starts until the
+// binding is undone. So it is where Redis has a machine of its own. Without it the kernel
+// decides, every few milliseconds anew, whether a client and Redis share a processor, and
+// that decides more about a round trip than the libraries do.
+//
+// A program has as many threads at work as it has processors, as its children have that
+// start now, and as a program has on a machine that has no more.
+//
+// The error says why everything is where it was.
+func place(server int) (undo func() error, err error) {
+	all, err := processors()
+	if err != nil {
+		return nil, err
+	}
+	if len(all) < 2 {
+		return nil, errors.New("there is one processor")
+	}
+	self, threads := os.Getpid(), runtime.GOMAXPROCS(0)
+	undo = func() error {
+		runtime.GOMAXPROCS(threads)
+		// The server's threads may stay where they are if it has ended.
+		return errors.Join(bind(self, all), bind(server, all))
+	}
+	if err := errors.Join(bind(server, all[:1]), bind(self, all[1:])); err != nil {
+		return nil, errors.Join(err, undo())
+	}
+	runtime.GOMAXPROCS(min(threads, len(all)-1))
+	return undo, nil
+}
