@@ -38,7 +38,7 @@ func TestSends(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		work(t, c, "sends:"+lib.Name)
+		work(t, lib, c)
 		end, err := p.Read()
 		if err != nil {
 			t.Fatal(err)
@@ -64,13 +64,13 @@ func TestSends(t *testing.T) {
 }
 
 // work locks and unlocks by two goroutines, so that some tries are refused.
-func work(t *testing.T, c library.Client, key string) {
+func work(t *testing.T, lib library.Library, c library.Client) {
 	var both sync.WaitGroup
 	for range 2 {
-		h := c.Handle(key)
+		h := c.Handle("sends:" + lib.Name)
 		both.Go(func() {
 			for range 10 {
-				if err := h.Lock(t.Context()); err != nil {
+				if err := lock(t.Context(), lib, h); err != nil {
 					t.Error(err)
 					return
 				}
