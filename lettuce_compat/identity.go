@@ -63,7 +63,8 @@ func checkClientID(id string) error {
 // A number is never used twice, so that a late command of an earlier grant meets no
 // later one.
 func NewField(clientID string, n uint64) string {
-	return clientID + ":" + strconv.FormatUint(n, 10)
+	var room [maxClientID + 21]byte // 20 digits at most
+	return string(strconv.AppendUint(append(append(room[:0], clientID...), ':'), n, 10))
 }
 
 // ParseField splits a field made by NewField. ok is false for the fields of strangers

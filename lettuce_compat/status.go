@@ -41,11 +41,7 @@ func (c *Client) status(ctx context.Context, batch []Query, timeout time.Duratio
 		size = 1
 	}
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
-		keys, fields := make([]string, size), make([]string, size)
-		for i, q := range rest[:size] {
-			keys[i], fields[i] = q.Key, q.Field
-		}
-		k.cmds = append(k.cmds, newScriptCommand(c.dialect.scripts.status, keys, fields...))
+		k.cmds = append(k.cmds, c.statusCommand(rest[:size]))
 	}
 	left := c.lanes(batch[0].Key).keep.do(ctx, k, c.timeout(timeout))
 	replies := make([]StatusReply, 0, len(batch))
@@ -53,6 +49,17 @@ func (c *Client) status(ctx context.Context, batch []Query, timeout time.Duratio
 		replies = appendStatus(replies, cmd, left, size)
 	}
 	return replies
+}
+
+func (c *Client) statusCommand(items []Query) *command {
+	args := batchArgs(c.dialect.scripts.status, len(items), 2*len(items))
+	for i := range items {
+		args = append(args, items[i].Key)
+	}
+	for i := range items {
+		args = append(args, items[i].Field)
+	}
+	return newBatchCommand(c.dialect.scripts.status, items[0].Key, args)
 }
 
 // appendStatus appends the replies of one command that carried n items.

@@ -102,11 +102,16 @@ func (c *clock) now() int64 { return c.at(time.Now()) }
 // monotonic clock will show it without a further suspension. One that has passed in a
 // suspension, or before it, is before every reading since. never becomes the zero time.
 func (c *clock) time(at int64) time.Time {
+	c.now() // a suspension that nobody has noticed yet counts
+	return c.onward(c.epoch.Load(), at)
+}
+
+// onward is time for whoever has just read the clock and then e, the present epoch.
+func (c *clock) onward(e *epoch, at int64) time.Time {
 	if at == never {
 		return time.Time{}
 	}
-	c.now() // a suspension that nobody has noticed yet counts
-	return c.base.Add(time.Duration(at - c.epoch.Load().slept))
+	return c.base.Add(time.Duration(at - e.slept))
 }
 
 // past converts a moment that has passed to what the clocks have shown then, for people

@@ -39,6 +39,24 @@ func (l *Lease) LastConfirmed() time.Time { return l.shard.m.clock.past(l.confir
 // under way, or that the loop is late.
 func (l *Lease) NextDue() time.Time { return l.shard.m.time(l.due.Load()) }
 
+// Times is what a lease says about its times at one moment.
+type Times struct {
+	Confirmed, Deadline, NextDue time.Time     // see LastConfirmed, Deadline and NextDue
+	Left                         time.Duration // see Remaining
+}
+
+// Times returns all of them for one reading of the clocks.
+func (l *Lease) Times() Times {
+	c := l.shard.m.clock
+	now := c.now()
+	e := c.epoch.Load()
+	t := Times{Confirmed: c.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
+	if l.State() == StateActive {
+		t.Left = max(0, time.Duration(l.deadline.Load()-now))
+	}
+	return t
+}
+
 // Failures returns the number of failed renewals since the last success.
 func (l *Lease) Failures() int { return int(l.failures.Load()) }
 

@@ -10,9 +10,9 @@ import (
 type notice struct {
 	lease      *Lease
 	margin     time.Duration
-	failures   int // 0: renewed
-	reacquired bool
 	err        error
+	failures   int32 // 0: renewed
+	reacquired bool
 }
 
 // work sends batch, and after it what waits at the shard, until nothing does.
@@ -24,7 +24,7 @@ func (m *Manager) work(r *run, s *shard, batch []*Lease) {
 		batch, notices = m.settle(r, s, batch, results)
 		for _, n := range notices {
 			if n.failures > 0 {
-				m.cfg.OnFailed(n.lease, n.failures, n.err)
+				m.cfg.OnFailed(n.lease, int(n.failures), n.err)
 			} else {
 				m.cfg.OnRenewed(n.lease, n.margin, n.reacquired)
 			}
@@ -123,7 +123,7 @@ func (m *Manager) failLocked(r *run, l *Lease, err error, n int, now int64, out 
 		return out
 	}
 	l.failedIn(n, err)
-	failures := int(l.failures.Add(1))
+	failures := l.failures.Add(1)
 	m.planLocked(l, now+m.retryAfter(l.period, l.deadline.Load()-now))
 	return append(out, notice{lease: l, failures: failures, err: err})
 }

@@ -37,6 +37,9 @@ type Manager struct {
 	cleanups  gauge
 	spare     sync.Pool // of *acquisition; its channels must not leave a test bubble that has this Manager
 
+	renewals lists[lettucecompat.Renewal]
+	queries  lists[lettucecompat.Query]
+
 	mu       sync.Mutex
 	entries  map[string]*entry        // by key, guarded by mu
 	shared   map[LockConfig]*settings // guarded by mu
@@ -89,7 +92,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		OnRenewed: m.renewed, OnFailed: m.renewalFailed, OnJump: m.jumped,
 	})
 	m.dog = watchdog.New(watchdog.Config{
-		Source: source{m}, Prober: prober{m}, Actor: actor{m},
+		Source: source{m}, Prober: &prober{m: m}, Actor: actor{m},
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
 		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
 	})

@@ -46,13 +46,30 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) 
 
 // renew asks one shard; the result of item j belongs at place(j).
 func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, timeout time.Duration, results []renewal.Result, place func(j int) int) {
-	batch := make([]lettucecompat.Renewal, len(items))
-	for j, it := range items {
-		batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+	batch := s.m.renewals.take()
+	for _, it := range items {
+		*batch = append(*batch, lettucecompat.Renewal(it))
 	}
-	for j, r := range s.m.wire.Renew(ctx, shard, batch, timeout) {
+	for j, r := range s.m.wire.Renew(ctx, shard, *batch, timeout) {
 		results[place(j)] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
 	}
+	s.m.renewals.give(batch)
+}
+
+// lists are slices that serve one batch after the other. The wire keeps none of them.
+type lists[T any] struct{ sync.Pool }
+
+func (l *lists[T]) take() *[]T {
+	if list, ok := l.Get().(*[]T); ok {
+		return list
+	}
+	return new([]T)
+}
+
+func (l *lists[T]) give(list *[]T) {
+	clear(*list)
+	*list = (*list)[:0]
+	l.Put(list)
 }
 
 func renewalOutcome(r lettucecompat.RenewReply) renewal.Outcome {
@@ -114,6 +131,15 @@ func (m *Manager) warning(w lettucecompat.Warning) {
 	m.events.raise(Event{Kind: EventWarning, Text: w.Kind.String() + ": " + plural(w.Count, "occurrence"), Err: w.Err})
 }
 
+// field is the name in Redis of the hold that the watchdog speaks of; empty where it speaks
+// of the whole process.
+func (m *Manager) field(f watchdog.Facts) string {
+	if f.ID == 0 {
+		return ""
+	}
+	return lettucecompat.NewField(m.cfg.ClientID, f.ID)
+}
+
 func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
 	finding := v.Finding.String()
 	if v.Health != watchdog.Unhealthy {
@@ -124,12 +150,12 @@ func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
 
 func (m *Manager) alert(f watchdog.Facts, c watchdog.Check, failures int) {
 	m.obs.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
-	m.events.raise(Event{Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: f.Field, Check: c.String(), CallSite: f.CallSite, Text: plural(failures, "check") + " in a row failed"})
+	m.events.raise(Event{Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String(), CallSite: f.CallSite, Text: plural(failures, "check") + " in a row failed"})
 }
 
 func (m *Manager) alertCleared(f watchdog.Facts, c watchdog.Check) {
 	m.obs.Alert(className(LockConfig{Name: f.Class}), c.String(), false)
-	m.events.raise(Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: f.Field, Check: c.String()})
+	m.events.raise(Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String()})
 }
 
 func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
@@ -139,7 +165,7 @@ func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		kind = EventAbandoned
 	}
 	m.events.raise(Event{
-		Kind: kind, Key: f.Key, Class: f.Class, Holder: f.Field, Check: v.Check.String(), CallSite: f.CallSite,
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: v.Reason + ": " + action + ": " + o.String(),
 	})
 }

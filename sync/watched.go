@@ -19,15 +19,55 @@ func (s source) Changes() (came, went []uint64) { return s.m.watched.take(s.m) }
 
 func (s source) Lookup(id uint64) (watchdog.Facts, bool) {
 	s.m.mu.Lock()
-	g := s.m.grants[id]
-	if g == nil {
-		g = s.m.stale[id]
-	}
+	g := s.m.listed(id)
 	s.m.mu.Unlock()
 	if g == nil {
 		return watchdog.Facts{}, false
 	}
 	return g.facts()
+}
+
+// LookupAll goes through the grants step by step: each step reads, of every one, a place in
+// memory that the one before has led to. The processor then waits for several at once, where
+// facts would wait for one after the other: with 100,000 holds none of it is in a cache.
+func (s source) LookupAll(ids []uint64, facts []watchdog.Facts) {
+	grants := make([]*grant, 0, 32)
+	s.m.mu.Lock()
+	for _, id := range ids {
+		grants = append(grants, s.m.listed(id))
+	}
+	s.m.mu.Unlock()
+	for _, g := range grants {
+		if g != nil {
+			g.lease.Load()
+			g.doomed.Load()
+		}
+	}
+	for _, g := range grants {
+		if g != nil {
+			g.lease.Load().State()
+			g.e.refs.Load()
+		}
+	}
+	for _, g := range grants {
+		if g != nil {
+			g.e.q.Word()
+		}
+	}
+	for i, g := range grants {
+		if facts[i] = (watchdog.Facts{}); g != nil {
+			facts[i], _ = g.facts()
+		}
+	}
+}
+
+// listed returns the grant of that number that the watchdog looks at, or nil. The caller has
+// Manager.mu.
+func (m *Manager) listed(id uint64) *grant {
+	if g := m.grants[id]; g != nil {
+		return g
+	}
+	return m.stale[id]
 }
 
 func (s source) Renewals() watchdog.RenewalStats {
@@ -51,7 +91,7 @@ const grown = 1024
 // add notes that g is listed. The caller has Manager.mu, here and in gone.
 func (n *news) add(m *Manager, g *grant) {
 	if len(n.came) > 2*len(m.grants)+grown {
-		n.came = slices.DeleteFunc(n.came, func(id uint64) bool { return m.grants[id] == nil && m.stale[id] == nil })
+		n.came = slices.DeleteFunc(n.came, func(id uint64) bool { return m.listed(id) == nil })
 	}
 	n.came = append(n.came, g.n)
 }
@@ -70,11 +110,7 @@ func (n *news) take(m *Manager) (came, went []uint64) {
 	came, went = n.came, n.went
 	*n = news{}
 	for _, id := range came {
-		g := m.grants[id]
-		if g == nil {
-			g = m.stale[id]
-		}
-		if g != nil {
+		if g := m.listed(id); g != nil {
 			g.watched = true
 		}
 	}
@@ -93,11 +129,12 @@ func (g *grant) factsLocked() (watchdog.Facts, bool) {
 	if lease.State() != renewal.StateActive {
 		return g.staleFactsLocked()
 	}
+	times := lease.Times()
 	f := watchdog.Facts{
-		ID: g.n, Key: g.e.key, Field: g.name(), Class: cfg.Name, Since: g.since,
-		Fixed: g.wish.fixed || g.unrenewed.Load(), Lease: max(g.wish.lease, lease.Remaining(time.Now())), RenewalTime: max(cfg.RenewalTime, 0),
+		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: g.since,
+		Fixed: g.wish.fixed || g.unrenewed.Load(), Lease: max(g.wish.lease, times.Left), RenewalTime: max(cfg.RenewalTime, 0),
 		MaxHold: cfg.MaxHold, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
-		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: lease.LastConfirmed(), Deadline: lease.Deadline(),
+		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: times.Confirmed, Deadline: times.Deadline, NextRenewal: times.NextDue,
 		RenewalFailures: lease.Failures(), Reachable: true,
 	}
 	t := g.owner
@@ -123,7 +160,7 @@ func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 		return watchdog.Facts{}, false
 	}
 	return watchdog.Facts{
-		ID: g.n, Key: g.e.key, Field: g.name(), Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
+		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
 		Lease: g.wish.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), Goroutine: t.goroutine, Reachable: true, CallSite: t.callSite,
 	}, true
@@ -153,7 +190,10 @@ func (t *tenancy) reachable() bool {
 }
 
 // prober lets the watchdog ask Redis.
-type prober struct{ m *Manager }
+type prober struct {
+	m       *Manager
+	answers []watchdog.Status // to the last question, which is over when the next one is put
+}
 
 // A script blocks its server while it runs, so a question is about as many holds as a
 // renewal is, and a few of them are under way at once for one shard.
@@ -162,13 +202,17 @@ const (
 	statusInFlight = renewal.DefaultInFlight
 )
 
-func (p prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
+func (p *prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	byShard := map[string][]int{}
 	for i, f := range holds {
 		shard := p.m.wire.Shard(f.Key)
 		byShard[shard] = append(byShard[shard], i)
 	}
-	answers := make([]watchdog.Status, len(holds)) // each is written by one goroutine
+	if cap(p.answers) < len(holds) {
+		p.answers = make([]watchdog.Status, len(holds))
+	}
+	answers := p.answers[:len(holds)] // each is written by one goroutine
+	clear(answers)
 	var wg sync.WaitGroup
 	for shard, at := range byShard {
 		batches := slices.Collect(slices.Chunk(at, statusBatch))
@@ -186,12 +230,13 @@ func (p prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.S
 }
 
 // ask asks one shard about some of the holds.
-func (p prober) ask(ctx context.Context, shard string, holds []watchdog.Facts, some []int, answers []watchdog.Status) {
-	queries := make([]lettucecompat.Query, len(some))
-	for j, i := range some {
-		queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: holds[i].Field}
+func (p *prober) ask(ctx context.Context, shard string, holds []watchdog.Facts, some []int, answers []watchdog.Status) {
+	queries := p.m.queries.take()
+	defer p.m.queries.give(queries)
+	for _, i := range some {
+		*queries = append(*queries, lettucecompat.Query{Key: holds[i].Key, Field: p.m.field(holds[i])})
 	}
-	for j, r := range p.m.wire.Status(ctx, shard, queries, 0) {
+	for j, r := range p.m.wire.Status(ctx, shard, *queries, 0) {
 		answers[some[j]] = watchdog.Status{
 			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
 			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
@@ -200,9 +245,11 @@ func (p prober) ask(ctx context.Context, shard string, holds []watchdog.Facts, s
 	}
 }
 
-func (p prober) Ping(ctx context.Context) (time.Duration, error) { return p.m.wire.Ping(ctx, 0) }
+func (p *prober) Ping(ctx context.Context) (time.Duration, error) { return p.m.wire.Ping(ctx, 0) }
 
-func (p prober) ProbeDelivery(ctx context.Context) (time.Duration, error) { return p.m.wire.Probe(ctx) }
+func (p *prober) ProbeDelivery(ctx context.Context) (time.Duration, error) {
+	return p.m.wire.Probe(ctx)
+}
 
 // actor carries out what the watchdog decides. It never waits for Redis.
 type actor struct{ m *Manager }

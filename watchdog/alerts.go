@@ -237,7 +237,7 @@ func (w *Watchdog) drop(id uint64) {
 	delete(w.holds, id)
 	w.unremark(h)
 	w.mu.Unlock()
-	w.unlist(h)
+	w.places.remove(h)
 	if h.trouble != nil {
 		w.closeEpisodes(h, true)
 	}

@@ -67,8 +67,10 @@ func TestWatchdog_I5_NextOwnerStartsAnew(t *testing.T) {
 		f := hold(1)
 		f.Reachable = false
 		w.add(f)
-		for range 10 {
-			pass(5 * time.Second)
+		for n := range 10 {
+			for w.count("found 1 holder_unreachable") <= n {
+				pass(50 * time.Millisecond)
+			}
 			w.change(1, true, func(f *wd.Facts) { f.Since = time.Now() })
 		}
 		w.want(t, 0, "alert")

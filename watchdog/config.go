@@ -15,6 +15,8 @@ const (
 	// over all holds, so it is not finer than the promise needs.
 	ticksPerPeriod = 10
 	minTick        = 50 * time.Millisecond
+	// breath is the least time between two turns: moments that are so near share one.
+	breath = 5 * time.Millisecond
 )
 
 // Config is what a Watchdog needs. Source, Prober and Actor are required; of all

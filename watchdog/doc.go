@@ -21,11 +21,11 @@ itself.
 
 # One turn
 
-	         every Period/10, at least 50 ms
+	         every Period/10, at least 50 ms, and at the moment of a hold
 	                  │
 	Source.Changes ─► follow: who has come, who went
 	                  │
-	list of moments ► visit ─► Source.Lookup ─► CheckRenewal, CheckHolder ──┐
+	list of moments ► visit ─► Source.LookupAll ► CheckRenewal, CheckHolder ┐
 	(who is due?)     │                                                     ├─► judge ─► record ─► OnVerdict
 	                  └──────► asks ─► Prober.Status ─► CheckLockStatus ────┤              │       OnAlert, OnClear
 	                                         (own goroutine)                │              ▼
@@ -37,9 +37,22 @@ for the connection, that live only as long as a question does; so a Redis that h
 delays no local check, and never more than two questions are under way.
 
 A hold is touched only when something about it is due. The moment before which nothing is
-stands in a list that each tick walks from end to end, beside the pointer to the hold: with
-100,000 holds the walk costs 50 µs, and asking for the facts of all of them, as each tick
-once did, a hundred milliseconds.
+stands in a list beside the pointer to the hold. Those that are due are visited some at a
+time, and the facts of these are asked for at once.
+
+# The rhythm
+
+A hold has a word from Redis when it is granted, with each confirmed renewal, and with each
+answer to a question of the Watchdog. The next question is due a period after the last word,
+counted from when that was sent, and is not put where a renewal is sent by then. Its moment
+is counted back from that renewal, so with a renewal every two periods, as by default, one
+question lies between two of them:
+
+	renewal ──── a period ────► question ──── a period ────► renewal
+
+A renewal that has brought no word a tick after it was due is followed by the question that
+waited for it. What only an answer can tell (other fields, the count, the time to live) is
+so asked for once in two periods by default; after a bad answer, in each of them.
 
 # Invariants
 
@@ -54,10 +67,10 @@ facts.
 I3. Silence is no verdict. No answer of Redis, and no goroutine dump or one cut short,
 gives Unknown, which neither raises nor clears an alert.
 
-I4. Every hold is looked at once in each of its own periods, at a place within the period
-that its id decides. Redis is asked about it so that no period passes without a word from
-Redis; a confirmed renewal is such a word, and a question without an answer is none: it is
-put again at the next turn.
+I4. Every hold is looked at in each of its own periods, at most a tick later. Redis is asked
+about it so that no period passes without a word from Redis; a confirmed renewal is such a
+word, and a question without an answer is none: it is put again. A question waits for a
+renewal that is due within the period, and a tick longer if that fails.
 
 I5. An alert is raised once, after AlertThreshold failures in a row, and cleared once:
 when the check is healthy again, the owner has changed, the hold has ended, or the

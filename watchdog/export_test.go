@@ -41,6 +41,9 @@ const (
 	MaxDump           = maxDump
 )
 
+// Breath is the least time between two turns.
+const Breath = breath
+
 // ScanGoroutines is one scan with a dump of the test's own.
 var ScanGoroutines = scanGoroutines
 

@@ -35,8 +35,8 @@ type Facts struct {
 	// passes on by hand-off (a changed Since tells that), an action that was decided
 	// about one owner may reach the next.
 	ID uint64
-	// Key, Field and Class name the lock, its field in Redis and its metric class.
-	Key, Field, Class string
+	// Key and Class name the lock and its metric class.
+	Key, Class string
 	// Since is when the present owner got the lock.
 	Since time.Time
 	// Fixed tells that no renewal is to be expected: a fixed lease, or one whose
@@ -58,6 +58,9 @@ type Facts struct {
 	// LastConfirmed is when the last command was sent whose answer confirmed the
 	// hold. Deadline is the end of its local validity; zero means that none is known.
 	LastConfirmed, Deadline time.Time
+	// NextRenewal is when the next renewal is due. One that is due already has not been
+	// answered yet. Zero: none will be sent.
+	NextRenewal time.Time
 	// RenewalFailures counts renewals in a row without a usable answer.
 	RenewalFailures int
 	// Goroutine is the id of the one goroutine that can unlock, and 0 where any
@@ -115,6 +118,11 @@ type Source interface {
 	// belong to the set, be it for a moment or for good; what is gone for good is told by
 	// Changes. The Watchdog asks it before every look and every accusation.
 	Lookup(id uint64) (Facts, bool)
+	// LookupAll is Lookup for some holds at once, which can cost much less than one after
+	// the other: what belongs to a hold lies in many places of a large memory, and a
+	// processor that is told of many of them fetches them at the same time. It fills in
+	// facts[i] for ids[i], with ID 0 for a hold that does not belong to the set.
+	LookupAll(ids []uint64, facts []Facts)
 	// Renewals returns the renewal queue's figures.
 	Renewals() RenewalStats
 }
@@ -125,7 +133,8 @@ type Source interface {
 type Prober interface {
 	// Status returns one Status for each of the holds, in order. It splits them by
 	// node itself and returns at the latest when ctx ends, with Answered false for
-	// those without an answer. A missing tail counts as not answered.
+	// those without an answer. A missing tail counts as not answered. The slice may be used
+	// again for the next question: one is put when the answer to the last is read.
 	Status(ctx context.Context, holds []Facts) []Status
 	// Ping returns the round trip of a PING. An error reply is an answer too: err
 	// is nil unless Redis stayed silent or could not be reached.

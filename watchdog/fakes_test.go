@@ -18,7 +18,8 @@ type world struct {
 	holds map[uint64]*watchdog.Facts
 	told  map[uint64]bool // by Changes
 	stats watchdog.RenewalStats
-	alive map[uint64]bool // renewed every RenewalTime, as seen at each look
+	alive map[uint64]bool      // renewed every RenewalTime, as seen at each look
+	due   map[uint64]time.Time // of renewals that the test makes itself
 
 	status   func(context.Context, watchdog.Facts) watchdog.Status
 	ping     func(context.Context) error
@@ -37,7 +38,7 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		holds: map[uint64]*watchdog.Facts{}, told: map[uint64]bool{}, alive: map[uint64]bool{},
+		holds: map[uint64]*watchdog.Facts{}, told: map[uint64]bool{}, alive: map[uint64]bool{}, due: map[uint64]time.Time{},
 		asked: map[uint64]int{}, looks: map[uint64][]time.Time{},
 	}
 }
@@ -46,7 +47,7 @@ func newWorld() *world {
 func hold(id uint64) watchdog.Facts {
 	now := time.Now()
 	return watchdog.Facts{
-		ID: id, Key: fmt.Sprint("key", id), Field: "client:1", Class: "class", Since: now,
+		ID: id, Key: fmt.Sprint("key", id), Class: "class", Since: now,
 		Lease: 30 * time.Second, RenewalTime: 10 * time.Second, Period: 5 * time.Second, AlertThreshold: 2,
 		LastConfirmed: now, Deadline: now.Add(28500 * time.Millisecond), Reachable: true, CallSite: "main.go:7",
 	}
@@ -93,6 +94,9 @@ func (w *world) current(id uint64) watchdog.Facts {
 		f.LastConfirmed = f.LastConfirmed.Add(f.RenewalTime)
 		f.Deadline = f.LastConfirmed.Add(f.Lease * 19 / 20)
 	}
+	if f.NextRenewal = f.LastConfirmed.Add(f.RenewalTime); f.Fixed || w.due[id] != (time.Time{}) {
+		f.NextRenewal = w.due[id]
+	}
 	return *f
 }
 
@@ -124,6 +128,12 @@ func (w *world) Lookup(id uint64) (watchdog.Facts, bool) {
 		return watchdog.Facts{}, false
 	}
 	return w.current(id), true
+}
+
+func (w *world) LookupAll(ids []uint64, facts []watchdog.Facts) {
+	for i, id := range ids {
+		facts[i], _ = w.Lookup(id)
+	}
 }
 
 func (w *world) Renewals() watchdog.RenewalStats {

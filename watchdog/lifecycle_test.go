@@ -152,6 +152,12 @@ type many struct {
 
 func (m many) Lookup(id uint64) (wd.Facts, bool) { return m.facts[id-1], true }
 
+func (m many) LookupAll(ids []uint64, facts []wd.Facts) {
+	for i, id := range ids {
+		facts[i] = m.facts[id-1]
+	}
+}
+
 // BenchmarkTurn_100000Holds is one tick over 100,000 healthy, renewed holds. With the
 // default period there are two ticks a second.
 func BenchmarkTurn_100000Holds(b *testing.B) {

@@ -45,7 +45,7 @@ func (w *Watchdog) look(r round, h *hold, f Facts) {
 		return
 	}
 	w.judge(h, f, v)
-	if r.blind || r.at < h.nextLook {
+	if !h.lookDue(r, w.periodOf(f)) {
 		return // here for the deadline only
 	}
 	w.renewalCounts(h, f)
@@ -69,8 +69,7 @@ func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f Facts) {
 		h.owner = owner
 	}
 	w.judge(h, f, v)
-	period := w.periodOf(f)
-	h.nextLook += period * ((w.since(now)-h.nextLook)/period + 1)
+	h.nextLook = w.since(now) + w.periodOf(f)
 }
 
 // confirm runs a check, and runs it again on fresh facts where it accuses. It returns
@@ -160,21 +159,27 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 		}
 		if s.Answered { // silence is no word: the next turn asks again
 			h.asked = w.since(a.asked)
-			w.plan(h, f)
 		}
-		f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(a.asked, f, s) })
-		switch {
-		case !listed || f.Lost:
-			continue
-		case v.Finding == FieldGone && f.LastConfirmed.After(a.asked):
-			continue
-		case v.Finding == TTLTooLong && h.verdict(LockStatus).finding != TTLTooLong:
-			// An extension may have reached Redis whose answer has not reached us. The
-			// second time in a row it is no coincidence.
-			v.Health = Unknown
+		if w.judgeStatus(h, f, s, a.asked); s.Answered && h.place >= 0 {
+			w.plan(h, f, w.nextQuestion(h, f), w.since(time.Now()))
 		}
-		w.judge(h, f, v)
 	}
+}
+
+// judgeStatus judges what Redis said about one hold when it was asked at that moment.
+func (w *Watchdog) judgeStatus(h *hold, f Facts, s Status, asked time.Time) {
+	f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(asked, f, s) })
+	switch {
+	case !listed || f.Lost:
+		return
+	case v.Finding == FieldGone && f.LastConfirmed.After(asked):
+		return
+	case v.Finding == TTLTooLong && h.verdict(LockStatus).finding != TTLTooLong:
+		// An extension may have reached Redis whose answer has not reached us. The
+		// second time in a row it is no coincidence.
+		v.Health = Unknown
+	}
+	w.judge(h, f, v)
 }
 
 // judgeProbe judges what came back about the connection. A failure that may be our own

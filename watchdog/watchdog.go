@@ -28,8 +28,9 @@ type Watchdog struct {
 	// The rest belongs to the loop alone, except for the answers' channels. epoch
 	// and the channels are written once by Start.
 	epoch    time.Time
-	places   []place       // all holds, in no order
-	peak     int           // the most holds since the map was last made
+	places   places // all holds
+	peak     int    // the most holds since the map was last made
+	visits   batch
 	tick     time.Duration // the present distance of ticks
 	shortest time.Duration // the shortest period that was seen since paced
 	before   time.Duration // and in the period before that
@@ -135,15 +136,16 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 	return slices.Clip(verdicts)
 }
 
-// loop is the Watchdog's one goroutine. In words: sleep until the next tick or the next
-// answer; at a tick look at all that is due and ask Redis about the rest; judge answers
-// as they come; at the end clear every alert.
+// loop is the Watchdog's one goroutine. In words: sleep until the next tick, the moment of a
+// hold, or the next answer; at a turn look at all that is due and ask Redis about the rest;
+// judge answers as they come; at the end clear every alert.
 func (w *Watchdog) loop() {
 	defer w.clearAll()
 	w.tick = tickFor(w.cfg.Period)
 	w.lastTurn, w.lastWall = w.epoch, w.cfg.wall(w.epoch)
 	w.nextAll = w.epoch
-	due := w.epoch.Add(w.tick)
+	tick := w.epoch.Add(w.tick)
+	due := tick
 	timer := time.NewTimer(w.tick)
 	defer timer.Stop()
 	for {
@@ -159,16 +161,29 @@ func (w *Watchdog) loop() {
 		case <-timer.C:
 			now := time.Now()
 			w.turn(now, now.Sub(due))
-			due = w.after(due)
-			timer.Reset(time.Until(due))
+			if !due.Before(tick) {
+				tick = w.after(tick)
+			}
 		}
+		due = w.nextTurn(tick)
+		timer.Reset(time.Until(due))
 	}
 }
 
+// nextTurn returns when the next turn is: at the tick, or before it when the first hold is
+// to be visited. While a question is open no other could be put, so the next is not early.
+func (w *Watchdog) nextTurn(tick time.Time) time.Time {
+	soonest := w.places.soonest()
+	if w.askingStatus || soonest >= w.since(tick) {
+		return tick
+	}
+	return w.epoch.Add(max(soonest, w.since(w.lastTurn)+breath))
+}
+
 // after returns when the tick after the one that was due at due comes. Ticks keep their
-// distance whatever a turn costs, so that a hold's looks and the questions about it stay at
-// one tick. A turn that took longer than that is not taken for lateness, and what it missed
-// is not caught up with a burst: the next tick counts from its end.
+// distance whatever a turn costs, so that holds meet at them. A turn that took longer than
+// that is not taken for lateness, and what it missed is not caught up with a burst: the next
+// tick counts from its end.
 func (w *Watchdog) after(due time.Time) time.Time {
 	now := time.Now()
 	if next := due.Add(w.tick); next.After(now) {
@@ -197,7 +212,7 @@ func (w *Watchdog) clearAll() {
 	clear(w.holds)
 	clear(w.remarks)
 	w.mu.Unlock()
-	w.places = nil
+	w.places = places{}
 }
 
 // since turns a moment into the short form that is kept per hold.

@@ -52,11 +52,32 @@ var recoveryMutants = []mutant{
 		tests: []string{"TestWatchdog_I4_OwnPeriod"},
 	},
 	{
-		name: "watchdog-renewal-counts", file: "watchdog/round.go",
+		name: "watchdog-renewal-counts", file: "watchdog/rhythm.go",
 		mechanism: "a confirmed renewal counts as a word from Redis",
 		breaks:    "Redis is asked twice about every hold",
 		old:       "\t\tknown = max(known, w.since(f.LastConfirmed))\n", fresh: "",
 		tests: []string{"TestWatchdog_I4_RenewalCountsAsStatus"},
+	},
+	{
+		name: "watchdog-waits-for-the-renewal", file: "watchdog/rhythm.go",
+		mechanism: "a question that a renewal is about to answer waits for it",
+		breaks:    "Redis is asked and renewed at one moment",
+		old:       "\tif renewal <= last {\n\t\treturn last + tickFor(period)\n\t}\n", fresh: "\tif renewal <= last {\n\t\treturn last\n\t}\n",
+		tests: []string{"TestWatchdog_I4_NoPeriodWithoutAWord"},
+	},
+	{
+		name: "watchdog-counted-back", file: "watchdog/rhythm.go",
+		mechanism: "the questions are counted back from the renewal, so that no period is without a word",
+		breaks:    "a removal is told two periods later",
+		old:       "questions := (renewal - known - 1) / period", fresh: "questions := (renewal - known - period) / period",
+		tests: []string{"TestWatchdog_I4_RemovalIsToldWithinItsBound"},
+	},
+	{
+		name: "watchdog-asks-where-none-came", file: "watchdog/rhythm.go",
+		mechanism: "where the renewal brought no word a question follows at once",
+		breaks:    "a removal is told when the renewals work again",
+		old:       "\tif renewal <= last {\n\t\treturn last + tickFor(period)\n\t}\n", fresh: "\tif renewal <= last {\n\t\treturn last + 2*period\n\t}\n",
+		tests: []string{"TestWatchdog_I4_RemovalIsToldWithinItsBound"},
 	},
 	{
 		name: "watchdog-jump-asks", file: "watchdog/round.go",

@@ -26,7 +26,7 @@ var watchdogMutants = []mutant{
 		name: "watchdog-deadline-while-blind", file: "watchdog/round.go",
 		mechanism: "a deadline that has passed is looked at also while nobody is accused",
 		breaks:    "a lost lease is told as late as the process was",
-		old:       "r.at >= h.nextLook && !r.blind || leaseOver(r.now, f) && !h.gaveUp(Renewal)", fresh: "r.at >= h.nextLook && !r.blind",
+		old:       "if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal) {", fresh: "if h.lookDue(r, w.periodOf(f)) {",
 		tests: []string{"TestWatchdog_I2_SelfLateAccusesNobody"},
 	},
 	{
@@ -40,14 +40,14 @@ var watchdogMutants = []mutant{
 		name: "watchdog-newer-word", file: "watchdog/look.go",
 		mechanism: "a renewal that was confirmed later outweighs an answer that the field is gone",
 		breaks:    "a lock that was taken back is told lost",
-		old:       "\t\tcase v.Finding == FieldGone && f.LastConfirmed.After(a.asked):\n\t\t\tcontinue\n", fresh: "",
+		old:       "\tcase v.Finding == FieldGone && f.LastConfirmed.After(asked):\n\t\treturn\n", fresh: "",
 		tests: []string{"TestWatchdog_I1_LaterRenewalIsTheNewerWord"},
 	},
 	{
 		name: "watchdog-extension-under-way", file: "watchdog/look.go",
 		mechanism: "a TTL that is too long once may be an extension under way",
 		breaks:    "every Extend may raise an alert",
-		old:       "\t\t\tv.Health = Unknown\n\t\t}\n\t\tw.judge(h, f, v)", fresh: "\t\t}\n\t\tw.judge(h, f, v)",
+		old:       "\t\tv.Health = Unknown\n\t}\n\tw.judge(h, f, v)", fresh: "\t}\n\tw.judge(h, f, v)",
 		tests: []string{"TestWatchdog_I1_ExtensionUnderWay"},
 	},
 	{
