@@ -17,15 +17,16 @@ type renewer struct {
 	fails   float64   // the share of renewals without an answer
 	removed time.Time // when the field vanishes
 	told    time.Time // zero: by nobody yet; guarded by w.mu
-	sent    []time.Time
 }
 
 const answerTime = time.Second
 
-// pause returns a random part of at most.
-func (r *renewer) pause(most time.Duration) time.Duration {
-	return time.Duration(r.rng.Float64() * float64(most))
+// part returns a random part of a time.
+func part(rng *rand.Rand, of time.Duration) time.Duration {
+	return time.Duration(rng.Float64() * float64(of))
 }
+
+func (r *renewer) pause(most time.Duration) time.Duration { return part(r.rng, most) }
 
 // tell notes that the holder was told. The caller has w.mu.
 func (r *renewer) tell() {
@@ -72,13 +73,16 @@ func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (to
 		f.Lease = time.Hour // nothing else tells
 		f.Deadline = f.Since.Add(f.Lease)
 		edit(&f)
+		asked := rand.New(rand.NewPCG(seed, 2)) // the questions have a goroutine of their own
 		r.removed = f.Since.Add(r.pause(40 * time.Second))
 		w.add(f)
 		w.do(func() {
-			w.alive[1], w.due[1] = false, f.Since.Add(f.RenewalTime)
+			if w.alive[1] = false; !f.Fixed {
+				w.due[1] = f.Since.Add(f.RenewalTime)
+			}
 			w.status = func(context.Context, wd.Facts) wd.Status {
-				answer := r.pause(answerTime)
-				executed := r.pause(answer)
+				answer := part(asked, answerTime)
+				executed := part(asked, answer)
 				time.Sleep(executed)
 				s := good()
 				if !time.Now().Before(r.removed) {
@@ -95,9 +99,7 @@ func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (to
 			}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
-		if f.Fixed {
-			w.due[1] = time.Time{}
-		} else {
+		if !f.Fixed {
 			go r.run(ctx, f)
 		}
 		pass(time.Minute)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/anteroom/anteroom/bench/child"
@@ -25,6 +26,17 @@ const (
 )
 
 func key(prefix, kind string, i int) string { return fmt.Sprintf("%s:%s:%d", prefix, kind, i) }
+
+// settled is after how long every lock has been renewed and looked at since the last was taken.
+const settled = 15 * time.Second
+
+// calmDown lets what the taking of N locks has left behind come to its end, so that the
+// window sees locks that are held: its garbage, the first look at each, renewals in the
+// order in which they were taken.
+func calmDown() {
+	time.Sleep(settled)
+	runtime.GC()
+}
 
 // held holds N locks for a while.
 func held(ctx context.Context, l *child.Link, plan Plan) error {
@@ -50,6 +62,7 @@ func held(ctx context.Context, l *child.Link, plan Plan) error {
 	}
 	taken := float64(plan.N) / time.Since(began).Seconds()
 	f := weigh().per(before, plan.N).Add(measure.Figures{TakenPerS: taken})
+	calmDown()
 	if err := ready(l, report{Figures: f, Sends: sends()}); err != nil {
 		return err
 	}
@@ -121,6 +134,7 @@ func heldByPeer(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	f := weigh().per(before, plan.N).Add(measure.Figures{TakenPerS: float64(plan.N) / time.Since(began).Seconds()})
+	calmDown()
 	if err := ready(l, report{Figures: f, Sends: lib.Sends}); err != nil {
 		return err
 	}
