@@ -9,14 +9,15 @@ import (
 	wd "github.com/anteroom/anteroom/watchdog"
 )
 
-// renewer renews one hold as the RenewalManager does, and is answered in up to a second. It
+// renewer renews one hold as the RenewalManager does. It
 // notes when it is told that the field is gone.
 type renewer struct {
 	w       *world
 	rng     *rand.Rand
-	fails   float64   // the share of renewals without an answer
-	removed time.Time // when the field vanishes
-	told    time.Time // zero: by nobody yet; guarded by w.mu
+	fails   float64       // the share of renewals without an answer
+	removed time.Time     // when the field vanishes
+	told    time.Time     // zero: by nobody yet; guarded by w.mu
+	takes   time.Duration // at most, for an answer
 }
 
 const answerTime = time.Second
@@ -42,9 +43,9 @@ func (r *renewer) run(ctx context.Context, f wd.Facts) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Until(due)):
+		case <-time.After(time.Until(due) - r.pause(50*time.Millisecond)): // it shares a batch
 		}
-		sent, answer := time.Now(), r.pause(answerTime)
+		sent, answer := time.Now(), r.pause(r.takes)
 		executed := sent.Add(r.pause(answer))
 		time.Sleep(answer)
 		due = time.Now().Add(f.RenewalTime / 4 * 3 / 4)
@@ -54,7 +55,7 @@ func (r *renewer) run(ctx context.Context, f wd.Facts) {
 			r.w.do(r.tell)
 			return
 		default:
-			due = sent.Add(f.RenewalTime - r.pause(50*time.Millisecond)) // shares a batch
+			due = sent.Add(f.RenewalTime)
 			r.w.change(f.ID, false, func(f *wd.Facts) {
 				f.LastConfirmed, f.Deadline = sent, sent.Add(f.Lease*19/20)
 			})
@@ -67,7 +68,7 @@ func (r *renewer) run(ctx context.Context, f wd.Facts) {
 func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (took time.Duration) {
 	t.Helper()
 	run(t, nil, func(t *testing.T, w *world, _ *wd.Watchdog) {
-		r := &renewer{w: w, rng: rand.New(rand.NewPCG(seed, 1)), fails: fails}
+		r := &renewer{w: w, rng: rand.New(rand.NewPCG(seed, 1)), fails: fails, takes: answerTime}
 		time.Sleep(r.pause(500 * time.Millisecond)) // the ticks have any place
 		f := hold(1)
 		f.Lease = time.Hour // nothing else tells
@@ -140,4 +141,26 @@ func TestWatchdog_I4_RemovalIsToldWithinItsBound(t *testing.T) {
 			t.Logf("worst of 300: %v of %v", worst, c.bound)
 		})
 	}
+}
+
+// TestWatchdog_I4_AQuestionWaitsForTheRenewal: with renewals every two periods there is one
+// question between two of them, though the answer to a renewal takes its time.
+func TestWatchdog_I4_AQuestionWaitsForTheRenewal(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, _ *wd.Watchdog) {
+		r := &renewer{w: w, rng: rand.New(rand.NewPCG(1, 1)), takes: 400 * time.Millisecond}
+		f := hold(1)
+		r.removed = f.Since.Add(time.Hour)
+		w.add(f)
+		w.do(func() { w.alive[1], w.due[1] = false, f.Since.Add(f.RenewalTime) })
+		ctx, cancel := context.WithCancel(t.Context())
+		go r.run(ctx, f)
+		pass(103 * time.Second)
+		cancel()
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if n := w.asked[1]; n < 10 || n > 11 {
+			t.Errorf("Redis was asked %d times in ten renewals", n)
+		}
+	})
 }

@@ -27,7 +27,7 @@ const (
 
 func key(prefix, kind string, i int) string { return fmt.Sprintf("%s:%s:%d", prefix, kind, i) }
 
-// settled is after how long every lock has been renewed and looked at since the last was taken.
+// settled is how long after the last was taken every lock has been renewed and looked at.
 const settled = 15 * time.Second
 
 // calmDown lets what the taking of N locks has left behind come to its end, so that the

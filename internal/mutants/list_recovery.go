@@ -63,13 +63,20 @@ var recoveryMutants = []mutant{
 		mechanism: "a question that a renewal is about to answer waits for it",
 		breaks:    "Redis is asked and renewed at one moment",
 		old:       "\tif renewal <= last {\n\t\treturn last + tickFor(period)\n\t}\n", fresh: "\tif renewal <= last {\n\t\treturn last\n\t}\n",
-		tests: []string{"TestWatchdog_I4_NoPeriodWithoutAWord"},
+		tests: []string{"TestWatchdog_I4_AQuestionWaitsForTheRenewal"},
 	},
 	{
 		name: "watchdog-counted-back", file: "watchdog/rhythm.go",
-		mechanism: "the questions are counted back from the renewal, so that no period is without a word",
+		mechanism: "the questions are counted back from the renewal that is planned",
+		breaks:    "Redis is asked twice between two renewals",
+		old:       "return w.meet(renewal-questions*period, last)", fresh: "_ = questions\n\treturn w.meet(last-tickFor(period), last)",
+		tests: []string{"TestWatchdog_I4_AQuestionWaitsForTheRenewal"},
+	},
+	{
+		name: "watchdog-a-period-after-the-word", file: "watchdog/rhythm.go",
+		mechanism: "the next question is due a period after the last word",
 		breaks:    "a removal is told two periods later",
-		old:       "questions := (renewal - known - 1) / period", fresh: "questions := (renewal - known - period) / period",
+		old:       "last := known + period\n", fresh: "last := known + 2*period\n",
 		tests: []string{"TestWatchdog_I4_RemovalIsToldWithinItsBound"},
 	},
 	{
