@@ -45,10 +45,10 @@ type Times struct {
 	Left                         time.Duration // see Remaining
 }
 
-// Times returns all of them for one reading of the clocks.
-func (l *Lease) Times() Times {
+// Times returns all of them for one reading of the clocks, now as for Valid.
+func (l *Lease) Times(at time.Time) Times {
 	c := l.shard.m.clock
-	now := c.now()
+	now := c.at(at)
 	e := c.epoch.Load()
 	t := Times{Confirmed: c.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
 	if l.State() == StateActive {

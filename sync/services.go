@@ -141,9 +141,9 @@ func (m *Manager) field(f watchdog.Facts) string {
 }
 
 func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
-	finding := v.Finding.String()
-	if v.Health != watchdog.Unhealthy {
-		finding = v.Health.String()
+	finding := v.Health.String()
+	if v.Health == watchdog.Unhealthy {
+		finding = v.Finding.String()
 	}
 	m.obs.Checked(v.Check.String(), finding)
 }

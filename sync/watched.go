@@ -24,7 +24,7 @@ func (s source) Lookup(id uint64) (watchdog.Facts, bool) {
 	if g == nil {
 		return watchdog.Facts{}, false
 	}
-	return g.facts()
+	return g.facts(time.Now())
 }
 
 // LookupAll goes through the grants step by step: each step reads, of every one, a place in
@@ -54,9 +54,10 @@ func (s source) LookupAll(ids []uint64, facts []watchdog.Facts) {
 			g.e.q.Word()
 		}
 	}
+	now := time.Now()
 	for i, g := range grants {
 		if facts[i] = (watchdog.Facts{}); g != nil {
-			facts[i], _ = g.facts()
+			facts[i], _ = g.facts(now)
 		}
 	}
 }
@@ -118,18 +119,18 @@ func (n *news) take(m *Manager) (came, went []uint64) {
 }
 
 // facts describes the grant for the watchdog; false where it has ended.
-func (g *grant) facts() (watchdog.Facts, bool) {
+func (g *grant) facts(now time.Time) (watchdog.Facts, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.factsLocked()
+	return g.factsLocked(now)
 }
 
-func (g *grant) factsLocked() (watchdog.Facts, bool) {
+func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 	lease, cfg := g.lease.Load(), &g.e.cfg
 	if lease.State() != renewal.StateActive {
 		return g.staleFactsLocked()
 	}
-	times := lease.Times()
+	times := lease.Times(now)
 	f := watchdog.Facts{
 		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: g.since,
 		Fixed: g.wish.fixed || g.unrenewed.Load(), Lease: max(g.wish.lease, times.Left), RenewalTime: max(cfg.RenewalTime, 0),
@@ -283,7 +284,7 @@ func (a actor) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bo
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	facts, ok := g.factsLocked()
+	facts, ok := g.factsLocked(time.Now())
 	if !ok {
 		return false
 	}

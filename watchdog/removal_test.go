@@ -147,7 +147,7 @@ func TestWatchdog_I4_RemovalIsToldWithinItsBound(t *testing.T) {
 // question between two of them, though the answer to a renewal takes its time.
 func TestWatchdog_I4_AQuestionWaitsForTheRenewal(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, _ *wd.Watchdog) {
-		r := &renewer{w: w, rng: rand.New(rand.NewPCG(1, 1)), takes: 400 * time.Millisecond}
+		r := &renewer{w: w, rng: rand.New(rand.NewPCG(1, 1)), takes: 200 * time.Millisecond}
 		f := hold(1)
 		r.removed = f.Since.Add(time.Hour)
 		w.add(f)

@@ -19,11 +19,11 @@ func (w *Watchdog) known(h *hold, f Facts) time.Duration {
 //
 //	grant             question              renewal             question             renewal
 //	  ├── at most W ─────┼────── W ────────────┼─────── W ──────────┼─────── W ──────────┤
-//	                            checked a tick after that ─► ╎
+//	                            checked soon after that ─► ╎
 //
 // The moments are counted back from the renewal that is due, so that the word after the last
 // question is that renewal's. Where that is due within a period there is nothing to ask,
-// unless a tick later it has brought no word: it failed, or it was not sent.
+// unless at most a tick later it has brought no word: it failed, or it was not sent.
 func (w *Watchdog) nextQuestion(h *hold, f Facts) time.Duration {
 	known, period := w.known(h, f), w.periodOf(f)
 	if suspect := w.since(w.suspect); known < suspect {
@@ -37,8 +37,8 @@ func (w *Watchdog) nextQuestion(h *hold, f Facts) time.Duration {
 		return w.meet(last-tickFor(period), last)
 	}
 	renewal := w.since(f.NextRenewal)
-	if renewal <= last {
-		return last + tickFor(period)
+	if tick := tickFor(period); renewal <= last {
+		return w.meet(last+tick/2, last+tick)
 	}
 	questions := (renewal - known - 1) / period // each leaves at most a period to the next word
 	return w.meet(renewal-questions*period, last)

@@ -62,7 +62,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-waits-for-the-renewal", file: "watchdog/rhythm.go",
 		mechanism: "a question that a renewal is about to answer waits for it",
 		breaks:    "Redis is asked and renewed at one moment",
-		old:       "\tif renewal <= last {\n\t\treturn last + tickFor(period)\n\t}\n", fresh: "\tif renewal <= last {\n\t\treturn last\n\t}\n",
+		old:       "return w.meet(last+tick/2, last+tick)", fresh: "return last + tick - tick",
 		tests: []string{"TestWatchdog_I4_AQuestionWaitsForTheRenewal"},
 	},
 	{
@@ -83,7 +83,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-asks-where-none-came", file: "watchdog/rhythm.go",
 		mechanism: "where the renewal brought no word a question follows at once",
 		breaks:    "a removal is told when the renewals work again",
-		old:       "\tif renewal <= last {\n\t\treturn last + tickFor(period)\n\t}\n", fresh: "\tif renewal <= last {\n\t\treturn last + 2*period\n\t}\n",
+		old:       "return w.meet(last+tick/2, last+tick)", fresh: "return last + tick + 2*period",
 		tests: []string{"TestWatchdog_I4_RemovalIsToldWithinItsBound"},
 	},
 	{
