@@ -32,9 +32,10 @@ const settled = 15 * time.Second
 
 // calmDown lets what the taking of N locks has left behind come to its end, so that the
 // window sees locks that are held: its garbage, the first look at each, renewals in the
-// order in which they were taken.
-func calmDown() {
-	time.Sleep(settled)
+// order in which they were taken. A window that is shorter than that sees no renewals in
+// any case.
+func calmDown(window time.Duration) {
+	time.Sleep(min(settled, 2*window))
 	runtime.GC()
 }
 
@@ -62,7 +63,7 @@ func held(ctx context.Context, l *child.Link, plan Plan) error {
 	}
 	taken := float64(plan.N) / time.Since(began).Seconds()
 	f := weigh().per(before, plan.N).Add(measure.Figures{TakenPerS: taken})
-	calmDown()
+	calmDown(plan.For)
 	if err := ready(l, report{Figures: f, Sends: sends()}); err != nil {
 		return err
 	}
@@ -134,7 +135,7 @@ func heldByPeer(ctx context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	f := weigh().per(before, plan.N).Add(measure.Figures{TakenPerS: float64(plan.N) / time.Since(began).Seconds()})
-	calmDown()
+	calmDown(plan.For)
 	if err := ready(l, report{Figures: f, Sends: lib.Sends}); err != nil {
 		return err
 	}
