@@ -69,11 +69,15 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
+// lookEvery is how often the goroutines are counted: seldom, since the process that is to
+// be let alone wakes up for it.
+const lookEvery = 250 * time.Millisecond
+
 // look lets the process be for d, and returns what it took meanwhile.
 func look(d time.Duration) measure.Figures {
 	most := 0
 	began, cpu := time.Now(), cpuTime()
-	for end := began.Add(d); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := began.Add(d); time.Now().Before(end); time.Sleep(lookEvery) {
 		most = max(most, runtime.NumGoroutine())
 	}
 	return measure.Figures{
