@@ -58,8 +58,8 @@ type call struct {
 }
 
 // lane sends calls to one shard. A call goes at once while fewer than limit flights are
-// under way; otherwise it queues, and a flight that lands takes everything queued into its
-// next round trip.
+// under way; otherwise it queues, and a flight that lands takes its share of what is queued
+// into its next round trip.
 //
 // A flight is carried by a goroutine of the lane, so that its callers are free to leave.
 // The exception is a caller that has no wish to leave, on a client that is known to return
@@ -80,6 +80,7 @@ type lane struct {
 	total      int  // live and abandoned flights
 	boarding   bool // a goroutine is on its way to take what is queued
 	head, tail *call
+	awaited    int         // calls from head to tail
 	queued     *call       // the first that is not flying
 	idle       chan<- bool // a goroutine that lingers; nil: none. true: fly
 	idleEnd    time.Time   // until when it does
@@ -169,8 +170,8 @@ func (l *lane) leaveLocked(k *call, err error) {
 }
 
 // startLocked sends a goroutine for what is queued while the lane has room. One at a time
-// is on its way: it takes everything that is there when it comes. Where there is no room
-// the lane looks again when the flights under way have become slow.
+// is on its way, and sends for the next where it leaves something behind. Where there is no
+// room the lane looks again when the flights under way have become slow.
 func (l *lane) startLocked(now time.Time) {
 	if l.queued == nil || l.boarding {
 		return
@@ -190,11 +191,13 @@ func (l *lane) startLocked(now time.Time) {
 	go l.fly()
 }
 
-// boardLocked takes what is queued, up to maxBatch, into the flight f, which is new or has
-// landed. A call that waits for replicas travels alone: WAIT speaks about one connection
-// and holds it up.
+// boardLocked takes a share of what is queued, up to maxBatch, into the flight f, which is
+// new. A call that waits for replicas travels alone: WAIT speaks about one connection and
+// holds it up.
 func (l *lane) boardLocked(f *flight, now time.Time) *flight {
-	for commands := 0; l.queued != nil && commands < maxBatch; {
+	share := min(l.share(), maxBatch)
+	f.calls = make([]*call, 0, share)
+	for commands := 0; l.queued != nil && len(f.calls) < share && commands < maxBatch; {
 		k := l.queued
 		if len(f.calls) > 0 && (k.wait != nil || f.calls[0].wait != nil) {
 			break
@@ -267,6 +270,7 @@ func (l *lane) push(k *call) {
 		l.tail.next = k
 	}
 	l.tail = k
+	l.awaited++
 	if l.queued == nil {
 		l.queued = k
 	}
@@ -288,6 +292,7 @@ func (l *lane) remove(k *call) {
 		k.next.prev = k.prev
 	}
 	k.next, k.prev = nil, nil
+	l.awaited--
 }
 
 // timedOut is the error of a call whose time is over.

@@ -34,6 +34,40 @@ func TestLaneSharesRoundTrips(t *testing.T) {
 	want(t, "single commands", gate.processed.Load(), int64(1))
 }
 
+// TestLaneFlightsShareEvenly: what is queued when all flights are under way is divided among
+// them as they land; the first does not take everything.
+func TestLaneFlightsShareEvenly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		leave := make(chan struct{})
+		gate.before = func() { <-leave }
+		b.rdb.AddHook(gate)
+		c := b.client(t)
+		warm(t, c)
+		const few, calls = 3, 30
+		replies := make(chan lettucecompat.AcquireReply, few+calls)
+		for i := range few {
+			go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", fmt.Sprintf("me:%d", i))) }()
+			<-gate.arrived
+		}
+		for i := range calls {
+			go func() { replies <- c.TryAcquire(ctx, lockRequest(fmt.Sprintf("k%d", i), "me:1")) }()
+		}
+		synctest.Wait()
+		want(t, "queued behind the few", lettucecompat.Queued(c), calls)
+		gate.open()
+		synctest.Wait()
+		want(t, "pipelines under way", gate.pipelines.Load(), int64(few))
+		want(t, "their commands", gate.commands.Load(), int64(calls))
+		want(t, "still queued", lettucecompat.Queued(c), 0)
+		close(leave)
+		for range few + calls {
+			<-replies
+		}
+	})
+}
+
 // TestLaneNoScriptInPipeline: the commands whose script the server has forgotten, and
 // only these, are sent again.
 func TestLaneNoScriptInPipeline(t *testing.T) {

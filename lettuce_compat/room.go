@@ -6,7 +6,7 @@ const (
 	// fewFlights is the number of round trips that are always under way at once if there is
 	// that much to do, and flightSpacing the time that each further one must be worth: see
 	// lane.room.
-	fewFlights    = 2
+	fewFlights    = 3
 	flightSpacing = 250 * time.Microsecond
 	// slowFlight is the least time after which a flight is slow: a busy machine takes a few
 	// milliseconds for what is usually done in a tenth of one.
@@ -25,6 +25,14 @@ func (l *lane) roomLocked() bool {
 // the few: a connection that gives no answer must not keep everybody else waiting.
 func (l *lane) room() int {
 	return min(l.limit, l.slow+max(fewFlights, int(l.c.rtt.value()/flightSpacing)))
+}
+
+// share is how many calls a flight takes: as many as each would have if all were under way.
+// Flights then alternate, so that a server works on one while its clients work on the
+// answers of another. One flight that took everything would keep either waiting for the other.
+func (l *lane) share() int {
+	room := l.room()
+	return (l.awaited + room - 1) / room
 }
 
 // patience is how long a flight may take before it is slow: much longer than is usual.

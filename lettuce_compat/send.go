@@ -24,6 +24,7 @@ func (c *Client) send(f *flight) {
 	if len(f.calls) == 1 {
 		cmds = f.calls[0].cmds
 	} else {
+		cmds = make([]*command, 0, len(f.calls))
 		for _, k := range f.calls {
 			cmds = append(cmds, k.cmds...)
 		}

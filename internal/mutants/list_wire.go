@@ -39,7 +39,7 @@ var wireMutants = []mutant{
 	{
 		name: "wire-slow-round-trips", file: "lettuce_compat/room.go",
 		mechanism: "a round trip that is slow does not count among the few of a lane",
-		breaks:    "two connections without an answer keep every lock of the process waiting",
+		breaks:    "a few connections without an answer keep every lock of the process waiting",
 		old:       "l.slow+max(fewFlights", fresh: "max(fewFlights",
 		tests: []string{"TestLaneIsNotHeldUpByAFewConnections"},
 	},
