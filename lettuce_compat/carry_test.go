@@ -2,6 +2,7 @@ package lettucecompat_test
 
 import (
 	"context"
+	"fmt"
 	"errors"
 	"runtime"
 	"strings"
@@ -136,5 +137,27 @@ func TestUncontendedPairCosts(t *testing.T) {
 	t.Logf("%.0f allocations a pair, %.0f of them go-redis'", ours, bare)
 	if ours-bare > 14 {
 		t.Errorf("%.0f allocations a pair, against %.0f of two bare EVALSHA", ours, bare)
+	}
+}
+
+// TestACallerCarriesNothingInACrowd: right after many have shared the lane more of them are
+// likely to come, so a goroutine of the lane waits for these. The next caller is alone again.
+func TestACallerCarriesNothingInACrowd(t *testing.T) {
+	b := onReal(t, nil, mindful)
+	gate := newGate("blocker")
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot)
+	warm(t, c)
+	replies := gate.fill(t, c, 20)
+	gate.open()
+	for range 21 {
+		want(t, "outcome", (<-replies).Outcome, ok)
+	}
+	stack := make([]byte, 1<<16)
+	seen := make(chan string, 10)
+	b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
+	for i, own := range []bool{false, true} {
+		want(t, "acquire", c.TryAcquire(ctx, lockRequest(fmt.Sprintf("k%d", i), "me:1")).Outcome, ok)
+		want(t, "on the caller's goroutine", strings.Contains(<-seen, "testing.tRunner("), own)
 	}
 }

@@ -3,6 +3,7 @@ package lettucecompat
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 )
@@ -106,7 +107,9 @@ func (l *lane) fly() {
 	l.mu.Lock()
 	l.boarding = false
 	for {
+		l.yieldLocked()
 		if !l.roomLocked() {
+			l.startLocked(time.Now()) // sets the alarm where something is queued
 			if !l.lingerLocked(seat) {
 				return
 			}
@@ -122,6 +125,20 @@ func (l *lane) fly() {
 		l.landLocked(f)
 		f = &flight{}
 	}
+}
+
+// yieldLocked gives lane.mu up for a moment where many share the lane, and lets the other
+// goroutines run first: those that a landing has woken queue their next calls meanwhile.
+// Without it the first of them would travel alone, and all others wait for its landing.
+func (l *lane) yieldLocked() {
+	if !l.crowded {
+		return
+	}
+	l.boarding = true
+	l.mu.Unlock()
+	runtime.Gosched()
+	l.mu.Lock()
+	l.boarding = false
 }
 
 // flightEnd is the deadline of a flight whose callers may leave.

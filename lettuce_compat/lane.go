@@ -79,6 +79,7 @@ type lane struct {
 	slow       int  // those of them that have been under way for long: see lane.room
 	total      int  // live and abandoned flights
 	boarding   bool // a goroutine is on its way to take what is queued
+	crowded    bool // more than two calls were awaited when the last flight left
 	head, tail *call
 	awaited    int         // calls from head to tail
 	queued     *call       // the first that is not flying
@@ -127,7 +128,7 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 // carriesItself tells whether the caller of k, which was queued just now, sends it on its
 // own goroutine.
 func (l *lane) carriesItself(k *call) bool {
-	return l.c.bounded && k.ctx.Done() == nil && k.wait == nil && l.queued == k && l.live == 0 && !l.boarding && l.roomLocked()
+	return l.c.bounded && k.ctx.Done() == nil && k.wait == nil && l.queued == k && l.live == 0 && !l.boarding && !l.crowded && l.roomLocked()
 }
 
 // withdraw marks every command of k as never sent, where that is still possible.
@@ -195,6 +196,7 @@ func (l *lane) startLocked(now time.Time) {
 // new. A call that waits for replicas travels alone: WAIT speaks about one connection and
 // holds it up.
 func (l *lane) boardLocked(f *flight, now time.Time) *flight {
+	l.crowded = l.awaited > 2
 	share := min(l.share(), maxBatch)
 	f.calls = make([]*call, 0, share)
 	for commands := 0; l.queued != nil && len(f.calls) < share && commands < maxBatch; {
