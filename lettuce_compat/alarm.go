@@ -1,6 +1,9 @@
 package lettucecompat
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The alarm rings again no sooner than walkSpacing after it has looked at manyCalls calls,
 // and in proportion with more of them: some ten times what the
@@ -74,3 +77,6 @@ func (l *lane) rang() {
 		l.c.relocate() // a node that hangs may have been replaced; its own error comes much later
 	}
 }
+
+// timedOut is the error of a call whose time is over.
+func (k *call) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }

@@ -2,8 +2,8 @@ package lettucecompat_test
 
 import (
 	"context"
-	"fmt"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"

@@ -2,7 +2,6 @@ package lettucecompat
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -296,6 +295,3 @@ func (l *lane) remove(k *call) {
 	k.next, k.prev = nil, nil
 	l.awaited--
 }
-
-// timedOut is the error of a call whose time is over.
-func (k *call) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }
