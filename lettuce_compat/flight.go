@@ -127,11 +127,12 @@ func (l *lane) fly() {
 	}
 }
 
-// yieldLocked gives lane.mu up for a moment where many share the lane, and lets the other
-// goroutines run first: those that a landing has woken queue their next calls meanwhile.
-// Without it the first of them would travel alone, and all others wait for its landing.
+// yieldLocked gives lane.mu up for a moment where many share a lane whose round trips are
+// long, and lets the other goroutines run first: those that a landing has woken queue their
+// next calls meanwhile. Without it the first of them would travel alone, and the others wait
+// for a landing. Where round trips are short that costs more than it saves.
 func (l *lane) yieldLocked() {
-	if !l.crowded {
+	if !l.crowded || l.c.rtt.value() < farAway {
 		return
 	}
 	l.boarding = true

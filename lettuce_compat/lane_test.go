@@ -45,7 +45,7 @@ func TestLaneFlightsShareEvenly(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t)
 		warm(t, c)
-		const few, calls = 3, 30
+		const few, calls = 4, 32
 		replies := make(chan lettucecompat.AcquireReply, few+calls)
 		for i := range few {
 			go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", fmt.Sprintf("me:%d", i))) }()

@@ -6,8 +6,11 @@ const (
 	// fewFlights is the number of round trips that are always under way at once if there is
 	// that much to do, and flightSpacing the time that each further one must be worth: see
 	// lane.room.
-	fewFlights    = 3
+	fewFlights    = 4
 	flightSpacing = 250 * time.Microsecond
+	// farAway is a round trip for which a goroutine of the lane waits a moment, so that more
+	// calls share it: see lane.yieldLocked.
+	farAway = 2 * flightSpacing
 	// slowFlight is the least time after which a flight is slow: a busy machine takes a few
 	// milliseconds for what is usually done in a tenth of one.
 	slowFlight = 10 * time.Millisecond

@@ -10,9 +10,9 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestLaneIsNotHeldUpByAFewConnections: a firewall has forgotten three idle connections, and
-// the round trips on them get no answer. Where round trips are short only three are under way
-// at once, but these three do not keep all the others waiting.
+// TestLaneIsNotHeldUpByAFewConnections: a firewall has forgotten four idle connections, and
+// the round trips on them get no answer. Where round trips are short only four are under way
+// at once, but these four do not keep all the others waiting.
 func TestLaneIsNotHeldUpByAFewConnections(t *testing.T) {
 	for _, keep := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keep=%v", keep), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestLaneIsNotHeldUpByAFewConnections(t *testing.T) {
 					took <- time.Since(start)
 				}
 				// As many connections as may be busy at once become idle, and then half open.
-				const few = 3
+				const few = 4
 				b.net.Delay(time.Millisecond)
 				for i := range few {
 					go send(100 + i)
