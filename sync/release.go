@@ -232,6 +232,9 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
 		g.mu.Unlock()
 		g.startLease(reply.SentAt)
+		e.m.mu.Lock()
+		e.m.watched.add(e.m, g) // it may have been announced while it had no lease
+		e.m.mu.Unlock()
 		e.m.applyForced(g)
 		if o := e.q.Resumed(); o == queue.SendRelease {
 			// All waiters left meanwhile.

@@ -161,7 +161,9 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 			h.asked = w.since(a.asked)
 		}
 		if w.judgeStatus(h, f, s, a.asked); s.Answered && h.place >= 0 {
-			w.plan(h, f, w.nextQuestion(h, f), w.since(time.Now()))
+			if w.plan(h, f, w.nextQuestion(h, f), w.since(time.Now())); h.asked < w.since(w.suspect) {
+				w.places.set(h, w.since(w.lastTurn)) // that answer was about before
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type places struct {
 	list  []place
 	first []time.Duration // of each stretch; may be too early, never too late
+	from  int             // the stretch that due begins with
 }
 
 type place struct {
@@ -73,7 +74,8 @@ func (p *places) allDue() {
 // removed.
 func (p *places) due(now time.Duration) iter.Seq[*hold] {
 	return func(yield func(*hold) bool) {
-		for s := range p.first {
+		for n := range p.first {
+			s := (p.from + n) % len(p.first)
 			if p.first[s] > now {
 				continue
 			}
@@ -99,5 +101,5 @@ func (p *places) soonest() time.Duration {
 
 // clone returns a copy that has no more memory than it needs.
 func (p *places) clone() places {
-	return places{slices.Clone(p.list), slices.Clone(p.first)}
+	return places{list: slices.Clone(p.list), first: slices.Clone(p.first)}
 }

@@ -72,5 +72,5 @@ func CheckRenewalLoop(now time.Time, period time.Duration, s RenewalStats) Verdi
 
 // leaseOver tells that the renewal loop has had its time to tell of the deadline.
 func leaseOver(now time.Time, f Facts) bool {
-	return !f.Lost && !f.Deadline.IsZero() && now.Sub(f.Deadline) > overGrace
+	return !f.Lost && !f.Deadline.IsZero() && now.Sub(f.Deadline) >= overGrace
 }

@@ -32,13 +32,15 @@ func (w *Watchdog) nextQuestion(h *hold, f Facts) time.Duration {
 	last := known + period
 	if f.Fixed || f.NextRenewal.IsZero() || h.isStopped || !h.statusClean() {
 		if h.nextLook <= last {
-			return h.nextLook // one visit for both
+			return w.meet(h.nextLook-tickFor(period), h.nextLook) // one visit for both
 		}
 		return w.meet(last-tickFor(period), last)
 	}
 	renewal := w.since(f.NextRenewal)
 	if tick := tickFor(period); renewal <= last {
-		return w.meet(last+tick/2, last+tick)
+		// Its word counts from then, so the one after it is due a period later.
+		end := max(last, min(last+tick, renewal+period))
+		return w.meet(min(last+tick/2, end), end)
 	}
 	questions := (renewal - known - 1) / period // each leaves at most a period to the next word
 	return w.meet(renewal-questions*period, last)

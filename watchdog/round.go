@@ -107,6 +107,9 @@ func (w *Watchdog) visitDue(r round) {
 		}
 	}
 	w.visitAll(r)
+	if n := len(w.asks.holds); n > 0 && !w.askingStatus { // the next question begins where this one ends
+		w.places.from = int(w.asks.holds[n-1].place) / stretch
+	}
 }
 
 // visitAll visits the holds of the batch. Their facts are asked for together, which costs

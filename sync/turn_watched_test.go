@@ -1,0 +1,44 @@
+package anteroom_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// TestTurn_AnExtensionAtTheTickIsWatched: a grant has no lease while its turn is being
+// extended. Where the watchdog is told of it just then, it is told again after.
+func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"before the tick": 100 * time.Millisecond, "across the tick": 300 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				l := &late{Client: s.client(), at: make(chan struct{}), let: make(chan struct{})}
+				m, _ := manager(t, l, anteroom.Config{})
+				mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Hour, RenewalTime: 20 * time.Minute})
+				a := acquire(t, mu)
+				got := make(chan *anteroom.Hold)
+				go func() { h, _ := mu.Acquire(bg); got <- h }()
+				time.Sleep(300 * time.Millisecond) // the turn is over
+				l.armed.Store(true)
+				go func() { _ = a.Release(bg) }()
+				<-l.at
+				time.Sleep(wait)
+				close(l.let)
+				h := <-got
+				time.Sleep(time.Second)
+				s.Del("k")
+				removed := time.Now()
+				for h.Held() && time.Since(removed) < time.Minute {
+					time.Sleep(100 * time.Millisecond)
+				}
+				synctest.Wait()
+				if took := time.Since(removed); took > 6*time.Second {
+					t.Errorf("told %v after the removal", took)
+				}
+				_ = h.Release(bg)
+			})
+		})
+	}
+}
