@@ -19,8 +19,9 @@
 //	caller ◄── Watch.C, OnForced ── subscriber (one connection)
 //
 // Where the client keeps to the deadlines of contexts (ContextTimeoutEnabled) and nothing
-// else is under way, a caller whose context cannot end carries its call itself; all other
-// calls are carried by a goroutine of the lane, so that their callers may leave.
+// else is under way, nor was of late more than one other, a caller whose context cannot end
+// carries its call itself; all other calls are carried by a goroutine of the lane, so that
+// their callers may leave.
 //
 // A command is held until go-redis asks for its bytes, then sent; a caller that leaves
 // earlier withdraws it, one that leaves later cannot know (OutcomeUnknown).

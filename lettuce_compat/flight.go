@@ -3,7 +3,6 @@ package lettucecompat
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"time"
 )
@@ -107,7 +106,6 @@ func (l *lane) fly() {
 	l.mu.Lock()
 	l.boarding = false
 	for {
-		l.yieldLocked()
 		if !l.roomLocked() {
 			l.startLocked(time.Now()) // sets the alarm where something is queued
 			if !l.lingerLocked(seat) {
@@ -125,21 +123,6 @@ func (l *lane) fly() {
 		l.landLocked(f)
 		f = &flight{}
 	}
-}
-
-// yieldLocked gives lane.mu up for a moment where many share a lane whose round trips are
-// long, and lets the other goroutines run first: those that a landing has woken queue their
-// next calls meanwhile. Without it the first of them would travel alone, and the others wait
-// for a landing. Where round trips are short that costs more than it saves.
-func (l *lane) yieldLocked() {
-	if !l.crowded || l.c.rtt.value() < farAway {
-		return
-	}
-	l.boarding = true
-	l.mu.Unlock()
-	runtime.Gosched()
-	l.mu.Lock()
-	l.boarding = false
 }
 
 // flightEnd is the deadline of a flight whose callers may leave.

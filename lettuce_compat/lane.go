@@ -56,8 +56,8 @@ type call struct {
 	next, prev *call     // place among the awaited
 }
 
-// lane sends calls to one shard. A call goes at once while fewer than limit flights are
-// under way; otherwise it queues, and a flight that lands takes its share of what is queued
+// lane sends calls to one shard. A call goes at once while the lane has room (see room,
+// at most limit flights); otherwise it queues, and a flight that lands takes its share of what is queued
 // into its next round trip.
 //
 // A flight is carried by a goroutine of the lane, so that its callers are free to leave.
@@ -155,6 +155,7 @@ func (l *lane) leaveLocked(k *call, err error) {
 	switch k.state {
 	case callQueued:
 		l.remove(k)
+		l.landedLocked()
 	case callFlying:
 		l.remove(k)
 		f := k.flight

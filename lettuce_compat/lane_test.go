@@ -35,36 +35,84 @@ func TestLaneSharesRoundTrips(t *testing.T) {
 }
 
 // TestLaneFlightsShareEvenly: what is queued when all flights are under way is divided among
-// them as they land; the first does not take everything.
+// them as they land; the first does not take everything. Connections that give no answer
+// take no share.
 func TestLaneFlightsShareEvenly(t *testing.T) {
+	for _, hung := range []int{0, 12} {
+		t.Run(fmt.Sprintf("hung=%d", hung), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := onMini(t)
+				stuck, gate := newGate("stuck"), newGate("blocker")
+				leave := make(chan struct{})
+				gate.before = func() { <-leave }
+				b.rdb.AddHook(stuck)
+				b.rdb.AddHook(gate)
+				c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+				warm(t, c)
+				const few, calls = 4, 32
+				replies := make(chan lettucecompat.AcquireReply, few+calls+hung)
+				send := func(key, field string) {
+					go func() { replies <- c.TryAcquire(ctx, lockRequest(key, field)) }()
+				}
+				for i := range hung {
+					send("stuck", fmt.Sprintf("me:%d", i))
+					<-stuck.arrived
+					time.Sleep(20 * time.Millisecond) // it is slow by now
+				}
+				for i := range few {
+					send("blocker", fmt.Sprintf("me:%d", i))
+					<-gate.arrived
+				}
+				for i := range calls {
+					send(fmt.Sprintf("k%d", i), "me:1")
+				}
+				synctest.Wait()
+				want(t, "queued behind the few", lettucecompat.Queued(c), calls)
+				gate.open()
+				synctest.Wait()
+				if hung == 0 {
+					want(t, "pipelines under way", gate.pipelines.Load(), int64(few))
+				}
+				want(t, "their commands", gate.commands.Load(), int64(calls))
+				want(t, "still queued", lettucecompat.Queued(c), 0)
+				close(leave)
+				stuck.open()
+				for range few + calls + hung {
+					<-replies
+				}
+			})
+		})
+	}
+}
+
+// TestCloseEndsWhenTheLastQueuedCallIsLeft: nobody waits for anything any more, so Close does
+// not either.
+func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
-		leave := make(chan struct{})
-		gate.before = func() { <-leave }
 		b.rdb.AddHook(gate)
-		c := b.client(t)
-		warm(t, c)
-		const few, calls = 4, 32
-		replies := make(chan lettucecompat.AcquireReply, few+calls)
-		for i := range few {
-			go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", fmt.Sprintf("me:%d", i))) }()
-			<-gate.arrived
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+		for range 5 { // as many as may be given up before new calls wait
+			r := lockRequest("blocker", "me:1")
+			r.Timeout = 10 * time.Millisecond
+			c.TryAcquire(ctx, r)
 		}
-		for i := range calls {
-			go func() { replies <- c.TryAcquire(ctx, lockRequest(fmt.Sprintf("k%d", i), "me:1")) }()
-		}
+		leaving, leave := context.WithCancel(ctx)
+		left := make(chan struct{})
+		go func() { c.TryAcquire(leaving, lockRequest("k", "me:2")); close(left) }()
 		synctest.Wait()
-		want(t, "queued behind the few", lettucecompat.Queued(c), calls)
+		want(t, "queued", lettucecompat.Queued(c), 1)
+		closed := make(chan time.Duration)
+		start := time.Now()
+		go func() { c.Close(); closed <- time.Since(start) }()
+		synctest.Wait()
+		leave()
+		<-left
+		if took := <-closed; took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
 		gate.open()
-		synctest.Wait()
-		want(t, "pipelines under way", gate.pipelines.Load(), int64(few))
-		want(t, "their commands", gate.commands.Load(), int64(calls))
-		want(t, "still queued", lettucecompat.Queued(c), 0)
-		close(leave)
-		for range few + calls {
-			<-replies
-		}
 	})
 }
 

@@ -31,7 +31,7 @@ type Options struct {
 	AllowRing bool
 	// MaxInFlight limits the acquire and release commands (or pipelines of them) under
 	// way per shard; what comes beyond waits and shares the next round trip. Where round
-	// trips take less than a millisecond or so fewer are used, see lane.room. Defaults to
+	// trips are short fewer are used: four, and as many as one has times 250 µs. Defaults to
 	// 16. Keep it below the client's PoolSize, or commands wait there instead.
 	MaxInFlight int
 	// ChannelIdle is how long a channel stays subscribed after its last watcher has

@@ -251,5 +251,5 @@ func (s *smoothed) value() time.Duration { return time.Duration(s.ns.Load()) }
 
 // Bounded reports whether the user's client is known to keep to the deadline of a context.
 // Where it is, a call whose context has no end is made on its caller's goroutine, if no
-// other is under way, and nothing but its time limit calls it off.
+// other is under way and the lane is not crowded, and nothing but its time limit calls it off.
 func (c *Client) Bounded() bool { return c.bounded }

@@ -8,9 +8,6 @@ const (
 	// lane.room.
 	fewFlights    = 4
 	flightSpacing = 250 * time.Microsecond
-	// farAway is a round trip for which a goroutine of the lane waits a moment, so that more
-	// calls share it: see lane.yieldLocked.
-	farAway = 2 * flightSpacing
 	// slowFlight is the least time after which a flight is slow: a busy machine takes a few
 	// milliseconds for what is usually done in a tenth of one.
 	slowFlight = 10 * time.Millisecond
@@ -34,7 +31,7 @@ func (l *lane) room() int {
 // Flights then alternate, so that a server works on one while its clients work on the
 // answers of another. One flight that took everything would keep either waiting for the other.
 func (l *lane) share() int {
-	room := l.room()
+	room := max(l.room()-l.slow, 1) // slow flights take nothing
 	return (l.awaited + room - 1) / room
 }
 

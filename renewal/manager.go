@@ -158,6 +158,7 @@ func (m *Manager) Add(s Spec) *Lease {
 		owner = &named{s.Owner, s.Key, s.Field}
 	}
 	l := &Lease{owner: owner, place: -1}
+	m.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.at(s.SentAt)
 	l.confirmed.Store(sent)
 	l.deadline.Store(sent + int64(s.Lease-s.Margin))

@@ -124,6 +124,22 @@ func TestSuspended_UnexpiredKnowsWhatOthersHaveSeen(t *testing.T) {
 	})
 }
 
+// A machine that sleeps while an acquire is under way: the lease is old when it is added, and
+// everybody knows.
+func TestSuspended_WithinTheAcquire(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		young := unrenewed(1, k)
+		young.SentAt = time.Now()
+		machine.sleep(time.Hour)
+		equal(t, "an hour after a lease of 30 s was granted", m.Add(young).Unexpired(time.Now()), false)
+		synctest.Wait()
+	})
+}
+
 // What was sent before the machine slept counts from then, also when it is heard of
 // after it; and a lease that is young after the sleep is not taken for an old one.
 func TestSuspended_SentBeforeAndHeardAfter(t *testing.T) {

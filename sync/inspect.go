@@ -201,7 +201,7 @@ func (e *entry) state(now time.Time) State {
 	s.Lost = s.Lost || !g.valid(now)
 	g.mu.Lock()
 	if t := g.owner; t != nil && t.tenure == cur.Tenure {
-		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, t.since, t.token
+		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, dated(t.since), t.token
 	}
 	g.mu.Unlock()
 	for _, v := range e.m.dog.Verdicts(g.n) {

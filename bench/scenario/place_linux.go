@@ -31,7 +31,9 @@ func bind(pid int, to []int) error {
 		want.Set(cpu)
 	}
 	// A thread that is started meanwhile by one that is not bound yet is found the next
-	// time: a new one is as its creator is, so there is a last time.
+	// time: a new one is as its creator is, so there is a last time. The system may grant
+	// less than is asked for, so no thread is bound twice.
+	done := map[int]bool{}
 	for changed := true; changed; {
 		changed = false
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -44,11 +46,11 @@ func bind(pid int, to []int) error {
 				return err
 			}
 			var has unix.CPUSet
-			if err := unix.SchedGetaffinity(id, &has); err == nil && has == want {
+			if err := unix.SchedGetaffinity(id, &has); done[id] || err == nil && has == want {
 				continue
 			}
 			if err := unix.SchedSetaffinity(id, &want); err == nil {
-				changed = true
+				changed, done[id] = true, true
 			} else if !errors.Is(err, unix.ESRCH) {
 				return fmt.Errorf("process %d cannot be bound to processors %v: %w", pid, to, err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -153,5 +154,22 @@ func TestTable_Placed(t *testing.T) {
 		if judged := slices.ContainsFunc(s.Targets, func(t Target) bool { return t.Figure == handover.RoundTrips }); judged && !s.Placed && s.Name != "handover-1ms" {
 			t.Errorf("%s is not placed", s.Name)
 		}
+	}
+}
+
+// A processor that is asked for and not there, since it was taken away meanwhile, is done
+// without.
+func TestBind_WhatIsThere(t *testing.T) {
+	c := exec.Command("sleep", "60")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	all, err := processors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := bind(c.Process.Pid, append(all, 1000)); err != nil {
+		t.Error(err)
 	}
 }
