@@ -12,8 +12,12 @@ import (
 // without a word from Redis, whatever renewals and periods are to each other.
 func TestWatchdog_I4_NoPeriodWithoutAWordAtAnyRhythm(t *testing.T) {
 	for _, c := range []struct{ period, renewals time.Duration }{
-		{5 * time.Second, 4 * time.Second}, {5 * time.Second, 5200 * time.Millisecond}, {5 * time.Second, 5400 * time.Millisecond},
-		{5 * time.Second, 10 * time.Second}, {5 * time.Second, 23 * time.Second}, {time.Hour, 65 * time.Minute},
+		{5 * time.Second, 4 * time.Second},
+		{5 * time.Second, 5200 * time.Millisecond},
+		{5 * time.Second, 5400 * time.Millisecond},
+		{5 * time.Second, 10 * time.Second},
+		{5 * time.Second, 23 * time.Second},
+		{time.Hour, 65 * time.Minute},
 	} {
 		run(t, func(_ *world, cfg *wd.Config) { cfg.Period = c.period }, func(t *testing.T, w *world, _ *wd.Watchdog) {
 			f := hold(1)

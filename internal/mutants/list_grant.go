@@ -265,4 +265,18 @@ var grantMutants = []mutant{
 		fresh:     "\tfacts, ok := g.factsLocked(time.Now())",
 		tests:     []string{"TestWatchdog_AStrikeWaitsForAnAdmission"},
 	},
+	{
+		name: "sync-turn-announced", file: "sync/release.go",
+		mechanism: "a grant whose turn was extended is announced to the watchdog again",
+		breaks:    "one whose turn was being extended at a tick is never watched",
+		old:       "e.m.watched.add(e.m, g) //", fresh: "//",
+		tests: []string{"TestTurn_AnExtensionAtTheTickIsWatched"},
+	},
+	{
+		name: "renewal-add-looks", file: "renewal/manager.go",
+		mechanism: "a lease is added by what the clocks say now",
+		breaks:    "a grant whose answer a suspension held up is admitted",
+		old:       "m.now() // a suspension while", fresh: "// a suspension while",
+		tests: []string{"TestSuspended_WithinTheAcquire"},
+	},
 }

@@ -110,7 +110,7 @@ var watchdogMutants = []mutant{
 		name: "watchdog-lease-over", file: "watchdog/renewal.go",
 		mechanism: "the renewal check finds a hold that is listed past its deadline",
 		breaks:    "where the renewal loop stands still nobody tells of a deadline",
-		old:       "return !f.Lost && !f.Deadline.IsZero() && now.Sub(f.Deadline) > overGrace", fresh: "return false",
+		old:       "return !f.Lost && !f.Deadline.IsZero() && now.Sub(f.Deadline) >= overGrace", fresh: "return false",
 		tests: []string{"TestCheckRenewal"},
 	},
 	{

@@ -64,4 +64,18 @@ var wireMutants = []mutant{
 		old:       "return l.c.bounded && ", fresh: "return ",
 		tests: []string{"TestACallerCarriesItself", "TestWire_I7_AbandonedAtOnce"},
 	},
+	{
+		name: "wire-share-without-slow", file: "lettuce_compat/room.go",
+		mechanism: "flights that hang take no share of what is awaited",
+		breaks:    "beside them the others carry little, and calls wait for a second landing",
+		old:       "max(l.room()-l.slow, 1)", fresh: "l.room()",
+		tests: []string{"TestLaneFlightsShareEvenly"},
+	},
+	{
+		name: "wire-close-last-queued", file: "lettuce_compat/lane.go",
+		mechanism: "the last queued call that is left ends Close",
+		breaks:    "Close waits for nobody",
+		old:       "l.remove(k)\n\t\tl.landedLocked()", fresh: "l.remove(k)",
+		tests: []string{"TestCloseEndsWhenTheLastQueuedCallIsLeft"},
+	},
 }
