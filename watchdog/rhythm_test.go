@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,10 +49,10 @@ func TestWatchdog_I4_NoPeriodWithoutAWordAtAnyRhythm(t *testing.T) {
 // TestWatchdog_AnAnswerFromBeforeTheJump: a hold about which a question is open when the
 // clock jumps is asked about again at once, not a tenth of its period later.
 func TestWatchdog_AnAnswerFromBeforeTheJump(t *testing.T) {
-	var jump time.Duration
+	var jump atomic.Int64
 	run(t, func(_ *world, c *wd.Config) {
 		c.Period = time.Hour
-		wd.WithWall(c, func(now time.Time) time.Time { return now.Round(0).Add(jump) })
+		wd.WithWall(c, func(now time.Time) time.Time { return now.Round(0).Add(time.Duration(jump.Load())) })
 	}, func(t *testing.T, w *world, _ *wd.Watchdog) {
 		f := fixedHold(1)
 		f.Lease, f.Deadline, f.Period = 100*time.Hour, f.Since.Add(100*time.Hour), time.Hour
@@ -68,11 +69,11 @@ func TestWatchdog_AnAnswerFromBeforeTheJump(t *testing.T) {
 			}
 			return good()
 		})
-		for len(asked) == 0 {
+		for first := true; first; w.do(func() { first = len(asked) == 0 }) {
 			pass(100 * time.Millisecond)
 		}
 		pass(100 * time.Millisecond)
-		jump = 10 * time.Second
+		jump.Store(int64(10 * time.Second))
 		jumped := time.Now()
 		pass(20 * time.Minute)
 		w.do(func() {
