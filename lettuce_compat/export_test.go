@@ -12,6 +12,15 @@ func Queued(c *Client) int {
 	return n
 }
 
+// Awaited returns how many calls the lane of acquires and releases counts as awaited: all
+// that are queued or flying, of which every flight takes its share.
+func Awaited(c *Client) int {
+	l := c.single.Load().locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.awaited
+}
+
 // Flights returns the round trips under way on the lane of acquires and releases:
 // those that somebody waits for, and all.
 func Flights(c *Client) (live, total int) {

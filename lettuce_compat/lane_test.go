@@ -68,6 +68,7 @@ func TestLaneFlightsShareEvenly(t *testing.T) {
 				}
 				synctest.Wait()
 				want(t, "queued behind the few", lettucecompat.Queued(c), calls)
+				want(t, "awaited", lettucecompat.Awaited(c), hung+few+calls)
 				gate.open()
 				synctest.Wait()
 				if hung == 0 {
@@ -80,6 +81,7 @@ func TestLaneFlightsShareEvenly(t *testing.T) {
 				for range few + calls + hung {
 					<-replies
 				}
+				want(t, "awaited at the end", lettucecompat.Awaited(c), 0)
 			})
 		})
 	}

@@ -1,6 +1,8 @@
 package anteroom_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,4 +43,24 @@ func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTurn_ExtensionsOfManyKeysAtOnce: turns of several keys end and go on at the same time,
+// each of which the watchdog is told. The race detector is the judge.
+func TestTurn_ExtensionsOfManyKeysAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		var all sync.WaitGroup
+		for k := range 8 {
+			mu := mutex(t, m, anteroom.LockConfig{Key: fmt.Sprintf("k%d", k), MaxHandoffs: 2, Fair: true})
+			for range 4 {
+				all.Go(func() {
+					for range 50 {
+						pass(mu)
+					}
+				})
+			}
+		}
+		all.Wait()
+	})
 }
