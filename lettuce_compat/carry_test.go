@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/headcount"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -39,7 +40,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				c := b.client(t)
 				warm(t, c)
 				tc.fault(b, c)
-				before, start := runtime.NumGoroutine(), time.Now()
+				before, start := headcount.Bubble(), time.Now()
 				got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
 				want(t, "took", time.Since(start), time.Second)
 				want(t, "outcome", got.Outcome, tc.outcome)
@@ -48,7 +49,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				want(t, "live", live, 0)
 				want(t, "total", total, 0)
 				synctest.Wait() // the alarm has rung, and ends
-				if after := runtime.NumGoroutine(); after > before {
+				if after := headcount.Bubble(); after > before {
 					t.Errorf("%d goroutines before, %d after", before, after)
 				}
 				b.net.Heal()

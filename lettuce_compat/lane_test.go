@@ -3,13 +3,13 @@ package lettucecompat_test
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/headcount"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
@@ -305,7 +305,7 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		}
 		warm(t, c)
 		time.Sleep(time.Second)
-		before := runtime.NumGoroutine()
+		before := headcount.Bubble()
 		done := make(chan lettucecompat.Outcome, 100)
 		for i := range 100 {
 			go func() {
@@ -322,7 +322,7 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		b.net.CloseAll() // the server's goroutine of each connection
 		b.rdb.Close()
 		synctest.Wait()
-		if after := runtime.NumGoroutine(); after > before {
+		if after := headcount.Bubble(); after > before {
 			t.Fatalf("%d goroutines before, %d after", before, after)
 		}
 	})

@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
 	"internal/faultnet":    {},
 	"internal/faults":      {},
+	"internal/headcount":   {},
 	"internal/history":     {"sync", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
 	"internal/mutants":     {},
 	"internal/promise":     {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
