@@ -19,7 +19,7 @@ type Sender interface {
 	// it keeps one of these slots, so the Sender has to bound it by a time
 	// limit of its own. ctx ends when the Manager stops and, at the latest,
 	// when the deadline of every lease in the batch has passed: after that no
-	// answer is of use. The items belong to the call, and may be kept.
+	// answer is of use. The items must not be kept: the next call may use them.
 	RenewBatch(ctx context.Context, shard string, items []Item) []Result
 }
 

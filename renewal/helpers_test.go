@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -48,7 +49,7 @@ func (s *sender) RenewBatch(ctx context.Context, shard string, items []renewal.I
 	s.flying[shard]++
 	s.most[shard] = max(s.most[shard], s.flying[shard])
 	if !s.quiet {
-		s.batches = append(s.batches, batch{time.Now(), shard, items})
+		s.batches = append(s.batches, batch{time.Now(), shard, slices.Clone(items)})
 	}
 	for _, it := range items {
 		s.twice = s.twice || s.inside[it.Field]

@@ -21,6 +21,8 @@ type Manager struct {
 	armed  int64  // when the loop's timer fires; never while idle
 	turn   turn   // the clocks at the loop's last round
 	window window
+
+	desks sync.Pool // of *desk
 }
 
 // loss is a lease whose loss is concluded and not yet told.
