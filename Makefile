@@ -24,13 +24,13 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise bench bench-quick mutants cover redis faults chaos fuzz
+.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus faults chaos fuzz
 
-test: lint redis
+test: lint redis prometheus
 	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
 	$(GO) test -race -timeout 15m ./... || status=$$?; \
 	(cd bench && $(GO) test -race -timeout 5m ./...) || status=$$?; \
-	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server"; fi; \
+	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool"; fi; \
 	rm -f $(SKIPPED); exit $$status
 
 lint: vet
@@ -93,3 +93,20 @@ redis:
 	if [ "$$CI" = true ]; then echo "CI needs a redis-server in PATH" >&2; exit 1; fi; \
 	if command -v brew >/dev/null; then echo "No redis-server; to run all tests: brew install redis"; \
 	else echo "No redis-server; to run all tests: sudo apt-get install redis-server (or your system's package of that name)"; fi
+
+# The dashboards and rules are tried with a real Prometheus and its promtool, which the
+# tests start by themselves on free loopback ports. Without them: as for redis above.
+prometheus:
+	@have() { command -v prometheus >/dev/null && command -v promtool >/dev/null; }; \
+	have && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then \
+	  if command -v apt-get >/dev/null; then apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends prometheus; \
+	  elif command -v dnf >/dev/null; then dnf install -y prometheus || dnf install -y golang-github-prometheus; \
+	  elif command -v apk >/dev/null; then apk add prometheus; \
+	  elif command -v pacman >/dev/null; then pacman -S --noconfirm prometheus; \
+	  elif command -v brew >/dev/null; then brew install prometheus; fi; \
+	fi; \
+	have && exit 0; \
+	if [ "$$CI" = true ]; then echo "CI needs prometheus and promtool in PATH" >&2; exit 1; fi; \
+	if command -v brew >/dev/null; then echo "No prometheus; to run all tests: brew install prometheus"; \
+	else echo "No prometheus; to run all tests: sudo apt-get install prometheus (or your system's package of that name)"; fi
