@@ -22,8 +22,8 @@ type sources struct {
 	list []Counter
 }
 
-// Attach makes m's locks and waiters part of held and waiters from the next scrape
-// on. Attaching twice changes nothing. The Collector keeps m until Detach: a program
+// Attach makes m's locks and waiters part of held, waiters and their ages from the next
+// scrape on. Attaching twice changes nothing. The Collector keeps m until Detach: a program
 // that makes and closes Managers detaches them. m must be comparable, as pointers
 // are, so that it can be found again; a nil m panics.
 func (c *Collector) Attach(m Counter) {
@@ -47,8 +47,8 @@ func (c *Collector) Detach(m Counter) {
 	}
 }
 
-// count asks all attached Managers and returns the sums by class, and how many
-// Managers there are. A class that is met here for the first time becomes known (I1)
+// count asks all attached Managers and returns the sums by class, of the ages the
+// greatest, and how many Managers there are. A class that is met here for the first time becomes known (I1)
 // but is no report, so that a scrape never counts as an overflow.
 func (c *Collector) count() (map[*class]anteroom.Count, int) {
 	c.sources.mu.Lock()
@@ -61,6 +61,8 @@ func (c *Collector) count() (map[*class]anteroom.Count, int) {
 			sum := sums[cl]
 			sum.Held += n.Held
 			sum.Waiting += n.Waiting
+			sum.OldestHold = max(sum.OldestHold, n.OldestHold)
+			sum.OldestWait = max(sum.OldestWait, n.OldestWait)
 			sums[cl] = sum
 		}
 	}

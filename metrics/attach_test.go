@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -13,7 +14,8 @@ import (
 
 func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	a, b := &counts{"orders": {Held: 2, Waiting: 5}}, &counts{"orders": {Held: 1}, "stock": {Waiting: 4}}
+	a := &counts{"orders": {Held: 2, Waiting: 5, OldestHold: 90 * time.Second, OldestWait: time.Second / 2}}
+	b := &counts{"orders": {Held: 1, OldestHold: time.Minute}, "stock": {Waiting: 4, OldestWait: time.Hour}}
 	c.Attach(a)
 	c.Attach(b)
 	c.Attach(a) // changes nothing
@@ -26,6 +28,13 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 		`anteroom_held{class="mail"}`:      0,
 		`anteroom_waiters{class="mail"}`:   0,
 		`anteroom_managers`:                2,
+
+		`anteroom_oldest_hold_age_seconds{class="orders"}`: 90,
+		`anteroom_oldest_wait_age_seconds{class="orders"}`: .5,
+		`anteroom_oldest_hold_age_seconds{class="stock"}`:  0,
+		`anteroom_oldest_wait_age_seconds{class="stock"}`:  3600,
+		`anteroom_oldest_hold_age_seconds{class="mail"}`:   0,
+		`anteroom_oldest_wait_age_seconds{class="mail"}`:   0,
 	})
 	*a = counts{} // idle now: known classes stay, as 0
 	c.Detach(b)
@@ -35,6 +44,9 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 		`anteroom_waiters{class="orders"}`: 0,
 		`anteroom_waiters{class="stock"}`:  0,
 		`anteroom_managers`:                1,
+
+		`anteroom_oldest_hold_age_seconds{class="orders"}`: 0,
+		`anteroom_oldest_wait_age_seconds{class="stock"}`:  0,
 	})
 }
 

@@ -12,8 +12,9 @@ import (
 // New, give it to Managers as their Observer, Attach them, and register it. All
 // methods are safe for concurrent use; it must not be copied.
 //
-// Several Managers may share a Collector: their figures are then sums, except for
-// watchdog_last_run_timestamp_seconds, which is the latest of all. Give a Manager
+// Several Managers may share a Collector: their figures are then sums, except for the
+// ages, which are the greatest of all, and watchdog_last_run_timestamp_seconds, which is
+// the latest. Give a Manager
 // that has to be watched by itself a Collector of its own, told apart by ConstLabels.
 type Collector struct {
 	families []prometheus.Collector // for Describe; their Collect is never called, see Collect
@@ -22,7 +23,7 @@ type Collector struct {
 	sources  sources
 
 	// What is read at the scrape has no state here, only a description.
-	held, waiters, managers, goroutines *prometheus.Desc
+	held, waiters, holdAge, waitAge, managers, goroutines *prometheus.Desc
 }
 
 var (
@@ -43,6 +44,10 @@ func New(cfg Config) (*Collector, error) {
 	c.families = f.made
 	c.held = f.desc("held", "Locks held by the attached Managers.", "class")
 	c.waiters = f.desc("waiters", "Callers that wait for a lock in the attached Managers.", "class")
+	// Ages and no timestamps, which a clock that differs from Prometheus' would falsify: they
+	// are computed at the scrape, so nothing can have stopped updating them.
+	c.holdAge = f.desc("oldest_hold_age_seconds", "How long the oldest hold has lasted, 0 where nothing is held.", "class")
+	c.waitAge = f.desc("oldest_wait_age_seconds", "How long the caller has waited that waits longest, 0 where nobody waits.", "class")
 	c.managers = f.desc("managers", "Attached Managers.")
 	c.goroutines = f.desc("goroutines", "Goroutines of the whole process, parked waiters included.")
 	return c, nil
@@ -54,7 +59,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range c.families {
 		f.Describe(ch)
 	}
-	for _, d := range []*prometheus.Desc{c.held, c.waiters, c.managers, c.goroutines} {
+	for _, d := range []*prometheus.Desc{c.held, c.waiters, c.holdAge, c.waitAge, c.managers, c.goroutines} {
 		ch <- d
 	}
 }
@@ -73,14 +78,21 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 			ch <- s
 		}
 		n := counts[cl]
-		ch <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(n.Held), cl.label)
-		ch <- prometheus.MustNewConstMetric(c.waiters, prometheus.GaugeValue, float64(n.Waiting), cl.label)
+		ch <- gauge(c.held, float64(n.Held), cl.label)
+		ch <- gauge(c.waiters, float64(n.Waiting), cl.label)
+		ch <- gauge(c.holdAge, max(n.OldestHold, 0).Seconds(), cl.label)
+		ch <- gauge(c.waitAge, max(n.OldestWait, 0).Seconds(), cl.label)
 	}
 	for _, s := range c.process.series {
 		ch <- s
 	}
-	ch <- prometheus.MustNewConstMetric(c.managers, prometheus.GaugeValue, float64(managers))
-	ch <- prometheus.MustNewConstMetric(c.goroutines, prometheus.GaugeValue, float64(runtime.NumGoroutine()))
+	ch <- gauge(c.managers, float64(managers))
+	ch <- gauge(c.goroutines, float64(runtime.NumGoroutine()))
+}
+
+// gauge is what is read at the scrape.
+func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
 // factory makes metric families that share a Config, and remembers them for Describe.

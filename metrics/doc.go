@@ -34,8 +34,8 @@
 //	    the locks are. No label ever carries a key.
 //	I3  An observer method waits for nobody and allocates nothing, once its class is
 //	    known. The first report of a class makes the class's series, under mu.
-//	I4  held and waiters are the sums of what the attached Managers say at the scrape.
-//	    Every known class has both.
+//	I4  held and waiters are the sums of what the attached Managers say at the scrape,
+//	    and the ages the greatest. Every known class has all four.
 //	I5  A report with a value outside the closed sets makes no series. It is counted
 //	    in unrecognized_reports_total and in nothing else.
 //	I6  Two Collectors share nothing. With another Namespace, or other values of

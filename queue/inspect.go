@@ -82,6 +82,21 @@ func (s *Synchronizer) Len() int {
 	return int(s.waiters.len)
 }
 
+// Line returns how many wait, and for how long the first of them has waited: nobody has waited longer, but for what passed
+// between a caller's Began and its Enter. Both are 0 where nobody waits. It costs the lock path no more than Len.
+func (s *Synchronizer) Line() (length int, first time.Duration) {
+	s.mu.Lock()
+	length = int(s.waiters.len)
+	if length > 0 {
+		first = s.waiters.head.since
+	}
+	s.mu.Unlock()
+	if length > 0 {
+		first = max(s.age()-first, 0)
+	}
+	return length, first
+}
+
 // HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for whoever is head when it is
 // sent; by the time of the answer somebody else may be.
 func (s *Synchronizer) HeadNote() any {

@@ -69,6 +69,30 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 	})
 }
 
+// Line tells of the first in line, who is not the first any more once it has left.
+func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		line := func(length int, first time.Duration) {
+			x.t.Helper()
+			gotLength, gotFirst := x.s.Line()
+			must(x, "length", gotLength, length)
+			must(x, "the first one's wait", gotFirst, first)
+		}
+		line(0, 0)
+		x.own(queue.KindLock, 1, 1)
+		line(0, 0)
+		first := x.park(queue.KindHold, 2)
+		time.Sleep(time.Minute)
+		x.park(queue.KindLock, 3)
+		time.Sleep(time.Second)
+		line(2, time.Minute+time.Second)
+		first.giveUp()
+		line(1, time.Second)
+		x.drain()
+		line(0, 0)
+	})
+}
+
 // A waiter's Since stays when it is given back: it tells how long the goroutine waits, not since its last disappointment.
 func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 	bothModes(t, func(x *fixture) {

@@ -71,6 +71,24 @@ func benchHeld(b *testing.B, n int, lock bool) {
 	free()
 }
 
+// BenchmarkCounts is what a scrape costs that meets n held locks.
+func BenchmarkCounts(b *testing.B) {
+	for _, n := range []int{1000, 100_000} {
+		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			rdb := testredis.Start(b).Client(b)
+			m, _ := manager(b, rdb, anteroom.Config{})
+			free := holdAll(b, m, numbered(n), make([]*anteroom.Mutex, n), make([]*anteroom.Hold, n), false)
+			for b.Loop() {
+				if c := m.Counts()["default"]; c.Held != n || c.OldestHold == 0 {
+					b.Fatalf("%+v", c)
+				}
+			}
+			b.StopTimer()
+			free()
+		})
+	}
+}
+
 // warmUp makes what exists once for all locks: scripts, the subscription, go-redis'
 // connections with 64 KiB of buffers each.
 func warmUp(m *anteroom.Manager) {

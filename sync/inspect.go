@@ -156,8 +156,15 @@ func (m *Manager) Snapshot() []State {
 	return states
 }
 
-// Count is how many locks of one class a Manager holds, and how many callers wait.
-type Count struct{ Held, Waiting int }
+// Count is how many locks of one class a Manager holds and how many callers wait, and
+// for how long those do that began first.
+type Count struct {
+	Held, Waiting int
+	// OldestHold is the age of the oldest hold, from getting the lock to now; that of a
+	// lock that was lost and is not unlocked yet goes on. OldestWait is how long the
+	// caller has waited that waits longest. Each is 0 where there is none.
+	OldestHold, OldestWait time.Duration
+}
 
 // Counts returns the held and waiting figures by class. It is much cheaper than
 // Snapshot: metrics read it at each scrape.
@@ -167,16 +174,37 @@ func (m *Manager) Counts() map[string]Count {
 	m.mu.Lock()
 	entries := m.liveLocked()
 	m.mu.Unlock()
+	now := time.Now()
 	counts := map[string]Count{}
 	for _, e := range entries {
 		c := counts[e.cfg.Name]
 		if e.held() {
 			c.Held++
+			c.OldestHold = e.oldest(c.OldestHold, now)
 		}
-		c.Waiting += e.q.Len()
+		waiting, first := e.q.Line()
+		c.Waiting += waiting
+		c.OldestWait = max(c.OldestWait, first)
 		counts[e.cfg.Name] = c
 	}
 	return counts
+}
+
+// oldest is the age of the present owner's hold where that is above age, else age. A lock
+// that is coming in or leaving at this moment has no owner.
+func (e *entry) oldest(age time.Duration, now time.Time) time.Duration {
+	g := e.cur.Load()
+	// No owner is older than the grant, so most holds need no further look.
+	if g == nil || now.Sub(g.since) <= age {
+		return age
+	}
+	cur := e.q.Current()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if t := g.owner; t != nil && cur.Tenure != 0 && t.tenure == cur.Tenure && g.n == cur.Grant {
+		age = max(age, now.Sub(t.since))
+	}
+	return age
 }
 
 func (e *entry) state(now time.Time) State {
