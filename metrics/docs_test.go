@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 )
 
@@ -161,11 +162,7 @@ func TestDocs_EveryFigureHasAQuery(t *testing.T) {
 // promtool returns the path of the tool that comes with Prometheus, or skips.
 func promtool(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("there is no promtool in PATH")
-	}
-	return path
+	return testredis.Need(t, "promtool", "prometheus")
 }
 
 // Every query gives a number, no NaN and not nothing, when it is asked of what the

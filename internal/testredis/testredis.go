@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -95,22 +94,15 @@ func Start(tb TB, args ...string) *Server {
 
 func start(tb TB, k kind, args []string) *Server {
 	tb.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		const how = "no redis-server in PATH: install it with `apt-get install redis-server` or your system's equivalent"
-		if os.Getenv("CI") == "true" {
-			tb.Fatal(how)
-		}
-		countSkip(tb)
-		tb.Skip(how)
-	}
+	path := Need(tb, "redis-server", "redis-server")
 	s := &Server{tb: tb, path: path, kind: k, args: args, dir: tb.TempDir()}
 	tb.Cleanup(s.stop)
 	// A port that was free a moment ago may be taken by another test process
 	// before the server binds it, so a failed start is tried on another port.
 	for try := 0; ; try++ {
 		s.port = k.port(tb)
-		if err = s.launch(); err == nil {
+		err := s.launch()
+		if err == nil {
 			return s
 		}
 		if try == 4 {
@@ -214,21 +206,6 @@ func (s *Server) Stats(tb TB) map[string]int64 {
 		calls[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.ParseInt(n, 10, 64)
 	}
 	return calls
-}
-
-// countSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
-// make test can say how much was not tested.
-func countSkip(tb TB) {
-	name := os.Getenv("ANTEROOM_SKIPPED")
-	if name == "" {
-		return
-	}
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer f.Close()
-	fmt.Fprintln(f, tb.Name())
 }
 
 func (s *Server) stop() { s.Kill() }
