@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"runtime"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -103,7 +104,16 @@ type factory struct {
 }
 
 func (f *factory) opts(name, help string) prometheus.Opts {
-	return prometheus.Opts{Namespace: f.cfg.Namespace, Name: name, Help: help, ConstLabels: f.cfg.ConstLabels}
+	return prometheus.Opts{Namespace: f.cfg.Namespace, Name: name, Help: help, Unit: unitOf(name), ConstLabels: f.cfg.ConstLabels}
+}
+
+// unitOf is the unit that a name ends with, for the expositions that carry it. What is
+// counted has none.
+func unitOf(name string) string {
+	if strings.HasSuffix(name, "_seconds") {
+		return "seconds"
+	}
+	return ""
 }
 
 func (f *factory) counters(name, help string, labels ...string) *prometheus.CounterVec {
@@ -121,7 +131,7 @@ func (f *factory) gauges(name, help string, labels ...string) *prometheus.GaugeV
 func (f *factory) histograms(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	o := prometheus.HistogramOpts{
 		Namespace: f.cfg.Namespace, Name: name, Help: help, ConstLabels: f.cfg.ConstLabels,
-		Unit: "seconds", Buckets: buckets,
+		Unit: unitOf(name), Buckets: buckets,
 	}
 	if f.cfg.NativeHistograms {
 		o.NativeHistogramBucketFactor = nativeFactor
@@ -134,7 +144,8 @@ func (f *factory) histograms(name, help string, buckets []float64, labels ...str
 }
 
 func (f *factory) desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(f.cfg.Namespace, "", name), help, labels, f.cfg.ConstLabels)
+	return prometheus.V2.NewDesc(prometheus.BuildFQName(f.cfg.Namespace, "", name), help,
+		prometheus.UnconstrainedLabels(labels), f.cfg.ConstLabels, prometheus.WithUnit(unitOf(name)))
 }
 
 // resolved gathers the series of one class, or of the process, that were looked up

@@ -162,7 +162,11 @@ func TestDocs_EveryFigureHasAQuery(t *testing.T) {
 // promtool returns the path of the tool that comes with Prometheus, or skips.
 func promtool(t *testing.T) string {
 	t.Helper()
-	return testredis.Need(t, "promtool", "prometheus")
+	path, err := exec.LookPath("promtool")
+	if err != nil {
+		testredis.Missing(t, "prometheus")
+	}
+	return path
 }
 
 // Every query gives a number, no NaN and not nothing, when it is asked of what the

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -94,15 +95,17 @@ func Start(tb TB, args ...string) *Server {
 
 func start(tb TB, k kind, args []string) *Server {
 	tb.Helper()
-	path := Need(tb, "redis-server", "redis-server")
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		Missing(tb, "redis-server")
+	}
 	s := &Server{tb: tb, path: path, kind: k, args: args, dir: tb.TempDir()}
 	tb.Cleanup(s.stop)
 	// A port that was free a moment ago may be taken by another test process
 	// before the server binds it, so a failed start is tried on another port.
 	for try := 0; ; try++ {
 		s.port = k.port(tb)
-		err := s.launch()
-		if err == nil {
+		if err = s.launch(); err == nil {
 			return s
 		}
 		if try == 4 {
@@ -206,6 +209,33 @@ func (s *Server) Stats(tb TB) map[string]int64 {
 		calls[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.ParseInt(n, 10, 64)
 	}
 	return calls
+}
+
+// Missing skips a test that needs a program of that name, which is also that of its
+// Debian package, and counts it; with CI=true the test fails instead.
+func Missing(tb TB, program string) {
+	tb.Helper()
+	how := fmt.Sprintf("no %s in PATH: install it with `apt-get install %[1]s` or your system's equivalent", program)
+	if os.Getenv("CI") == "true" {
+		tb.Fatal(how)
+	}
+	countSkip(tb)
+	tb.Skip(how)
+}
+
+// countSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
+// make test can say how much was not tested.
+func countSkip(tb TB) {
+	name := os.Getenv("ANTEROOM_SKIPPED")
+	if name == "" {
+		return
+	}
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer f.Close()
+	fmt.Fprintln(f, tb.Name())
 }
 
 func (s *Server) stop() { s.Kill() }
