@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -16,15 +18,6 @@ import (
 //
 // with benchstat. The names that begin with "local" are what a lock in memory costs on
 // the same machine at the same time: where they move too, it was the machine.
-
-// BenchmarkMutexUncontended is one goroutine's lock and unlock: two commands.
-func BenchmarkMutexUncontended(b *testing.B) {
-	mu := benchMutex(b, anteroom.LockConfig{Key: "k"})
-	b.ReportAllocs()
-	for b.Loop() {
-		pass(mu)
-	}
-}
 
 // BenchmarkMutexContended is 64 goroutines on one key that is not fair: nearly all of them
 // take a grant that is there, and few are parked.
@@ -56,9 +49,9 @@ func BenchmarkMutexReentered(b *testing.B) {
 	}
 }
 
-func benchMutex(b *testing.B, cfg anteroom.LockConfig) *anteroom.Mutex {
+func benchMutex(b *testing.B, cfg anteroom.LockConfig, options ...func(*redis.Options)) *anteroom.Mutex {
 	b.Helper()
-	m, _ := manager(b, testredis.Start(b).Client(b), anteroom.Config{})
+	m, _ := manager(b, testredis.Start(b).Client(b, options...), anteroom.Config{})
 	return mutex(b, m, cfg)
 }
 
