@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -62,17 +63,16 @@ type AcquireReply struct {
 // type is a permanent error and stays as it is.
 func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) AcquireReply {
 	start := time.Now()
-	reply := c.tryAcquire(ctx, r)
+	reply := c.tryAcquire(ctx, r, start)
 	c.observe("acquire", reply.Outcome, start)
 	return reply
 }
 
-func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply {
+func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time) AcquireReply {
 	if strings.HasPrefix(r.Key, fencePrefix) {
 		return AcquireReply{Outcome: OutcomeFailed, Err: &permanentError{ErrReservedKey}}
 	}
-	cmd := newScriptCommand(c.dialect.scripts.acquire, c.keys(r.Key, r.Tokens > 0), r.argv()...)
-	k := newCall(cmd)
+	k := c.acquireCall(&r)
 	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)
 	lane := lanes.locks
 	if r.Replicas > 0 {
@@ -83,8 +83,8 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 		}
 		limit += k.wait.timeout
 	}
-	left := lane.do(ctx, k, limit)
-	reply := parseAcquire(cmd, left)
+	left := lane.do(ctx, &k.call, now, limit)
+	reply := parseAcquire(&k.command, left)
 	if left == nil || reply.Outcome == OutcomeUnknown {
 		reply.SentAt = k.sentAt
 	}
@@ -94,18 +94,21 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 	return reply
 }
 
-// argv is what the script is told. What follows the lease says nothing for a plain request
-// and is left out: most are.
-func (r *AcquireRequest) argv() []string {
-	argv := append(make([]string, 0, 7+len(r.Drop)), r.Field, millis(r.Lease))
+// acquireCall is the script with what it is told. What follows the lease says nothing for a
+// plain request and is left out: most are.
+func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
+	s, fence, lease := c.dialect.scripts.acquire, c.fenceIf(r.Key, r.Tokens > 0), c.said.millis(r.Lease)
 	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
-		return argv
+		return newScriptCall(s, r.Key, fence, r.Field, lease)
 	}
-	argv = append(
-		argv, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+	argv := append(
+		make([]any, 0, 7+len(r.Drop)), r.Field, lease, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
 	)
-	return append(argv, r.Drop...)
+	for _, field := range r.Drop {
+		argv = append(argv, field)
+	}
+	return newScriptCall(s, r.Key, fence, argv...)
 }
 
 // confirm judges the answer of the replicas. With too few, the field is removed at
@@ -119,7 +122,7 @@ func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, repl
 	if w.err != nil {
 		err = fmt.Errorf("%w: %w", err, w.err)
 	}
-	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, Timeout: r.Timeout})
+	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, Timeout: r.Timeout}, time.Now())
 	reply.Outcome, reply.Err, reply.Token = OutcomeRefused, err, 0
 	if released.Outcome != OutcomeOK && released.Outcome != OutcomeGone {
 		reply.Outcome = OutcomeUnknown
@@ -166,6 +169,24 @@ func asPermanent(err error) bool {
 // before its holder thinks that it ends. At least 1, since 0 would delete the key.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
+}
+
+// said remembers the last duration that was said, as an argument: nearly all locks of a
+// process have one lease.
+type said struct{ last atomic.Pointer[saidMillis] }
+
+type saidMillis struct {
+	d   time.Duration
+	arg any // millis(d)
+}
+
+func (s *said) millis(d time.Duration) any {
+	m := s.last.Load()
+	if m == nil || m.d != d {
+		m = &saidMillis{d, millis(d)}
+		s.last.Store(m)
+	}
+	return m.arg
 }
 
 // fromMillis turns the answer of PTTL into a duration, negative for no end.

@@ -109,8 +109,8 @@ func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
 	want(t, "pipelines", gate.pipelines.Load(), int64(1))
 }
 
-// TestUncontendedPairCosts: exactly two commands, and nearly nothing beside what go-redis
-// allocates by itself for the same two.
+// TestUncontendedPairCosts: exactly two commands, and no more allocations than go-redis makes
+// by itself for the same two.
 func TestUncontendedPairCosts(t *testing.T) {
 	b := onReal(t, nil, mindful)
 	c := newClient(t, b.raw)
@@ -136,7 +136,7 @@ func TestUncontendedPairCosts(t *testing.T) {
 		}
 	})
 	t.Logf("%.0f allocations a pair, %.0f of them go-redis'", ours, bare)
-	if ours-bare > 14 {
+	if ours > bare { // a call is one piece, go-redis' own are several
 		t.Errorf("%.0f allocations a pair, against %.0f of two bare EVALSHA", ours, bare)
 	}
 }

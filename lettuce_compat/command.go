@@ -23,7 +23,7 @@ const (
 // effect, and a server that comes back later never sees it. Whoever takes the arguments
 // for another purpose (routing, a tracing hook) only makes that less often known.
 type command struct {
-	*redis.Cmd
+	redis.Cmd
 	state  atomic.Uint32
 	script *script // nil for a plain command
 	key    string  // decides the node; empty: any
@@ -33,25 +33,16 @@ type command struct {
 // is awaited, and PING changes nothing.
 var withdrawnArgs = []any{"ping"}
 
-// newScriptCommand makes an EVALSHA of s. keys and argv are strings already, so that
-// nothing depends on how a client prints numbers.
-func newScriptCommand(s *script, keys []string, argv ...string) *command {
-	args := make([]any, 0, 3+len(keys)+len(argv))
-	args = append(args, "evalsha", s.shaArg, len(keys))
-	for _, k := range keys {
-		args = append(args, k)
-	}
-	for _, a := range argv {
-		args = append(args, a)
-	}
-	c := &command{Cmd: redis.NewCmd(context.Background(), args...), script: s, key: keys[0]}
+// setScript makes c, which is new, the EVALSHA that args say.
+func (c *command) setScript(s *script, key string, args []any) {
+	c.Cmd = *redis.NewCmd(context.Background(), args...)
+	c.script, c.key = s, key
 	c.SetFirstKeyPos(3)
-	return c
 }
 
 // newCommand makes a plain command; keyPos is the place of its key in args, 0: none.
 func newCommand(keyPos int8, args ...any) *command {
-	c := &command{Cmd: redis.NewCmd(context.Background(), args...)}
+	c := &command{Cmd: *redis.NewCmd(context.Background(), args...)}
 	if keyPos > 0 {
 		c.SetFirstKeyPos(keyPos)
 		c.key, _ = args[keyPos].(string)
@@ -89,7 +80,7 @@ func (c *command) again() {
 func (c *command) asEval() {
 	old := c.Cmd.Args()
 	args := append([]any{"eval", c.script.source}, old[2:]...)
-	c.Cmd = redis.NewCmd(context.Background(), args...)
+	c.Cmd = *redis.NewCmd(context.Background(), args...)
 	c.SetFirstKeyPos(3)
 	c.state.CompareAndSwap(cmdSent, cmdHeld)
 }

@@ -18,9 +18,10 @@ const (
 
 // flight is one round trip under way, carrying one or more calls.
 type flight struct {
-	ctx   context.Context
+	ctx   untilContext
 	scope scope
 	calls []*call
+	alone [1]*call // calls, where it is one
 	began time.Time
 
 	// Guarded by lane.mu.
@@ -66,7 +67,7 @@ type untilContext struct {
 	end time.Time
 }
 
-func (c untilContext) Deadline() (time.Time, bool) { return c.end, true }
+func (c *untilContext) Deadline() (time.Time, bool) { return c.end, true }
 
 // carry flies f, which holds k alone, on the caller's goroutine. The client keeps to the
 // deadline, so the caller is free in time.
@@ -101,7 +102,6 @@ func neverRecovered() {
 
 // fly carries flights one after another until nothing is queued.
 func (l *lane) fly() {
-	f := &flight{}
 	seat := make(chan bool, 1)
 	l.mu.Lock()
 	l.boarding = false
@@ -114,14 +114,13 @@ func (l *lane) fly() {
 			continue
 		}
 		now := time.Now()
-		l.boardLocked(f, now)
+		f := l.boardLocked(now)
 		l.departLocked(f, l.flightEnd(f, now))
 		l.startLocked(now) // more than one flight's worth was queued, or a slot came free
 		l.mu.Unlock()
 		l.c.send(f)
 		l.mu.Lock()
 		l.landLocked(f)
-		f = &flight{}
 	}
 }
 

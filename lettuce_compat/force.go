@@ -21,15 +21,15 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	}
 	start := time.Now()
 	before, after := forcedParts(key)
-	cmd := newScriptCommand(c.dialect.scripts.force, []string{key, c.fence(key)},
-		c.dialect.channel(key), c.dialect.message(key, c.opt.ClientID, time.Now()),
+	k := newScriptCall(c.dialect.scripts.force, key, c.fence(key),
+		c.dialect.channel(key), c.dialect.message(key, c.opt.ClientID, start),
 		ownPrefix, before, after)
-	outcome, err := c.one(ctx, c.lanes(key).locks, cmd, 0)
+	outcome, err := c.one(ctx, c.lanes(key).locks, &k.call, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {
 		return nil, err
 	}
-	fields, ok := cmd.Val().([]any)
+	fields, ok := k.command.Val().([]any)
 	if !ok {
 		return nil, errMalformed
 	}

@@ -33,13 +33,13 @@ type Info struct {
 // nothing.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	start := time.Now()
-	cmd := newScriptCommand(c.dialect.scripts.inspect, []string{key, c.fence(key)}, c.dialect.channel(key), maxListed)
-	outcome, err := c.one(ctx, c.lanes(key).keep, cmd, 0)
+	k := newScriptCall(c.dialect.scripts.inspect, key, c.fence(key), c.dialect.channel(key), maxListed)
+	outcome, err := c.one(ctx, c.lanes(key).keep, &k.call, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {
 		return Info{}, err
 	}
-	a, ok := cmd.Val().([]any)
+	a, ok := k.command.Val().([]any)
 	if !ok || len(a) != 6 {
 		return Info{}, errMalformed
 	}

@@ -26,17 +26,35 @@ const (
 	callLeft
 )
 
-// oneCall is a call of one command, made in one piece.
-type oneCall struct {
+// scriptCall is a call of one script in one piece with all that it needs on its way: its
+// command, the arguments, and the flight that it travels in if it is the first there. It is
+// made anew each time: go-redis may still read what was abandoned, and a hook may keep a
+// command and its context for as long as it likes.
+type scriptCall struct {
 	call
-	cmd [1]*command
+	command command
+	list    [1]*command // call.cmds
+	args    [7]any      // of the command, as far as they fit: those of a plain acquire and release
 }
 
-func newCall(cmd *command) *call {
-	k := &oneCall{cmd: [1]*command{cmd}}
-	k.cmds = k.cmd[:]
-	return &k.call
+// newScriptCall makes a call of s about the lock key; fence is the key of its fencing
+// record, empty where the script does not need it. argv are strings already, so that nothing
+// depends on how a client prints numbers.
+func newScriptCall(s *script, key, fence string, argv ...any) *scriptCall {
+	k := new(scriptCall)
+	args := append(k.args[:0], "evalsha", s.shaArg, 1, key)
+	if fence != "" {
+		args[2] = 2
+		args = append(args, fence)
+	}
+	k.command.setScript(s, key, append(args, argv...))
+	k.list[0] = &k.command
+	k.cmds = k.list[:]
+	return k
 }
+
+// newCall makes a call of one command.
+func newCall(cmd *command) *call { return &call{cmds: []*command{cmd}} }
 
 // call is what one caller waits for: usually one command, several where a batch goes
 // to a cluster node.
@@ -54,6 +72,7 @@ type call struct {
 	sentAt     time.Time // before anything was handed to go-redis; zero: never was
 	err        error     // why it was ended without an answer
 	next, prev *call     // place among the awaited
+	lead       flight    // the one that begins with this call, if one does
 }
 
 // lane sends calls to one shard. A call goes at once while the lane has room (see room,
@@ -91,14 +110,13 @@ type lane struct {
 	quiet      chan struct{} // set by close: closed when live is 0
 }
 
-// do sends k and waits until it is answered (nil), ctx ends, or timeout passes. When it
+// do sends k, now, and waits until it is answered (nil), ctx ends, or timeout passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
 // tells which. A caller is free at once, whatever the connection does.
-func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
+func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Duration) error {
 	if ctx.Err() != nil {
 		return k.withdraw(context.Cause(ctx))
 	}
-	now := time.Now()
 	k.ctx, k.timeout, k.end = ctx, timeout, now.Add(timeout)
 	l.mu.Lock()
 	if l.closed {
@@ -108,7 +126,7 @@ func (l *lane) do(ctx context.Context, k *call, timeout time.Duration) error {
 	l.push(k)
 	l.ringLocked(k.end, now)
 	if l.carriesItself(k) {
-		f := l.boardLocked(&flight{}, now)
+		f := l.boardLocked(now)
 		l.departLocked(f, k.end)
 		l.mu.Unlock()
 		return l.carry(f, k)
@@ -192,13 +210,17 @@ func (l *lane) startLocked(now time.Time) {
 	go l.fly()
 }
 
-// boardLocked takes a share of what is queued, up to maxBatch, into the flight f, which is
-// new. A call that waits for replicas travels alone: WAIT speaks about one connection and
-// holds it up.
-func (l *lane) boardLocked(f *flight, now time.Time) *flight {
+// boardLocked takes a share of what is queued, up to maxBatch, into a flight: the one that
+// its first call has with it. A call that waits for replicas travels alone: WAIT speaks
+// about one connection and holds it up.
+func (l *lane) boardLocked(now time.Time) *flight {
 	l.crowded = l.awaited > 2
 	share := min(l.share(), maxBatch)
-	f.calls = make([]*call, 0, share)
+	f := &l.queued.lead
+	f.calls = f.alone[:0]
+	if share > 1 {
+		f.calls = make([]*call, 0, share)
+	}
 	for commands := 0; l.queued != nil && len(f.calls) < share && commands < maxBatch; {
 		k := l.queued
 		if len(f.calls) > 0 && (k.wait != nil || f.calls[0].wait != nil) {

@@ -15,7 +15,7 @@ import (
 // cluster any master may answer.
 func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Duration, err error) {
 	start := time.Now()
-	outcome, err := c.one(ctx, c.lanes("").keep, newCommand(0, "ping"), timeout)
+	outcome, err := c.one(ctx, c.lanes("").keep, newCall(newCommand(0, "ping")), start, timeout)
 	c.observe("ping", outcome, start)
 	return time.Since(start), err
 }
@@ -65,7 +65,7 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
 	payload, _ := json.Marshal(ownMessage{Probe: nonce}) // strings always encode
-	outcome, err := c.one(ctx, c.lanes("").keep, newCommand(0, "publish", s.own.name, string(payload)), 0)
+	outcome, err := c.one(ctx, c.lanes("").keep, newCall(newCommand(0, "publish", s.own.name, string(payload))), time.Now(), 0)
 	if redis.IsPermissionError(err) {
 		return OutcomeGone, nil // releases warn about it, see WarnPublishRefused
 	}

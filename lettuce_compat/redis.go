@@ -39,6 +39,7 @@ type Client struct {
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
 	rtt       smoothed
+	said      said
 	warn      warnings
 	sub       *subscriber
 
@@ -222,12 +223,13 @@ func (c *Client) timeout(d time.Duration) time.Duration {
 	return c.opt.CommandTimeout
 }
 
-// keys returns what a script on the lock key touches: with fenced, the record beside it.
-func (c *Client) keys(key string, fenced bool) []string {
+// fenceIf returns the key of the fencing record of a lock, or "" where a script does not
+// touch it.
+func (c *Client) fenceIf(key string, fenced bool) string {
 	if !fenced {
-		return []string{key}
+		return ""
 	}
-	return []string{key, c.fence(key)}
+	return c.fence(key)
 }
 
 // fence returns the key of the fencing record of a lock.

@@ -38,14 +38,14 @@ type ReleaseReply struct {
 // another. On Failed nothing was changed.
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 	start := time.Now()
-	reply := c.release(ctx, r)
+	reply := c.release(ctx, r, start)
 	c.observe("release", reply.Outcome, start)
 	return reply
 }
 
-func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
+func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) ReleaseReply {
 	channel := c.dialect.channel(r.Key)
-	argv := append(make([]string, 0, 6), r.Field, channel, c.dialect.message(r.Key, r.Field, time.Now()))
+	argv := append(make([]any, 0, 6), r.Field, channel, c.dialect.message(r.Key, r.Field, now))
 	fenced := r.Fenced || r.ReservedUpTo > 0
 	if fenced || r.Keep > 0 { // otherwise the rest says nothing
 		keep := "0"
@@ -54,12 +54,12 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
 	}
-	cmd := newScriptCommand(c.dialect.scripts.release, c.keys(r.Key, fenced), argv...)
-	outcome, err := c.one(ctx, c.lanes(r.Key).locks, cmd, r.Timeout)
+	k := newScriptCall(c.dialect.scripts.release, r.Key, c.fenceIf(r.Key, fenced), argv...)
+	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, now, r.Timeout)
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
 	}
-	switch answer := cmd.Val().(type) {
+	switch answer := k.command.Val().(type) {
 	case int64:
 		if answer >= -1 {
 			c.warn.published(channel, int(answer))
@@ -77,8 +77,8 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 	return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
 }
 
-// one sends a single command down a lane and returns what is known about it.
-func (c *Client) one(ctx context.Context, l *lane, cmd *command, limit time.Duration) (Outcome, error) {
-	left := l.do(ctx, newCall(cmd), c.timeout(limit))
-	return cmd.result(left)
+// one sends a call of a single command down a lane and returns what is known about it.
+func (c *Client) one(ctx context.Context, l *lane, k *call, now time.Time, limit time.Duration) (Outcome, error) {
+	left := l.do(ctx, k, now, c.timeout(limit))
+	return k.cmds[0].result(left)
 }

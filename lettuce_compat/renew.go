@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Renewal asks that the lease of one field is raised to Lease from now.
@@ -37,7 +35,7 @@ type RenewReply struct {
 func (c *Client) Renew(ctx context.Context, shard string, batch []Renewal, timeout time.Duration) []RenewReply {
 	_ = shard // the owner is asked for anew: the layout may have changed since
 	start := time.Now()
-	replies := c.renew(ctx, batch, timeout)
+	replies := c.renew(ctx, batch, start, timeout)
 	worst := OutcomeOK
 	for i := range replies {
 		worst = max(worst, replies[i].Outcome)
@@ -49,12 +47,12 @@ func (c *Client) Renew(ctx context.Context, shard string, batch []Renewal, timeo
 // Extend raises the lease of one field outside of the batches.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
 	start := time.Now()
-	reply := c.renew(ctx, []Renewal{r}, timeout)[0]
+	reply := c.renew(ctx, []Renewal{r}, start, timeout)[0]
 	c.observe("extend", reply.Outcome, start)
 	return reply
 }
 
-func (c *Client) renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
+func (c *Client) renew(ctx context.Context, batch []Renewal, now time.Time, timeout time.Duration) []RenewReply {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -66,7 +64,7 @@ func (c *Client) renew(ctx context.Context, batch []Renewal, timeout time.Durati
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, c.renewCommand(rest[:size]))
 	}
-	left := c.lanes(batch[0].Key).keep.do(ctx, k, c.timeout(timeout))
+	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
 	replies := make([]RenewReply, 0, len(batch))
 	for i, cmd := range k.cmds {
 		replies = appendRenewals(replies, cmd, left, len(batch[i*size:(i+1)*size]))
@@ -122,11 +120,11 @@ func batchArgs(s *script, keys, most int) []any {
 	return append(make([]any, 0, 3+most), "evalsha", s.shaArg, keys)
 }
 
-// newBatchCommand is newScriptCommand for arguments that are complete. All are strings but
-// the number of keys.
+// newBatchCommand is the command of newScriptCall for arguments that are complete. All are
+// strings but the number of keys.
 func newBatchCommand(s *script, key string, args []any) *command {
-	c := &command{Cmd: redis.NewCmd(context.Background(), args...), script: s, key: key}
-	c.SetFirstKeyPos(3)
+	c := new(command)
+	c.setScript(s, key, args)
 	return c
 }
 
@@ -187,7 +185,7 @@ func (e scriptError) RedisError() {}
 func (c *Client) Exists(ctx context.Context, key, field string) (bool, error) {
 	start := time.Now()
 	cmd := newCommand(1, "hexists", key, field)
-	outcome, err := c.one(ctx, c.lanes(key).keep, cmd, 0)
+	outcome, err := c.one(ctx, c.lanes(key).keep, newCall(cmd), start, 0)
 	c.observe("exists", outcome, start)
 	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
 		return false, nil

@@ -17,7 +17,7 @@ type sender interface {
 // or no longer owns a slot. When it returns, every command has its reply or its error.
 func (c *Client) send(f *flight) {
 	if w := f.calls[0].wait; w != nil {
-		c.sendWait(f.ctx, f.calls[0].cmds[0], w)
+		c.sendWait(&f.ctx, f.calls[0].cmds[0], w)
 		return
 	}
 	var cmds []*command
@@ -30,9 +30,9 @@ func (c *Client) send(f *flight) {
 		}
 	}
 	if len(cmds) == 1 {
-		c.sendOne(f.ctx, cmds[0])
+		c.sendOne(&f.ctx, cmds[0])
 	} else {
-		c.sendMany(f.ctx, cmds)
+		c.sendMany(&f.ctx, cmds)
 	}
 	if cmds[0].Err() == nil {
 		c.rtt.add(time.Since(f.began))

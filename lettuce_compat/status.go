@@ -22,7 +22,7 @@ type StatusReply struct {
 func (c *Client) Status(ctx context.Context, shard string, batch []Query, timeout time.Duration) []StatusReply {
 	_ = shard // see Renew
 	start := time.Now()
-	replies := c.status(ctx, batch, timeout)
+	replies := c.status(ctx, batch, start, timeout)
 	worst := OutcomeOK
 	for i := range replies {
 		worst = max(worst, replies[i].Outcome)
@@ -31,7 +31,7 @@ func (c *Client) Status(ctx context.Context, shard string, batch []Query, timeou
 	return replies
 }
 
-func (c *Client) status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
+func (c *Client) status(ctx context.Context, batch []Query, now time.Time, timeout time.Duration) []StatusReply {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (c *Client) status(ctx context.Context, batch []Query, timeout time.Duratio
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, c.statusCommand(rest[:size]))
 	}
-	left := c.lanes(batch[0].Key).keep.do(ctx, k, c.timeout(timeout))
+	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
 	replies := make([]StatusReply, 0, len(batch))
 	for _, cmd := range k.cmds {
 		replies = appendStatus(replies, cmd, left, size)

@@ -34,24 +34,23 @@ type TurnReply struct {
 // cluster, or where PUBSUB is forbidden, that cannot be known and it always releases.
 func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
 	start := time.Now()
-	reply := c.endTurn(ctx, r)
+	reply := c.endTurn(ctx, r, start)
 	c.observe("turn", reply.Outcome, start)
 	return reply
 }
 
-func (c *Client) endTurn(ctx context.Context, r TurnRequest) TurnReply {
+func (c *Client) endTurn(ctx context.Context, r TurnRequest, now time.Time) TurnReply {
 	channel := c.dialect.channel(r.Key)
 	own := "-1"
 	if c.route == nil {
 		own = flag(c.sub.confirmed(channel))
 	}
-	cmd := newScriptCommand(c.dialect.scripts.turn, c.keys(r.Key, r.Fenced || r.Tokens > 0),
-		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, time.Now()), own,
+	k := newScriptCall(c.dialect.scripts.turn, r.Key, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
+		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, now), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
-	k := newCall(cmd)
-	left := c.lanes(r.Key).locks.do(ctx, k, c.timeout(r.Timeout))
-	reply := c.parseTurn(cmd, left, channel)
+	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, c.timeout(r.Timeout))
+	reply := c.parseTurn(&k.command, left, channel)
 	if left == nil || reply.Outcome == OutcomeUnknown {
 		reply.SentAt = k.sentAt
 	}
