@@ -71,8 +71,8 @@ func (m *Manager) Check() string {
 			return "a shard miscounts its leases"
 		case s.flying < 0 || s.flying > m.cfg.InFlight:
 			return "a shard has too many batches under way"
-		case s.leases == 0 && s.flying == 0:
-			return "an empty shard is remembered"
+		case s.leases == 0 && s.flying == 0 && m.run != nil && m.armed == never:
+			return "an empty shard is remembered, and the loop will not look"
 		}
 	}
 	return ""

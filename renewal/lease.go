@@ -74,7 +74,8 @@ func (m *Manager) termsLocked(s Spec) *terms {
 	t := terms{lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
 	shared := m.terms[t]
 	if shared == nil {
-		shared = &t
+		made := t // a copy, so that what is found costs nothing
+		shared = &made
 		if len(m.terms) < maxTerms {
 			m.terms[t] = shared
 		}

@@ -10,7 +10,9 @@ import "time"
 //	    renewal due → FIFO of its shard
 //	tell the losses, each without the mutex
 //	start a worker for each free slot of a shard with leases that wait
-//	sleep until the first lease wants attention, at most a heartbeat
+//	sleep until the first lease wants attention, at most a heartbeat; for
+//	    good only where no lease came for as long: one that is ended at once,
+//	    again and again, must not wake the loop each time
 //
 // After each stretch without the mutex it looks whether it is still the loop.
 func (m *Manager) loop(r *run, lp *loop) {
@@ -124,9 +126,11 @@ func (m *Manager) tellLocked(r *run, lp *loop) bool {
 // dispatchLocked starts workers for what waits, up to the limit of each shard.
 // A shard without a free slot is served by its own workers when they return.
 // Looking at every shard in every round is cheap, and finds also what an
-// earlier run or a replaced loop left in a FIFO.
+// earlier run or a replaced loop left in a FIFO, and those that nobody needs
+// any more.
 func (m *Manager) dispatchLocked(r *run) {
 	for _, s := range m.shards {
+		m.ageLocked(s)
 		for !r.closing && s.flying < m.cfg.InFlight {
 			batch := m.takeLocked(s, m.now())
 			if batch == nil {
@@ -138,14 +142,18 @@ func (m *Manager) dispatchLocked(r *run) {
 	}
 }
 
-// nextLocked returns when the loop has to look again. It is not before the
-// round that ends now, so that a lease which was overdue when it came does
-// not make the next round look late.
+// nextLocked returns when the loop has to look again: never where there is
+// no lease and was none for a heartbeat. It is not before the round that ends
+// now, so that a lease which was overdue when it came does not make the next
+// round look late.
 func (m *Manager) nextLocked() int64 {
-	if len(m.heap) == 0 {
+	if len(m.shards) == 0 {
 		return never
 	}
-	next := min(m.heap[0].at, m.now()+int64(heartbeat))
+	next := m.now() + int64(heartbeat)
+	if len(m.heap) > 0 {
+		next = min(next, m.heap[0].at)
+	}
 	return max(next, m.turn.at)
 }
 

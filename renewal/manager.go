@@ -18,7 +18,7 @@ type Manager struct {
 	terms  map[terms]*terms
 	losses []loss // concluded and not yet told, in order
 	run    *run   // nil while stopped
-	armed  int64  // when the loop's timer fires; never while idle
+	armed  int64  // when the loop's timer fires; never while idle, which is without shards
 	turn   turn   // the clocks at the loop's last round
 	window window
 
@@ -160,7 +160,7 @@ func (m *Manager) Add(s Spec) *Lease {
 		owner = &named{s.Owner, s.Key, s.Field}
 	}
 	l := &Lease{owner: owner, place: -1}
-	m.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
+	now := m.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.at(s.SentAt)
 	l.confirmed.Store(sent)
 	l.deadline.Store(sent + int64(s.Lease-s.Margin))
@@ -172,7 +172,7 @@ func (m *Manager) Add(s Spec) *Lease {
 		l.due.Store(sent + m.spread(s.Period))
 	}
 	l.terms = m.termsLocked(s)
-	l.shard = m.shardLocked(s.Shard)
+	l.shard = m.shardLocked(s.Shard, now)
 	l.shard.leases++
 	m.heap.push(l, l.attention())
 	m.nudgeLocked()
@@ -207,8 +207,7 @@ func (m *Manager) concludeLocked(l *Lease, to State) bool {
 	}
 	l.stage = idle
 	l.due.Store(never)
-	l.shard.leases--
-	m.dropLocked(l.shard)
+	l.shard.leases-- // an empty shard is left to the loop: see ageLocked
 	return true
 }
 

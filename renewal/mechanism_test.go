@@ -62,3 +62,30 @@ func TestRenewal_AShortLeaseBesideALongOne(t *testing.T) {
 		equal(t, "losses", k.total(), 0)
 	})
 }
+
+// A lone lock that is taken again and again makes nothing but its lease: what leases share
+// outlives them, for no longer than the loop sleeps. And the loop is not woken for it.
+func TestManager_ALoneLeaseSharesWhatIsThere(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		sp := spec(1, k)
+		sp.Owner = namer{}
+		m.Add(sp).End()
+		synctest.Wait() // the loop has looked, and sleeps for a heartbeat
+		round := m.Stats().LastTurn
+		time.Sleep(time.Millisecond)
+		equal(t, "allocations", testing.AllocsPerRun(100, func() { m.Add(sp).End() }), 1)
+		synctest.Wait()
+		equal(t, "round of the loop", m.Stats().LastTurn, round)
+		equal(t, "shards while the loop sleeps", m.Shards(), 1)
+		time.Sleep(2 * time.Second)
+		equal(t, "shards after it", m.Shards(), 0)
+		equal(t, "check", m.Check(), "")
+	})
+}
+
+// namer is an owner that knows its names.
+type namer struct{}
+
+func (namer) Lost(renewal.Cause)         {}
+func (namer) Names() (key, field string) { return "k", "f" }

@@ -3,8 +3,10 @@ package renewal
 // shard is the part of the Manager that belongs to one server: the leases
 // that are due but have not been sent (a FIFO, linked through the leases), and
 // the number of batches under way. It exists while it has an active lease or a
-// batch under way, so a server that left the cluster leaves nothing behind.
-// All of it is guarded by Manager.mu.
+// batch under way, and until no lease has come for a heartbeat: a lone
+// lock that is taken again and again has none of it made anew, and does not
+// wake the loop. A server that left the cluster leaves nothing behind. All of
+// it is guarded by Manager.mu.
 type shard struct {
 	m          *Manager
 	name       string
@@ -17,6 +19,7 @@ type shard struct {
 	misses int
 	// formed counts the batches that were formed, to take turns by.
 	formed uint32
+	came   int64 // when the last lease came
 }
 
 // wholeShard is the number of batches without any usable answer after which
@@ -99,14 +102,23 @@ func (l *Lease) failedIn(n int, err error) {
 	l.failing = &failing{err: err, limit: max(1, n/splitBy)}
 }
 
-// shardLocked returns the shard of that name and makes it when it is new.
-func (m *Manager) shardLocked(name string) *shard {
+// shardLocked returns the shard of that name, for a lease that comes, and makes
+// it when it is new.
+func (m *Manager) shardLocked(name string, now int64) *shard {
 	s := m.shards[name]
 	if s == nil {
 		s = &shard{m: m, name: name}
 		m.shards[name] = s
 	}
+	s.came = now
 	return s
+}
+
+// ageLocked forgets s when nobody needs it and nobody came for a heartbeat.
+func (m *Manager) ageLocked(s *shard) {
+	if m.turn.at-s.came >= int64(heartbeat) {
+		m.dropLocked(s)
+	}
 }
 
 // dropLocked forgets s when it has neither a lease nor a batch under way.

@@ -180,7 +180,7 @@ var renewalMutants = []mutant{
 		name: "renewal-heartbeat", file: "renewal/loop.go",
 		mechanism: "the loop looks at the clocks at least each second",
 		breaks:    "a jump is noticed at the next renewal only, perhaps minutes later",
-		old:       "next := min(m.heap[0].at, m.now()+int64(heartbeat))", fresh: "next := m.heap[0].at",
+		old:       "next = min(next, m.heap[0].at)", fresh: "next = m.heap[0].at",
 		tests: []string{"TestClockJump_EveryLeaseIsCheckedAtOnce"},
 	},
 	{
@@ -201,7 +201,7 @@ var renewalMutants = []mutant{
 		name: "renewal-own-slots", file: "renewal/manager.go",
 		mechanism: "each shard has slots of its own",
 		breaks:    "one node that hangs stops the renewals of all others",
-		old:       "l.shard = m.shardLocked(s.Shard)", fresh: "l.shard = m.shardLocked(\"\")",
+		old:       "l.shard = m.shardLocked(s.Shard, now)", fresh: "l.shard = m.shardLocked(\"\", now)",
 		tests: []string{"TestManager_I6_AHungShardDelaysNoOther"},
 	},
 	{
