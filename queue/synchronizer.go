@@ -68,8 +68,8 @@ func (a Admission) String() string {
 }
 
 // Synchronizer lets the goroutines of one process into one key, one after the other. It decides who, and orders what is to
-// be asked of Redis; it asks nothing itself. All methods are safe for concurrent use. Make one with New; it must not be
-// copied.
+// be asked of Redis; it asks nothing itself. All methods are safe for concurrent use. Make one with New or Init; it
+// must not be copied.
 //
 // In the terminology of the Go memory model, the Exit that ends a tenure synchronizes before the return of the Enter or Wait
 // that begins the next one. That is so within this process; what a holder may assume of other processes is the lease's
@@ -82,7 +82,7 @@ type Synchronizer struct {
 	// contended are guarded by mu.
 	kind      Kind // of the current tenure
 	contended bool // see HasContended
-	fair      bool // written by New only
+	fair      bool // written by Init only
 
 	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Lock kind. Written
 	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
@@ -97,12 +97,19 @@ type Synchronizer struct {
 	tenure     uint64 // of the states Owned and Lost; else 0
 	lastTenure uint64 // the last number given: tenures are never numbered twice
 
-	born time.Time // with a monotonic reading; written by New only
+	born time.Time // with a monotonic reading; written by Init only
 }
 
 // New returns a free Synchronizer. A fair one admits in the order of arrival. One that is not fair lets a newcomer take a
 // grant that nobody owns yet, which saves the switch to a sleeping goroutine; see StarvationThreshold for the bound.
-func New(fair bool) *Synchronizer { return &Synchronizer{fair: fair, born: time.Now()} }
+func New(fair bool) *Synchronizer {
+	s := new(Synchronizer)
+	s.Init(fair)
+	return s
+}
+
+// Init is New for a zero Synchronizer that is a part of something else. It is called once, before anybody else knows s.
+func (s *Synchronizer) Init(fair bool) { s.fair, s.born = fair, time.Now() }
 
 // age is the time since the Synchronizer was made. It stands for the time of day wherever a waiter is concerned: it reads one
 // clock where time.Now reads two, and takes a third of the space.

@@ -15,7 +15,7 @@ type entry struct {
 	m         *Manager
 	key       string
 	*settings // fixed while the entry lives
-	q         *queue.Synchronizer
+	q         queue.Synchronizer
 
 	refs   atomic.Int64            // at 0 the entry has ended, and stays there
 	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
@@ -89,7 +89,8 @@ func (m *Manager) use(key string, s *settings) (*entry, error) {
 			return e, nil
 		}
 	}
-	e := &entry{m: m, key: key, settings: s, q: queue.New(s.cfg.Fair)}
+	e := &entry{m: m, key: key, settings: s}
+	e.q.Init(s.cfg.Fair)
 	e.refs.Store(1)
 	m.entries[key] = e
 	return e, nil

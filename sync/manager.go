@@ -76,10 +76,14 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	defaults, _ := cfg.Defaults.normalSettings()
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.timeout
-	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
+	wire := lettucecompat.Options{
 		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
-		OnForced: m.forced, OnSubscription: m.subscription, OnCommand: m.command, OnWarning: m.warning,
-	})
+		OnForced: m.forced, OnSubscription: m.subscription, OnWarning: m.warning,
+	}
+	if m.observed { // otherwise no command reads a clock for it
+		wire.OnCommand = m.command
+	}
+	m.wire, err = lettucecompat.New(rdb, wire)
 	if err != nil {
 		return fail(joined(ErrConfig, err))
 	}

@@ -110,24 +110,24 @@ func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) error {
 // release sends the release that the queue ordered and waits for it within wait.
 func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) error {
 	e := g.e
-	result := make(chan ending, 1)
-	if wait == nil || wait.Done() == nil {
-		result <- e.endGrant(g, handOffs)
+	var end ending
+	if done(wait) == nil {
+		end = e.endGrant(g, handOffs)
 	} else {
+		result := make(chan ending, 1)
 		e.ref()
 		go func() {
 			defer e.unref()
 			result <- e.endGrant(g, handOffs)
 		}()
-	}
-	var end ending
-	select {
-	case end = <-result:
-	case <-done(wait):
-		// The release goes on without its caller.
-		return e.ended(ReleaseUnknown, held, &Error{
-			Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
-		})
+		select {
+		case end = <-result:
+		case <-done(wait):
+			// The release goes on without its caller.
+			return e.ended(ReleaseUnknown, held, &Error{
+				Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
+			})
+		}
 	}
 	if end.cleanup != nil && wait != nil {
 		select {
