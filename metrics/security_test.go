@@ -323,7 +323,13 @@ func (s *spy) refusals(admin *redis.Client, addr string) {
 // outage: Redis falls silent under a hold, a release and a waiter, and comes back.
 func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	ctx := context.Background()
-	h := s.acquired(m.Mutex(secretKey).Acquire(ctx))
+	// Two renewals of it fail more than a second before it is lost, so that a process that
+	// stands still for as long sees them fail too.
+	mu, err := m.NewMutex(anteroom.LockConfig{
+		Key: secretKey + "renewed", Name: "orders", LeaseTime: 3 * time.Second, RenewalTime: 200 * time.Millisecond, Fencing: true,
+	})
+	s.check(err)
+	h := s.acquired(mu.Acquire(ctx))
 	released := s.acquired(m.Mutex(secretKey + "released").Acquire(ctx))
 	up, down := s.seen(anteroom.EventSubscriptionUp), s.seen(anteroom.EventSubscriptionDown)
 	unavailable := s.seen(anteroom.EventUnavailable)
