@@ -5,6 +5,8 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -304,6 +306,27 @@ func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
 		}
 		if held, err := b.ForceRelease(bg, "k"); err != nil || held {
 			t.Fatalf("ForceRelease of a free lock: %v, %v", held, err)
+		}
+	})
+}
+
+// What is no lock is an error and not a lock that nobody holds: who looks must not take it
+// for one, and ForceRelease leaves it alone in the same words.
+func TestInspectOfWhatIsNoLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, s.Set("text", "v"))
+		for n := range 65 {
+			s.HSet("wide", strconv.Itoa(n), "1")
+		}
+		for key, words := range map[string]string{"text": "a value of type string, not a lock", "wide": "more than 64 fields, not a lock"} {
+			_, err := m.Inspect(bg, key)
+			outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrConfig)
+			_, forced := m.ForceRelease(bg, key)
+			outcome(t, forced, anteroom.OutcomeNothing, anteroom.ErrConfig)
+			if !strings.Contains(err.Error(), words) || !strings.Contains(forced.Error(), words) || !s.Exists(key) {
+				t.Errorf("%s: %v, %v", key, err, forced)
+			}
 		}
 	})
 }

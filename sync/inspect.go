@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -34,8 +35,9 @@ type Holder struct {
 	Count  int64
 }
 
-// Inspect asks Redis who holds key. It changes nothing. A key of another type is
-// ErrConfig; ErrUnavailable if Redis does not answer within CommandTimeout.
+// Inspect asks Redis who holds key. It changes nothing. A key that holds no lock, because
+// it is of another type or a hash of more than 64 fields, is ErrConfig; ErrUnavailable if
+// Redis does not answer within CommandTimeout.
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
 	if err := checkKey(key); err != nil {
@@ -45,11 +47,26 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if err != nil {
 		return Info{}, asked(op, key, err)
 	}
+	if err := noLock(i); err != nil {
+		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: &serverError{err}}
+	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers}
 	for _, h := range i.Holders {
 		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count})
 	}
 	return info, nil
+}
+
+// noLock says why what stands at a key is no lock, in the words in which the script of
+// ForceRelease refuses it; nil for a lock and for a free key.
+func noLock(i lettucecompat.Info) error {
+	switch {
+	case i.Exists && i.Type != "hash":
+		return fmt.Errorf("WRONGTYPE the key holds a value of type %s, not a lock", i.Type)
+	case i.Exists && len(i.Holders) == 0:
+		return errors.New("ANTEROOM the key holds a hash of more than 64 fields, not a lock")
+	}
+	return nil
 }
 
 // ForceRelease deletes the lock whoever holds it, and reports whether anybody did.
