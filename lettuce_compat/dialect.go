@@ -15,6 +15,8 @@ type Dialect struct {
 	scripts scripts
 	// channel names the channel that a release of key is published on.
 	channel func(key string) string
+	// lock names the key that a channel belongs to; ok is false for another channel.
+	lock func(channel string) (key string, ok bool)
 	// message is what a release publishes. It is built here and passed to the script
 	// as an argument, so that every server sends the same bytes.
 	message func(key, holder string, at time.Time) string
@@ -38,7 +40,8 @@ var DesignDocument = Dialect{
 		inspect: newScript("inspect", luaInspect),
 		force:   newScript("force", luaForce),
 	},
-	channel: func(key string) string { return "lock:release:" + key },
+	channel: func(key string) string { return releasePrefix + key },
+	lock:    releasedLock,
 	message: releaseMessage,
 }
 

@@ -40,6 +40,10 @@ func FuzzMessage(f *testing.F) {
 		if !validRelease(message) {
 			t.Fatalf("%q is not understood", message)
 		}
+		heard, err := DesignDocument.ParseRelease(DesignDocument.ReleaseChannel(key), message)
+		if err != nil || heard.Key != key || heard.Holder != carried(holder) || heard.At.UnixMilli() != at {
+			t.Fatalf("%q is read as %+v, %v", message, heard, err)
+		}
 		if _, own := parseOwn(message); own {
 			t.Fatalf("%q is taken for a message to a client", message)
 		}
@@ -54,7 +58,10 @@ func FuzzMessage(f *testing.F) {
 			t.Fatalf("%q: %v %+v", before+field+after, own, m.Forced)
 		}
 
-		_ = validRelease(foreign)
+		heard, err = DesignDocument.ParseRelease(DesignDocument.ReleaseChannel(key), foreign)
+		if (err == nil) != validRelease(foreign) || heard.Key != key {
+			t.Fatalf("%q is read as %+v, %v", foreign, heard, err)
+		}
 		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.Forced == nil) {
 			t.Fatalf("%q is taken for %+v", foreign, m)
 		}

@@ -42,12 +42,8 @@ func appendJSON(b []byte, s string) []byte {
 // validRelease reports whether payload is a release message. What it says is not used:
 // the answer of the next attempt decides.
 func validRelease(payload string) bool {
-	var m struct {
-		LockKey     *string `json:"lockKey"`
-		ReleaseTime int64   `json:"releaseTime"`
-		Holder      string  `json:"holder"`
-	}
-	return json.Unmarshal([]byte(payload), &m) == nil && m.LockKey != nil
+	_, ok := parseRelease(payload)
+	return ok
 }
 
 // ownMessage is what arrives on a client's own channel: exactly one part is set.
