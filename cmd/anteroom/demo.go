@@ -59,9 +59,9 @@ that is permitted, and the keys of the run are deleted at the end.`,
 func (o options) validate() error {
 	switch {
 	case o.length < time.Second || o.length > 24*time.Hour:
-		return fmt.Errorf("--for is %v; it must be from 1s to 24h", o.length)
+		return usageError("--for is %v; it must be from 1s to 24h", o.length)
 	case o.processes < 2 || o.processes > 64:
-		return fmt.Errorf("--processes is %d; it must be from 2 to 64, because one alone shares nothing", o.processes)
+		return usageError("--processes is %d; it must be from 2 to 64, because one alone shares nothing", o.processes)
 	}
 	return nil
 }

@@ -233,19 +233,20 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 
 func TestDemo_BadFlags(t *testing.T) {
 	for _, c := range []struct {
-		args  []string
-		words string
+		args   []string
+		status int
+		words  string
 	}{
-		{[]string{"--for", "10ms"}, "--for is 10ms; it must be from 1s"},
-		{[]string{"--processes", "1"}, "--processes is 1; it must be from 2"},
-		{[]string{"--redis", "http://user:secret@host"}, "--redis: not a URL such as"},
-		{[]string{"--listen", "256.0.0.1:0"}, "--listen: "},
-		{[]string{"--for", "soon"}, `"soon"`},
-		{[]string{"extra"}, "extra"},
+		{[]string{"--for", "10ms"}, exitUsage, "--for is 10ms; it must be from 1s"},
+		{[]string{"--processes", "1"}, exitUsage, "--processes is 1; it must be from 2"},
+		{[]string{"--redis", "http://user:secret@host"}, exitUsage, "--redis: not a URL such as"},
+		{[]string{"--listen", "256.0.0.1:0"}, exitFailed, "--listen: "},
+		{[]string{"--for", "soon"}, exitUsage, `"soon"`},
+		{[]string{"extra"}, exitUsage, "extra"},
 	} {
 		var out, errs bytes.Buffer
 		status := run(t.Context(), append([]string{"demo"}, c.args...), nil, &out, &errs)
-		if status != 1 || out.Len() != 0 || !strings.Contains(errs.String(), c.words) {
+		if status != c.status || out.Len() != 0 || !strings.Contains(errs.String(), c.words) {
 			t.Errorf("%v: exit status %d, %q, %q", c.args, status, out.String(), errs.String())
 		}
 		if strings.Contains(errs.String(), "secret") {

@@ -21,7 +21,7 @@ func main() {
 // errFailed ends a command whose output has already said what failed.
 var errFailed = errors.New("failed")
 
-// run carries out one command line and returns the exit status: 0, or 1 after an error.
+// run carries out one command line and returns the exit status; exit.go has the list.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := &cobra.Command{
 		Use:           "anteroom",
@@ -33,15 +33,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
+	addRedisFlag(root)
 	root.AddCommand(demoCommand(), demoWorkerCommand())
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return 0
-	}
-	// The demonstration's last line stays the last one: an error of another kind is
-	// the only thing that is said after it, and on the other stream.
-	if !errors.Is(err, errFailed) {
+	judge := began(root)
+	err := judge(root.ExecuteContext(ctx))
+	code, say := status(err)
+	if say {
 		fmt.Fprintln(errs, "anteroom:", err)
 	}
-	return 1
+	return code
 }

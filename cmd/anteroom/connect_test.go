@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/spf13/cobra"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// connected runs a command line whose command only connects.
+func connected(t *testing.T, args ...string) (redis.UniversalClient, error) {
+	t.Helper()
+	var client redis.UniversalClient
+	root := &cobra.Command{Use: "anteroom", RunE: func(cmd *cobra.Command, _ []string) (err error) {
+		client, err = connect(cmd)
+		return err
+	}, SilenceUsage: true, SilenceErrors: true}
+	addRedisFlag(root)
+	root.SetArgs(args)
+	err := root.Execute()
+	if client != nil {
+		t.Cleanup(func() { _ = client.Close() })
+	}
+	return client, err
+}
+
+func TestConnect_OneServer(t *testing.T) {
+	for _, c := range []struct {
+		flag, variable, want string
+	}{
+		{"", "", "tcp 127.0.0.1:6379  0 false"},
+		{"", "redis://:pw@there:7/3", "tcp there:7 :pw 3 false"},
+		{"redis://here", "redis://there:7/3", "tcp here:6379  0 false"},
+		{"rediss://u:p%2F%40@here:1", "", "tcp here:1 u:p/@ 0 true"},
+		{"unix://u:p@/run/redis.sock?db=2", "", "unix /run/redis.sock u:p 2 false"},
+	} {
+		t.Setenv(redisVariable, c.variable)
+		args := []string{"--redis", c.flag}
+		if c.flag == "" {
+			args = nil
+		}
+		client, err := connected(t, args...)
+		if err != nil {
+			t.Errorf("%q, %q: %v", c.flag, c.variable, err)
+			continue
+		}
+		o := client.(*redis.Client).Options()
+		who := ""
+		if o.Password != "" {
+			who = o.Username + ":" + o.Password
+		}
+		if got := fmt.Sprint(o.Network, " ", o.Addr, " ", who, " ", o.DB, " ", o.TLSConfig != nil); got != c.want {
+			t.Errorf("%q, %q: %s, want %s", c.flag, c.variable, got, c.want)
+		}
+	}
+}
+
+func TestConnect_Sentinels(t *testing.T) {
+	o, err := sentinelOptions("redis", "u:p%3F@a,b:7,[::1]/mine/4?sentinel_password=sp&sentinel_username=su&dial_timeout=2s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"a:26379", "b:7", "[::1]:26379"}
+	if !slices.Equal(o.SentinelAddrs, want) || o.MasterName != "mine" || o.DB != 4 || o.DialTimeout.Seconds() != 2 ||
+		o.Username != "u" || o.Password != "p?" || o.SentinelUsername != "su" || o.SentinelPassword != "sp" || o.TLSConfig != nil {
+		t.Errorf("%+v", o)
+	}
+	o, err = sentinelOptions("rediss", "a/mine?skip_verify=true")
+	if err != nil || o.Username+o.Password+o.SentinelUsername+o.SentinelPassword != "" || o.DB != 0 ||
+		o.TLSConfig == nil || o.TLSConfig.ServerName != "" || !o.TLSConfig.InsecureSkipVerify {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+func TestConnect_Cluster(t *testing.T) {
+	o, err := clusterOptions("redis", "u:p@a,b:7?max_redirects=5")
+	if err != nil || !slices.Equal(o.Addrs, []string{"a:6379", "b:7"}) || o.Username != "u" || o.Password != "p" ||
+		o.MaxRedirects != 5 || o.TLSConfig != nil {
+		t.Errorf("%v, %+v", err, o)
+	}
+	o, err = clusterOptions("rediss", "a,b?skip_verify=1")
+	if err != nil || o.TLSConfig == nil || !o.TLSConfig.InsecureSkipVerify || o.TLSConfig.ServerName != "" {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+func TestConnect_EveryFormHasItsClient(t *testing.T) {
+	for url, want := range map[string]string{
+		"redis+sentinel://a,b/mine":  "FailoverClient",
+		"rediss+sentinel://a,b/mine": "FailoverClient",
+		"redis+cluster://a,b":        "*redis.ClusterClient",
+		"rediss+cluster://a,b":       "*redis.ClusterClient",
+	} {
+		client, err := connected(t, "--redis", url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+			continue
+		}
+		got := fmt.Sprintf("%T", client)
+		if c, ok := client.(*redis.Client); ok {
+			got = c.Options().Addr
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", url, got, want)
+		}
+	}
+}
+
+// No error repeats a password, wherever in the URL it has landed.
+func TestConnect_ErrorsWithoutPasswords(t *testing.T) {
+	for _, c := range []struct{ url, words string }{
+		{"http://u:hunter2@host", "must begin with"},
+		{"redis:hunter2", "must begin with"},
+		{"redis+tls://u:hunter2@host", "must begin with"},
+		{"redis://u:hunter2@host:port", "not a URL such as"},
+		{"redis://u:hunter2/@host", "not a URL such as"},
+		{"redis://u:pa?hunter2&x@host", "%3F"},
+		{"redis://u:pa#hunter2@host", "%23"},
+		{"redis://u:hunter2@host/first", `invalid database number: "first"`},
+		{"redis://u:hunter2@host?no_such=1", "unexpected option: no_such"},
+		{"redis+sentinel://u:hunter2@a,b", "master-name"},
+		{"redis+sentinel://u:hunter2@a,,b/mine", "one of the hosts"},
+		{"redis+sentinel://u:hunter2@a,b/mine?sentinel_password=a&hunter2", "not a URL such as"},
+		{"redis+sentinel://u:hunter2@a,b/mine?addr=c", "option addr"},
+		{"redis+cluster://u:hunter2@a,b/1", "no databases"},
+		{"redis+cluster://u:hunter2@a,b?read_only=true", "option read_only"},
+		{"redis+cluster://u:hunter2@a,b?skip_verify=maybe", "skip_verify is"},
+		{"redis+cluster://u:hunter2@a,b:x", "one of the hosts"},
+	} {
+		_, err := connected(t, "--redis", c.url)
+		if err == nil || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), "--redis") {
+			t.Errorf("%s: %v", c.url, err)
+			continue
+		}
+		if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: the password is shown: %v", c.url, err)
+		}
+		if code, say := status(err); code != exitUsage || !say {
+			t.Errorf("%s: exit status %d, said: %v", c.url, code, say)
+		}
+	}
+	t.Setenv(redisVariable, "nonsense")
+	if _, err := connected(t); err == nil || !strings.Contains(err.Error(), redisVariable+": ") {
+		t.Errorf("the variable: %v", err)
+	}
+}
+
+func TestExitStatuses(t *testing.T) {
+	for _, c := range []struct {
+		err    error
+		status int
+		say    bool
+	}{
+		{nil, 0, false},
+		{errors.New("some"), exitFailed, true},
+		{errFailed, exitFailed, false},
+		{usageError("some"), exitUsage, true},
+		{&exitError{status: 7}, 7, false},
+		{fmt.Errorf("in: %w", &exitError{9, errors.New("some")}), 9, true},
+		{redisError(&anteroom.Error{Err: anteroom.ErrUnavailable}), exitUnavailable, true},
+		{redisError(&anteroom.Error{Err: anteroom.ErrUnknown}), exitUnavailable, true},
+		{redisError(&anteroom.Error{Err: anteroom.ErrConfig}), exitFailed, true},
+	} {
+		if code, say := status(c.err); code != c.status || say != c.say {
+			t.Errorf("%v: %d, %v, want %d, %v", c.err, code, say, c.status, c.say)
+		}
+	}
+}
+
+// What cobra itself refuses is usage, too.
+func TestExitStatusOfAWrongCommandLine(t *testing.T) {
+	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"demo", "--nonsense"}, {"demo", "extra"}} {
+		var out, errs bytes.Buffer
+		code := run(t.Context(), args, nil, &out, &errs)
+		if code != exitUsage || out.Len() != 0 || !strings.Contains(errs.String(), "--help") {
+			t.Errorf("%v: exit status %d, %q, %q", args, code, out.String(), errs.String())
+		}
+	}
+}
