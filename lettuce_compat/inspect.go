@@ -30,8 +30,11 @@ type Info struct {
 }
 
 // Inspect asks one server about key and its fencing record, in one step. It changes
-// nothing.
+// nothing. A fencing record is no lock: its key is a permanent error.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
+	if strings.HasPrefix(key, fencePrefix) {
+		return Info{}, &permanentError{ErrReservedKey}
+	}
 	start := time.Now()
 	k := newScriptCall(c.dialect.scripts.inspect, key, c.fence(key), c.dialect.channel(key), maxListed)
 	outcome, err := c.one(ctx, c.lanes(key).keep, &k.call, start, 0)

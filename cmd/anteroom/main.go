@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/redis/go-redis/v9/logging"
 	"github.com/spf13/cobra"
@@ -21,25 +22,34 @@ func main() {
 // errFailed ends a command whose output has already said what failed.
 var errFailed = errors.New("failed")
 
-// run carries out one command line and returns the exit status; exit.go has the list.
-func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+// rootCommand returns the command with all of its commands.
+func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "anteroom",
 		Short:         "The tool of the Anteroom lock library",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	addRedisFlag(root)
+	root.AddCommand(statusCommand(), watchCommand(), releaseCommand(), demoCommand(), demoWorkerCommand())
+	// Arguments are keys, durations and URLs: the names of files are no help.
+	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
+	return root
+}
+
+// run carries out one command line and returns the exit status; exit.go has the list.
+func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
+	root := rootCommand()
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errs)
-	addRedisFlag(root)
-	root.AddCommand(demoCommand(), demoWorkerCommand())
 	judge := began(root)
 	err := judge(root.ExecuteContext(ctx))
 	code, say := status(err)
 	if say {
-		fmt.Fprintln(errs, "anteroom:", err)
+		text := strings.TrimPrefix(err.Error(), "anteroom ") // the library's errors begin with it
+		fmt.Fprintln(errs, "anteroom:", harmless(text))
 	}
 	return code
 }

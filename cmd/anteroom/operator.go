@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The exit statuses of status, watch and release beside those of exit.go.
+const (
+	exitNone    = 1  // what was asked for is not there: no lock is held, nothing was released, too few releases came
+	exitOutput  = 74 // EX_IOERR: the output could not be written
+	exitRefused = 77 // EX_NOPERM: Redis answered and refused; asking again is in vain
+)
+
+// Bounds of --timeout. The longest is the library's own.
+const (
+	defaultTimeout = 5 * time.Second
+	minTimeout     = 10 * time.Millisecond
+	maxTimeout     = time.Minute
+)
+
+// addTimeoutFlag gives a command the flag --timeout.
+func addTimeoutFlag(cmd *cobra.Command, d *time.Duration) {
+	cmd.Flags().DurationVar(d, "timeout", defaultTimeout, "how long Redis may take for each answer")
+}
+
+// named returns a check of the arguments: at least one key, and one at most where many is
+// false.
+func named(many bool) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return fmt.Errorf("%s: name the KEY", cmd.Name())
+		}
+		if len(args) > 1 && !many {
+			return fmt.Errorf("%s: one KEY at a time, not %d", cmd.Name(), len(args))
+		}
+		for _, key := range args {
+			if err := (anteroom.LockConfig{Key: key}).Validate(); err != nil {
+				return fmt.Errorf("%s: %w", cmd.Name(), err)
+			}
+		}
+		return nil
+	}
+}
+
+// operator asks about locks and breaks them. It never holds one.
+type operator struct {
+	m     *anteroom.Manager
+	close func()
+}
+
+// newOperator returns an operator on the Redis that the command line names. It asks Redis
+// nothing yet.
+func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
+	if timeout < minTimeout || timeout > maxTimeout {
+		return nil, usageError("--timeout is %v; it must be from %v to %v", timeout, minTimeout, maxTimeout)
+	}
+	rdb, err := connect(cmd)
+	if err != nil {
+		return nil, err
+	}
+	// What goes wrong is the answer to a question of ours, so nothing is logged beside it.
+	m, err := anteroom.NewManager(rdb, anteroom.Config{CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		_ = rdb.Close()
+		return nil, usageError("%w", err)
+	}
+	return &operator{m, func() {
+		_ = m.Close(context.Background()) // nothing is held, so it waits for nobody
+		_ = rdb.Close()
+	}}, nil
+}
+
+// answered gives an error of the library its exit status: redisError's, or exitRefused
+// where Redis has answered.
+func answered(err error) error {
+	if err = redisError(err); errors.Is(err, anteroom.ErrConfig) {
+		return &exitError{exitRefused, err}
+	}
+	return err
+}
+
+// holder is what the field of a lock says about who holds it.
+type holder struct {
+	Field  string  `json:"holder"` // as it stands in Redis
+	Client *string `json:"client"` // nil for a holder of another kind
+	Host   *string `json:"host"`   // nil where the client id has another form, and so is Pid
+	Pid    *int    `json:"pid"`
+	Count  int64   `json:"count,omitempty"`
+
+	kept bool // nobody holds it any more: MinHold keeps the key taken
+}
+
+// ownID is the form that the library gives a client id.
+var ownID = regexp.MustCompile(`^(.+)-([0-9]+)-[0-9a-f]{12}$`)
+
+// keptSuffix ends the mark that a release with MinHold leaves (docs/protocol.md §4).
+const keptSuffix = ":kept"
+
+// holderOf reads a field, or the holder that a release message names: that is a client id
+// alone where somebody has forced the release.
+func holderOf(field string) holder {
+	h := holder{Field: field}
+	name, kept := strings.CutSuffix(field, keptSuffix)
+	id, _, ours := lettucecompat.ParseField(name)
+	if !ours {
+		id, ours = field, ownID.MatchString(field)
+	}
+	if !ours {
+		return h
+	}
+	h.Client, h.kept = &id, kept
+	if m := ownID.FindStringSubmatch(id); m != nil {
+		if pid, err := strconv.Atoi(m[2]); err == nil {
+			h.Host, h.Pid = &m[1], &pid
+		}
+	}
+	return h
+}
+
+// holdersOf reads all fields of a lock.
+func holdersOf(info anteroom.Info) []holder {
+	holders := []holder{}
+	for _, f := range info.Holders {
+		h := holderOf(f.Field)
+		h.Count = f.Count
+		holders = append(holders, h)
+	}
+	return holders
+}
+
+// where returns host and process id as people are shown them.
+func (h holder) where() (host, pid string) {
+	host, pid = "-", "-"
+	if h.Host != nil {
+		host, pid = shown(*h.Host), strconv.Itoa(*h.Pid)
+	}
+	return host, pid
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// soon bounds what has to happen on a machine that may be stopped for seconds.
+const soon = 30 * time.Second
+
+// tool runs one command line against a server, with nobody at the terminal.
+func tool(t *testing.T, s *testredis.Server, args ...string) (code int, out, errs string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), append([]string{"--redis", s.URL()}, args...), nil, &o, &e)
+	return code, o.String(), e.String()
+}
+
+// client returns a Manager on a server, closed with the test, and its losses.
+func client(t *testing.T, s *testredis.Server, cfg anteroom.Config) (*anteroom.Manager, <-chan anteroom.Event) {
+	t.Helper()
+	losses := make(chan anteroom.Event, 16)
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	cfg.OnEvent = func(e anteroom.Event) {
+		if e.Kind == anteroom.EventLost {
+			losses <- e
+		}
+	}
+	m, err := anteroom.NewManager(s.Client(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), soon)
+		defer cancel()
+		if err := m.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return m, losses
+}
+
+// hold acquires a lock, which the caller releases.
+func hold(t *testing.T, mu *anteroom.Mutex) *anteroom.Hold {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	h, err := mu.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHolderOf(t *testing.T) {
+	for _, c := range []struct{ field, client, host, pid string }{
+		{"web-7-31337-9f3c2a1b00de:17", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
+		{"web-7-31337-9f3c2a1b00de:17:kept", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
+		{"h-1-2-0123456789ab", "h-1-2-0123456789ab", "h-1", "2"}, // forced a release
+		{"payments:1", "payments", "-", "-"},
+		{"web-x-9f3c2a1b00de:1", "web-x-9f3c2a1b00de", "-", "-"},
+		{"web-1-9f3c2a1b00d:1", "web-1-9f3c2a1b00d", "-", "-"},
+		{"-1-9f3c2a1b00de:1", "-1-9f3c2a1b00de", "-", "-"},
+		{"web-99999999999999999999-9f3c2a1b00de:1", "web-99999999999999999999-9f3c2a1b00de", "-", "-"},
+		{"server1-thread-1", "", "-", "-"},
+		{"w\x1b-1-9f3c2a1b00de:1", "", "-", "-"},
+		{"", "", "-", "-"},
+	} {
+		h := holderOf(c.field)
+		host, pid := h.where()
+		client := ""
+		if h.Client != nil {
+			client = *h.Client
+		}
+		if h.Field != c.field || client != c.client || host != c.host || pid != c.pid || h.kept != strings.HasSuffix(c.field, ":kept") {
+			t.Errorf("%q: client %q, host %s, pid %s, kept %v", c.field, client, host, pid, h.kept)
+		}
+	}
+}
+
+// Every command of this file's kind words what keeps it from its answer in the same way.
+func TestOperator_ExitStatuses(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())
+	must(t, rdb.Do(t.Context(), "acl", "setuser", "nobody", "on", ">pw", "~*", "&*", "+ping", "+hello").Err())
+	refused := "redis://nobody:pw@" + s.Addr()
+	wrong := "redis://nobody:wrong@" + s.Addr()
+	away := "redis://127.0.0.1:1"
+	long := strings.Repeat("k", 70_000)
+	for _, c := range []struct {
+		url, words string
+		status     int
+		args       []string
+	}{
+		{"", "name the KEY", exitUsage, []string{"status"}},
+		{"", "name the KEY", exitUsage, []string{"release", "--force"}},
+		{"", "one KEY at a time", exitUsage, []string{"release", "--force", "a", "b"}},
+		{"", "is empty", exitUsage, []string{"status", "k", ""}},
+		{"", "70000 bytes", exitUsage, []string{"release", "--force", "-y", long}},
+		{"", "--timeout is 1ms", exitUsage, []string{"status", "--timeout", "1ms", "k"}},
+		{"", "--timeout is 2m0s", exitUsage, []string{"release", "--force", "--yes", "--timeout", "2m", "k"}},
+		{"", "json quiet", exitUsage, []string{"status", "--json", "--quiet", "k"}},
+		{"", "--count is -1", exitUsage, []string{"watch", "--count", "-1"}},
+		{"", "--for is -1s", exitUsage, []string{"watch", "--for", "-1s"}},
+		{"", "name the KEY", exitUsage, []string{"watch", "--fixed"}},
+		{"", "at most 1", exitUsage, []string{"watch", "a", "b"}},
+		{"http://x", "must begin with", exitUsage, []string{"watch"}},
+		{away, "unavailable", exitUnavailable, []string{"status", "k"}},
+		{away, "unavailable", exitUnavailable, []string{"status", "-q", "k"}},
+		{away, "unavailable", exitUnavailable, []string{"release", "--force", "--yes", "k"}},
+		{away, "does not answer", exitUnavailable, []string{"watch", "--count", "1"}},
+		{refused, "permission", exitRefused, []string{"status", "k"}},
+		{refused, "permission", exitRefused, []string{"status", "-q", "k"}},
+		{refused, "permission", exitRefused, []string{"release", "--force", "--yes", "k"}},
+		{refused, "refuses", exitRefused, []string{"watch", "--count", "1"}},
+		{wrong, "password is wrong", exitRefused, []string{"status", "k"}},
+		{wrong, "refuses", exitRefused, []string{"watch", "--count", "1"}},
+		{s.URL(), "not a lock", exitRefused, []string{"status", "free", "text", "free"}},
+		{s.URL(), "not a lock", exitRefused, []string{"status", "--json", "text"}},
+		{s.URL(), "not a lock", exitRefused, []string{"release", "--force", "--yes", "text"}},
+		{s.URL(), "reserved", exitRefused, []string{"status", "-q", "anteroom:fence:{k}"}},
+		{s.URL(), "reserved", exitRefused, []string{"release", "--force", "--yes", "anteroom:fence:{k}"}},
+	} {
+		var out, errs bytes.Buffer
+		args := c.args
+		if c.url != "" {
+			args = append(args, "--redis", c.url)
+		}
+		code := run(t.Context(), args, nil, &out, &errs)
+		if code != c.status || !strings.Contains(errs.String(), c.words) {
+			t.Errorf("%.60q on %q: exit status %d, %q, %.300q", args, c.url, code, out.String(), errs.String())
+		}
+		printable(t, errs.String())
+	}
+	if v, err := rdb.Get(t.Context(), "text").Result(); err != nil || v != "v" {
+		t.Errorf("the key that is no lock: %q, %v", v, err)
+	}
+}
+
+// A server that accepts and says nothing holds nobody up for longer than --timeout.
+func TestOperator_ASilentServer(t *testing.T) {
+	s := testredis.Start(t)
+	must(t, s.Client(t).HSet(t.Context(), "k", "me:1", 1).Err())
+	s.Pause()
+	defer s.Resume()
+	begin := time.Now()
+	for _, args := range [][]string{{"status", "k", "l", "m"}, {"release", "--force", "--yes", "k"}} {
+		code, out, errs := tool(t, s, append(args, "--timeout", "100ms")...)
+		if code != exitUnavailable || out != "" || errs == "" {
+			t.Errorf("%v: exit status %d, %q, %q", args, code, out, errs)
+		}
+	}
+	if took := time.Since(begin); took > soon {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// gone tells whether a key does not exist.
+func gone(t *testing.T, rdb *redis.Client, key string) bool {
+	t.Helper()
+	n, err := rdb.Exists(t.Context(), key).Result()
+	must(t, err)
+	return n == 0
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// statusOptions are the flags of `anteroom status`.
+type statusOptions struct {
+	json, quiet bool
+	timeout     time.Duration
+}
+
+// statusCommand returns the command `anteroom status`.
+func statusCommand() *cobra.Command {
+	var o statusOptions
+	cmd := &cobra.Command{
+		Use:   "status [flags] KEY...",
+		Short: "Show who holds a lock",
+		Long: `Shows for each KEY who holds it, on which host and in which process, how much of its
+lease is left, the newest fencing token, and how many listen for its release. It changes
+nothing. What it shows may be out of date when it is read.
+
+A lock is free, held, or kept: nobody holds it any more, and MinHold keeps it taken for
+the rest of its time. Host and process come from the holder's name; "-" stands where the
+program has named itself otherwise.
+
+The exit status is 0 if every key was answered, whoever holds it. With --quiet it is 0 if
+one of them at least is held or kept, and 1 if all are free. It is 64 for a wrong command
+line, 69 if Redis does not answer, 77 if Redis refuses or a key is no lock.
+
+` + redisHelp,
+		Example: `  anteroom status order:42
+  anteroom status --json order:42 order:43 | jq -r '.holders[].host'
+  anteroom status --quiet nightly-report || echo "nobody is at it"`,
+		Args: named(true),
+		RunE: func(cmd *cobra.Command, keys []string) error { return runStatus(cmd, o, keys) },
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one line of JSON for each key")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print nothing; the exit status tells whether one is held")
+	addTimeoutFlag(cmd, &o.timeout)
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+	return cmd
+}
+
+// lockStatus is what is told of one key.
+type lockStatus struct {
+	keyJSON
+	State       string   `json:"state"`
+	Holders     []holder `json:"holders"`
+	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
+	Token       *int64   `json:"token"`  // nil if there is none
+	Subscribers *int     `json:"subscribers"`
+	Error       string   `json:"error,omitempty"`
+
+	ttl time.Duration
+}
+
+// The states of a key.
+const (
+	stateFree    = "free"
+	stateHeld    = "held"
+	stateKept    = "kept"    // by MinHold
+	stateRefused = "refused" // Redis did not answer the question, or no lock is there
+)
+
+// runStatus asks about the keys in turn. What was answered before Redis fell silent is
+// still shown.
+func runStatus(cmd *cobra.Command, o statusOptions, keys []string) error {
+	op, err := newOperator(cmd, o.timeout)
+	if err != nil {
+		return err
+	}
+	defer op.close()
+	var all []lockStatus
+	for _, key := range keys {
+		info, ask := op.m.Inspect(cmd.Context(), key)
+		ask = answered(ask)
+		if code, _ := status(ask); code == exitUnavailable {
+			err = errors.Join(ask, err)
+			break
+		}
+		all = append(all, statusOf(key, info, ask))
+		err = errors.Join(err, ask)
+	}
+	return errors.Join(o.print(cmd, all), o.judge(all, err))
+}
+
+// statusOf words one answer.
+func statusOf(key string, info anteroom.Info, err error) lockStatus {
+	s := lockStatus{keyJSON: keyOf(key), State: stateFree, Holders: holdersOf(info), ttl: info.TTL}
+	if err != nil {
+		s.State, s.Error = stateRefused, err.Error()
+		return s
+	}
+	if info.Locked {
+		s.State = stateKept
+		for _, h := range s.Holders {
+			if !h.kept {
+				s.State = stateHeld
+			}
+		}
+		if info.TTL >= 0 {
+			ms := info.TTL.Milliseconds()
+			s.TTL = &ms
+		}
+	}
+	if info.Token > 0 {
+		s.Token = &info.Token
+	}
+	if info.Subscribers >= 0 {
+		s.Subscribers = &info.Subscribers
+	}
+	return s
+}
+
+// judge returns what decides the exit status: the error, or with --quiet that no key is
+// taken.
+func (o statusOptions) judge(all []lockStatus, err error) error {
+	if err != nil || !o.quiet {
+		return err
+	}
+	for _, s := range all {
+		if s.State == stateHeld || s.State == stateKept {
+			return nil
+		}
+	}
+	return &exitError{status: exitNone}
+}
+
+// print shows the answers, as lines of JSON or as a table with notes beside it.
+func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
+	if o.quiet || len(all) == 0 {
+		return nil
+	}
+	if o.json {
+		for _, s := range all {
+			if err := writeJSON(cmd.OutOrStdout(), s); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := table(cmd.OutOrStdout(), all); err != nil {
+		return err
+	}
+	for _, s := range all {
+		for _, n := range s.notes() {
+			fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: %s: %s\n", s.name(), n)
+		}
+	}
+	return nil
+}
+
+// table prints a row for each holder, and one for each key that nobody holds.
+func table(out io.Writer, all []lockStatus) error {
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tSUBSCRIBERS\tHOLDER")
+	for _, s := range all {
+		for _, h := range s.rows() {
+			host, pid := h.where()
+			name := "-"
+			if h.Field != "" {
+				name = shown(h.Field)
+			}
+			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Subscribers), name}, "\t"))
+		}
+	}
+	_ = w.Flush() // into memory
+	return printed(fmt.Fprint(out, text.String()))
+}
+
+// rows returns the holders, or an empty one in their place.
+func (s lockStatus) rows() []holder {
+	if len(s.Holders) == 0 {
+		return []holder{{}}
+	}
+	return s.Holders
+}
+
+// name is the key as people are shown it.
+func (s lockStatus) name() string {
+	if s.Base64 != nil {
+		return shown(string(s.Base64))
+	}
+	return shown(s.Key)
+}
+
+// left words what is left of the lease.
+func (s lockStatus) left() string {
+	switch {
+	case s.TTL != nil:
+		return s.ttl.Round(time.Millisecond).String()
+	case len(s.Holders) > 0:
+		return "never"
+	}
+	return "-"
+}
+
+// notes are what a person should know beside the table.
+func (s lockStatus) notes() []string {
+	var notes []string
+	if n := len(s.Holders); n > 1 {
+		notes = append(notes, fmt.Sprintf("has %d fields, where a lock has one: a client that breaks the protocol has written to it", n))
+	}
+	if len(s.Holders) > 0 && s.TTL == nil {
+		notes = append(notes, "has no time to live, which no lock of Anteroom is without: it never ends by itself")
+	}
+	return notes
+}
+
+// number words a figure that may not be known.
+func number[T int | int64](n *T) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(int64(*n), 10)
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// watchOptions are the flags of `anteroom watch`.
+type watchOptions struct {
+	json, fixed bool
+	count       int           // of releases after which to end, 0 for no end
+	length      time.Duration // after which to end, 0 for no end
+}
+
+// watchCommand returns the command `anteroom watch`.
+func watchCommand() *cobra.Command {
+	var o watchOptions
+	cmd := &cobra.Command{
+		Use:   "watch [flags] [PATTERN]",
+		Short: "Show releases as they happen",
+		Long: `Prints a line for each release of a key that PATTERN covers: when it was heard of, the key,
+and who has released it; after a release by force, the name of who forced it. PATTERN is
+one of Redis: * is any text, ? one character, [ab] one of these, and a backslash takes
+the next character as it is. Without one every key is covered.
+
+Only what is announced can be heard. A lease that ends by itself, a DEL by hand and a
+hand-off within a process are not, and what is released while the connection is down is
+missed: standard error says when it goes and when it is back. A message that announces
+nothing is shown as such.
+
+An interrupt ends it with exit status 0, and so does --for. With --count the exit status
+is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69
+if Redis cannot be reached at the start, 77 if Redis refuses. Later it is tried again
+and again.
+
+` + redisHelp,
+		Example: `  anteroom watch 'order:*'
+  anteroom watch --json | jq -r .key
+  anteroom watch --fixed --count 1 --for 30s nightly-report && echo "it is done"`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			// The second signal is nobody's but the system's: it ends us at once.
+			context.AfterFunc(ctx, stop)
+			return runWatch(ctx, cmd, o, args)
+		},
+	}
+	cmd.Flags().BoolVar(&o.json, "json", false, "print lines of JSON")
+	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is one key, and nothing in it is special")
+	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 is no end")
+	cmd.Flags().DurationVar(&o.length, "for", 0, "end after so long; 0 is no end")
+	return cmd
+}
+
+// runWatch listens until ctx ends, or for as long as the flags say.
+func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []string) error {
+	switch {
+	case o.count < 0:
+		return usageError("--count is %d; it must not be negative", o.count)
+	case o.length < 0:
+		return usageError("--for is %v; it must not be negative", o.length)
+	case o.fixed && len(args) == 0:
+		return usageError("--fixed: name the KEY")
+	}
+	rdb, err := connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	if o.length > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, o.length)
+		defer cancel()
+	}
+	pattern := "*"
+	if len(args) > 0 {
+		pattern = args[0]
+	}
+	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
+	l := &listener{
+		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern), fixed: o.fixed,
+		ping: pingEvery, patience: patience, report: r,
+	}
+	err = l.run(ctx)
+	switch {
+	case errors.Is(err, errEnough):
+		return nil
+	case err == nil && r.seen < o.count:
+		return &exitError{status: exitNone}
+	}
+	return err
+}
+
+// errEnough ends a listener that has heard as many releases as were asked for.
+var errEnough = errors.New("enough")
+
+// reporter prints what a listener hears. It belongs to the listener's goroutine.
+type reporter struct {
+	out, errs io.Writer
+	json      bool
+	most      int // 0 for no end
+	seen      int
+}
+
+// eventJSON is one line of --json. A field that an event does not have is left out.
+type eventJSON struct {
+	Time  string `json:"time"`
+	Event string `json:"event"` // "release", "malformed", "subscribed" or "disconnected"
+	*keyJSON
+	*holder
+	ReleaseTime *int64 `json:"release_time,omitempty"` // ms since 1970, as the message has it
+	Payload     string `json:"payload,omitempty"`
+	Error       string `json:"error,omitempty"`
+}
+
+// maxPayload bounds what is repeated of a message that announces nothing.
+const maxPayload = 4096
+
+// clockForm is how moments are written: when we heard of it, by our clock.
+const clockForm = "2006-01-02T15:04:05.000Z07:00"
+
+func (r *reporter) line(now time.Time, event string, e eventJSON) error {
+	e.Time, e.Event = now.Format(clockForm), event
+	return writeJSON(r.out, e)
+}
+
+// subscribed says that from now on releases are heard; away is how long they were not.
+func (r *reporter) subscribed(what string, away time.Duration) error {
+	if away == 0 {
+		fmt.Fprintf(r.errs, "anteroom: watching %s\n", shown(what))
+	} else {
+		fmt.Fprintf(r.errs, "anteroom: watching %s again, after %v; what was released meanwhile is not shown\n", shown(what), away.Round(time.Millisecond))
+	}
+	if !r.json {
+		return nil
+	}
+	return r.line(time.Now(), "subscribed", eventJSON{})
+}
+
+// disconnected says that nothing is heard any more.
+func (r *reporter) disconnected(err error) error {
+	fmt.Fprintf(r.errs, "anteroom: the connection is lost (%s); trying again\n", harmless(err.Error()))
+	if !r.json {
+		return nil
+	}
+	return r.line(time.Now(), "disconnected", eventJSON{Error: err.Error()})
+}
+
+// heard prints one message. It returns errEnough after the last one that was asked for.
+// Every message counts, since every one wakes those who wait.
+func (r *reporter) heard(channel, payload string) error {
+	now := time.Now()
+	a, bad := lettucecompat.DesignDocument.ParseRelease(channel, payload)
+	key := keyOf(a.Key)
+	var err error
+	switch {
+	case r.json && bad != nil:
+		err = r.line(now, "malformed", eventJSON{keyJSON: &key, Payload: payload[:min(len(payload), maxPayload)]})
+	case r.json:
+		h, at := holderOf(a.Holder), a.At.UnixMilli()
+		err = r.line(now, "release", eventJSON{keyJSON: &key, holder: &h, ReleaseTime: &at})
+	case bad != nil:
+		err = printed(fmt.Fprintf(r.out, "%s  %s  (not a release message: %s)\n", now.Format(clockForm), shown(a.Key), excerpt(payload)))
+	default:
+		err = printed(fmt.Fprintf(r.out, "%s  %s  %s\n", now.Format(clockForm), shown(a.Key), shown(a.Holder)))
+	}
+	if err != nil {
+		return err
+	}
+	if r.seen++; r.seen == r.most {
+		return errEnough
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// A connection that has been silent for pingEvery is asked for a sign of life, and one
+// that has been silent for patience is given up. go-redis would never do that: it writes
+// its pings and does not wait for answers.
+const (
+	pingEvery = 5 * time.Second
+	patience  = 15 * time.Second
+)
+
+// Bounds of the pause between two tries to connect.
+const (
+	minPause = 100 * time.Millisecond
+	maxPause = 2 * time.Second
+)
+
+// errSilent is why a connection was given up.
+var errSilent = errors.New("nothing was heard of Redis")
+
+// listener hears the messages of one channel, or of all that a pattern covers, over one
+// connection after the other.
+type listener struct {
+	rdb            redis.UniversalClient
+	pattern        string
+	fixed          bool // pattern is the name of a channel
+	ping, patience time.Duration
+	report         *reporter
+
+	confirmed bool      // once at least
+	lost      time.Time // when the last connection ended; zero while there is one
+}
+
+// run listens until ctx ends, which is no error. Before the first confirmation every
+// failure ends it, because then the address may be wrong; afterwards only a refusal does,
+// or the reporter.
+func (l *listener) run(ctx context.Context) error {
+	for wait := minPause; ; wait = min(2*wait, maxPause) {
+		began := time.Now()
+		err := l.listen(ctx)
+		var over *overError
+		switch {
+		case errors.As(err, &over):
+			return over.err
+		case ctx.Err() != nil:
+			return nil
+		case lettucecompat.Permanent(err):
+			return &exitError{exitRefused, fmt.Errorf("Redis refuses: %w", err)}
+		case !l.confirmed:
+			return &exitError{exitUnavailable, fmt.Errorf("Redis does not answer: %w", err)}
+		}
+		if l.lost.IsZero() {
+			wait, l.lost = minPause, time.Now()
+			if err := l.report.disconnected(err); err != nil {
+				return err
+			}
+		}
+		pause(ctx, wait-time.Since(began))
+	}
+}
+
+// overError carries what the reporter ended us with through listen, where it must not be
+// taken for an error of the connection.
+type overError struct{ err error }
+
+func (e *overError) Error() string { return e.err.Error() }
+
+// listen makes a connection and reports what arrives on it, until it ends. The connection
+// is then closed, and all goroutines of this call have ended.
+func (l *listener) listen(ctx context.Context) error {
+	ps := l.rdb.Subscribe(ctx) // to nothing yet, and without I/O
+	var silent atomic.Bool
+	heard := newMoment()
+	ended := make(chan struct{})
+	var guard sync.WaitGroup
+	guard.Go(func() {
+		silent.Store(l.guard(ctx, ps, heard, ended))
+		_ = ps.Close() // wakes the reader
+	})
+	err := l.read(ctx, ps, heard)
+	close(ended)
+	guard.Wait()
+	if silent.Load() {
+		return fmt.Errorf("%w for %v", errSilent, l.patience)
+	}
+	return err
+}
+
+// guard returns when the connection has been silent for too long (true), or ctx or the
+// reading has ended.
+func (l *listener) guard(ctx context.Context, ps *redis.PubSub, heard *moment, ended <-chan struct{}) bool {
+	tick := time.NewTicker(l.ping)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-ended:
+			return false
+		case <-tick.C:
+			switch still := heard.ago(); {
+			case still >= l.patience:
+				return true
+			case still >= l.ping/2:
+				_ = ps.Ping(ctx) // a failure shows as silence, or in the reading
+			}
+		}
+	}
+}
+
+// read subscribes and hands over what arrives.
+func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) error {
+	subscribe := ps.PSubscribe
+	if l.fixed {
+		subscribe = ps.Subscribe
+	}
+	if err := subscribe(ctx, l.pattern); err != nil {
+		return err
+	}
+	for {
+		m, err := ps.Receive(ctx)
+		if err != nil {
+			return err
+		}
+		heard.now()
+		switch m := m.(type) {
+		case *redis.Subscription:
+			err = l.subscribed()
+		case *redis.Message:
+			err = l.report.heard(m.Channel, m.Payload)
+		}
+		if err != nil {
+			return &overError{err}
+		}
+	}
+}
+
+// subscribed notes that the server has confirmed the subscription.
+func (l *listener) subscribed() error {
+	var away time.Duration
+	if l.confirmed {
+		away = 1 // go-redis has connected anew by itself, within no time that we know
+		if !l.lost.IsZero() {
+			away = time.Since(l.lost)
+		}
+	}
+	l.confirmed, l.lost = true, time.Time{}
+	return l.report.subscribed(l.pattern, away)
+}
+
+// moment is when something happened last. Safe for concurrent use.
+type moment struct {
+	start time.Time
+	since atomic.Int64 // start
+}
+
+func newMoment() *moment { return &moment{start: time.Now()} }
+
+func (m *moment) now() { m.since.Store(int64(time.Since(m.start))) }
+
+func (m *moment) ago() time.Duration { return time.Since(m.start) - time.Duration(m.since.Load()) }
