@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// newTerminal returns both ends of a terminal: where a person types, and what a program is
+// given as its standard input.
+func newTerminal(t *testing.T) (person, program *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	must(t, unix.IoctlSetPointerInt(int(person.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(person.Fd()), unix.TIOCGPTN)
+	must(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = program.Close() })
+	return person, program
+}
+
+// askedTo runs a release at a terminal, and gives an answer to each question.
+func askedTo(t *testing.T, s *testredis.Server, status int, key string, answers ...func() string) (out, errs string) {
+	t.Helper()
+	person, program := newTerminal(t)
+	w := &watching{t: t, status: make(chan int, 1)}
+	w.begin(func(ctx context.Context) int {
+		return run(ctx, []string{"release", "--force", "--redis", s.URL(), key}, program, &w.out, &w.errs)
+	})
+	for i, answer := range answers {
+		w.await(&w.errs, "[y/N]", i+1)
+		_, err := person.WriteString(answer())
+		must(t, err)
+	}
+	w.ends(status)
+	return w.out.String(), w.errs.String()
+}
+
+func says(text string) func() string { return func() string { return text } }
+
+// A person is shown who holds the lock, and only a yes releases it.
+func TestRelease_O2_AsksAtATerminal(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	const holder = "web-7-31337-9f3c2a1b00de:17"
+	must(t, rdb.HSet(t.Context(), "k", holder, 1).Err())
+	for _, no := range []string{"\n", "n\n", "no\n", "yes please\n", "\x04"} {
+		want := exitNone
+		if no == "\x04" { // end of input: nobody has answered
+			want = exitUsage
+		}
+		out, errs := askedTo(t, s, want, "k", says(no))
+		if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "k is held by "+holder+" (host web-7, pid 31337)") {
+			t.Errorf("%q: %q, %q", no, out, errs)
+		}
+	}
+	for _, yes := range []string{"y\n", "YES\n"} {
+		must(t, rdb.HSet(t.Context(), "k", holder, 1).Err())
+		if out, errs := askedTo(t, s, 0, "k", says(yes)); out != "released k, which was held by "+holder+"\n" || !gone(t, rdb, "k") {
+			t.Errorf("%q: %q, %q", yes, out, errs)
+		}
+	}
+	if out, errs := askedTo(t, s, exitNone, "k"); out != "" || errs != "k is free: nothing was released\n" {
+		t.Errorf("%q, %q", out, errs)
+	}
+}
+
+// A yes is about those who were shown. Who has come meanwhile is shown, and asked about.
+func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.HSet(t.Context(), "k", "first:1", 1).Err())
+	change := func() string {
+		must(t, rdb.Del(t.Context(), "k").Err())
+		must(t, rdb.HSet(t.Context(), "k", "second:1", 1).Err())
+		return "y\n"
+	}
+	out, errs := askedTo(t, s, exitNone, "k", change, says("n\n"))
+	if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "that has changed meanwhile\nk is held by second:1") {
+		t.Errorf("%q, %q", out, errs)
+	}
+	vanish := func() string {
+		must(t, rdb.Del(t.Context(), "k").Err())
+		return "y\n"
+	}
+	out, errs = askedTo(t, s, exitNone, "k", vanish)
+	if out != "" || !strings.HasSuffix(errs, "that has changed meanwhile\nk is free: nothing was released\n") {
+		t.Errorf("%q, %q", out, errs)
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The holder is told through its own Manager's channel, not by a look of its watchdog or a
+// renewal, which are minutes away; and who waits gets in.
+func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
+	s := testredis.Start(t)
+	locks := anteroom.LockConfig{LeaseTime: time.Hour, WatchdogPeriod: 10 * time.Minute}
+	m, losses := client(t, s, anteroom.Config{Defaults: locks})
+	other, _ := client(t, s, anteroom.Config{Defaults: locks})
+	h := hold(t, m.Mutex("order:42"))
+	next := make(chan *anteroom.Hold, 1)
+	go func() {
+		got, err := other.Mutex("order:42").Acquire(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		next <- got
+	}()
+	awaitSubscribers(t, s, "order:42", 1)
+	// Its own channel has to be heard before it can be told.
+	awaitOwnChannel(t, s, m.ClientID())
+
+	code, out, errs := tool(t, s, "release", "--force", "--yes", "order:42")
+	if code != 0 || out != "released order:42, which was held by "+h.Holder()+"\n" ||
+		!strings.Contains(errs, "order:42 is held by "+h.Holder()) || !strings.Contains(errs, "listening for its release: 1") {
+		t.Fatalf("exit status %d, %q, %q", code, out, errs)
+	}
+	select {
+	case e := <-losses:
+		if e.Reason != anteroom.LostForced || e.Key != "order:42" || !errors.Is(context.Cause(h.Context()), anteroom.ErrLost) {
+			t.Errorf("%+v, cause %v", e, context.Cause(h.Context()))
+		}
+	case <-time.After(soon):
+		t.Error("the holder was not told")
+	}
+	select {
+	case got := <-next:
+		must(t, got.Release(t.Context()))
+	case <-time.After(soon):
+		t.Error("nobody is let in")
+	}
+	_ = h.Release(t.Context())
+}
+
+// awaitOwnChannel waits until a Manager hears its own channel.
+func awaitOwnChannel(t *testing.T, s *testredis.Server, id string) {
+	t.Helper()
+	rdb := s.Client(t)
+	name := "anteroom:client:" + id
+	for end := time.Now().Add(soon); rdb.PubSubNumSub(t.Context(), name).Val()[name] == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the Manager does not listen")
+		}
+	}
+}
+
+// Without a yes nothing happens: neither without --force, nor where nobody can be asked.
+func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.HSet(t.Context(), "k", "me:1", 1).Err())
+	null, err := os.Open(os.DevNull)
+	must(t, err)
+	defer null.Close()
+	for _, c := range []struct {
+		in    io.Reader
+		words string
+		args  []string
+	}{
+		{nil, "add --force", []string{"k"}},
+		{nil, "add --force", []string{"--yes", "k"}},
+		{nil, "add --yes", []string{"--force", "k"}},
+		{strings.NewReader("y\n"), "add --yes", []string{"--force", "k"}},
+		{null, "add --yes", []string{"--force", "k"}},
+	} {
+		var out, errs screen
+		code := run(t.Context(), append([]string{"release", "--redis", s.URL()}, c.args...), c.in, &out, &errs)
+		if code != exitUsage || out.String() != "" || !strings.Contains(errs.String(), c.words) || gone(t, rdb, "k") {
+			t.Errorf("%q: exit status %d, %q, %q", c.args, code, out.String(), errs.String())
+		}
+	}
+}
+
+// Where nobody holds the lock that is said, and it is not the status of a success.
+func TestRelease_OfWhatIsFree(t *testing.T) {
+	s := testredis.Start(t)
+	code, out, errs := tool(t, s, "release", "--force", "--yes", "k")
+	if code != exitNone || out != "" || errs != "k is free: nothing was released\n" {
+		t.Errorf("exit status %d, %q, %q", code, out, errs)
+	}
+}
+
+// What others have written is released too, after it is said what cannot be done for it.
+func TestRelease_O1_OddHolders(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	for _, name := range hostile {
+		if name == "" {
+			continue
+		}
+		must(t, rdb.HSet(t.Context(), name, name, 1, "me:1:kept", 1).Err())
+		code, out, errs := tool(t, s, "release", "--force", "--yes", "--", name)
+		if code != 0 || !gone(t, rdb, name) || !strings.Contains(errs, "which cannot be told") || !strings.Contains(errs, "held by nobody any more") ||
+			!strings.Contains(errs, "it never ends") || !strings.Contains(out, " and ") {
+			t.Errorf("%q: exit status %d, %q, %q", name, code, out, errs)
+		}
+		printable(t, out+errs)
+		if strings.Count(out, "\n") != 1 || strings.Count(errs, "\n") != 3 {
+			t.Errorf("%q: %q, %q", name, out, errs)
+		}
+	}
+}
