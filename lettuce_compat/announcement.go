@@ -27,6 +27,11 @@ func (d Dialect) ReleaseChannel(key string) string { return d.orDefault().channe
 // the keys that glob covers, in Redis' own syntax of patterns.
 func (d Dialect) ReleasePattern(glob string) string { return d.orDefault().channel(glob) }
 
+// QuotePattern returns the pattern that covers s alone.
+func QuotePattern(s string) string { return patternQuoter.Replace(s) }
+
+var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
 // ParseRelease reads a message from a release channel. A message that announces nothing
 // is ErrNoAnnouncement; the Announcement then has the Key, if the channel is one of ours.
 func (d Dialect) ParseRelease(channel, payload string) (Announcement, error) {

@@ -43,6 +43,23 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
+// A quoted pattern covers the name and no other, as a real server reads patterns.
+func TestQuotePattern(t *testing.T) {
+	rdb := onReal(t, nil).raw
+	names := []string{`a*[b]\?`, `ab`, `a*b`, `\`, `\\`, `[^a]`, `x`, `[a-z]`, `?`, `*`, "\xff\x00", `a*[b]\`, `]`}
+	for _, name := range names {
+		if err := rdb.Set(ctx, name, "v", 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range names {
+		got, err := rdb.Keys(ctx, lettucecompat.QuotePattern(name)).Result()
+		if err != nil || len(got) != 1 || got[0] != name {
+			t.Errorf("%q covers %q, %v", name, got, err)
+		}
+	}
+}
+
 func TestAnnouncementsThatAreNone(t *testing.T) {
 	d := lettucecompat.DesignDocument
 	for _, c := range []struct{ channel, payload, key string }{

@@ -40,6 +40,23 @@
 // I6: on a server that is not ours only keys of this run are touched, and they are
 // deleted at the end.
 //
+// # The operator's commands
+//
+// status, watch and release look at the locks of other programs; docs/cli.md is their
+// manual. They ask through a Manager that never holds anything, and listen by a pattern:
+//
+//	status, release ──► Manager ── Inspect, ForceRelease ──► Redis
+//	watch ◄── reporter ◄── listener ◄── PSUBSCRIBE, one connection after the other
+//
+// O1: nothing that others have put into Redis reaches the output as it is, unless it is a
+// plain word: it is quoted, so that it is no command to a terminal and no line of ours.
+//
+// O2: nothing is released without --force and a yes, and a yes is about the holder that
+// was shown.
+//
+// O3: the exit status tells what kept a command from its answer (exit.go, operator.go); a
+// lock that nobody holds is never told as a failure to ask, nor the other way round.
+//
 // # Lock order
 //
 // ledger.mu before console.mu. Every other mutex is a leaf: nothing is called while it is

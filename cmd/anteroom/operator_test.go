@@ -95,7 +95,7 @@ func TestHolderOf(t *testing.T) {
 }
 
 // Every command of this file's kind words what keeps it from its answer in the same way.
-func TestOperator_ExitStatuses(t *testing.T) {
+func TestOperator_O3_ExitStatuses(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())

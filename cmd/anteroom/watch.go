@@ -87,9 +87,12 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	if len(args) > 0 {
 		pattern = args[0]
 	}
+	if o.fixed {
+		pattern = lettucecompat.QuotePattern(pattern)
+	}
 	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
 	l := &listener{
-		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern), fixed: o.fixed,
+		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern),
 		ping: pingEvery, patience: patience, report: r,
 	}
 	err = l.run(ctx)

@@ -30,12 +30,12 @@ const (
 // errSilent is why a connection was given up.
 var errSilent = errors.New("nothing was heard of Redis")
 
-// listener hears the messages of one channel, or of all that a pattern covers, over one
-// connection after the other.
+// listener hears the messages of all channels that a pattern covers, over one connection
+// after the other. It subscribes by patterns only: a process that passes a lock on within
+// itself asks how many are subscribed to the channel, and would take us for one who waits.
 type listener struct {
 	rdb            redis.UniversalClient
 	pattern        string
-	fixed          bool // pattern is the name of a channel
 	ping, patience time.Duration
 	report         *reporter
 
@@ -122,11 +122,7 @@ func (l *listener) guard(ctx context.Context, ps *redis.PubSub, heard *moment, e
 
 // read subscribes and hands over what arrives.
 func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) error {
-	subscribe := ps.PSubscribe
-	if l.fixed {
-		subscribe = ps.Subscribe
-	}
-	if err := subscribe(ctx, l.pattern); err != nil {
+	if err := ps.PSubscribe(ctx, l.pattern); err != nil {
 		return err
 	}
 	for {

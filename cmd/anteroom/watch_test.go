@@ -150,12 +150,30 @@ func TestWatch_Fixed(t *testing.T) {
 	rdb := s.Client(t)
 	const key = `a*[b]\?`
 	w := watch(t, s, "--fixed", "--count", "1", key)
+	if n := rdb.PubSubNumSub(t.Context(), "lock:release:"+key).Val()["lock:release:"+key]; n != 0 {
+		t.Errorf("who watches is taken for %d who wait", n)
+	}
 	for _, k := range []string{"ab", `a*[b]\`, key} {
 		must(t, rdb.Publish(t.Context(), "lock:release:"+k, `{"lockKey":"","releaseTime":1,"holder":"h"}`).Err())
 	}
 	w.ends(0)
 	if got := atFront.ReplaceAllString(w.out.String(), ""); got != `"a*[b]\\?"`+"  h\n" {
 		t.Errorf("%q", got)
+	}
+}
+
+// The user of docs/operations.md §3, with the one more command that docs/cli.md names, may
+// watch by the pattern of its own rule and by no other.
+func TestWatch_Permissions(t *testing.T) {
+	s := testredis.Start(t)
+	must(t, s.Client(t).Do(t.Context(), "acl", "setuser", "op", "on", ">pw", "resetchannels", "&lock:release:order:*", "&anteroom:client:*",
+		"+psubscribe", "+subscribe", "+unsubscribe", "+ping", "+hello").Err())
+	for pattern, want := range map[string]int{"order:*": 0, "order:4*": exitRefused, "*": exitRefused} {
+		var out, errs screen
+		code := run(t.Context(), []string{"watch", "--for", "300ms", "--redis", "redis://op:pw@" + s.Addr(), pattern}, nil, &out, &errs)
+		if code != want || code == 0 && !strings.Contains(errs.String(), "watching") {
+			t.Errorf("%s: exit status %d, %q", pattern, code, errs.String())
+		}
 	}
 }
 

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+var (
+	flagRow  = regexp.MustCompile("(?m)^\\| (?:`-(\\w)`, )?`--([\\w-]+)` \\| (?:`([^`]*)` )?\\| (.+) \\|$")
+	flagWord = regexp.MustCompile(`--[a-z][\w-]*`)
+)
+
+// below returns what docs/cli.md says below a heading, up to the next one of its level.
+func below(t *testing.T, doc, heading string) string {
+	t.Helper()
+	_, text, found := strings.Cut(doc, "\n## "+heading+"\n")
+	if !found {
+		t.Errorf("docs/cli.md has no section %q", heading)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// documented returns the flags that the tables of a section name, as "n name default".
+func documented(text string) (flags []string) {
+	for _, m := range flagRow.FindAllStringSubmatch(text, -1) {
+		flags = append(flags, m[1]+" "+m[2]+" "+m[3])
+	}
+	slices.Sort(flags)
+	return flags
+}
+
+// described returns a flag in the same form. What is empty or off is no default to name.
+func described(f *pflag.Flag) string {
+	value := f.DefValue
+	if slices.Contains([]string{"false", "0", "0s"}, value) {
+		value = ""
+	}
+	return f.Shorthand + " " + f.Name + " " + value
+}
+
+// sections returns the commands by the section that they are documented in: the command of
+// the first level, for those below it, too.
+func sections(t *testing.T) map[string][]*cobra.Command {
+	t.Helper()
+	all := map[string][]*cobra.Command{}
+	for path, c := range visible(t) {
+		words := strings.Fields(path)
+		if len(words) > 1 && words[1] != "help" { // whose text is that of --help
+			name := words[0] + " " + words[1]
+			all[name] = append(all[name], c)
+		}
+	}
+	return all
+}
+
+// ownFlags returns the flags that a text names, without those of a command that exec runs.
+func ownFlags(text string) (flags []string) {
+	for line := range strings.Lines(text) {
+		ours, _, _ := strings.Cut(line, " -- ")
+		flags = append(flags, flagWord.FindAllString(ours, -1)...)
+	}
+	return flags
+}
+
+// The document names every command and every flag with its short form and its default, and
+// none that does not exist.
+func TestCLIDocument_FlagsAndCommands(t *testing.T) {
+	data, err := os.ReadFile("../../docs/cli.md")
+	must(t, err)
+	doc := string(data)
+	commands := sections(t)
+	for _, m := range regexp.MustCompile(`(?m)^## (anteroom .*)$`).FindAllStringSubmatch(doc, -1) {
+		if commands[m[1]] == nil {
+			t.Errorf("docs/cli.md describes %q, which does not exist", m[1])
+		}
+	}
+	known := map[string]bool{}
+	for name, list := range commands {
+		text, want := below(t, doc, name), map[string]bool{}
+		for _, c := range list {
+			c.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+				known["--"+f.Name] = true
+				if f.Name != "help" {
+					want[described(f)] = true
+				}
+			})
+			if len(list) == 1 && !strings.Contains(text, "```\n"+c.UseLine()+"\n```") {
+				t.Errorf("%s is not introduced by %q", name, c.UseLine())
+			}
+		}
+		wantList := []string{}
+		for f := range want {
+			wantList = append(wantList, f)
+		}
+		slices.Sort(wantList)
+		if got := documented(text); !slices.Equal(got, wantList) && len(got)+len(wantList) > 0 {
+			t.Errorf("%s: docs/cli.md has the flags\n%q\nand the command has\n%q", name, got, wantList)
+		}
+	}
+	if got := documented(below(t, doc, "Common flags")); !slices.Equal(got, []string{" redis ", "h help "}) {
+		t.Errorf("common flags: %q", got)
+	}
+	known["--redis"], known["--help"] = true, true
+	for _, word := range ownFlags(doc) {
+		if !known[word] {
+			t.Errorf("docs/cli.md names %s, which no command has", word)
+		}
+	}
+}
+
+// What --help says of a command is enough to use it: what it does, with which exit
+// statuses, and examples, which a shell and the command understand.
+func TestHelp_OfEveryCommand(t *testing.T) {
+	for name, list := range sections(t) {
+		if len(list) > 1 {
+			continue // completion: cobra's own
+		}
+		c := list[0]
+		out, errs := new(screen), new(screen)
+		args := append(strings.Fields(name)[1:], "--help")
+		if code := run(t.Context(), args, nil, out, errs); code != 0 || errs.String() != "" {
+			t.Errorf("%s: exit status %d, %q", name, code, errs.String())
+		}
+		help := out.String()
+		if !strings.Contains(help, "exit status") || !strings.Contains(help, "Usage:\n  "+c.UseLine()+"\n") {
+			t.Errorf("%s: the help says too little:\n%s", name, help)
+		}
+		for line := range strings.Lines(help) {
+			if len(line) > 101 { // a wide terminal's line
+				t.Errorf("%s: %d characters: %s", name, len(line), line)
+			}
+		}
+		if c.Name() == "demo" {
+			continue // needs no example: it needs no argument
+		}
+		if !strings.Contains(c.Example, "  "+name+" ") {
+			t.Errorf("%s: no example:\n%s", name, help)
+		}
+		for _, word := range ownFlags(c.Example) {
+			if c.Flag(strings.TrimPrefix(word, "--")) == nil {
+				t.Errorf("%s: an example uses %s, which it does not have", name, word)
+			}
+		}
+	}
+}
