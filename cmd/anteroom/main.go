@@ -25,8 +25,13 @@ var errFailed = errors.New("failed")
 // rootCommand returns the command with all of its commands.
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "anteroom",
-		Short:         "The tool of the Anteroom lock library",
+		Use:   "anteroom",
+		Short: "The tool of the Anteroom lock library",
+		Long: `The tool of the Anteroom lock library: locks that many processes share through Redis.
+
+Redis is named by --redis or by the environment variable ANTEROOM_REDIS. The exit
+status is 64 for a wrong command line and 69 if Redis does not answer; the help of each
+command has the others. docs/cli.md is the manual.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

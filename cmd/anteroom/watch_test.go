@@ -177,6 +177,24 @@ func TestWatch_Permissions(t *testing.T) {
 	}
 }
 
+// A permission that is taken away later ends it too: trying again would be in vain.
+func TestWatch_RefusedLater(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.Do(t.Context(), "acl", "setuser", "op", "on", ">pw", "~*", "&*", "+@all").Err())
+	w := &watching{t: t, status: make(chan int, 1)}
+	w.begin(func(ctx context.Context) int {
+		return run(ctx, []string{"watch", "--redis", "redis://op:pw@" + s.Addr()}, nil, &w.out, &w.errs)
+	})
+	w.await(&w.errs, "watching", 1)
+	must(t, rdb.Do(t.Context(), "acl", "setuser", "op", "-psubscribe").Err())
+	must(t, rdb.Do(t.Context(), "client", "kill", "user", "op").Err())
+	w.ends(exitRefused)
+	if !strings.Contains(w.errs.String(), "Redis refuses: NOPERM") {
+		t.Errorf("%q", w.errs.String())
+	}
+}
+
 // --for ends it; that is a failure only where --count asked for more.
 func TestWatch_For(t *testing.T) {
 	s := testredis.Start(t)
