@@ -190,7 +190,7 @@ func TestWatch_RefusedLater(t *testing.T) {
 	must(t, rdb.Do(t.Context(), "acl", "setuser", "op", "-psubscribe").Err())
 	must(t, rdb.Do(t.Context(), "client", "kill", "user", "op").Err())
 	w.ends(exitRefused)
-	if !strings.Contains(w.errs.String(), "Redis refuses: NOPERM") {
+	if !strings.Contains(w.errs.String(), "redis refuses: NOPERM") {
 		t.Errorf("%q", w.errs.String())
 	}
 }
