@@ -73,6 +73,13 @@ func TestCompletion_Words(t *testing.T) {
 			t.Errorf("%s: after it %q are offered, and %s", path, words, directive)
 		}
 	}
+	if all["anteroom exec"] != nil {
+		for directive, args := range map[string][]string{noFiles: {"exec", ""}, ":0": {"exec", "k", "--", "cat", ""}} {
+			if _, got := completed(t, args...); got != directive {
+				t.Errorf("%q goes on with %s, want %s", args, got, directive)
+			}
+		}
+	}
 	if slices.Contains(words, workerCommand) {
 		t.Errorf("an inner command is offered: %q", words)
 	}
