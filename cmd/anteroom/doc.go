@@ -1,5 +1,33 @@
-// Command anteroom is the tool of the Anteroom lock library. Its command demo shows the
-// library at work and fails where the library does not keep its word:
+// Command anteroom is the tool of the Anteroom lock library.
+//
+// # The command exec
+//
+// It runs a command while it holds a lock, in three processes:
+//
+//	anteroom exec          holds the lock, passes signals on; the shell knows this one
+//	   │ orders: lost, signal, "held for another 20s"      ▲ reports: started, stopped,
+//	   ▼ (the end of the stream: it was killed)            │ ended (end: it was killed)
+//	exec-supervisor        the parent of the command, in a process group of its own;
+//	   │                   one thread from the first to the last moment of the command
+//	   ▼
+//	COMMAND and children   a process group of their own, which is ended as a whole
+//
+// X1: the command runs only while the lock is held, and for the grace after a loss.
+//
+// X2: if one of the upper two processes is killed or stopped, the other one ends the
+// command's group no later than with the lease (and the grace, where anteroom is stopped),
+// or at once; on Linux the command dies also if both are killed.
+//
+// X3: the lock is released when nothing of the command's group is left, on every way out.
+//
+// X4: the command has the descriptors, arguments, ignored signals and terminal that
+// anteroom was started with, and its environment but for three variables.
+//
+// X5: the exit status is the command's, or says why there is none.
+//
+// # The command demo
+//
+// It shows the library at work and fails where the library does not keep its word:
 //
 //	go run ./cmd/anteroom demo
 //

@@ -69,7 +69,7 @@ func began(root *cobra.Command) (judge func(error) error) {
 		if err == nil || started {
 			return err
 		}
-		return &exitError{exitUsage, fmt.Errorf("%w\nTry 'anteroom --help'.", err)}
+		return &exitError{exitUsage, fmt.Errorf("%w; see anteroom --help", err)}
 	}
 }
 

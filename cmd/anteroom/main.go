@@ -36,7 +36,8 @@ command has the others. docs/cli.md is the manual.`,
 		SilenceErrors: true,
 	}
 	addRedisFlag(root)
-	root.AddCommand(statusCommand(), watchCommand(), releaseCommand(), demoCommand(), demoWorkerCommand())
+	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand(), demoCommand(), demoWorkerCommand())
+	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs: the names of files are no help.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	return root

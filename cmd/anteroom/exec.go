@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The exit statuses of exec besides those of exit.go and the command's own ones.
+const (
+	exitConflict   = 75  // EX_TEMPFAIL: somebody else has the lock; --conflict-exit-code
+	exitLost       = 76  // EX_PROTOCOL: the lock was lost while the command ran
+	exitCannotRun  = 126 // as shells: the command was found and could not be started
+	exitNotFound   = 127 // as shells: there is no such command
+	exitSignalBase = 128 // plus the number of the signal that ended the command
+)
+
+// execFlags are the flags of exec.
+type execFlags struct {
+	shell    bool
+	nonblock bool
+	wait     seconds // 0: for ever, unless nonblock
+	lease    time.Duration
+	atLeast  time.Duration
+	grace    time.Duration
+	conflict int
+	fair     bool
+	fencing  bool
+	verbose  bool
+}
+
+// seconds is a duration that may be written as a plain number, as flock(1) has it.
+type seconds struct{ time.Duration }
+
+// Set parses "2.5s", "1m" or "2.5".
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseFloat(text, 64); err == nil {
+		if n < 0 || n > 1e9 || n != n {
+			return errors.New("must be from 0 to 1e9 seconds")
+		}
+		s.Duration = time.Duration(n * float64(time.Second))
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("must be a time such as 2.5s, 1m or 2.5")
+	}
+	s.Duration = d
+	return nil
+}
+
+// Type names the kind of value in the help.
+func (s *seconds) Type() string { return "duration" }
+
+// execCommand returns the command `anteroom exec`.
+func execCommand() *cobra.Command {
+	f := execFlags{conflict: exitConflict, lease: 30 * time.Second, grace: 5 * time.Second}
+	cmd := &cobra.Command{
+		Use:   "exec [flags] KEY -- COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long:  execHelp + "\n\n" + redisHelp,
+		Example: `  anteroom exec orders -- ./reconcile --all
+  anteroom exec -n nightly -- backup.sh || test $? = 75
+  anteroom exec -w 2.5s -c report -- 'make report | mail -s report ops'
+  anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if at := cmd.ArgsLenAtDash(); at != 1 || len(args) < 2 {
+				return errors.New("give one KEY, then --, then the command")
+			}
+			return nil
+		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runExec(cmd, f, args[0], args[1:])
+		},
+	}
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if somebody else has the lock")
+	fs.VarP(&f.wait, "wait", "w", "wait so long at most; 0 is -n (default without end)")
+	fs.Lookup("wait").DefValue = "" // or the help would say 0s
+	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not obtained")
+	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
+	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a machine that dies")
+	fs.DurationVar(&f.grace, "grace", f.grace, "after a loss, from TERM to KILL; 0: KILL at once")
+	fs.DurationVar(&f.atLeast, "at-least", 0, "keep the lock so long, also if the command ends earlier")
+	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token for the command")
+	fs.BoolVar(&f.fair, "fair", false, "by order of arrival in a process; none between processes")
+	fs.BoolVar(&f.verbose, "verbose", false, "say how long it waited and held, and the token")
+	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
+	return cmd
+}
+
+// lock returns the lock that the flags describe, or a usage error.
+func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, error) {
+	if cmd.Flags().Changed("wait") && f.wait.Duration == 0 {
+		f.nonblock = true
+	}
+	cfg := anteroom.LockConfig{
+		Key: key, Name: "exec", LeaseTime: f.lease, Fair: f.fair, Fencing: f.fencing, MinHold: f.atLeast,
+		Reentrancy: anteroom.NotReentrant,
+	}
+	switch {
+	case f.lease == 0:
+		return cfg, usageError("--lease is 0; it must be from 100ms to 24h")
+	case f.grace < 0:
+		return cfg, usageError("--grace is %v; it must not be negative", f.grace)
+	case f.conflict < 0 || f.conflict > 255:
+		return cfg, usageError("--conflict-exit-code is %d; it must be from 0 to 255", f.conflict)
+	}
+	if err := cfg.Validate(); err != nil {
+		return cfg, usageError("KEY, --lease or --at-least: %w", err)
+	}
+	return cfg, nil
+}
+
+// program returns the file and the arguments to run. A command that does not exist is
+// found out here, before anybody waits for a lock.
+func (f *execFlags) program(words []string) (path string, argv []string, err error) {
+	argv = words
+	if f.shell {
+		if len(words) != 1 {
+			return "", nil, usageError("-c takes the command as one word; quote it")
+		}
+		argv = []string{"sh", "-c", words[0]}
+	}
+	path, err = exec.LookPath(argv[0])
+	// A PATH with "." in it is the user's decision, as it is in a shell.
+	if err != nil && !errors.Is(err, exec.ErrDot) {
+		return "", nil, notStarted(argv[0], err)
+	}
+	return path, argv, nil
+}
+
+// notStarted is the error of a command that did not run.
+func notStarted(name string, err error) error {
+	code := exitCannotRun
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		code = exitNotFound
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		err = e
+	} else if e, ok := errors.AsType[*exec.Error](err); ok {
+		err = e.Err
+	}
+	return &exitError{code, fmt.Errorf("cannot run %q: %w", name, err)}
+}

@@ -1,0 +1,121 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The command has a process group of its own, because the whole of it has to be ended
+// after a loss, and nobody else with it: not us, and not the other side of a pipe that the
+// shell has put into our group. At a terminal that makes it a background job, so:
+//
+//   - With standard input and output at the terminal the command's group becomes its
+//     foreground group at the start. Keys such as Ctrl-C then reach the command directly.
+//   - Otherwise, in a pipeline, the terminal stays with our group, which passes the keys'
+//     signals on. A command that reads from the terminal or changes it is stopped by the
+//     system (TTIN, TTOU); it gets the terminal at that moment and goes on.
+//   - When the command is stopped by Ctrl-Z, our group stops, too, and the shell has the
+//     terminal. After that, CONT (fg, bg) lets the command go on, if the lock still is
+//     held. The supervisor is not stopped: it ends the command with the lease.
+
+// controlling is the controlling terminal. A nil one is no terminal: its methods do nothing.
+type controlling struct{ file *os.File }
+
+// openTerminal returns the controlling terminal, or nil.
+func openTerminal() *controlling {
+	f, err := os.OpenFile("/dev/tty", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil
+	}
+	return &controlling{f}
+}
+
+func (t *controlling) close() {
+	if t != nil {
+		_ = t.file.Close()
+	}
+}
+
+// foreground returns the process group that has the terminal, 0 if unknown.
+func (t *controlling) foreground() int {
+	if t == nil {
+		return 0
+	}
+	group, _ := foregroundOf(int(t.file.Fd()))
+	return group
+}
+
+// foregroundOf returns the foreground group of the terminal behind fd. It fails unless that
+// is our controlling terminal.
+func foregroundOf(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) }
+
+// ours reports whether our group has the terminal.
+func (t *controlling) ours() bool { return t != nil && t.foreground() == unix.Getpgrp() }
+
+// interactive reports whether the command is to have the terminal from the start.
+func (t *controlling) interactive() bool {
+	if !t.ours() {
+		return false
+	}
+	_, in := foregroundOf(0)
+	_, out := foregroundOf(1)
+	return in == nil && out == nil
+}
+
+// give makes a group the terminal's foreground group. The caller ignores TTOU.
+func (t *controlling) give(group int) {
+	if t != nil && group != 0 {
+		_ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
+	}
+}
+
+// takeBack gets the terminal back from the command, and from nobody else.
+func (k *keeper) takeBack() {
+	if k.group != 0 && k.tty.foreground() == k.group {
+		k.tty.give(unix.Getpgrp())
+	}
+}
+
+// stopped takes in that a signal has stopped the command. Without a terminal that is
+// somebody's own business: the lock stays held.
+func (k *keeper) stopped(s syscall.Signal) {
+	had := k.group != 0 && k.tty.foreground() == k.group
+	switch {
+	case k.tty == nil, s == syscall.SIGSTOP && !had:
+	case (s == syscall.SIGTTIN || s == syscall.SIGTTOU) && (had || k.tty.ours()):
+		k.tty.give(k.group)
+		k.super.tell(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
+	case !jobControl():
+		k.resume()
+	default:
+		k.takeBack()
+		// The whole of our group, as if the key had been ours: a script that has started
+		// us has to stop, or the shell does not see that the job has. It is STOP because
+		// the runtime keeps its handler for TSTP once that was caught. CONT ends it.
+		_ = syscall.Kill(0, syscall.SIGSTOP)
+	}
+}
+
+// jobControl reports whether there may be a shell that lets our group go on after a stop.
+// There is none where the leader of the session is in our group: in a container, say.
+func jobControl() bool {
+	session, err := unix.Getsid(0)
+	return err == nil && session != unix.Getpgrp()
+}
+
+// resume lets the command go on after a stop, if the lock is still held. If it is not, the
+// loss is on its way and ends the command.
+func (k *keeper) resume() {
+	if k.hold.Err() != nil {
+		return
+	}
+	k.assure()
+	if k.tty.interactive() {
+		k.tty.give(k.group)
+	}
+	k.super.tell(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
+}

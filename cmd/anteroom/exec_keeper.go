@@ -1,0 +1,137 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// keeper holds the lock while the command runs. It is not the command's parent: that is
+// the supervisor, a process of this program that outlives the keeper's sudden death and
+// sees when it is stopped. The keeper tells it over and over for how long the lock is
+// still held, and passes on what it is sent.
+type keeper struct {
+	*execution
+	hold  *anteroom.Hold
+	lease time.Duration
+	super *supervisorProcess
+	group int       // the command's process group, 0 until it has started
+	tty   *controlling // nil without one
+	told  bool      // the lock was lost, and the command is being ended for it
+}
+
+// run starts the command and returns its exit status when nothing of its process group is
+// left. An error means that the command did not run, or that its status is not known.
+func (k *keeper) run(l launch) (status int, err error) {
+	k.tty = openTerminal()
+	defer k.tty.close()
+	l.Foreground = k.tty.interactive()
+	if k.super, err = startSupervisor(); err != nil {
+		return 0, &exitError{exitCannotRun, fmt.Errorf("cannot start the command's supervisor: %w", err)}
+	}
+	defer k.super.wait()
+	defer k.takeBack()
+	signal.Notify(k.signals, notIgnored(passingSignals)...)
+	// From here on the terminal may be the command's while we write or take it back. The
+	// supervisor was started before: what is ignored is inherited.
+	signal.Ignore(syscall.SIGTTOU)
+	k.super.tell(superOrder{Kind: orderStart, Start: &l, Valid: k.hold.TTL()})
+	return k.attend(l)
+}
+
+// attend is the keeper's loop.
+func (k *keeper) attend(l launch) (status int, err error) {
+	lost := k.hold.Context().Done()
+	every := time.NewTicker(max(k.lease/10, 10*time.Millisecond))
+	defer every.Stop()
+	var late <-chan time.Time
+	for {
+		select {
+		case s := <-k.signals:
+			k.pass(s)
+		case <-every.C:
+			k.assure()
+		case <-lost:
+			lost, k.told = nil, true
+			k.errs.say("lock %q lost, ending the command (%s): %s", k.key, graceText(l.Grace), reason(context.Cause(k.hold.Context())))
+			k.super.tell(superOrder{Kind: orderLost})
+			late = time.After(l.Grace + time.Second)
+		case <-late:
+			// Only a supervisor that somebody has stopped comes to this.
+			late = nil
+			k.super.takeOver(k.group)
+		case r, ok := <-k.super.reports:
+			switch {
+			case !ok:
+				return k.orphaned()
+			case r.Kind == reportStarted:
+				k.group = r.Group
+			case r.Kind == reportFailed:
+				return 0, notStarted(l.Argv[0], syscall.Errno(r.Errno))
+			case r.Kind == reportStopped:
+				k.stopped(syscall.Signal(r.Signal))
+			case r.Kind == reportLeft:
+				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has", k.key, k.group)
+			case r.Kind == reportEnded:
+				return r.Status, nil
+			}
+		}
+	}
+}
+
+// assure tells the supervisor for how long the lock is held.
+func (k *keeper) assure() {
+	if ttl := k.hold.TTL(); ttl > 0 {
+		k.super.tell(superOrder{Kind: orderValid, Valid: ttl})
+	}
+}
+
+// pass hands a signal on to the command's group.
+func (k *keeper) pass(s os.Signal) {
+	if s == syscall.SIGCONT {
+		k.resume()
+		return
+	}
+	if n, ok := s.(syscall.Signal); ok {
+		k.super.tell(superOrder{Kind: orderSignal, Signal: int(n)})
+	}
+}
+
+// orphaned ends the group when the supervisor was killed. The system has killed the
+// command itself where it can (see commandAttr); the rest of its group is our child then.
+// A supervisor that was killed before it could tell the group has left us children that
+// we had not had, where they can be listed.
+func (k *keeper) orphaned() (int, error) {
+	k.super.reap() // only after that its children are ours for certain
+	for {
+		groups := []int{k.group}
+		if k.group == 0 {
+			groups = k.super.leftGroups()
+		}
+		gone := true
+		for _, g := range groups {
+			_ = syscall.Kill(-g, syscall.SIGKILL)
+			reapAny()
+			gone = gone && groupGone(g)
+		}
+		if gone {
+			return 0, &exitError{exitSignalBase + int(syscall.SIGKILL), errors.New("the command's supervisor was killed, and the command with it")}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func graceText(grace time.Duration) string {
+	if grace == 0 {
+		return "KILL"
+	}
+	return fmt.Sprintf("TERM, KILL in %v", grace)
+}

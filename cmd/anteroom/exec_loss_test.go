@@ -1,0 +1,227 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// running starts a tool whose command, and a child of it, hold a thread.
+func running(t *testing.T, url string, flags ...string) (*execTool, *thread) {
+	t.Helper()
+	return runningScript(t, url, "sleep 1000 & echo ready; wait", flags...)
+}
+
+func runningScript(t *testing.T, url, script string, flags ...string) (*execTool, *thread) {
+	t.Helper()
+	th := newThread(t)
+	args := slices.Concat([]string{"exec"}, flags, []string{"k", "--", "sh", "-c", th.script() + script})
+	c := startTool(t, url, args...)
+	c.ready()
+	return c, th
+}
+
+// supervisorOf returns the process id of a tool's supervisor, its only child.
+func supervisorOf(t *testing.T, c *execTool) int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	files, _ := filepath.Glob("/proc/" + strconv.Itoa(c.Process.Pid) + "/task/*/children")
+	var all []byte
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		all = append(all, b...)
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(all)))
+	if err != nil {
+		t.Fatalf("children: %q", all)
+	}
+	return pid
+}
+
+// A key that disappears costs the whole group its life, and the reason is said.
+func TestExec_X1_LossEndsTheGroup(t *testing.T) {
+	s, rdb := withRedis(t)
+	c, th := runningScript(t, s.URL(), `trap 'echo term >&9; exit 0' TERM; sleep 1000 & echo ready; wait`, "--lease", "2s")
+	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(76, `lock "k" lost, ending the command (TERM, KILL in 5s): `)
+	if said := th.gone(); !slices.Equal(said, []string{"term"}) {
+		t.Errorf("the command said %q", said)
+	}
+}
+
+// A command that does not obey is killed after the grace, and at once without one.
+func TestExec_X1_Grace(t *testing.T) {
+	s, rdb := withRedis(t)
+	for _, grace := range []string{"50ms", "0"} {
+		c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "2s", "--grace", grace)
+		if err := rdb.Del(t.Context(), "k").Err(); err != nil {
+			t.Fatal(err)
+		}
+		c.expect(76, "KILL")
+		th.gone()
+	}
+}
+
+// A Redis that is away for longer than the lease is a loss by the clock.
+func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
+	s, _ := withRedis(t)
+	c, th := running(t, s.URL(), "--lease", "1s")
+	s.Pause()
+	defer s.Resume()
+	th.gone()
+	s.Resume()
+	c.expect(76, `lock "k" lost`)
+}
+
+// A command that has ended by itself when the loss is found has run without its lock.
+func TestExec_X5_LossIsFoundAtTheEnd(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "--lease", "1h", "k", "--", "sh", "-c", "echo ready; read x; exit 0")
+	c.ready()
+	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.in.Close()
+	c.expect(76, "lost")
+}
+
+// A killed anteroom takes the whole group along while Redis still has the lock.
+func TestExec_X2_KillOfAnteroom(t *testing.T) {
+	s, rdb := withRedis(t)
+	c, th := running(t, s.URL(), "--lease", "1h")
+	c.send(syscall.SIGKILL)
+	th.gone()
+	if !locked(t, rdb, "k") {
+		t.Error("the lock was not there any more")
+	}
+	c.expect(-1, "keeper was killed")
+}
+
+// A command that does not obey then is killed at the end of the lease, however long the
+// grace is.
+func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
+	s, _ := withRedis(t)
+	c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "1s", "--grace", "1h")
+	c.send(syscall.SIGKILL)
+	th.gone()
+	c.expect(-1)
+}
+
+// A stopped anteroom cannot renew, so the supervisor ends the group with the lease.
+func TestExec_X2_StopOfAnteroom(t *testing.T) {
+	s, _ := withRedis(t)
+	c, th := running(t, s.URL(), "--lease", "1s")
+	c.send(syscall.SIGSTOP)
+	th.gone()
+	c.until("its keeper says nothing")
+	c.send(syscall.SIGCONT)
+	c.expect(76)
+}
+
+// A killed supervisor takes the command along, by the kernel, also where anteroom cannot
+// do it; the rest of the group is anteroom's to end, and the lock is released.
+func TestExec_X2_KillOfTheSupervisor(t *testing.T) {
+	s, rdb := withRedis(t)
+	th := newThread(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
+		"sleep 1000 & "+th.script()+"echo ready; read x")
+	c.ready()
+	super := supervisorOf(t, c)
+	c.send(syscall.SIGSTOP)
+	if err := syscall.Kill(super, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	th.gone() // by the death signal: only the command has the thread here
+	c.send(syscall.SIGCONT)
+	c.expect(128+9, "supervisor was killed")
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}
+
+func TestExec_X2_KillOfTheSupervisorEndsTheGroup(t *testing.T) {
+	s, _ := withRedis(t)
+	c, th := running(t, s.URL())
+	if err := syscall.Kill(supervisorOf(t, c), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	th.gone()
+	c.expect(128+9, "supervisor was killed")
+}
+
+// A supervisor that is stopped does not keep a lost command alive.
+func TestExec_X2_StopOfTheSupervisor(t *testing.T) {
+	s, rdb := withRedis(t)
+	c, th := running(t, s.URL(), "--lease", "2s", "--grace", "10ms")
+	super := supervisorOf(t, c)
+	if err := syscall.Kill(super, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Kill(super, syscall.SIGCONT)
+	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(76)
+	th.gone()
+}
+
+// Released when the command is killed by somebody else.
+func TestExec_X3_KillOfTheCommand(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", "echo $$; read x")
+	pid, err := strconv.Atoi(c.line())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(128 + 9)
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}
+
+// A release that Redis does not confirm is said, and the status stays the command's.
+func TestExec_X3_ReleaseWithoutRedis(t *testing.T) {
+	s, _ := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "--lease", "1h", "k", "--", "sh", "-c", "echo ready; read x; exit 5")
+	c.ready()
+	s.Kill()
+	_ = c.in.Close()
+	c.expect(5, "release is not confirmed")
+}
+
+// Nobody reads standard error any more: that ends nobody.
+func TestExec_X1_ABrokenStandardError(t *testing.T) {
+	s, rdb := withRedis(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = r.Close()
+	defer w.Close()
+	cmd := exec.Command(os.Args[0], "exec", "--verbose", "k", "--", "sh", "-c", "read x; exit 6")
+	cmd.Env = environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+s.URL())
+	cmd.Stdin, cmd.Stderr = strings.NewReader("x\n"), w
+	_ = cmd.Run()
+	if got := cmd.ProcessState.ExitCode(); got != 6 {
+		t.Errorf("%v", cmd.ProcessState)
+	}
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import "time"
+
+// Between anteroom exec and the helper that is the command's parent messages of these two
+// kinds go through pipes, as gob: arguments are bytes of any kind, which JSON would change.
+
+// order is what the keeper of the lock tells the supervisor. The end of the stream says
+// that the keeper is gone.
+type superOrder struct {
+	Kind   orderKind
+	Start  *launch       // orderStart
+	Valid  time.Duration // orderStart, orderValid: for how long from now the lock is held
+	Signal int           // orderSignal
+}
+
+type orderKind int
+
+const (
+	orderStart  orderKind = iota + 1 // the first one, once
+	orderValid                       // the lock is held for another Valid
+	orderLost                        // it is not: end the command
+	orderSignal                      // deliver Signal to the command's group
+)
+
+// launch describes the command.
+type launch struct {
+	Path       string
+	Argv       []string
+	Env        []string
+	Grace      time.Duration // from TERM to KILL
+	Slack      time.Duration // after the end of Valid, in which the keeper acts if it can
+	Foreground bool          // the group gets the terminal
+}
+
+// report is what the supervisor tells the keeper. The end of the stream without a
+// reportEnded says that the supervisor is gone.
+type superReport struct {
+	Kind   reportKind
+	Group  int // reportStarted: the process group, which is the command's process id
+	Errno  int // reportFailed
+	Signal int // reportStopped
+	Status int // reportEnded: as a shell has it
+}
+
+type reportKind int
+
+const (
+	reportStarted reportKind = iota + 1
+	reportFailed             // the command did not start
+	reportStopped            // Signal has stopped the command
+	reportLeft               // the command has ended, and others of its group have not
+	reportEnded              // nothing of the group is left
+)

@@ -1,0 +1,255 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// cleanUpTime bounds a release, and without one how long exec goes on to remove what it
+// may have left in Redis. Then the lease removes it.
+const cleanUpTime = 2 * time.Second
+
+// execution is one run of exec.
+type execution struct {
+	flags   execFlags
+	errs    *voice
+	signals chan os.Signal // those that end, and from the start of the command on all others
+	key     string
+	gaveUp  bool        // a release was not confirmed within cleanUpTime
+	waiting atomic.Bool // Redis has answered, and somebody else has the lock or we have it
+}
+
+// voice writes lines for people, also from the goroutine that tells of events.
+type voice struct {
+	mu sync.Mutex // a leaf
+	w  io.Writer
+}
+
+// say writes one line. A standard error that is gone is no reason to end.
+func (v *voice) say(format string, args ...any) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	fmt.Fprintf(v.w, "anteroom: "+format+"\n", args...)
+}
+
+// runExec carries out `anteroom exec`. The order is what matters: what cannot work fails
+// before anybody waits; signals are caught before the lock can be held, so that there is
+// no way out that does not release it; and the lock is released when nothing of the
+// command is left.
+func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error {
+	cfg, err := f.lock(cmd, key)
+	if err != nil {
+		return err
+	}
+	path, argv, err := f.program(words)
+	if err != nil {
+		return err
+	}
+	rdb, err := connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
+	x := &execution{flags: f, errs: &voice{w: cmd.ErrOrStderr()}, signals: make(chan os.Signal, 64), key: key}
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
+	if err != nil {
+		return err
+	}
+	defer x.close(m)
+	mu, err := m.NewMutex(cfg)
+	if err != nil {
+		return err
+	}
+	// A pipe that nobody reads any more must not end us before the command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signal.Notify(x.signals, notIgnored(endingSignals)...)
+	defer signal.Stop(x.signals)
+	hold, err := x.acquire(cmd.Context(), mu)
+	if err != nil {
+		return err
+	}
+	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: mu.Config().Margin / 4})
+}
+
+// acquire waits for the lock as the flags say. Redis has to answer once, at the start: a
+// wrong address should show at once, and not after the longest wait.
+func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	caught := make(chan struct{})
+	go func() {
+		defer close(caught)
+		select {
+		case s := <-x.signals:
+			cancel(ended(s))
+		case <-ctx.Done():
+		}
+	}()
+	began := time.Now()
+	hold, err := mu.TryAcquire(ctx)
+	x.waiting.Store(true)
+	if errors.Is(err, anteroom.ErrNotAcquired) && !x.flags.nonblock && ctx.Err() == nil {
+		var limit []anteroom.AcquireOption
+		if left := x.flags.wait.Duration - time.Since(began); x.flags.wait.Duration > 0 {
+			limit = append(limit, anteroom.Wait(max(left, time.Millisecond)))
+		}
+		if x.flags.verbose {
+			x.errs.say("lock %q is taken; waiting", x.key)
+		}
+		hold, err = mu.Acquire(ctx, limit...)
+	}
+	waited := time.Since(began)
+	bySignal, _ := errors.AsType[*exitError](context.Cause(ctx))
+	cancel(nil)
+	<-caught
+	if err == nil && bySignal == nil {
+		if x.flags.verbose {
+			x.errs.say("lock %q obtained after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold.Token()))
+		}
+		return hold, nil
+	}
+	if err == nil {
+		// The signal came first as far as anybody can tell.
+		x.release(hold)
+		return nil, bySignal
+	}
+	return nil, x.notAcquired(err, bySignal, waited)
+}
+
+// notAcquired gives an acquisition that failed its exit status.
+func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Duration) error {
+	switch {
+	case bySignal != nil:
+		return bySignal
+	case !errors.Is(err, anteroom.ErrNotAcquired):
+		return answered(err)
+	case x.flags.verbose:
+		x.errs.say("lock %q not obtained within %s", x.key, rounded(waited))
+	}
+	return &exitError{status: x.flags.conflict}
+}
+
+// ended is the end by a signal that was meant for the command.
+func ended(s os.Signal) error {
+	n, _ := s.(syscall.Signal)
+	return &exitError{status: exitSignalBase + int(n)}
+}
+
+// whileHeld runs the command and releases the lock afterwards, whatever happens.
+func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
+	l.Env = environment(os.Environ(), x.key, hold)
+	k := &keeper{execution: x, hold: hold, lease: x.flags.lease}
+	status, err := k.run(l)
+	held := time.Since(hold.Since())
+	lost := x.release(hold)
+	switch {
+	case k.told:
+		return &exitError{status: exitLost, err: err}
+	case err != nil:
+		return err
+	case lost:
+		x.errs.say("the lock %q had been lost while the command ran; it ended with %d", x.key, status)
+		return &exitError{status: exitLost}
+	case x.flags.verbose:
+		x.errs.say("lock %q released after %s", x.key, rounded(held))
+	}
+	if status == 0 {
+		return nil
+	}
+	return &exitError{status: status}
+}
+
+// release gives the lock back and reports whether it had been lost. The caller's context
+// may have ended, so it plays no part.
+func (x *execution) release(hold *anteroom.Hold) (lost bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
+	defer cancel()
+	err := hold.Release(ctx)
+	if err == nil {
+		return false
+	}
+	if errors.Is(err, anteroom.ErrLost) {
+		return true
+	}
+	x.gaveUp = true
+	x.errs.say("the release is not confirmed, and the lease (%v) ends by itself: %s", x.flags.lease, reason(err))
+	return false
+}
+
+// close ends the Manager, which removes what an answer that was lost may have left behind.
+func (x *execution) close(m *anteroom.Manager) {
+	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
+	defer cancel()
+	if x.gaveUp {
+		cancel()
+	}
+	_ = m.Close(ctx)
+}
+
+// event says what a person who waits, or looks for the reason of a loss, needs to know.
+func (x *execution) event(e anteroom.Event) {
+	if !x.waiting.Load() {
+		return // the first answer is the error that ends us
+	}
+	switch e.Kind {
+	case anteroom.EventUnavailable, anteroom.EventRenewalFailing:
+		x.errs.say("lock %q: %s: %v", x.key, e.Text, e.Err)
+	case anteroom.EventAvailable:
+		x.errs.say("lock %q: Redis answers again", x.key)
+	}
+}
+
+// environment returns base with what the command is told about its lock. A token of an
+// outer exec never passes for one of ours.
+func environment(base []string, key string, hold *anteroom.Hold) []string {
+	env := make([]string, 0, len(base)+3)
+	for _, v := range base {
+		name, _, _ := strings.Cut(v, "=")
+		if name != "ANTEROOM_KEY" && name != "ANTEROOM_HOLDER" && name != "ANTEROOM_TOKEN" {
+			env = append(env, v)
+		}
+	}
+	if !strings.Contains(key, "\x00") { // which no variable can hold
+		env = append(env, "ANTEROOM_KEY="+key)
+	}
+	env = append(env, "ANTEROOM_HOLDER="+hold.Holder())
+	if token := hold.Token(); token != 0 {
+		env = append(env, fmt.Sprintf("ANTEROOM_TOKEN=%d", token))
+	}
+	return env
+}
+
+// reason is an error of the library for a line that names the key itself.
+func reason(err error) string {
+	if e, ok := errors.AsType[*anteroom.Error](err); ok {
+		err = e.Err
+	}
+	text := strings.TrimPrefix(err.Error(), "anteroom: ")
+	return strings.TrimPrefix(text, "lock lost: ")
+}
+
+func tokenText(token int64) string {
+	if token == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", token %d", token)
+}
+
+// rounded is a duration as a person reads it.
+func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

@@ -1,0 +1,148 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/gob"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// supervisorProcess is the keeper's view of the supervisor.
+type supervisorProcess struct {
+	pid     int
+	before  []int    // the children that we had before, from the program that became us
+	orders  *os.File // nil once it was found broken
+	enc     *gob.Encoder
+	in      *os.File
+	reports chan superReport // closed when the supervisor has ended
+}
+
+// orderTime bounds one order. The pipe holds thousands of them, so one that does not fit
+// means that the supervisor has been stopped for long.
+const orderTime = time.Second
+
+// startSupervisor starts this program again as a supervisor that waits for its first order.
+// It gets the descriptors that we have got, with their numbers, because they are the
+// command's: its two pipes take numbers that are free.
+func startSupervisor() (*supervisorProcess, error) {
+	adopt()
+	program, err := ownProgram()
+	if err != nil {
+		return nil, err
+	}
+	theirIn, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirIn.Close()
+	in, theirOut, err := os.Pipe()
+	if err != nil {
+		_ = orders.Close()
+		return nil, err
+	}
+	defer theirOut.Close()
+	argv := []string{os.Args[0], supervisorCommand}
+	for _, f := range []*os.File{theirIn, theirOut} {
+		fd := f.Fd()
+		if _, err = unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil {
+			break
+		}
+		argv = append(argv, strconv.Itoa(int(fd)))
+	}
+	s := &supervisorProcess{orders: orders, enc: gob.NewEncoder(orders), in: in, reports: make(chan superReport), before: children()}
+	if err == nil {
+		// A group of its own, so that what is sent to ours or to the command's spares it.
+		s.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		})
+	}
+	if err != nil {
+		_, _ = orders.Close(), in.Close()
+		return nil, err
+	}
+	go s.listen()
+	return s, nil
+}
+
+// listen passes reports on until the supervisor's end of the pipe is closed.
+func (s *supervisorProcess) listen() {
+	defer close(s.reports)
+	dec := gob.NewDecoder(s.in)
+	for {
+		var r superReport
+		if dec.Decode(&r) != nil {
+			return
+		}
+		s.reports <- r
+	}
+}
+
+// tell sends an order. A supervisor that cannot be told has ended, which its reports show,
+// or is stopped; it is told no more, so that it finds the stream ended when it goes on.
+func (s *supervisorProcess) tell(o superOrder) {
+	if s.orders == nil {
+		return
+	}
+	_ = s.orders.SetWriteDeadline(time.Now().Add(orderTime))
+	if s.enc.Encode(o) != nil {
+		_ = s.orders.Close()
+		s.orders = nil
+	}
+}
+
+// takeOver kills the group in the place of a supervisor that does not do it, and wakes the
+// supervisor. Before the group is known the command, if there is one, dies with it.
+func (s *supervisorProcess) takeOver(group int) {
+	if group == 0 {
+		_ = syscall.Kill(s.pid, syscall.SIGKILL)
+		return
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+	_ = syscall.Kill(s.pid, syscall.SIGCONT)
+}
+
+// wait returns when the supervisor has ended, as it does after its last report.
+func (s *supervisorProcess) wait() {
+	for range s.reports {
+	}
+	if s.orders != nil {
+		_ = s.orders.Close()
+	}
+	_ = s.in.Close()
+	s.reap()
+}
+
+// reap waits for the end of the process.
+func (s *supervisorProcess) reap() {
+	for {
+		if _, err := syscall.Wait4(s.pid, nil, 0, nil); err != syscall.EINTR {
+			return
+		}
+	}
+}
+
+// leftGroups returns the process groups, other than ours, of children that have become
+// ours by the supervisor's death.
+func (s *supervisorProcess) leftGroups() []int {
+	var groups []int
+	for _, pid := range children() {
+		group, err := unix.Getpgid(pid)
+		if err == nil && group != unix.Getpgrp() && !slices.Contains(s.before, pid) && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// groupGone reports whether no process is left in a group. One that may not be signalled
+// is one that is left.
+func groupGone(group int) bool { return syscall.Kill(-group, 0) == syscall.ESRCH }
+
+// reapAny takes in one child that has ended, if there is one.
+func reapAny() { _, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil) }

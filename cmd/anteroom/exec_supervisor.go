@@ -1,0 +1,253 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/gob"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// supervisorCommand is the hidden command of the command's parent.
+const supervisorCommand = "exec-supervisor"
+
+// supervisorCommands returns the hidden command. Its arguments are the numbers of two
+// descriptors.
+func supervisorCommands() []*cobra.Command {
+	return []*cobra.Command{{
+		Use:    supervisorCommand,
+		Short:  "The parent of a command that exec runs; it is started by it",
+		Hidden: true,
+		Args:   cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var pipes [2]*os.File
+			for i, text := range args {
+				fd, err := strconv.Atoi(text)
+				if err != nil || fd < 3 {
+					return errors.New(supervisorCommand + " is started by exec, and by nobody else")
+				}
+				unix.CloseOnExec(fd) // or the command would have it
+				pipes[i] = os.NewFile(uintptr(fd), "pipe")
+			}
+			return supervise(pipes[0], pipes[1], &voice{w: cmd.ErrOrStderr()})
+		},
+	}}
+}
+
+// supervisor is the parent of the command. It outlives the keeper of the lock: when the
+// keeper is gone, or has not said for too long that the lock is held, it ends the command.
+// One goroutine does everything, on one thread: the kernel kills the command when the
+// thread that has started it ends (Go issue 27505), so that not even the supervisor's own
+// death leaves the command to itself.
+type supervisor struct {
+	launch
+	enc    *gob.Encoder
+	errs   *voice
+	group  int         // the command's group, and its process id
+	valid  *time.Timer // fires when the lock is not known to be held any more
+	until  time.Time   // when that is
+	kill   <-chan time.Time
+	ending bool
+	ended  bool // the command has; others of its group may be there
+	status int
+}
+
+// supervise runs one command, from the first order until nothing of its group is left.
+func supervise(in io.Reader, out io.Writer, errs *voice) error {
+	runtime.LockOSThread() // for good: see supervisor
+	showName()
+	adopt()
+	// Caught and dropped: the keeper decides which signals the command gets, and one that is
+	// sent to all processes of this name must not end its parent first. Ignoring them would
+	// be inherited by the command.
+	signal.Notify(make(chan os.Signal, 1), append(notIgnored(append(endingSignals, passingSignals...)), syscall.SIGPIPE)...)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
+	dec := gob.NewDecoder(in)
+	var first superOrder
+	if err := dec.Decode(&first); err != nil || first.Kind != orderStart || first.Start == nil {
+		return nil // the keeper has ended before it began
+	}
+	s := &supervisor{launch: *first.Start, enc: gob.NewEncoder(out), errs: errs}
+	s.valid = time.NewTimer(0)
+	s.extend(first.Valid)
+	if err := s.start(); err != nil {
+		errno, _ := errors.AsType[syscall.Errno](err)
+		s.report(superReport{Kind: reportFailed, Errno: int(errno)})
+		return nil
+	}
+	orders := make(chan superOrder)
+	go receive(dec, orders)
+	s.attend(orders, children)
+	s.report(superReport{Kind: reportEnded, Status: s.status})
+	return nil
+}
+
+// receive passes orders on until the keeper is gone.
+func receive(dec *gob.Decoder, orders chan<- superOrder) {
+	defer close(orders)
+	for {
+		var o superOrder
+		if dec.Decode(&o) != nil {
+			return
+		}
+		orders <- o
+	}
+}
+
+// start starts the command with the standard descriptors, and all others that were not ours.
+func (s *supervisor) start() (err error) {
+	s.group, err = syscall.ForkExec(s.Path, s.Argv, &syscall.ProcAttr{
+		Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: commandAttr(),
+	})
+	if err != nil {
+		return err
+	}
+	// Only now, because what is ignored is inherited.
+	signal.Ignore(syscall.SIGTTOU)
+	if s.Foreground {
+		t := openTerminal()
+		t.give(s.group)
+		t.close()
+	}
+	s.report(superReport{Kind: reportStarted, Group: s.group})
+	return nil
+}
+
+// report tells the keeper. One that is gone needs to know nothing.
+func (s *supervisor) report(r superReport) { _ = s.enc.Encode(r) }
+
+// leftAfter is for how long the rest of a group may outlive its command before it is worth
+// a word, and leftEvery how often it is looked for: the end of a process that is not our
+// child is told by nobody.
+const (
+	leftAfter = time.Second
+	leftEvery = 50 * time.Millisecond
+)
+
+// attend is the supervisor's loop. It returns when nothing is left of the group.
+func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal) {
+	var look <-chan time.Time
+	var since time.Time
+	said := false
+	for {
+		select {
+		case o, ok := <-orders:
+			if !ok {
+				orders = nil
+				s.forsaken()
+				break
+			}
+			s.obey(o)
+		case <-s.valid.C:
+			if !s.ending {
+				s.errs.say("the lock's lease is over and its keeper says nothing (is it stopped?); ending the command (%s)", graceText(s.Grace))
+				s.end(s.Grace)
+			}
+		case <-s.kill:
+			s.signal(syscall.SIGKILL)
+		case <-children:
+		case <-look:
+		}
+		s.reap()
+		if !s.ended {
+			continue
+		}
+		if groupGone(s.group) {
+			return
+		}
+		if look == nil {
+			t := time.NewTicker(leftEvery)
+			defer t.Stop()
+			look, since = t.C, time.Now()
+		}
+		if !said && time.Since(since) > leftAfter {
+			said = true
+			s.report(superReport{Kind: reportLeft})
+		}
+	}
+}
+
+// obey carries out one order.
+func (s *supervisor) obey(o superOrder) {
+	switch o.Kind {
+	case orderValid:
+		s.extend(o.Valid)
+	case orderLost:
+		s.end(s.Grace)
+	case orderSignal:
+		s.signal(syscall.Signal(o.Signal))
+	}
+}
+
+// extend notes for how long the lock is held. The slack lets a keeper that runs be the one
+// that acts and says why; it is a part of the margin before Redis ends the lease.
+func (s *supervisor) extend(d time.Duration) {
+	s.until = time.Now().Add(d)
+	s.valid.Reset(d + s.Slack)
+}
+
+// forsaken ends the command because the keeper was killed. Redis keeps the lock until the
+// lease is over: so long, and no longer, the command may take to end.
+func (s *supervisor) forsaken() {
+	if s.ending {
+		return
+	}
+	s.errs.say("the lock's keeper was killed; ending the command")
+	s.end(min(s.Grace, time.Until(s.until)))
+}
+
+// end asks the whole group to end, and kills it after the grace. A stopped process takes
+// the request in when it is continued.
+func (s *supervisor) end(grace time.Duration) {
+	if s.ending {
+		return
+	}
+	s.ending = true
+	if grace <= 0 {
+		s.signal(syscall.SIGKILL)
+		return
+	}
+	s.signal(syscall.SIGTERM)
+	s.signal(syscall.SIGCONT)
+	s.kill = time.After(grace)
+}
+
+// signal sends n to the group. A group that runs as another user may not be signalled.
+func (s *supervisor) signal(n syscall.Signal) {
+	if err := syscall.Kill(-s.group, n); err != nil && err != syscall.ESRCH && s.ending {
+		s.errs.say("signal %v for the command: %v", n, err)
+	}
+}
+
+// reap takes in what became of the command, and of orphans that were made our children.
+func (s *supervisor) reap() {
+	for {
+		var w syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &w, syscall.WNOHANG|syscall.WUNTRACED, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		switch {
+		case pid != s.group:
+		case w.Stopped():
+			s.report(superReport{Kind: reportStopped, Signal: int(w.StopSignal())})
+		case w.Signaled():
+			s.ended, s.status = true, exitSignalBase+int(w.Signal())
+		case w.Exited():
+			s.ended, s.status = true, w.ExitStatus()
+		}
+	}
+}

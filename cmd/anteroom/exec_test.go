@@ -1,0 +1,394 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestExec_X5_Statuses(t *testing.T) {
+	s, rdb := withRedis(t)
+	take(t, rdb, "taken")
+	if err := rdb.Set(t.Context(), "other", "a string", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	garbage := filepath.Join(t.TempDir(), "garbage")
+	if err := os.WriteFile(garbage, []byte{0, 1, 2}, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		args   []string
+		status int
+		words  string
+	}{
+		{[]string{"k", "--", "true"}, 0, ""},
+		{[]string{"k", "--", "sh", "-c", "exit 7"}, 7, ""},
+		{[]string{"-c", "k", "--", "exit 255"}, 255, ""},
+		{[]string{"k", "--", "sh", "-c", "kill -TERM $$"}, 128 + 15, ""},
+		{[]string{"k", "--", "sh", "-c", "kill -KILL $$"}, 128 + 9, ""},
+		{[]string{"k", "--", "/no/such/command"}, 127, "/no/such/command"},
+		{[]string{"k", "--", "no-such-command-at-all"}, 127, "no-such-command-at-all"},
+		{[]string{"k", "--", "/dev/null"}, 126, "permission denied"},
+		{[]string{"k", "--", garbage}, 126, "exec format error"},
+		{[]string{"-n", "taken", "--", "true"}, 75, ""},
+		{[]string{"-w", "0", "taken", "--", "true"}, 75, ""},
+		{[]string{"-w", "50ms", "taken", "--", "true"}, 75, ""},
+		{[]string{"--wait", "0.05", "-E", "0", "taken", "--", "false"}, 0, ""},
+		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
+		{[]string{"other", "--", "true"}, 77, "WRONGTYPE"},
+	}
+	tools := make([]*execTool, len(cases))
+	for i, c := range cases {
+		// Each with a key of its own, so that they can run beside one another.
+		if k := slices.Index(c.args, "k"); k >= 0 {
+			c.args[k] = fmt.Sprint("k", i)
+		}
+		tools[i] = startTool(t, s.URL(), append([]string{"exec"}, c.args...)...)
+	}
+	for i, c := range cases {
+		tools[i].expect(c.status, c.words)
+		if c.words == "" && tools[i].errs.String() != "" {
+			t.Errorf("%v: it said %q", c.args, tools[i].errs)
+		}
+		if locked(t, rdb, fmt.Sprint("k", i)) {
+			t.Errorf("%v: the lock is still there", c.args)
+		}
+	}
+	startTool(t, "redis://127.0.0.1:1", "exec", "k", "--", "true").expect(69, "refused")
+}
+
+// What is wrong with the command line shows before Redis is asked anything.
+func TestExec_X5_Usage(t *testing.T) {
+	t.Setenv(redisVariable, "redis://127.0.0.1:1")
+	for _, c := range []struct {
+		args  []string
+		words string
+	}{
+		{nil, "KEY"},
+		{[]string{"k"}, "KEY"},
+		{[]string{"k", "true"}, "KEY"},
+		{[]string{"k", "--"}, "KEY"},
+		{[]string{"--", "k", "true"}, "KEY"},
+		{[]string{"k", "l", "--", "true"}, "KEY"},
+		{[]string{"--nonsense", "k", "--", "true"}, "nonsense"},
+		{[]string{"-n", "-w", "1s", "k", "--", "true"}, "nonblock"},
+		{[]string{"-w", "-1s", "k", "--", "true"}, "must be a time"},
+		{[]string{"-w", "-1", "k", "--", "true"}, "seconds"},
+		{[]string{"-w", "soon", "k", "--", "true"}, "must be a time"},
+		{[]string{"-E", "256", "k", "--", "true"}, "from 0 to 255"},
+		{[]string{"-E", "-1", "k", "--", "true"}, "from 0 to 255"},
+		{[]string{"--lease", "1ms", "k", "--", "true"}, "LeaseTime"},
+		{[]string{"--lease", "0", "k", "--", "true"}, "--lease"},
+		{[]string{"--at-least", "-1s", "k", "--", "true"}, "MinHold"},
+		{[]string{"--grace", "-1s", "k", "--", "true"}, "--grace"},
+		{[]string{"", "--", "true"}, "Key"},
+		{[]string{"-c", "k", "--", "echo", "two"}, "one word"},
+		{[]string{"--redis", "nonsense", "k", "--", "true"}, "--redis"},
+	} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), append([]string{"exec"}, c.args...), nil, &out, &errs)
+		if status != exitUsage || out.Len() != 0 || !strings.Contains(errs.String(), c.words) {
+			t.Errorf("%v: exit status %d, %q, %q", c.args, status, out.String(), errs.String())
+		}
+	}
+}
+
+func TestExec_Help(t *testing.T) {
+	var out, errs bytes.Buffer
+	status := run(t.Context(), []string{"exec", "--help"}, nil, &out, &errs)
+	if status != 0 || errs.Len() != 0 {
+		t.Fatalf("exit status %d, %q", status, errs.String())
+	}
+	for _, words := range []string{"ANTEROOM_TOKEN", "--grace", "redis+sentinel://", "  75  ", "--at-least"} {
+		if !strings.Contains(out.String(), words) {
+			t.Errorf("the help has no %q", words)
+		}
+	}
+}
+
+// Descriptors, arguments and the environment reach the command as they are.
+func TestExec_X4_Untouched(t *testing.T) {
+	s, _ := withRedis(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	data := make([]byte, 300_000)
+	for i := range data {
+		data[i] = byte(i * i >> 3)
+	}
+	script := `printf '%s|%s|' "$1" "$ANTEROOM_KEY" >&3; ls /proc/self/fd 2>/dev/null | wc -l >&3; echo to-err >&2; exec cat`
+	words := []string{"sh", "-c", script, "sh", "a\xff\n$HOME"}
+	var said [2]string
+	for i, words := range [][]string{words, slices.Concat([]string{os.Args[0], "exec", "k\xff", "--"}, words)} {
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Env = environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+s.URL())
+		cmd.Stdin = bytes.NewReader(data)
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &errs, []*os.File{w}
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v, %q", err, errs.String())
+		}
+		if !bytes.Equal(out.Bytes(), data) || errs.String() != "to-err\n" {
+			t.Errorf("%d bytes came back, %q", out.Len(), errs.String())
+		}
+		b := make([]byte, 4096)
+		n, _ := r.Read(b)
+		said[i] = string(b[:n])
+	}
+	// The key, and no descriptor, is what is new.
+	if want := strings.Replace(said[0], "||", "|k\xff|", 1); said[1] != want || !strings.HasPrefix(want, "a\xff\n$HOME|k\xff|") {
+		t.Errorf("%q, want %q", said[1], want)
+	}
+}
+
+func TestExec_Environment(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "--fencing", "--fair", "k", "--",
+		"sh", "-c", `echo "$ANTEROOM_KEY $ANTEROOM_HOLDER $ANTEROOM_TOKEN"; read x`)
+	words := strings.Fields(c.line())
+	if len(words) != 3 || words[0] != "k" {
+		t.Fatal(words)
+	}
+	if n, err := rdb.HGet(t.Context(), "k", words[1]).Result(); err != nil || n != "1" {
+		t.Errorf("the holder %q is %q in Redis: %v", words[1], n, err)
+	}
+	fmt.Fprintln(c.in)
+	c.expect(0)
+
+	// The next token is larger, and without --fencing there is none, also not an outer one.
+	first := words[2]
+	cmd := exec.Command(os.Args[0], "exec", "--fencing", "k", "--",
+		os.Args[0], "exec", "l", "--", "sh", "-c", `echo "$ANTEROOM_KEY $ANTEROOM_TOKEN"`)
+	if got := startCommand(t, cmd, s.URL()).line(); got != "l " {
+		t.Errorf("%q", got)
+	}
+	c = startTool(t, s.URL(), "exec", "--fencing", "k", "--", "sh", "-c", "echo $ANTEROOM_TOKEN")
+	if next := c.line(); len(next) < len(first) || len(next) == len(first) && next <= first {
+		t.Errorf("the token %q follows %q", next, first)
+	}
+}
+
+func TestExec_Verbose(t *testing.T) {
+	s, rdb := withRedis(t)
+	take(t, rdb, "k")
+	c := startTool(t, s.URL(), "exec", "--verbose", "--fencing", "k", "--", "true")
+	c.until(`lock "k" is taken; waiting`)
+	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Publish(t.Context(), "lock:release:k", "{}").Err(); err != nil {
+		t.Fatal(err)
+	}
+	c.expect(0, `lock "k" obtained after `, ", token ", `lock "k" released after `)
+	take(t, rdb, "k")
+	startTool(t, s.URL(), "exec", "--verbose", "-w", "10ms", "k", "--", "true").expect(75, `lock "k" not obtained within `)
+}
+
+// until waits for words on standard error.
+func (c *execTool) until(words string) {
+	c.t.Helper()
+	for end := time.Now().Add(execPatience); !strings.Contains(c.errs.String(), words); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("it does not say %q: %q", words, c.errs)
+		}
+	}
+}
+
+func TestExec_AtLeast(t *testing.T) {
+	s, rdb := withRedis(t)
+	startTool(t, s.URL(), "exec", "--at-least", "1h", "k", "--", "true").expect(0)
+	if ttl, err := rdb.PTTL(t.Context(), "k").Result(); err != nil || ttl < 50*time.Minute {
+		t.Errorf("the key is there for another %v: %v", ttl, err)
+	}
+}
+
+func TestExec_Lease(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "--lease", "1h", "k", "--", "sh", "-c", "echo; read x")
+	c.line()
+	if ttl, err := rdb.PTTL(t.Context(), "k").Result(); err != nil || ttl < 50*time.Minute {
+		t.Errorf("the lease lasts for another %v: %v", ttl, err)
+	}
+}
+
+// Several run one after the other.
+func TestExec_X1_OneAtATime(t *testing.T) {
+	s, _ := withRedis(t)
+	file := filepath.Join(t.TempDir(), "n")
+	var all sync.WaitGroup
+	tools := make([]*execTool, 5)
+	for i := range tools {
+		tools[i] = startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
+			`n=$(cat "$0" 2>/dev/null || echo 0); read x; echo $((n + 1)) >"$0"`, file)
+	}
+	for _, c := range tools {
+		all.Go(func() { fmt.Fprintln(c.in) })
+	}
+	all.Wait()
+	for _, c := range tools {
+		c.expect(0)
+	}
+	if got, _ := os.ReadFile(file); string(got) != "5\n" {
+		t.Errorf("counted %q", got)
+	}
+}
+
+// Every signal that can be passed on is, and the exit status tells which one has ended the
+// command.
+func TestExec_SignalsReachTheCommand(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", os.Args[0], signalsCommand)
+	c.ready()
+	for _, n := range append(slices.Clone(endingSignals), passingSignals[1:]...) {
+		n := n.(syscall.Signal)
+		if n > 35 && n < 63 {
+			continue // these do not differ
+		}
+		c.send(n)
+		if got := c.line(); got != fmt.Sprint(int(n)) {
+			t.Errorf("%v (%d) came as %s", n, n, got)
+		}
+	}
+	_ = c.in.Close()
+	c.expect(0)
+
+	th := newThread(t)
+	c = startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", th.script()+"sleep 100 & echo ready; wait")
+	c.ready()
+	c.send(syscall.SIGTERM)
+	c.expect(128 + 15)
+	th.gone()
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}
+
+// ready waits for the command's word that it is.
+func (c *execTool) ready() {
+	c.t.Helper()
+	if l := c.line(); l != "ready" {
+		c.t.Fatalf("%q", l)
+	}
+}
+
+// Without a terminal a stop is passed on like any other signal, and the lock stays held.
+func TestExec_StopWithoutATerminal(t *testing.T) {
+	s, rdb := withRedis(t)
+	cmd := exec.Command(os.Args[0], "exec", "k", "--", "sh", "-c", "echo $$; read x; exit 5")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which has no terminal
+	c := startCommand(t, cmd, s.URL())
+	pid := c.line()
+	c.send(syscall.SIGTSTP)
+	awaitState(t, pid, "T")
+	if !locked(t, rdb, "k") {
+		t.Error("the lock is gone")
+	}
+	c.send(syscall.SIGCONT)
+	awaitState(t, pid, "S")
+	fmt.Fprintln(c.in)
+	c.expect(5)
+}
+
+// A signal ends the waiting for a lock, and is no conflict.
+func TestExec_SignalWhileWaiting(t *testing.T) {
+	s, rdb := withRedis(t)
+	take(t, rdb, "k")
+	for _, n := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+		c := startTool(t, s.URL(), "exec", "--verbose", "k", "--", "echo", "ran")
+		c.until("waiting")
+		c.send(n)
+		c.expect(128 + int(n))
+		if l, ok := <-c.lines; ok {
+			t.Errorf("%v: the command ran: %q", n, l)
+		}
+	}
+	if f, err := rdb.HKeys(t.Context(), "k").Result(); err != nil || len(f) != 1 {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+// What is ignored from the start, as nohup does, stays ignored, here and in the command.
+func TestExec_X4_IgnoredSignals(t *testing.T) {
+	s, _ := withRedis(t)
+	cmd := exec.Command("sh", "-c", `trap "" HUP; exec "$0" "$@"`, os.Args[0],
+		"exec", "k", "--", "sh", "-c", "echo ready; read x; kill -HUP $$; exit 5")
+	c := startCommand(t, cmd, s.URL())
+	c.ready()
+	c.send(syscall.SIGHUP)
+	fmt.Fprintln(c.in)
+	c.expect(5)
+}
+
+// The lock is held as long as anything of the command's group runs.
+func TestExec_X3_TheRestOfTheGroupIsWaitedFor(t *testing.T) {
+	s, rdb := withRedis(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", `exec 3<&0; cat <&3 >/dev/null & echo $$; exit 3`)
+	awaitState(t, c.line(), "")
+	c.until("held until the rest of its process group")
+	if !locked(t, rdb, "k") {
+		t.Error("the lock was released before")
+	}
+	_ = c.in.Close()
+	c.expect(3)
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}
+
+// A process that leaves the group is on its own.
+func TestExec_X3_ADaemonIsNotWaitedFor(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("needs setsid")
+	}
+	s, rdb := withRedis(t)
+	th := newThread(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
+		`setsid sh -c "`+th.script()+`echo \$\$ >&9; exec sleep 1000" </dev/null >/dev/null 2>&1 & exit 4`)
+	c.expect(4)
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+	pid, err := strconv.Atoi(<-th.lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+	th.gone()
+}
+
+// awaitState waits until a process has a state as /proc has it, "" for gone.
+func awaitState(t *testing.T, pid, state string) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("needs /proc")
+	}
+	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
+		now := ""
+		if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil {
+			_, rest, _ := bytes.Cut(stat, []byte(") "))
+			now = string(rest[:1])
+		}
+		if now == state {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("process %s has state %q, want %q", pid, now, state)
+		}
+	}
+}
