@@ -23,9 +23,9 @@ type keeper struct {
 	hold  *anteroom.Hold
 	lease time.Duration
 	super *supervisorProcess
-	group int       // the command's process group, 0 until it has started
+	group int          // the command's process group, 0 until it has started
 	tty   *controlling // nil without one
-	told  bool      // the lock was lost, and the command is being ended for it
+	told  bool         // the lock was lost, and the command is being ended for it
 }
 
 // run starts the command and returns its exit status when nothing of its process group is
