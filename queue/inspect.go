@@ -111,13 +111,24 @@ func (s *Synchronizer) HeadNote() any {
 // Waiting returns those who wait, first to last. It holds the lock for the walk, so that it costs the lock
 // path in proportion to their number: meant for a person who looks, not for a loop.
 func (s *Synchronizer) Waiting() []WaiterInfo {
+	infos, _ := s.First(0)
+	return infos
+}
+
+// First returns the first n of those who wait, or all of them if n is 0, and how many wait. It holds the lock for the walk
+// over those n.
+func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	infos := make([]WaiterInfo, 0, s.waiters.len)
-	for w := s.waiters.head; w != nil; w = w.next {
+	all := int(s.waiters.len)
+	if n <= 0 || n > all {
+		n = all
+	}
+	infos := make([]WaiterInfo, 0, n)
+	for w := s.waiters.head; len(infos) < n; w = w.next {
 		infos = append(infos, WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.born.Add(w.since)})
 	}
-	return infos
+	return infos, all
 }
 
 // HasContended reports whether a goroutine has ever had to wait for another one of this process. Waiting for the attempt or

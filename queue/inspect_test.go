@@ -56,6 +56,12 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 			waiting[i].Since = want[i].Since
 			must(x, "waiter", waiting[i], want[i])
 		}
+		first, all := x.s.First(1)
+		must(x, "First(1)", len(first), 1)
+		must(x, "who is first", first[0].Owner, 2)
+		must(x, "how many there are", all, 2)
+		more, _ := x.s.First(3)
+		must(x, "First(3)", len(more), 2)
 		must(x, "HasQueued", x.s.HasQueued(), true)
 		must(x, "IsQueued(3)", x.s.IsQueued(3), true)
 		must(x, "IsQueued of the owner", x.s.IsQueued(1), false)

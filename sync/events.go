@@ -46,6 +46,7 @@ var EventKinds = []EventKind{
 type Event struct {
 	Kind     EventKind
 	At       time.Time
+	ClientID string // of the Manager that raised it
 	Key      string
 	Class    string
 	Holder   string     // the field in Redis: "<client id>:<n>"
@@ -89,6 +90,7 @@ func (q *eventQueue) raise(e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
+	e.ClientID = q.clientID
 	select {
 	case q.ch <- e:
 		q.obs.EventRaised(e.Kind, false)

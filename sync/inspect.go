@@ -116,26 +116,35 @@ type State struct {
 	// Status is the queue's state: "free", "acquiring", "granted" (to this process,
 	// and about to be taken), "owned", "releasing" or "lost" (and not yet unlocked).
 	Status string
-	// Holder is the field in Redis, Goroutine who acquired (0 if nobody owns it),
-	// CallSite where, if recorded, Since since when, Count how many holds.
+	// Holder is the field in Redis, Goroutine who acquired (0 if nobody owns it), Kind
+	// how, as WaiterState has it; a "hold" or "try" may be released by any goroutine.
+	// CallSite is where, if recorded, Since since when, Count how many holds.
 	Holder    string
 	Goroutine int64
+	Kind      string
 	CallSite  string
 	Since     time.Time
 	Count     int
+	// HeldBy is, in status "acquiring", the field with which somebody else held the key
+	// when Redis refused it to this Manager last; "" if it has not.
+	HeldBy string
 	// Token is the owner's fencing token, 0 without Fencing.
 	Token int64
 	// Deadline is until when the lock can be relied on without a further renewal;
-	// NextRenewal when the next one is due, zero for a fixed lease.
+	// NextRenewal when the next one is due, zero for a fixed lease. Lease is how long
+	// the lease was made, which is more than what is left to Deadline by the Margin.
 	Deadline    time.Time
 	NextRenewal time.Time
+	Lease       time.Duration
 	// HandOffs counts the hand-offs within the process since the grant or since the
 	// turn was extended.
 	HandOffs int
 	// Lost tells that the hold is lost and its owner has not left yet.
 	Lost bool
-	// Waiters are those who wait in this process, in order.
+	// Waiters are those who wait in this process, in order, and Waiting how many they
+	// are: Survey may list the first of them only.
 	Waiters []WaiterState
+	Waiting int
 	// Verdicts are the watchdog's last, one per check that has looked.
 	Verdicts []VerdictState
 }
@@ -167,7 +176,7 @@ func (m *Manager) Snapshot() []State {
 	now := time.Now()
 	states := make([]State, 0, len(entries))
 	for _, e := range entries {
-		states = append(states, e.state(now))
+		states = append(states, e.state(now, 0))
 	}
 	sort.Slice(states, func(i, j int) bool { return states[i].Key < states[j].Key })
 	return states
@@ -194,17 +203,22 @@ func (m *Manager) Counts() map[string]Count {
 	now := time.Now()
 	counts := map[string]Count{}
 	for _, e := range entries {
-		c := counts[e.cfg.Name]
-		if e.held() {
-			c.Held++
-			c.OldestHold = e.oldest(c.OldestHold, now)
-		}
-		waiting, first := e.q.Line()
-		c.Waiting += waiting
-		c.OldestWait = max(c.OldestWait, first)
-		counts[e.cfg.Name] = c
+		counts[e.cfg.Name], _ = e.tally(counts[e.cfg.Name], now)
 	}
 	return counts
+}
+
+// tally adds the key to the count of its class, and returns how long its first waiter has
+// waited, 0 where there is none.
+func (e *entry) tally(c Count, now time.Time) (Count, time.Duration) {
+	if e.held() {
+		c.Held++
+		c.OldestHold = e.oldest(c.OldestHold, now)
+	}
+	waiting, first := e.q.Line()
+	c.Waiting += waiting
+	c.OldestWait = max(c.OldestWait, first)
+	return c, first
 }
 
 // oldest is the age of the present owner's hold where that is above age, else age. A lock
@@ -224,22 +238,29 @@ func (e *entry) oldest(age time.Duration, now time.Time) time.Duration {
 	return age
 }
 
-func (e *entry) state(now time.Time) State {
+// state describes the key, with the first so many of its waiters, or all of them if
+// waiters is 0.
+func (e *entry) state(now time.Time, waiters int) State {
 	cur := e.q.Current()
 	s := State{Key: e.key, Class: e.cfg.Name, Status: statusName(cur.State), Count: cur.Count, HandOffs: cur.HandOffs, Lost: cur.State == queue.Lost}
-	for _, w := range e.q.Waiting() {
+	queued, waiting := e.q.First(waiters)
+	s.Waiting = waiting
+	for _, w := range queued {
 		ws := WaiterState{Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since)}
 		if n, ok := w.Note.(*note); ok {
 			ws.CallSite = n.callSite
 		}
 		s.Waiters = append(s.Waiters, ws)
 	}
+	if a := e.answer.Load(); cur.State == queue.Acquiring && a != nil {
+		s.HeldBy = a.holder
+	}
 	g := e.cur.Load()
 	if g == nil || g.n != cur.Grant || cur.Grant == 0 {
 		return s
 	}
 	lease := g.lease.Load()
-	s.Holder, s.Deadline = g.name(), lease.Deadline()
+	s.Holder, s.Deadline, s.Lease = g.name(), lease.Deadline(), g.wish.lease
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = lease.NextDue()
 	}
@@ -247,14 +268,22 @@ func (e *entry) state(now time.Time) State {
 	g.mu.Lock()
 	if t := g.owner; t != nil && t.tenure == cur.Tenure {
 		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, dated(t.since), t.token
+		s.Kind = kindName(cur.Kind)
 	}
 	g.mu.Unlock()
-	for _, v := range e.m.dog.Verdicts(g.n) {
-		s.Verdicts = append(s.Verdicts, VerdictState{
+	s.Verdicts = e.m.verdicts(g.n)
+	return s
+}
+
+// verdicts returns the watchdog's last on a grant, or on the process as a whole with 0.
+func (m *Manager) verdicts(n uint64) []VerdictState {
+	var list []VerdictState
+	for _, v := range m.dog.Verdicts(n) {
+		list = append(list, VerdictState{
 			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, At: v.At,
 		})
 	}
-	return s
+	return list
 }
 
 func statusName(s queue.State) string {

@@ -16,9 +16,7 @@ const withheld = "(withheld)"
 // public returns a text of e as it may be logged: an answer of a server or of a proxy is
 // not ours, and may repeat arguments. Keys stay with LogKeys; holders never do.
 func (q *eventQueue) public(text string, e *Event) string {
-	if before, _, found := strings.Cut(text, echo); found {
-		text = before + ", with arguments " + withheld
-	}
+	text = withoutEcho(text)
 	if !q.logKeys {
 		text = without(text, e.Key)
 	}

@@ -287,9 +287,15 @@ func TestWatchdog_I3_SilenceIsNoVerdict(t *testing.T) {
 		})
 		pass(11 * time.Second)
 		w.want(t, 1, "alert 1 lock_status 2")
+		if ids := d.Unhealthy(); len(ids) != 1 || ids[0] != 1 {
+			t.Errorf("unhealthy: %v", ids)
+		}
 		w.answer(func(context.Context, wd.Facts) wd.Status { return wd.Status{Err: errors.New("silent")} })
 		pass(time.Minute)
 		w.want(t, 0, "clear")
+		if ids := d.Unhealthy(); len(ids) != 0 {
+			t.Errorf("unhealthy for not having answered: %v", ids)
+		}
 		v := d.Verdicts(1)[1]
 		if v.Health != wd.Unknown || v.Reason != "Redis did not answer: silent" {
 			t.Errorf("verdict %+v", v)

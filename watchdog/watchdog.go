@@ -136,6 +136,20 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 	return slices.Clip(verdicts)
 }
 
+// Unhealthy returns the holds on which the last verdict of some check is unhealthy, in no
+// order. It walks over all holds: meant for a person who looks, not for a loop.
+func (w *Watchdog) Unhealthy() []uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []uint64
+	for id, h := range w.holds {
+		if h.trouble != nil && slices.ContainsFunc(h.trouble.verdicts[:], func(r record) bool { return r.health == Unhealthy }) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // loop is the Watchdog's one goroutine. In words: sleep until the next tick, the moment of a
 // hold, or the next answer; at a turn look at all that is due and ask Redis about the rest;
 // judge answers as they come; at the end clear every alert.
