@@ -30,7 +30,7 @@ test: lint redis prometheus
 	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
 	$(GO) test -race -timeout 15m ./... || status=$$?; \
 	(cd bench && $(GO) test -race -timeout 5m ./...) || status=$$?; \
-	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool"; fi; \
+	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium)"; fi; \
 	rm -f $(SKIPPED); exit $$status
 
 lint: vet

@@ -133,9 +133,12 @@ type State struct {
 	// Deadline is until when the lock can be relied on without a further renewal;
 	// NextRenewal when the next one is due, zero for a fixed lease. Lease is how long
 	// the lease was made, which is more than what is left to Deadline by the Margin.
+	// Granted is when Redis granted it to this process; owners before this one may have
+	// had it since.
 	Deadline    time.Time
 	NextRenewal time.Time
 	Lease       time.Duration
+	Granted     time.Time
 	// HandOffs counts the hand-offs within the process since the grant or since the
 	// turn was extended.
 	HandOffs int
@@ -260,7 +263,7 @@ func (e *entry) state(now time.Time, waiters int) State {
 		return s
 	}
 	lease := g.lease.Load()
-	s.Holder, s.Deadline, s.Lease = g.name(), lease.Deadline(), g.wish.lease
+	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), lease.Deadline(), g.wish.lease, dated(g.since)
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = lease.NextDue()
 	}

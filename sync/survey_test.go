@@ -112,7 +112,7 @@ func TestSurvey_AgreesWithSnapshot(t *testing.T) {
 			t.Errorf("survey %+v\nsnapshot %+v", survey.States, snapshot)
 		}
 		st := survey.States[0]
-		if st.Kind != "hold" || st.Lease != 30*time.Second || st.Waiting != 3 || !strings.Contains(st.CallSite, "_test.go:") {
+		if st.Kind != "hold" || st.Lease != 30*time.Second || !st.Granted.Equal(st.Since) || st.Waiting != 3 || !strings.Contains(st.CallSite, "_test.go:") {
 			t.Errorf("%+v", st)
 		}
 		cancel()

@@ -50,7 +50,7 @@ that is permitted, and the keys of the run are deleted at the end.`,
 	cmd.Flags().DurationVar(&o.length, "for", 20*time.Second, "how long to run; what is under way then is still settled")
 	cmd.Flags().StringVar(&o.url, "redis", "", "URL of a real server, redis://user:password@host:6379/0")
 	cmd.Flags().IntVar(&o.processes, "processes", 4, "how many processes take part")
-	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "address that serves /metrics")
+	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "address that serves /metrics and, without --redis, the page /debug/anteroom/")
 	return cmd
 }
 
@@ -95,7 +95,11 @@ func runDemo(ctx context.Context, o options, out io.Writer) error {
 		return errors.Join(err, d.dismiss(), d.disconnect())
 	}
 	stop := d.serveMetrics(l)
-	d.console.say("%d processes, %s; keys begin with %s; metrics: http://%s/metrics", o.processes, d.where(), d.prefix, l.Addr())
+	pages := fmt.Sprintf("metrics: http://%s/metrics", l.Addr())
+	if d.page != nil {
+		pages += fmt.Sprintf("; debug page: http://%s%s", l.Addr(), debugPath)
+	}
+	d.console.say("%d processes, %s; keys begin with %s; %s", o.processes, d.where(), d.prefix, pages)
 	d.play(ctx)
 	stop()
 	if err := d.disconnect(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/metrics"
+	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -29,14 +30,15 @@ type worker struct {
 	reg    *prometheus.Registry // private: nothing is registered for the whole program
 	res    resource             // what the locks protect
 	tell   func(report)         // where events go; called by several goroutines
+	page   *debug.Page          // shows m, and the Managers of forget; nil for none
 	ctx    context.Context      // ends when stop begins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
 // newWorker makes a worker that has not begun yet. It takes rdb over. Events go to tell,
-// which must not block for long.
-func newWorker(p plan, rdb *redis.Client, res resource, tell func(report)) (*worker, error) {
+// which must not block for long, and to page, unless that is nil.
+func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page *debug.Page) (*worker, error) {
 	collector, err := metrics.New(metrics.Config{
 		ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)},
 	})
@@ -44,7 +46,7 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(report)) (*wor
 		return nil, err
 	}
 	w := &worker{
-		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell,
+		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell, page: page,
 		meter: &meter{Observer: collector}, reg: prometheus.NewRegistry(),
 	}
 	for _, k := range demoLocks() {
@@ -61,16 +63,34 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(report)) (*wor
 	return w, nil
 }
 
-// manager makes a Manager on the worker's connection.
+// manager makes a Manager on the worker's connection. Who closes it before the run ends calls
+// unshow.
 func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error) {
-	return anteroom.NewManager(w.rdb, anteroom.Config{
+	m, err := anteroom.NewManager(w.rdb, anteroom.Config{
 		// Events are printed by the demonstration itself, once and in plain words.
-		Logger:         slog.New(slog.DiscardHandler),
-		Observer:       w.meter,
-		OnEvent:        onEvent,
-		CommandTimeout: commandTimeout,
-		Defaults:       anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
+		Logger:   slog.New(slog.DiscardHandler),
+		Observer: w.meter,
+		OnEvent: func(e anteroom.Event) {
+			if w.page != nil {
+				w.page.OnEvent(e)
+			}
+			onEvent(e)
+		},
+		RecordCallSites: w.page != nil,
+		CommandTimeout:  commandTimeout,
+		Defaults:        anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
 	})
+	if err == nil && w.page != nil {
+		w.page.Attach(m)
+	}
+	return m, err
+}
+
+// unshow takes a Manager from the page.
+func (w *worker) unshow(m *anteroom.Manager) {
+	if w.page != nil {
+		w.page.Detach(m)
+	}
 }
 
 func (w *worker) event(e anteroom.Event) {

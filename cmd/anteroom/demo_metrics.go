@@ -16,6 +16,9 @@ import (
 // default, so that a child that hangs does not hide the others.
 const scrapeTime = 8 * time.Second
 
+// debugPath is where the debug page is mounted.
+const debugPath = "/debug/anteroom/"
+
 // page is the part of an http.ResponseWriter that rendering a registry needs.
 type page struct {
 	bytes.Buffer
@@ -81,7 +84,7 @@ func mergeMetrics(texts []string) string {
 	return out.String()
 }
 
-// serveMetrics serves /metrics for the whole run on l until the returned function is
+// serveMetrics serves /metrics for the whole run, and the debug page where there is one, on l until the returned function is
 // called. A process that does not answer in time is left out and said so in a comment,
 // so that the others are still seen.
 func (d *demo) serveMetrics(l net.Listener) (stop func()) {
@@ -102,6 +105,9 @@ func (d *demo) serveMetrics(l net.Listener) (stop func()) {
 		rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = rw.Write([]byte(mergeMetrics(texts) + missing.String()))
 	})
+	if d.page != nil {
+		mux.Handle(debugPath, d.page)
+	}
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	ended := make(chan struct{})
 	go func() {

@@ -25,7 +25,7 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 	defer cancel()
 	var out, errs screen
 	var page string
-	out.on("fault: ForceRelease", func(text string) { page = scrape(t, text) })
+	out.on("fault: ForceRelease", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
 	out.on("demo:mailing is usable again", func(string) { cancel() })
 	args := []string{"demo", "--for", "2m", "--processes", "2", "--redis", s.URL()}
 	status := run(ctx, args, nil, &out, &errs)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -37,6 +38,7 @@ type demo struct {
 	console   *console
 	ledger    *ledger
 	server    server
+	page      *debug.Page   // shows the processes that are Managers of this program; nil where there are none
 	processes []process     // fixed before the run begins
 	stranger  *redis.Client // a client that knows nothing of the library
 	operator  *worker       // it never starts to work
@@ -58,6 +60,9 @@ const (
 func newDemo(o options, out io.Writer) *demo {
 	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out)}
 	d.ledger = newLedger(d.prefix, demoLocks(), d.console.say)
+	if o.url == "" {
+		d.page, _ = debug.New(debug.Config{}) // the zero Config is valid
+	}
 	return d
 }
 
@@ -80,7 +85,7 @@ func (d *demo) where() string {
 // at all, so that a wrong password is one clear error and not a run without a result.
 func (d *demo) connect(ctx context.Context) error {
 	d.stranger = redis.NewClient(d.server.options())
-	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {})
+	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {}, nil)
 	if err != nil {
 		return errors.Join(err, d.stranger.Close())
 	}
@@ -137,7 +142,7 @@ func (d *demo) recruit() error {
 		var one process
 		var err error
 		if d.opts.url == "" {
-			one, err = newWorker(p, redis.NewClient(d.server.options()), d.ledger.as(n), d.reported)
+			one, err = newWorker(p, redis.NewClient(d.server.options()), d.ledger.as(n), d.reported, d.page)
 		} else {
 			one, err = newRemote(p, d.ledger, d.reported)
 		}

@@ -99,7 +99,7 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 				if r.Kind == anteroom.EventLost {
 					t.Errorf("lost: %+v", r)
 				}
-			})
+			}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/anteroom/anteroom/metrics/debug"
 )
 
 // screen is what a run writes to. Tests wait for words on it instead of for a time, because
@@ -92,8 +95,10 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs screen
-	var page string
-	out.on("fault: ForceRelease", func(text string) { page = scrape(t, text) }) // everything is at work
+	var page, locks string
+	out.on("fault: ForceRelease", func(text string) { // everything is at work
+		page, locks = scrape(t, urlPattern.FindString(text)), scrape(t, debugPattern.FindString(text)+"?format=json")
+	})
 	out.on("demo:mailing is usable again", func(string) { cancel() })
 	status := run(ctx, []string{"demo", "--for", "2m"}, nil, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
@@ -103,7 +108,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		"demo:invoices is usable again",
 		"reported: lock lost: demo:payments in process 2, reason forced",
 		"fault: a goroutine of process 3 locked demo:mailing and ended without unlocking",
-		"has ended without unlocking: stop_renewing: acted",
+		"has ended without unlocking, taken at ", "demo_victim.go:", ": stop_renewing: acted",
 		"reported: lock lost: demo:mailing in process 3, reason deadline",
 		" hand-offs, ", " renewals, ", " waiters, p99 wait ",
 	} {
@@ -112,15 +117,20 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		}
 	}
 	checkMetrics(t, page, 4)
+	checkLocks(t, locks, 4)
 }
 
-var urlPattern = regexp.MustCompile(`http://\S+/metrics`)
+// The addresses that a run prints.
+var (
+	urlPattern   = regexp.MustCompile(`http://\S+/metrics`)
+	debugPattern = regexp.MustCompile(`http://\S+/debug/anteroom/`)
+)
 
-// scrape fetches /metrics from the address that the run has printed.
-func scrape(t *testing.T, out string) string {
+// scrape fetches an address that the run has printed.
+func scrape(t *testing.T, url string) string {
 	tr := &http.Transport{DisableKeepAlives: true}
 	defer tr.CloseIdleConnections()
-	resp, err := (&http.Client{Transport: tr}).Get(urlPattern.FindString(out))
+	resp, err := (&http.Client{Transport: tr}).Get(url)
 	if err != nil {
 		t.Error(err)
 		return ""
@@ -131,6 +141,23 @@ func scrape(t *testing.T, out string) string {
 		t.Errorf("status %d, %v", resp.StatusCode, err)
 	}
 	return string(text)
+}
+
+// checkLocks checks that the debug page, as JSON, shows every process and what happened.
+func checkLocks(t *testing.T, text string, processes int) {
+	t.Helper()
+	var r debug.Report
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Managers) < processes || r.Held == 0 || len(r.Locks) == 0 || len(r.Events) == 0 {
+		t.Errorf("%d Managers, %d held, %d locks, %d events", len(r.Managers), r.Held, len(r.Locks), len(r.Events))
+	}
+	for _, l := range r.Locks {
+		if l.Owner != nil && l.Owner.CallSite == "" {
+			t.Errorf("no call site of %+v", l)
+		}
+	}
 }
 
 // checkMetrics checks that page is one valid text with the series of all processes.

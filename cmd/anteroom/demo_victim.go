@@ -105,6 +105,7 @@ func (w *worker) forget(k lock) error {
 	}
 	mu, err := m.NewMutex(k.config(w.plan.Prefix))
 	if err != nil {
+		w.unshow(m)
 		return errors.Join(err, m.Close(w.ctx))
 	}
 	// The goroutine that locks has ended when its lock is reported as held: nobody can
@@ -133,4 +134,5 @@ func (w *worker) closeWhen(lost <-chan struct{}, m *anteroom.Manager) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	_ = m.Close(ctx)
+	w.unshow(m)
 }

@@ -78,7 +78,7 @@ func (c *child) hire(p plan) error {
 	}
 	c.worker, err = newWorker(p, redis.NewClient(opts), c, func(r report) {
 		_ = c.line.send(message{Kind: msgEvent, Report: &r})
-	})
+	}, nil)
 	return err
 }
 

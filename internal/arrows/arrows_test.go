@@ -24,8 +24,9 @@ var allowed = map[string][]string{
 	"lettuce_compat": {"github.com/redis/go-redis/v9"},
 	"sync":           {"queue", "renewal", "watchdog", "lettuce_compat", "github.com/petermattis/goid"},
 	"metrics":        {"sync", "github.com/prometheus/client_golang"},
+	"metrics/debug":  {"sync"},
 	"sync/locktest":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":   {"sync", "lettuce_compat", "metrics", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "golang.org/x/sys"},
+	"cmd/anteroom":   {"sync", "lettuce_compat", "metrics", "metrics/debug", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "golang.org/x/sys"},
 
 	// The laboratory: nothing of it reaches a user.
 	"internal/arrows":      {},

@@ -219,13 +219,13 @@ func Missing(tb TB, program string) {
 	if os.Getenv("CI") == "true" {
 		tb.Fatal(how)
 	}
-	countSkip(tb)
+	CountSkip(tb)
 	tb.Skip(how)
 }
 
-// countSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
+// CountSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
 // make test can say how much was not tested.
-func countSkip(tb TB) {
+func CountSkip(tb TB) {
 	name := os.Getenv("ANTEROOM_SKIPPED")
 	if name == "" {
 		return

@@ -1,0 +1,208 @@
+//go:build unix
+
+package debug_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	"github.com/anteroom/anteroom/metrics/debug"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// visits counts what a browser asks a page for.
+type visits struct {
+	http.Handler
+	pages, fragments, others atomic.Int64
+	away                     atomic.Bool // the program does not answer
+}
+
+func (v *visits) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
+	switch {
+	case v.away.Load():
+		http.Error(rw, "away", http.StatusBadGateway)
+		return
+	case req.URL.Path != "/debug/anteroom/":
+		v.others.Add(1)
+	case req.URL.Query().Get("format") == "fragment":
+		v.fragments.Add(1)
+	default:
+		v.pages.Add(1)
+	}
+	v.Handler.ServeHTTP(rw, req)
+}
+
+// chromium starts the browser, or skips the test where there is none that works here. It is
+// large, so CI does not install it; make test counts the skip.
+func chromium(t *testing.T) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		testredis.CountSkip(t)
+		t.Skip("no chromium in PATH: install it with `apt-get install chromium` or your system's equivalent")
+	}
+	b, why := startBrowser(t, path)
+	if b == nil {
+		testredis.CountSkip(t)
+		t.Skip("chromium cannot be started here: " + why)
+	}
+	return b
+}
+
+// contended is a program at work: a lock that nobody gets for now, one that passes through
+// many hands all the time, and one of a name that would like to be a script.
+type contended struct {
+	m      *anteroom.Manager
+	hold   *anteroom.Hold // of order:42
+	parked *parked        // seven behind it
+	passed atomic.Int64   // of order:busy
+	stop   func()
+}
+
+func contend(t *testing.T, p *debug.Page) *contended {
+	m := manager(t, server(t), p, anteroom.Config{ClientID: "worker-1", RecordCallSites: true, Defaults: anteroom.LockConfig{
+		Name: "orders", Fencing: true, LeaseTime: 10 * time.Minute, RenewalTime: 5 * time.Minute,
+	}})
+	c := &contended{m: m, hold: acquire(t, m.Mutex("order:42"))}
+	c.parked = park(t, m, m.Mutex("order:42"), 7)
+	evil := acquire(t, m.Mutex(`<img src=x onerror="document.title='evil'">`+"\xff"+strings.Repeat("long", 40)))
+	ctx, cancel := context.WithCancel(bg)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if h, err := m.Mutex("order:busy").Acquire(ctx); err == nil {
+					c.passed.Add(1)
+					time.Sleep(time.Millisecond)
+					_ = h.Release(bg)
+				}
+			}
+		})
+	}
+	c.stop = sync.OnceFunc(func() {
+		cancel()
+		wg.Wait()
+		c.parked.end()
+		_ = c.hold.Release(bg)
+		_ = evil.Release(bg)
+	})
+	t.Cleanup(c.stop)
+	return c
+}
+
+// article is how the page's part of order:42 is found.
+var article = fmt.Sprintf(`document.querySelector('article[data-hash="%s"]')`, anteroom.KeyHash("order:42"))
+
+// A real browser shows a run under way, and keeps up with it without a reload.
+func TestChromium_ShowsAContendedRun(t *testing.T) {
+	b := chromium(t)
+	p := newPage(t, debug.Config{Refresh: 500 * time.Millisecond})
+	c := contend(t, p)
+	v := &visits{Handler: p}
+	srv := httptest.NewServer(v)
+	t.Cleanup(srv.Close) // before the locks are released, so it is last
+
+	b.screen(1280, 900, false, "light")
+	b.open(srv.URL + "/debug/anteroom/")
+	state := func() anteroom.State {
+		for _, s := range c.m.Snapshot() {
+			if s.Key == "order:42" {
+				return s
+			}
+		}
+		t.Fatal("order:42 is not live")
+		return anteroom.State{}
+	}
+	s := state()
+	text := eval[string](b, article+".innerText")
+	for _, want := range []string{
+		"order:42", "owned", "class orders", fmt.Sprintf("by goroutine %d, hold", s.Goroutine), "helpers_test.go:", s.Holder,
+		fmt.Sprint(s.Token), "7 waiting", "and 2 more", fmt.Sprintf("goroutine %d, hold", s.Waiters[0].Goroutine), "renewal in",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q in:\n%s", want, text)
+		}
+	}
+	if n := eval[int](b, article+`.querySelectorAll(".waiters li").length`); n != 5 {
+		t.Errorf("%d waiters are listed", n)
+	}
+	if eval[float64](b, article+`.querySelector("meter").value`) > 600 {
+		t.Error("more is left than the lease had")
+	}
+
+	// The page is marked; a reload would take the mark away.
+	_ = eval[bool](b, `window.mark = true`)
+	shown := eval[string](b, `document.querySelector("time").dateTime`)
+	b.until(`document.querySelector("time").dateTime != "` + shown + `"`)
+	ended := c.hold.Release(bg) // all seven pass
+	b.until(article + ` === null || ` + article + `.dataset.waiting == "0"`)
+	h := acquire(t, c.m.Mutex("order:42"))
+	waiters := park(t, c.m, c.m.Mutex("order:42"), 3)
+	b.until(article + `?.dataset.waiting == "3"`)
+	if text := eval[string](b, article+".innerText"); !strings.Contains(text, h.Holder()) || !strings.Contains(text, fmt.Sprint(h.Token())) {
+		t.Errorf("the new holder is %s with token %d, and the page says\n%s", h.Holder(), h.Token(), text)
+	}
+	if !eval[bool](b, `window.mark === true`) || v.pages.Load() != 1 || v.fragments.Load() == 0 || ended != nil || c.passed.Load() == 0 {
+		t.Errorf("%d pages and %d fragments were asked for; %d passed; %v", v.pages.Load(), v.fragments.Load(), c.passed.Load(), ended)
+	}
+
+	pauses(t, b, v)
+
+	// It fits every width, in both colours, with a key of 200 letters.
+	for _, width := range []int{1280, 390, 320} {
+		for _, scheme := range []string{"light", "dark"} {
+			b.screen(width, 844, width < 500, scheme)
+			if got := eval[int](b, `document.documentElement.scrollWidth`); got > width {
+				t.Errorf("at width %d the page is %d wide", width, got)
+			}
+			if dir := os.Getenv("ANTEROOM_SHOTS"); dir != "" {
+				b.shoot(filepath.Join(dir, fmt.Sprintf("debug-%d-%s.png", width, scheme)))
+			}
+		}
+	}
+	if title := eval[string](b, `document.title`); !strings.HasSuffix(title, "Anteroom") || eval[int](b, `document.images.length`) != 0 || v.others.Load() != 0 {
+		t.Errorf("title %q, %d requests elsewhere", title, v.others.Load())
+	}
+	waiters.end()
+	_ = h.Release(bg)
+}
+
+// pauses checks that a paused page stands still, and one whose program is away says so.
+// Only the failed answers may be complained about.
+func pauses(t *testing.T, b *browser, v *visits) {
+	t.Helper()
+	if said := b.complained(); len(said) > 0 {
+		t.Errorf("the browser complains: %v", said)
+	}
+	_ = eval[bool](b, `pause.click(), true`)
+	stood := eval[string](b, `document.querySelector("time").dateTime`)
+	// An answer that was under way may still come, and is not shown. Then nothing is asked
+	// for during a time in which a page that goes on would.
+	eventually(t, "nothing is asked for any more", func() bool {
+		asked := v.fragments.Load()
+		return eval[bool](b, `new Promise((done) => setTimeout(done, 800, true))`) && v.fragments.Load() == asked
+	})
+	if got := eval[string](b, `document.querySelector("time").dateTime`); got != stood {
+		t.Errorf("a paused page went on from %s to %s", stood, got)
+	}
+	if said := eval[string](b, `said.textContent`); !strings.Contains(said, "Paused at") {
+		t.Errorf("a paused page says %q", said)
+	}
+	_ = eval[bool](b, `pause.click(), true`)
+	b.until(`document.querySelector("time").dateTime != "` + stood + `"`)
+	v.away.Store(true)
+	b.until(`said.textContent.includes("what stands here is old")`)
+	v.away.Store(false)
+	b.until(`said.textContent == ""`)
+}

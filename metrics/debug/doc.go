@@ -1,0 +1,47 @@
+// Package debug shows what locks do at this moment on a page that a program mounts as it
+// mounts net/http/pprof: who holds what, since when and from where, who waits in which
+// order, what is left of each lease, what the watchdog said last, and what happened
+// recently.
+//
+//	page, err := debug.New(debug.Config{})
+//	m, err := anteroom.NewManager(rdb, anteroom.Config{OnEvent: page.OnEvent, RecordCallSites: true})
+//	page.Attach(m)
+//	http.Handle("/debug/anteroom/", page)
+//
+// A program with an OnEvent of its own calls page.OnEvent from it. Goroutines have the
+// numbers that /debug/pprof/goroutine?debug=2 gives them.
+//
+// The page is for a person; with ?format=json the same stands there for a program, as a
+// Report. docs/debug.md has all parameters and fields.
+//
+// # Who may see it
+//
+// Whoever can open the page sees keys, which may be personal data, call sites, and names of
+// machines. Mount it where pprof may be mounted: on a listener that only operators reach,
+// never on a public one. Config.HideKeys leaves the keys out. The page itself asks nobody
+// for a password.
+//
+// # Picture
+//
+//	Manager ── Event ──► OnEvent ──► ring of recent events ──┐
+//	Managers ◄─ Survey ── gather ◄── one request at a time   ├─► Report ─► JSON
+//	                        └── locks, classes, checks ──────┘         └─► HTML
+//	                                                        all of it in memory, then sent
+//
+// # Invariants
+//
+//	I1  Read-only: GET and HEAD are answered, everything else is 405. Nothing that is
+//	    asked here reaches Redis or changes a lock.
+//	I2  What is shown is text, whatever bytes keys, classes and messages consist of: all
+//	    of it is escaped, and what does not print stands there as Go quotes it.
+//	I3  Nothing comes from elsewhere, and no script runs but the page's own: the
+//	    Content-Security-Policy names script and style by their hashes.
+//	I4  An answer is bounded, however many locks, waiters, classes, Managers and events
+//	    there are, and says how many it leaves out.
+//	I5  OnEvent never waits for a request, and no lock of the Page is held while an answer
+//	    is sent: a client that hangs delays nobody.
+//
+// # Lock order
+//
+// Page.mu and ring.mu are leaves: neither a Manager nor a client is waited for under them.
+package debug

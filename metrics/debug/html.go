@@ -1,0 +1,151 @@
+package debug
+
+import (
+	"crypto/sha256"
+	_ "embed" // for the page's three parts
+	"encoding/base64"
+	"html/template"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The page's parts. Script and style are put into it as they are, so that their hashes in
+// the policy are right.
+var (
+	//go:embed page.html
+	pageText string
+	//go:embed page.js
+	script string
+	//go:embed page.css
+	style string
+)
+
+// policy is the page's Content-Security-Policy (I3): nothing is loaded but what the page
+// itself consists of, and its script may ask only where the page came from.
+var policy = strings.Join([]string{
+	"default-src 'none'", "script-src " + hash(script), "style-src " + hash(style), "connect-src 'self'", "img-src data:",
+	"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
+}, "; ")
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"lasting": lasting, "place": place,
+	"script": func() template.JS { return template.JS(script) },
+	"style":  func() template.CSS { return template.CSS(style) },
+	"clock":  func(t time.Time) string { return t.UTC().Format("15:04:05") },
+	"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"neg":    func(s float64) float64 { return -s },
+	"add":    func(a, b int) int { return a + b },
+}).Parse(pageText))
+
+// view is what the templates are given.
+type view struct {
+	Report
+	q         query
+	cfg       Config
+	RefreshMS int64
+}
+
+// Class and Key are the filter as the form shows it.
+func (v view) Class() string { return plain(v.q.class) }
+func (v view) Key() string   { return plain(v.q.key) }
+
+// Limit, Filtered and Events tell what was asked for.
+func (v view) Limit() int     { return v.q.limit }
+func (v view) MaxLocks() int  { return maxLocks }
+func (v view) Filtered() bool { return v.q.class != "" || v.q.key != "" }
+
+// Several tells that it must be said whose a lock is.
+func (v view) Several() bool { return len(v.Managers)+v.ManagersNotShown > 1 }
+
+// Unrecorded tells that some Manager does not record call sites.
+func (v view) Unrecorded() bool {
+	for _, m := range v.Managers {
+		if !m.CallSitesRecorded {
+			return true
+		}
+	}
+	return false
+}
+
+// Self, JSON and All are the same page again, as JSON, and without a filter. The escaping is
+// done by url.Values, which knows bytes that are no UTF-8.
+func (v view) Self() template.URL { return template.URL(v.q.link(formatHTML)) }
+func (v view) JSON() template.URL { return template.URL(v.q.link(formatJSON)) }
+func (v view) All() template.URL {
+	q := v.q
+	q.class, q.key = "", ""
+	return template.URL(q.link(formatHTML))
+}
+
+// MoreEvents is the page with all events that are kept.
+func (v view) MoreEvents() template.URL {
+	q := v.q
+	q.events = v.cfg.Events
+	return template.URL(q.link(formatHTML))
+}
+
+// Link finds the locks of the class.
+func (c Class) Link() template.URL { return template.URL("?class=" + url.QueryEscape(c.filter)) }
+
+// maxLink bounds a link, which stands on the page beside each key.
+const maxLink = 1 << 10
+
+func keyLink(filter string) template.URL {
+	if filter == "" || len(filter) > maxLink {
+		return ""
+	}
+	return template.URL("?key=" + url.QueryEscape(filter))
+}
+
+// Unwell marks what stands first.
+func (l Lock) Unwell() bool {
+	return l.Lost || slices.ContainsFunc(l.Checks, func(c Check) bool { return c.Health == "unhealthy" })
+}
+
+// Link finds the lock by its key, "" where that is too long for a link.
+func (l Lock) Link() template.URL { return keyLink(l.filter) }
+
+// WaitersLink shows many of its waiters.
+func (l Lock) WaitersLink() template.URL {
+	if link := keyLink(l.filter); link != "" {
+		return link + "&waiters=1000"
+	}
+	return ""
+}
+
+// Link finds the event's lock.
+func (e Event) Link() template.URL { return keyLink(e.filter) }
+
+// Tone is how an event is coloured: "bad", "good" or "warn".
+func (e Event) Tone() string {
+	switch e.Kind {
+	case "lost", "release_given_up", "unlock_lost", "reentry_lost", "self_deadlock", "abandoned", "deadlock":
+		return "bad"
+	case "available", "subscription_up", "alert_cleared":
+		return "good"
+	}
+	return "warn"
+}
+
+// Low and High divide the lease for its meter: less than a quarter is bad, more than a half is good.
+func (l Lease) Low() float64  { return l.LengthSeconds / 4 }
+func (l Lease) High() float64 { return l.LengthSeconds / 2 }
+
+// Renewal says when the lease is renewed next.
+func (l Lease) Renewal() string {
+	switch in := l.NextRenewalSeconds; {
+	case in == nil:
+		return "not renewed"
+	case *in < 0:
+		return "renewal due for " + lasting(-*in)
+	default:
+		return "renewal in " + lasting(*in)
+	}
+}

@@ -1,0 +1,54 @@
+"use strict";
+(() => {
+  const main = document.querySelector("main"), said = document.getElementById("said"), pause = document.getElementById("pause");
+  // The first format counts. The rest of the query stays as it is, byte for byte.
+  const source = "?format=fragment&" + location.search.slice(1);
+  let paused = false, underWay = false, timer = 0;
+
+  const live = () => document.getElementById("live");
+  const later = () => {
+    clearTimeout(timer);
+    if (!paused) timer = setTimeout(refresh, Number(live().dataset.refreshMs));
+  };
+  // Whoever has marked something, to copy it, would lose the mark.
+  const reading = () => {
+    const marked = getSelection();
+    return marked !== null && !marked.isCollapsed && main.contains(marked.anchorNode);
+  };
+  const show = (text) => {
+    const at = main.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    main.innerHTML = text; // escaped by the server, and no script in it could run
+    if (at !== null) [...main.querySelectorAll("a")].find((a) => a.getAttribute("href") === at)?.focus({preventScroll: true});
+    document.title = `${live().dataset.held} held, ${live().dataset.waiting} waiting – Anteroom`;
+  };
+
+  async function refresh() {
+    if (underWay) return;
+    if (document.hidden || reading()) return later();
+    underWay = true;
+    try {
+      const answer = await fetch(source, {cache: "no-store", signal: AbortSignal.timeout(15000)});
+      const text = await answer.text();
+      if (!answer.ok || !text.startsWith('<div id="live"')) throw new Error(`status ${answer.status}`);
+      if (!paused && !reading()) show(text);
+      said.textContent = "";
+      main.classList.remove("old");
+    } catch (error) {
+      said.textContent = `No answer since ${live().dataset.at} UTC: what stands here is old.`;
+      main.classList.add("old");
+    }
+    underWay = false;
+    later();
+  }
+
+  pause.hidden = false;
+  pause.addEventListener("click", () => {
+    paused = !paused;
+    pause.textContent = paused ? "Resume" : "Pause";
+    said.textContent = paused ? `Paused at ${live().dataset.at} UTC.` : "";
+    if (paused) clearTimeout(timer);
+    else refresh();
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && !paused) refresh(); });
+  later();
+})();

@@ -1,0 +1,86 @@
+package debug
+
+import (
+	"strings"
+	"sync"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// What is kept of an event is bounded, too: a key may have 64 KiB, and an error quotes
+// what a server says.
+const (
+	maxEventKey  = 1 << 10
+	maxEventText = 1 << 10
+)
+
+// ring keeps the last max events. Its methods are safe for concurrent use.
+type ring struct {
+	max int
+
+	mu   sync.Mutex
+	list []kept // the oldest at next once it is full; guarded by mu
+	next int    // guarded by mu
+	seen int64  // guarded by mu
+}
+
+// kept is one event as it will be shown, and by what it can be asked for.
+type kept struct {
+	Event
+	class, filter string
+}
+
+// add keeps e in place of the oldest one. The error is turned into text here: it may hold
+// on to anything.
+func (r *ring) add(e anteroom.Event, hide bool) {
+	k := keep(e, hide)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen++
+	if len(r.list) < r.max {
+		r.list = append(r.list, k)
+		return
+	}
+	r.list[r.next] = k
+	r.next = (r.next + 1) % r.max
+}
+
+// newest returns what is kept, the newest first, and how many events there have been.
+func (r *ring) newest() (list []kept, seen int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list = make([]kept, 0, len(r.list))
+	for i := range r.list {
+		// next-1 is the newest where the ring is full; before that next is 0.
+		list = append(list, r.list[(r.next-1-i+len(r.list))%len(r.list)])
+	}
+	return list, r.seen
+}
+
+// keep makes what is shown of e.
+func keep(e anteroom.Event, hide bool) kept {
+	text, err := e.Text, ""
+	if e.Err != nil {
+		err = e.Err.Error()
+	}
+	if hide {
+		text, err = anteroom.WithoutKey(text, e.Key), anteroom.WithoutKey(err, e.Key)
+	}
+	k := kept{class: e.Class, Event: Event{
+		At: e.At.UTC(), Kind: string(e.Kind), Manager: e.ClientID, Holder: brief(e.Holder, maxKeyText), Class: brief(e.Class, maxKeyText),
+		Reason: string(e.Reason), Owners: e.Owners, Check: e.Check, CallSite: brief(e.CallSite, maxEventText),
+		Text: brief(text, maxEventText), Error: brief(err, maxEventText),
+	}}
+	if !e.Since.IsZero() {
+		since := e.Since.UTC()
+		k.Since = &since
+	}
+	if e.Key != "" {
+		k.Name = nameOf(e.Key, hide)
+		k.filter = filterOf(e.Key, hide)
+		if len(k.filter) > maxEventKey {
+			k.filter = strings.Clone(k.filter[:maxEventKey])
+		}
+	}
+	return k
+}
