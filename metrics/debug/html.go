@@ -94,11 +94,8 @@ func (v view) MoreEvents() template.URL {
 // Link finds the locks of the class.
 func (c Class) Link() template.URL { return template.URL("?class=" + url.QueryEscape(c.filter)) }
 
-// maxLink bounds a link, which stands on the page beside each key.
-const maxLink = 1 << 10
-
 func keyLink(filter string) template.URL {
-	if filter == "" || len(filter) > maxLink {
+	if filter == "" || len(filter) > maxFilter {
 		return ""
 	}
 	return template.URL("?key=" + url.QueryEscape(filter))

@@ -17,6 +17,7 @@ const (
 	defaultShown   = 20   // events
 	maxClasses     = 100
 	maxManagers    = 100
+	maxFilter      = 1 << 10 // bytes of the parameters class and key, which links repeat
 )
 
 // The values of the parameter format.
@@ -39,6 +40,11 @@ func parseQuery(u *url.URL, events int) (query, error) {
 		return query{}, fmt.Errorf("the query cannot be read: %w", err)
 	}
 	q := query{format: v.Get("format"), class: v.Get("class"), key: v.Get("key")}
+	for _, f := range [][2]string{{"class", q.class}, {"key", q.key}} {
+		if len(f[1]) > maxFilter {
+			return q, fmt.Errorf("%s has %d bytes; at most %d are allowed", f[0], len(f[1]), maxFilter)
+		}
+	}
 	switch q.format {
 	case "":
 		q.format = formatHTML

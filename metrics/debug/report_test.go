@@ -240,7 +240,7 @@ func TestDocs_EveryFieldIsNamed(t *testing.T) {
 	_, part, _ := strings.Cut(string(text), "\n## JSON\n")
 	part, _, _ = strings.Cut(part, "\n## ")
 	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(part, -1) {
+	for _, m := range regexp.MustCompile("`([a-z][a-z_]+)`").FindAllStringSubmatch(part, -1) {
 		named[m[1]] = true
 	}
 	have := map[string]bool{}

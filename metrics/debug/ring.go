@@ -10,7 +10,6 @@ import (
 // What is kept of an event is bounded, too: a key may have 64 KiB, and an error quotes
 // what a server says.
 const (
-	maxEventKey  = 1 << 10
 	maxEventText = 1 << 10
 )
 
@@ -78,8 +77,8 @@ func keep(e anteroom.Event, hide bool) kept {
 	if e.Key != "" {
 		k.Name = nameOf(e.Key, hide)
 		k.filter = filterOf(e.Key, hide)
-		if len(k.filter) > maxEventKey {
-			k.filter = strings.Clone(k.filter[:maxEventKey])
+		if len(k.filter) > maxFilter { // one byte more, so that there is no link to it
+			k.filter = strings.Clone(k.filter[:maxFilter+1])
 		}
 	}
 	return k

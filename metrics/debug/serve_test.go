@@ -67,7 +67,7 @@ func TestPage_BadParametersAreNamed(t *testing.T) {
 	for query, words := range map[string]string{
 		"format=xml": `format is "xml"`, "limit=0": "limit", "limit=501": "from 1 to 500", "limit=many": "limit",
 		"waiters=-1": "waiters", "waiters=1001": "from 1 to 1000", "events=51": "from 0 to 50",
-		"class=%zz":          "cannot be read",
+		"class=%zz": "cannot be read", "key=" + strings.Repeat("k", 1025): "key has 1025 bytes",
 		"limit=%3Cscript%3E": `limit is "<script>"`, // harmless: it is plain text, and nosniff
 	} {
 		rec := httptest.NewRecorder()
