@@ -60,8 +60,9 @@ func chromium(t *testing.T) *browser {
 	return b
 }
 
-// contended is a program at work: a lock that nobody gets for now, one that passes through
-// many hands all the time, and one of a name that would like to be a script.
+// contended is a program at work, with two Managers: a lock that nobody gets for now, one that
+// passes through many hands all the time, one that a stranger has spoilt, and one of a name
+// that would like to be a script.
 type contended struct {
 	m      *anteroom.Manager
 	hold   *anteroom.Hold // of order:42
@@ -71,11 +72,22 @@ type contended struct {
 }
 
 func contend(t *testing.T, p *debug.Page) *contended {
-	m := manager(t, server(t), p, anteroom.Config{ClientID: "worker-1", RecordCallSites: true, Defaults: anteroom.LockConfig{
-		Name: "orders", Fencing: true, LeaseTime: 10 * time.Minute, RenewalTime: 5 * time.Minute,
-	}})
+	srv := server(t)
+	cfg := anteroom.LockConfig{
+		Name: "orders", Fencing: true, LeaseTime: 10 * time.Minute, RenewalTime: 5 * time.Minute, WatchdogPeriod: 500 * time.Millisecond,
+	}
+	m := manager(t, srv, p, anteroom.Config{ClientID: "worker-1", RecordCallSites: true, Defaults: cfg})
 	c := &contended{m: m, hold: acquire(t, m.Mutex("order:42"))}
 	c.parked = park(t, m, m.Mutex("order:42"), 7)
+	two := manager(t, srv, p, anteroom.Config{ClientID: "worker-2", RecordCallSites: true, Defaults: cfg})
+	cfg.Name, cfg.Key = "invoices", "invoice:2026-11"
+	invoice, err := two.NewMutex(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoilt := acquire(t, invoice)
+	srv.HSet("invoice:2026-11", "stranger", "1")
+	elsewhere := park(t, two, two.Mutex("order:42"), 1)
 	evil := acquire(t, m.Mutex(`<img src=x onerror="document.title='evil'">`+"\xff"+strings.Repeat("long", 40)))
 	ctx, cancel := context.WithCancel(bg)
 	var wg sync.WaitGroup
@@ -94,6 +106,8 @@ func contend(t *testing.T, p *debug.Page) *contended {
 		cancel()
 		wg.Wait()
 		c.parked.end()
+		elsewhere.end()
+		_ = spoilt.Release(bg)
 		_ = c.hold.Release(bg)
 		_ = evil.Release(bg)
 	})
@@ -101,8 +115,8 @@ func contend(t *testing.T, p *debug.Page) *contended {
 	return c
 }
 
-// article is how the page's part of order:42 is found.
-var article = fmt.Sprintf(`document.querySelector('article[data-hash="%s"]')`, anteroom.KeyHash("order:42"))
+// article is how the page's part of order:42 in the first Manager is found.
+var article = fmt.Sprintf(`document.querySelector('article[data-manager="worker-1"][data-hash="%s"]')`, anteroom.KeyHash("order:42"))
 
 // A real browser shows a run under way, and keeps up with it without a reload.
 func TestChromium_ShowsAContendedRun(t *testing.T) {
@@ -141,6 +155,10 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 		t.Error("more is left than the lease had")
 	}
 
+	b.until(`document.querySelector("article.unwell")?.innerText.includes("foreign_field")`)
+	b.until(`document.querySelector('article[data-manager="worker-2"][data-status="acquiring"]')?.innerText.includes("held by ` + s.Holder + `")`)
+	save(b, "debug")
+
 	// The page is marked; a reload would take the mark away.
 	_ = eval[bool](b, `window.mark = true`)
 	shown := eval[string](b, `document.querySelector("time").dateTime`)
@@ -166,9 +184,7 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 			if got := eval[int](b, `document.documentElement.scrollWidth`); got > width {
 				t.Errorf("at width %d the page is %d wide", width, got)
 			}
-			if dir := os.Getenv("ANTEROOM_SHOTS"); dir != "" {
-				b.shoot(filepath.Join(dir, fmt.Sprintf("debug-%d-%s.png", width, scheme)))
-			}
+			save(b, fmt.Sprintf("debug-%d-%s", width, scheme))
 		}
 	}
 	if title := eval[string](b, `document.title`); !strings.HasSuffix(title, "Anteroom") || eval[int](b, `document.images.length`) != 0 || v.others.Load() != 0 {
@@ -176,6 +192,13 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 	}
 	waiters.end()
 	_ = h.Release(bg)
+}
+
+// save makes a picture of the page in the folder ANTEROOM_SHOTS: docs/pictures/debug.png is one.
+func save(b *browser, name string) {
+	if dir := os.Getenv("ANTEROOM_SHOTS"); dir != "" {
+		b.shoot(filepath.Join(dir, name+".png"))
+	}
 }
 
 // pauses checks that a paused page stands still, and one whose program is away says so.
