@@ -77,6 +77,7 @@ func (s *spy) manager(rdb anteroom.Redis, id string, locks anteroom.LockConfig) 
 	locks.Name = "orders"
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		ClientID: id + "-" + secret, Logger: s.logger, Observer: s.c, Defaults: locks, RecordCallSites: true,
+		LongWait: time.Second,
 		OnEvent: func(e anteroom.Event) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -206,6 +207,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.foreignContent(admin, m)
 	s.abandoned(m)
 	s.malformed(admin, m)
+	s.deadlock(m)
 	s.refusals(admin, server.Addr())
 	s.outage(m, network)
 
@@ -284,6 +286,30 @@ func (s *spy) abandoned(m *anteroom.Manager) {
 		return s.seen(anteroom.EventAbandoned) > 0
 	})
 	s.waitFor(anteroom.EventRecovery, 1)
+}
+
+// deadlock: two goroutines wait for each other's locks, until both reports have come.
+func (s *spy) deadlock(m *anteroom.Manager) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	x, y := m.Mutex(secretKey+"x"), m.Mutex(secretKey+"y")
+	var locked, ended sync.WaitGroup
+	locked.Add(2)
+	for _, order := range [][]*anteroom.Mutex{{x, y}, {y, x}} {
+		ended.Go(func() {
+			order[0].Lock()
+			defer order[0].Unlock()
+			locked.Done()
+			locked.Wait()
+			if h, err := order[1].Acquire(ctx); err == nil {
+				s.t.Errorf("both locked both: %v", h.Release(ctx))
+			}
+		})
+	}
+	s.waitFor(anteroom.EventDeadlock, 1)
+	s.waitFor(anteroom.EventLongWait, 1)
+	cancel()
+	ended.Wait()
 }
 
 // malformed: messages that quote secrets, on every channel of ours.

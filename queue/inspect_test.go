@@ -66,6 +66,12 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 		must(x, "IsQueued(3)", x.s.IsQueued(3), true)
 		must(x, "IsQueued of the owner", x.s.IsQueued(1), false)
 		must(x, "IsQueued(0)", x.s.IsQueued(0), false)
+		found, is := x.s.Find(3)
+		found.Since = want[1].Since
+		must(x, "Find(3)", found, want[1])
+		must(x, "found", is, true)
+		ids := x.s.AppendWaiting([]uint64{9})
+		must(x, "AppendWaiting", [3]uint64(ids), [3]uint64{9, 2, 3})
 		for _, part := range []string{"Owned", "count=1", "waiting=2", "grant=1"} {
 			if !strings.Contains(x.s.String(), part) {
 				t.Errorf("%q lacks %q", x.s, part)
@@ -155,6 +161,34 @@ func TestQueue_ContendedMeansWaitingForAnotherGoroutine(t *testing.T) {
 		x.park(queue.KindLock, 1)
 		x.park(queue.KindLock, 2)
 		must(x, "HasContended behind a waiter", x.s.HasContended(), true)
+		x.drain()
+	})
+}
+
+func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		_, waited := x.s.Front()
+		must(x, "waited", waited, false)
+		a := x.own(queue.KindLock, 1, 1)
+		_, waited = x.s.Front()
+		must(x, "waited for an owner", waited, false)
+		began := time.Now()
+		b := x.park(queue.KindHold, 2)
+		time.Sleep(time.Minute)
+		own := x.park(queue.KindHold, 1)
+		f, waited := x.s.Front()
+		must(x, "waited", waited, true)
+		must(x, "tenure", f.Current, x.s.Current())
+		must(x, "how many", f.Waiting, 2)
+		must(x, "who", f.First.Owner, 2)
+		must(x, "since", f.First.Since.Equal(began), true)
+		must(x, "the owner waits", f.OwnerWaits, true)
+		own.giveUp()
+		x.s.Exit(a.w.Tenure, true)
+		b.mustBeIn()
+		x.park(queue.KindHold, 3)
+		f, _ = x.s.Front()
+		must(x, "the owner before waited", f.OwnerWaits, false)
 		x.drain()
 	})
 }

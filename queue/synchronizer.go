@@ -78,11 +78,12 @@ type Synchronizer struct {
 	// word is the state. Written under mu only; read without it by Word.
 	word atomic.Uint32
 
-	// These stand here for their size: they fill word's eight bytes, and a process may have 100,000 Synchronizers. kind and
-	// contended are guarded by mu.
-	kind      Kind // of the current tenure
-	contended bool // see HasContended
-	fair      bool // written by Init only
+	// These stand here for their size: they fill word's eight bytes, and a process may have 100,000 Synchronizers. All but fair
+	// are guarded by mu.
+	kind       Kind // of the current tenure
+	contended  bool // see HasContended
+	ownerWaits bool // see Front
+	fair       bool // written by Init only
 
 	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Lock kind. Written
 	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
@@ -138,6 +139,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 	}
 	first := s.waiters.empty()
 	s.contended = s.contended || !first || s.tenure != 0
+	s.ownerWaits = s.ownerWaits || s.tenure != 0 && s.owner.Load()>>1 == w.Owner
 	s.enqueueLocked(s.waiters.tail, w)
 	switch state := s.Word().State(); {
 	case state == Free:
@@ -243,4 +245,5 @@ func (s *Synchronizer) restartLocked() Order {
 func (s *Synchronizer) endTenureLocked() {
 	s.tenure = 0
 	s.owner.Store(0)
+	s.ownerWaits = false
 }

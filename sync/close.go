@@ -49,6 +49,7 @@ func (m *Manager) Close(ctx context.Context) error {
 	}
 	m.end()
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
+	m.lookout.stop()
 	m.dog.Stop()
 	m.leases.Stop()
 	if len(held) == 0 {

@@ -69,6 +69,14 @@ type Config struct {
 	// acquisition. Defaults to false.
 	RecordCallSites bool
 
+	// LongWait is how long a caller may wait for a lock before that is reported, as
+	// EventLongWait, once. From 1 second to 24 hours. A goroutine that waits, directly or
+	// through others, for what it holds itself is looked for at the same time: see
+	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is looked
+	// for. Defaults to 30 seconds, the default LeaseTime: a holder that crashed is gone
+	// by then, so a longer wait has another cause.
+	LongWait time.Duration
+
 	// AllowRing accepts a go-redis Ring. A Ring moves keys between shards when a
 	// shard comes or goes, within a lease, so that two processes may hold one
 	// lock. Defaults to false: NewManager refuses a Ring.
@@ -102,6 +110,14 @@ func (c Config) normal() (Config, error) {
 	}
 	if c.RenewalInFlight < 0 {
 		return c, configError("RenewalInFlight", "is %d; it must not be negative", c.RenewalInFlight)
+	}
+	if c.LongWait == 0 {
+		c.LongWait = defaultLongWait
+	}
+	if c.LongWait > 0 {
+		if err := inBounds("LongWait", c.LongWait, minLongWait, maxLongWait, ""); err != nil {
+			return c, err
+		}
 	}
 	if c.Defaults.Key != "" {
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)

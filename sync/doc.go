@@ -34,6 +34,9 @@
 //	                    │
 //	                    └─ lost: contexts end, then the queue moves on, then events
 //
+// Beside all that a lookout looks at the queues from time to time, for callers that wait
+// too long and goroutines that wait for each other.
+//
 // # Invariants
 //
 // Tests named after these prove them.

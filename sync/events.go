@@ -21,6 +21,8 @@ const (
 	EventUnlockLost       EventKind = "unlock_lost"       // Unlock of a lock that had been lost
 	EventReentryLost      EventKind = "reentry_lost"      // Lock entered again into a lock that had been lost
 	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock by a goroutine whose own Acquire holds the key
+	EventLongWait         EventKind = "long_wait"         // callers have waited for a key for longer than Config.LongWait
+	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
 	EventUnavailable      EventKind = "unavailable"       // acquiring this key meets errors; it is retried
 	EventAvailable        EventKind = "available"         // acquiring this key gets answers again
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released
@@ -37,7 +39,7 @@ const (
 // EventKinds lists them all.
 var EventKinds = []EventKind{
 	EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
-	EventUnavailable, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
+	EventLongWait, EventDeadlock, EventUnavailable, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
 	EventSelfLate, EventAlert, EventAlertCleared, EventRecovery,
 }
 
@@ -55,7 +57,9 @@ type Event struct {
 	Owners   int        // EventLost: how many holds were told; 0 if nobody held it at that moment
 	Check    string     // alerts and recoveries: the watchdog's check
 	Text     string     // a sentence for people
-	CallSite string     // where the hold was acquired, if recorded
+	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits
+	Waiters  int        // EventLongWait, EventDeadlock: how many callers of this process wait, behind these too
+	Waits    []WaitInfo // EventLongWait: the longest wait; EventDeadlock: every wait of the cycle
 	Err      error
 }
 
@@ -135,7 +139,7 @@ func (q *eventQueue) deliver(e Event) {
 func (q *eventQueue) log(e Event) {
 	level := slog.LevelWarn
 	switch e.Kind {
-	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock:
+	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock, EventDeadlock:
 		level = slog.LevelError
 	case EventAvailable, EventSubscriptionUp, EventAlertCleared:
 		level = slog.LevelInfo

@@ -23,7 +23,7 @@ func insideManager(t *testing.T, cfg Config) *Manager {
 	return m
 }
 
-func insideServer(t *testing.T, cfg Config) (*Manager, *miniredis.Miniredis) {
+func insideServer(t testing.TB, cfg Config) (*Manager, *miniredis.Miniredis) {
 	t.Helper()
 	s := miniredis.NewMiniRedis()
 	t.Cleanup(s.Close)

@@ -24,6 +24,7 @@ type Manager struct {
 	leases   *renewal.Manager
 	dog      *watchdog.Watchdog
 	events   *eventQueue
+	lookout  *lookout
 
 	goroutine func() int64
 	nextGrant atomic.Uint64
@@ -100,8 +101,10 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
 		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
 	})
+	m.lookout = newLookout(m)
 	m.leases.Start()
 	m.dog.Start()
+	m.lookout.start()
 	return m, nil
 }
 

@@ -3,6 +3,8 @@ package watchdog
 import (
 	"bytes"
 	"fmt"
+	"iter"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +54,10 @@ type Goroutine struct {
 	// Frame is the innermost function outside the runtime and sync, with file and
 	// line; it is empty where the dump shows no such frame.
 	Frame string
+	// Caller is the file and line from which this library was called, and by which a
+	// goroutine that waits for a lock is known to its author. It is empty where the
+	// goroutine is not inside this library.
+	Caller string
 
 	remark string // blocked, made once for all its holds
 }
@@ -72,6 +78,15 @@ func (g Goroutine) Parked() bool {
 		return false
 	}
 	return !g.Ended
+}
+
+// At says where the goroutine is in terms of its author: Caller while it is inside this
+// library, otherwise Frame.
+func (g Goroutine) At() string {
+	if g.Caller != "" && library(g.Frame) {
+		return g.Caller
+	}
+	return g.Frame
 }
 
 // String says where and for how long the goroutine is blocked.
@@ -105,7 +120,7 @@ func ParseGoroutines(dump []byte, asked []int64) map[int64]Goroutine {
 		if _, wanted := states[id]; !ok || !wanted {
 			continue
 		}
-		state.Frame = topFrame(string(stack))
+		state.Frame, state.Caller = topFrame(string(stack)), caller(string(stack))
 		states[id] = state
 	}
 	return states
@@ -141,29 +156,66 @@ func parseHeader(line string) (int64, Goroutine, bool) {
 }
 
 // topFrame returns the innermost frame that tells a reader something: where the
-// goroutine stands in its own code and not in which primitive. A frame is two lines,
-// "path/pkg.Func(args)" and "\tfile:line +0x1f".
+// goroutine stands in its own code and not in which primitive.
 func topFrame(stack string) string {
-	for stack != "" {
-		var function, place string
-		function, stack, _ = strings.Cut(stack, "\n")
-		if strings.HasPrefix(function, "created by ") {
-			return ""
-		}
-		if !strings.HasPrefix(stack, "\t") {
-			continue
-		}
-		place, stack, _ = strings.Cut(stack, "\n")
-		if primitive(function) {
-			continue
-		}
-		place, _, _ = strings.Cut(strings.TrimSpace(place), " +0x")
+	for function, place := range frames(stack) {
 		if end := strings.LastIndexByte(function, '('); end > 0 {
 			function = function[:end]
 		}
 		return function + " (" + place + ")"
 	}
 	return ""
+}
+
+// caller returns the place from which the innermost call into this library was made.
+func caller(stack string) string {
+	inside := false
+	for function, place := range frames(stack) {
+		if library(function) {
+			inside = true
+		} else if inside {
+			return place
+		}
+	}
+	return ""
+}
+
+// frames goes through a stack, from the innermost frame on, without primitives. A frame is
+// two lines, "path/pkg.Func(args)" and "\tfile:line +0x1f".
+func frames(stack string) iter.Seq2[string, string] {
+	return func(yield func(function, place string) bool) {
+		for stack != "" {
+			var function, place string
+			function, stack, _ = strings.Cut(stack, "\n")
+			if strings.HasPrefix(function, "created by ") {
+				return
+			}
+			if !strings.HasPrefix(stack, "\t") {
+				continue
+			}
+			place, stack, _ = strings.Cut(stack, "\n")
+			if primitive(function) {
+				continue
+			}
+			place, _, _ = strings.Cut(strings.TrimSpace(place), " +0x")
+			if !yield(function, place) {
+				return
+			}
+		}
+	}
+}
+
+// library tells that a frame belongs to the packages of this module that users import.
+func library(function string) bool {
+	name, ours := strings.CutPrefix(function, "github.com/anteroom/anteroom/")
+	if !ours {
+		return false
+	}
+	switch pkg, _, _ := strings.Cut(name, "."); pkg {
+	case "sync", "queue", "renewal", "watchdog", "lettuce_compat", "metrics":
+		return true
+	}
+	return false
 }
 
 // primitive tells that a frame belongs to what every blocked goroutine shows.
@@ -174,6 +226,13 @@ func primitive(function string) bool {
 		}
 	}
 	return false
+}
+
+// Scan asks the runtime where the asked goroutines are, under the rule of the Watchdog's
+// own scan: not in a process of more than 20,000. It stops the world for some 6 µs a
+// goroutine, so whoever calls it does so rarely.
+func Scan(asked []int64) Goroutines {
+	return scanGoroutines(time.Now(), asked, runtime.NumGoroutine(), func(buf []byte) int { return runtime.Stack(buf, true) })
 }
 
 // scanGoroutines asks the runtime about the goroutines. It stops the world once for

@@ -84,10 +84,34 @@ created by main.main in goroutine 1
 goroutine 25 [chan receive (nil chan) (leaked)]:
 goroutine running on other thread; stack unavailable
 
+goroutine 27 [chan receive]:
+github.com/anteroom/anteroom/queue.(*Waiter).park(...)
+	/anteroom/queue/waiter.go:138
+github.com/anteroom/anteroom/sync.(*Mutex).Lock(0x1)
+	/anteroom/sync/mutex.go:102 +0x1
+sync.(*Cond).Wait(0x1)
+	/go/src/sync/cond.go:71 +0x1
+example.com/app.inner(...)
+	/src/app/inner.go:5 +0x3
+github.com/anteroom/anteroom/sync.(*Mutex).Do(0x1)
+	/anteroom/sync/do.go:52 +0x1
+github.com/anteroom/anteroom/sync_test.TestIt(0x1)
+	/anteroom/sync/it_test.go:7 +0x1
+
+goroutine 28 [sleep]:
+time.Sleep(0x1)
+	/go/src/runtime/time.go:1 +0x1
+github.com/anteroom/anteroom/sync_test.TestThat(0x1)
+	/anteroom/sync/that_test.go:8 +0x1
+github.com/anteroom/anteroom/sync.(*Mutex).Do(0x1)
+	/anteroom/sync/do.go:52 +0x1
+main.main()
+	/src/main.go:10 +0x1d
+
 goroutine x [running]:
 goroutine 26 [running
 not a header`
-	got := wd.ParseGoroutines([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 99})
+	got := wd.ParseGoroutines([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 27, 28, 99})
 	for id, want := range map[int64]wd.Goroutine{
 		1:  {State: "running", Frame: "main.main (/src/main.go:10)"},
 		22: {State: "chan receive", Waited: 5 * time.Minute, Frame: "example.com/app.(*Job).run.func1 (/src/app/job.go:77)"},
@@ -95,14 +119,22 @@ not a header`
 		24: {State: "select (no cases)"},
 		25: {State: "chan receive (nil chan)"},
 		26: {Ended: true},
+		27: {State: "chan receive", Frame: "github.com/anteroom/anteroom/queue.(*Waiter).park (/anteroom/queue/waiter.go:138)", Caller: "/src/app/inner.go:5"},
+		28: {State: "sleep", Frame: "github.com/anteroom/anteroom/sync_test.TestThat (/anteroom/sync/that_test.go:8)", Caller: "/src/main.go:10"},
 		99: {Ended: true},
 	} {
 		if got[id] != want {
 			t.Errorf("goroutine %d reads %+v, want %+v", id, got[id], want)
 		}
 	}
-	if len(got) != 7 {
-		t.Errorf("%d goroutines for 7 questions", len(got))
+	if len(got) != 9 {
+		t.Errorf("%d goroutines for 9 questions", len(got))
+	}
+	if at := got[27].At(); at != "/src/app/inner.go:5" {
+		t.Errorf("a goroutine in Lock is said to be at %q", at)
+	}
+	if at := got[28].At(); at != got[28].Frame {
+		t.Errorf("a goroutine that sleeps is said to be at %q", at)
 	}
 	if s := got[24].String(); s != `is in "select (no cases)" for less than a minute` {
 		t.Errorf("without a frame: %q", s)
