@@ -15,7 +15,7 @@ import (
 // one processor with the default LongWait: every 5 s, or later where a look takes more than
 // 50 ms.
 //
-//	go test -run '^$' -bench Look -benchtime 50x -count 5 ./sync
+//	go test -run '^$' -bench Look -benchtime 10x -count 5 ./sync
 //
 // The waiters have been there for a while, so every key with a waiter may be part of a
 // deadlock: the costly case. Between two looks the caches are filled with something else,
