@@ -121,6 +121,10 @@ type Cause struct {
 	At time.Time
 	// LastConfirmed is when the last confirmed command was sent.
 	LastConfirmed time.Time
+	// Deadline is until when the lease could have been relied on, and Failures how many
+	// renewals had no usable answer since LastConfirmed. Both are filled in by the Manager.
+	Deadline time.Time
+	Failures int
 	// Err is what Redis answered, or the last failure before the deadline.
 	Err error
 }

@@ -1,7 +1,9 @@
 package renewal_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,4 +60,22 @@ func TestNew_WithoutASenderPanics(t *testing.T) {
 		}
 	}()
 	renewal.New(renewal.Config{})
+}
+
+// A loss carries what was known of its lease, so that nobody has to ask a lease that may
+// not be in the owner's hands yet.
+func TestLease_ALossSaysWhatWasKnownOfTheLease(t *testing.T) {
+	k := &losses{}
+	s := &sender{answer: func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+		return slices.Repeat([]renewal.Result{{Err: errDown}}, len(items))
+	}}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		begun := time.Now()
+		l := m.Add(spec(1, k))
+		time.Sleep(time.Hour)
+		c := one(t, k, "f1")
+		if !c.LastConfirmed.Equal(begun) || !c.Deadline.Equal(l.Deadline()) || !c.At.Equal(c.Deadline) || c.Failures < 2 || c.Failures != l.Failures() {
+			t.Errorf("confirmed at %v, deadline %v: %+v", begun, l.Deadline(), c)
+		}
+	})
 }

@@ -221,7 +221,8 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	}
 	// What is found out late, by a process that was stopped, was not to be relied on
 	// from the deadline on.
-	c.At = earlier(c.At, m.clock.past(l.deadline.Load()))
+	c.Deadline, c.Failures = m.clock.past(l.deadline.Load()), l.Failures()
+	c.At = earlier(c.At, c.Deadline)
 	if c.LastConfirmed.IsZero() {
 		c.LastConfirmed = l.LastConfirmed()
 	}

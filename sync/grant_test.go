@@ -216,3 +216,22 @@ func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 		t.Error("the context of a lock that is over goes on")
 	}
 }
+
+// The renewal loop may conclude a loss before install has put the lease into the grant:
+// the goroutine that installs it lost its processor there until the deadline had passed.
+func TestALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	e, err := m.use(insideConfig(t, m, LockConfig{Key: "k"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.unref()
+	g := &grant{e: e, n: 1, wish: e.wish.wish, since: time.Now()}
+	e.ref() // the grant's own
+	now := time.Now()
+	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it panics with the program
+	if l := g.lossNow(); l == nil || l.reason != LostDeadline {
+		t.Errorf("the loss: %+v", l)
+	}
+}

@@ -40,7 +40,8 @@ func (g *grant) Lost(c renewal.Cause) {
 			g.e.m.keepStale(g, t)
 		}
 	}
-	doomed, over := g.doomed.Load(), g.deadline().Add(g.e.margin(g.wish))
+	// The cause's deadline, since install may not have put the lease into the grant yet.
+	doomed, over := g.doomed.Load(), c.Deadline.Add(g.e.margin(g.wish))
 	g.burn(doomed, func(f *field, now time.Time) bool {
 		return f.lost(l.reason, now, over, !g.wish.fixed, doomed)
 	})
