@@ -58,7 +58,7 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: LostGone, Check: "holder",
 					Text: text, Err: errors.New(text), Since: time.Now(),
 				})
-				for _, name := range []string{"anna", "'k'", "\x00", `\x00`, `u0000`, "web-7", "31337"} {
+				for _, name := range []string{"anna", "'k'", "\x00", `\x00`, `u0000`, "web-7", "-31337"} {
 					if strings.Contains(got, name) {
 						t.Fatalf("%s: the record of %q names %q:\n%s", kind, key, name, got)
 					}
