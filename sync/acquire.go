@@ -113,6 +113,7 @@ func (e *entry) entered(a *acquisition, t *tenancy) {
 			via = ViaHandoff
 		}
 		e.m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.waiter.Began))
+		a.traceEntered(t, via)
 	}
 	a.recycle(e.m)
 }
@@ -191,7 +192,18 @@ func (e *entry) notGranted(ended ...error) error {
 
 // notEntered counts a failure and makes it an *Error.
 func (m *Manager) notEntered(key string, s *settings, a *acquisition, err error) error {
-	outcome, observed := OutcomeNothing, AcquireFailed
+	outcome, observed := outcomes(err)
+	if m.observed {
+		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.waiter.Began))
+	}
+	failed := &Error{Op: a.op, Key: key, Outcome: outcome, Err: err}
+	a.traceFailed(m, key, failed)
+	return failed
+}
+
+// outcomes says what a failure to acquire left behind, and as what it counts.
+func outcomes(err error) (outcome Outcome, observed AcquireOutcome) {
+	outcome, observed = OutcomeNothing, AcquireFailed
 	var answered *serverError
 	switch {
 	case errors.Is(err, ErrConfig) && !errors.As(err, &answered):
@@ -205,10 +217,7 @@ func (m *Manager) notEntered(key string, s *settings, a *acquisition, err error)
 	case errors.Is(err, ErrNotAcquired):
 		observed = AcquireRefused
 	}
-	if m.observed {
-		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.waiter.Began))
-	}
-	return &Error{Op: a.op, Key: key, Outcome: outcome, Err: err}
+	return outcome, observed
 }
 
 // serverError is an answer of the server that no repetition will change: a key of

@@ -18,6 +18,7 @@ type acquisition struct {
 	wish      note
 	ownLease  bool
 	waiter    queue.Waiter
+	ended     func(AcquireEnd) // of a Tracer, nil where nothing is to be told
 }
 
 // newAcquisition returns an unused acquisition.

@@ -24,9 +24,11 @@ type Config struct {
 	// Redis: letters, digits, '.', '_' and '-', at most 128 of them. Defaults to "<host>-<pid>-<12 random hex digits>".
 	ClientID string
 
-	// Logger receives one record per change of state: Warn and Error only, never
-	// one per lock operation. Defaults to slog.Default(); slog.DiscardHandler
-	// silences it.
+	// Logger receives one record per change of state, never one per lock operation:
+	// Warn and Error for what gets worse, Info for what is better again. A record about
+	// a hold is written with the values of the context that it was acquired with, so
+	// that a handler can add its trace. docs/operations.md §7 lists what the records
+	// say. Defaults to slog.Default(); slog.New(slog.DiscardHandler) silences it.
 	Logger *slog.Logger
 
 	// LogKeys puts lock keys into log records. Keys may hold personal data, so
@@ -41,6 +43,10 @@ type Config struct {
 	// no lock and that no lock waits for. A slow callback delays later events; up
 	// to 1024 wait, further ones are dropped and counted. Defaults to none.
 	OnEvent func(Event)
+
+	// Tracer is told where acquiring and releasing begin and end, for spans; the
+	// metrics/otel module has one for OpenTelemetry. Defaults to none.
+	Tracer Tracer
 
 	// Dialect defaults to DesignDocument, the only one there is.
 	Dialect Dialect

@@ -2,10 +2,9 @@ package anteroom
 
 import (
 	"context"
-	"hash/fnv"
 	"log/slog"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,6 +60,18 @@ type Event struct {
 	Waiters  int        // EventLongWait, EventDeadlock: how many callers of this process wait, behind these too
 	Waits    []WaitInfo // EventLongWait: the longest wait; EventDeadlock: every wait of the cycle
 	Err      error
+
+	// What was known of the hold at that moment: losses, EventRenewalFailing,
+	// EventReleaseFailed and EventUnlockLost. What the log makes of it stands in
+	// docs/operations.md §7.
+	LastConfirmed time.Time     // when the last command that Redis confirmed for it was sent: acquire, renewal or Extend
+	Failures      int           // renewals without a usable answer since then
+	Deadline      time.Time     // until when it could be relied on: the end of its lease less the margin
+	Lease         time.Duration // the length of its lease
+	// Found is what the watchdog found wrong at its last look, about the hold and the
+	// process: "<check>:<finding>" of CheckNames and FindingNames, separated by commas.
+	// It is set for losses and alerts, and empty where nothing was.
+	Found string
 }
 
 // eventQueueLen bounds the events that wait for OnEvent and the log.
@@ -74,34 +85,52 @@ type eventQueue struct {
 	onEvent  func(Event)
 	obs      Observer
 
-	ch   chan Event
-	quit chan struct{}
-	done sync.WaitGroup
-	once sync.Once
+	tracer Tracer
+
+	ch      chan raised
+	quit    chan struct{}
+	done    sync.WaitGroup
+	once    sync.Once
+	dropped atomic.Int64 // since the log said so last
+}
+
+// raised is an event on its way, with the values of the context under which its hold was
+// acquired, if there was one. An Event that a program keeps must not keep them.
+type raised struct {
+	Event
+	ctx context.Context
 }
 
 func newEventQueue(cfg Config) *eventQueue {
 	q := &eventQueue{
-		logger: cfg.Logger, logKeys: cfg.LogKeys, clientID: cfg.ClientID, onEvent: cfg.OnEvent, obs: cfg.Observer,
-		ch: make(chan Event, eventQueueLen), quit: make(chan struct{}),
+		logger: cfg.Logger, logKeys: cfg.LogKeys, clientID: cfg.ClientID, onEvent: cfg.OnEvent, obs: cfg.Observer, tracer: cfg.Tracer,
+		ch: make(chan raised, eventQueueLen), quit: make(chan struct{}),
 	}
 	q.done.Go(q.run)
 	return q
 }
 
 // raise queues e and never blocks; a full queue drops it and counts that.
-func (q *eventQueue) raise(e Event) {
+func (q *eventQueue) raise(e Event) { q.raiseWith(context.Background(), e) }
+
+// raiseWith is raise for an event about a hold that was acquired with the values of ctx.
+func (q *eventQueue) raiseWith(ctx context.Context, e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
 	e.ClientID = q.clientID
 	select {
-	case q.ch <- e:
+	case q.ch <- raised{e, ctx}:
 		q.obs.EventRaised(e.Kind, false)
 	default:
+		q.dropped.Add(1)
 		q.obs.EventRaised(e.Kind, true)
 	}
 }
+
+// full tells whether an event that is raised now would be dropped, so that nobody gathers
+// its facts in vain: in an outage a process may lose 100,000 locks at once.
+func (q *eventQueue) full() bool { return len(q.ch) == cap(q.ch) }
 
 // stop delivers what is queued and ends the goroutine. Later events are dropped.
 func (q *eventQueue) stop() {
@@ -114,12 +143,16 @@ func (q *eventQueue) run() {
 		select {
 		case e := <-q.ch:
 			q.deliver(e)
+			if len(q.ch) == 0 {
+				q.logDropped()
+			}
 		case <-q.quit:
 			for {
 				select {
 				case e := <-q.ch:
 					q.deliver(e)
 				default:
+					q.logDropped()
 					return
 				}
 			}
@@ -127,59 +160,13 @@ func (q *eventQueue) run() {
 	}
 }
 
-func (q *eventQueue) deliver(e Event) {
-	q.log(e)
+func (q *eventQueue) deliver(e raised) {
+	ctx := context.WithoutCancel(e.ctx) // its end is about the waiting
+	q.log(ctx, e.Event)
+	if q.tracer != nil && e.Kind == EventLost && e.Owners > 0 {
+		q.tracer.Lost(ctx, q.publicEvent(e.Event))
+	}
 	if q.onEvent != nil {
-		q.onEvent(e)
+		q.onEvent(e.Event)
 	}
-}
-
-// log writes one record. Losses and failed releases are errors, what got better
-// is information, everything else a warning.
-func (q *eventQueue) log(e Event) {
-	level := slog.LevelWarn
-	switch e.Kind {
-	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock, EventDeadlock:
-		level = slog.LevelError
-	case EventAvailable, EventSubscriptionUp, EventAlertCleared:
-		level = slog.LevelInfo
-	}
-	ctx := context.Background()
-	if !q.logger.Enabled(ctx, level) {
-		return
-	}
-	attrs := make([]slog.Attr, 0, 10)
-	attrs = append(attrs, slog.String("event", string(e.Kind)))
-	add := func(name, value string) {
-		if value != "" {
-			attrs = append(attrs, slog.String(name, value))
-		}
-	}
-	add("class", e.Class)
-	if e.Key != "" {
-		if q.logKeys {
-			attrs = append(attrs, slog.String("key", e.Key))
-		} else {
-			attrs = append(attrs, slog.String("key_hash", keyHash(e.Key)))
-		}
-	}
-	add("reason", string(e.Reason))
-	add("check", e.Check)
-	add("text", q.public(e.Text, &e))
-	add("call_site", e.CallSite)
-	if !e.Since.IsZero() {
-		attrs = append(attrs, slog.Time("since", e.Since))
-	}
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("err", q.public(e.Err.Error(), &e)))
-	}
-	q.logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), attrs...)
-}
-
-// keyHash is a short name for a key in logs that must not carry keys: enough to
-// tell two keys of a program apart, not enough to find the key by it alone.
-func keyHash(key string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key))
-	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }

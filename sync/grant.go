@@ -242,6 +242,13 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	return g.token == 0 || int64(handOffs) < (now.Sub(g.since)-g.turn).Microseconds()
 }
 
+// lastOwner returns the last one that was admitted, or nil; it may have left.
+func (g *grant) lastOwner() *tenancy {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.owner
+}
+
 func (g *grant) event(k EventKind) Event {
 	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.name()}
 }

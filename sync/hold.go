@@ -75,13 +75,19 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 		return nil, mu.mistake(op, validKey(mu.key))
 	}
 	a := mu.m.newAcquisition(op, kind, false)
+	if mu.m.traced {
+		ctx = mu.traceAcquire(ctx, a)
+	}
 	for _, o := range opts {
 		if err := o.apply(a); err != nil {
-			return nil, mu.mistake(op, err)
+			err := mu.mistake(op, err)
+			a.traceFailed(mu.m, mu.key, err)
+			return nil, err
 		}
 	}
 	if outer := mu.outer(ctx); outer != nil {
 		if h, err := outer.reenter(ctx, mu.settings, op); h != nil || err != nil {
+			a.traceReentered(outer.t, err)
 			return h, err
 		}
 	}
@@ -166,7 +172,7 @@ func (h *holdState) reenter(ctx context.Context, s *settings, op string) (*Hold,
 	}
 	inner := &holdState{t: t, values: ctx}
 	if err := t.g.register(inner); err != nil {
-		_ = t.leave(op, nil)
+		_, _ = t.leave(op, nil)
 		return nil, err
 	}
 	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
@@ -196,8 +202,13 @@ func (h *Hold) leave(op string, wait context.Context) error {
 	h.unguard()
 	s.end(errByRelease)
 	s.unregister()
-	err := s.t.leave(op, wait)
+	var ended func(ReleaseEnd)
+	if s.t.g.e.m.traced {
+		ended = s.t.traceRelease(op, wait)
+	}
+	d, err := s.t.leave(op, wait)
 	s.t.holds.by.forget(s.t.g.e)
+	d.tell(ended, s.t.g.e, err)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"context"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -12,6 +13,45 @@ type loss struct {
 	reason LossReason
 	since  time.Time
 	err    error
+	known  known
+	how    how
+}
+
+// how is how it was found that Redis no longer has a lock.
+type how uint8
+
+const (
+	byRenewal how = iota + 1
+	byRelease
+	bySomebody // the watchdog or Extend
+)
+
+// known is what was known of a lease at one moment.
+type known struct {
+	confirmed, deadline time.Time
+	failures            int
+}
+
+// told makes the loss that the RenewalManager has concluded.
+func told(c renewal.Cause) *loss {
+	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err, known: known{c.LastConfirmed, c.Deadline, c.Failures}}
+	switch c.Reason {
+	case renewal.ReasonGone:
+		l.how = byRenewal
+	case renewal.ReasonTakenOver:
+		l.how = bySomebody
+	}
+	return l
+}
+
+// lastKnown is what is known of a lease now.
+func lastKnown(l *renewal.Lease) known {
+	return known{confirmed: l.LastConfirmed(), deadline: l.Deadline(), failures: l.Failures()}
+}
+
+// about fills in what was known of the lease of g.
+func (e *Event) about(g *grant, k known) {
+	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = k.confirmed, k.deadline, k.failures, g.wish.lease
 }
 
 // letGoLost has a lost grant removed, under which nobody works any more, where it may be
@@ -29,8 +69,8 @@ func (g *grant) letGoLost() {
 func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()          // the grant's own reference
 	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
-	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
-	told, t := g.tell(l)
+	l := told(c)
+	owners, t := g.tell(l)
 	stays, order := g.e.q.Lose(g.n)
 	g.e.do(order)
 	if stays == queue.LossStays && t != nil { // nil: its waiter is just coming in, and finds the loss
@@ -52,12 +92,32 @@ func (g *grant) Lost(c renewal.Cause) {
 		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
 	}
 	g.e.m.obs.Lost(g.e.cfg.Name, l.reason)
+	g.raiseLost(l, owners, t)
+}
+
+// raiseLost raises the event of a loss, of which owners of t were told. They were: this is
+// for others.
+func (g *grant) raiseLost(l *loss, owners int, t *tenancy) {
 	ev := g.event(EventLost)
-	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, told
+	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, owners
+	ev.about(g, l.known)
+	if !g.e.m.events.full() {
+		ev.Found = g.e.m.found(g.n)
+	}
+	ev.Text = l.words(g.wish.fixed, g.unrenewed.Load()) + l.foundBy(ev.Found)
 	if t != nil {
 		ev.CallSite = t.callSite
 	}
-	g.e.m.events.raise(ev)
+	g.e.m.events.raiseWith(t.values(), ev)
+}
+
+// values returns the context whose values the first hold of t has. It has none where t is
+// nil or by Lock.
+func (t *tenancy) values() context.Context {
+	if t == nil || t.holds == nil {
+		return context.Background()
+	}
+	return t.holds.first.values // written before t's owner was admitted
 }
 
 // keepStale lists a lost tenancy for the watchdog until its owner lets go: should the
@@ -149,9 +209,9 @@ func (g *grant) lossOr(reason LossReason) *loss {
 // such a lease may lie far ahead.
 func concludedLoss(lease *renewal.Lease, otherwise LossReason) *loss {
 	if c, lost := lease.Lost(); lost {
-		return &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err}
+		return told(c)
 	}
-	return &loss{reason: otherwise, since: goneSince(lease.Deadline())}
+	return &loss{reason: otherwise, since: goneSince(lease.Deadline()), known: lastKnown(lease)}
 }
 
 // lossError makes the error that reports l.
@@ -171,40 +231,6 @@ func (g *grant) err(op string, now time.Time) error {
 		return g.lossError(op, concludedLoss(lease, LostDeadline))
 	}
 	return nil
-}
-
-// lossText words a loss; it is ErrLost and, where there is one, its cause.
-type lossText struct{ l *loss }
-
-func (t lossText) Error() string {
-	s := ErrLost.Error()
-	switch t.l.reason {
-	case LostGone:
-		s += ": Redis no longer has it"
-	case LostDeadline:
-		s += ": its lease ended without a confirmed renewal"
-	case LostForced:
-		s += ": released by force"
-	case LostClosed:
-		s += ": the manager was closed"
-	case LostWatchdog:
-		s += ": given up by the watchdog"
-	}
-	if t.l.err != nil {
-		s += ": " + t.l.err.Error()
-	}
-	return s
-}
-
-func (t lossText) Unwrap() []error {
-	errs := []error{ErrLost}
-	if t.l.reason == LostClosed {
-		errs = append(errs, ErrClosed)
-	}
-	if t.l.err != nil {
-		errs = append(errs, t.l.err)
-	}
-	return errs
 }
 
 func lossReason(r renewal.Reason) LossReason {

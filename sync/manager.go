@@ -18,7 +18,8 @@ import (
 type Manager struct {
 	cfg      Config
 	obs      Observer
-	observed bool // obs is more than a NopObserver
+	observed bool // obs is more than a NopObserver, or there is a Tracer
+	traced   bool // there is a Tracer
 	made     time.Time
 	wire     *lettucecompat.Client
 	leases   *renewal.Manager
@@ -73,7 +74,8 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
 	_, ignores := cfg.Observer.(NopObserver)
-	m.observed = !ignores
+	m.traced = cfg.Tracer != nil
+	m.observed = !ignores || m.traced
 	defaults, _ := cfg.Defaults.normalSettings()
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.timeout

@@ -118,9 +118,14 @@ func (mu *Mutex) panicOnMistake(err error) {
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail bool) (bool, error) {
 	m := mu.usable(op)
 	a := m.newAcquisition(op, kind, mayFail)
+	if m.traced {
+		mu.traceAcquire(context.Background(), a)
+	}
 	e, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
-		return false, mu.mistake(a.op, err)
+		err := mu.mistake(a.op, err)
+		a.traceFailed(m, mu.key, err)
+		return false, err
 	}
 	if err != nil {
 		return false, m.notEntered(mu.key, mu.settings, a, err)
@@ -129,6 +134,9 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail b
 	if owned, byLock := e.q.OwnedBy(uint64(a.goroutine)); owned && mu.cfg.Reentrancy == ByGoroutine {
 		if byLock {
 			in, err := mu.reenter(e, a)
+			if m.traced {
+				a.traceReenteredLock(e, in, err)
+			}
 			if !in {
 				e.unref()
 			}
@@ -187,8 +195,13 @@ func (mu *Mutex) Unlock() {
 	if t == nil {
 		panic(mu.mistake("unlock", ErrNotHeld))
 	}
-	err := t.leave("unlock", nil)
+	var ended func(ReleaseEnd)
+	if mu.m.traced {
+		ended = t.traceRelease("unlock", nil)
+	}
+	d, err := t.leave("unlock", nil)
 	mu.forget(e)
+	d.tell(ended, e, err)
 	if err != nil {
 		mu.panicOnMistake(err)
 		mu.unlockFailed(t, err)
@@ -227,6 +240,10 @@ func (mu *Mutex) unlockFailed(t *tenancy, err error) {
 	}
 	ev := t.g.event(EventUnlockLost)
 	ev.Since, ev.Err, ev.CallSite = e.Since, e.Err, t.callSite
+	if l := t.g.lossNow(); l != nil {
+		ev.Reason = l.reason
+		ev.about(t.g, l.known)
+	}
 	mu.m.events.raise(ev)
 }
 

@@ -41,11 +41,16 @@ func TestMain(m *testing.M) {
 }
 
 // worker is the program of a worker process: "count ADDR DIR FAIR", "spin ADDR FAIR", or
-// "hold ADDR KEY LEASE" or "do ADDR KEY LEASE".
+// "hold ADDR KEY LEASE", "do ADDR KEY LEASE" or "log ADDR KEY LEASE", which is hold with
+// the log on standard output.
 func worker(args []string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: args[1]})
 	defer rdb.Close()
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler)})
+	log := slog.New(slog.DiscardHandler)
+	if args[0] == "log" {
+		log = slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	}
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: log})
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ const maxTurnExtensions = 16
 // that ended, and an error as Hold.Release documents. wait bounds how long the
 // caller waits for Redis; nil: for the first answer only. It gives back one
 // reference on the entry.
-func (t *tenancy) leave(op string, wait context.Context) error {
+func (t *tenancy) leave(op string, wait context.Context) (departure, error) {
 	g, e := t.g, t.g.e
 	// Read before the exit: the next owner by Lock is written to the same place.
 	u := t.unit()
@@ -28,7 +28,7 @@ func (t *tenancy) leave(op string, wait context.Context) error {
 	exit, order := e.q.Exit(u.tenure, u.mayHandOff)
 	if exit == queue.Stale && u.lock {
 		// A locked tenancy ends by its own Unlock only, so another one has ended it.
-		return &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
+		return departure{}, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
 	}
 	defer e.unref()
 	switch exit {
@@ -99,16 +99,22 @@ func (t *tenancy) left(exit queue.Exit) bool {
 	return t.holds.head == nil
 }
 
+// departure is how one unit left, and how long it had the lock.
+type departure struct {
+	outcome ReleaseOutcome
+	held    time.Duration
+}
+
 // ended reports the end of one unit, after held, and passes err through.
-func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) error {
+func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) (departure, error) {
 	if e.m.observed {
 		e.m.obs.Released(e.cfg.Name, o, held)
 	}
-	return err
+	return departure{o, held}, err
 }
 
 // release sends the release that the queue ordered and waits for it within wait.
-func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) error {
+func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) (departure, error) {
 	e := g.e
 	var end ending
 	if done(wait) == nil {
@@ -273,11 +279,10 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 	case released:
 		end.outcome = ReleasedInRedis
 	case answered:
-		end.outcome, end.loss = ReleaseLost, &loss{reason: LostGone, since: goneSince(deadline)}
+		end.outcome = ReleaseLost
+		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
-		ev := g.event(EventLost)
-		ev.Reason, ev.Since, ev.Owners, ev.Text = LostGone, end.loss.since, 1, "found when it was released"
-		e.m.events.raise(ev)
+		g.raiseLost(end.loss, 1, g.lastOwner())
 	default:
 		end.outcome, end.err, end.cleanup = ReleaseUnavailable, err, c
 		if o == lettucecompat.OutcomeUnknown {
@@ -285,7 +290,8 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 		}
 		ev := g.event(EventReleaseFailed)
 		ev.Err = err
-		e.m.events.raise(ev)
+		ev.about(g, lastKnown(g.lease.Load()))
+		e.m.events.raiseWith(g.lastOwner().values(), ev)
 	}
 	e.do(e.q.Released())
 	return end

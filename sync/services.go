@@ -99,7 +99,8 @@ func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 	if failures == 2 {
 		ev := g.event(EventRenewalFailing)
 		ev.Err, ev.Since = err, l.LastConfirmed()
-		m.events.raise(ev)
+		ev.about(g, known{l.LastConfirmed(), l.Deadline(), failures})
+		m.events.raiseWith(g.lastOwner().values(), ev)
 	}
 }
 
@@ -140,6 +141,14 @@ func (m *Manager) field(f watchdog.Facts) string {
 	return lettucecompat.NewField(m.cfg.ClientID, f.ID)
 }
 
+// valuesOf returns the context whose values the hold has that the watchdog speaks of.
+func (m *Manager) valuesOf(f watchdog.Facts) context.Context {
+	if g := m.grant(f.ID); g != nil { // 0, the whole process, is none's number
+		return g.lastOwner().values()
+	}
+	return context.Background()
+}
+
 func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
 	finding := v.Health.String()
 	if v.Health == watchdog.Unhealthy {
@@ -150,12 +159,15 @@ func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
 
 func (m *Manager) alert(f watchdog.Facts, c watchdog.Check, failures int) {
 	m.obs.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
-	m.events.raise(Event{Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String(), CallSite: f.CallSite, Text: plural(failures, "check") + " in a row failed"})
+	m.events.raiseWith(m.valuesOf(f), Event{
+		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String(), CallSite: f.CallSite, Found: m.found(f.ID),
+		Text: plural(failures, "check") + " in a row failed",
+	})
 }
 
 func (m *Manager) alertCleared(f watchdog.Facts, c watchdog.Check) {
 	m.obs.Alert(className(LockConfig{Name: f.Class}), c.String(), false)
-	m.events.raise(Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String()})
+	m.events.raiseWith(m.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String()})
 }
 
 func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
@@ -164,7 +176,7 @@ func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
 		kind = EventAbandoned
 	}
-	m.events.raise(Event{
+	m.events.raiseWith(m.valuesOf(f), Event{
 		Kind: kind, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: v.Reason + ": " + action + ": " + o.String(),
 	})

@@ -1,0 +1,118 @@
+package anteroom_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// traced is a handler that adds what a context carries, as handlers for traces do.
+type traced struct{ slog.Handler }
+
+type traceKey struct{}
+
+func (h traced) Handle(ctx context.Context, r slog.Record) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if id, ok := ctx.Value(traceKey{}).(string); ok {
+		r.AddAttrs(slog.String("trace_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// A record about a hold belongs to the trace of who acquired it; one about a lock by Lock
+// to none. The end of that context is none of the log's business.
+func TestLog_HasTheTraceOfWhoAcquired(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		j := &journal{}
+		m, _ := manager(t, s.client(), anteroom.Config{Logger: slog.New(traced{j.logger().Handler()})})
+		ctx, cancel := context.WithCancel(context.WithValue(bg, traceKey{}, "4bf92f35"))
+		h := must[*anteroom.Hold](t)(m.Mutex("a").Acquire(ctx))
+		cancel()
+		other := m.Mutex("b")
+		other.Lock()
+		for _, key := range []string{"a", "b"} {
+			_, err := m.ForceRelease(bg, key)
+			ok(t, err)
+		}
+		<-h.Context().Done()
+		synctest.Wait()
+		other.Unlock()
+		lines := j.lines(anteroom.EventLost)
+		if len(lines) != 2 || attrs(lines[0])["trace_id"] != "4bf92f35" || attrs(lines[1])["trace_id"] != "" {
+			t.Errorf("%s", strings.Join(lines, "\n"))
+		}
+	})
+}
+
+// A thousand operations write nothing but that the subscription came up.
+func TestLog_NoLineForAnOperation(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		j := &journal{}
+		m, _ := manager(t, s.client(), anteroom.Config{Logger: j.logger()})
+		mu := m.Mutex("k")
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() {
+				for range 50 {
+					pass(mu)
+					ok(t, mu.Do(bg, func(context.Context) error { return nil }))
+				}
+			})
+		}
+		wg.Wait()
+		time.Sleep(time.Minute)
+		if lines := j.lines(""); len(lines) != 1 || attrs(lines[0])["event"] != string(anteroom.EventSubscriptionUp) {
+			t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
+		}
+	})
+}
+
+// Losses are told before anybody writes a word of them, and a log that hangs stops nobody.
+// What did not fit into the queue of events is said when it can be.
+func TestLog_ComesAfterTellingAndSaysWhatItDropped(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		j := &journal{}
+		until := make(chan struct{})
+		m, _ := manager(t, s.client(), anteroom.Config{Logger: slog.New(hanging{j.logger().Handler(), until}), Defaults: anteroom.LockConfig{WatchdogPeriod: never}})
+		const locks = 1500
+		holds := make([]*anteroom.Hold, locks)
+		for i := range holds {
+			holds[i] = acquire(t, m.Mutex("k"+strconv.Itoa(i)))
+		}
+		s.FlushAll()
+		for _, h := range holds {
+			<-h.Context().Done() // the log writes nothing yet
+		}
+		synctest.Wait()
+		if n := len(j.lines("")); n != 0 {
+			t.Fatalf("%d lines are there", n)
+		}
+		close(until)
+		synctest.Wait()
+		told := len(j.lines(anteroom.EventLost))
+		all := j.buf.String()
+		if !strings.Contains(all, `msg="anteroom: events dropped" count=`+strconv.Itoa(locks-told)) || told < 1000 {
+			t.Errorf("%d losses are in the log, the rest is not mentioned: …%s", told, all[max(0, len(all)-300):])
+		}
+	})
+}
+
+// hanging is a handler that waits.
+type hanging struct {
+	slog.Handler
+	until chan struct{}
+}
+
+func (h hanging) Handle(ctx context.Context, r slog.Record) error {
+	<-h.until
+	return h.Handler.Handle(ctx, r)
+}
