@@ -30,6 +30,7 @@ test: lint redis prometheus
 	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
 	$(GO) test -race -timeout 15m ./... || status=$$?; \
 	(cd bench && $(GO) test -race -timeout 5m ./...) || status=$$?; \
+	(cd metrics/otel && $(GO) test -race -timeout 5m ./...) || status=$$?; \
 	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium)"; fi; \
 	rm -f $(SKIPPED); exit $$status
 
@@ -37,10 +38,12 @@ lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
 	$(STATICCHECK) ./...
 	cd bench && $(STATICCHECK) ./...
+	cd metrics/otel && $(STATICCHECK) ./...
 
 vet:
 	$(GO) vet ./...
 	cd bench && $(GO) vet ./...
+	cd metrics/otel && $(GO) vet ./...
 
 # Plays the fault matrix and writes what was observed into docs/faults.md; make test
 # plays it too, and fails where the document says something else.

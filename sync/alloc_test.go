@@ -60,3 +60,74 @@ func TestHandOff_AllocatesNothing(t *testing.T) {
 		})
 	}
 }
+
+// Without a Tracer a hold that is handed on costs what it did before there were any: the
+// possession and its Hold. With one that does nothing it is two more, what the hook needs.
+func TestTrace_NoTracerAllocatesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		tracer Tracer
+		bound  float64
+	}{"none": {nil, 2}, "one that does nothing": {NopTracer{}, 3}} {
+		t.Run(name, func(t *testing.T) {
+			m := insideManager(t, Config{Tracer: c.tracer})
+			defer func() { _ = m.Close(context.Background()) }()
+			mu, err := m.NewMutex(LockConfig{Key: "k", MaxHandoffs: 65535, MaxHandoffTime: time.Hour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			each := allocationsOfHolds(t, mu)
+			if raceEnabled {
+				c.bound += 2 // what sync.Pool forgets
+			}
+			if each > c.bound+0.01 {
+				t.Errorf("%.2f allocations for each acquisition, want at most %v", each, c.bound)
+			}
+		})
+	}
+}
+
+// allocationsOfHolds returns how many allocations a hold costs that is handed on.
+func allocationsOfHolds(t *testing.T, mu *Mutex) float64 {
+	t.Helper()
+	const goroutines, warm, count = 8, 1000, 20000
+	ctx := context.Background()
+	var before, after runtime.MemStats
+	passed := 0
+	pass := func() (more bool) {
+		h, err := mu.Acquire(ctx)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		if passed++; passed == warm {
+			runtime.ReadMemStats(&before)
+		}
+		if passed == warm+count {
+			runtime.ReadMemStats(&after)
+		}
+		more = passed < warm+count
+		if err := h.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		return more
+	}
+	first, err := mu.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for pass() {
+			}
+		})
+	}
+	for e := mu.find(); e.q.Len() < goroutines; {
+		runtime.Gosched()
+	}
+	if err := first.Release(ctx); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+	return float64(after.Mallocs-before.Mallocs) / count
+}

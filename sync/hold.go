@@ -204,7 +204,7 @@ func (h *Hold) leave(op string, wait context.Context) error {
 	s.unregister()
 	var ended func(ReleaseEnd)
 	if s.t.g.e.m.traced {
-		ended = s.t.traceRelease(op, wait)
+		ended = s.t.traceRelease(op, wait, s.values)
 	}
 	d, err := s.t.leave(op, wait)
 	s.t.holds.by.forget(s.t.g.e)

@@ -197,7 +197,7 @@ func (mu *Mutex) Unlock() {
 	}
 	var ended func(ReleaseEnd)
 	if mu.m.traced {
-		ended = t.traceRelease("unlock", nil)
+		ended = t.traceRelease("unlock", nil, context.Background())
 	}
 	d, err := t.leave("unlock", nil)
 	mu.forget(e)

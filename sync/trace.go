@@ -143,11 +143,11 @@ func (a *acquisition) traceFailed(m *Manager, key string, err error) {
 	}
 }
 
-// traceRelease tells the Tracer, which is there, that the release of t begins. ctx is nil
-// where there is none.
-func (t *tenancy) traceRelease(op string, ctx context.Context) func(ReleaseEnd) {
+// traceRelease tells the Tracer, which is there, that a release begins of t, or of the hold
+// with these values. ctx is nil where the caller has none.
+func (t *tenancy) traceRelease(op string, ctx, values context.Context) func(ReleaseEnd) {
 	e := t.g.e
-	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.holds == nil, Acquired: context.WithoutCancel(t.values())}
+	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.holds == nil, Acquired: context.WithoutCancel(values)}
 	if ctx == nil {
 		ctx = r.Acquired
 	}

@@ -1,0 +1,155 @@
+package anteroomotel
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// acquireKey is the context key of the trace.SpanContext of the acquire by which a hold
+// came: what its release, and its loss, link to.
+type acquireKey struct{}
+
+// acquiredBy returns it; it is not valid where there is none.
+func acquiredBy(ctx context.Context) trace.SpanContext {
+	sc, _ := ctx.Value(acquireKey{}).(trace.SpanContext)
+	return sc
+}
+
+// StartAcquire starts the span of an acquire as a child of ctx's. The hold's context keeps
+// that of the caller: the span of the acquire is over when the work begins.
+func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (context.Context, func(anteroom.AcquireEnd)) {
+	if a.Lock && !t.locks {
+		return ctx, nil
+	}
+	_, span := t.tracer.Start(ctx, SpanAcquire, trace.WithAttributes(t.about(a.Key, a.Class, a.Op, a.Fair)...))
+	if !span.IsRecording() {
+		span.End()
+		if acquiredBy(ctx).IsValid() { // that of an outer hold is not this one's
+			ctx = context.WithValue(ctx, acquireKey{}, trace.SpanContext{})
+		}
+		return ctx, nil
+	}
+	return context.WithValue(ctx, acquireKey{}, span.SpanContext()), func(end anteroom.AcquireEnd) {
+		defer span.End()
+		span.SetAttributes(OutcomeKey.String(string(end.Outcome)))
+		switch end.Outcome {
+		case anteroom.Acquired:
+			span.SetAttributes(ViaKey.String(string(end.Via)), HandOffsKey.Int(end.HandOffs))
+			setGrant(span, end.Holder)
+		case anteroom.AcquireRefused: // an answer, and for a Try a good one
+		default:
+			fail(span, string(end.Outcome), end.Err)
+		}
+	}
+}
+
+// StartRelease starts the span of a release as a child of ctx's or, where that has none, of
+// the span that the caller of the acquire had.
+func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func(anteroom.ReleaseEnd) {
+	if r.Lock && !t.locks {
+		return nil
+	}
+	if !trace.SpanContextFromContext(ctx).IsValid() {
+		ctx = r.Acquired
+	}
+	_, span := t.tracer.Start(ctx, SpanRelease, trace.WithAttributes(t.about(r.Key, r.Class, r.Op, r.Fair)...), linkTo(acquiredBy(r.Acquired)))
+	if !span.IsRecording() {
+		span.End()
+		return nil
+	}
+	return func(end anteroom.ReleaseEnd) {
+		defer span.End()
+		span.SetAttributes(OutcomeKey.String(string(end.Outcome)), HeldKey.Float64(end.Held.Seconds()))
+		switch end.Outcome {
+		case anteroom.ReleasedInRedis, anteroom.ReleasedByHandoff, anteroom.ReleasedNested:
+		default:
+			fail(span, string(end.Outcome), end.Err)
+		}
+	}
+}
+
+// Lost tells of a loss on the caller's span while that is open, where whoever looks at the
+// request sees it in its place. Otherwise it makes a short span of its own, which is
+// linked to the acquire.
+func (t *Tracer) Lost(ctx context.Context, e anteroom.Event) {
+	by := acquiredBy(ctx)
+	if !by.IsValid() && !t.locks {
+		return // by Lock, or by an acquire that was not sampled
+	}
+	attrs := t.lost(e)
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.AddEvent(SpanLost, trace.WithTimestamp(e.At), trace.WithAttributes(attrs...))
+		return
+	}
+	_, span := t.tracer.Start(ctx, SpanLost, trace.WithTimestamp(e.At), trace.WithAttributes(attrs...), linkTo(by))
+	setGrant(span, e.Holder)
+	fail(span, string(e.Reason), e.Err)
+	span.End()
+}
+
+// about is what a span says of its lock from the start, so that samplers see it.
+func (t *Tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
+	attrs := make([]attribute.KeyValue, 0, 4)
+	attrs = append(attrs, ClassKey.String(class), OperationKey.String(op))
+	if fair {
+		attrs = append(attrs, ModeKey.String("fair"))
+	} else {
+		attrs = append(attrs, ModeKey.String("non-fair"))
+	}
+	if t.keys {
+		attrs = append(attrs, KeyKey.String(key))
+	}
+	return attrs
+}
+
+// lost is what is told of a loss.
+func (t *Tracer) lost(e anteroom.Event) []attribute.KeyValue {
+	attrs := []attribute.KeyValue{
+		ClassKey.String(e.Class), ReasonKey.String(string(e.Reason)), TextKey.String(e.Text), FailuresKey.Int(e.Failures),
+		SinceKey.String(e.Since.Format(time.RFC3339Nano)), LastConfirmedKey.String(e.LastConfirmed.Format(time.RFC3339Nano)),
+	}
+	if e.Found != "" {
+		attrs = append(attrs, FoundKey.String(e.Found))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, ErrorKey.String(e.Err.Error()))
+	}
+	if t.keys {
+		attrs = append(attrs, KeyKey.String(e.Key))
+	}
+	return attrs
+}
+
+// linkTo links a span to sc, if that is one.
+func linkTo(sc trace.SpanContext) trace.SpanStartOption {
+	if !sc.IsValid() {
+		return trace.WithAttributes()
+	}
+	return trace.WithLinks(trace.Link{SpanContext: sc})
+}
+
+// fail marks a span as failed. kind is from a closed set.
+func fail(span trace.Span, kind string, err error) {
+	text := kind
+	if err != nil {
+		text = err.Error()
+	}
+	span.SetAttributes(ErrorTypeKey.String(kind))
+	span.SetStatus(codes.Error, text)
+}
+
+// setGrant notes the number of a holder's field "<client id>:<n>", by which a span and a
+// record of the log find each other. The client id names a host, and stays out.
+func setGrant(span trace.Span, holder string) {
+	if n, err := strconv.ParseInt(holder[strings.LastIndexByte(holder, ':')+1:], 10, 64); err == nil {
+		span.SetAttributes(GrantKey.Int64(n))
+	}
+}

@@ -1,0 +1,113 @@
+package anteroomotel
+
+import (
+	"runtime/debug"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// ScopeName is the name of the instrumentation scope of all spans.
+const ScopeName = "github.com/anteroom/anteroom/metrics/otel"
+
+// The names of the spans; Lost is also that of the event on a span that is still open.
+const (
+	SpanAcquire = "anteroom.acquire"
+	SpanRelease = "anteroom.release"
+	SpanLost    = "anteroom.lost"
+)
+
+// The attributes. docs/tracing.md says which span has which.
+const (
+	ClassKey     = attribute.Key("anteroom.class")         // LockConfig.Name
+	KeyKey       = attribute.Key("anteroom.key")           // with WithKeys only
+	OperationKey = attribute.Key("anteroom.operation")     // "acquire", "try acquire", "do", "lock", "try lock", "release" or "unlock"
+	ModeKey      = attribute.Key("anteroom.mode")          // "fair" or "non-fair"
+	OutcomeKey   = attribute.Key("anteroom.outcome")       // one of AcquireOutcomes or ReleaseOutcomes
+	ViaKey       = attribute.Key("anteroom.via")           // one of Vias, of an acquired lock
+	HandOffsKey  = attribute.Key("anteroom.handoffs")      // local owners before this one, since Redis granted the lock
+	GrantKey     = attribute.Key("anteroom.grant")         // as "grant" in the log
+	HeldKey      = attribute.Key("anteroom.hold.duration") // of a release, in seconds
+	ErrorTypeKey = attribute.Key("error.type")             // the outcome, where that is an error
+
+	ReasonKey        = attribute.Key("anteroom.lost.reason") // one of LossReasons
+	SinceKey         = attribute.Key("anteroom.lost.since")  // RFC 3339
+	LastConfirmedKey = attribute.Key("anteroom.lost.last_confirmed")
+	FailuresKey      = attribute.Key("anteroom.lost.failures")
+	FoundKey         = attribute.Key("anteroom.lost.found")
+	TextKey          = attribute.Key("anteroom.lost.text")
+	ErrorKey         = attribute.Key("anteroom.lost.error")
+)
+
+// Tracer is an anteroom.Tracer for OpenTelemetry. All its methods are safe for concurrent
+// use, and several Managers may share one.
+type Tracer struct {
+	anteroom.NopTracer
+	tracer trace.Tracer
+	keys   bool
+	locks  bool
+}
+
+var _ anteroom.Tracer = (*Tracer)(nil)
+
+// Option changes what New returns.
+type Option interface{ apply(*config) }
+
+type config struct {
+	provider    trace.TracerProvider
+	keys, locks bool
+}
+
+type option func(*config)
+
+func (o option) apply(c *config) { o(c) }
+
+// WithTracerProvider makes the spans come from p. Defaults to the global one, also where
+// that is set after New.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return option(func(c *config) { c.provider = p })
+}
+
+// WithKeys puts the lock's key into the spans. Keys may hold personal data, so by default
+// a span has the class alone.
+func WithKeys() Option { return option(func(c *config) { c.keys = true }) }
+
+// WithLocks makes spans of Lock, TryLock, TryLockFor and Unlock too. They have no context,
+// so each is the root of a trace of its own; for a lock that is taken often that is many
+// traces. Use Acquire or Do where a lock is to be seen in its request's trace.
+func WithLocks() Option { return option(func(c *config) { c.locks = true }) }
+
+// New returns a Tracer for anteroom.Config.
+func New(opts ...Option) *Tracer {
+	var c config
+	for _, o := range opts {
+		o.apply(&c)
+	}
+	if c.provider == nil {
+		c.provider = otel.GetTracerProvider()
+	}
+	return &Tracer{
+		tracer: c.provider.Tracer(ScopeName, trace.WithInstrumentationVersion(version())),
+		keys:   c.keys, locks: c.locks,
+	}
+}
+
+// version is that of this module, as the program was built; "" where the build does not say.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == ScopeName {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			return m.Version
+		}
+	}
+	return ""
+}
