@@ -76,7 +76,7 @@ type ReleaseStart struct {
 
 // ReleaseEnd says how releasing ended.
 type ReleaseEnd struct {
-	Outcome ReleaseOutcome
+	Outcome ReleaseOutcome // "" where Unlock is about to panic: another goroutine has unlocked it
 	Held    time.Duration // how long it was held
 	Err     error         // as Release returns it; for Unlock, what it could not return
 }

@@ -67,6 +67,10 @@ func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func
 	}
 	return func(end anteroom.ReleaseEnd) {
 		defer span.End()
+		if end.Outcome == "" {
+			fail(span, "mistake", end.Err)
+			return
+		}
 		span.SetAttributes(OutcomeKey.String(string(end.Outcome)), HeldKey.Float64(end.Held.Seconds()))
 		switch end.Outcome {
 		case anteroom.ReleasedInRedis, anteroom.ReleasedByHandoff, anteroom.ReleasedNested:
