@@ -136,7 +136,8 @@ func TestExec_X4_TerminalInAPipeline(t *testing.T) {
 // Ctrl-Z stops the job, and fg lets it go on.
 func TestExec_X4_StopAtTheTerminal(t *testing.T) {
 	s, rdb := withRedis(t)
-	c := newScreen(t, s.URL(), `set -m; "$0" exec k -- sh -c 'echo r$((1+1))dy; read x; echo "<$x>"'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
+	c := newScreen(t, s.URL(), `set -m; "$0" exec k -- sh -c 'read w; echo r$((1+1))dy; read x; echo "<$x>"'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
+	c.press("\n") // once it has been read the command has the terminal for certain
 	c.until("r2dy")
 	c.press("\x1a")
 	c.until("b2ck")
@@ -152,10 +153,12 @@ func TestExec_X4_StopAtTheTerminal(t *testing.T) {
 
 // A job that is stopped for longer than its lease is ended, and says so when it goes on.
 func TestExec_X2_StopForTooLong(t *testing.T) {
+	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	th := newThread(t)
-	c := newScreen(t, s.URL(), `set -m; "$0" exec --lease 1s k -- sh -c '`+strings.ReplaceAll(th.script(), "'", "")+
-		`echo r$((1+1))dy; read x'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
+	c := newScreen(t, s.URL(), `set -m; "$0" exec --lease 3s k -- sh -c '`+strings.ReplaceAll(th.script(), "'", "")+
+		`read w; echo r$((1+1))dy; read x'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
+	c.press("\n") // once it has been read the command has the terminal for certain
 	c.until("r2dy")
 	c.press("\x1a")
 	c.until("b2ck")

@@ -81,6 +81,8 @@ func (k *keeper) attend(l launch) (status int, err error) {
 			case r.Kind == reportLeft:
 				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has", k.key, k.group)
 			case r.Kind == reportEnded:
+				// It may have seen the end of the lease when we could not, being stopped.
+				k.told = k.told || r.Lost
 				return r.Status, nil
 			}
 		}

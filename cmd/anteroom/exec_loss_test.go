@@ -77,8 +77,9 @@ func TestExec_X1_Grace(t *testing.T) {
 
 // A Redis that is away for longer than the lease is a loss by the clock.
 func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
+	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
-	c, th := running(t, s.URL(), "--lease", "1s")
+	c, th := running(t, s.URL(), "--lease", "3s")
 	s.Pause()
 	defer s.Resume()
 	th.gone()
@@ -113,8 +114,9 @@ func TestExec_X2_KillOfAnteroom(t *testing.T) {
 // A command that does not obey then is killed at the end of the lease, however long the
 // grace is.
 func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
+	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
-	c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "1s", "--grace", "1h")
+	c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "3s", "--grace", "1h")
 	c.send(syscall.SIGKILL)
 	th.gone()
 	c.expect(-1)
@@ -122,8 +124,9 @@ func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
 
 // A stopped anteroom cannot renew, so the supervisor ends the group with the lease.
 func TestExec_X2_StopOfAnteroom(t *testing.T) {
+	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
-	c, th := running(t, s.URL(), "--lease", "1s")
+	c, th := running(t, s.URL(), "--lease", "3s")
 	c.send(syscall.SIGSTOP)
 	th.gone()
 	c.until("its keeper says nothing")

@@ -37,10 +37,11 @@ type launch struct {
 // reportEnded says that the supervisor is gone.
 type superReport struct {
 	Kind   reportKind
-	Group  int // reportStarted: the process group, which is the command's process id
-	Errno  int // reportFailed
-	Signal int // reportStopped
-	Status int // reportEnded: as a shell has it
+	Group  int  // reportStarted: the process group, which is the command's process id
+	Errno  int  // reportFailed
+	Signal int  // reportStopped
+	Status int  // reportEnded: as a shell has it
+	Lost   bool // reportEnded: the supervisor has ended the command, because of a loss
 }
 
 type reportKind int

@@ -31,7 +31,9 @@ type execution struct {
 	errs    *voice
 	signals chan os.Signal // those that end, and from the start of the command on all others
 	key     string
+	refused bool        // Redis has said that somebody else has the lock
 	gaveUp  bool        // a release was not confirmed within cleanUpTime
+	away    atomic.Bool // Redis has not answered lately
 	waiting atomic.Bool // Redis has answered, and somebody else has the lock or we have it
 }
 
@@ -104,6 +106,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	began := time.Now()
 	hold, err := mu.TryAcquire(ctx)
 	x.waiting.Store(true)
+	x.refused = errors.Is(err, anteroom.ErrNotAcquired)
 	if errors.Is(err, anteroom.ErrNotAcquired) && !x.flags.nonblock && ctx.Err() == nil {
 		var limit []anteroom.AcquireOption
 		if left := x.flags.wait.Duration - time.Since(began); x.flags.wait.Duration > 0 {
@@ -137,9 +140,12 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 	switch {
 	case bySignal != nil:
 		return bySignal
+	case errors.Is(err, anteroom.ErrUnknown) && errors.Is(err, context.DeadlineExceeded) && x.refused && !x.away.Load():
+		// The time was over while a question was on its way; the answer before was no.
 	case !errors.Is(err, anteroom.ErrNotAcquired):
 		return answered(err)
-	case x.flags.verbose:
+	}
+	if x.flags.verbose {
 		x.errs.say("lock %q not obtained within %s", x.key, rounded(waited))
 	}
 	return &exitError{status: x.flags.conflict}
@@ -180,9 +186,10 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 func (x *execution) release(hold *anteroom.Hold) (lost bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
 	defer cancel()
+	lost = hold.Err() != nil // which also the clock may tell
 	err := hold.Release(ctx)
-	if err == nil {
-		return false
+	if lost || err == nil {
+		return lost
 	}
 	if errors.Is(err, anteroom.ErrLost) {
 		return true
@@ -204,6 +211,10 @@ func (x *execution) close(m *anteroom.Manager) {
 
 // event says what a person who waits, or looks for the reason of a loss, needs to know.
 func (x *execution) event(e anteroom.Event) {
+	switch e.Kind {
+	case anteroom.EventUnavailable, anteroom.EventAvailable:
+		x.away.Store(e.Kind == anteroom.EventUnavailable)
+	}
 	if !x.waiting.Load() {
 		return // the first answer is the error that ends us
 	}

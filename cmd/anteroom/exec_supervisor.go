@@ -88,7 +88,7 @@ func supervise(in io.Reader, out io.Writer, errs *voice) error {
 	orders := make(chan superOrder)
 	go receive(dec, orders)
 	s.attend(orders, children)
-	s.report(superReport{Kind: reportEnded, Status: s.status})
+	s.report(superReport{Kind: reportEnded, Status: s.status, Lost: s.ending})
 	return nil
 }
 
