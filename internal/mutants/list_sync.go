@@ -233,11 +233,11 @@ var syncMutants = []mutant{
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
-		name: "sync-log-withholds-echoes", file: "sync/redact.go",
+		name: "sync-log-withholds-echoes", file: "sync/personal.go",
 		mechanism: "the log cuts a server's echo of arguments",
 		breaks:    "half a key stands in the log",
-		old:       "text = before + \", with arguments \" + withheld",
-		fresh:     "text = strings.Clone(text) + before[:0]",
+		old:       "return before + \", with arguments \" + withheld",
+		fresh:     "return strings.Clone(text) + before[:0]",
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 }
