@@ -50,7 +50,7 @@ that is permitted, and the keys of the run are deleted at the end.`,
 	cmd.Flags().DurationVar(&o.length, "for", 20*time.Second, "how long to run; what is under way then is still settled")
 	cmd.Flags().StringVar(&o.url, "redis", "", "URL of a real server, redis://user:password@host:6379/0")
 	cmd.Flags().IntVar(&o.processes, "processes", 4, "how many processes take part")
-	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "address that serves /metrics and, without --redis, the page /debug/anteroom/")
+	cmd.Flags().StringVar(&o.listen, "listen", "127.0.0.1:0", "address of /metrics; embedded: of /debug/anteroom/")
 	return cmd
 }
 
