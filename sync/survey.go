@@ -75,7 +75,7 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 // rank says how much a key is worth looking at.
 type rank struct {
 	e       *entry
-	bad     bool // lost, or something unhealthy was found
+	bad     bool      // lost, or something unhealthy was found
 	since   time.Time // the first waiter's; zero where nobody waits
 	granted time.Time // zero without a grant
 }

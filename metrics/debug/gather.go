@@ -39,7 +39,10 @@ func (p *Page) gather(q query) Report {
 		m := Manager{ClientID: s.ClientID, CallSitesRecorded: s.CallSites, Closed: s.Closed, Checks: checks(s.Verdicts, "", now)}
 		for name, n := range s.Counts {
 			c := classes[name]
-			classes[name] = anteroom.Count{Held: c.Held + n.Held, Waiting: c.Waiting + n.Waiting}
+			classes[name] = anteroom.Count{
+				Held: c.Held + n.Held, Waiting: c.Waiting + n.Waiting,
+				OldestHold: max(c.OldestHold, n.OldestHold), OldestWait: max(c.OldestWait, n.OldestWait),
+			}
 			m.Held, m.Waiting = m.Held+n.Held, m.Waiting+n.Waiting
 		}
 		r.Held, r.Waiting = r.Held+m.Held, r.Waiting+m.Waiting
@@ -47,7 +50,10 @@ func (p *Page) gather(q query) Report {
 	}
 	r.Managers, r.ManagersNotShown = cut(r.Managers, maxManagers)
 	for name, n := range classes {
-		r.Classes = append(r.Classes, Class{Class: name, Held: n.Held, Waiting: n.Waiting})
+		r.Classes = append(r.Classes, Class{
+			Class: name, Held: n.Held, Waiting: n.Waiting,
+			OldestHoldSeconds: seconds(n.OldestHold), OldestWaitSeconds: seconds(n.OldestWait),
+		})
 	}
 	slices.SortFunc(r.Classes, func(a, b Class) int {
 		return cmp.Or(cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(b.Held, a.Held), cmp.Compare(a.Class, b.Class))

@@ -22,6 +22,11 @@
     document.title = `${live().dataset.held} held, ${live().dataset.waiting} waiting – Anteroom`;
   };
 
+  const tell = (text, old) => {
+    said.textContent = text;
+    main.classList.toggle("old", old);
+  };
+
   async function refresh() {
     if (underWay) return;
     if (document.hidden || reading()) return later();
@@ -30,12 +35,10 @@
       const answer = await fetch(source, {cache: "no-store", signal: AbortSignal.timeout(15000)});
       const text = await answer.text();
       if (!answer.ok || !text.startsWith('<div id="live"')) throw new Error(`status ${answer.status}`);
+      if (!paused) tell("", false);
       if (!paused && !reading()) show(text);
-      said.textContent = "";
-      main.classList.remove("old");
     } catch (error) {
-      said.textContent = `No answer since ${live().dataset.at} UTC: what stands here is old.`;
-      main.classList.add("old");
+      if (!paused) tell(`No answer since ${live().dataset.at} UTC: what stands here is old.`, true);
     }
     underWay = false;
     later();
@@ -45,7 +48,7 @@
   pause.addEventListener("click", () => {
     paused = !paused;
     pause.textContent = paused ? "Resume" : "Pause";
-    said.textContent = paused ? `Paused at ${live().dataset.at} UTC.` : "";
+    tell(paused ? `Paused at ${live().dataset.at} UTC.` : "", false);
     if (paused) clearTimeout(timer);
     else refresh();
   });

@@ -47,6 +47,9 @@ type Class struct {
 	Class   string `json:"class"`
 	Held    int    `json:"held"`
 	Waiting int    `json:"waiting"`
+	// The ages of the oldest hold and of the longest wait, 0 without one.
+	OldestHoldSeconds float64 `json:"oldest_hold_seconds"`
+	OldestWaitSeconds float64 `json:"oldest_wait_seconds"`
 
 	filter string // the value of the parameter class that finds it
 }

@@ -38,7 +38,7 @@ func lockOf(t testing.TB, r debug.Report, key string) debug.Lock {
 
 // What the page says of real locks is what their Managers say.
 func TestReport_AgreesWithSnapshot(t *testing.T) {
-	srv := server(t)
+	srv, begun := server(t), time.Now()
 	p := newPage(t, debug.Config{})
 	long := anteroom.LockConfig{Name: "orders", LeaseTime: time.Hour, RenewalTime: 20 * time.Minute, Fencing: true, WatchdogPeriod: 250 * time.Millisecond}
 	one := manager(t, srv, p, anteroom.Config{ClientID: "one", RecordCallSites: true, Defaults: long})
@@ -69,6 +69,12 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	if m := r.Managers[1]; m.ClientID != "two" || m.Held != 1 || m.Waiting != 1 || m.CallSitesRecorded {
 		t.Errorf("%+v", m)
 	}
+	for i := range r.Classes {
+		if c := &r.Classes[i]; c.OldestHoldSeconds < c.OldestWaitSeconds && c.Class == "orders" || c.OldestWaitSeconds < 0 || c.OldestHoldSeconds > after.Sub(begun).Seconds()+.01 {
+			t.Errorf("%+v", *c)
+		}
+		r.Classes[i].OldestHoldSeconds, r.Classes[i].OldestWaitSeconds = 0, 0
+	}
 	if want := []debug.Class{{Class: "orders", Held: 2, Waiting: 7}, {Class: "reports", Held: 1, Waiting: 1}}; !reflect.DeepEqual(r.Classes, want) {
 		t.Errorf("classes %+v", r.Classes)
 	}
@@ -84,7 +90,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	}
 	if le := l.Lease; le.Holder != h.Holder() || le.LengthSeconds != 3600 || le.HandOffs != 0 || le.NextRenewal == nil ||
 		le.Deadline.Sub(s.Deadline).Abs() > time.Millisecond || le.LeftSeconds > s.Deadline.Sub(before).Seconds()+.01 ||
-		*le.NextRenewalSeconds < 1000 || *le.NextRenewalSeconds > 1200 {
+		*le.NextRenewalSeconds < 600 || *le.NextRenewalSeconds > 1200 {
 		t.Errorf("%+v, want %+v", le, s)
 	}
 	if l.Waiting != 7 || len(l.Waiters) != 5 || l.WaitersNotShown != 2 {
