@@ -1,7 +1,5 @@
 package anteroom
 
-import "strings"
-
 // KeyHash returns the short hash of a key that log records carry as key_hash, so that
 // what is shown elsewhere can be compared with the log. It tells the keys of a program
 // apart; who guesses a key can see that the guess is right.
@@ -11,11 +9,3 @@ func KeyHash(key string) string { return keyHash(key) }
 // it without Config.LogKeys: the key is taken out, and what a server has repeated of the
 // arguments that it was sent.
 func WithoutKey(text, key string) string { return without(withoutEcho(text), key) }
-
-// withoutEcho takes out the arguments that a server repeats.
-func withoutEcho(text string) string {
-	if before, _, found := strings.Cut(text, echo); found {
-		return before + ", with arguments " + withheld
-	}
-	return text
-}

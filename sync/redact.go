@@ -24,6 +24,14 @@ func (q *eventQueue) public(text string, e *Event) string {
 	return without(text, q.clientID)
 }
 
+// withoutEcho takes out the arguments that a server repeats.
+func withoutEcho(text string) string {
+	if before, _, found := strings.Cut(text, echo); found {
+		return before + ", with arguments " + withheld
+	}
+	return text
+}
+
 // without takes a name out of a text, as it is and as Go quotes it. One of less than four
 // bytes is taken out between quotation marks only: the letters of a key "a" are everywhere.
 func without(text, name string) string {
