@@ -233,7 +233,7 @@ var syncMutants = []mutant{
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
-		name: "sync-log-withholds-echoes", file: "sync/personal.go",
+		name: "sync-log-withholds-echoes", file: "sync/redact.go",
 		mechanism: "the log cuts a server's echo of arguments",
 		breaks:    "half a key stands in the log",
 		old:       "return before + \", with arguments \" + withheld",
