@@ -1,0 +1,109 @@
+package allpaths
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// path brings something about in the first process.
+type path struct {
+	name string
+	// moves are the series that the path moves. It has ended when they have.
+	moves []moved
+	do    func(ctx context.Context, s *scene) error
+}
+
+// scene is what a path works with.
+type scene struct {
+	*process
+	run *Run
+	key string // of this path alone
+	// before is what the series that the path moves were when it began.
+	before map[string]float64
+}
+
+// TakeAll takes each path once and returns what failed. Those that have only their own key
+// to do with go side by side; then those that change the network of the process, one after
+// the other. It is called once.
+func (r *Run) TakeAll(ctx context.Context) error {
+	alone := slices.Concat(acquirePaths, lossPaths, watchdogPaths)
+	errs := make([]error, len(alone))
+	var wg sync.WaitGroup
+	for i, p := range alone {
+		wg.Go(func() { errs[i] = r.take(ctx, p) })
+	}
+	wg.Wait()
+	err := errors.Join(errs...)
+	for _, p := range networkPaths {
+		err = errors.Join(err, r.take(ctx, p))
+		r.processes[0].net.Heal()
+	}
+	return err
+}
+
+// take takes one path.
+func (r *Run) take(ctx context.Context, p path) error {
+	victim := r.processes[0]
+	s := &scene{process: victim, run: r, key: fmt.Sprintf("path:%d", r.serial.Add(1)), before: map[string]float64{}}
+	for _, m := range p.moves {
+		v, err := victim.value(m)
+		if err != nil {
+			return err
+		}
+		s.before[m.String()] = v
+	}
+	err := p.do(ctx, s)
+	for _, m := range p.moves {
+		if err == nil {
+			err = s.await(ctx, m)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return nil
+}
+
+// await waits until one of the path's series has moved since the path began.
+func (s *scene) await(ctx context.Context, m moved) error {
+	return s.above(ctx, m, s.before[m.String()])
+}
+
+// config is a lock of the class payments, which is what the faults are aimed at. It is
+// renewed so rarely that the watchdog is the first to find what was done to it.
+func (s *scene) config() anteroom.LockConfig {
+	return anteroom.LockConfig{
+		Key: s.key, Name: "payments", LeaseTime: 10 * time.Second, RenewalTime: 3 * time.Second,
+		WatchdogPeriod: watchdogPeriod, AlertThreshold: 1,
+	}
+}
+
+// hold acquires the lock of cfg.
+func (s *scene) hold(ctx context.Context, cfg anteroom.LockConfig, opts ...anteroom.AcquireOption) (*anteroom.Hold, error) {
+	return s.lock(cfg).Acquire(ctx, opts...)
+}
+
+// other acquires the path's key in another process.
+func (s *scene) other(ctx context.Context) (*anteroom.Hold, error) {
+	return s.run.processes[1].lock(s.config()).Acquire(ctx)
+}
+
+// lost waits until h is lost, and lets it go. The error of a lost Release is what is
+// expected of it.
+func lost(ctx context.Context, h *anteroom.Hold) error {
+	ctx, cancel := context.WithTimeout(ctx, moveTime)
+	defer cancel()
+	select {
+	case <-h.Context().Done():
+		_ = h.Release(ctx)
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the hold was not lost: %w", ctx.Err())
+	}
+}

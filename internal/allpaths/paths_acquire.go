@@ -1,0 +1,144 @@
+package allpaths
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// acquirePaths are ways of getting a lock, or not.
+var acquirePaths = []path{
+	{"re-entry", []moved{{"acquisitions_total", "acquired", "reentry"}, {"releases_total", "nested"}}, func(_ context.Context, s *scene) error {
+		mu := s.lock(s.config())
+		mu.Lock()
+		mu.Lock()
+		mu.Unlock()
+		mu.Unlock()
+		return nil
+	}},
+	{
+		"somebody else has it",
+		[]moved{{"acquisitions_total", "refused"}, {"acquisitions_total", "cancelled"}, {"redis_commands_total", "acquire", "refused"}},
+		func(ctx context.Context, s *scene) error {
+			h, err := s.other(ctx)
+			if err != nil {
+				return err
+			}
+			if _, err := s.lock(s.config()).TryAcquire(ctx); !errors.Is(err, anteroom.ErrNotAcquired) {
+				return errors.New("a held lock was not refused")
+			}
+			if _, err := s.hold(ctx, s.config(), anteroom.Wait(100*time.Millisecond)); !errors.Is(err, anteroom.ErrNotAcquired) {
+				return errors.New("waiting for a held lock did not end without it")
+			}
+			return h.Release(ctx)
+		},
+	},
+	{"hand-offs", []moved{{"acquisitions_total", "acquired", "handoff"}, {"releases_total", "handed_off"}}, handOff},
+	{"a turn that goes on", []moved{{"redis_commands_total", "turn"}}, func(ctx context.Context, s *scene) error {
+		cfg := s.config()
+		cfg.MaxHandoffs = 1
+		mu := s.lock(cfg)
+		done := make(chan error)
+		for range 6 {
+			go func() {
+				done <- mu.Do(ctx, func(ctx context.Context) error {
+					pause(ctx, 5*time.Millisecond)
+					return nil
+				})
+			}()
+		}
+		var err error
+		for range 6 {
+			err = errors.Join(err, <-done)
+		}
+		return err
+	}},
+	{"a key of another type", []moved{{"acquisitions_total", "failed"}}, func(ctx context.Context, s *scene) error {
+		if err := s.run.admin.Set(ctx, s.key, "no lock", time.Minute).Err(); err != nil {
+			return err
+		}
+		if _, err := s.hold(ctx, s.config()); !errors.Is(err, anteroom.ErrConfig) {
+			return errors.New("a string was taken for a lock")
+		}
+		return nil
+	}},
+	{"a goroutine that waits for itself", []moved{{"events_total", "self_deadlock"}}, func(ctx context.Context, s *scene) error {
+		mu := s.lock(s.config())
+		holds, ended := make(chan *anteroom.Hold, 1), make(chan error, 1)
+		go func() {
+			h, err := mu.Acquire(ctx)
+			if holds <- h; err == nil {
+				mu.Lock()
+				mu.Unlock() //nolint:staticcheck // that it came this far is all
+			}
+			ended <- err
+		}()
+		h := <-holds
+		if h == nil {
+			return <-ended
+		}
+		err := s.await(ctx, moved{"events_total", "self_deadlock"})
+		return errors.Join(err, h.Release(ctx), <-ended)
+	}},
+	{"a fixed lease is made longer", []moved{{"redis_commands_total", "extend", "ok"}}, func(ctx context.Context, s *scene) error {
+		h, err := s.hold(ctx, s.config(), anteroom.Lease(5*time.Second))
+		if err != nil {
+			return err
+		}
+		return errors.Join(h.Extend(ctx, 10*time.Second), h.Release(ctx))
+	}},
+	{"an operator's question", []moved{{"redis_commands_total", "inspect"}}, func(ctx context.Context, s *scene) error {
+		_, err := s.manager.Inspect(ctx, s.key)
+		return err
+	}},
+	{"a user without channels", []moved{{"events_total", "warning"}}, func(ctx context.Context, s *scene) error {
+		rdb := s.run.server.Client(s.run.tb, withUser)
+		if err := s.run.admin.Do(ctx, "acl", "setuser", limited, "on", ">"+limited, "~*", "resetchannels", "+@all").Err(); err != nil {
+			return err
+		}
+		m := s.run.newManager(s.process, rdb)
+		h, err := m.Mutex(s.key).Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		return h.Release(ctx)
+	}},
+}
+
+// handOff lets two goroutines of the process meet at a lock.
+func handOff(ctx context.Context, s *scene) error {
+	mu := s.lock(s.config())
+	h, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	next := make(chan error, 1)
+	go func() {
+		second, err := mu.Acquire(ctx)
+		if err == nil {
+			err = second.Release(ctx)
+		}
+		next <- err
+	}()
+	if err := s.waiting(ctx); err != nil {
+		return err
+	}
+	return errors.Join(h.Release(ctx), <-next)
+}
+
+// waiting waits until somebody waits for the path's lock in the first process.
+func (s *scene) waiting(ctx context.Context) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !slices.ContainsFunc(s.manager.Snapshot(), func(st anteroom.State) bool { return st.Key == s.key && len(st.Waiters) > 0 }) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package allpaths
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// limited is a Redis user, and its password, who may use no channels.
+const limited = "limited"
+
+func withUser(o *redis.Options) { o.Username, o.Password = limited, limited }
+
+// lossPaths are ways of losing a lock.
+var lossPaths = []path{
+	{
+		"deleted, found by the watchdog",
+		[]moved{{"lost_total", "gone"}, {"watchdog_findings_total", "field_gone"}, {"recoveries_total", "lose", "acted"}, {"releases_total", "lost"}},
+		func(ctx context.Context, s *scene) error { return s.deleted(ctx, s.config()) },
+	},
+	{
+		"deleted, found by a renewal",
+		[]moved{{"lost_total", "gone"}, {"renewals_total", "refused"}, {"redis_commands_total", "renew", "gone"}},
+		func(ctx context.Context, s *scene) error {
+			cfg := s.config()
+			cfg.RenewalTime, cfg.WatchdogPeriod = 100*time.Millisecond, time.Hour
+			return s.deleted(ctx, cfg)
+		},
+	},
+	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal", "helped"}}, func(ctx context.Context, s *scene) error {
+		cfg := s.config()
+		cfg.Fencing, cfg.Recovery = true, anteroom.RecoverReacquire
+		h, err := s.hold(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		if err := s.run.admin.Del(ctx, s.key).Err(); err != nil {
+			return err
+		}
+		if err := s.await(ctx, moved{"recoveries_total", "hurry_renewal", "helped"}); err != nil {
+			return err
+		}
+		return h.Release(ctx)
+	}},
+	{"the lease ends", []moved{{"lost_total", "deadline"}}, func(ctx context.Context, s *scene) error {
+		h, err := s.hold(ctx, s.config(), anteroom.Lease(200*time.Millisecond))
+		if err != nil {
+			return err
+		}
+		return lost(ctx, h)
+	}},
+	{"released by force", []moved{{"lost_total", "forced"}, {"redis_commands_total", "force"}}, func(ctx context.Context, s *scene) error {
+		h, err := s.hold(ctx, s.config())
+		if err != nil {
+			return err
+		}
+		if _, err := s.manager.ForceRelease(ctx, s.key); err != nil {
+			return err
+		}
+		return lost(ctx, h)
+	}},
+	{"a lost lock is locked again and unlocked", []moved{{"events_total", "reentry_lost"}, {"events_total", "unlock_lost"}}, func(ctx context.Context, s *scene) error {
+		mu := s.lock(s.config())
+		mu.Lock()
+		if _, err := s.manager.ForceRelease(ctx, s.key); err != nil {
+			return err
+		}
+		for mu.Held() && ctx.Err() == nil {
+			pause(ctx, 10*time.Millisecond)
+		}
+		mu.Lock()
+		mu.Unlock() //nolint:staticcheck // what it reports is the point
+		mu.Unlock()
+		return nil
+	}},
+	{"held for too long", []moved{{"lost_total", "watchdog"}, {"watchdog_findings_total", "over_max_hold"}, {"recoveries_total", "cancel"}}, func(ctx context.Context, s *scene) error {
+		cfg := s.config()
+		cfg.MaxHold, cfg.Recovery = 200*time.Millisecond, anteroom.RecoverRelease
+		h, err := s.hold(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		return lost(ctx, h)
+	}},
+	{"the Manager closes", []moved{{"lost_total", "closed"}}, func(ctx context.Context, s *scene) error {
+		m := s.run.newManager(s.process, s.rdb)
+		h, err := m.Mutex(s.key).Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = m.Close(over) // it says that a lock was held
+		return lost(ctx, h)
+	}},
+	{
+		"a goroutine ends without Unlock",
+		[]moved{{"watchdog_findings_total", "holder_gone"}, {"recoveries_total", "stop_renewing"}},
+		func(_ context.Context, s *scene) error { return s.forgotten(anteroom.RecoverDefault) },
+	},
+	{
+		"the same, and the lock is deleted",
+		[]moved{{"recoveries_total", "delete"}},
+		func(_ context.Context, s *scene) error { return s.forgotten(anteroom.RecoverRelease) },
+	},
+	{"a Hold is dropped", []moved{{"watchdog_findings_total", "holder_unreachable"}, {"events_total", "abandoned"}}, func(ctx context.Context, s *scene) error {
+		cfg := s.config()
+		cfg.Recovery = anteroom.RecoverRelease
+		if _, err := s.hold(ctx, cfg); err != nil {
+			return err
+		}
+		return s.collecting(ctx, moved{"events_total", "abandoned"})
+	}},
+}
+
+// deleted takes a lock and lets a stranger delete it.
+func (s *scene) deleted(ctx context.Context, cfg anteroom.LockConfig) error {
+	h, err := s.hold(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := s.run.admin.Del(ctx, s.key).Err(); err != nil {
+		return err
+	}
+	return lost(ctx, h)
+}
+
+// forgotten locks in a goroutine that ends. The watchdog looks at goroutines once a lease
+// has passed, so that is short, and at most once in 30 s, so that each path has a Manager
+// of its own.
+func (s *scene) forgotten(r anteroom.Recovery) error {
+	cfg := s.config()
+	cfg.Recovery, cfg.LeaseTime, cfg.RenewalTime = r, time.Second, 300*time.Millisecond
+	mu, err := s.run.newManager(s.process, s.rdb).NewMutex(cfg)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Go(mu.Lock)
+	wg.Wait()
+	return nil
+}
+
+// collecting lets the garbage collector run until m has moved: what nobody can reach is
+// known only then.
+func (s *scene) collecting(ctx context.Context, m moved) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			runtime.GC()
+			pause(ctx, 100*time.Millisecond)
+		}
+	})
+	err := s.await(ctx, m)
+	cancel()
+	wg.Wait()
+	return err
+}

@@ -1,0 +1,215 @@
+package allpaths
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	"github.com/anteroom/anteroom/internal/testredis"
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// processes stand for as many programs on as many machines. The faults meet the first.
+	processes = 3
+	// commandTimeout leaves room for a renewal that is late and has not failed yet.
+	commandTimeout = time.Second
+	// watchdogPeriod is short, so that what is done to a lock is found soon.
+	watchdogPeriod = 200 * time.Millisecond
+	// closeTime bounds the end of a Manager. All that is parked for good was woken before.
+	closeTime = 20 * time.Second
+)
+
+// Run is one run. Start begins it; it ends with the test or program that it was given.
+type Run struct {
+	tb        testredis.TB
+	server    *testredis.Server
+	admin     *redis.Client // past the faults
+	processes []*process
+	serial    atomic.Int64 // of keys
+}
+
+// process is one Manager with what a program around it has.
+type process struct {
+	net       *faultnet.Network
+	rdb       *redis.Client
+	manager   *anteroom.Manager
+	collector *metrics.Collector
+	registry  *prometheus.Registry
+}
+
+// Start starts a redis-server and the Managers. Collectors are made by cfg.
+func Start(tb testredis.TB, cfg metrics.Config) *Run {
+	tb.Helper()
+	r := &Run{tb: tb, server: testredis.Start(tb)}
+	r.admin = r.server.Client(tb)
+	for range processes {
+		p := &process{net: faultnet.New(nil), registry: prometheus.NewPedanticRegistry()}
+		p.rdb = r.server.Client(tb, func(o *redis.Options) { o.Dialer = p.net.Dial })
+		var err error
+		if p.collector, err = metrics.New(cfg); err != nil {
+			tb.Fatal(err)
+		}
+		p.manager = r.newManager(p, p.rdb)
+		p.collector.Attach(p.manager)
+		p.registry.MustRegister(p.collector)
+		r.processes = append(r.processes, p)
+	}
+	return r
+}
+
+// Idle returns which values of labels no counter and no histogram of any process has
+// counted, as the metric's name and the value. Classes are no such values.
+func (r *Run) Idle() (map[string]bool, error) {
+	counted := map[string]bool{}
+	for _, p := range r.processes {
+		families, err := p.registry.Gather()
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range families {
+			if f.GetType() == dto.MetricType_GAUGE {
+				continue // what is now says nothing of what was
+			}
+			for _, s := range f.GetMetric() {
+				for _, n := range named(f.GetName(), s) {
+					counted[n] = counted[n] || s.GetCounter().GetValue() > 0 || s.GetHistogram().GetSampleCount() > 0
+				}
+			}
+		}
+	}
+	maps.DeleteFunc(counted, func(_ string, was bool) bool { return was })
+	return counted, nil
+}
+
+// newManager returns a Manager that tells p's Collector, closed when the run ends.
+func (r *Run) newManager(p *process, rdb *redis.Client) *anteroom.Manager {
+	m, err := anteroom.NewManager(rdb, anteroom.Config{
+		Logger: slog.New(slog.DiscardHandler), Observer: p.collector, CommandTimeout: commandTimeout,
+		Defaults: anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
+	})
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	r.tb.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		defer cancel()
+		_ = m.Close(ctx) // what a path lost on purpose may still be held
+	})
+	return m
+}
+
+// Handlers returns what each process would serve as /metrics.
+func (r *Run) Handlers() []http.Handler {
+	var list []http.Handler
+	for _, p := range r.processes {
+		list = append(list, promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	}
+	return list
+}
+
+// Server is the redis-server, for faults that meet all processes.
+func (r *Run) Server() *testredis.Server { return r.server }
+
+// Work does ordinary work in all processes until ctx ends: orders are many short holds of
+// few keys, stock is one fair lock with Lock and Unlock, reports are held through several
+// renewals, and invoices are asked for by TryAcquire too. It returns when all have ended.
+func (r *Run) Work(ctx context.Context) {
+	var wg sync.WaitGroup
+	for _, p := range r.processes {
+		for i := range 6 {
+			wg.Go(func() { p.orders(ctx, i) })
+		}
+		for range 2 {
+			wg.Go(func() { p.stock(ctx) })
+			wg.Go(func() { p.reports(ctx) })
+		}
+		wg.Go(func() { p.invoices(ctx) })
+	}
+	wg.Wait()
+}
+
+func (p *process) lock(cfg anteroom.LockConfig) *anteroom.Mutex {
+	if cfg.WatchdogPeriod == 0 {
+		cfg.WatchdogPeriod = watchdogPeriod
+	}
+	mu, err := p.manager.NewMutex(cfg)
+	if err != nil {
+		panic(err) // a configuration of this package is out of bounds
+	}
+	return mu
+}
+
+// orders holds one of two keys for about a millisecond.
+func (p *process) orders(ctx context.Context, i int) {
+	mu := p.lock(anteroom.LockConfig{
+		Key: "order:" + strconv.Itoa(i%2), Name: "orders", LeaseTime: 10 * time.Second, RenewalTime: time.Second,
+	})
+	for ctx.Err() == nil {
+		if h, err := mu.Acquire(ctx, anteroom.Wait(5*time.Second)); err == nil {
+			pause(ctx, time.Millisecond)
+			_ = h.Release(ctx) // goes on in the background where it fails
+		}
+		pause(ctx, 10*time.Millisecond)
+	}
+}
+
+// stock is the drop-in use, with a nested Lock. Lock cannot be told to give up, so the
+// end waits for the round under way.
+func (p *process) stock(ctx context.Context) {
+	mu := p.lock(anteroom.LockConfig{Key: "stock", Name: "stock", Fair: true, LeaseTime: 10 * time.Second, RenewalTime: time.Second})
+	for ctx.Err() == nil {
+		mu.Lock()
+		mu.Lock()
+		pause(ctx, 2*time.Millisecond)
+		mu.Unlock()
+		mu.Unlock()
+		pause(ctx, 20*time.Millisecond)
+	}
+}
+
+// reports holds its lock for so long that the lease is renewed.
+func (p *process) reports(ctx context.Context) {
+	mu := p.lock(anteroom.LockConfig{Key: "report", Name: "reports", LeaseTime: 10 * time.Second, RenewalTime: 100 * time.Millisecond})
+	for ctx.Err() == nil {
+		_ = mu.Do(ctx, func(ctx context.Context) error {
+			pause(ctx, 400*time.Millisecond)
+			return nil
+		})
+		pause(ctx, 50*time.Millisecond)
+	}
+}
+
+// invoices are fenced, and only tried.
+func (p *process) invoices(ctx context.Context) {
+	mu := p.lock(anteroom.LockConfig{Key: "invoice", Name: "invoices", Fencing: true, LeaseTime: 10 * time.Second, RenewalTime: 100 * time.Millisecond})
+	for ctx.Err() == nil {
+		if h, err := mu.TryAcquire(ctx); err == nil {
+			pause(ctx, 250*time.Millisecond)
+			_ = h.Release(ctx)
+		}
+		pause(ctx, 40*time.Millisecond)
+	}
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
