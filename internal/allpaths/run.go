@@ -28,8 +28,9 @@ const (
 	commandTimeout = time.Second
 	// watchdogPeriod is short, so that what is done to a lock is found soon.
 	watchdogPeriod = 200 * time.Millisecond
-	// closeTime bounds the end of a Manager. All that is parked for good was woken before.
-	closeTime = 20 * time.Second
+	// closeTime bounds the end of a Manager. What is not cleaned up by then, because the
+	// network swallowed a release, ends with its lease.
+	closeTime = 2 * time.Second
 )
 
 // Run is one run. Start begins it; it ends with the test or program that it was given.
