@@ -24,7 +24,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus faults chaos fuzz
+.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz
 
 test: lint redis prometheus
 	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
@@ -49,6 +49,10 @@ vet:
 # plays it too, and fails where the document says something else.
 faults: redis
 	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/faults
+
+# Writes metrics/grafana from internal/dashboards; make test fails where they differ.
+dashboards:
+	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/dashboards
 
 demo:
 	$(GO) run ./cmd/anteroom demo $(DEMO)

@@ -30,7 +30,8 @@ type scene struct {
 
 // TakeAll takes each path once and returns what failed. Those that have only their own key
 // to do with go side by side; then those that change the network of the process, one after
-// the other. It is called once.
+// the other, while Work goes on. It fails as well where something was not counted by the
+// end (I1).
 func (r *Run) TakeAll(ctx context.Context) error {
 	alone := slices.Concat(acquirePaths, lossPaths, watchdogPaths)
 	errs := make([]error, len(alone))
@@ -44,7 +45,10 @@ func (r *Run) TakeAll(ctx context.Context) error {
 		err = errors.Join(err, r.take(ctx, p))
 		r.processes[0].net.Heal()
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.complete(ctx, moveTime)
 }
 
 // take takes one path.

@@ -3,7 +3,6 @@ package allpaths
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strconv"
 	"sync"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
@@ -69,30 +67,6 @@ func Start(tb testredis.TB, cfg metrics.Config) *Run {
 		r.processes = append(r.processes, p)
 	}
 	return r
-}
-
-// Idle returns which values of labels no counter and no histogram of any process has
-// counted, as the metric's name and the value. Classes are no such values.
-func (r *Run) Idle() (map[string]bool, error) {
-	counted := map[string]bool{}
-	for _, p := range r.processes {
-		families, err := p.registry.Gather()
-		if err != nil {
-			return nil, err
-		}
-		for _, f := range families {
-			if f.GetType() == dto.MetricType_GAUGE {
-				continue // what is now says nothing of what was
-			}
-			for _, s := range f.GetMetric() {
-				for _, n := range named(f.GetName(), s) {
-					counted[n] = counted[n] || s.GetCounter().GetValue() > 0 || s.GetHistogram().GetSampleCount() > 0
-				}
-			}
-		}
-	}
-	maps.DeleteFunc(counted, func(_ string, was bool) bool { return was })
-	return counted, nil
 }
 
 // newManager returns a Manager that tells p's Collector, closed when the run ends.

@@ -3,10 +3,9 @@ package allpaths
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
 )
 
 // moved names series that a path moves: a metric without its prefix, and some of the
@@ -16,37 +15,50 @@ type moved []string
 
 func (m moved) String() string { return m[0] + "{" + strings.Join(m[1:], ",") + "}" }
 
-// value returns what the process counts under m.
-func (p *process) value(m moved) (float64, error) {
-	families, err := p.registry.Gather()
-	if err != nil {
-		return 0, err
-	}
-	sum := 0.0
-	for _, f := range families {
-		if strings.TrimPrefix(f.GetName(), "anteroom_") != m[0] {
-			continue
-		}
-		for _, s := range f.GetMetric() {
-			if hasAll(s, m[1:]) {
-				sum += s.GetCounter().GetValue() + s.GetGauge().GetValue() + float64(s.GetHistogram().GetSampleCount())
-			}
-		}
-	}
-	return sum, nil
+// sample is what one series says now.
+type sample struct {
+	name   string // of the metric, without its prefix
+	class  string // "" where it has none
+	values []string
+	gauge  bool
+	value  float64 // of a histogram the count
 }
 
-func hasAll(s *dto.Metric, values []string) bool {
-	for _, v := range values {
-		found := false
-		for _, l := range s.GetLabel() {
-			found = found || l.GetValue() == v
-		}
-		if !found {
-			return false
+// samples returns all series of the process.
+func (p *process) samples() ([]sample, error) {
+	families, err := p.registry.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var list []sample
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			s := sample{name: strings.TrimPrefix(f.GetName(), "anteroom_"), gauge: f.GetType().String() == "GAUGE"}
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "class" {
+					s.class = l.GetValue()
+				} else {
+					s.values = append(s.values, l.GetValue())
+				}
+			}
+			s.value = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+			list = append(list, s)
 		}
 	}
-	return true
+	return list, nil
+}
+
+// value returns what the process counts under m.
+func (p *process) value(m moved) (float64, error) {
+	list, err := p.samples()
+	sum := 0.0
+	for _, s := range list {
+		missing := func(v string) bool { return v != s.class && !slices.Contains(s.values, v) }
+		if s.name == m[0] && !slices.ContainsFunc(m[1:], missing) {
+			sum += s.value
+		}
+	}
+	return sum, err
 }
 
 // moveTime bounds how long a path may take until its series have moved: leases of a
@@ -54,10 +66,15 @@ func hasAll(s *dto.Metric, values []string) bool {
 // tests all the while.
 const moveTime = 60 * time.Second
 
-// above waits until m is above before. It looks twenty times a second, because metrics
-// give no signal.
+// above waits until m is above before.
 func (p *process) above(ctx context.Context, m moved, before float64) error {
-	ctx, cancel := context.WithTimeout(ctx, moveTime)
+	return p.within(ctx, m, before, moveTime)
+}
+
+// within is above with its own bound. It looks twenty times a second, because metrics
+// give no signal.
+func (p *process) within(ctx context.Context, m moved, before float64, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -72,15 +89,4 @@ func (p *process) above(ctx context.Context, m moved, before float64) error {
 			return fmt.Errorf("%v is still %v", m, now)
 		}
 	}
-}
-
-// named returns the metric's name alone, and with each value of its labels but the class.
-func named(name string, s *dto.Metric) []string {
-	list := []string{strings.TrimPrefix(name, "anteroom_")}
-	for _, l := range s.GetLabel() {
-		if l.GetName() != "class" {
-			list = append(list, list[0]+" "+l.GetValue())
-		}
-	}
-	return list
 }

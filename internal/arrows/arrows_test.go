@@ -29,17 +29,21 @@ var allowed = map[string][]string{
 	"cmd/anteroom":   {"sync", "lettuce_compat", "metrics", "metrics/debug", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "golang.org/x/sys"},
 
 	// The laboratory: nothing of it reaches a user.
-	"internal/arrows":      {},
-	"internal/chaos":       {"sync", "internal/history", "internal/testredis"},
-	"internal/conformance": {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
-	"internal/faultnet":    {},
-	"internal/faults":      {},
-	"internal/headcount":   {},
-	"internal/history":     {"sync", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
-	"internal/mutants":     {},
-	"internal/promise":     {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
-	"internal/stranger":    {"github.com/redis/go-redis/v9"},
-	"internal/testredis":   {"github.com/redis/go-redis/v9"},
+	"internal/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},
+	"internal/arrows":              {},
+	"internal/chaos":               {"sync", "internal/history", "internal/testredis"},
+	"internal/conformance":         {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
+	"internal/dashboards":          {},
+	"internal/dashboards/pictures": {"metrics", "internal/allpaths", "internal/dashboards", "internal/testprom", "internal/testredis"},
+	"internal/faultnet":            {},
+	"internal/faults":              {},
+	"internal/headcount":           {},
+	"internal/history":             {"sync", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
+	"internal/mutants":             {},
+	"internal/promise":             {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
+	"internal/stranger":            {"github.com/redis/go-redis/v9"},
+	"internal/testprom":            {"internal/testredis"},
+	"internal/testredis":           {"github.com/redis/go-redis/v9"},
 }
 
 type pkg struct {

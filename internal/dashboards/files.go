@@ -58,7 +58,7 @@ func dashboard(uid, title, description string, panels []Panel) Dashboard {
 func variables() []Variable {
 	chosen := func(name, label, description, query string) Variable {
 		return Variable{
-			Type: "query", Name: name, Label: label, Description: description, Datasource: &prometheus,
+			Type: "query", Name: name, Label: label, Description: description, Datasource: &prometheusSource,
 			Definition: query, Query: query, Refresh: 2, Sort: 1, Multi: true, IncludeAll: true, AllValue: ".+",
 			Current: &Option{Text: []string{"All"}, Value: []string{"$__all"}},
 		}

@@ -19,7 +19,7 @@ const (
 	share     = "percentunit"
 )
 
-var prometheus = Source{Type: "prometheus", UID: "${datasource}"}
+var prometheusSource = Source{Type: "prometheus", UID: "${datasource}"}
 
 // ask is one question of a panel, with the name of what comes back: a text that may use
 // labels as {{class}}, or the head of a column in a table.
@@ -28,13 +28,13 @@ type ask struct{ expr, name string }
 // newPanel returns a panel without a place.
 func newPanel(typ, title, description, unit string, asks []ask) Panel {
 	p := Panel{
-		Type: typ, Title: title, Description: description, Datasource: prometheus,
+		Type: typ, Title: title, Description: description, Datasource: prometheusSource,
 		FieldConfig: FieldConfig{Defaults: Field{Unit: unit}, Overrides: []Override{}},
 	}
 	for i, a := range asks {
 		now := typ != typeSeries
 		t := Target{
-			RefID: string(rune('A' + i)), Datasource: prometheus, EditorMode: "code",
+			RefID: string(rune('A' + i)), Datasource: prometheusSource, EditorMode: "code",
 			Expr: a.expr, LegendFormat: a.name, Instant: now, Range: !now, Format: "time_series",
 		}
 		if typ == typeTable {
