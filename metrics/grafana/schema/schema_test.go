@@ -1,0 +1,81 @@
+package schema
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// file is Grafana's schema.
+const file = "grafana-dashboard.schema.json"
+
+// anything lists the places where Grafana's own model (TypeScript: any) takes any value
+// and the schema, which was translated from it, says object. Grafana itself writes strings
+// and numbers there: the name of a column, its unit, its decimals.
+var anything = map[string]string{"MatcherConfig": "options", "DynamicConfigValue": "value"}
+
+// rulesOf returns the schema, with anything where any value is meant.
+func rulesOf(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	text, err := jsonschema.UnmarshalJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	definitions := text.(map[string]any)["definitions"].(map[string]any)
+	for name, property := range anything {
+		properties := definitions[name].(map[string]any)["properties"].(map[string]any)
+		if properties[property].(map[string]any)["type"] != "object" {
+			t.Errorf("the schema has mended %s.%s: take it off the list", name, property)
+		}
+		properties[property] = map[string]any{}
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource(file, text); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := c.Compile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+func TestSchema_DashboardsHaveGrafanasShape(t *testing.T) {
+	rules := rulesOf(t)
+	paths, err := filepath.Glob("../*.json")
+	if err != nil || len(paths) < 3 {
+		t.Fatalf("%d dashboards, %v", len(paths), err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := func(text string) error {
+			d, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+			if err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			return rules.Validate(d)
+		}
+		if err := check(string(text)); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		// The proof that the schema sees something.
+		for right, wrong := range map[string]string{
+			`"title":`: `"titel":`, `"w": 4`: `"w": "4"`, `"w": 12`: `"w": 30`, `"schemaVersion":`: `"schemaversion":`, `"mode": "thresholds"`: `"mode": "pretty"`,
+		} {
+			if bad := strings.Replace(string(text), right, wrong, 1); bad == string(text) || check(bad) == nil {
+				t.Errorf("%s: %s in place of %s was accepted", path, wrong, right)
+			}
+		}
+	}
+}
