@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -26,6 +28,17 @@ type scene struct {
 	key string // of this path alone
 	// before is what the series that the path moves were when it began.
 	before map[string]float64
+	ends   []func(time.Duration) // of the Managers that the path made
+}
+
+// endTime bounds the end of a path's own Manager. Nothing waits for what it still holds.
+const endTime = 100 * time.Millisecond
+
+// newManager returns a Manager of the process that lives as long as the path.
+func (s *scene) newManager(rdb *redis.Client) *anteroom.Manager {
+	m, end := s.run.newManager(s.process, rdb)
+	s.ends = append(s.ends, end)
+	return m
 }
 
 // TakeAll takes each path once and returns what failed. Those that have only their own key
@@ -62,6 +75,11 @@ func (r *Run) take(ctx context.Context, p path) error {
 		}
 		s.before[m.String()] = v
 	}
+	defer func() {
+		for _, end := range s.ends {
+			end(endTime)
+		}
+	}()
 	err := p.do(ctx, s)
 	for _, m := range p.moves {
 		if err == nil {

@@ -73,8 +73,7 @@ var lossPaths = []path{
 		for mu.Held() && ctx.Err() == nil {
 			pause(ctx, 10*time.Millisecond)
 		}
-		mu.Lock()
-		mu.Unlock() //nolint:staticcheck // what it reports is the point
+		pass(mu)
 		mu.Unlock()
 		return nil
 	}},
@@ -88,7 +87,7 @@ var lossPaths = []path{
 		return lost(ctx, h)
 	}},
 	{"the Manager closes", []moved{{"lost_total", "closed"}}, func(ctx context.Context, s *scene) error {
-		m := s.run.newManager(s.process, s.rdb)
+		m := s.newManager(s.rdb)
 		h, err := m.Mutex(s.key).Acquire(ctx)
 		if err != nil {
 			return err
@@ -136,7 +135,7 @@ func (s *scene) deleted(ctx context.Context, cfg anteroom.LockConfig) error {
 func (s *scene) forgotten(r anteroom.Recovery) error {
 	cfg := s.config()
 	cfg.Recovery, cfg.LeaseTime, cfg.RenewalTime = r, time.Second, 300*time.Millisecond
-	mu, err := s.run.newManager(s.process, s.rdb).NewMutex(cfg)
+	mu, err := s.newManager(s.rdb).NewMutex(cfg)
 	if err != nil {
 		return err
 	}

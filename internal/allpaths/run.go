@@ -61,29 +61,33 @@ func Start(tb testredis.TB, cfg metrics.Config) *Run {
 		if p.collector, err = metrics.New(cfg); err != nil {
 			tb.Fatal(err)
 		}
-		p.manager = r.newManager(p, p.rdb)
-		p.collector.Attach(p.manager)
+		var end func(time.Duration)
+		p.manager, end = r.newManager(p, p.rdb)
+		tb.Cleanup(func() { end(closeTime) })
 		p.registry.MustRegister(p.collector)
 		r.processes = append(r.processes, p)
 	}
 	return r
 }
 
-// newManager returns a Manager that tells p's Collector, closed when the run ends.
-func (r *Run) newManager(p *process, rdb *redis.Client) *anteroom.Manager {
+// newManager returns a Manager that tells p's Collector and is shown by it. end ends it,
+// within its time; what a path lost on purpose may still be held then, and ends with its
+// lease.
+func (r *Run) newManager(p *process, rdb *redis.Client) (m *anteroom.Manager, end func(within time.Duration)) {
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		Logger: slog.New(slog.DiscardHandler), Observer: p.collector, CommandTimeout: commandTimeout,
 		Defaults: anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
 	})
 	if err != nil {
-		r.tb.Fatal(err)
+		panic(err) // a configuration of this package is out of bounds
 	}
-	r.tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	p.collector.Attach(m)
+	return m, func(within time.Duration) {
+		ctx, cancel := context.WithTimeout(context.Background(), within)
 		defer cancel()
-		_ = m.Close(ctx) // what a path lost on purpose may still be held
-	})
-	return m
+		_ = m.Close(ctx)
+		p.collector.Detach(m)
+	}
 }
 
 // Handlers returns what each process would serve as /metrics.

@@ -47,7 +47,7 @@ func class() Dashboard {
 			ask{sum(current("alerts_active"), "check"), "{{check}}"}),
 	)
 	byInstance := []string{"instance"}
-	g.row(9,
+	g.wide(9,
 		table("Processes", "Each process, for the moment at the end of the time shown. Wait and hold are means.", "instance",
 			column{ask{sum(rate("acquisitions_total", `outcome="acquired"`), "instance"), "acquired/s"}, perSecond, 1},
 			column{ask{sum(current("held"), "instance"), "held"}, count, 0},

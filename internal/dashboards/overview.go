@@ -36,8 +36,8 @@ func overview() Dashboard {
 	g.row(8,
 		lines("Lease left at renewals, lowest 1 %", "What was left of the lease when a renewal was confirmed. It predicts losses: near the lease minus the renewal time is healthy, 0 is a lost lock.",
 			seconds, ask{quantile(0.01, "renewal_margin_seconds", byClass), "{{class}}"}),
-		bars("Losses", "Locks that were lost, by class and reason.", count,
-			ask{sum(increase("lost_total", interval), "class", "reason"), "{{class}}: {{reason}}"}),
+		bars("Losses", "Locks that were lost, by class. The dashboard of one class shows the reasons.", count,
+			ask{sum(increase("lost_total", interval), "class"), "{{class}}"}),
 	)
 	g.row(8,
 		lines("Share of hand-offs", "Acquisitions that came from a goroutine of the same process, without a command to Redis. Re-entries are left out.", share,
@@ -46,7 +46,7 @@ func overview() Dashboard {
 		lines("Commands to Redis that failed", "Commands without a usable answer, per second. unknown: the answer was lost, the command may have taken effect.", perSecond,
 			ask{sum(rate("redis_commands_total", `outcome=~"failed|unknown"`), "outcome"), "{{outcome}}"}),
 	)
-	g.row(9,
+	g.wide(9,
 		table("Classes", "Each class of locks, for the moment at the end of the time shown. Wait and hold are means.", "class",
 			column{ask{sum(rate("acquisitions_total", `outcome="acquired"`), "class"), "acquired/s"}, perSecond, 1},
 			column{ask{sum(current("held"), "class"), "held"}, count, 0},

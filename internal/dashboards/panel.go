@@ -80,6 +80,15 @@ func stacked(title, description, unit string, asks ...ask) Panel {
 	return p
 }
 
+// beside puts the legend to the right, for panels with many lines.
+func (p Panel) beside() Panel {
+	p.Options = map[string]any{
+		"legend":  map[string]any{"displayMode": "list", "placement": "right", "showLegend": true, "calcs": []string{}},
+		"tooltip": map[string]any{"mode": "multi", "sort": "desc"},
+	}
+	return p
+}
+
 // atMost gives the axis an end, for shares.
 func (p Panel) atMost(v float64) Panel {
 	p.FieldConfig.Defaults.Max = &v
@@ -141,6 +150,7 @@ func gauges(title, description, unit string, steps []Step, a ask) Panel {
 	p.Options = map[string]any{
 		"displayMode": "basic", "orientation": "horizontal", "minVizHeight": 12, "minVizWidth": 8,
 		"showUnfilled": true, "valueMode": "color", "namePlacement": "left", "sizing": "auto", "reduceOptions": reduced(),
+		"text": map[string]any{"titleSize": 13, "valueSize": 16},
 	}
 	return p
 }
@@ -167,6 +177,7 @@ func table(title, description, label string, columns ...column) Panel {
 		names, order = map[string]any{"Value": columns[0].name}, map[string]any{label: 0, "Value": 1}
 	}
 	p := newPanel(typeTable, title, description, count, asks)
+	p.FieldConfig.Defaults.Custom = map[string]any{"minWidth": 80}
 	for _, c := range columns {
 		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, Override{
 			Matcher:    Matcher{ID: "byName", Options: c.name},
@@ -196,9 +207,20 @@ type grid struct {
 func (g *grid) row(height int, panels ...Panel) {
 	width := gridWidth / len(panels)
 	for i, p := range panels {
-		p.ID = len(g.panels) + 1
-		p.GridPos = GridPos{H: height, W: width, X: i * width, Y: g.y}
-		g.panels = append(g.panels, p)
+		g.put(p, GridPos{H: height, W: width, X: i * width, Y: g.y})
 	}
 	g.y += height
+}
+
+// wide adds two panels, the first of which, a table, gets two thirds of the width.
+func (g *grid) wide(height int, first, second Panel) {
+	const width = gridWidth * 2 / 3
+	g.put(first, GridPos{H: height, W: width, Y: g.y})
+	g.put(second, GridPos{H: height, W: gridWidth - width, X: width, Y: g.y})
+	g.y += height
+}
+
+func (g *grid) put(p Panel, at GridPos) {
+	p.ID, p.GridPos = len(g.panels)+1, at
+	g.panels = append(g.panels, p)
 }

@@ -2,6 +2,9 @@ module github.com/anteroom/anteroom/metrics/grafana/schema
 
 go 1.26.0
 
-require github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
+require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.2
+	go.uber.org/goleak v1.3.0
+)
 
 require golang.org/x/text v0.14.0 // indirect
