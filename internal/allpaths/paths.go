@@ -64,8 +64,27 @@ func (r *Run) TakeAll(ctx context.Context) error {
 	return r.complete(ctx, moveTime)
 }
 
+// tries is how often a path is taken until its series have moved. On a machine that stood
+// still for some seconds another mechanism may have been the first to act, for example the
+// renewal where the watchdog was meant; such a path is taken again.
+const tries = 4
+
 // take takes one path.
 func (r *Run) take(ctx context.Context, p path) error {
+	var errs []error
+	for range tries {
+		err := r.try(ctx, p)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+		r.processes[0].net.Heal()
+	}
+	return errors.Join(errs...)
+}
+
+// try takes a path once, with a key of its own.
+func (r *Run) try(ctx context.Context, p path) error {
 	victim := r.processes[0]
 	s := &scene{process: victim, run: r, key: fmt.Sprintf("path:%d", r.serial.Add(1)), before: map[string]float64{}}
 	for _, m := range p.moves {
@@ -80,14 +99,13 @@ func (r *Run) take(ctx context.Context, p path) error {
 			end(endTime)
 		}
 	}()
-	err := p.do(ctx, s)
-	for _, m := range p.moves {
-		if err == nil {
-			err = s.await(ctx, m)
-		}
+	if err := p.do(ctx, s); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", p.name, err)
+	for _, m := range p.moves {
+		if err := s.await(ctx, m); err != nil {
+			return err
+		}
 	}
 	return nil
 }

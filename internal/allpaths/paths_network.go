@@ -17,7 +17,16 @@ var networkPaths = []path{
 		return s.subscribed(ctx, func() { s.net.Reset(faultnet.PubSub) })
 	}},
 	{"a subscription hears nothing", []moved{{"watchdog_findings_total", "delivery_dead"}, {"recoveries_total", "reconnect", "helped"}}, func(ctx context.Context, s *scene) error {
-		return s.subscribed(ctx, func() { s.net.HalfOpen(faultnet.PubSub) })
+		return s.subscribed(ctx, func() {
+			// Where the connection is just being made again there is none to be cut off.
+			dead := moved{"watchdog_findings_total", "delivery_dead"}
+			for range tries {
+				s.net.HalfOpen(faultnet.PubSub)
+				if s.within(ctx, dead, s.before[dead.String()], 15*watchdogPeriod) == nil {
+					return
+				}
+			}
+		})
 	}},
 	{"a renewal is late", []moved{{"watchdog_findings_total", "renewal_late"}, {"recoveries_total", "hurry_renewal"}}, func(ctx context.Context, s *scene) error {
 		h, err := s.hold(ctx, s.often())
@@ -114,6 +123,10 @@ func swallowed(ctx context.Context, s *scene) error {
 		{"events_total", "unavailable"},
 		{"watchdog_findings_total", "redis_unreachable"},
 		{"watchdog_findings_total", "recovery_failed"},
+		{"recoveries_total", "reconnect", "not_helped"},
+		{"watchdog_findings_total", "renewal_failing"},
+		{"watchdog_checks_total", "lock_status", "unknown"},
+		{"renewals_total", "failed"},
 	} {
 		err = errors.Join(err, s.await(ctx, m))
 	}

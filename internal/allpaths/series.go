@@ -61,10 +61,10 @@ func (p *process) value(m moved) (float64, error) {
 	return sum, err
 }
 
-// moveTime bounds how long a path may take until its series have moved: leases of a
+// moveTime bounds how long one try of a path may wait for its series to move: leases of a
 // second or two, some periods of the watchdog, and a machine that is busy with other
 // tests all the while.
-const moveTime = 60 * time.Second
+const moveTime = 20 * time.Second
 
 // above waits until m is above before.
 func (p *process) above(ctx context.Context, m moved, before float64) error {

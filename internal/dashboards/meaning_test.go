@@ -81,7 +81,7 @@ func played(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server 
 
 // scrapeTime bounds the wait for what was counted to be scraped, which takes two seconds
 // on a machine that has nothing else to do.
-const scrapeTime = time.Minute
+const scrapeTime = 2 * time.Minute
 
 // mustAnswer waits until expr has an answer, or checks that it has none.
 func mustAnswer(t *testing.T, p *testprom.Server, expr string, want bool) {
