@@ -46,6 +46,8 @@ func (s *scene) newManager(rdb *redis.Client) *anteroom.Manager {
 // the other, while Work goes on. It fails as well where something was not counted by the
 // end (I1).
 func (r *Run) TakeAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, takeTime)
+	defer cancel()
 	alone := slices.Concat(acquirePaths, lossPaths, watchdogPaths)
 	errs := make([]error, len(alone))
 	var wg sync.WaitGroup
@@ -65,9 +67,13 @@ func (r *Run) TakeAll(ctx context.Context) error {
 }
 
 // tries is how often a path is taken until its series have moved. On a machine that stood
-// still for some seconds another mechanism may have been the first to act, for example the
-// renewal where the watchdog was meant; such a path is taken again.
-const tries = 4
+// still for some seconds a command may have passed its limit, or another mechanism may have
+// been the first to act, for example the renewal where the watchdog was meant; such a path
+// is taken again. takeTime bounds all paths together; some ten seconds are usual.
+const (
+	tries    = 10
+	takeTime = 4 * time.Minute
+)
 
 // take takes one path.
 func (r *Run) take(ctx context.Context, p path) error {
@@ -79,6 +85,9 @@ func (r *Run) take(ctx context.Context, p path) error {
 		}
 		errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
 		r.processes[0].net.Heal()
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -20,7 +20,7 @@ func withUser(o *redis.Options) { o.Username, o.Password = limited, limited }
 var lossPaths = []path{
 	{
 		"deleted, found by the watchdog",
-		[]moved{{"lost_total", "gone"}, {"watchdog_findings_total", "field_gone"}, {"recoveries_total", "lose", "acted"}, {"releases_total", "lost"}},
+		[]moved{{"lost_total", "gone"}, {"watchdog_findings_total", "field_gone"}, {"recoveries_total", "lose", "helped"}, {"releases_total", "lost"}},
 		func(ctx context.Context, s *scene) error { return s.deleted(ctx, s.config()) },
 	},
 	{
@@ -32,7 +32,7 @@ var lossPaths = []path{
 			return s.deleted(ctx, cfg)
 		},
 	},
-	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal", "helped"}}, func(ctx context.Context, s *scene) error {
+	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal", "acted"}}, func(ctx context.Context, s *scene) error {
 		cfg := s.config()
 		cfg.Fencing, cfg.Recovery = true, anteroom.RecoverReacquire
 		h, err := s.hold(ctx, cfg)
@@ -42,7 +42,7 @@ var lossPaths = []path{
 		if err := s.run.admin.Del(ctx, s.key).Err(); err != nil {
 			return err
 		}
-		if err := s.await(ctx, moved{"recoveries_total", "hurry_renewal", "helped"}); err != nil {
+		if err := s.await(ctx, moved{"renewals_total", "reacquired"}); err != nil {
 			return err
 		}
 		return h.Release(ctx)

@@ -141,7 +141,7 @@ func (p *process) orders(ctx context.Context, i int) {
 			pause(ctx, time.Millisecond)
 			_ = h.Release(ctx) // goes on in the background where it fails
 		}
-		pause(ctx, 10*time.Millisecond)
+		pause(ctx, 20*time.Millisecond)
 	}
 }
 

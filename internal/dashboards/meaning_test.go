@@ -39,19 +39,14 @@ func TestDashboards_I8_EveryExpressionGivesNumbers(t *testing.T) {
 // whatIsMissingIsSeen is the proof that the questions below can fail.
 func whatIsMissingIsSeen(t *testing.T, p *testprom.Server) {
 	t.Helper()
-	for expr, want := range map[string]bool{
-		"sum(": true, "anteroom_no_such_metric": true, "vector(0) / vector(0)": true, `anteroom_held{class="nobody"}`: true,
-		`sum by (class) (anteroom_held{class=~".+"})`: false, "vector(0)": false,
-	} {
-		if got := numbersMissing(t, p, expr); (got != "") != want {
-			t.Errorf("%s: %q", expr, got)
+	for _, expr := range []string{"sum(", "anteroom_no_such_metric", "vector(0) / vector(0)", `anteroom_held{class="nobody"}`} {
+		if numbersMissing(t, p, expr) == "" {
+			t.Errorf("%s gives numbers", expr)
 		}
 	}
-	for query, want := range map[string]bool{
-		"label_values(anteroom_managers, job)": false, "label_values(anteroom_managers, nothing)": true, "label_values(job)": true,
-	} {
-		if got := valuesMissing(t, p, query); (got != "") != want {
-			t.Errorf("%s: %q", query, got)
+	for _, query := range []string{"label_values(anteroom_managers, nothing)", "label_values(job)"} {
+		if valuesMissing(t, p, query) == "" {
+			t.Errorf("%s gives values", query)
 		}
 	}
 }

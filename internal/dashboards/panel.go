@@ -117,6 +117,13 @@ func reduced() map[string]any {
 	return map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}
 }
 
+// noNumber shows a text in place of a share or a mean of nothing.
+func noNumber(text string) []Mapping {
+	return []Mapping{{Type: "special", Options: map[string]any{
+		"match": "nan", "result": map[string]any{"text": text, "color": "text", "index": 0},
+	}}}
+}
+
 // stat shows one figure. A share of nothing is no number, and says "idle".
 func stat(title, description, unit string, steps []Step, expr string) Panel {
 	p := newPanel(typeStat, title, description, unit, []ask{{expr, title}})
@@ -124,9 +131,7 @@ func stat(title, description, unit string, steps []Step, expr string) Panel {
 	d.Color = &Color{Mode: "thresholds"}
 	d.Thresholds = &Thresholds{Mode: "absolute", Steps: steps}
 	d.NoValue = "no data"
-	d.Mappings = []Mapping{{Type: "special", Options: map[string]any{
-		"match": "nan", "result": map[string]any{"text": "idle", "color": "text", "index": 0},
-	}}}
+	d.Mappings = noNumber("idle")
 	if unit == count {
 		d.Decimals = new(int)
 	}
@@ -178,6 +183,7 @@ func table(title, description, label string, columns ...column) Panel {
 	}
 	p := newPanel(typeTable, title, description, count, asks)
 	p.FieldConfig.Defaults.Custom = map[string]any{"minWidth": 80}
+	p.FieldConfig.Defaults.Mappings = noNumber("–")
 	for _, c := range columns {
 		p.FieldConfig.Overrides = append(p.FieldConfig.Overrides, Override{
 			Matcher:    Matcher{ID: "byName", Options: c.name},
