@@ -31,6 +31,12 @@ func class() Dashboard {
 	g.row(8,
 		lines("Held and waiting", "Counted at each scrape.", count,
 			ask{sum(current("held")), "held"}, ask{sum(current("waiters")), "waiting"}),
+		lines("Longest hold and wait now", "How long the oldest hold has lasted that has not ended, and how long the caller has waited that waits longest.", seconds,
+			ask{greatest(current("oldest_hold_age_seconds")), "hold"}, ask{greatest(current("oldest_wait_age_seconds")), "wait"}),
+	)
+	g.row(8,
+		lines("Alerts", "Alerts of the watchdog that are raised and not cleared, by check. Those about the whole process have class default.", count,
+			ask{sum(current("alerts_active"), "check"), "{{check}}"}),
 		stacked("Releases", "Holds that their owner ended, per second. lost: the lock was gone before. unknown and unavailable are tried again in the background.", perSecond,
 			ask{sum(rate("releases_total"), "outcome"), "{{outcome}}"}),
 	)
@@ -43,8 +49,6 @@ func class() Dashboard {
 	g.row(8,
 		bars("Losses", "Locks that were lost, by reason. deadline: no renewal in time. gone: deleted or expired in Redis. forced: ForceRelease.", count,
 			ask{sum(increase("lost_total", interval), "reason"), "{{reason}}"}),
-		lines("Alerts", "Alerts of the watchdog that are raised and not cleared, by check. Those about the whole process have class default.", count,
-			ask{sum(current("alerts_active"), "check"), "{{check}}"}),
 	)
 	byInstance := []string{"instance"}
 	g.wide(9,

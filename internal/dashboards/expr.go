@@ -41,6 +41,9 @@ func increase(name, window string, matchers ...string) string {
 // sum adds up, by labels if there are any.
 func sum(expr string, by ...string) string { return aggregate("sum", expr, by) }
 
+// greatest is the greatest value, for ages.
+func greatest(expr string, by ...string) string { return aggregate("max", expr, by) }
+
 func aggregate(op, expr string, by []string) string {
 	if len(by) == 0 {
 		return fmt.Sprintf("%s(%s)", op, expr)

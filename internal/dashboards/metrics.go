@@ -35,6 +35,9 @@ var families = map[string]family{
 	"held":                 {gauge, []string{"class"}},
 	"waiters":              {gauge, []string{"class"}},
 	"renewals_total":       {counter, []string{"class", "outcome"}},
+	// Greatest ages, so they are not added up.
+	"oldest_hold_age_seconds": {gauge, []string{"class"}},
+	"oldest_wait_age_seconds": {gauge, []string{"class"}},
 	// What was left of the lease when a renewal landed.
 	"renewal_margin_seconds": {histogram, []string{"class"}},
 	"lost_total":             {counter, []string{"class", "reason"}},

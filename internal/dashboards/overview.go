@@ -26,6 +26,12 @@ func overview() Dashboard {
 			ask{sum(current("waiters"), "class"), "{{class}}"}),
 		lines("Held locks", "Locks held, by class.", count, ask{sum(current("held"), "class"), "{{class}}"}),
 	)
+	g.row(8,
+		lines("Longest wait now", "How long the caller has waited that waits longest, by class. Waits show in the quantiles below only when they are over.", seconds,
+			ask{greatest(current("oldest_wait_age_seconds"), "class"), "{{class}}"}),
+		lines("Longest hold now", "How long the oldest hold has lasted that has not ended, by class.", seconds,
+			ask{greatest(current("oldest_hold_age_seconds"), "class"), "{{class}}"}),
+	)
 	byClass := []string{"class"}
 	g.row(8,
 		lines("Wait for a lock, 99 %", "99 of 100 callers who got the lock waited no longer than this. Attempts that failed are not in it.", seconds,
