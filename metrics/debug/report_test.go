@@ -97,7 +97,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 		t.Fatalf("%d waiting, %d listed, %d not shown", l.Waiting, len(l.Waiters), l.WaitersNotShown)
 	}
 	for i, w := range l.Waiters {
-		if want := s.Waiters[i]; w.Goroutine != want.Goroutine || w.Kind != "hold" || w.CallSite != want.CallSite || w.CallSite == "" || w.WaitingSeconds > want.Waiting.Seconds() {
+		if want := s.Waiters[i]; w.Goroutine != want.Goroutine || w.Kind != "hold" || w.CallSite != want.CallSite || w.CallSite == "" || w.WaitingSeconds > want.Waiting.Seconds()+.001 { // it is rounded
 			t.Errorf("waiter %d: %+v, want %+v", i, w, want)
 		}
 	}
