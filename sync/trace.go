@@ -77,8 +77,8 @@ type ReleaseStart struct {
 // ReleaseEnd says how releasing ended.
 type ReleaseEnd struct {
 	Outcome ReleaseOutcome // "" where Unlock is about to panic: another goroutine has unlocked it
-	Held    time.Duration // how long it was held
-	Err     error         // as Release returns it; for Unlock, what it could not return
+	Held    time.Duration  // how long it was held
+	Err     error          // as Release returns it; for Unlock, what it could not return
 }
 
 // NopTracer traces nothing. Embed it to implement a part of Tracer.
