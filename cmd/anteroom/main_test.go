@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -10,6 +12,17 @@ import (
 // asCommand makes this test program behave as the command itself, for the tests that
 // need a process of its own.
 const asCommand = "ANTEROOM_TEST_AS_COMMAND"
+
+// undoIgnored lets the programs that tests start have the signals by default that whoever
+// started the tests ignores, as a shell does with INT and QUIT for what it runs in the
+// background: what is ignored stays so across exec, and what is caught does not.
+func undoIgnored() {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
+}
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == signalsCommand {
@@ -20,5 +33,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" || len(os.Args) > 1 && os.Args[1] == workerCommand {
 		main()
 	}
+	undoIgnored()
 	goleak.VerifyTestMain(m)
 }
