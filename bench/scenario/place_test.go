@@ -28,8 +28,8 @@ func allowed(t *testing.T, pid int) string {
 	}
 	var all []string
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
+		var text []byte
+		if text, err = os.ReadFile(file); err != nil {
 			continue // the thread has ended
 		}
 		_, rest, _ := strings.Cut(string(text), "Cpus_allowed_list:")
@@ -37,6 +37,9 @@ func allowed(t *testing.T, pid int) string {
 		if list = strings.TrimSpace(list); !slices.Contains(all, list) {
 			all = append(all, list)
 		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("process %d has ended: %v", pid, err)
 	}
 	return strings.Join(all, " and ")
 }

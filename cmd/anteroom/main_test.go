@@ -17,7 +17,7 @@ const asCommand = "ANTEROOM_TEST_AS_COMMAND"
 // started the tests ignores, as a shell does with INT and QUIT for what it runs in the
 // background: what is ignored stays so across exec, and what is caught does not.
 func undoIgnored() {
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} { // the others Go catches by itself
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}
