@@ -19,7 +19,7 @@ import (
 type watchOptions struct {
 	json, fixed bool
 	count       int           // of releases after which to end, 0 for no end
-	length      time.Duration // after which to end, 0 for no end
+	length      time.Duration // after which to end, from when releases are heard, 0 for no end
 }
 
 // watchCommand returns the command `anteroom watch`.
@@ -59,7 +59,7 @@ and again.
 	cmd.Flags().BoolVar(&o.json, "json", false, "print lines of JSON")
 	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is one key, and nothing in it is special")
 	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 is no end")
-	cmd.Flags().DurationVar(&o.length, "for", 0, "end after so long; 0 is no end")
+	cmd.Flags().DurationVar(&o.length, "for", 0, "end after having watched for so long; 0 is no end")
 	return cmd
 }
 
@@ -78,11 +78,6 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 		return err
 	}
 	defer rdb.Close()
-	if o.length > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.length)
-		defer cancel()
-	}
 	pattern := "*"
 	if len(args) > 0 {
 		pattern = args[0]
@@ -93,7 +88,7 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
 	l := &listener{
 		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern),
-		ping: pingEvery, patience: patience, report: r,
+		ping: pingEvery, patience: patience, length: o.length, report: r,
 	}
 	err = l.run(ctx)
 	switch {

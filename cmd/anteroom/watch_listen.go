@@ -37,16 +37,21 @@ type listener struct {
 	rdb            redis.UniversalClient
 	pattern        string
 	ping, patience time.Duration
+	length         time.Duration // from the first confirmation to the end, 0 for no end
 	report         *reporter
 
-	confirmed bool      // once at least
-	lost      time.Time // when the last connection ended; zero while there is one
+	end       context.CancelFunc // of run
+	confirmed bool               // once at least
+	lost      time.Time          // when the last connection ended; zero while there is one
 }
 
 // run listens until ctx ends, which is no error. Before the first confirmation every
 // failure ends it, because then the address may be wrong; afterwards only a refusal does,
-// or the reporter.
+// or the reporter. The context has no deadline for the length: go-redis would give it to
+// the connection, which then ends first and passes for one that is lost.
 func (l *listener) run(ctx context.Context) error {
+	ctx, l.end = context.WithCancel(ctx)
+	defer l.end()
 	for wait := minPause; ; wait = min(2*wait, maxPause) {
 		began := time.Now()
 		err := l.listen(ctx)
@@ -146,6 +151,9 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 // subscribed notes that the server has confirmed the subscription.
 func (l *listener) subscribed() error {
 	var away time.Duration
+	if !l.confirmed && l.length > 0 {
+		time.AfterFunc(l.length, l.end)
+	}
 	if l.confirmed {
 		away = 1 // go-redis has connected anew by itself, within no time that we know
 		if !l.lost.IsZero() {

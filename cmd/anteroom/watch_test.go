@@ -201,13 +201,27 @@ func TestWatch_RefusedLater(t *testing.T) {
 	}
 }
 
-// --for ends it; that is a failure only where --count asked for more.
+// --for ends it, counted from when it hears; that is a failure only where --count asked for
+// more, and never a connection that is lost.
 func TestWatch_For(t *testing.T) {
 	s := testredis.Start(t)
 	for status, args := range [][]string{0: {"watch", "--for", "300ms"}, exitNone: {"watch", "--for", "300ms", "--count", "1"}} {
-		if code, out, errs := tool(t, s, args...); code != status || out != "" {
+		code, out, errs := tool(t, s, args...)
+		if code != status || out != "" || errs != "anteroom: watching lock:release:*\n" {
 			t.Errorf("%q: exit status %d, %q, %q", args, code, out, errs)
 		}
+	}
+}
+
+// Its end does not make a success of a server that never answered.
+func TestWatch_ForOfASilentServer(t *testing.T) {
+	s := testredis.Start(t)
+	s.Pause()
+	defer s.Resume()
+	var out, errs bytes.Buffer
+	args := []string{"watch", "--redis", s.URL() + "?read_timeout=200ms", "--for", "10ms"}
+	if code := run(t.Context(), args, nil, &out, &errs); code != exitUnavailable || !strings.Contains(errs.String(), "does not answer") {
+		t.Errorf("exit status %d, %q, %q", code, out.String(), errs.String())
 	}
 }
 
