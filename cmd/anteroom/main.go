@@ -54,8 +54,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	err := judge(root.ExecuteContext(ctx))
 	code, say := status(err)
 	if say {
-		text := strings.TrimPrefix(err.Error(), "anteroom ") // the library's errors begin with it
-		fmt.Fprintln(errs, "anteroom:", harmless(text))
+		// The library's errors begin with its name, which here begins every error.
+		text := strings.ReplaceAll("\n"+err.Error(), "\nanteroom ", "\nanteroom: ")[1:]
+		fmt.Fprintln(errs, "anteroom:", harmless(strings.TrimPrefix(text, "anteroom: ")))
 	}
 	return code
 }

@@ -140,6 +140,10 @@ func TestStatus_OddKeys(t *testing.T) {
 	if x := list[2]; x.State != "refused" || len(x.Holders) != 0 || x.TTL != nil || x.Subscribers != nil || !strings.Contains(x.Error, "of type string, not a lock") {
 		t.Errorf("%+v", x)
 	}
+	must(t, rdb.Set(t.Context(), "more text", "v", 0).Err())
+	if _, _, errs := tool(t, s, "status", "text", "more text"); strings.Count("\n"+errs, "\nanteroom: inspect ") != 2 {
+		t.Errorf("two errors are not two lines of one kind: %q", errs)
+	}
 	code, out, errs := tool(t, s, "status", "two", "text", "kept")
 	if code != exitRefused || strings.Count(out, "\n") != 5 || strings.Count(out, "\ntwo ") != 2 || !strings.Contains(out, "never") ||
 		!strings.Contains(errs, "two: has 2 fields") || !strings.Contains(errs, "two: has no time to live") || !strings.Contains(errs, "not a lock") {
