@@ -130,15 +130,15 @@ func (r *release) look(ctx context.Context) ([]holder, error) {
 }
 
 // ask asks until the answer is about those who hold the lock when it is given. It returns
-// them if the answer is yes.
+// them if the answer is yes. What was typed before a question is no answer to it.
 func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder, error) {
-	answers := bufio.NewReader(in)
 	for {
 		if len(held) == 0 {
 			return nil, r.free()
 		}
+		forget(in)
 		fmt.Fprint(r.errs, "release it by force? [y/N] ")
-		text, err := answers.ReadString('\n')
+		text, err := bufio.NewReader(in).ReadString('\n')
 		if err != nil && text == "" {
 			fmt.Fprintln(r.errs)
 			return nil, usageError("%w", errNobodyAsked)

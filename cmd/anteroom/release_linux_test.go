@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,5 +98,36 @@ func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 	out, errs = askedTo(t, s, exitNone, "k", vanish)
 	if out != "" || !strings.HasSuffix(errs, "that has changed meanwhile\nk is free: nothing was released\n") {
 		t.Errorf("%q, %q", out, errs)
+	}
+}
+
+// What was typed before the question is no answer: nobody had been shown who holds it.
+func TestRelease_O2_AnAnswerBeforeTheQuestionIsNone(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.HSet(t.Context(), "k", "first:1", 1).Err())
+	person, program := newTerminal(t)
+	_, err := person.WriteString("y\n")
+	must(t, err)
+	for end := time.Now().Add(soon); ; time.Sleep(time.Millisecond) {
+		n, err := unix.IoctlGetInt(int(program.Fd()), unix.TIOCINQ)
+		must(t, err)
+		if n > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("what was typed has not arrived")
+		}
+	}
+	w := &watching{t: t, status: make(chan int, 1)}
+	w.begin(func(ctx context.Context) int {
+		return run(ctx, []string{"release", "--force", "--redis", s.URL(), "k"}, program, &w.out, &w.errs)
+	})
+	w.await(&w.errs, "[y/N]", 1)
+	_, err = person.WriteString("n\n")
+	must(t, err)
+	w.ends(exitNone)
+	if gone(t, rdb, "k") {
+		t.Errorf("it is released: %q, %q", w.out.String(), w.errs.String())
 	}
 }
