@@ -77,6 +77,9 @@ func TestPlace(t *testing.T) {
 	blocked, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
+		// Ending with the thread locked would end the thread, and with it the server, if
+		// that is the thread which started it (Pdeathsig).
+		defer runtime.UnlockOSThread()
 		defer close(done)
 		<-blocked
 	}()
