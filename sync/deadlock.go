@@ -118,13 +118,19 @@ func (l *lookout) waitsOfOwners() map[uint64]*stuckKey {
 }
 
 // cycleFrom returns the cycle that g is part of, beginning with the smallest key, or nil
-// where a wait has ended since, or has begun after the last look.
+// where a wait or a tenure has ended since, or a wait has begun after the last look.
 func (l *lookout) cycleFrom(g uint64, waits map[uint64]*stuckKey) cycle {
 	var c cycle
 	for first := g; len(c) == 0 || g != first; {
 		k := waits[g]
 		w, waiting := k.e.q.Find(g)
 		if !waiting || !w.Since.Before(l.read) {
+			return nil
+		}
+		// A waiter that was admitted, and whose process was stopped before it could look at
+		// its grant, gives its place back: it waits, in the same call, for a key of which it
+		// was the owner a moment ago.
+		if k.e.q.Current().Tenure != k.front.Current.Tenure {
 			return nil
 		}
 		c = append(c, link{k, w})

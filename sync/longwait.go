@@ -83,7 +83,7 @@ func (o *longWait) holder(ev *Event) {
 		return
 	}
 	t := e.answer.Load()
-	if t == nil {
+	if t == nil || t == notAsked || t == notAnswered { // no error: the first answer is on its way
 		ev.Text = "it is just being acquired"
 		return
 	}

@@ -83,7 +83,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
 		OnForced: m.forced, OnSubscription: m.subscription, OnWarning: m.warning,
 	}
-	if m.observed { // otherwise no command reads a clock for it
+	if !ignores { // otherwise no command reads a clock for it
 		wire.OnCommand = m.command
 	}
 	m.wire, err = lettucecompat.New(rdb, wire)

@@ -42,6 +42,14 @@ var waitMutants = []mutant{
 		tests:     []string{"TestDeadlock_ThatDissolvesIsNotReported", "TestDeadlock_ReportedExactlyWhereThereIsOne"},
 	},
 	{
+		name: "waits-tenure-lasts", file: "sync/deadlock.go",
+		mechanism: "a cycle is one only where its keys still have the same owners once its waits were found",
+		breaks:    "a process that was stopped is told that a goroutine waits for itself",
+		old:       "if k.e.q.Current().Tenure != k.front.Current.Tenure {",
+		fresh:     "if k.e.q.Current().Tenure == k.front.Current.Tenure && false {",
+		tests:     []string{"TestLookout_AWaiterThatGivesBackDoesNotWaitForItself"},
+	},
+	{
 		name: "waits-cycle-once", file: "sync/deadlock.go",
 		mechanism: "a deadlock that was reported is remembered",
 		breaks:    "a deadlock is reported at every look",
