@@ -138,6 +138,23 @@ func TestADispatcherNeverGetsItsOwnHoldTwice(t *testing.T) {
 	})
 }
 
+// A TryLock waits for nobody, so it is no deadlock.
+func TestSelfDeadlock_NotByTryLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h := acquire(t, mu)
+		if mu.TryLock() || mu.TryLockFor(-1) {
+			t.Fatal("locked beside the Hold")
+		}
+		synctest.Wait()
+		if ev := rec.of(anteroom.EventSelfDeadlock); len(ev) != 0 {
+			t.Errorf("%+v", ev)
+		}
+		ok(t, h.Release(bg))
+	})
+}
+
 func TestSelfDeadlockIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})

@@ -75,8 +75,9 @@ func (mu *Mutex) Config() LockConfig {
 // the 256th nesting, a closed Manager. Whatever Redis answers is retried, logged
 // once per change, and raised as an event, until the lock is obtained.
 //
-// Lock by a goroutine whose own Acquire holds the key waits for itself: that is
-// reported as EventSelfDeadlock.
+// Lock by a goroutine whose own Acquire holds the key waits for itself, unless the
+// Hold was passed on to one that will release it: that is reported as
+// EventSelfDeadlock.
 func (mu *Mutex) Lock() {
 	if _, err := mu.lock(context.Background(), "lock", queue.KindLock, false); err != nil {
 		panic(err)
@@ -143,10 +144,12 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail b
 			m.spare.Put(a) // it has not been queued
 			return in, err
 		}
-		m.events.raise(Event{
-			Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: m.callSite(),
-			Text: "a goroutine locks a key that its own Acquire holds; use the Hold's context to enter again",
-		})
+		if kind != queue.KindTryLock { // that one waits for nobody
+			m.events.raise(Event{
+				Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: m.callSite(),
+				Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
+			})
+		}
 	}
 	a.wish.callSite = m.callSite()
 	_, err = e.acquire(ctx, a)
