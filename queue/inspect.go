@@ -122,15 +122,8 @@ func (s *Synchronizer) HeadNote() any {
 	return s.waiters.head.Note
 }
 
-// Waiting returns those who wait, first to last. It holds the lock for the walk, so that it costs the lock
-// path in proportion to their number: meant for a person who looks, not for a loop.
-func (s *Synchronizer) Waiting() []WaiterInfo {
-	infos, _ := s.First(0)
-	return infos
-}
-
 // First returns the first n of those who wait, or all of them if n is 0, and how many wait. It holds the lock for the walk
-// over those n.
+// over those n, so that it costs the lock path in proportion to their number: meant for a person who looks, not for a loop.
 func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +151,7 @@ func (s *Synchronizer) Front() (Front, bool) {
 	}, true
 }
 
-// AppendWaiting appends the goroutines of those who wait to ids, first to last. Like Waiting it holds the lock for the walk,
+// AppendWaiting appends the goroutines of those who wait to ids, first to last. Like First it holds the lock for the walk,
 // but it copies eight bytes for each, and allocates nothing where ids has the room.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()

@@ -90,7 +90,7 @@ type Synchronizer struct {
 	// its own writes it sees.
 	owner atomic.Uint64
 
-	// mu makes each transition one step. Held for a few loads and stores, and in Refused, Fail and Waiting for a walk over the
+	// mu makes each transition one step. Held for a few loads and stores, and in Refused, Fail and First for a walk over the
 	// queue; nothing blocks and nobody is called while it is held.
 	mu         sync.Mutex
 	waiters    fifo

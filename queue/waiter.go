@@ -72,7 +72,7 @@ type Waiter struct {
 	// Began is when the caller's wait began, with a monotonic reading, if the caller has read the clock already; else the
 	// moment at which the waiter is queued counts. Set by the caller before Enter and not changed after.
 	Began time.Time
-	// Note is opaque to this package and comes back in Waiting. Set by the caller before Enter and not changed after.
+	// Note is opaque to this package and comes back in First. Set by the caller before Enter and not changed after.
 	Note any
 
 	// Grant is the number that Granted gave. Valid once Enter has answered Admitted or Wait has returned nil.
