@@ -47,9 +47,15 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 // view is what the templates are given.
 type view struct {
 	Report
-	q         query
-	cfg       Config
-	RefreshMS int64
+	q     query
+	cfg   Config
+	began time.Time
+}
+
+// RefreshMS is when the page asks again. It counts what the answer has taken up to the place
+// where the template asks for it.
+func (v view) RefreshMS() int64 {
+	return max(v.cfg.Refresh, costShare*time.Since(v.began)).Milliseconds()
 }
 
 // Class and Key are the filter as the form shows it.

@@ -8,7 +8,7 @@
   const live = () => document.getElementById("live");
   const later = () => {
     clearTimeout(timer);
-    if (!paused) timer = setTimeout(refresh, Number(live().dataset.refreshMs));
+    if (!paused) timer = setTimeout(refresh, Number(document.getElementById("pace").dataset.refreshMs));
   };
   // Whoever has marked something, to copy it, would lose the mark.
   const reading = () => {

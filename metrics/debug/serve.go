@@ -58,7 +58,7 @@ func (p *Page) answer(q query) (body []byte, contentType string, err error) {
 		body, err = json.MarshalIndent(r, "", "  ")
 		return append(body, '\n'), "application/json", err
 	}
-	v := view{Report: r, q: q, cfg: p.cfg, RefreshMS: max(p.cfg.Refresh, costShare*time.Since(began)).Milliseconds()}
+	v := view{Report: r, q: q, cfg: p.cfg, began: began}
 	name := "page"
 	if q.format == formatFragment {
 		name = "live"

@@ -244,6 +244,21 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 	}
 }
 
+// What an answer costs is known when all of it has been made: 500 locks take longer to be
+// written than to be found.
+func TestPage_ThePaceIsThatOfTheWholeAnswer(t *testing.T) {
+	p := newPage(t, debug.Config{Refresh: time.Second})
+	p.Attach(many(10))
+	p.OnEvent(anteroom.Event{Kind: anteroom.EventLost, Key: "k"})
+	for _, target := range []string{"/", "/?format=fragment"} {
+		_, rest, ok := strings.Cut(get(t, p, target).Body.String(), `data-refresh-ms="`)
+		ms, _, _ := strings.Cut(rest, `"`)
+		if n, err := strconv.Atoi(ms); !ok || err != nil || n < 1000 || strings.Contains(rest, "<article") || strings.Contains(rest, "<li>") {
+			t.Errorf("%s: asks again after %q ms, and after that come %d bytes", target, ms, len(rest))
+		}
+	}
+}
+
 // stuck is a client that takes no byte until it is let go.
 type stuck struct {
 	http.ResponseWriter
