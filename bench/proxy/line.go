@@ -64,6 +64,10 @@ func (l *line) carry(to, from net.Conn) {
 func (l *line) run() {
 	runtime.LockOSThread()
 	preciseSleep()
+	// The thread goes back as it was. Ending with it locked would end the thread, and with it
+	// every server that it has started (Pdeathsig follows the thread).
+	defer runtime.UnlockOSThread()
+	defer usualSleep()
 	for p := range l.pieces {
 		if d := time.Until(p.due); d > 0 {
 			sleep(d)

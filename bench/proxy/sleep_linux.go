@@ -11,6 +11,9 @@ import (
 // and measured as such.
 func preciseSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0) }
 
+// usualSleep undoes preciseSleep: 0 stands for the thread's default.
+func usualSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }
+
 // sleep returns after d, not earlier.
 func sleep(d time.Duration) {
 	for left := unix.NsecToTimespec(int64(d)); ; {

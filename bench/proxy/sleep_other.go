@@ -6,5 +6,7 @@ import "time"
 
 func preciseSleep() {}
 
+func usualSleep() {}
+
 // sleep returns after d, not earlier.
 func sleep(d time.Duration) { time.Sleep(d) }
