@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // running starts a tool whose command, and a child of it, hold a thread.
@@ -226,5 +227,42 @@ func TestExec_X1_ABrokenStandardError(t *testing.T) {
 	}
 	if locked(t, rdb, "k") {
 		t.Error("the lock is still there")
+	}
+}
+
+// Standard error is a pipe that is full and has a reader who does not read. The loss, told
+// by the keeper, and the keeper's death, told by the supervisor, end the group all the same.
+func TestExec_X1_AFullStandardError(t *testing.T) {
+	t.Parallel() // it waits until two voices give up
+	s, rdb := withRedis(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	for err == nil {
+		_, err = w.Write(make([]byte, 4096))
+	}
+	for _, lose := range []func(*exec.Cmd) error{
+		func(*exec.Cmd) error { return rdb.Del(t.Context(), "k").Err() },
+		func(c *exec.Cmd) error { return c.Process.Kill() },
+	} {
+		th := newThread(t)
+		cmd := exec.Command(os.Args[0], "exec", "--lease", "2s", "k", "--", "sh", "-c", th.script()+"echo ready >&9; sleep 1000 & wait")
+		cmd.Env = environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+s.URL())
+		cmd.Stderr = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		<-th.lines
+		err := lose(cmd)
+		th.gone()
+		_ = cmd.Wait()
+		if got := cmd.ProcessState.ExitCode(); err != nil || got != 76 && got != -1 {
+			t.Errorf("%v, %v", cmd.ProcessState, err)
+		}
 	}
 }

@@ -6,12 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -37,19 +35,6 @@ type execution struct {
 	waiting atomic.Bool // Redis has answered, and somebody else has the lock or we have it
 }
 
-// voice writes lines for people, also from the goroutine that tells of events.
-type voice struct {
-	mu sync.Mutex // a leaf
-	w  io.Writer
-}
-
-// say writes one line. A standard error that is gone is no reason to end.
-func (v *voice) say(format string, args ...any) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	fmt.Fprintf(v.w, "anteroom: "+format+"\n", args...)
-}
-
 // runExec carries out `anteroom exec`. The order is what matters: what cannot work fails
 // before anybody waits; signals are caught before the lock can be held, so that there is
 // no way out that does not release it; and the lock is released when nothing of the
@@ -68,7 +53,8 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 		return err
 	}
 	defer rdb.Close()
-	x := &execution{flags: f, errs: &voice{w: cmd.ErrOrStderr()}, signals: make(chan os.Signal, 64), key: key}
+	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: key}
+	defer x.errs.close()
 	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
 	if err != nil {
 		return err
@@ -92,15 +78,15 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 // acquire waits for the lock as the flags say. Redis has to answer once, at the start: a
 // wrong address should show at once, and not after the longest wait.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	caught := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	caught := make(chan *exitError)
 	go func() {
-		defer close(caught)
 		select {
 		case s := <-x.signals:
-			cancel(ended(s))
+			cancel()
+			caught <- ended(s)
 		case <-ctx.Done():
+			caught <- nil
 		}
 	}()
 	began := time.Now()
@@ -118,9 +104,8 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		hold, err = mu.Acquire(ctx, limit...)
 	}
 	waited := time.Since(began)
-	bySignal, _ := errors.AsType[*exitError](context.Cause(ctx))
-	cancel(nil)
-	<-caught
+	cancel()
+	bySignal := <-caught // one that came just now was taken out of x.signals, too
 	if err == nil && bySignal == nil {
 		if x.flags.verbose {
 			x.errs.say("lock %q obtained after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold.Token()))
@@ -152,7 +137,7 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 }
 
 // ended is the end by a signal that was meant for the command.
-func ended(s os.Signal) error {
+func ended(s os.Signal) *exitError {
 	n, _ := s.(syscall.Signal)
 	return &exitError{status: exitSignalBase + int(n)}
 }

@@ -38,7 +38,9 @@ func supervisorCommands() []*cobra.Command {
 				unix.CloseOnExec(fd) // or the command would have it
 				pipes[i] = os.NewFile(uintptr(fd), "pipe")
 			}
-			return supervise(pipes[0], pipes[1], &voice{w: cmd.ErrOrStderr()})
+			errs := newVoice(cmd.ErrOrStderr())
+			defer errs.close()
+			return supervise(pipes[0], pipes[1], errs)
 		},
 	}}
 }
