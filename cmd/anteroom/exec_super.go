@@ -23,8 +23,8 @@ type supervisorProcess struct {
 	reports chan superReport // closed when the supervisor has ended
 }
 
-// orderTime bounds one order. The pipe holds thousands of them, so one that does not fit
-// means that the supervisor has been stopped for long.
+// orderTime bounds one order after the first. The pipe holds thousands of them, so one that
+// does not fit means that the supervisor has been stopped for long.
 const orderTime = time.Second
 
 // startSupervisor starts this program again as a supervisor that waits for its first order.
@@ -89,7 +89,12 @@ func (s *supervisorProcess) tell(o superOrder) {
 	if s.orders == nil {
 		return
 	}
-	_ = s.orders.SetWriteDeadline(time.Now().Add(orderTime))
+	limit := orderTime
+	if o.Kind == orderStart {
+		// Arguments can be more than the pipe holds, and then the supervisor has to be up.
+		limit = max(limit, o.Valid)
+	}
+	_ = s.orders.SetWriteDeadline(time.Now().Add(limit))
 	if s.enc.Encode(o) != nil {
 		_ = s.orders.Close()
 		s.orders = nil

@@ -80,6 +80,11 @@ func supervise(in io.Reader, out io.Writer, errs *voice) error {
 		return nil // the keeper has ended before it began
 	}
 	s := &supervisor{launch: *first.Start, enc: gob.NewEncoder(out), errs: errs}
+	if first.Valid <= 0 { // the keeper was stopped for long between the grant and this
+		errs.say("the lock's lease is over; the command is not started")
+		s.report(superReport{Kind: reportEnded, Lost: true})
+		return nil
+	}
 	s.valid = time.NewTimer(0)
 	s.extend(first.Valid)
 	if err := s.start(); err != nil {
