@@ -72,10 +72,8 @@ func execCommand() *cobra.Command {
   anteroom exec -w 2.5s -c report -- 'make report | mail -s report ops'
   anteroom exec --fencing stock -- sh -c 'import --token "$ANTEROOM_TOKEN"'`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if at := cmd.ArgsLenAtDash(); at != 1 || len(args) < 2 {
-				return errors.New("give one KEY, then --, then the command")
-			}
-			return nil
+			_, _, err := keyAndWords(cmd.ArgsLenAtDash(), args)
+			return err
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
@@ -84,7 +82,11 @@ func execCommand() *cobra.Command {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return runExec(cmd, f, args[0], args[1:])
+			key, words, err := keyAndWords(cmd.ArgsLenAtDash(), args)
+			if err != nil {
+				return err
+			}
+			return runExec(cmd, f, key, words)
 		},
 	}
 	fs := cmd.Flags()
@@ -101,6 +103,18 @@ func execCommand() *cobra.Command {
 	fs.BoolVar(&f.verbose, "verbose", false, "say how long it waited and held, and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
 	return cmd
+}
+
+// keyAndWords divides the arguments, of which dash came before the first --. A KEY that
+// begins with a dash stands between two of them.
+func keyAndWords(dash int, args []string) (key string, words []string, err error) {
+	switch {
+	case dash == 1 && len(args) > 1:
+		return args[0], args[1:], nil
+	case dash == 0 && len(args) > 2 && args[1] == "--":
+		return args[0], args[2:], nil
+	}
+	return "", nil, errors.New("give one KEY, then --, then the command")
 }
 
 // lock returns the lock that the flags describe, or a usage error.

@@ -2,7 +2,8 @@ package main
 
 // execHelp is the long help of exec. docs/cli.md says the same at more length.
 const execHelp = `Waits for the lock KEY, runs COMMAND while it is held, and releases it. Standard input,
-output and error are the command's own, and the exit status is the command's.
+output and error are the command's own, and the exit status is the command's. A KEY that
+begins with a dash stands after -- and before another one.
 
 Redis has to answer once at the start; after that its outages are waited out. While the
 command runs the lock is renewed. If it is lost all the same (Redis away for longer than

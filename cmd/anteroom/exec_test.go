@@ -47,6 +47,8 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"--wait", "0.05", "-E", "0", "taken", "--", "false"}, 0, ""},
 		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
 		{[]string{"other", "--", "true"}, 77, "WRONGTYPE"},
+		{[]string{"--", "-dash", "--", "sh", "-c", "test $ANTEROOM_KEY = -dash"}, 0, ""},
+		{[]string{"-n", "kk", "--", "test", "--", "=", "--"}, 0, ""},
 	}
 	tools := make([]*execTool, len(cases))
 	for i, c := range cases {
@@ -80,6 +82,7 @@ func TestExec_X5_Usage(t *testing.T) {
 		{[]string{"k", "true"}, "KEY"},
 		{[]string{"k", "--"}, "KEY"},
 		{[]string{"--", "k", "true"}, "KEY"},
+		{[]string{"--", "k", "--"}, "KEY"},
 		{[]string{"k", "l", "--", "true"}, "KEY"},
 		{[]string{"--nonsense", "k", "--", "true"}, "nonsense"},
 		{[]string{"-n", "-w", "1s", "k", "--", "true"}, "nonblock"},
