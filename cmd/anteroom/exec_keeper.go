@@ -3,7 +3,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -60,8 +59,8 @@ func (k *keeper) attend(l launch) (status int, err error) {
 		case <-every.C:
 			k.assure()
 		case <-lost:
-			lost, k.told = nil, true
-			k.errs.say("lock %q lost, ending the command (%s): %s", k.key, graceText(l.Grace), reason(context.Cause(k.hold.Context())))
+			lost = nil
+			k.sayLost("ending the command (" + graceText(l.Grace) + ")")
 			k.super.tell(superOrder{Kind: orderLost})
 			late = time.After(l.Grace + time.Second)
 		case <-late:
@@ -81,12 +80,24 @@ func (k *keeper) attend(l launch) (status int, err error) {
 			case r.Kind == reportLeft:
 				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has", k.key, k.group)
 			case r.Kind == reportEnded:
-				// It may have seen the end of the lease when we could not, being stopped.
-				k.told = k.told || r.Lost
+				// It may have seen the end of the lease before us, who were stopped or slow.
+				if r.Lost && !k.told {
+					k.sayLost("the command was ended")
+				}
 				return r.Status, nil
 			}
 		}
 	}
+}
+
+// sayLost notes that the lock is lost, and says why.
+func (k *keeper) sayLost(what string) {
+	k.told = true
+	why := "its lease was over" // as the supervisor saw it
+	if err := k.hold.Err(); err != nil {
+		why = reason(err)
+	}
+	k.errs.say("lock %q lost, %s: %s", k.key, what, why)
 }
 
 // assure tells the supervisor for how long the lock is held.

@@ -132,7 +132,7 @@ func TestExec_X2_StopOfAnteroom(t *testing.T) {
 	th.gone()
 	c.until("its keeper says nothing")
 	c.send(syscall.SIGCONT)
-	c.expect(76)
+	c.expect(76, `lock "k" lost, `)
 }
 
 // A killed supervisor takes the command along, by the kernel, also where anteroom cannot

@@ -204,8 +204,10 @@ func (x *execution) event(e anteroom.Event) {
 		return // the first answer is the error that ends us
 	}
 	switch e.Kind {
-	case anteroom.EventUnavailable, anteroom.EventRenewalFailing:
+	case anteroom.EventUnavailable:
 		x.errs.say("lock %q: %s: %v", x.key, e.Text, e.Err)
+	case anteroom.EventRenewalFailing:
+		x.errs.say("lock %q: renewals fail: %v", x.key, e.Err)
 	case anteroom.EventAvailable:
 		x.errs.say("lock %q: Redis answers again", x.key)
 	}
