@@ -29,7 +29,9 @@ func demoWorkerCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Ctrl-C reaches every process of the terminal. The parent ends the run, and
 			// with it this process, when the faults under way are settled.
-			signal.Ignore(os.Interrupt)
+			interrupts := make(chan os.Signal, 1)
+			signal.Notify(interrupts, os.Interrupt) // nobody reads it
+			defer signal.Stop(interrupts)
 			return runWorker(cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
