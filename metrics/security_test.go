@@ -105,8 +105,8 @@ func (s *spy) check(err error) {
 func (s *spy) acquired(h *anteroom.Hold, err error) *anteroom.Hold {
 	s.t.Helper()
 	s.check(err)
-	if h.Token() != 0 {
-		s.tokens = append(s.tokens, h.Token())
+	if token, ok := h.Token(); ok {
+		s.tokens = append(s.tokens, token)
 	}
 	return h
 }

@@ -127,7 +127,7 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 	})
 	ok(t, h.Release(bg))
 	h = <-got
-	if h == nil || h.Token() == 0 {
+	if h == nil || tokenOf(h) == 0 {
 		t.Fatal("the waiter has no lock, or no token")
 	}
 	ok(t, h.Release(bg))

@@ -32,7 +32,12 @@ func (c *paymentConsumer) handle(ctx context.Context, p payment) error {
 	if err != nil {
 		return err
 	}
-	err = c.book(hold.Context(), p, hold.Token())
+	token, ok := hold.Token()
+	if !ok {
+		err = errors.New("the lock of a payment needs Fencing")
+	} else {
+		err = c.book(hold.Context(), p, token)
+	}
 	// Release says ErrLost if the lock did not last: then the message is not
 	// acknowledged, whatever book says, and the done-marker decides next time.
 	return errors.Join(err, hold.Release(ctx))

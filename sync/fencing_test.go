@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,10 +23,10 @@ func TestUsedTokensAreNeverGivenBack(t *testing.T) {
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Fair: true})
 		last := int64(0)
 		see := func(h *anteroom.Hold) {
-			if h.Token() <= last {
-				t.Errorf("token %d after %d", h.Token(), last)
+			if tokenOf(h) <= last {
+				t.Errorf("token %d after %d", tokenOf(h), last)
 			}
-			last = h.Token()
+			last = tokenOf(h)
 		}
 		for i := 0; i < 50 && !t.Failed(); i++ {
 			a := acquire(t, mu)
@@ -72,7 +73,7 @@ func TestTheCounterDoesNotRunAheadOfTheClock(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				if last.Swap(h.Token()) >= h.Token() {
+				if last.Swap(tokenOf(h)) >= tokenOf(h) {
 					faults.Add(1)
 				}
 				_ = h.Release(bg)
@@ -85,9 +86,9 @@ func TestTheCounterDoesNotRunAheadOfTheClock(t *testing.T) {
 	s.FlushAll()
 	h := acquire(t, mu)
 	defer func() { _ = h.Release(bg) }()
-	if h.Token() <= before {
+	if tokenOf(h) <= before {
 		t.Errorf("token %d after %d (%d µs back), after FLUSHALL; clock is %d µs behind the counter; out of order before: %d",
-			h.Token(), before, before-h.Token(), before-time.Now().UnixMicro(), faults.Load())
+			tokenOf(h), before, before-tokenOf(h), before-time.Now().UnixMicro(), faults.Load())
 	}
 }
 
@@ -112,7 +113,7 @@ func TestTokensOfFastTurnsGrowAcrossFlush(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					token := h.Token()
+					token := tokenOf(h)
 					guard.Lock()
 					last = max(last, token)
 					guard.Unlock()
@@ -123,7 +124,7 @@ func TestTokensOfFastTurnsGrowAcrossFlush(t *testing.T) {
 		wg.Wait()
 		raw.FlushAll(bg)
 		h := acquire(t, theirs)
-		token := h.Token()
+		token := tokenOf(h)
 		_ = h.Release(bg)
 		if token <= last {
 			t.Fatalf("round %d: token %d after FLUSHALL, %d before it (%d µs smaller)", round, token, last, last-token)
@@ -145,5 +146,48 @@ func TestForceReleaseOfAMissingKeyStays(t *testing.T) {
 			t.Errorf("taken again after ForceRelease; held %v", h.Held())
 		}
 		_ = h.Release(bg)
+	})
+}
+
+// A resource gets either the token with which the work was begun or the word that there
+// is none: a zero that stands for "lost" would pass its check of a new row.
+func TestAHoldKeepsItsToken(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		plain := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "plain"}))
+		if token, fenced := plain.Token(); fenced || token != 0 {
+			t.Errorf("without Fencing: %d, %v", token, fenced)
+		}
+		ok(t, plain.Release(bg))
+
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true})
+		lost := acquire(t, mu)
+		inner := must[*anteroom.Hold](t)(mu.Acquire(lost.Context()))
+		first := tokenOf(lost)
+		must[bool](t)(m.ForceRelease(bg, "k"))
+		<-lost.Context().Done()
+		next := acquire(t, mu)
+		second := tokenOf(next)
+		ok(t, next.Release(bg))
+		for what, h := range map[string]*anteroom.Hold{"lost": lost, "inner": inner, "released": next} {
+			want := first
+			if h == next {
+				want = second
+			}
+			if token, fenced := h.Token(); !fenced || token != want || token == 0 {
+				t.Errorf("%s: %d, %v, want %d", what, token, fenced, want)
+			}
+		}
+		if first >= second {
+			t.Errorf("token %d after %d", second, first)
+		}
+		for _, h := range []*anteroom.Hold{inner, lost} {
+			if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("Release of a lost hold: %v", err)
+			}
+		}
+		if tokenOf(lost) != first {
+			t.Error("Release changed the token")
+		}
 	})
 }

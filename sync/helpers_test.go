@@ -161,6 +161,12 @@ func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *
 	return must[*anteroom.Hold](t)(mu.Acquire(bg, opts...))
 }
 
+// tokenOf returns the token of a hold, 0 where there is none.
+func tokenOf(h *anteroom.Hold) int64 {
+	token, _ := h.Token()
+	return token
+}
+
 // keys is how many keys TestSync_I8_KeysUsedOnceLeaveNothing uses: ANTEROOM_KEYS, or a
 // number that the race detector gets through in seconds.
 func keys(t testing.TB) int {

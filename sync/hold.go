@@ -242,15 +242,18 @@ func (h *Hold) Err() error { return h.s.err() }
 // Held reports whether Err returns nil.
 func (h *Hold) Held() bool { return h.s.err() == nil }
 
-// Token returns the fencing token of this hold: larger than that of every hold
-// before it, if the resource sees it before it sees a later one it can refuse the
-// older. It is 0 if there is none: without LockConfig.Fencing, and when the lock
-// is not held any more. Inner holds have the token of the outer one.
-func (h *Hold) Token() int64 {
-	if h.s.err() != nil {
-		return 0
-	}
-	return h.s.t.token
+// Token returns the fencing token of this hold, which is larger than that of every
+// hold before it, so that a resource which has seen a later one can refuse this one.
+// Inner holds have the token of the outer one.
+//
+// ok is false without LockConfig.Fencing: there is no token then, and 0 must not go to
+// a resource, which could not tell it from one. A token does not change and does not
+// end with the lock: also after a loss or Release it is the one with which the work was
+// begun, and whether it still counts is for the resource to decide. Err and Held say
+// what this process knows of that.
+func (h *Hold) Token() (token int64, ok bool) {
+	token = h.s.t.token
+	return token, token != 0
 }
 
 // Deadline returns the moment up to which the lock can be relied on without a

@@ -117,7 +117,7 @@ func count(m *anteroom.Manager, dir string, fair bool) error {
 			for range processRounds {
 				h, err := mu.Acquire(bg)
 				if err == nil {
-					err = errors.Join(increment(dir, h.Token()), h.Release(bg))
+					err = errors.Join(increment(dir, tokenOf(h)), h.Release(bg))
 				}
 				if err != nil {
 					errs <- err

@@ -240,10 +240,10 @@ func TestFencingTokensGrowAcrossFlush(t *testing.T) {
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Fair: true})
 		for range 10 {
 			h := acquire(t, mu)
-			if h.Token() <= last {
-				t.Fatalf("token %d after %d", h.Token(), last)
+			if tokenOf(h) <= last {
+				t.Fatalf("token %d after %d", tokenOf(h), last)
 			}
-			last = h.Token()
+			last = tokenOf(h)
 			ok(t, h.Release(bg))
 		}
 		if i%3 == 0 {

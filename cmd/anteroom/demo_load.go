@@ -188,7 +188,7 @@ func (w *worker) fenced(mu *anteroom.Mutex) error {
 	if err != nil {
 		return err
 	}
-	w.increment(mu.Key(), hold.Token(), time.Millisecond+upTo(4*time.Millisecond))
+	w.increment(mu.Key(), tokenOf(hold), time.Millisecond+upTo(4*time.Millisecond))
 	return w.release(hold)
 }
 
@@ -198,6 +198,12 @@ func (w *worker) release(hold *anteroom.Hold) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	return hold.Release(ctx)
+}
+
+// tokenOf returns what the hold of a fenced lock shows to its resource, which refuses 0.
+func tokenOf(hold *anteroom.Hold) int64 {
+	token, _ := hold.Token()
+	return token
 }
 
 // increment is one protected section: read, let others run, write what was read plus one.

@@ -53,7 +53,7 @@ func (w *worker) obey(ctx context.Context, o order) error {
 // was slow at the wrong moment. The resource has to refuse that write if a later holder
 // has been there.
 func (w *worker) workOn(hold *anteroom.Hold) {
-	pass := w.res.enter(hold.Key(), hold.Token())
+	pass := w.res.enter(hold.Key(), tokenOf(hold))
 	ctx, cancel := context.WithTimeout(hold.Context(), tellTime)
 	defer cancel()
 	// What is written is counted from what was read at the beginning, never read again: a
@@ -81,7 +81,7 @@ func (w *worker) drop(ctx context.Context, mu *anteroom.Mutex) error {
 	if err != nil {
 		return err
 	}
-	w.increment(mu.Key(), hold.Token(), 0)
+	w.increment(mu.Key(), tokenOf(hold), 0)
 	return nil
 }
 

@@ -108,7 +108,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	bySignal := <-caught // one that came just now was taken out of x.signals, too
 	if err == nil && bySignal == nil {
 		if x.flags.verbose {
-			x.errs.say("lock %q obtained after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold.Token()))
+			x.errs.say("lock %q obtained after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold))
 		}
 		return hold, nil
 	}
@@ -227,7 +227,7 @@ func environment(base []string, key string, hold *anteroom.Hold) []string {
 		env = append(env, "ANTEROOM_KEY="+key)
 	}
 	env = append(env, "ANTEROOM_HOLDER="+hold.Holder())
-	if token := hold.Token(); token != 0 {
+	if token, ok := hold.Token(); ok {
 		env = append(env, fmt.Sprintf("ANTEROOM_TOKEN=%d", token))
 	}
 	return env
@@ -242,8 +242,9 @@ func reason(err error) string {
 	return strings.TrimPrefix(text, "lock lost: ")
 }
 
-func tokenText(token int64) string {
-	if token == 0 {
+func tokenText(hold *anteroom.Hold) string {
+	token, ok := hold.Token()
+	if !ok {
 		return ""
 	}
 	return fmt.Sprintf(", token %d", token)

@@ -60,7 +60,7 @@ func (l *lostHold) take() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.h, l.token, l.until, l.at = h, h.Token(), h.Deadline(), make(chan time.Time, 1)
+	l.h, l.token, l.until, l.at = h, tokenOf(h), h.Deadline(), make(chan time.Time, 1)
 	if _, ok := l.reg.read(l.mu.Key(), l.token); !ok {
 		l.t.Fatalf("token %d of a lock that nobody else holds is refused", l.token)
 	}
@@ -80,7 +80,7 @@ func (l *lostHold) follow() {
 		h, err := l.next.Acquire(ctx)
 		at := time.Now()
 		if err == nil {
-			err = l.work(h.Token())
+			err = l.work(tokenOf(h))
 			err = errors.Join(err, h.Release(ctx))
 		}
 		l.rival <- rival{at, err}

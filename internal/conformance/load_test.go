@@ -136,21 +136,19 @@ func (l *load) visit(p *party, mu *anteroom.Mutex) {
 		return
 	}
 	l.acquired.Add(1)
-	token := h.Token()
-	if !l.fenced {
-		token = 1
+	token, fenced := h.Token()
+	if fenced != l.fenced {
+		l.t.Errorf("%s has a token: %v; fenced: %v", mu.Key(), fenced, l.fenced)
 	}
-	if token != 0 { // 0: lost already
-		value, ok := l.reg.read(mu.Key(), token)
-		if ok {
-			timer := time.NewTimer(pace)
-			<-timer.C
-			ok = l.reg.write(mu.Key(), token, value+1)
-		}
-		l.reg.leave(mu.Key())
-		if !ok {
-			l.mustBeTold(p, h)
-		}
+	value, ok := l.reg.read(mu.Key(), token)
+	if ok {
+		timer := time.NewTimer(pace)
+		<-timer.C
+		ok = l.reg.write(mu.Key(), token, value+1)
+	}
+	l.reg.leave(mu.Key())
+	if !ok {
+		l.mustBeTold(p, h)
 	}
 	switch err := h.Release(ctx); {
 	case errors.Is(err, anteroom.ErrLost):
@@ -187,7 +185,7 @@ func (l *load) mustBeTold(p *party, h *anteroom.Hold) {
 			}
 		}
 	}
-	l.t.Errorf("the register has refused token %d of %s, %v ago, and its holder is not told", h.Token(), h.Key(), time.Since(begin))
+	l.t.Errorf("the register has refused token %d of %s, %v ago, and its holder is not told", tokenOf(h), h.Key(), time.Since(begin))
 }
 
 // moves waits until the load has acquired n more locks.

@@ -27,7 +27,7 @@ func flushIsTold(s *stage) {
 	m, _ := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch, Fencing: true})
 	h := s.acquire(mu)
-	token := h.Token()
+	token := tokenOf(h)
 	s.removed(h, func() {
 		for _, c := range s.d.Masters() {
 			s.ok(c.FlushAll(s.Context()).Err())
@@ -35,8 +35,8 @@ func flushIsTold(s *stage) {
 		}
 	})
 	next := s.acquire(mu)
-	if next.Token() <= token {
-		s.Fatalf("token %d after %d", next.Token(), token)
+	if tokenOf(next) <= token {
+		s.Fatalf("token %d after %d", tokenOf(next), token)
 	}
 	s.release(next)
 }

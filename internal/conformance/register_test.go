@@ -1,6 +1,10 @@
 package conformance_test
 
-import "sync"
+import (
+	"sync"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
 
 // register is a resource that checks fencing tokens: one counter for each key, which
 // holders of the key's lock read and write. It raises its fence by the token of each
@@ -85,4 +89,10 @@ func (r *register) account() (accepted, refused, overlaps, older, lost int) {
 		lost += c.accepted - c.value
 	}
 	return accepted, refused, overlaps, older, lost
+}
+
+// tokenOf returns what a hold shows to the register, which minds no 0 where nobody has a token.
+func tokenOf(h *anteroom.Hold) int64 {
+	token, _ := h.Token()
+	return token
 }

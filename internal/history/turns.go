@@ -52,7 +52,8 @@ func (t *turn) acquired() {
 
 // by takes the answers of a Hold for the turn's.
 func (t *turn) by(h *anteroom.Hold) {
-	t.token, t.held, t.deadline = h.Token(), h.Held, h.Deadline
+	t.token, _ = h.Token() // 0 where the lock is not fenced
+	t.held, t.deadline = h.Held, h.Deadline
 }
 
 // again enters a second time, through the hold's context. What it gets is the same
@@ -65,7 +66,7 @@ func (t *turn) again(h *anteroom.Hold) {
 		}
 		return
 	}
-	if token := inner.Token(); token != t.token && token != 0 && t.token != 0 {
+	if token, _ := inner.Token(); token != t.token {
 		t.problem("the inner hold of %s has token %d, the outer one %d", t.cfg.Key, token, t.token)
 	}
 	if err := inner.Release(context.Background()); err != nil && h.Held() {

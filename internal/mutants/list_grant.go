@@ -34,6 +34,14 @@ var grantMutants = []mutant{
 		tests:     []string{"TestUsedTokensAreNeverGivenBack"},
 	},
 	{
+		name: "sync-token-stays", file: "sync/hold.go",
+		mechanism: "a hold keeps the token with which its work was begun",
+		breaks:    "the zero of a lost hold passes the check of a resource that nobody has written to yet",
+		old:       "return token, token != 0\n",
+		fresh:     "return token, token != 0 && h.s.err() == nil\n",
+		tests:     []string{"TestAHoldKeepsItsToken"},
+	},
+	{
 		name: "sync-leave-looks-at-the-clock", file: "sync/release.go",
 		mechanism: "who leaves looks at the clock, however short the hold seems to be",
 		breaks:    "a process that was stopped past its deadline is told that all its work was protected",

@@ -41,7 +41,7 @@ func ofAnteroom(cfg anteroom.Config) Library {
 		Name:      "Anteroom",
 		Key:       func(name string) string { return name },
 		Usurp:     `redis.call('del', KEYS[1]) redis.call('hset', KEYS[1], 'usurper:1', '1') redis.call('pexpire', KEYS[1], 60000)`,
-		Questions: []string{"Held", "Err", "Token", "Context().Err"},
+		Questions: []string{"Held", "Err", "TTL", "Context().Err"},
 		Connect: func(addr string, dial faultnet.DialFunc) (Client, error) {
 			rdb := redis.NewClient(&redis.Options{Addr: addr, Dialer: dial})
 			m, err := anteroom.NewManager(rdb, cfg)
@@ -89,7 +89,7 @@ func (h hold) Held(question int) bool {
 	case 1:
 		return h.h.Err() == nil
 	case 2:
-		return h.h.Token() != 0
+		return h.h.TTL() != 0
 	}
 	return h.ctx.Err() == nil
 }

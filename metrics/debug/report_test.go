@@ -83,8 +83,9 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	if l.Manager != "one" || l.Class != "orders" || l.Status != "owned" || l.Lost || l.KeyHash != anteroom.KeyHash("order:42") || l.KeyQuoted || l.KeyBytes != 8 {
 		t.Errorf("%+v", l)
 	}
+	token, _ := h.Token()
 	if o := l.Owner; o.Goroutine != s.Goroutine || o.Kind != "hold" || o.CallSite != s.CallSite || o.CallSite == "" || o.Count != 1 ||
-		o.Token != h.Token() || o.Token == 0 || o.Since.Sub(s.Since).Abs() > time.Millisecond ||
+		o.Token != token || o.Token == 0 || o.Since.Sub(s.Since).Abs() > time.Millisecond ||
 		o.HeldSeconds < before.Sub(s.Since).Seconds()-.01 || o.HeldSeconds > after.Sub(s.Since).Seconds()+.01 {
 		t.Errorf("%+v, want %+v", o, s)
 	}
