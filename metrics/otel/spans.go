@@ -44,7 +44,9 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 		case anteroom.Acquired:
 			span.SetAttributes(ViaKey.String(string(end.Via)), HandOffsKey.Int(end.HandOffs))
 			setGrant(span, end.Holder)
-		case anteroom.AcquireRefused: // an answer, and for a Try a good one
+		case anteroom.AcquireRefused, anteroom.AcquireCancelled:
+			// An answer, and for a Try a good one; or the caller's own decision. What Redis
+			// had to do with the end of a wait is unavailable or unknown.
 		default:
 			fail(span, string(end.Outcome), end.Err)
 		}
