@@ -115,7 +115,7 @@ type LossReason string
 const (
 	LostGone     LossReason = "gone"     // Redis answered that the lock is not ours: deleted, expired, overwritten
 	LostDeadline LossReason = "deadline" // no renewal was confirmed in time, or a fixed lease ended
-	LostForced   LossReason = "forced"   // ForceRelease
+	LostForced   LossReason = "forced"   // ForceRelease; LostGone where a check came before its notice
 	LostClosed   LossReason = "closed"   // the Manager was closed under the hold
 	LostWatchdog LossReason = "watchdog" // cancelled by the watchdog, see Recovery
 )

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -11,19 +13,19 @@ import (
 // the library has to report, or a key that has to become usable again. Its fields are
 // fixed but for took and by, which are written once before met is closed.
 type expectation struct {
-	key    string
-	reason anteroom.LossReason // "" for a key that has to be usable
-	from   time.Time
-	within time.Duration
-	met    chan struct{} // closed when it has happened, in time or not
-	took   time.Duration
-	by     int // the process that entered
+	key     string
+	reasons []anteroom.LossReason // any one of them; none for a key that has to be usable
+	from    time.Time
+	within  time.Duration
+	met     chan struct{} // closed when it has happened, in time or not
+	took    time.Duration
+	by      int // the process that entered
 }
 
-// expectLoss registers that a loss of key with that reason has to be reported. It is
-// called before the fault, because the report may overtake the fault's own return.
-func (l *ledger) expectLoss(key string, reason anteroom.LossReason, within time.Duration) *expectation {
-	return l.expect(&expectation{key: key, reason: reason, within: within})
+// expectLoss registers that a loss of key with one of these reasons has to be reported. It
+// is called before the fault, because the report may overtake the fault's own return.
+func (l *ledger) expectLoss(key string, within time.Duration, reasons ...anteroom.LossReason) *expectation {
+	return l.expect(&expectation{key: key, reasons: reasons, within: within})
 }
 
 // expectEntry registers that somebody has to enter key from now on.
@@ -68,12 +70,13 @@ func (l *ledger) await(x *expectation) bool {
 	return x.inTime()
 }
 
-// meet marks the oldest open expectation of that key and reason and returns it, nil if there
-// is none. One report meets one expectation: two faults of a kind need two reports. The
-// caller has ledger.mu.
+// meet marks the oldest open expectation of that key and reason, "" for an entry, and returns
+// it, nil if there is none. One report meets one expectation: two faults of a kind need two
+// reports. The caller has ledger.mu.
 func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expectation {
 	for _, x := range l.expected {
-		if x.key == key && x.reason == reason && !x.isMet() {
+		asked := len(x.reasons) == 0 && reason == "" || slices.Contains(x.reasons, reason)
+		if x.key == key && asked && !x.isMet() {
 			x.took, x.by = time.Since(x.from), process
 			close(x.met)
 			return x
@@ -119,9 +122,9 @@ func (l *ledger) unmet() []string {
 		if x.inTime() {
 			continue
 		}
-		what := fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.reason)
-		if x.reason == "" {
-			what = l.name(x.key) + " did not become usable again"
+		what := l.name(x.key) + " did not become usable again"
+		if len(x.reasons) > 0 {
+			what = fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.causes())
 		}
 		list = append(list, what+x.lateness())
 	}
@@ -146,6 +149,15 @@ func (x *expectation) isMet() bool {
 
 // inTime reports whether x was met within its bound; the caller has ledger.mu.
 func (x *expectation) inTime() bool { return x.isMet() && x.took <= x.within }
+
+// causes names the reasons.
+func (x *expectation) causes() string {
+	var words []string
+	for _, r := range x.reasons {
+		words = append(words, string(r))
+	}
+	return strings.Join(words, " or ")
+}
 
 func (x *expectation) lateness() string {
 	if x.isMet() {

@@ -85,7 +85,7 @@ func (i *injector) deleteKey() {
 	if !ok {
 		return
 	}
-	x := i.expectLoss(key, anteroom.LostGone, removalBound)
+	x := i.expectLoss(key, removalBound, anteroom.LostGone)
 	i.console.say("fault: DEL %s by a stranger, while process %d holds it", i.name(key), holder)
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
@@ -103,14 +103,15 @@ func (i *injector) deleteKey() {
 }
 
 // releaseByForce: an operator releases a lock that is held. The holder's Manager is told
-// by a message, so the report comes at once, and the bound is only what holds when that
-// message is lost.
+// by a message, so the report comes at once. A message that is lost, because the connection
+// for it is being made again after an outage, or that a check overtakes on a busy machine,
+// leaves a removal like any other, with its bound and its reason.
 func (i *injector) releaseByForce() {
 	key, holder, ok := i.prepare(actHold, keyForced)
 	if !ok {
 		return
 	}
-	x := i.expectLoss(key, anteroom.LostForced, removalBound)
+	x := i.expectLoss(key, removalBound, anteroom.LostForced, anteroom.LostGone)
 	i.console.say("fault: ForceRelease of %s by an operator, while process %d holds it", i.name(key), holder)
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
@@ -131,7 +132,7 @@ func (i *injector) forgetUnlock() {
 		return
 	}
 	// It looks at goroutines once a lease has passed, and then the lease has to end.
-	x := i.expectLoss(key, anteroom.LostDeadline, 2*forgetLease+2*watchdogPeriod+busy)
+	x := i.expectLoss(key, 2*forgetLease+2*watchdogPeriod+busy, anteroom.LostDeadline)
 	i.console.say("fault: a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
 	i.injected()
 	i.settle(x)
@@ -144,7 +145,7 @@ func (i *injector) dropHold() {
 	if !ok {
 		return
 	}
-	x := i.expectLoss(key, anteroom.LostDeadline, dropLease+busy)
+	x := i.expectLoss(key, dropLease+busy, anteroom.LostDeadline)
 	i.console.say("fault: process %d dropped its Hold of %s, which has a fixed lease of %v", holder, i.name(key), dropLease)
 	i.injected()
 	i.settle(x)
@@ -171,7 +172,7 @@ func (i *injector) longAbsence() {
 	if !ok {
 		return
 	}
-	x := i.expectLoss(key, anteroom.LostDeadline, awayLease+busy)
+	x := i.expectLoss(key, awayLease+busy, anteroom.LostDeadline)
 	i.console.say("fault: the server is away for %v, longer than the lease of %s, which process %d holds", longOutage, i.name(key), holder)
 	i.forbidLosses(longOutage + time.Second)
 	if i.outage(longOutage) {
@@ -214,14 +215,18 @@ func (i *injector) failed(x *expectation, err error) {
 	i.console.say("no fault: %s: %v", i.name(x.key), err)
 }
 
-// settle waits, each time within the bound, until the loss that a fault caused is reported and its key has another
-// holder. The report itself is printed where it arrives.
+// settle waits, each time within the bound, until the loss that a fault caused is reported
+// and its key has another holder. A report is printed where it arrives; one that is missing
+// is named here, beside its fault, and again at the end of the run.
 func (i *injector) settle(x *expectation) {
 	if !i.await(x) {
-		return // the end of the run says what is missing
+		i.console.say("not reported within %v: the loss of %s with reason %s", x.within, i.name(x.key), x.causes())
+		return
 	}
 	entry := i.expectEntry(x.key, usableBound)
-	if i.await(entry) {
-		i.console.say("%s is usable again: process %d has entered", i.name(x.key), entry.by)
+	if !i.await(entry) {
+		i.console.say("not usable again within %v: %s", entry.within, i.name(x.key))
+		return
 	}
+	i.console.say("%s is usable again: process %d has entered", i.name(x.key), entry.by)
 }

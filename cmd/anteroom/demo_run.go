@@ -223,7 +223,8 @@ func (d *demo) noted() []string {
 	return slices.Clone(d.problems)
 }
 
-// conclude prints what was missed, and the last line.
+// conclude prints what was missed, and right below it the last line, which counts both
+// what makes a run fail: violations, and expectations that were not met (failed).
 func (d *demo) conclude() error {
 	all := d.stats()
 	s, violations := d.ledger.close()
@@ -232,8 +233,8 @@ func (d *demo) conclude() error {
 	for _, f := range failures {
 		d.console.say("FAILED: %s", f)
 	}
-	d.console.last(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d",
-		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations))
+	d.console.last(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d failed=%d",
+		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations, len(failures)))
 	if violations > 0 || len(failures) > 0 {
 		return errFailed
 	}

@@ -60,7 +60,8 @@
 // no token, or one older than a token seen before, and a token given to two holds, are
 // violations, and so is an accepted write that is lost.
 //
-// I4: every injected loss has to be reported once for its key, with its cause, within its
+// I4: every injected loss has to be reported once for its key, with its cause (a release by
+// force also as gone, where its notice came too late), within its
 // bound, and its key has to be usable again; otherwise the exit status is 1.
 //
 // I5: once the run has begun its last line is printed, however it ends.
