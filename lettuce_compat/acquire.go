@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -69,8 +68,8 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) AcquireReply 
 }
 
 func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time) AcquireReply {
-	if strings.HasPrefix(r.Key, fencePrefix) {
-		return AcquireReply{Outcome: OutcomeFailed, Err: &permanentError{ErrReservedKey}}
+	if err := checkReserved(r.Key); err != nil {
+		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
 	k := c.acquireCall(&r)
 	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)

@@ -17,7 +17,7 @@ var (
 	ErrTimeout = errors.New("lettucecompat: no answer within the command's time limit")
 	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
 	ErrReplicas = errors.New("lettucecompat: too few replicas confirmed the lock")
-	// ErrReservedKey is returned for keys below the prefix of the fencing records.
+	// ErrReservedKey is returned for keys that Reserved refuses.
 	ErrReservedKey = errors.New("lettucecompat: keys that begin with " + fencePrefix + " are reserved for fencing records: choose another name")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
 	ErrNotDelivered = errors.New("lettucecompat: the subscription connection delivers nothing")

@@ -2,7 +2,6 @@ package lettucecompat
 
 import (
 	"context"
-	"strings"
 	"time"
 )
 
@@ -16,8 +15,8 @@ import (
 // Whoever ran under the lock still runs until the message arrives: exclusion is broken
 // on purpose.
 func (c *Client) ForceRelease(ctx context.Context, key string) (released []string, err error) {
-	if strings.HasPrefix(key, fencePrefix) {
-		return nil, &permanentError{ErrReservedKey}
+	if err := checkReserved(key); err != nil {
+		return nil, err
 	}
 	start := time.Now()
 	before, after := forcedParts(key)

@@ -32,8 +32,8 @@ type Info struct {
 // Inspect asks one server about key and its fencing record, in one step. It changes
 // nothing. A fencing record is no lock: its key is a permanent error.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
-	if strings.HasPrefix(key, fencePrefix) {
-		return Info{}, &permanentError{ErrReservedKey}
+	if err := checkReserved(key); err != nil {
+		return Info{}, err
 	}
 	start := time.Now()
 	k := newScriptCall(c.dialect.scripts.inspect, key, c.fence(key), c.dialect.channel(key), maxListed)

@@ -40,7 +40,7 @@ type Holder struct {
 // Redis does not answer within CommandTimeout.
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
-	if err := checkKey(key); err != nil {
+	if err := validKey(key); err != nil {
 		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
 	}
 	i, err := m.wire.Inspect(ctx, key)
@@ -77,7 +77,7 @@ func noLock(i lettucecompat.Info) error {
 // is safe.
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	const op = "force release"
-	if err := checkKey(key); err != nil {
+	if err := validKey(key); err != nil {
 		return false, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
 	}
 	fields, err := m.wire.ForceRelease(ctx, key)
@@ -101,11 +101,6 @@ func asked(op, key string, err error) error {
 		e.Outcome, e.Err = OutcomeUnknown, joined(ErrUnknown, ErrUnavailable, err)
 	}
 	return e
-}
-
-func checkKey(key string) error {
-	_, err := LockConfig{Key: key}.normal()
-	return err
 }
 
 // State is what a Manager knows about one live key, for people and for metrics; it
@@ -321,14 +316,18 @@ func kindName(k queue.Kind) string {
 // subscription included; afterwards the key can be used with any configuration.
 // It changes nothing in Redis, where the fencing record stays on purpose. It
 // returns an *Error that wraps ErrInUse while the key is held, waited for or
-// cleaned up; nothing is changed then. Idle keys are forgotten by themselves a few
+// cleaned up, and ErrConfig for a key that no lock can have; nothing is changed then. Idle keys are forgotten by themselves a few
 // seconds after their last use: Destroy only makes that certain, and at once.
 func (m *Manager) Destroy(key string) error {
+	const op = "destroy"
+	if err := validKey(key); err != nil {
+		return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+	}
 	m.mu.Lock()
 	e := m.entries[key]
 	m.mu.Unlock()
 	if e != nil && e.refs.Load() > 0 {
-		return &Error{Op: "destroy", Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
+		return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
 	}
 	m.wire.Forget(key)
 	return nil

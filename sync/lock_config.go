@@ -46,7 +46,8 @@ const (
 // default. While a key is live in a Manager its configuration is fixed: using it
 // with another one fails with ErrConfig.
 type LockConfig struct {
-	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind.
+	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
+	// not begin with "anteroom:fence:", where the fencing records are.
 	Key string
 
 	// Name is the lock's class in metrics, logs and events, for example "orders".

@@ -28,14 +28,14 @@ import (
 type Mutex struct {
 	m         *Manager
 	key       string
-	*settings                       // nil: the key is out of bounds
+	*settings                       // nil: the key is not valid
 	last      atomic.Pointer[entry] // found last time; it may have ended
 }
 
 var _ sync.Locker = (*Mutex)(nil)
 
-// Mutex returns the lock of key with Config.Defaults. A key that is out of bounds
-// (see LockConfig.Key) is reported by the Mutex's methods.
+// Mutex returns the lock of key with Config.Defaults. A key that is out of bounds or
+// reserved (see LockConfig.Key) is reported by the Mutex's methods.
 func (m *Manager) Mutex(key string) *Mutex {
 	mu := &Mutex{m: m, key: key}
 	if validKey(key) == nil {

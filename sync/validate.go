@@ -3,6 +3,8 @@ package anteroom
 import (
 	"fmt"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // Limits and defaults of LockConfig, named where more than one place needs them.
@@ -41,6 +43,9 @@ func validKey(key string) error {
 	}
 	if len(key) > maxKey {
 		return configError("Key", "has %d bytes; at most %d are allowed", len(key), maxKey)
+	}
+	if prefix, reserved := lettucecompat.Reserved(key); reserved {
+		return configError("Key", "begins with %q, where the library keeps its fencing records; choose another name", prefix)
 	}
 	return nil
 }

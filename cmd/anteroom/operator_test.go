@@ -121,6 +121,8 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{"", "--for is -1s", exitUsage, []string{"watch", "--for", "-1s"}},
 		{"", "name the KEY", exitUsage, []string{"watch", "--fixed"}},
 		{"", "at most 1", exitUsage, []string{"watch", "a", "b"}},
+		{"", "anteroom:fence:", exitUsage, []string{"watch", "--fixed", "anteroom:fence:{k}"}},
+		{"", "anteroom:fence:", exitUsage, []string{"exec", "anteroom:fence:{k}", "--", "true"}},
 		{"http://x", "must begin with", exitUsage, []string{"watch"}},
 		{away, "unavailable", exitUnavailable, []string{"status", "k"}},
 		{away, "unavailable", exitUnavailable, []string{"status", "-q", "k"}},
@@ -135,8 +137,8 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{s.URL(), "not a lock", exitRefused, []string{"status", "free", "text", "free"}},
 		{s.URL(), "not a lock", exitRefused, []string{"status", "--json", "text"}},
 		{s.URL(), "not a lock", exitRefused, []string{"release", "--force", "--yes", "text"}},
-		{s.URL(), "reserved", exitRefused, []string{"status", "-q", "anteroom:fence:{k}"}},
-		{s.URL(), "reserved", exitRefused, []string{"release", "--force", "--yes", "anteroom:fence:{k}"}},
+		{"", "anteroom:fence:", exitUsage, []string{"status", "-q", "anteroom:fence:{k}"}},
+		{"", "anteroom:fence:", exitUsage, []string{"release", "--force", "--yes", "anteroom:fence:{k}"}},
 	} {
 		var out, errs bytes.Buffer
 		args := c.args

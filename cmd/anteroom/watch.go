@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // watchOptions are the flags of `anteroom watch`.
@@ -73,18 +74,21 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	case o.fixed && len(args) == 0:
 		return usageError("--fixed: name the KEY")
 	}
-	rdb, err := connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer rdb.Close()
 	pattern := "*"
 	if len(args) > 0 {
 		pattern = args[0]
 	}
 	if o.fixed {
+		if err := (anteroom.LockConfig{Key: pattern}).Validate(); err != nil {
+			return usageError("--fixed: %w", err)
+		}
 		pattern = lettucecompat.QuotePattern(pattern)
 	}
+	rdb, err := connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer rdb.Close()
 	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
 	l := &listener{
 		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern),

@@ -166,7 +166,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-force-record", file: "lettuce_compat/force.go",
 		mechanism: "forced release: a fencing record is no lock",
 		breaks:    "tokens begin again",
-		old:       "if strings.HasPrefix(key, fencePrefix) {", fresh: "if strings.HasPrefix(key, fencePrefix) && key == fencePrefix {",
+		old:       "if err := checkReserved(key); err != nil {", fresh: "if err := checkReserved(key); err != nil && false {",
 		tests: []string{"TestInject_AFencingRecordIsNoLock"},
 	},
 }
