@@ -130,10 +130,10 @@ func TestMetrics_WithAManager(t *testing.T) {
 		t.Fatalf("a second owner: %v", h)
 	}
 	want(t, r, map[string]float64{
-		`anteroom_held{class="orders"}`:                                              1,
-		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="redis"}`: 1,
-		`anteroom_acquisitions_total{class="orders",outcome="refused",via="none"}`:   1,
-		`anteroom_redis_commands_total{command="acquire",outcome="ok"}`:              1,
+		`anteroom_held{class="orders"}`: 1,
+		`anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="redis"}`: 1,
+		`anteroom_acquire_attempts_total{class="orders",outcome="refused",via="none"}`:   1,
+		`anteroom_redis_commands_total{command="acquire",outcome="ok"}`:                  1,
 	})
 	if err := hold.Release(ctx); err != nil {
 		t.Fatal(err)
@@ -158,18 +158,18 @@ func TestMetrics_WithAManager(t *testing.T) {
 	}
 	c.Detach(m)
 	want(t, r, map[string]float64{
-		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="redis"}`:   3,
-		`anteroom_acquisitions_total{class="orders",outcome="acquired",via="reentry"}`: 1,
-		`anteroom_releases_total{class="orders",outcome="released"}`:                   2,
-		`anteroom_releases_total{class="orders",outcome="nested"}`:                     1,
-		`anteroom_releases_total{class="orders",outcome="lost"}`:                       1,
-		`anteroom_lost_total{class="orders",reason="forced"}`:                          1,
-		`anteroom_redis_commands_total{command="force",outcome="ok"}`:                  1,
-		`anteroom_events_total{kind="lost"}`:                                           1,
-		`anteroom_held{class="orders"}`:                                                0,
-		`anteroom_waiters{class="orders"}`:                                             0,
-		`anteroom_subscriptions_up`:                                                    0,
-		`anteroom_managers`:                                                            0,
-		`anteroom_unrecognized_reports_total`:                                          0,
+		`anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="redis"}`:   3,
+		`anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="reentry"}`: 1,
+		`anteroom_releases_total{class="orders",outcome="released"}`:                       2,
+		`anteroom_releases_total{class="orders",outcome="nested"}`:                         1,
+		`anteroom_releases_total{class="orders",outcome="lost"}`:                           1,
+		`anteroom_lost_total{class="orders",reason="forced"}`:                              1,
+		`anteroom_redis_commands_total{command="force",outcome="ok"}`:                      1,
+		`anteroom_events_total{kind="lost"}`:                                               1,
+		`anteroom_held{class="orders"}`:                                                    0,
+		`anteroom_waiters{class="orders"}`:                                                 0,
+		`anteroom_subscriptions_up`:                                                        0,
+		`anteroom_managers`:                                                                0,
+		`anteroom_unrecognized_reports_total`:                                              0,
 	})
 }

@@ -15,8 +15,8 @@ import (
 // reached. A lock that is given this name shares its series.
 const otherClass = "other"
 
-// acquisition is a combination of labels that an attempt can end with.
-type acquisition struct {
+// attempt is a combination of labels that an attempt to get a lock can end with.
+type attempt struct {
 	outcome anteroom.AcquireOutcome
 	via     anteroom.Via
 }
@@ -27,14 +27,14 @@ type class struct {
 	resolved
 	label string
 
-	acquisitions counters[acquisition]
-	waits        prometheus.Observer
-	releases     counters[anteroom.ReleaseOutcome]
-	holds        prometheus.Observer
-	renewals     counters[anteroom.RenewOutcome]
-	margins      prometheus.Observer
-	losses       counters[anteroom.LossReason]
-	alerts       map[string]prometheus.Gauge // by check
+	attempts counters[attempt]
+	waits    prometheus.Observer
+	releases counters[anteroom.ReleaseOutcome]
+	holds    prometheus.Observer
+	renewals counters[anteroom.RenewOutcome]
+	margins  prometheus.Observer
+	losses   counters[anteroom.LossReason]
+	alerts   map[string]prometheus.Gauge // by check
 }
 
 // counters are the series of a family by what is counted, in the order of the lists that
@@ -60,22 +60,22 @@ func (c counters[K]) of(what K) prometheus.Counter {
 // classFamilies are the metric families with a class. They serve to make series and
 // to describe them; nothing looks a series up in them again.
 type classFamilies struct {
-	acquisitions, releases, renewals, losses *prometheus.CounterVec
-	waits, holds, margins                    *prometheus.HistogramVec
-	alerts                                   *prometheus.GaugeVec
+	attempts, releases, renewals, losses *prometheus.CounterVec
+	waits, holds, margins                *prometheus.HistogramVec
+	alerts                               *prometheus.GaugeVec
 }
 
 // newClassFamilies makes the families, with no series yet.
 func newClassFamilies(f *factory) classFamilies {
 	return classFamilies{
-		acquisitions: f.counters("acquisitions_total", "Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.", "class", "outcome", "via"),
-		waits:        f.histograms("acquire_wait_seconds", "How long those waited who got the lock, re-entries not included.", f.cfg.Buckets, "class"),
-		releases:     f.counters("releases_total", "Holds that their owner ended.", "class", "outcome"),
-		holds:        f.histograms("hold_seconds", "How long owners had the lock, from getting it to ending it, inner holds not included.", f.cfg.LongBuckets, "class"),
-		renewals:     f.counters("renewals_total", "Renewals that were answered, or that got no usable answer.", "class", "outcome"),
-		margins:      f.histograms("renewal_margin_seconds", "What was left of the lease when a renewal was confirmed: 0 is a lost lock.", f.cfg.LongBuckets, "class"),
-		losses:       f.counters("lost_total", "Locks that were lost.", "class", "reason"),
-		alerts:       f.gauges("alerts_active", "Alerts of the watchdog that were raised and not cleared yet.", "class", "check"),
+		attempts: f.counters("acquire_attempts_total", "Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.", "class", "outcome", "via"),
+		waits:    f.histograms("acquire_wait_seconds", "How long those waited who got the lock, re-entries not included.", f.cfg.WaitBuckets, "class"),
+		releases: f.counters("releases_total", "Holds that their owner ended.", "class", "outcome"),
+		holds:    f.histograms("hold_seconds", "How long owners had the lock, from getting it to ending it, inner holds not included.", f.cfg.HoldBuckets, "class"),
+		renewals: f.counters("renewals_total", "Renewals that were answered, or that got no usable answer.", "class", "outcome"),
+		margins:  f.histograms("renewal_margin_seconds", "What was left of the lease when a renewal was confirmed: 0 is a lost lock.", f.cfg.MarginBuckets, "class"),
+		losses:   f.counters("lost_total", "Locks that were lost.", "class", "reason"),
+		alerts:   f.gauges("alerts_active", "Alerts of the watchdog that were raised and not cleared yet.", "class", "check"),
 	}
 }
 
@@ -86,7 +86,7 @@ func (f *classFamilies) newClass(label string) *class {
 		for _, via := range anteroom.Vias {
 			// What was acquired came some way, everything else came no way.
 			if (o == anteroom.Acquired) != (via == anteroom.ViaNone) {
-				c.acquisitions = append(c.acquisitions, counter[acquisition]{acquisition{o, via}, c.counter(f.acquisitions, label, string(o), string(via))})
+				c.attempts = append(c.attempts, counter[attempt]{attempt{o, via}, c.counter(f.attempts, label, string(o), string(via))})
 			}
 		}
 	}

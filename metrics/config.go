@@ -44,14 +44,21 @@ type Config struct {
 	// Defaults to none.
 	ConstLabels prometheus.Labels
 
-	// Buckets are the upper bounds, in seconds, of the histograms of waits and
-	// commands: at most 100, positive, finite and increasing. Each one costs a series
-	// per class and per command. Defaults to fifteen from 0.5 ms to 30 s.
-	Buckets []float64
+	// WaitBuckets are the upper bounds, in seconds, of acquire_wait_seconds: at most 100,
+	// positive, finite and increasing. Each one costs a series per class. Defaults to 22
+	// from 1 µs, which is a hand-off within the process, to 1 minute.
+	WaitBuckets []float64
 
-	// LongBuckets are the same for what lasts as long as work does: the hold times, and
-	// what was left of a lease. Defaults to eighteen from 1 ms to 1 hour.
-	LongBuckets []float64
+	// HoldBuckets are the same for hold_seconds. Defaults to 18 from 10 µs to 1 hour.
+	HoldBuckets []float64
+
+	// MarginBuckets are the same for renewal_margin_seconds. Defaults to 18 from 10 ms to
+	// 1 hour, the densest where the margins of leases of some seconds to a minute are.
+	MarginBuckets []float64
+
+	// CommandBuckets are the same for redis_command_seconds; each one costs a series per
+	// command. Defaults to 18 from 50 µs to 1 minute, the greatest CommandTimeout.
+	CommandBuckets []float64
 
 	// NativeHistograms adds Prometheus' native histograms to the classic ones. They
 	// show quantiles with an error of some 5 %, or more where 160 buckets do not span
@@ -63,19 +70,31 @@ type Config struct {
 	// MaxClasses is how many lock classes (LockConfig.Name) get series of their own,
 	// in the order in which they appear; what comes later is counted as class "other".
 	// It bounds what a program can cost its Prometheus that names locks after keys by
-	// mistake: a class is about 90 series. From 1 to 1000. Defaults to 100.
+	// mistake: a class is about 100 series. From 1 to 1000. Defaults to 100.
 	MaxClasses int
 }
 
-// defaultBuckets and defaultLongBuckets return new slices, because a caller of New
-// never shares a slice with a Collector.
-func defaultBuckets() []float64 {
-	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
-}
-
-func defaultLongBuckets() []float64 {
-	return []float64{.001, .005, .01, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 20, 30, 60, 300, 1800, 3600}
-}
+// The default buckets are chosen for what each histogram measures: two bounds are at most
+// five times apart, and the densest where most of it is. Nobody writes to them: normal
+// copies what it hands out.
+var (
+	// A hand-off takes a microsecond, an acquire over a local network 0.1 ms, and whoever
+	// waits for work waits as long as that lasts.
+	defaultWaitBuckets = []float64{
+		1e-6, 5e-6, 2e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
+	}
+	defaultHoldBuckets = []float64{
+		1e-5, 5e-5, 2.5e-4, .001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1200, 3600,
+	}
+	// Some 60 ms are left of the shortest lease, and some 18 s of the default one.
+	defaultMarginBuckets = []float64{
+		.01, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 300, 1200, 3600,
+	}
+	// Those that are abandoned at the default limit of 1 s are the first beyond it.
+	defaultCommandBuckets = []float64{
+		5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60,
+	}
+)
 
 // ownLabels are the labels that ConstLabels must not use: those of the metrics, and
 // those that Prometheus gives a meaning.
@@ -101,12 +120,23 @@ func (c Config) normal() (Config, error) {
 			return c, configError("ConstLabels", "has a value for %q that is not UTF-8", name)
 		}
 	}
-	var err error
-	if c.Buckets, err = normalBuckets("Buckets", c.Buckets, defaultBuckets); err != nil {
-		return c, err
-	}
-	if c.LongBuckets, err = normalBuckets("LongBuckets", c.LongBuckets, defaultLongBuckets); err != nil {
-		return c, err
+	for _, b := range []struct {
+		field    string
+		bounds   *[]float64
+		defaults []float64
+	}{
+		{"WaitBuckets", &c.WaitBuckets, defaultWaitBuckets},
+		{"HoldBuckets", &c.HoldBuckets, defaultHoldBuckets},
+		{"MarginBuckets", &c.MarginBuckets, defaultMarginBuckets},
+		{"CommandBuckets", &c.CommandBuckets, defaultCommandBuckets},
+	} {
+		if len(*b.bounds) == 0 {
+			*b.bounds = b.defaults
+		}
+		if err := checkBuckets(b.field, *b.bounds); err != nil {
+			return c, err
+		}
+		*b.bounds = slices.Clone(*b.bounds)
 	}
 	if c.MaxClasses == 0 {
 		c.MaxClasses = defaultClasses
@@ -117,24 +147,21 @@ func (c Config) normal() (Config, error) {
 	return c, nil
 }
 
-// normalBuckets checks bounds, which client_golang would meet with a panic at the first
+// checkBuckets checks bounds, which client_golang would meet with a panic at the first
 // class, in the middle of somebody's Lock.
-func normalBuckets(field string, b []float64, defaults func() []float64) ([]float64, error) {
-	if len(b) == 0 {
-		return defaults(), nil
-	}
+func checkBuckets(field string, b []float64) error {
 	if len(b) > maxBuckets {
-		return nil, configError(field, "has %d bounds; at most %d are allowed", len(b), maxBuckets)
+		return configError(field, "has %d bounds; at most %d are allowed", len(b), maxBuckets)
 	}
 	last := 0.0
 	for i, bound := range b {
 		// A NaN is not greater than anything, so it fails here as well.
 		if !(bound > last) || math.IsInf(bound, 1) {
-			return nil, configError(field, "has %v at place %d; bounds must be positive, finite and increasing", bound, i)
+			return configError(field, "has %v at place %d; bounds must be positive, finite and increasing", bound, i)
 		}
 		last = bound
 	}
-	return slices.Clone(b), nil
+	return nil
 }
 
 // validName is the rule for names that every Prometheus and every query accepts

@@ -3,10 +3,12 @@ package metrics_test
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -27,12 +29,14 @@ func TestConfig_ErrorsNameTheField(t *testing.T) {
 		{"ConstLabels", metrics.Config{ConstLabels: labels("class", "x")}},
 		{"ConstLabels", metrics.Config{ConstLabels: labels("le", "x")}},
 		{"ConstLabels", metrics.Config{ConstLabels: labels("redis", "\xff")}},
-		{"Buckets", metrics.Config{Buckets: []float64{1, 1}}},
-		{"Buckets", metrics.Config{Buckets: []float64{0, 1}}},
-		{"Buckets", metrics.Config{Buckets: []float64{1, math.NaN()}}},
-		{"Buckets", metrics.Config{Buckets: []float64{1, math.Inf(1)}}},
-		{"Buckets", metrics.Config{Buckets: make([]float64, 101)}},
-		{"LongBuckets", metrics.Config{LongBuckets: []float64{2, 1}}},
+		{"WaitBuckets", metrics.Config{WaitBuckets: []float64{1, 1}}},
+		{"WaitBuckets", metrics.Config{WaitBuckets: []float64{0, 1}}},
+		{"WaitBuckets", metrics.Config{WaitBuckets: []float64{1, math.NaN()}}},
+		{"WaitBuckets", metrics.Config{WaitBuckets: []float64{1, math.Inf(1)}}},
+		{"WaitBuckets", metrics.Config{WaitBuckets: make([]float64, 101)}},
+		{"HoldBuckets", metrics.Config{HoldBuckets: []float64{2, 1}}},
+		{"MarginBuckets", metrics.Config{MarginBuckets: []float64{2, 1}}},
+		{"CommandBuckets", metrics.Config{CommandBuckets: []float64{2, 1}}},
 		{"MaxClasses", metrics.Config{MaxClasses: -1}},
 		{"MaxClasses", metrics.Config{MaxClasses: 1001}},
 	} {
@@ -65,13 +69,67 @@ func TestConfig_OwnLabelsAreRefused(t *testing.T) {
 
 // What the caller does to its Config afterwards changes nothing.
 func TestConfig_IsCopied(t *testing.T) {
-	cfg := metrics.Config{Buckets: []float64{1, 2}, ConstLabels: prometheus.Labels{"redis": "eu"}}
+	cfg := metrics.Config{WaitBuckets: []float64{1, 2}, ConstLabels: prometheus.Labels{"redis": "eu"}}
 	c, r := newCollector(t, cfg)
-	cfg.Buckets[0] = 5
+	cfg.WaitBuckets[0] = 5
 	cfg.ConstLabels["redis"], cfg.ConstLabels["zone"] = "us", "1"
 	everything(c, "orders")
 	all, _ := gather(t, r)
 	if h, ok := all[`anteroom_acquire_wait_seconds{class="orders",redis="eu"}`]; !ok || h.buckets != 2 {
 		t.Errorf("the histogram is %+v, %v", h, ok)
+	}
+}
+
+// Each histogram has the buckets of its own field, and no other's.
+func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{
+		WaitBuckets: []float64{1}, HoldBuckets: []float64{1, 2}, MarginBuckets: []float64{1, 2, 3}, CommandBuckets: []float64{1, 2, 3, 4},
+	})
+	everything(c, "orders")
+	all, _ := gather(t, r)
+	for name, n := range map[string]int{
+		`anteroom_acquire_wait_seconds{class="orders"}`:   1,
+		`anteroom_hold_seconds{class="orders"}`:           2,
+		`anteroom_renewal_margin_seconds{class="orders"}`: 3,
+		`anteroom_redis_command_seconds{command="ping"}`:  4,
+	} {
+		if got := all[name].buckets; got != n {
+			t.Errorf("%s has %d buckets, want %d", name, got, n)
+		}
+	}
+}
+
+// What a histogram is there to measure falls between two of its bounds that are at most
+// five times apart, so that no quantile is wrong by more.
+func TestConfig_DefaultBucketsTellApartWhatIsMeasured(t *testing.T) {
+	c, r := newCollector(t, metrics.Config{})
+	everything(c, "orders")
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const micro = 1e-6
+	for name, span := range map[string]struct{ from, to float64 }{
+		"anteroom_acquire_wait_seconds":   {micro, 60},        // a hand-off; an alert begins beyond
+		"anteroom_hold_seconds":           {10 * micro, 3600}, // work in memory; a leader's
+		"anteroom_renewal_margin_seconds": {.01, 3600},        // of the shortest lease; of one that lasts for hours
+		"anteroom_redis_command_seconds":  {50 * micro, 60},   // the same machine; the greatest CommandTimeout
+	} {
+		i := slices.IndexFunc(families, func(f *dto.MetricFamily) bool { return f.GetName() == name })
+		if i < 0 {
+			t.Fatalf("no %s", name)
+		}
+		for _, m := range families[i].GetMetric() {
+			buckets := m.GetHistogram().GetBucket()
+			if first, last := buckets[0].GetUpperBound(), buckets[len(buckets)-1].GetUpperBound(); first > span.from || last < span.to {
+				t.Errorf("%s goes from %v to %v, want from %v to %v", name, first, last, span.from, span.to)
+			}
+			for i := range len(buckets) - 1 {
+				if a, b := buckets[i].GetUpperBound(), buckets[i+1].GetUpperBound(); b > 5.001*a {
+					t.Errorf("%s cannot tell %v from %v", name, a, b)
+				}
+			}
+			break // those of the other commands are the same
+		}
 	}
 }

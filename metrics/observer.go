@@ -15,7 +15,7 @@ import (
 // one that got the lock.
 func (c *Collector) Acquired(name string, outcome anteroom.AcquireOutcome, via anteroom.Via, wait time.Duration) {
 	cl := c.class(name)
-	if !c.inc(cl.acquisitions.of(acquisition{outcome, via})) {
+	if !c.inc(cl.attempts.of(attempt{outcome, via})) {
 		return
 	}
 	// A re-entry never waits, and a wait that was given up says how patient the caller

@@ -65,7 +65,7 @@ func (p *processSeries) makeCommands(f *factory) {
 	p.commands = map[pair]prometheus.Counter{}
 	p.commandTimes = map[string]prometheus.Observer{}
 	commands := f.counters("redis_commands_total", "Commands to Redis that ended or were abandoned.", "command", "outcome")
-	times := f.histograms("redis_command_seconds", "How long commands to Redis took until the caller was free, whatever came of them.", f.cfg.Buckets, "command")
+	times := f.histograms("redis_command_seconds", "How long commands to Redis took until the caller was free, whatever came of them.", f.cfg.CommandBuckets, "command")
 	for _, name := range anteroom.CommandNames {
 		p.commandTimes[name] = p.histogram(times, name)
 		for _, o := range anteroom.CommandOutcomes {

@@ -173,7 +173,7 @@ func TestMetrics_LintIsClean(t *testing.T) {
 
 // A short life of two locks, and all that it shows.
 func TestMetrics_ScriptedSequence(t *testing.T) {
-	c, _ := newCollector(t, metrics.Config{Buckets: []float64{.01, .1}, LongBuckets: []float64{1, 10}})
+	c, _ := newCollector(t, metrics.Config{WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
 	c.Acquired("orders", anteroom.Acquired, anteroom.ViaRedis, 5*time.Millisecond)
 	c.Acquired("orders", anteroom.Acquired, anteroom.ViaReentry, 0)
 	c.Released("orders", anteroom.ReleasedNested, time.Second)
@@ -207,16 +207,16 @@ anteroom_acquire_wait_seconds_bucket{class="orders",le="0.1"} 2
 anteroom_acquire_wait_seconds_bucket{class="orders",le="+Inf"} 2
 anteroom_acquire_wait_seconds_sum{class="orders"} 0.055
 anteroom_acquire_wait_seconds_count{class="orders"} 2
-# HELP anteroom_acquisitions_total Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.
-# TYPE anteroom_acquisitions_total counter
-anteroom_acquisitions_total{class="orders",outcome="acquired",via="handoff"} 1
-anteroom_acquisitions_total{class="orders",outcome="acquired",via="redis"} 1
-anteroom_acquisitions_total{class="orders",outcome="acquired",via="reentry"} 1
-anteroom_acquisitions_total{class="orders",outcome="cancelled",via="none"} 1
-anteroom_acquisitions_total{class="orders",outcome="failed",via="none"} 0
-anteroom_acquisitions_total{class="orders",outcome="refused",via="none"} 0
-anteroom_acquisitions_total{class="orders",outcome="unavailable",via="none"} 0
-anteroom_acquisitions_total{class="orders",outcome="unknown",via="none"} 0
+# HELP anteroom_acquire_attempts_total Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.
+# TYPE anteroom_acquire_attempts_total counter
+anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="handoff"} 1
+anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="redis"} 1
+anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="reentry"} 1
+anteroom_acquire_attempts_total{class="orders",outcome="cancelled",via="none"} 1
+anteroom_acquire_attempts_total{class="orders",outcome="failed",via="none"} 0
+anteroom_acquire_attempts_total{class="orders",outcome="refused",via="none"} 0
+anteroom_acquire_attempts_total{class="orders",outcome="unavailable",via="none"} 0
+anteroom_acquire_attempts_total{class="orders",outcome="unknown",via="none"} 0
 # HELP anteroom_alerts_active Alerts of the watchdog that were raised and not cleared yet.
 # TYPE anteroom_alerts_active gauge
 anteroom_alerts_active{check="connection",class="orders"} 0

@@ -63,7 +63,7 @@ func work(t *testing.T, c *metrics.Collector) {
 func TestScrape_OfAManagerAtWork(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{NativeHistograms: true})
 	work(t, c)
-	const handedOff = `anteroom_acquisitions_total{class="orders",outcome="acquired",via="handoff"}`
+	const handedOff = `anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="handoff"}`
 	const renewed = `anteroom_renewals_total{class="orders",outcome="renewed"}`
 	before := map[string]series{}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
@@ -169,7 +169,7 @@ func TestScrape_A100Classes(t *testing.T) {
 			lines++
 		}
 	}
-	if want := 101*92 + 362; lines != want {
+	if want := 101*99 + 369; lines != want {
 		t.Errorf("%d series, want %d", lines, want)
 	}
 	if len(text) > 1<<20 {

@@ -39,8 +39,8 @@ var ActionNames = []string{
 // "helped" or "not_helped".
 var RecoveryOutcomes = names(watchdog.Told, watchdog.Acted, watchdog.Declined, watchdog.Helped, watchdog.NotHelped, watchdog.GaveUp)
 
-// CommandNames lists the commands to Redis, as Command names them.
-var CommandNames = []string{"acquire", "release", "turn", "renew", "extend", "status", "exists", "inspect", "force", "ping", "probe"}
+// CommandNames lists the commands that a Manager sends to Redis, as Command names them.
+var CommandNames = []string{"acquire", "release", "turn", "renew", "extend", "status", "inspect", "force", "ping", "probe"}
 
 // CommandOutcomes lists how a command may end, as Command names it.
 var CommandOutcomes = names(

@@ -80,7 +80,33 @@ func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
 		})
 	}
 	slices.Sort(reported)
-	same(t, "CommandNames", anteroom.CommandNames, slices.Compact(reported))
+	reported = slices.DeleteFunc(slices.Compact(reported), func(name string) bool { return name == "exists" })
+	same(t, "CommandNames", anteroom.CommandNames, reported)
+}
+
+// Client.Exists is for who uses the wire by itself. A Manager asks for the status, which
+// says more, so no Observer is ever told of an "exists".
+func TestLabels_NoManagerSendsExists(t *testing.T) {
+	sent := 0
+	for _, dir := range []string{".", "../queue", "../renewal", "../watchdog"} {
+		for _, f := range parse(t, dir) {
+			ast.Inspect(f, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				if fun, ok := call.Fun.(*ast.SelectorExpr); ok && fun.Sel.Name == "Exists" {
+					t.Errorf("package %s calls an Exists: is it the command, which CommandNames does not list?", f.Name)
+				} else if ok && fun.Sel.Name == "Status" {
+					sent++
+				}
+				return true
+			})
+		}
+	}
+	if sent == 0 {
+		t.Error("nothing asks for a status: this test looks for the wrong thing")
+	}
 }
 
 func same[S ~string](t *testing.T, name string, got, want []S) {

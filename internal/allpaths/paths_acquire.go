@@ -11,7 +11,7 @@ import (
 
 // acquirePaths are ways of getting a lock, or not.
 var acquirePaths = []path{
-	{"re-entry", []moved{{"acquisitions_total", "acquired", "reentry"}, {"releases_total", "nested"}}, func(_ context.Context, s *scene) error {
+	{"re-entry", []moved{{"acquire_attempts_total", "acquired", "reentry"}, {"releases_total", "nested"}}, func(_ context.Context, s *scene) error {
 		mu := s.lock(s.config())
 		mu.Lock()
 		defer mu.Unlock()
@@ -20,7 +20,7 @@ var acquirePaths = []path{
 	}},
 	{
 		"somebody else has it",
-		[]moved{{"acquisitions_total", "refused"}, {"acquisitions_total", "cancelled"}, {"redis_commands_total", "acquire", "refused"}},
+		[]moved{{"acquire_attempts_total", "refused"}, {"acquire_attempts_total", "cancelled"}, {"redis_commands_total", "acquire", "refused"}},
 		func(ctx context.Context, s *scene) error {
 			h, err := s.other(ctx)
 			if err != nil {
@@ -35,7 +35,7 @@ var acquirePaths = []path{
 			return h.Release(ctx)
 		},
 	},
-	{"hand-offs", []moved{{"acquisitions_total", "acquired", "handoff"}, {"releases_total", "handed_off"}}, handOff},
+	{"hand-offs", []moved{{"acquire_attempts_total", "acquired", "handoff"}, {"releases_total", "handed_off"}}, handOff},
 	{"a turn that goes on", []moved{{"redis_commands_total", "turn"}}, func(ctx context.Context, s *scene) error {
 		cfg := s.config()
 		cfg.MaxHandoffs = 1
@@ -55,7 +55,7 @@ var acquirePaths = []path{
 		}
 		return err
 	}},
-	{"a key of another type", []moved{{"acquisitions_total", "failed"}}, func(ctx context.Context, s *scene) error {
+	{"a key of another type", []moved{{"acquire_attempts_total", "failed"}}, func(ctx context.Context, s *scene) error {
 		if err := s.run.admin.Set(ctx, s.key, "no lock", time.Minute).Err(); err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ var networkPaths = []path{
 		return errors.Join(err, h.Release(ctx))
 	}},
 	{"the network swallows everything", []moved{
-		{"acquisitions_total", "unknown"},
+		{"acquire_attempts_total", "unknown"},
 		{"releases_total", "unknown"},
 		{"renewals_total", "failed"},
 		{"watchdog_findings_total", "renewal_failing"},
@@ -53,7 +53,7 @@ var networkPaths = []path{
 		{"events_total", "unavailable"},
 		{"events_total", "available"},
 	}, swallowed},
-	{"connections are refused", []moved{{"acquisitions_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "acquire", "failed"}}, refused},
+	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "acquire", "failed"}}, refused},
 }
 
 // often is a lock that is renewed often and asked about rarely.
@@ -116,7 +116,7 @@ func swallowed(ctx context.Context, s *scene) error {
 	impatient.Key = s.key + ":impatient"
 	wg.Go(func() { _, _ = s.hold(ctx, impatient, anteroom.Wait(2*commandTimeout)) })
 	for _, m := range []moved{
-		{"acquisitions_total", "unknown"},
+		{"acquire_attempts_total", "unknown"},
 		{"releases_total", "unknown"},
 		{"events_total", "release_given_up"},
 		{"events_total", "renewal_failing"},
@@ -151,5 +151,5 @@ func refused(ctx context.Context, s *scene) error {
 	_ = h.Release(limit)
 	cfg.Key = s.key + ":new"
 	_, _ = s.hold(ctx, cfg, anteroom.Wait(commandTimeout))
-	return errors.Join(s.await(ctx, moved{"acquisitions_total", "unavailable"}), s.await(ctx, moved{"releases_total", "unavailable"}))
+	return errors.Join(s.await(ctx, moved{"acquire_attempts_total", "unavailable"}), s.await(ctx, moved{"releases_total", "unavailable"}))
 }

@@ -28,13 +28,13 @@ const prefix = "anteroom_"
 // families are the metrics of docs/metrics.md, without the prefix. A test compares them
 // with what a Collector exports.
 var families = map[string]family{
-	"acquisitions_total":   {counter, []string{"class", "outcome", "via"}},
-	"acquire_wait_seconds": {histogram, []string{"class"}},
-	"hold_seconds":         {histogram, []string{"class"}},
-	"releases_total":       {counter, []string{"class", "outcome"}},
-	"held":                 {gauge, []string{"class"}},
-	"waiters":              {gauge, []string{"class"}},
-	"renewals_total":       {counter, []string{"class", "outcome"}},
+	"acquire_attempts_total": {counter, []string{"class", "outcome", "via"}},
+	"acquire_wait_seconds":   {histogram, []string{"class"}},
+	"hold_seconds":           {histogram, []string{"class"}},
+	"releases_total":         {counter, []string{"class", "outcome"}},
+	"held":                   {gauge, []string{"class"}},
+	"waiters":                {gauge, []string{"class"}},
+	"renewals_total":         {counter, []string{"class", "outcome"}},
 	// Greatest ages, so they are not added up.
 	"oldest_hold_age_seconds": {gauge, []string{"class"}},
 	"oldest_wait_age_seconds": {gauge, []string{"class"}},

@@ -17,9 +17,9 @@ func overview() Dashboard {
 	)
 	g.row(8,
 		lines("Locks acquired", "Acquisitions per second by class, hand-offs and re-entries included.", perSecond,
-			ask{sum(rate("acquisitions_total", `outcome="acquired"`), "class"), "{{class}}"}),
+			ask{sum(rate("acquire_attempts_total", `outcome="acquired"`), "class"), "{{class}}"}),
 		lines("Attempts that got no lock", "refused: another held it. cancelled: the caller's patience ended. The others are trouble with Redis.", perSecond,
-			ask{sum(rate("acquisitions_total", `outcome!="acquired"`), "outcome"), "{{outcome}}"}),
+			ask{sum(rate("acquire_attempts_total", `outcome!="acquired"`), "outcome"), "{{outcome}}"}),
 	)
 	g.row(8,
 		lines("Waiting callers", "Callers that wait, by class. A line that only climbs is work that arrives faster than the lock lets it through.", count,
@@ -47,14 +47,14 @@ func overview() Dashboard {
 	)
 	g.row(8,
 		lines("Share of hand-offs", "Acquisitions that came from a goroutine of the same process, without a command to Redis. Re-entries are left out.", share,
-			ask{sum(rate("acquisitions_total", `via="handoff"`), "class") + " / " +
-				sum(rate("acquisitions_total", `outcome="acquired"`, `via!="reentry"`), "class"), "{{class}}"}).atMost(1),
+			ask{sum(rate("acquire_attempts_total", `via="handoff"`), "class") + " / " +
+				sum(rate("acquire_attempts_total", `outcome="acquired"`, `via!="reentry"`), "class"), "{{class}}"}).atMost(1),
 		lines("Commands to Redis that failed", "Commands without a usable answer, per second. unknown: the answer was lost, the command may have taken effect.", perSecond,
 			ask{sum(rate("redis_commands_total", `outcome=~"failed|unknown"`), "outcome"), "{{outcome}}"}),
 	)
 	g.wide(9,
 		table("Classes", "Each class of locks, for the moment at the end of the time shown. Wait and hold are means.", "class",
-			column{ask{sum(rate("acquisitions_total", `outcome="acquired"`), "class"), "acquired/s"}, perSecond, 1},
+			column{ask{sum(rate("acquire_attempts_total", `outcome="acquired"`), "class"), "acquired/s"}, perSecond, 1},
 			column{ask{sum(current("held"), "class"), "held"}, count, 0},
 			column{ask{sum(current("waiters"), "class"), "waiting"}, count, 0},
 			column{ask{mean("acquire_wait_seconds", byClass), "wait"}, seconds, 1},
