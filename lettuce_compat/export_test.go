@@ -34,6 +34,9 @@ func Flights(c *Client) (live, total int) {
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
 var (
+	SentinelOptions = sentinelOptions
+	ClusterOptions  = clusterOptions
+
 	AcquireSource  = DesignDocument.scripts.acquire.source
 	ReleaseSource  = DesignDocument.scripts.release.source
 	KeySlot        = keySlot
