@@ -125,7 +125,8 @@ func (e *entry) failed(a *acquisition, err error) error {
 }
 
 // settle makes the admitted waiter the owner of the current grant, or gives its
-// place back and returns nil.
+// place back and returns nil. Once Close has begun it admits nobody, also by a hand-off or
+// a turn's end that was under way: Acquire is told then, and Lock stays parked.
 func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy {
 	w := &a.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
@@ -137,7 +138,7 @@ func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy
 		}
 		// One clock is read where time.Now reads two. A suspension of the machine within a
 		// hand-off shows at the owner's first question, as one right after it does.
-		if g.admit(place, a, want, g.since.Add(time.Since(g.since))) {
+		if !e.m.closing.Load() && g.admit(place, a, want, g.since.Add(time.Since(g.since))) {
 			return place
 		}
 		e.retire(g, w.HandOffs-1)

@@ -1,8 +1,11 @@
 package anteroom
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -10,65 +13,185 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
+const (
+	// closeNotice is how long Close waits before it says for what.
+	closeNotice = 5 * time.Second
+	// closeGrace is how much longer than its context Close may take: what needs nobody's
+	// answer ends in it, on a machine that is not starved.
+	closeGrace = 100 * time.Millisecond
+)
+
 // Close refuses new acquisitions and ends waiting Acquires with ErrClosed. It waits
-// until all locks are released and all clean-ups are done, or ctx ends. Then the
-// contexts of the remaining holds end with ErrClosed as cause, and they are no
-// longer renewed: their leases end by themselves, because deleting a lock under
-// running work would let somebody else in beside it. A later Release or Unlock
-// still sends one release.
+// until all locks are released and all clean-ups are done, or ctx ends; after 5 seconds
+// it says what it waits for, as EventClosing. Then the contexts of the remaining holds end
+// with ErrClosed as cause, and they are no longer renewed: their leases end by themselves,
+// because deleting a lock under running work would let somebody else in beside it. A later
+// Release or Unlock still sends one release.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no
-// way to be told and stay parked for good. Close may be called again; it then
-// waits for the first call, within its own ctx.
+// way to be told and stay parked for good. It returns at most a tenth of a second after
+// ctx has ended, also where a callback of the program (OnEvent, an Observer, a log handler)
+// does not return; what is left of the Manager ends in the background then. Close may be
+// called again; it then waits for the first call, within its own ctx.
+//
+// Close that is called inside such a callback, or inside Do, would wait for its own caller.
+// It begins, goes on in the background up to ctx's deadline, which counts although its
+// cancelling does not, and returns an *Error that wraps ErrUnknown at once.
 func (m *Manager) Close(ctx context.Context) error {
 	m.mu.Lock()
 	first := !m.closing.Swap(true)
 	entries := m.liveLocked()
 	m.mu.Unlock()
-	if !first {
-		select {
-		case <-m.closed:
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			return m.closeErr
-		case <-ctx.Done():
-			return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, ctx.Err())}
+	inside := calledInside()
+	if first {
+		for _, e := range entries {
+			e.do(e.q.Fail(ErrClosed))
+		}
+		m.cancel()
+		if inside {
+			go func() {
+				limit, cancel := onlyDeadline(ctx)
+				defer cancel()
+				m.awaitUsers(limit)
+				m.tearDown(limit)
+			}()
+		} else {
+			m.awaitUsers(ctx)
+			go m.tearDown(ctx)
 		}
 	}
-	for _, e := range entries {
-		e.do(e.q.Fail(ErrClosed))
+	if inside {
+		return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, errInside)}
 	}
-	m.cancel()
-	var held, problems []string
+	if m.hasClosed(ctx) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.closeErr
+	}
+	if !first {
+		return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, ctx.Err())}
+	}
+	return m.notClosed(ctx, "a command or a callback of the program has not returned")
+}
+
+// onlyDeadline returns a context that ends at ctx's deadline, if it has one, and not before.
+func onlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, has := ctx.Deadline(); has {
+		return context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	}
+	return context.WithoutCancel(ctx), func() {}
+}
+
+// hasClosed waits until Close has ended, or ctx and a little more.
+func (m *Manager) hasClosed(ctx context.Context) bool {
+	select {
+	case <-m.closed:
+		return true
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(closeGrace)
+	defer grace.Stop()
+	select {
+	case <-m.closed:
+		return true
+	case <-grace.C:
+		return false
+	}
+}
+
+// awaitUsers waits for what depends on others, within ctx: for holders first, which are
+// given up otherwise, then for clean-ups. It notes what was left. It calls nobody.
+func (m *Manager) awaitUsers(ctx context.Context) {
+	notice := time.AfterFunc(closeNotice, m.sayClosing)
+	defer notice.Stop()
+	var held, cleanUps []string
 	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
 		held = m.giveUpHolds()
 	}
 	if !m.await(ctx, func() bool { return m.cleanups.n.Load() == 0 }) {
-		problems = append(problems, fmt.Sprintf("%d clean-ups not confirmed", m.cleanups.n.Load()))
+		cleanUps = []string{plural(int(m.cleanups.n.Load()), "clean-up") + " not confirmed"}
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.givenUp, m.left = len(held) > 0, slices.Concat(cleanUps, held)
+}
+
+// tearDown ends the services. All of it is bounded by CommandTimeout, but for callbacks of
+// the program that do not return.
+func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
 	m.lookout.stop()
 	m.dog.Stop()
 	m.leases.Stop()
-	if len(held) == 0 {
-		m.wire.Close()
-	} else {
+	m.mu.Lock()
+	givenUp := m.givenUp
+	m.mu.Unlock()
+	if givenUp {
 		m.wire.StopListening() // their late releases need the rest
+	} else {
+		m.wire.Close()
 	}
-	problems = append(problems, held...)
-	problems = append(problems, m.parked()...)
 	m.events.stop()
-	var err error
-	if len(problems) > 0 {
-		err = &Error{Op: "close", Outcome: OutcomeRemains, Err: joined(ErrClosed, notClosed(problems), ctx.Err())}
-	}
+	err := m.notClosed(ctx)
 	m.mu.Lock()
 	m.closeErr = err
 	m.mu.Unlock()
 	close(m.closed)
-	return err
+}
+
+// notClosed is the error of a Close that has left something, besides what it is told, or
+// that parks somebody in Lock for good; nil where it has and does neither.
+func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
+	m.mu.Lock()
+	left := slices.Concat(m.left, besides)
+	m.mu.Unlock()
+	left = append(left, m.parked()...)
+	if len(left) == 0 {
+		return nil
+	}
+	return &Error{Op: "close", Outcome: OutcomeRemains, Err: joined(ErrClosed, notClosed(left), ctx.Err())}
+}
+
+// sayClosing says what Close waits for.
+func (m *Manager) sayClosing() {
+	m.mu.Lock()
+	classes, holds := map[string]int{}, len(m.grants)
+	var oldest *grant
+	for _, g := range m.grants {
+		classes[g.e.cfg.Name]++
+		if oldest == nil || g.since.Before(oldest.since) {
+			oldest = g
+		}
+	}
+	m.mu.Unlock()
+	ev := Event{Kind: EventClosing, Since: time.Now().Add(-closeNotice)}
+	var waits []string
+	if holds > 0 {
+		names := slices.SortedFunc(maps.Keys(classes), func(a, b string) int {
+			return cmp.Or(cmp.Compare(classes[b], classes[a]), strings.Compare(a, b))
+		})
+		parts := make([]string, 0, maxReports+1)
+		for i, name := range names {
+			if i == maxReports {
+				parts = append(parts, fmt.Sprintf("others of %d more", len(names)-i))
+				break
+			}
+			parts = append(parts, fmt.Sprintf("%d of class %s", classes[name], name))
+		}
+		waits = append(waits, plural(holds, "hold")+": "+strings.Join(parts, ", "))
+		if t := oldest.lastOwner(); t != nil {
+			ev.CallSite = t.callSite
+		}
+	} else if n := m.cleanups.n.Load(); n > 0 {
+		waits = append(waits, plural(int(n), "clean-up"))
+	}
+	if len(waits) == 0 {
+		return // just over
+	}
+	ev.Text = "Close has waited for " + closeNotice.String() + " for " + strings.Join(waits, "; ")
+	m.events.raise(ev)
 }
 
 // notClosed lists what Close could not end.

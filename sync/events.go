@@ -33,13 +33,14 @@ const (
 	EventAlert            EventKind = "alert"         // AlertThreshold checks in a row failed
 	EventAlertCleared     EventKind = "alert_cleared" // the check passes again, or the hold ended
 	EventRecovery         EventKind = "recovery"      // the watchdog acted
+	EventClosing          EventKind = "closing"       // Close has waited for 5 seconds; Text says for how many holds of which classes
 )
 
 // EventKinds lists them all.
 var EventKinds = []EventKind{
 	EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
 	EventLongWait, EventDeadlock, EventUnavailable, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
-	EventSelfLate, EventAlert, EventAlertCleared, EventRecovery,
+	EventSelfLate, EventAlert, EventAlertCleared, EventRecovery, EventClosing,
 }
 
 // Event is something that a person or a program may want to know. Fields that do
@@ -56,7 +57,7 @@ type Event struct {
 	Owners   int        // EventLost: how many holds were told; 0 if nobody held it at that moment
 	Check    string     // alerts and recoveries: the watchdog's check
 	Text     string     // a sentence for people
-	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits
+	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits; EventClosing: the oldest hold's
 	Waiters  int        // EventLongWait, EventDeadlock: how many callers of this process wait, behind these too
 	Waits    []WaitInfo // EventLongWait: the longest wait; EventDeadlock: every wait of the cycle
 	Err      error

@@ -50,6 +50,8 @@ type Manager struct {
 	stale    map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
 	early    map[uint64]string        // forced releases of grants not listed yet: key by number, guarded by mu
 	watched  news                     // guarded by mu
+	left     []string                 // what Close could not wait for, in words; guarded by mu
+	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
 }
 

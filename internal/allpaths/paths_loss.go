@@ -2,6 +2,7 @@ package allpaths
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"time"
@@ -96,6 +97,17 @@ var lossPaths = []path{
 		cancel()
 		_ = m.Close(over) // it says that a lock was held
 		return lost(ctx, h)
+	}},
+	{"the Manager waits for a holder", []moved{{"events_total", "closing"}}, func(ctx context.Context, s *scene) error {
+		m := s.newManager(s.rdb)
+		h, err := m.Mutex(s.key).Acquire(ctx)
+		if err != nil {
+			return err
+		}
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(ctx) }()
+		err = s.await(ctx, moved{"events_total", "closing"})
+		return errors.Join(err, h.Release(ctx), <-closed)
 	}},
 	{
 		"a goroutine ends without Unlock",

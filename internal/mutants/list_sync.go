@@ -65,6 +65,27 @@ var syncMutants = []mutant{
 		tests: []string{"TestCloseLetsNoParkedLockIn"}, hangs: true,
 	},
 	{
+		name: "sync-closing-admits", file: "sync/acquire.go",
+		mechanism: "nobody is admitted once Close has begun",
+		breaks:    "a turn that goes on brings a goroutine parked in Lock in after Close has begun",
+		old:       "if !e.m.closing.Load() && g.admit(", fresh: "if g.admit(",
+		tests: []string{"TestClose_BesideTheEndOfATurn"},
+	},
+	{
+		name: "sync-close-inside", file: "sync/close.go",
+		mechanism: "Close inside a callback does not wait for its caller",
+		breaks:    "a program that closes its Manager in OnEvent never ends",
+		old:       "inside := calledInside()", fresh: "inside := false",
+		tests: []string{"TestClose_InsideACallback"},
+	},
+	{
+		name: "sync-close-bounded", file: "sync/close.go",
+		mechanism: "the end of Close's context ends its wait for the services",
+		breaks:    "a callback that hangs keeps a program from ending",
+		old:       "go m.tearDown(ctx)", fresh: "m.tearDown(ctx)",
+		tests: []string{"TestClose_EndsWithItsContextWhateverACallbackDoes"},
+	},
+	{
 		name: "sync-closing-grant", file: "sync/driver.go",
 		mechanism: "a grant that comes while the Manager closes is given up",
 		breaks:    "Close waits for a Lock that has only just come in",

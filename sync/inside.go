@@ -1,0 +1,44 @@
+package anteroom
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+)
+
+// errInside is why Close has not waited.
+var errInside = errors.New("called inside a callback or Do, which it would wait for; it goes on in the background")
+
+// calledInside tells whether the caller of Close, its only caller here, runs on a stack on
+// which this library has called the program: in a callback, or in Do.
+func calledInside() bool {
+	pcs := make([]uintptr, 64)
+	skip := 3 // runtime.Callers, this function, Close
+	for {
+		n := runtime.Callers(skip, pcs)
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := n > 0; more; {
+			var f runtime.Frame
+			if f, more = frames.Next(); inLibrary(f.Function) && !strings.HasSuffix(f.File, "_test.go") {
+				return true
+			}
+		}
+		if n < len(pcs) {
+			return false
+		}
+		skip += n
+	}
+}
+
+// inLibrary tells that a function belongs to the packages that call callbacks.
+func inLibrary(function string) bool {
+	name, ours := strings.CutPrefix(function, "github.com/anteroom/anteroom/")
+	if !ours {
+		return false
+	}
+	switch pkg, _, _ := strings.Cut(name, "."); pkg {
+	case "sync", "lettuce_compat", "renewal", "watchdog":
+		return true
+	}
+	return false
+}
