@@ -265,11 +265,11 @@ func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
 	s.check(admin.Set(ctx, secretKey, secret, 0).Err())
 	s.waitFor(anteroom.EventLost, lost+1)
 	_ = h.Release(ctx)
-	down := s.seen(anteroom.EventUnavailable)
+	refused := s.seen(anteroom.EventMisconfigured)
 	if _, err := mu.Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
 		s.t.Errorf("a key of another type: %v", err)
 	}
-	s.waitFor(anteroom.EventUnavailable, down+1)
+	s.waitFor(anteroom.EventMisconfigured, refused+1)
 	s.check(admin.Del(ctx, secretKey).Err())
 }
 
@@ -335,11 +335,11 @@ func (s *spy) refusals(admin *redis.Client, addr string) {
 		":" + secret + "Wrong": addr, "nobody:" + secret: addr, "": strange.Addr(),
 	} {
 		m := s.manager(connect(s.t, at, userinfo, nil), "c", anteroom.LockConfig{WatchdogPeriod: 50 * time.Millisecond})
-		down, recoveries := s.seen(anteroom.EventUnavailable), s.seen(anteroom.EventRecovery)
+		refused, recoveries := s.seen(anteroom.EventMisconfigured), s.seen(anteroom.EventRecovery)
 		if _, err := m.Mutex(secretKey).Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
 			s.t.Errorf("%s: %v", userinfo, err)
 		}
-		s.waitFor(anteroom.EventUnavailable, down+1)
+		s.waitFor(anteroom.EventMisconfigured, refused+1)
 		if at == strange.Addr() {
 			s.waitFor(anteroom.EventRecovery, recoveries+1) // the probe is refused, with its arguments
 		}

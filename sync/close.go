@@ -122,6 +122,7 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
+	m.outages.stop()
 	m.lookout.stop()
 	m.dog.Stop()
 	m.leases.Stop()

@@ -200,8 +200,8 @@ func TestWrongTypeComesBackAtOnceAndIsLeftAlone(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { s.Del("k") })
 		pass(mu)
 		synctest.Wait()
-		if n := len(rec.of(anteroom.EventUnavailable)); n == 0 || n > 3 {
-			t.Fatalf("%d events", n)
+		if ev := rec.of(anteroom.EventMisconfigured); len(ev) != 1 || ev[0].Key != "k" {
+			t.Fatalf("%+v", ev)
 		}
 	})
 }

@@ -41,6 +41,16 @@ type driver struct {
 	poll    time.Duration
 	backoff time.Duration
 	rest    rest
+	met     *string // the server at which it has met trouble; nil: none since it was answered
+}
+
+// answered tells that the server has answered an attempt as it should.
+func (d *driver) answered() {
+	e := d.e
+	if e.m.outages.some.Load() {
+		e.m.outages.answered(e, e.shardOf(), d.met)
+	}
+	d.met = nil
 }
 
 // drive runs a driver to its end. It owns one reference on e.
@@ -178,7 +188,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 // the answer came so late that the grant cannot be used.
 func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	e := d.e
-	e.recovered()
+	d.answered()
 	e.answer.Store(nil)
 	d.try.life.granted(r.Found)
 	g := e.install(d.try, r)
@@ -203,7 +213,7 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 func (d *driver) refused(r lettucecompat.AcquireReply) {
 	e := d.e
 	e.answer.Store(&trouble{holder: r.Holder, err: r.Err})
-	e.recovered()
+	d.answered()
 	e.q.Refused()
 	if r.Err != nil {
 		// Too few replicas confirmed the grant, and it is released again. Waiting
@@ -235,7 +245,8 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	if e.m.closing.Load() {
 		return
 	}
-	e.unavailable(r.Err)
+	d.met = new(e.shardOf())
+	e.m.outages.met(e, *d.met, r.Err, !unknown && lettucecompat.Permanent(r.Err))
 	if unknown && errors.Is(r.Err, lettucecompat.ErrReplicas) {
 		// A release of this field has no answer and may still land: a later grant must
 		// not be of the same field.

@@ -20,7 +20,6 @@ type entry struct {
 	refs   atomic.Int64            // at 0 the entry has ended, and stays there
 	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
 	recall recall                  // of the driver
-	down   atomic.Bool             // acquiring meets errors; see unavailable
 	answer atomic.Pointer[trouble] // why the last attempt did not get the lock
 
 	mu        sync.Mutex

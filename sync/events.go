@@ -22,8 +22,9 @@ const (
 	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock by a goroutine whose own Acquire holds the key
 	EventLongWait         EventKind = "long_wait"         // callers have waited for a key for longer than Config.LongWait
 	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
-	EventUnavailable      EventKind = "unavailable"       // acquiring this key meets errors; it is retried
-	EventAvailable        EventKind = "available"         // acquiring this key gets answers again
+	EventUnavailable      EventKind = "unavailable"       // acquiring meets errors at a server, Text says which of several; it is retried
+	EventMisconfigured    EventKind = "misconfigured"     // acquiring is refused until a person changes something; Text says what. Key: only this key, or else a whole server
+	EventAvailable        EventKind = "available"         // one of the two before it is over
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released
 	EventSubscriptionDown EventKind = "subscription_down" // wake-ups come by polling until it is up again
 	EventSubscriptionUp   EventKind = "subscription_up"
@@ -39,7 +40,7 @@ const (
 // EventKinds lists them all.
 var EventKinds = []EventKind{
 	EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
-	EventLongWait, EventDeadlock, EventUnavailable, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
+	EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
 	EventSelfLate, EventAlert, EventAlertCleared, EventRecovery, EventClosing,
 }
 

@@ -20,7 +20,7 @@ import (
 // program are errors, what got better is information, everything else a warning.
 func (k EventKind) level() slog.Level {
 	switch k {
-	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock, EventDeadlock:
+	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock, EventDeadlock, EventMisconfigured:
 		return slog.LevelError
 	case EventAvailable, EventSubscriptionUp, EventAlertCleared:
 		return slog.LevelInfo

@@ -111,10 +111,15 @@ var logCases = []logCase{
 		s.net.Refuse()
 		mu.TryLock()
 	}},
+	{"a key of another type", anteroom.EventMisconfigured, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+		ok(t, s.Set("order:42", "data"))
+		mu.TryLock()
+	}},
 	{"and does no more", anteroom.EventAvailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		s.net.Refuse()
 		go func() { time.Sleep(time.Second); s.net.Heal() }()
 		pass(mu)
+		time.Sleep(5 * time.Second) // nothing has failed for a while
 	}},
 	{"somebody else writes the key", anteroom.EventAlert, anteroom.LockConfig{WatchdogPeriod: time.Second}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		h := held(t, mu)

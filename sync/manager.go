@@ -26,6 +26,7 @@ type Manager struct {
 	dog      *watchdog.Watchdog
 	events   *eventQueue
 	lookout  *lookout
+	outages  outages
 
 	goroutine func() int64
 	nextGrant atomic.Uint64
@@ -96,6 +97,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m.over, m.end = context.WithCancel(context.Background())
 	m.cleanups.changed = m.signal
 	m.events = newEventQueue(cfg)
+	m.outages = outages{m: m, servers: map[string]*outage{}, keys: map[string]*refusal{}}
 	m.leases = renewal.New(renewal.Config{
 		Sender: sender{m}, InFlight: cfg.RenewalInFlight,
 		OnRenewed: m.renewed, OnFailed: m.renewalFailed, OnJump: m.jumped,
@@ -182,19 +184,6 @@ func (m *Manager) applyForced(g *grant) {
 // maxEarly bounds the forced releases that are remembered; most are of grants that
 // were released meanwhile.
 const maxEarly = 64
-
-// unavailable and recovered raise one event per change, not one per attempt.
-func (e *entry) unavailable(err error) {
-	if !e.down.Swap(true) {
-		e.m.events.raise(Event{Kind: EventUnavailable, Key: e.key, Class: e.cfg.Name, Err: err, Text: "acquiring meets errors and is retried"})
-	}
-}
-
-func (e *entry) recovered() {
-	if e.down.Swap(false) {
-		e.m.events.raise(Event{Kind: EventAvailable, Key: e.key, Class: e.cfg.Name, Text: "acquiring gets answers again"})
-	}
-}
 
 // className is a configuration's class, also of one that is not normal.
 func className(cfg LockConfig) string {

@@ -1,6 +1,9 @@
 package anteroom
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // remedies says, for the answers that need a person, what that person can do. They
 // are told apart by the code with which Redis' answers begin, which is part of its
@@ -24,4 +27,14 @@ func remedy(err error) string {
 		}
 	}
 	return "repeating the command would give the same answer"
+}
+
+// serverWide are the parts of permanent answers that concern every key of a server: what
+// its user is and may run. Others are about the key that was asked for.
+var serverWide = []string{"NOAUTH", "WRONGPASS", "NOSCRIPT", "can't run this command", "permissions to run the", "unknown command"}
+
+// aboutServer tells whether a permanent answer concerns all keys of its server.
+func aboutServer(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc(serverWide, func(part string) bool { return strings.Contains(text, part) })
 }

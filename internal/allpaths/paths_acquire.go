@@ -55,7 +55,7 @@ var acquirePaths = []path{
 		}
 		return err
 	}},
-	{"a key of another type", []moved{{"acquire_attempts_total", "failed"}}, func(ctx context.Context, s *scene) error {
+	{"a key of another type", []moved{{"acquire_attempts_total", "failed"}, {"events_total", "misconfigured"}}, func(ctx context.Context, s *scene) error {
 		if err := s.run.admin.Set(ctx, s.key, "no lock", time.Minute).Err(); err != nil {
 			return err
 		}

@@ -65,6 +65,27 @@ var syncMutants = []mutant{
 		tests: []string{"TestCloseLetsNoParkedLockIn"}, hangs: true,
 	},
 	{
+		name: "sync-outage-once", file: "sync/outage.go",
+		mechanism: "an outage belongs to its server and is told once",
+		breaks:    "each try in an outage is an event",
+		old:       "out.said[kind] = true", fresh: "out.said[kind] = false",
+		tests: []string{"TestOutage_IsToldOnce"},
+	},
+	{
+		name: "sync-outage-quiet", file: "sync/outage.go",
+		mechanism: "an outage is over when nothing has failed for a while",
+		breaks:    "a server that answers now and then floods the log",
+		old:       "time.AfterFunc(outageQuiet,", fresh: "time.AfterFunc(0,",
+		tests: []string{"TestOutage_ThatComesAndGoesIsOne"},
+	},
+	{
+		name: "sync-outage-of-keys", file: "sync/outage.go",
+		mechanism: "troubles of keys are bounded",
+		breaks:    "keys of another type flood the log",
+		old:       "\tif r.lasts || !r.said.IsZero() && now.Sub(r.said) < refusalAgain {", fresh: "\tif r.lasts && false {",
+		tests: []string{"TestOutage_OfKeysIsBounded"},
+	},
+	{
 		name: "sync-closing-admits", file: "sync/acquire.go",
 		mechanism: "nobody is admitted once Close has begun",
 		breaks:    "a turn that goes on brings a goroutine parked in Lock in after Close has begun",

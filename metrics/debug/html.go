@@ -129,7 +129,7 @@ func (e Event) Link() template.URL { return keyLink(e.filter) }
 // Tone is how an event is coloured: "bad", "good" or "warn".
 func (e Event) Tone() string {
 	switch e.Kind {
-	case "lost", "release_given_up", "unlock_lost", "reentry_lost", "self_deadlock", "abandoned", "deadlock":
+	case "lost", "release_given_up", "unlock_lost", "reentry_lost", "self_deadlock", "abandoned", "deadlock", "misconfigured":
 		return "bad"
 	case "available", "subscription_up", "alert_cleared":
 		return "good"
