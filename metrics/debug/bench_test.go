@@ -27,10 +27,7 @@ func BenchmarkPage(b *testing.B) {
 }
 
 func benchPage(b *testing.B, held, waiting int) {
-	p, err := debug.New(debug.Config{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := newPage(b, debug.Config{})
 	m, err := anteroom.NewManager(testredis.Start(b).Client(b), anteroom.Config{
 		Logger: slog.New(slog.DiscardHandler), OnEvent: p.OnEvent,
 		Defaults: anteroom.LockConfig{LeaseTime: 10 * time.Minute, RenewalTime: 4 * time.Minute},
@@ -65,7 +62,7 @@ func benchPage(b *testing.B, held, waiting int) {
 			size := 0
 			for b.Loop() {
 				rec := httptest.NewRecorder()
-				p.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/?format="+format, nil))
+				p.ServeHTTP(rec, request(http.MethodGet, "/?format="+format))
 				size = rec.Body.Len()
 			}
 			b.ReportMetric(float64(size), "bytes")

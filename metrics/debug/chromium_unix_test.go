@@ -121,7 +121,7 @@ var article = fmt.Sprintf(`document.querySelector('article[data-manager="worker-
 // A real browser shows a run under way, and keeps up with it without a reload.
 func TestChromium_ShowsAContendedRun(t *testing.T) {
 	b := chromium(t)
-	p := newPage(t, debug.Config{Refresh: 500 * time.Millisecond})
+	p := newPaced(t, debug.Config{Refresh: 500 * time.Millisecond})
 	c := contend(t, p)
 	v := &visits{Handler: p}
 	srv := httptest.NewServer(v)

@@ -19,12 +19,12 @@
 // Whoever can open the page sees keys, which may be personal data, call sites, and names of
 // machines. Mount it where pprof may be mounted: on a listener that only operators reach,
 // never on a public one. Config.HideKeys leaves the keys out. The page itself asks nobody
-// for a password.
+// for a password; I7 keeps out what foreign pages do in the operator's browser.
 //
 // # Picture
 //
 //	Manager ── Event ──► OnEvent ──► ring of recent events ──┐
-//	Managers ◄─ Survey ── gather ◄── one request at a time   ├─► Report ─► JSON
+//	Managers ◄─ Survey ── gather ◄─ pace ◄─ guard ◄─ request ├─► Report ─► JSON
 //	                        └── locks, classes, checks ──────┘         └─► HTML
 //	                                                        all of it in memory, then sent
 //
@@ -40,8 +40,13 @@
 //	    there are, and says how many it leaves out.
 //	I5  OnEvent never waits for a request, and no lock of the Page is held while an answer
 //	    is sent: a client that hangs delays nobody.
+//	I6  All clients together cost at most a twentieth of a processor, however many they
+//	    are and how often they ask, as long as an answer takes less than 3 s.
+//	I7  Only a request for an address, localhost or a name in Config.Hosts is answered,
+//	    and none that another site makes or leads to.
 //
 // # Lock order
 //
 // Page.mu and ring.mu are leaves: neither a Manager nor a client is waited for under them.
+// pace's turn is held while the Managers are asked, and while no client is.
 package debug

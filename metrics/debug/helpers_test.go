@@ -22,7 +22,15 @@ var bg = context.Background()
 // patience bounds what must happen in any case; it is never waited out where all is well.
 const patience = time.Minute
 
+// newPage returns a Page that answers as soon as it is asked.
 func newPage(t testing.TB, cfg debug.Config) *debug.Page {
+	t.Helper()
+	p := newPaced(t, cfg)
+	p.Unpaced()
+	return p
+}
+
+func newPaced(t testing.TB, cfg debug.Config) *debug.Page {
 	t.Helper()
 	p, err := debug.New(cfg)
 	if err != nil {
@@ -31,11 +39,18 @@ func newPage(t testing.TB, cfg debug.Config) *debug.Page {
 	return p
 }
 
+// request is one that a browser on this machine makes.
+func request(method, target string) *http.Request {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "localhost:6060"
+	return r
+}
+
 // get asks the page for a target such as "/?format=json".
 func get(t testing.TB, p http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	rec := httptest.NewRecorder()
-	p.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, target, nil))
+	p.ServeHTTP(rec, request(http.MethodGet, target))
 	if rec.Code != http.StatusOK {
 		t.Fatalf("%s: status %d: %s", target, rec.Code, rec.Body)
 	}

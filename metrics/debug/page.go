@@ -24,9 +24,16 @@ type Config struct {
 	Events int
 
 	// Refresh is how often an open page asks again, 500 ms to 1 hour. It asks less often
-	// where an answer takes long, so that it never costs more than a twentieth of a
-	// processor, and not at all while it is paused or out of sight. Defaults to 2 s.
+	// where an answer takes long, and not at all while it is paused or out of sight.
+	// Defaults to 2 s.
 	Refresh time.Duration
+
+	// Hosts are the names, without a port, under which the page may be asked for. A request
+	// for another name gets a 403, because a foreign page in the operator's browser may have
+	// let its own name point here. Any address, localhost and names below it are always
+	// allowed. "*" allows every name: for a program that stands behind a proxy that
+	// checks who asks. Defaults to none.
+	Hosts []string
 
 	// HideKeys shows the short hash of a key, as log records carry it, in place of the key,
 	// takes it out of messages, and makes the filter by key one by hash. Defaults to false.
@@ -46,7 +53,9 @@ func (c Config) normal() (Config, error) {
 	case c.Refresh < minRefresh || c.Refresh > maxRefresh:
 		return c, fmt.Errorf("%w: debug.Config.Refresh is %v; it must be from %v to %v", anteroom.ErrConfig, c.Refresh, minRefresh, maxRefresh)
 	}
-	return c, nil
+	hosts, err := normalHosts(c.Hosts)
+	c.Hosts = hosts
+	return c, err
 }
 
 // Source is what a Page looks at. *anteroom.Manager has it. Survey is called by the
@@ -60,7 +69,7 @@ type Source interface {
 type Page struct {
 	cfg    Config
 	events ring
-	turn   chan struct{} // capacity 1: whoever has put something in gathers
+	pace   pace
 
 	mu sync.Mutex
 	// sources is only ever appended to, or replaced as a whole: a request reads the part
@@ -75,7 +84,7 @@ func New(cfg Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{cfg: cfg, events: ring{max: cfg.Events}, turn: make(chan struct{}, 1)}, nil
+	return &Page{cfg: cfg, events: ring{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
 }
 
 // Attach makes m's locks part of the page. Attaching twice changes nothing. The Page keeps

@@ -3,18 +3,18 @@ package debug
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
 )
 
-// costShare bounds what an open page costs: it asks again after as many times as long as
-// its answer took to make.
-const costShare = 20
-
 // ServeHTTP answers GET and HEAD at whatever path it is mounted. The query parameters are
-// in docs/debug.md. It makes one answer at a time, in memory; further requests wait for
-// their turn, or until their clients leave.
+// in docs/debug.md. It makes one answer at a time, in memory, and so rarely that all clients
+// together cost a twentieth of a processor: further requests wait for their turn, up to ten
+// seconds or until their clients leave, and those with the same question share an answer.
+// Who waits for longer gets a 503. A request for a host that is not allowed, or from another
+// site, gets a 403: see Config.Hosts.
 func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	h := rw.Header()
 	h.Set("Cache-Control", "no-store")
@@ -22,6 +22,10 @@ func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Content-Security-Policy", policy)
+	if why := p.guard(req); why != "" {
+		http.Error(rw, why, http.StatusForbidden)
+		return
+	}
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(rw, "the page is read-only: GET and HEAD only", http.StatusMethodNotAllowed)
@@ -32,31 +36,32 @@ func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		http.Error(rw, err.Error(), http.StatusBadRequest)
 		return
 	}
-	select {
-	case p.turn <- struct{}{}:
-	case <-req.Context().Done():
+	a, err := p.pace.get(req.Context(), q, p.answer)
+	switch {
+	case errors.Is(err, errBusy):
+		h.Set("Retry-After", strconv.Itoa(p.pace.retryAfter()))
+		http.Error(rw, err.Error(), http.StatusServiceUnavailable)
+		return
+	case err != nil:
+		return // the client has left
+	case a.err != nil:
+		http.Error(rw, "the page cannot be made: "+a.err.Error(), http.StatusInternalServerError)
 		return
 	}
-	body, contentType, err := p.answer(q)
-	if err != nil {
-		http.Error(rw, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	h.Set("Content-Type", contentType)
-	h.Set("Content-Length", strconv.Itoa(len(body)))
+	h.Set("Content-Type", a.contentType)
+	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if req.Method == http.MethodGet {
-		_, _ = rw.Write(body) // a client that has left needs no answer
+		_, _ = rw.Write(a.body) // a client that has left needs no answer
 	}
 }
 
-// answer makes the whole answer, in the turn that the caller has taken, and gives that back.
-func (p *Page) answer(q query) (body []byte, contentType string, err error) {
-	defer func() { <-p.turn }()
+// answer makes the whole answer.
+func (p *Page) answer(q query) answer {
 	began := time.Now()
 	r := p.gather(q)
 	if q.format == formatJSON {
-		body, err = json.MarshalIndent(r, "", "  ")
-		return append(body, '\n'), "application/json", err
+		body, err := json.MarshalIndent(r, "", "  ")
+		return answer{body: append(body, '\n'), contentType: "application/json", err: err}
 	}
 	v := view{Report: r, q: q, cfg: p.cfg, began: began}
 	name := "page"
@@ -64,6 +69,6 @@ func (p *Page) answer(q query) (body []byte, contentType string, err error) {
 		name = "live"
 	}
 	var b bytes.Buffer
-	err = templates.ExecuteTemplate(&b, name, v)
-	return b.Bytes(), "text/html; charset=utf-8", err
+	err := templates.ExecuteTemplate(&b, name, v)
+	return answer{body: b.Bytes(), contentType: "text/html; charset=utf-8", err: err}
 }

@@ -26,13 +26,13 @@ func TestPage_I1_ReadOnly(t *testing.T) {
 		http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace, http.MethodConnect, "PURGE",
 	} {
 		rec := httptest.NewRecorder()
-		p.ServeHTTP(rec, httptest.NewRequest(method, "/", nil))
+		p.ServeHTTP(rec, request(method, "/"))
 		if rec.Code != http.StatusMethodNotAllowed || rec.Header().Get("Allow") != "GET, HEAD" {
 			t.Errorf("%s: status %d, Allow %q", method, rec.Code, rec.Header().Get("Allow"))
 		}
 	}
 	head := httptest.NewRecorder()
-	p.ServeHTTP(head, httptest.NewRequest(http.MethodHead, "/", nil))
+	p.ServeHTTP(head, request(http.MethodHead, "/"))
 	n, err := strconv.Atoi(head.Header().Get("Content-Length"))
 	if err != nil || n == 0 || head.Body.Len() != 0 || head.Code != http.StatusOK {
 		t.Errorf("HEAD: status %d, Content-Length %q, %d bytes", head.Code, head.Header().Get("Content-Length"), head.Body.Len())
@@ -47,7 +47,7 @@ func TestPage_Headers(t *testing.T) {
 		"/?format=xml": "text/plain; charset=utf-8",
 	} {
 		rec := httptest.NewRecorder()
-		p.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, target, nil))
+		p.ServeHTTP(rec, request(http.MethodGet, target))
 		for name, value := range map[string]string{
 			"Content-Type": want, "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
 			"Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "same-origin",
@@ -71,7 +71,7 @@ func TestPage_BadParametersAreNamed(t *testing.T) {
 		"limit=%3Cscript%3E": `limit is "<script>"`, // harmless: it is plain text, and nosniff
 	} {
 		rec := httptest.NewRecorder()
-		p.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/?"+query, nil))
+		p.ServeHTTP(rec, request(http.MethodGet, "/?"+query))
 		if rec.Code != http.StatusBadRequest || !strings.Contains(rec.Body.String(), words) {
 			t.Errorf("%s: status %d, %q", query, rec.Code, rec.Body)
 		}
@@ -278,7 +278,7 @@ func TestPage_I5_AClientThatHangsDelaysNobody(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.ServeHTTP(s, httptest.NewRequest(http.MethodGet, "/", nil))
+		p.ServeHTTP(s, request(http.MethodGet, "/"))
 	}()
 	<-s.begun
 	done := make(chan struct{})
@@ -322,7 +322,7 @@ func TestPage_OneAnswerAtATime(t *testing.T) {
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		p.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil))
+		p.ServeHTTP(httptest.NewRecorder(), request(http.MethodGet, "/").WithContext(ctx))
 	}()
 	leave()
 	<-left // although the first is still at it

@@ -1,0 +1,116 @@
+package debug
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+// The bounds of what all clients together cost (I6).
+const (
+	// costShare: an answer that took a moment to make is followed by nineteen of them in
+	// which none is made.
+	costShare = 20
+	// maxRest bounds that, because what is measured is time and not work: a process that was
+	// stopped in the middle of an answer must not lose its page for hours.
+	maxRest = time.Minute
+	// maxWait bounds how long a request waits for its turn. The page's script waits 15 s.
+	maxWait = 10 * time.Second
+	// maxWaiting bounds how many do. Each is a goroutine and a connection.
+	maxWaiting = 64
+)
+
+// errBusy answers who has waited for too long, or would be one too many.
+var errBusy = errors.New("too much is asked of the page: it may cost a twentieth of a processor")
+
+// answer is what was made for a query.
+type answer struct {
+	q           query
+	began       time.Time // nothing in it is older
+	body        []byte
+	contentType string
+	err         error
+}
+
+// pace makes answers, one at a time and so rarely that they cost a costShare-th of a
+// processor, whoever asks and how often.
+type pace struct {
+	share   time.Duration // costShare, but in benchmarks
+	turn    chan struct{} // capacity 1: whoever has put something in has what stands below
+	last    answer        // the last one, if somebody waited when it was made
+	next    time.Time     // none is made earlier
+	waiting atomic.Int32  // requests in get
+}
+
+// get returns an answer to q that was begun after the call: a new one, or that of another
+// request that waited with the same question. It returns errBusy if there is none within
+// maxWait, or ctx's error.
+func (p *pace) get(ctx context.Context, q query, produce func(query) answer) (answer, error) {
+	asked := time.Now()
+	defer p.waiting.Add(-1)
+	if p.waiting.Add(1) > maxWaiting {
+		return answer{}, errBusy
+	}
+	limit := time.NewTimer(maxWait)
+	defer limit.Stop()
+	for {
+		select {
+		case p.turn <- struct{}{}:
+		case <-limit.C:
+			return answer{}, errBusy
+		case <-ctx.Done():
+			return answer{}, ctx.Err()
+		}
+		a, rest := p.inTurn(asked, q, produce)
+		if rest <= 0 {
+			return a, nil
+		}
+		rested := time.NewTimer(rest)
+		select {
+		case <-rested.C:
+		case <-limit.C:
+			rested.Stop()
+			return answer{}, errBusy
+		case <-ctx.Done():
+			rested.Stop()
+			return answer{}, ctx.Err()
+		}
+	}
+}
+
+// inTurn returns an answer, or how long there will be none yet. The caller has taken the
+// turn; inTurn gives it back, also where produce panics.
+func (p *pace) inTurn(asked time.Time, q query, produce func(query) answer) (answer, time.Duration) {
+	defer func() { <-p.turn }()
+	if p.last.q == q && p.last.began.After(asked) {
+		return p.last, 0
+	}
+	if rest := time.Until(p.next); rest > 0 {
+		return answer{}, rest
+	}
+	p.last = answer{}
+	began := time.Now()
+	defer func() {
+		now := time.Now()
+		p.next = now.Add(min((p.share-1)*now.Sub(began), maxRest))
+	}()
+	a := produce(q)
+	a.q, a.began = q, began
+	if p.waiting.Load() > 1 {
+		p.last = a
+	}
+	return a, 0
+}
+
+// retryAfter is in how many seconds the next answer may be made, at least 1.
+func (p *pace) retryAfter() int {
+	select {
+	case p.turn <- struct{}{}:
+		defer func() { <-p.turn }()
+		return max(1, int(math.Ceil(time.Until(p.next).Seconds())))
+	default:
+		return 1 // an answer is being made
+	}
+}
