@@ -25,6 +25,9 @@ type AcquireRequest struct {
 	GiveBack GiveBack
 	// Tokens is the number of fencing tokens to reserve; 0 leaves the fencing record alone.
 	Tokens int64
+	// RecordTime is how long the fencing record lives after the server's clock has reached
+	// the last of them. 0 means DefaultRecordTime.
+	RecordTime time.Duration
 	// Replicas is the number of replicas that must confirm the grant within
 	// ReplicaTimeout (default: half the time limit). Keep that below the client's ReadTimeout.
 	Replicas       int
@@ -84,7 +87,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 	}
 	left := lane.do(ctx, &k.call, now, limit)
 	reply := parseAcquire(&k.command, left)
-	if left == nil || reply.Outcome == OutcomeUnknown {
+	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
 	}
 	if reply.Outcome == OutcomeOK && k.wait != nil {
@@ -101,8 +104,9 @@ func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
 		return newScriptCall(s, r.Key, fence, r.Field, lease)
 	}
 	argv := append(
-		make([]any, 0, 7+len(r.Drop)), r.Field, lease, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		make([]any, 0, 8+len(r.Drop)), r.Field, lease, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
+		recordMillis(r.RecordTime),
 	)
 	for _, field := range r.Drop {
 		argv = append(argv, field)
@@ -121,7 +125,7 @@ func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, repl
 	if w.err != nil {
 		err = fmt.Errorf("%w: %w", err, w.err)
 	}
-	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, Timeout: r.Timeout}, time.Now())
+	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, RecordTime: r.RecordTime, Timeout: r.Timeout}, time.Now())
 	reply.Outcome, reply.Err, reply.Token = OutcomeRefused, err, 0
 	if released.Outcome != OutcomeOK && released.Outcome != OutcomeGone {
 		reply.Outcome = OutcomeUnknown
@@ -186,6 +190,14 @@ func (s *said) millis(d time.Duration) any {
 		s.last.Store(m)
 	}
 	return m.arg
+}
+
+// recordMillis prints how long a fencing record lives.
+func recordMillis(d time.Duration) string {
+	if d <= 0 {
+		d = DefaultRecordTime
+	}
+	return millis(d)
 }
 
 // fromMillis turns the answer of PTTL into a duration, negative for no end.

@@ -61,6 +61,15 @@ func (c *command) Args() []any {
 	return withdrawnArgs
 }
 
+// Clone makes go-redis' copy of the command out of what Args hands out, since a copy is
+// made to be written.
+func (c *command) Clone() redis.Cmder {
+	return redis.NewCmd(context.Background(), c.Args()...)
+}
+
+// sent reports whether the command was, or may have been, written.
+func (c *command) sent() bool { return c.state.Load() == cmdSent }
+
 // withdraw reports whether the command was caught before it was written. If so it
 // never will be.
 func (c *command) withdraw() bool {
@@ -87,6 +96,15 @@ func (c *command) asEval() {
 
 // result says what is known about the command after its call was answered (left nil)
 // or left with an error. OutcomeOK means that a reply arrived, whatever it says.
+//
+// An error on a command that is still held arose before it was sent: a hook or a Limiter
+// has refused it, a connection could not be had, or not greeted in time. That this never
+// says so of a command that was sent does not depend on whose error it is. The bytes of a
+// command come from Args and from nowhere else (Clone asks it too), and whoever asks first
+// ends its being held. Withdrawing it, in the same step as the question, sees to it that
+// nobody sends it later: a wrapper that answers with an error and writes afterwards gets a
+// PING to write. A command is held again only by again and asEval, after an answer that
+// says that it was not executed.
 func (c *command) result(left error) (Outcome, error) {
 	if left != nil {
 		if c.state.Load() == cmdWithdrawn {
@@ -99,6 +117,9 @@ func (c *command) result(left error) (Outcome, error) {
 	case ClassNone:
 		return OutcomeOK, nil
 	case ClassUnknown:
+		if c.withdraw() {
+			return OutcomeFailed, &notSentError{err}
+		}
 		return OutcomeUnknown, err
 	}
 	return OutcomeFailed, err

@@ -24,7 +24,8 @@
 // their callers may leave.
 //
 // A command is held until go-redis asks for its bytes, then sent; a caller that leaves
-// earlier withdraws it, one that leaves later cannot know (OutcomeUnknown).
+// earlier withdraws it, one that leaves later cannot know (OutcomeUnknown). An error that
+// comes while it is held had nothing to do with a server: it is withdrawn too.
 //
 // # Invariants
 //
@@ -49,7 +50,8 @@
 //	     stays.
 //	I10  A derived key lies in the slot of its lock for every name, and no two names
 //	     share one.
-//	I11  Fencing tokens of one key grow, as long as the server's clock does not run back.
+//	I11  Fencing tokens of one key grow, as long as its record is there, or ended by its
+//	     time, or the server's clock does not run back.
 //	I12  Nothing under way and nothing subscribed: no goroutine, but for one that
 //	     lingers 50 ms per lane. After Close: none, except those of abandoned commands
 //	     until their sockets give up.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -90,18 +91,47 @@ func Classify(err error) Class {
 
 // classifyAnswer sorts the text of an error answer.
 func classifyAnswer(text string) Class {
+	if slices.Contains(transientCodes, answerCode(text)) {
+		return ClassTransient
+	}
 	text = strings.TrimPrefix(text, "ERR ")
 	if strings.HasPrefix(text, "max number of clients reached") || strings.HasPrefix(text, "max clients") {
 		return ClassTransient
 	}
-	word, _, _ := strings.Cut(text, " ")
-	for _, code := range transientCodes {
-		// Servers before 7 wrap what a script met: "Error running script (…): -READONLY …".
-		if word == code || strings.HasPrefix(text, "Error running script") && strings.Contains(text, "-"+code+" ") {
-			return ClassTransient
+	return ClassPermanent
+}
+
+// answerCode returns the code of an error answer, its first word. Servers before 7 put
+// where a script met an error in front of it: once where the script passes on what a
+// protected call returned, "@user_script: 42: -READONLY You …", and again where it raises,
+// "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …". Only
+// what stands at these places is stripped: a code in the middle of a text is none.
+func answerCode(text string) string {
+	text = strings.TrimPrefix(text, "ERR ")
+	if strings.HasPrefix(text, "Error running script") {
+		if _, inner, found := strings.Cut(text, "): "); found {
+			text = inner
 		}
 	}
-	return ClassPermanent
+	for {
+		place, found := strings.CutPrefix(text, "@user_script:")
+		if !found {
+			break
+		}
+		inner, found := strings.CutPrefix(strings.TrimLeft(place, " 0123456789"), ": ")
+		if !found {
+			break
+		}
+		text = inner
+	}
+	code, _, _ := strings.Cut(strings.TrimPrefix(text, "-"), " ")
+	return strings.TrimSpace(code)
+}
+
+// hasCode reports whether err is an answer of a server with this code.
+func hasCode(err error, code string) bool {
+	answer, is := errors.AsType[redis.Error](err)
+	return is && answerCode(answer.Error()) == code
 }
 
 // Permanent reports whether repeating the command that failed with err is in vain

@@ -23,7 +23,7 @@ func TestWire_I11_TokensGrow(t *testing.T) {
 			t.Fatalf("the first token %d is not near the server's clock %d", first.Token, now)
 		}
 		want(t, "counter", b.hash(t, fenceOfK)["counter"], strconv.FormatInt(first.Token+4, 10))
-		want(t, "the record's TTL", b.raw.PTTL(ctx, fenceOfK).Val(), time.Duration(-1))
+		b.wantTTL(t, fenceOfK, lettucecompat.DefaultRecordTime-time.Minute, lettucecompat.DefaultRecordTime+time.Second)
 
 		// Two of five were used: three go back.
 		rel := c.Release(ctx, lettucecompat.ReleaseRequest{
@@ -115,5 +115,69 @@ func TestReacquire(t *testing.T) {
 				}
 			})
 		}
+	})
+}
+
+// A record that was not used for long ends. The server's clock has passed every token in it by
+// then, so that they go on growing.
+func TestWire_I11_TokensGrowAfterTheRecordHasEnded(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		c := b.client(t)
+		var last int64
+		for n := range uint64(5) {
+			r := fenced("k", lettucecompat.NewField("me", n))
+			r.RecordTime = 5 * time.Millisecond
+			got := c.TryAcquire(ctx, r)
+			if got.Outcome != ok || got.Token <= last {
+				t.Fatalf("token %d after %d (%v, %v)", got.Token, last, got.Outcome, got.Err)
+			}
+			last = got.Token + 4 // nothing is given back
+			c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: r.Field, Fenced: true, RecordTime: r.RecordTime})
+			eventually(t, "the record has ended", func() bool { return b.raw.Exists(ctx, fenceOfK).Val() == 0 })
+		}
+	})
+}
+
+// How long a record lives: never shorter than anybody asked for, and beyond the moment at which
+// the clock has passed its tokens.
+func TestWire_I11_TheLifeOfARecord(t *testing.T) {
+	const hour = time.Hour
+	both(t, func(t *testing.T, b *bed) {
+		c := b.client(t)
+		n := uint64(0)
+		turn := func(life time.Duration) {
+			n++
+			r := fenced("k", lettucecompat.NewField("me", n))
+			r.RecordTime = life
+			want(t, "acquire", c.TryAcquire(ctx, r).Outcome, ok)
+			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: r.Field, Fenced: true, RecordTime: life}).Outcome, ok)
+		}
+		turn(hour)
+		b.wantTTL(t, fenceOfK, hour-time.Minute, hour+time.Second)
+		turn(time.Minute) // another client's setting shortens nothing
+		b.wantTTL(t, fenceOfK, hour-time.Minute, hour+time.Second)
+		b.raw.Persist(ctx, fenceOfK) // as an older client left it
+		turn(hour)
+		b.wantTTL(t, fenceOfK, hour-time.Minute, hour+time.Second)
+		turn(0)
+		b.wantTTL(t, fenceOfK, 7*24*hour-time.Minute, 7*24*hour+time.Second)
+
+		// The clock was set back by 30 days: the tokens are that far ahead of it.
+		b.raw.HSet(ctx, fenceOfK, "counter", strconv.FormatInt(time.Now().Add(30*24*hour).UnixMicro(), 10))
+		turn(hour)
+		b.wantTTL(t, fenceOfK, 30*24*hour+hour-time.Minute, 30*24*hour+hour+time.Minute)
+
+		// A renewal that may need it renews it, and not each time.
+		want(t, "acquire", c.TryAcquire(ctx, fenced("k", "me:99")).Outcome, ok)
+		again := lettucecompat.Renewal{Key: "k", Field: "me:99", Lease: 10 * time.Second, Reacquire: true, RecordTime: hour}
+		for left, becomes := range map[time.Duration]time.Duration{40 * time.Minute: 40 * time.Minute, 20 * time.Minute: hour} {
+			b.raw.PExpire(ctx, fenceOfK, left)
+			want(t, "renew", c.Extend(ctx, again, 0).Outcome, ok)
+			b.wantTTL(t, fenceOfK, becomes-time.Minute, becomes)
+		}
+		b.raw.PExpire(ctx, fenceOfK, time.Minute)
+		kept := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:99", Lease: 10 * time.Second, Fenced: true, Tokens: 1, RecordTime: hour})
+		want(t, "kept", kept.Kept, true)
+		b.wantTTL(t, fenceOfK, hour-time.Minute, hour+30*24*hour+time.Minute)
 	})
 }

@@ -97,6 +97,36 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// The texts are those that Redis 5.0.6 and 6.0.16 gave to the scripts of this package: read-only
+// replica, full, unable to save, without rights. Line and digest are those of that day.
+func TestClassify_AnswersOfServersBefore7(t *testing.T) {
+	const raised = "ERR Error running script (call to f_a0b7cdd3f662ec7a6a44810517631c144958ea44): @user_script:96: "
+	for text, class := range map[string]lettucecompat.Class{
+		"@user_script: 42: -READONLY You can't write against a read only replica.  ":                                             lettucecompat.ClassTransient, // acquire
+		"@user_script: 21: -READONLY You can't write against a read only replica.\r\n":                                           lettucecompat.ClassTransient, // an entry of renew
+		"@user_script: 69: -OOM command not allowed when used memory > 'maxmemory'.  ":                                           lettucecompat.ClassTransient,
+		"@user_script: 42: -MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.": lettucecompat.ClassTransient,
+		"@user_script: 42: -NOREPLICAS Not enough good replicas to write.":                                                       lettucecompat.ClassTransient,
+		raised + "@user_script: 96: -READONLY You can't write against a read only replica.":                                      lettucecompat.ClassTransient,
+		"MISCONF Redis is configured to save RDB snapshots":                                                                      lettucecompat.ClassTransient,
+		"CLUSTERDOWN Hash slot not served":                                                                                       lettucecompat.ClassTransient,
+		"TRYAGAIN Multiple keys request during rehashing of slot":                                                                lettucecompat.ClassTransient,
+		"LOADING Redis is loading the dataset in memory":                                                                         lettucecompat.ClassTransient,
+		raised + "@user_script: 96: The user executing the script can't run this command or subcommand":                          lettucecompat.ClassPermanent,
+		"@user_script: 21: The user executing the script can't run this command or subcommand":                                   lettucecompat.ClassPermanent,
+		"@user_script: 21: -WRONGTYPE Operation against a key holding the wrong kind of value":                                   lettucecompat.ClassPermanent,
+		"NOPERM this user has no permissions to access one of the keys used as arguments":                                        lettucecompat.ClassPermanent,
+		"WRONGTYPE the key holds a value of type string, not a lock":                                                             lettucecompat.ClassPermanent,
+		"@user_script: 21: something -READONLY and more":                                                                         lettucecompat.ClassPermanent, // no code of the answer
+		"ERR unknown user 'x: -READONLY '":                                                                                       lettucecompat.ClassPermanent,
+		"@user_script":                                                                                                           lettucecompat.ClassPermanent,
+	} {
+		if got := lettucecompat.Classify(answer(text)); got != class {
+			t.Errorf("%q is %v, want %v", text, got, class)
+		}
+	}
+}
+
 // TestTraceTravels: the values of the caller's context reach the client's hooks, its
 // end does not.
 func TestTraceTravels(t *testing.T) {

@@ -11,6 +11,8 @@ const (
 	DefaultMaxInFlight     = 16
 	DefaultChannelIdle     = 10 * time.Second
 	DefaultMaxIdleChannels = 1024
+	// DefaultRecordTime is how long a fencing record lives without being used.
+	DefaultRecordTime = 7 * 24 * time.Hour
 )
 
 // Options configure a Client. Only ClientID is required.
@@ -32,7 +34,8 @@ type Options struct {
 	// MaxInFlight limits the acquire and release commands (or pipelines of them) under
 	// way per shard; what comes beyond waits and shares the next round trip. Where round
 	// trips are short fewer are used: four, and as many as one has times 250 µs. Defaults to
-	// 16. Keep it below the client's PoolSize, or commands wait there instead.
+	// 16. Beside them go 8 for renewals and questions, and 8 (or MaxInFlight, if that is
+	// less) for acquires that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
 	MaxInFlight int
 	// ChannelIdle is how long a channel stays subscribed after its last watcher has
 	// gone, so that a key that is contended again needs no new subscription. Defaults

@@ -33,6 +33,7 @@ type Client struct {
 	dialect Dialect
 	// route returns the client of the node that owns a key; nil on a single server.
 	route   func(ctx context.Context, key string) (*redis.Client, error)
+	hidden  atomic.Bool // route is nil, and there is a cluster all the same: see hidden.go
 	bounded bool        // rdb keeps to the deadline of a context
 	routed  atomic.Bool // the cluster's layout is known: route does no I/O any more
 
@@ -127,8 +128,9 @@ func mindsDeadlines(rdb Redis) bool {
 }
 
 // Multi reports whether keys live on several servers, so that nothing can be said
-// about all of them in one command.
-func (c *Client) Multi() bool { return c.route != nil }
+// about all of them in one command. It becomes true when a plain client, or one of a type
+// that is not known, turns out to have a cluster behind it (WarnHiddenCluster).
+func (c *Client) Multi() bool { return c.route != nil || c.hidden.Load() }
 
 // RTT returns the smoothed duration of recent round trips, 0 before the first.
 func (c *Client) RTT() time.Duration { return c.rtt.value() }
@@ -176,7 +178,7 @@ func (c *Client) shard(addr string) *shard {
 	if s == nil {
 		s = &shard{
 			locks:  &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
-			synced: &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
+			synced: &lane{c: c, limit: min(c.opt.MaxInFlight, waitInFlight), closed: c.closed},
 			keep:   &lane{c: c, limit: keepLimit, closed: c.closed},
 		}
 		c.shards[addr] = s

@@ -16,7 +16,8 @@ type ReleaseRequest struct {
 	// Fenced says that the grant touched the fencing record, also where its tokens are
 	// not known. The record then forgets the grantee, so that no late renewal takes the
 	// lock again.
-	Fenced bool
+	Fenced     bool
+	RecordTime time.Duration // that the record lives from then on; 0: DefaultRecordTime
 	// LastToken and ReservedUpTo give the tokens between them back, unless somebody
 	// reserved after us. ReservedUpTo 0 gives nothing back.
 	LastToken, ReservedUpTo int64
@@ -45,14 +46,14 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 
 func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) ReleaseReply {
 	channel := c.dialect.channel(r.Key)
-	argv := append(make([]any, 0, 6), r.Field, channel, c.dialect.message(r.Key, r.Field, now))
+	argv := append(make([]any, 0, 7), r.Field, channel, c.dialect.message(r.Key, r.Field, now))
 	fenced := r.Fenced || r.ReservedUpTo > 0
 	if fenced || r.Keep > 0 { // otherwise the rest says nothing
 		keep := "0"
 		if r.Keep > 0 {
 			keep = millis(r.Keep)
 		}
-		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
 	k := newScriptCall(c.dialect.scripts.release, r.Key, c.fenceIf(r.Key, fenced), argv...)
 	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, now, r.Timeout)

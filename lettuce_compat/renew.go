@@ -13,8 +13,11 @@ type Renewal struct {
 	Key, Field string
 	Lease      time.Duration
 	// Reacquire takes the lock again where its key is missing and the fencing record
-	// still names this field as the last grantee: nobody had it in between.
-	Reacquire bool
+	// still names this field as the last grantee: nobody had it in between. It also keeps
+	// that record alive: once half of RecordTime (0: DefaultRecordTime) is over, the record
+	// gets all of it again. Half of it must be longer than the lease.
+	Reacquire  bool
+	RecordTime time.Duration
 }
 
 // RenewReply is the answer to a Renewal.
@@ -65,12 +68,17 @@ func (c *Client) renew(ctx context.Context, batch []Renewal, now time.Time, time
 		k.cmds = append(k.cmds, c.renewCommand(rest[:size]))
 	}
 	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
+	if left == nil {
+		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
+			return c.renew(ctx, batch, time.Now(), rest)
+		}
+	}
 	replies := make([]RenewReply, 0, len(batch))
-	for i, cmd := range k.cmds {
-		replies = appendRenewals(replies, cmd, left, len(batch[i*size:(i+1)*size]))
+	for _, cmd := range k.cmds {
+		replies = appendRenewals(replies, cmd, left, size)
 	}
 	for i := range replies {
-		if left == nil || replies[i].Outcome == OutcomeUnknown {
+		if replies[i].Outcome != OutcomeFailed || k.cmds[i/size].sent() {
 			replies[i].SentAt = k.sentAt
 		}
 	}
@@ -107,7 +115,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 			fence = record
 		}
 		if fence > 0 || r.Lease != lease {
-			args = append(args, strconv.Itoa(i+1), millis(r.Lease), strconv.Itoa(fence))
+			args = append(args, strconv.Itoa(i+1), millis(r.Lease), strconv.Itoa(fence), recordMillis(r.RecordTime))
 		}
 	}
 	return newBatchCommand(c.dialect.scripts.renew, items[0].Key, args)

@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,9 @@ func (c *Client) send(f *flight) {
 		c.sendOne(&f.ctx, cmds[0])
 	} else {
 		c.sendMany(&f.ctx, cmds)
+	}
+	for _, cmd := range cmds {
+		c.noteCluster(cmd)
 	}
 	if cmds[0].Err() == nil {
 		c.rtt.add(time.Since(f.began))
@@ -81,6 +85,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 		c.routed.Store(true)
 	}
 	pipeline(ctx, node, cmds)
+	c.doubtRedirections(cmds)
 	if missing := selectCommands(cmds, noScript); len(missing) > 0 {
 		loaded := map[*script]bool{}
 		for _, cmd := range missing {
@@ -91,6 +96,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 			cmd.again()
 		}
 		pipeline(ctx, node, missing)
+		c.doubtRedirections(missing)
 	}
 	// What is left is rare: a cluster that is being reshaped, or a script cache that
 	// was flushed again meanwhile. Each of these was refused unexecuted.
@@ -106,7 +112,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 
 // pipeline sends cmds in one round trip. Each command carries its own error after.
 func pipeline(ctx context.Context, node sender, cmds []*command) {
-	_, _ = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, cmd := range cmds {
 			if err := p.Process(ctx, cmd); err != nil {
 				return err
@@ -114,6 +120,17 @@ func pipeline(ctx context.Context, node sender, cmds []*command) {
 		}
 		return nil
 	})
+	if err == nil {
+		return
+	}
+	// A hook that refuses a pipeline need not say so on each command. The error may as well
+	// be about another command, so only one that is still held gets it, and only its text: an
+	// answer in it is not the answer to this one.
+	for _, cmd := range cmds {
+		if cmd.Err() == nil && cmd.Val() == nil && cmd.withdraw() {
+			cmd.SetErr(&notSentError{errors.New(err.Error())})
+		}
+	}
 }
 
 // load stores a script on a node for good: servers from 7.4 on forget, in time, the
@@ -153,7 +170,7 @@ func (c *Client) learnNodes(ctx context.Context, cmd *command) {
 func (c *Client) noteStale(cmds ...*command) {
 	for _, cmd := range cmds {
 		class := Classify(cmd.Err())
-		if class == ClassUnknown || class == ClassUnreachable || redis.IsReadOnlyError(cmd.Err()) {
+		if class == ClassUnknown || class == ClassUnreachable || hasCode(cmd.Err(), "READONLY") {
 			c.relocate()
 			return
 		}

@@ -172,6 +172,14 @@ func TestReplicas(t *testing.T) {
 	want(t, "synced", got.Synced, 0)
 	b.wantHash(t, "k", hash{})
 
+	// One that is refused has written nothing that could be waited for.
+	b.put(t, "taken", hash{"you:1": "1"}, time.Minute)
+	b.raw.ConfigResetStat(ctx)
+	taken := lockRequest("taken", "me:3")
+	taken.Replicas, taken.ReplicaTimeout = 1, 3*time.Second
+	want(t, "taken", c.TryAcquire(ctx, taken).Holder, "you:1")
+	want(t, "WAIT for an attempt that was refused", b.real.Stats(t)["wait"], int64(0))
+
 	host, port, _ := net.SplitHostPort(b.real.Addr())
 	replica := testredis.Start(t, "--replicaof", host, port)
 	rc := replica.Client(t)

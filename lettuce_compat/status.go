@@ -44,6 +44,11 @@ func (c *Client) status(ctx context.Context, batch []Query, now time.Time, timeo
 		k.cmds = append(k.cmds, c.statusCommand(rest[:size]))
 	}
 	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
+	if left == nil {
+		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
+			return c.status(ctx, batch, time.Now(), rest)
+		}
+	}
 	replies := make([]StatusReply, 0, len(batch))
 	for _, cmd := range k.cmds {
 		replies = appendStatus(replies, cmd, left, size)

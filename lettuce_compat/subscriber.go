@@ -46,6 +46,7 @@ type subscriber struct {
 	cancel context.CancelFunc
 
 	mu         sync.Mutex
+	made       context.Context // for a connection that is made already: see read
 	started    bool
 	closed     bool
 	channels   map[string]*channel
@@ -69,6 +70,9 @@ func newSubscriber(c *Client) *subscriber {
 		wanted: list.New(), asked: list.New(), idle: list.New(), refused: list.New(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	ended, end := context.WithCancel(context.Background())
+	end()
+	s.made = ended
 	s.own = &channel{name: ownPrefix + c.opt.ClientID, own: true}
 	s.channels[s.own.name] = s.own
 	s.enlistLocked(s.own, s.wanted)
@@ -167,10 +171,10 @@ func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 	for {
 		subscribe, unsubscribe, next, err := s.plan()
 		if err == nil && len(unsubscribe) > 0 {
-			err = ps.Unsubscribe(s.ctx, unsubscribe...)
+			err = ps.Unsubscribe(s.onceMade(), unsubscribe...)
 		}
 		if err == nil && len(subscribe) > 0 {
-			err = ps.Subscribe(s.ctx, subscribe...)
+			err = ps.Subscribe(s.onceMade(), subscribe...)
 		}
 		if err != nil {
 			return err

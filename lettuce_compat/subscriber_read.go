@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"container/list"
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -12,16 +13,28 @@ import (
 // read receives until the connection ends. It blocks in nothing but the socket and the
 // callbacks, which promise not to block: a slow reader would lose no message but
 // delay every wake-up.
+//
+// When a connection fails go-redis makes another one before it says so, which takes seconds
+// where the server is silent, and under the lock that Subscribe needs too. That connection
+// would not be used: what it has subscribed, and what was refused, is not known. So once a
+// connection is made, go-redis is given a context that has ended. It asks a context for its
+// deadline where it reads and writes, and for its end where it dials, so that only the
+// latter fails, at once. A go-redis that asks for the end where it reads is told by its
+// first answer, and gets the living context from then on: news of a failure is late there.
 func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
-	for {
-		msg, err := ps.Receive(s.ctx)
+	ctx := s.onceMade()
+	for first := true; ; first = false {
+		msg, err := ps.Receive(ctx)
 		if err != nil {
+			if first && ctx != s.ctx && errors.Is(err, context.Canceled) {
+				s.mu.Lock()
+				s.made = s.ctx
+				s.mu.Unlock()
+			}
 			var answer redis.Error
 			if errors.As(err, &answer) && s.refuse(answer) {
 				continue // the connection is as good as before
 			}
-			// go-redis may have connected anew by itself by now. That connection is not
-			// used: what it has subscribed, and what was refused, is not known.
 			s.drop(generation, err)
 			return
 		}
@@ -34,6 +47,13 @@ func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 			s.deliver(m)
 		}
 	}
+}
+
+// onceMade is the context for the I/O of a connection that is made.
+func (s *subscriber) onceMade() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made
 }
 
 // confirm notes that a channel is subscribed from now on. Whoever watches it tries

@@ -232,3 +232,31 @@ func TestForceReleaseTellsTheHolder(t *testing.T) {
 		signal(t, "the waiter", waiter.C())
 	})
 }
+
+// A connection that fails is told to be down when it fails, not when go-redis has given up
+// making another one to a server that is silent.
+func TestSubscriber_DownIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type change struct {
+			up bool
+			at time.Time
+		}
+		changes := make(chan change, 10)
+		b := onMini(t)
+		c := b.client(t, func(o *lettucecompat.Options) {
+			o.OnSubscription = func(up bool, _ error) { changes <- change{up, time.Now()} }
+		})
+		c.Subscribe()
+		want(t, "up", (<-changes).up, true)
+		time.Sleep(time.Minute)
+		b.net.BlackHole() // new connections are made and never greeted
+		failed := time.Now()
+		b.net.CloseAll()
+		down := <-changes
+		want(t, "up", down.up, false)
+		want(t, "told after", down.at.Sub(failed), time.Duration(0))
+		want(t, "Stats.Up", c.Stats().Up, false)
+		b.net.Heal()
+		want(t, "up again", (<-changes).up, true)
+	})
+}

@@ -12,6 +12,7 @@ type TurnRequest struct {
 	Key, Field string
 	Lease      time.Duration // the time to live is raised to it when the lock is kept
 	Fenced     bool          // as in ReleaseRequest
+	RecordTime time.Duration // as in AcquireRequest and ReleaseRequest
 	Tokens     int64         // to reserve for the next turn when the lock is kept; needs Fenced
 	// LastToken and ReservedUpTo give tokens back when the lock is released.
 	LastToken, ReservedUpTo int64
@@ -42,16 +43,16 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
 func (c *Client) endTurn(ctx context.Context, r TurnRequest, now time.Time) TurnReply {
 	channel := c.dialect.channel(r.Key)
 	own := "-1"
-	if c.route == nil {
+	if !c.Multi() {
 		own = flag(c.sub.confirmed(channel))
 	}
 	k := newScriptCall(c.dialect.scripts.turn, r.Key, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
 		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, now), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
-		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10))
+		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, c.timeout(r.Timeout))
 	reply := c.parseTurn(&k.command, left, channel)
-	if left == nil || reply.Outcome == OutcomeUnknown {
+	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
 	}
 	return reply

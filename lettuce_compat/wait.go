@@ -3,6 +3,8 @@ package lettucecompat
 import (
 	"context"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // waitFor asks that an acquire is confirmed by replicas. The sending goroutine fills in
@@ -17,7 +19,11 @@ type waitFor struct {
 // waitTries bounds how often an acquire with WAIT follows a slot that moves.
 const waitTries = 5
 
-// sendWait sends the acquire and WAIT in one pipeline, hence on one connection: WAIT
+// waitInFlight bounds the acquires of a shard that wait for replicas at the same time. Each
+// has a connection of the client's pool to itself for as long as it waits.
+const waitInFlight = 8
+
+// sendWait sends the acquire and, where it was granted, WAIT on the same connection: WAIT
 // speaks about the writes of its own connection only. On a cluster that connection
 // belongs to the slot's owner, and redirections are followed here: a node that answers
 // MOVED has not executed the acquire.
@@ -33,12 +39,10 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 			node = n
 			c.routed.Store(true)
 		}
-		ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
-		wait := newCommand(0, "wait", w.replicas, ms)
-		pipeline(ctx, node, []*command{cmd, wait})
+		c.askReplicas(ctx, node, cmd, w)
 		if !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil {
-			w.synced, w.err = wait.Int()
 			c.noteStale(cmd)
+			c.noteCluster(cmd)
 			return
 		}
 		if noScript(cmd) {
@@ -47,6 +51,34 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 			c.relearn(ctx, try)
 		}
 		cmd.again()
+	}
+}
+
+// askReplicas sends cmd, and WAIT after it. A connection of their own lets the answer to
+// the first decide whether the second is sent: an attempt that is refused has written
+// nothing, and must not cost the time for which a grant would wait. go-redis never puts
+// another connection in the place of one that has failed in between; WAIT fails then.
+//
+// A client of a type that is not known offers no such connection, and both go in one
+// pipeline. If it hides a cluster, WAIT would go to any node.
+func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *waitFor) {
+	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
+	wait := newCommand(0, "wait", w.replicas, ms)
+	client, plain := node.(*redis.Client)
+	if !plain {
+		pipeline(ctx, node, []*command{cmd, wait})
+		c.doubtRedirections([]*command{cmd})
+		if w.synced, w.err = wait.Int(); c.hidden.Load() {
+			w.synced, w.err = 0, ErrHiddenCluster
+		}
+		return
+	}
+	conn := client.Conn()
+	defer func() { _ = conn.Close() }()
+	process(ctx, conn, cmd)
+	if parseAcquire(cmd, nil).Outcome == OutcomeOK {
+		process(ctx, conn, wait)
+		w.synced, w.err = wait.Int()
 	}
 }
 

@@ -19,12 +19,17 @@ const (
 	WarnChannelRefused
 	// WarnMalformedMessage: a message that is no release message woke the waiters.
 	WarnMalformedMessage
+	// WarnHiddenCluster: an answer came that only a Redis Cluster gives, through a client
+	// that is not known to have one behind it. Locks work, each key is asked about by itself,
+	// and whether anybody else waits is not known. Its error names the remedy. It is raised
+	// once.
+	WarnHiddenCluster
 	warningKinds
 )
 
 // String returns the name used in logs.
 func (k WarningKind) String() string {
-	return [...]string{"publish_refused", "publish_restored", "channel_refused", "malformed_message", "invalid"}[min(k, warningKinds)]
+	return [...]string{"publish_refused", "publish_restored", "channel_refused", "malformed_message", "hidden_cluster", "invalid"}[min(k, warningKinds)]
 }
 
 // Warning is something that works badly without failing.

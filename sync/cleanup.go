@@ -113,7 +113,7 @@ func (e *entry) release(c *cleanup) time.Duration {
 	sent := time.Now()
 	e.mu.Lock()
 	r := lettucecompat.ReleaseRequest{
-		Key: e.key, Field: c.f.name, Keep: c.f.keepFor(sent), Fenced: e.cfg.Fencing,
+		Key: e.key, Field: c.f.name, Keep: c.f.keepFor(sent), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime,
 		LastToken: c.f.unused.LastToken, ReservedUpTo: c.f.unused.ReservedUpTo, Timeout: e.timeout,
 	}
 	c.f.sending()

@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -87,4 +88,38 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 	}
 	eventually(t, 10*time.Second, "every loss is reported", func() bool { return len(rec.of(anteroom.EventLost)) == len(hung) })
 	eventually(t, 10*time.Second, "nothing is left", func() bool { return len(m.Snapshot()) == 0 })
+}
+
+// A Cluster that the Manager cannot see, since a plain client leads to it: the watchdog's and
+// the renewals' batches are about keys of several slots there. A removal is told in time all
+// the same, and the user is told once what to do.
+func TestAClusterBehindAPlainClient(t *testing.T) {
+	node := testredis.StartCluster(t, 1, 0).Nodes()[0]
+	m, rec := manager(t, node.Client(t), anteroom.Config{CommandTimeout: time.Second, Defaults: anteroom.LockConfig{WatchdogPeriod: 200 * time.Millisecond}})
+	var holds []*anteroom.Hold
+	for i := range 20 {
+		holds = append(holds, acquire(t, m.Mutex(fmt.Sprint("key:", i))))
+	}
+	removed := time.Now()
+	node.Client(t).Del(bg, "key:7")
+	select {
+	case <-holds[7].Context().Done():
+		t.Log("told after", time.Since(removed))
+	case <-time.After(5 * time.Second): // the first renewal comes after 8 s
+		t.Error("the removal is not told")
+	}
+	for i, h := range holds {
+		if err := h.Release(bg); (err != nil) != (i == 7) {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	var told []anteroom.Event
+	for _, e := range rec.of(anteroom.EventWarning) {
+		if strings.Contains(e.Text, "hidden_cluster") && strings.Contains(e.Err.Error(), "redis.NewClusterClient") {
+			told = append(told, e)
+		}
+	}
+	if len(told) != 1 {
+		t.Errorf("warnings: %+v", rec.of(anteroom.EventWarning))
+	}
 }

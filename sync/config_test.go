@@ -33,6 +33,10 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{"WatchdogPeriod", anteroom.LockConfig{WatchdogPeriod: -time.Second}},
 		{"WatchdogPeriod", anteroom.LockConfig{WatchdogPeriod: 2 * time.Hour}},
 		{"Reentrancy", anteroom.LockConfig{Reentrancy: 7}},
+		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: -1}},
+		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: time.Hour - 1}},
+		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: 3 * time.Hour, LeaseTime: 2 * time.Hour}},
+		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: 367 * 24 * time.Hour}},
 		{"MaxHandoffs", anteroom.LockConfig{MaxHandoffs: 65536}},
 		{"MaxHandoffs", anteroom.LockConfig{MaxHandoffs: -2}},
 		{"MaxHandoffTime", anteroom.LockConfig{MaxHandoffTime: -time.Second}},
@@ -65,7 +69,7 @@ func TestDefaults(t *testing.T) {
 		got := mutex(t, m, anteroom.LockConfig{Key: "k"}).Config()
 		want := anteroom.LockConfig{
 			Key: "k", Name: "default", LeaseTime: 30 * time.Second, RenewalTime: 10 * time.Second, Margin: 1500 * time.Millisecond,
-			WatchdogPeriod: 5 * time.Second, MaxHandoffs: got.MaxHandoffs, MaxHandoffTime: got.MaxHandoffTime,
+			WatchdogPeriod: 5 * time.Second, FenceRecordTime: 7 * 24 * time.Hour, MaxHandoffs: got.MaxHandoffs, MaxHandoffTime: got.MaxHandoffTime,
 			AlertThreshold: 2, ReplicaTimeout: 500 * time.Millisecond,
 		}
 		if got != want {
@@ -86,7 +90,7 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 		h := acquire(t, mutex(t, m, base))
 		other := map[string]any{
 			"Name": "x", "LeaseTime": 21 * time.Second, "RenewalTime": 3 * time.Second, "Margin": 500 * time.Millisecond,
-			"WatchdogPeriod": time.Second, "Fair": true, "Reentrancy": anteroom.NotReentrant, "Fencing": true, "MaxHandoffs": 5,
+			"WatchdogPeriod": time.Second, "Fair": true, "Reentrancy": anteroom.NotReentrant, "Fencing": true, "FenceRecordTime": 2 * time.Hour, "MaxHandoffs": 5,
 			"MaxHandoffTime": time.Second, "MinHold": time.Second, "MaxHold": time.Minute, "Recovery": anteroom.RecoverNotify,
 			"AlertThreshold": 3, "Replicas": 1, "ReplicaTimeout": 100 * time.Millisecond,
 		}

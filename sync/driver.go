@@ -177,7 +177,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	}
 	r := e.m.wire.TryAcquire(ctx, lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.try.life.name, Lease: want.lease, Repeat: d.try.life.open > 0,
-		Drop: fieldNames(named), GiveBack: giveBack, Tokens: e.tokens(),
+		Drop: fieldNames(named), GiveBack: giveBack, Tokens: e.tokens(), RecordTime: e.cfg.FenceRecordTime,
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
 	})
 	e.answered(named, r)

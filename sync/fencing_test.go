@@ -191,3 +191,39 @@ func TestAHoldKeepsItsToken(t *testing.T) {
 		}
 	})
 }
+
+// The setting reaches every command that writes the record: grant, end of turn, release, and
+// the renewal of a hold that may have to be taken back.
+func TestFenceRecordTime(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		slow := anteroom.LockConfig{WatchdogPeriod: time.Hour} // virtual hours are many checks
+		m, _ := manager(t, s.client(), anteroom.Config{Defaults: slow})
+		mu := mutex(t, m, anteroom.LockConfig{
+			Key: "k", Fencing: true, FenceRecordTime: 3 * time.Hour, Recovery: anteroom.RecoverReacquire,
+			LeaseTime: time.Hour, WatchdogPeriod: time.Hour,
+		})
+		const record = "anteroom:fence:{k}"
+		left := func(what string, low, high time.Duration) {
+			t.Helper()
+			if got := s.TTL(record); got < low || got > high {
+				t.Errorf("%s: the record has %v left, want %v to %v", what, got, low, high)
+			}
+		}
+		h := acquire(t, mu)
+		left("grant", 3*time.Hour-time.Minute, 3*time.Hour+time.Second)
+		time.Sleep(10 * time.Hour) // renewed all the time, and its record with it
+		left("held", 90*time.Minute-time.Minute, 3*time.Hour)
+		s.Del("k") // it vanishes, and is taken back by the next renewal
+		time.Sleep(25 * time.Minute)
+		ok(t, h.Err())
+		if !s.Exists("k") {
+			t.Error("not taken back")
+		}
+		ok(t, h.Release(bg))
+		left("release", 3*time.Hour-time.Minute, 3*time.Hour+time.Second)
+		time.Sleep(4 * time.Hour)
+		if s.Exists(record) {
+			t.Error("the record stays")
+		}
+	})
+}

@@ -84,9 +84,18 @@ type LockConfig struct {
 	Reentrancy Reentrancy
 
 	// Fencing gives every hold a token that grows from hold to hold, across
-	// processes. It costs a second key in Redis, which never expires.
-	// Defaults to false.
+	// processes. It costs a second key in Redis, of about 104 bytes and the lock's
+	// name, which stays for FenceRecordTime. Defaults to false.
 	Fencing bool
+
+	// FenceRecordTime is how long the second key of Fencing stays in Redis after the
+	// lock was used last: tokens grow without it too, because they start from the
+	// server's clock, which has passed every token of a record that has ended. It is
+	// counted anew at each grant and release and, with RecoverReacquire, while the lock
+	// is held. From 1 hour, and at least 2 × LeaseTime, to 366 days. Set it above the
+	// most that the clocks of your Redis servers differ by. Clients of one key may
+	// differ in it; the longest counts. Defaults to 7 days.
+	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
 	// within the process before other processes get their turn. -1: never.

@@ -201,7 +201,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	if overdue && g.turns < maxTurnExtensions {
 		return e.endTurn(g, handOffs)
 	}
-	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.endingName(), Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, Timeout: e.timeout}
+	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.endingName(), Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
@@ -228,7 +228,7 @@ func (e *entry) holdBack() {
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
 // waits for it, and releases it otherwise, in one script.
 func (e *entry) endTurn(g *grant, handOffs int) ending {
-	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.wish.lease, Fenced: e.cfg.Fencing, Tokens: e.tokens(), Timeout: e.timeout}
+	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.wish.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens(), Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)

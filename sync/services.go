@@ -48,12 +48,27 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) 
 func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, timeout time.Duration, results []renewal.Result, place func(j int) int) {
 	batch := s.m.renewals.take()
 	for _, it := range items {
-		*batch = append(*batch, lettucecompat.Renewal(it))
+		r := lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+		if it.Reacquire {
+			r.RecordTime = s.m.recordTime(it.Field)
+		}
+		*batch = append(*batch, r)
 	}
 	for j, r := range s.m.wire.Renew(ctx, shard, *batch, timeout) {
 		results[place(j)] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
 	}
 	s.m.renewals.give(batch)
+}
+
+// recordTime is FenceRecordTime of the lock that field holds; 0, the default, where the
+// grant has ended meanwhile.
+func (m *Manager) recordTime(field string) time.Duration {
+	if _, n, ok := lettucecompat.ParseField(field); ok {
+		if g := m.grant(n); g != nil {
+			return g.e.cfg.FenceRecordTime
+		}
+	}
+	return 0
 }
 
 // lists are slices that serve one batch after the other. The wire keeps none of them.

@@ -17,6 +17,8 @@ const (
 	defaultHandoffs     = 10_000
 	defaultHandoffTime  = 50 * time.Millisecond
 	defaultThreshold    = 2
+	minRecordTime       = time.Hour            // more than clocks of servers differ by
+	maxRecordTime       = 366 * 24 * time.Hour // what is used once a year
 	defaultClass        = "default"
 	maxCommandTimeout   = time.Minute
 	smallestTimeoutUnit = time.Millisecond
@@ -72,6 +74,12 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 	}
 	if c.Recovery == RecoverReacquire && !c.Fencing {
 		return c, configError("Recovery", "is RecoverReacquire, which needs Fencing")
+	}
+	if c.FenceRecordTime == 0 {
+		c.FenceRecordTime = lettucecompat.DefaultRecordTime
+	}
+	if err := inBounds("FenceRecordTime", c.FenceRecordTime, max(minRecordTime, 2*c.LeaseTime), maxRecordTime, ""); err != nil {
+		return c, err
 	}
 	if c.AlertThreshold == 0 {
 		c.AlertThreshold = defaultThreshold
@@ -188,6 +196,8 @@ func (c LockConfig) differs(o LockConfig) string {
 		return "Reentrancy"
 	case c.Fencing != o.Fencing:
 		return "Fencing"
+	case c.FenceRecordTime != o.FenceRecordTime:
+		return "FenceRecordTime"
 	case c.MaxHandoffs != o.MaxHandoffs:
 		return "MaxHandoffs"
 	case c.MaxHandoffTime != o.MaxHandoffTime:

@@ -65,6 +65,9 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	n.dials++
 	refuse := n.refuse
 	n.mu.Unlock()
+	if err := ctx.Err(); err != nil { // as net.Dialer does
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
 	if refuse {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: ErrRefused}
 	}

@@ -71,7 +71,7 @@ var scriptMutants = []mutant{
 		name: "script-acquire-settles-dropped", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "acquire: unused tokens of a dropped field go back first",
 		breaks:    "the counter runs ahead of the clock, and tokens do not grow across a lost record",
-		old:       "  if ARGV[5] ~= '' then settle(fence, ARGV[5], ARGV[6], ARGV[7]) end\n", fresh: "",
+		old:       "  if ARGV[5] ~= '' then settle(fence, ARGV[5], ARGV[6], ARGV[7], ARGV[8]) end\n", fresh: "",
 		tests: []string{"TestScript_AcquireGivesBackForADroppedField"},
 	},
 	{
@@ -141,7 +141,7 @@ var scriptMutants = []mutant{
 		name: "script-reserve-whole-turn", file: "lettuce_compat/lua/prelude.lua",
 		mechanism: "reserve: a turn reserves a token for each owner",
 		breaks:    "the next process gets a token that a local successor has had",
-		old:       "string.format('%.0f', first + tonumber(tokens) - 1)", fresh: "string.format('%.0f', first)",
+		old:       "local last = first + tonumber(tokens) - 1", fresh: "local last = first",
 		tests: []string{"TestTurnReservesAndGivesBack"},
 	},
 	{
@@ -169,7 +169,21 @@ var scriptMutants = []mutant{
 		name: "script-settle-forgets-the-grantee", file: "lettuce_compat/lua/prelude.lua",
 		mechanism: "settle: the grantee is forgotten",
 		breaks:    "a late renewal takes a released lock again",
-		old:       "  redis.pcall('hdel', fence, 'grantee')\nend", fresh: "end",
+		old:       "  redis.pcall('hdel', fence, 'grantee')\n  outlast", fresh: "  outlast",
 		tests: []string{"TestReacquire"},
+	},
+	{
+		name: "script-record-outlives-its-tokens", file: "lettuce_compat/lua/prelude.lua",
+		mechanism: "a fencing record lives until the clock has passed its tokens",
+		breaks:    "after a clock was set back, tokens begin again when the record ends",
+		old:       "outlast(fence, tonumber(ms) + (last - now) / 1000)", fresh: "outlast(fence, tonumber(ms))",
+		tests: []string{"TestWire_I11_TheLifeOfARecord"},
+	},
+	{
+		name: "script-record-is-renewed", file: "lettuce_compat/lua/renew.lua",
+		mechanism: "a renewal that may take the lock back keeps the fencing record alive",
+		breaks:    "a hold that is older than the record's life is not recovered",
+		old:       "  if fence then outlast(fence, life, life / 2) end\n", fresh: "",
+		tests: []string{"TestWire_I11_TheLifeOfARecord"},
 	},
 }

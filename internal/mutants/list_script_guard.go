@@ -26,7 +26,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-release-settles", file: "lettuce_compat/lua/release.lua",
 		mechanism: "release: settles the fencing record",
 		breaks:    "unused tokens pile up, and a late renewal takes the lock again",
-		old:       "settle(fence, field, ARGV[5], ARGV[6])\n", fresh: "",
+		old:       "settle(fence, field, ARGV[5], ARGV[6], ARGV[7])\n", fresh: "",
 		tests: []string{"TestWire_I11_TokensGrow"},
 	},
 	{
@@ -110,8 +110,15 @@ var scriptGuardMutants = []mutant{
 		name: "script-turn-own-subscription", file: "lettuce_compat/lua/turn.lua",
 		mechanism: "end of turn: the own subscription is not counted",
 		breaks:    "each turn ends with a release for nobody",
-		old:       "others = math.max(tonumber(count[2]) - own, 0)", fresh: "others = tonumber(count[2])",
+		old:       "others = tonumber(count[2]) - own", fresh: "others = tonumber(count[2])",
 		tests: []string{"TestScriptTurn"},
+	},
+	{
+		name: "script-turn-other-server", file: "lettuce_compat/lua/turn.lua",
+		mechanism: "end of turn: a server that does not count the own subscription knows nothing of others",
+		breaks:    "behind a proxy that subscribes elsewhere a process keeps the lock from those who wait",
+		old:       "(tonumber(count[2]) or -1) >= own", fresh: "tonumber(count[2])",
+		tests: []string{"TestEndTurn_OnAServerThatWeDoNotListenTo"},
 	},
 	{
 		name: "script-turn-unknown-releases", file: "lettuce_compat/lua/turn.lua",
@@ -131,7 +138,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-turn-gives-back", file: "lettuce_compat/lua/turn.lua",
 		mechanism: "end of turn: unused tokens go back before new ones are reserved",
 		breaks:    "the counter runs ahead of the clock by what each turn has not used",
-		old:       "    settle(fence, field, ARGV[7], ARGV[8])\n    first", fresh: "    first",
+		old:       "    settle(fence, field, ARGV[7], ARGV[8], ARGV[9])\n    first", fresh: "    first",
 		tests: []string{"TestScript_AKeptTurnGivesBackFirst"},
 	},
 	{

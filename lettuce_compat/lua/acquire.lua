@@ -1,5 +1,6 @@
 -- KEYS: lock [, fencing record]   ARGV: field, lease ms [, repeat 0|1, tokens,
--- a dropped field with its last token and what it had reserved ('', 0, 0: none), dropped fields ...]
+-- a dropped field with its last token and what it had reserved ('', 0, 0: none),
+-- life of the record in ms, dropped fields ...]
 -- Answers 1 granted, nothing else to tell; {1, first token, found 0|1, the dropped field that was there or ''}
 -- granted; {0, holder, pttl} refused.
 local key, fence = KEYS[1], KEYS[2]
@@ -11,7 +12,7 @@ if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
 end
 if kind == 'hash' then
-  for i = 8, #ARGV do
+  for i = 9, #ARGV do
     if redis.call('hdel', key, ARGV[i]) == 1 then dropped = ARGV[i] end
   end
   local fields = redis.call('hlen', key)
@@ -36,8 +37,8 @@ if redis.acl_check_cmd and not redis.acl_check_cmd('pexpire', key, lease) then
 end
 local first, text = '0', nil
 if fence then
-  if ARGV[5] ~= '' then settle(fence, ARGV[5], ARGV[6], ARGV[7]) end
-  first, text = reserve(fence, field, ARGV[4])
+  if ARGV[5] ~= '' then settle(fence, ARGV[5], ARGV[6], ARGV[7], ARGV[8]) end
+  first, text = reserve(fence, field, ARGV[4], ARGV[8])
   if text then return redis.error_reply(text) end
 end
 text = place(key, field, lease, found == 1)

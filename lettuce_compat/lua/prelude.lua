@@ -1,5 +1,9 @@
 -- Shared by all scripts. Every call that may fail after something was written is
--- a protected one, so that an error answer always means: nothing was changed.
+-- a protected one, so that an error answer always means: no holder was set, changed or
+-- removed, but for burnt fields of the caller's own that an acquire names. In a fencing
+-- record tokens may have been reserved in vain, and the grantee may have been changed or
+-- forgotten: by an acquire, and by a forced release before it refuses to delete a hash that
+-- is no lock. Either only means that a hold that vanishes is not taken back.
 
 -- Servers before 5 replicate a script by its text unless told so first, and then forbid
 -- writes after TIME, PTTL or PUBSUB.
@@ -57,25 +61,36 @@ local function publish(channel, message)
   return answer
 end
 
+-- outlast sees to it that the fencing record lives for ms more, or longer where it does
+-- already, or for least if that is said and it does. A record without an end, which older clients have left, gets one. That this may
+-- be refused costs memory only.
+local function outlast(fence, ms, least)
+  local left = redis.pcall('pttl', fence)
+  if not err(left) and left < (least or ms) then redis.pcall('pexpire', fence, string.format('%.0f', ms)) end
+end
+
 -- reserve takes tokens from the fencing record, above everything given out before
--- and above the server's clock. Lua prints large numbers as 1.7e+15 by itself.
+-- and above the server's clock. The record lives for ms after the moment at which the
+-- clock has reached the last of them, so that without it the clock alone makes larger
+-- ones, also where it was set back before. Lua prints large numbers as 1.7e+15 by itself.
 -- Returns the first token, or nil and the error.
-local function reserve(fence, field, tokens)
+local function reserve(fence, field, tokens, ms)
   local time = redis.call('time')
   local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
   local counter = redis.pcall('hget', fence, 'counter')
   if err(counter) then return nil, err(counter) end
   local first = math.max(tonumber(counter or '0') or 0, now) + 1
-  local text = err(redis.pcall('hset', fence, 'counter',
-    string.format('%.0f', first + tonumber(tokens) - 1), 'grantee', field))
+  local last = first + tonumber(tokens) - 1
+  local text = err(redis.pcall('hset', fence, 'counter', string.format('%.0f', last), 'grantee', field))
   if text then return nil, text end
+  outlast(fence, tonumber(ms) + (last - now) / 1000)
   return string.format('%.0f', first)
 end
 
 -- settle closes the fencing record of a grant that ends: unused tokens go back if
 -- nobody reserved after us, and the grantee is forgotten, so that a late renewal
--- cannot take a released lock again.
-local function settle(fence, field, last, reserved)
+-- cannot take a released lock again. The record lives for ms from then on.
+local function settle(fence, field, last, reserved, ms)
   if not fence then return end
   local record = redis.pcall('hmget', fence, 'grantee', 'counter')
   if err(record) or record[1] ~= field then return end
@@ -83,5 +98,6 @@ local function settle(fence, field, last, reserved)
     redis.pcall('hset', fence, 'counter', last)
   end
   redis.pcall('hdel', fence, 'grantee')
+  outlast(fence, tonumber(ms))
 end
 

@@ -1,4 +1,4 @@
--- KEYS: lock [, fencing record]   ARGV: field, channel, message [, keep ms, last token, reserved up to]
+-- KEYS: lock [, fencing record]   ARGV: field, channel, message [, keep ms, last token, reserved up to, life of the record in ms]
 -- Answers the number of receivers (-1: it cannot be told) released, {2, 0} only the mark was there, {0, 0} gone.
 local key, fence, field, keep = KEYS[1], KEYS[2], ARGV[1], ARGV[4] or '0'
 
@@ -15,7 +15,7 @@ if keep ~= '0' and redis.pcall('hexists', key, field) == 1 then
 end
 local removed, text = remove(key, field)
 if text then return redis.error_reply(text) end
-settle(fence, field, ARGV[5], ARGV[6])
+settle(fence, field, ARGV[5], ARGV[6], ARGV[7])
 if removed == 1 then return publish(ARGV[2], ARGV[3]) end
 -- A repeated release finds the mark of the first one: nothing was removed by this one.
 if redis.pcall('hexists', key, field .. ':kept') == 1 then return {2, 0} end

@@ -1,10 +1,13 @@
 -- KEYS: n locks, then the fencing records of those that may be taken again
 -- ARGV: n, the lease in ms of most of them, n fields; then for each lock that differs:
--- its number, its lease, and the index of its fencing record in KEYS or 0
+-- its number, its lease, the index of its fencing record in KEYS or 0, and that record's life in ms
 -- Answers one entry per lock: 1 renewed, 2 taken again, 0 gone, or an error text.
 -- One bad key never fails the others: nothing here raises.
-local function renew(key, field, lease, fence)
+local function renew(key, field, lease, fence, life)
   local here = redis.pcall('hexists', key, field)
+  -- The record must be there when the lock has to be taken again. Half of its life is
+  -- longer than a lease, so that it need not be written with each renewal.
+  if fence then outlast(fence, life, life / 2) end
   if here == 1 then return raise(key, lease) or 1 end
   local text = err(here)
   if text and not is_wrong_type(text) then return text end
@@ -20,12 +23,12 @@ end
 
 local n, lease = tonumber(ARGV[1]), ARGV[2]
 local differ = {}
-for i = n + 3, #ARGV, 3 do differ[ARGV[i]] = i end
+for i = n + 3, #ARGV, 4 do differ[ARGV[i]] = i end
 local out = {}
 for i = 1, n do
   local at = #ARGV > n + 2 and differ[tostring(i)]
   if at then
-    out[i] = renew(KEYS[i], ARGV[i + 2], ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])])
+    out[i] = renew(KEYS[i], ARGV[i + 2], ARGV[at + 1], KEYS[tonumber(ARGV[at + 2])], tonumber(ARGV[at + 3]))
   else
     out[i] = renew(KEYS[i], ARGV[i + 2], lease)
   end

@@ -1,0 +1,73 @@
+package lettucecompat
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// This file is about a cluster that New has not recognised: behind a plain client, behind a
+// proxy, or behind a type that wraps a ClusterClient and hides its methods. Locks work there,
+// since each script is about one slot. What does not is what speaks about several keys, or
+// about a server as a whole. The first answer that only a cluster gives is believed for good:
+// from then on keys go one by one, nothing is concluded from the number of subscribers, and
+// one warning names the remedy.
+
+// ErrHiddenCluster is the error of WarnHiddenCluster, and of an acquire that asks for
+// replicas through a client that hides a cluster: WAIT would ask any node.
+var ErrHiddenCluster = errors.New("lettucecompat: this client hides a Redis Cluster: pass the *redis.ClusterClient of redis.NewClusterClient itself")
+
+// noteCluster notes that an answer comes from a cluster that was not known for one. It
+// reports whether cmd is about keys of several slots, so that they are to be asked about
+// one by one.
+func (c *Client) noteCluster(cmd *command) (crossSlot bool) {
+	err := cmd.Err()
+	if err == nil || c.route != nil {
+		return false
+	}
+	crossSlot = hasCode(err, "CROSSSLOT")
+	if (crossSlot || hasCode(err, "MOVED") || hasCode(err, "ASK") || hasCode(err, "CLUSTERDOWN")) && !c.hidden.Swap(true) {
+		c.warn.raise(Warning{Kind: WarnHiddenCluster, Err: errors.Join(ErrHiddenCluster, err)})
+	}
+	return crossSlot
+}
+
+// oneByOne reports whether a batch that was just answered is to be asked about again, key by
+// key, because it met a cluster that nobody knew of. left is what is left of its time then.
+// The batch was refused as a whole, before anything of it ran.
+func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.Duration) (left time.Duration, again bool) {
+	if size == 1 {
+		return 0, false
+	}
+	for _, cmd := range cmds {
+		if c.noteCluster(cmd) {
+			left = c.timeout(limit) - time.Since(now)
+			return left, left > 0
+		}
+	}
+	return 0, false
+}
+
+// followsRedirections reports whether the client may send a command of a pipeline again by
+// itself, after a node has turned it away. A plain client does not. A cluster client does, and
+// where the second answer is lost it leaves the first one, the redirection, on the command:
+// that then does not tell that it was not executed. Pipelines go to the nodes of a cluster
+// that is known for one, so this is about types that New does not know.
+func (c *Client) followsRedirections() bool {
+	_, plain := c.rdb.(*redis.Client)
+	return !plain && c.route == nil
+}
+
+// doubtRedirections makes those answers of a pipeline unknown that followsRedirections is about.
+func (c *Client) doubtRedirections(cmds []*command) {
+	if !c.followsRedirections() {
+		return
+	}
+	for _, cmd := range cmds {
+		if hasCode(cmd.Err(), "MOVED") || hasCode(cmd.Err(), "ASK") {
+			c.noteCluster(cmd)
+			cmd.SetErr(errors.New(cmd.Err().Error())) // a text, no answer
+		}
+	}
+}

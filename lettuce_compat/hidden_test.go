@@ -1,0 +1,125 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// A Cluster that New cannot see: behind a plain client, which one node is enough for, and
+// behind a type that hides the methods of a ClusterClient.
+func TestHiddenCluster(t *testing.T) {
+	for name, make := range map[string]func(t *testing.T) lettucecompat.Redis{
+		"plain client": func(t *testing.T) lettucecompat.Redis {
+			rdb := redis.NewClient(options(testredis.StartCluster(t, 1, 0).Nodes()[0].Addr(), nil, func(o *redis.Options) { o.Dialer = nil }))
+			t.Cleanup(func() { _ = rdb.Close() })
+			return rdb
+		},
+		"wrapped cluster client": func(t *testing.T) lettucecompat.Redis {
+			return struct{ redis.UniversalClient }{testredis.StartCluster(t, 2, 0).Client(t)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			warnings := &gathered{}
+			rdb := make(t)
+			c := newClient(t, rdb, func(o *lettucecompat.Options) { o.OnWarning = warnings.add })
+			var batch []lettucecompat.Renewal
+			var queries []lettucecompat.Query
+			for i, key := range []string{"a", "b", "c", "d"} { // two of each node's slots
+				field := lettucecompat.NewField("me", uint64(i+1))
+				want(t, "acquire", c.TryAcquire(ctx, fenced(key, field)).Outcome, ok)
+				batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
+				queries = append(queries, lettucecompat.Query{Key: key, Field: field})
+			}
+			want(t, "multi", c.Multi(), false)
+			for range 2 { // the batch that finds out gets its answer, too
+				for i, got := range c.Status(ctx, "", queries, 0) {
+					if got.Outcome != ok || got.Count != 1 {
+						t.Fatalf("status of %s: %+v", queries[i].Key, got)
+					}
+				}
+				for i, got := range c.Renew(ctx, "", batch, 0) {
+					if got.Outcome != ok || got.SentAt.IsZero() {
+						t.Fatalf("renewal of %s: %+v", batch[i].Key, got)
+					}
+				}
+				want(t, "multi", c.Multi(), true)
+			}
+			w := watchConfirmed(t, c, "a")
+			defer w.Close()
+			turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "a", Field: "me:1", Lease: time.Minute, Fenced: true, Tokens: 1})
+			want(t, "released, since nobody knows who waits", turn.Outcome == ok && !turn.Kept && turn.Others == -1, true)
+			got := warnings.all()
+			if len(got) != 1 || got[0].Kind != lettucecompat.WarnHiddenCluster || !errors.Is(got[0].Err, lettucecompat.ErrHiddenCluster) {
+				t.Errorf("warnings: %+v", got)
+			}
+			r := lockRequest("e", "me:9")
+			r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
+			want(t, "no replica", c.TryAcquire(ctx, r).Outcome, refused)
+		})
+	}
+}
+
+// The first batch of renewals finds out as well as one of questions.
+func TestHiddenCluster_ByARenewal(t *testing.T) {
+	rdb := redis.NewClient(options(testredis.StartCluster(t, 1, 0).Nodes()[0].Addr(), nil, func(o *redis.Options) { o.Dialer = nil }))
+	defer rdb.Close()
+	c := newClient(t, rdb)
+	var batch []lettucecompat.Renewal
+	for _, key := range []string{"a", "b"} {
+		want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, "me:1")).Outcome, ok)
+		batch = append(batch, lettucecompat.Renewal{Key: key, Field: "me:1", Lease: time.Minute})
+	}
+	for i, got := range c.Renew(ctx, "", batch, 0) {
+		if got.Outcome != ok {
+			t.Errorf("%s: %+v", batch[i].Key, got)
+		}
+	}
+}
+
+// proxied is a client whose subscriptions go to another server than its commands, as with a
+// proxy before a Cluster.
+type proxied struct {
+	*redis.Client
+	elsewhere *redis.Client
+}
+
+func (p proxied) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return p.elsewhere.Subscribe(ctx, channels...)
+}
+
+// A server that does not count our own subscription cannot know who else waits.
+func TestEndTurn_OnAServerThatWeDoNotListenTo(t *testing.T) {
+	b := onMini(t)
+	c := newClient(t, proxied{b.rdb, onMini(t).rdb})
+	b.put(t, "k", hash{"me:1": "1"}, time.Minute)
+	watchConfirmed(t, c, "k")
+	turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: time.Minute})
+	want(t, "released", turn.Outcome == ok && !turn.Kept && turn.Others == -1, true)
+}
+
+// gathered keeps the warnings of a client.
+type gathered struct {
+	mu   sync.Mutex
+	list []lettucecompat.Warning
+}
+
+func (g *gathered) add(w lettucecompat.Warning) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.list = append(g.list, w)
+}
+
+func (g *gathered) all() []lettucecompat.Warning {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.list)
+}
