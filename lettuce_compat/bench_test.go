@@ -42,7 +42,7 @@ func BenchmarkAcquireReleaseManyKeys(b *testing.B) {
 	c := newClient(b, onReal(b, nil).raw)
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
-		key := lettucecompat.NewClientID()
+		key := lettucecompat.NewClientID("")
 		for n := uint64(0); pb.Next(); n++ {
 			field := lettucecompat.NewField("me", n)
 			if c.TryAcquire(ctx, lockRequest(key, field)).Outcome != ok || c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field}).Outcome != ok {

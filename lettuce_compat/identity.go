@@ -16,10 +16,20 @@ const (
 	maxHost     = 64
 )
 
-// NewClientID returns `<host>-<pid>-<12 hex digits>`, so that HGETALL on a lock tells
-// an operator who holds it. It is free of braces and colons, fresh on every call and
-// therefore different for a cloned machine and for a restarted process.
-func NewClientID() string {
+// MaxClientName bounds what NewClientID puts in front.
+const MaxClientName = maxClientID - 13
+
+// NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without
+// a name, so that HGETALL on a lock tells an operator who holds it. The digits are fresh
+// on every call: a restarted process, or a replacement that is configured alike, never
+// has the fields of the one before it, whose late commands must not meet its locks.
+func NewClientID(name string) string {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
+	incarnation := hex.EncodeToString(random[:])
+	if name != "" {
+		return name + "." + incarnation
+	}
 	host, err := os.Hostname()
 	if err != nil || host == "" {
 		host = "host"
@@ -33,9 +43,7 @@ func NewClientID() string {
 	if len(host) > maxHost {
 		host = host[:maxHost]
 	}
-	var random [6]byte
-	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
-	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(random[:]))
+	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), incarnation)
 }
 
 // idByte reports whether b may stand in a client id. The forced-release script

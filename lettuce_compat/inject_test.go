@@ -173,7 +173,7 @@ func TestInject_ClientIDIsRestricted(t *testing.T) {
 			t.Errorf("%q is accepted", id)
 		}
 	}
-	for _, id := range []string{"a", "a-b_c.D9", strings.Repeat("a", 128), lettucecompat.NewClientID()} {
+	for _, id := range []string{"a", "a-b_c.D9", strings.Repeat("a", 128), lettucecompat.NewClientID("")} {
 		c, err := lettucecompat.New(b.rdb, lettucecompat.Options{ClientID: id})
 		if err != nil {
 			t.Errorf("%q: %v", id, err)

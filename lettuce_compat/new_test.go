@@ -48,7 +48,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestIdentity(t *testing.T) {
-	id, other := lettucecompat.NewClientID(), lettucecompat.NewClientID()
+	id, other := lettucecompat.NewClientID(""), lettucecompat.NewClientID("")
 	if id == other || strings.ContainsAny(id, "{}:") || !strings.Contains(id, fmt.Sprintf("-%d-", os.Getpid())) {
 		t.Fatalf("client ids %q, %q", id, other)
 	}

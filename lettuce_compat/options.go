@@ -18,8 +18,8 @@ const (
 // Options configure a Client. Only ClientID is required.
 type Options struct {
 	// ClientID names this client in the fields that it writes and in its own channel:
-	// letters, digits, '.', '_' and '-', at most 128 bytes. Two living clients that
-	// share one break each other's locks; NewClientID makes a fresh one.
+	// letters, digits, '.', '_' and '-', at most 128 bytes. Two clients that share one, be
+	// it one after the other, break each other's locks; NewClientID makes a fresh one.
 	ClientID string
 	// Dialect is the layout of keys, channels, messages and scripts. Defaults to
 	// DesignDocument.

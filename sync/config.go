@@ -19,9 +19,11 @@ const DesignDocument Dialect = 0
 
 // Config configures a Manager. The zero value is ready to use.
 type Config struct {
-	// ClientID names this Manager in Redis, so that HGETALL on a lock tells an
-	// operator who holds it. It must be unique among all Managers that share a
-	// Redis: letters, digits, '.', '_' and '-', at most 128 of them. Defaults to "<host>-<pid>-<12 random hex digits>".
+	// ClientID names this Manager in Redis, so that HGETALL on a lock tells an operator
+	// who holds it. The Manager appends a dot and 12 random hex digits, which no restart
+	// repeats (see Manager.ClientID), so several Managers may have the same one. Letters,
+	// digits, '.', '_' and '-', at most 115 of them. Defaults to "<host>-<pid>", followed
+	// by a hyphen and the digits.
 	ClientID string
 
 	// Logger receives one record per change of state, never one per lock operation:
@@ -91,11 +93,8 @@ type Config struct {
 
 // normal checks a Manager's configuration and fills in its defaults.
 func (c Config) normal() (Config, error) {
-	if c.ClientID == "" {
-		c.ClientID = lettucecompat.NewClientID()
-	}
 	if !validClientID(c.ClientID) {
-		return c, configError("ClientID", "is %q; use 1 to 128 letters, digits, '.', '_' and '-'", c.ClientID)
+		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -135,7 +134,7 @@ func (c Config) normal() (Config, error) {
 }
 
 func validClientID(id string) bool {
-	return len(id) <= 128 && !strings.ContainsFunc(id, func(r rune) bool {
+	return len(id) <= lettucecompat.MaxClientName && !strings.ContainsFunc(id, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
 	})
 }

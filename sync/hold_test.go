@@ -347,7 +347,7 @@ func TestInspectAndSnapshot(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		i, err := m.Inspect(bg, "k")
-		if err != nil || !i.Locked || len(i.Holders) != 1 || i.Holders[0].Field != h.Holder() || i.Holders[0].Client != "me" || i.Holders[0].Count != 1 || i.TTL <= 0 || i.Token < tokenOf(h) {
+		if err != nil || !i.Locked || len(i.Holders) != 1 || i.Holders[0].Field != h.Holder() || i.Holders[0].Client != m.ClientID() || i.Holders[0].Count != 1 || i.TTL <= 0 || i.Token < tokenOf(h) {
 			t.Fatalf("%+v, %v", i, err)
 		}
 		time.Sleep(10 * time.Second)

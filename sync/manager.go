@@ -71,6 +71,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	if err != nil {
 		return fail(err)
 	}
+	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
 	m := &Manager{
 		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID), made: time.Now(),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
@@ -114,7 +115,8 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// ClientID returns the name under which this Manager's holds stand in Redis.
+// ClientID returns the name under which this Manager's holds are in Redis: that of
+// Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
 // addGrant lists g. A forced release that was told before its own grant was

@@ -85,7 +85,7 @@ func TestSurvey_ListsWhatIsMostWorthLookingAt(t *testing.T) {
 				t.Errorf("%s: %d waiters of %d are listed: %v", st.Key, len(st.Waiters), st.Waiting, st.Waiters)
 			}
 		}
-		if survey.ClientID != "worker-1" || survey.CallSites || survey.Closed || len(survey.Verdicts) == 0 {
+		if survey.ClientID != m.ClientID() || survey.CallSites || survey.Closed || len(survey.Verdicts) == 0 {
 			t.Errorf("%+v", survey)
 		}
 		cancel()
@@ -159,7 +159,7 @@ func TestEvents_NameTheirManager(t *testing.T) {
 		ok(t, err)
 		<-h.Context().Done()
 		synctest.Wait()
-		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].ClientID != "worker-7" {
+		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].ClientID != m.ClientID() {
 			t.Errorf("%+v", lost)
 		}
 		_ = h.Release(bg)

@@ -102,8 +102,9 @@ type holder struct {
 	kept bool // nobody holds it any more: MinHold keeps the key taken
 }
 
-// ownID is the form that the library gives a client id.
-var ownID = regexp.MustCompile(`^(.+)-([0-9]+)-[0-9a-f]{12}$`)
+// ownID is the form that the library gives a client id: of host and process, or of the
+// name that the program has set.
+var ownID = regexp.MustCompile(`^(?:(.+)-([0-9]+)-|.+\.)[0-9a-f]{12}$`)
 
 // keptSuffix ends the mark that a release with MinHold leaves (docs/protocol.md §4).
 const keptSuffix = ":kept"

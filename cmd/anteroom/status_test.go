@@ -131,7 +131,7 @@ func TestStatus_OddKeys(t *testing.T) {
 	must(t, rdb.HSet(t.Context(), "two", "server1-thread-1", 2, "web-7-31337-9f3c2a1b00de:17", 1).Err())
 	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())
 	list, _ := answersTo(t, s, exitRefused, "kept", "two", "text")
-	if k := list[0]; k.State != "kept" || len(k.Holders) != 1 || k.Holders[0].Client != "nightly" || k.Holders[0].Host != "" || k.Holders[0].Pid != 0 || k.TTL == nil || k.Error != "" {
+	if k := list[0]; k.State != "kept" || len(k.Holders) != 1 || k.Holders[0].Client != m.ClientID() || k.Holders[0].Host != "" || k.Holders[0].Pid != 0 || k.TTL == nil || k.Error != "" {
 		t.Errorf("%+v", k)
 	}
 	if w := list[1]; w.State != "held" || len(w.Holders) != 2 || w.TTL != nil || w.Holders[0].Client != "" || w.Holders[0].Count != 2 || w.Holders[1].Pid != 31337 {

@@ -2,6 +2,14 @@ package main
 
 var syncMutants = []mutant{
 	{
+		name: "sync-incarnation", file: "sync/manager.go",
+		mechanism: "each Manager's fields have digits that no restart repeats",
+		breaks:    "the clean-up of a process that was cut off frees the lock of the one that replaced it",
+		old:       "\tcfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)\n",
+		fresh:     "\tif cfg.ClientID == \"\" {\n\t\tcfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)\n\t}\n",
+		tests:     []string{"TestSync_I3_ARestartUnderTheSameClientID"},
+	},
+	{
 		name: "sync-own-number", file: "sync/driver.go",
 		mechanism: "each grant has a field of its own",
 		breaks:    "a late command of one grant strikes the next",
