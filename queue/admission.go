@@ -56,7 +56,7 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 	w.owed = false
 	w.Grant, w.Tenure, w.HandOffs = s.grant, s.tenure, handOffs
 	if s.waiters.tries > 0 {
-		s.failLocked(Kind.isTry, ErrRefused)
+		s.failLocked(Kind.IsTry, ErrRefused)
 	}
 }
 

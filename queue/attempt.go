@@ -15,9 +15,9 @@ const (
 	LossNone Loss = iota
 	// LossUnowned: nobody owned the grant yet. A new attempt begins for those who wait.
 	LossUnowned
-	// LossStays: the owner is of a Lock kind. The state is Lost, and the lock stays locally locked until its own exits (I11).
+	// LossStays: the owner is of a Deaf kind. The state is Lost, and the lock stays locally locked until its own exits (I11).
 	LossStays
-	// LossMovedOn: the owner is of a Hold kind. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
+	// LossMovedOn: the owner is of another kind. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
 	LossMovedOn
 )
 
@@ -60,11 +60,11 @@ func (s *Synchronizer) FailTries(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Word().State() == Acquiring && s.waiters.tries > 0 {
-		s.failLocked(Kind.isTry, err)
+		s.failLocked(Kind.IsTry, err)
 	}
 }
 
-// Fail ends the wait of every waiter that can be told, which is all but KindLock, with err, which must not be nil: Wait would
+// Fail ends the wait of every waiter that can be told, which are the Refusable, with err, which must not be nil: Wait would
 // return it as success. The order is for the caller: SendRelease where the grant was meant for one of them and nobody is
 // left, RecallAttempt where the attempt has nobody left (a driver that calls Fail itself goes on to Abandon).
 func (s *Synchronizer) Fail(err error) Order {
@@ -73,7 +73,7 @@ func (s *Synchronizer) Fail(err error) Order {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failLocked(Kind.isTold, err) == 0 {
+	if s.failLocked(Kind.IsRefusable, err) == 0 {
 		return Nothing
 	}
 	return s.departedLocked()
@@ -124,7 +124,7 @@ func (s *Synchronizer) Lose(grant uint64) (Loss, Order) {
 	switch {
 	case word.State() == Granted:
 		return LossUnowned, s.restartLocked()
-	case word.State() == Owned && s.kind.IsLock():
+	case word.State() == Owned && s.kind.IsDeaf():
 		s.setLocked(Lost, word.Count(), word.HandOffs())
 		return LossStays, Nothing
 	case word.State() == Owned:

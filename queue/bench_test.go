@@ -48,7 +48,7 @@ func benchmarkSynchronizer(b *testing.B, fair bool) {
 			var grants atomic.Uint64
 			ctx := context.Background()
 			contend(b, goroutines, func() {
-				w := &queue.Waiter{Kind: queue.KindLock}
+				w := &queue.Waiter{Kind: queue.Deaf}
 				admission, order := s.Enter(w)
 				instant(s, &grants, order)
 				if admission == queue.Queued {

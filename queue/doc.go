@@ -90,7 +90,7 @@
 //	    never lost. One step on the word decides.
 //	I9  The count is 0 exactly when the state is neither Owned nor Lost, and never above MaxCount.
 //	I10 The hand-offs of one grant are never more than MaxHandOffs.
-//	I11 A lost tenure of a Lock kind admits no local successor until its own exits; one of a Hold kind stops nobody.
+//	I11 A lost tenure of a Deaf kind admits no local successor until its own exits; one of another kind stops nobody.
 //	I12 A Try kind never waits for an owner: while Owned or Lost none is queued, and while Acquiring the driver has been told of
 //	    each that it owes an answer.
 //	I13 A context that has ended never comes in: Wait looks at it under the lock, just before taking.

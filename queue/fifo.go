@@ -30,7 +30,7 @@ func (q *fifo) insertAfter(p, w *Waiter) {
 		w.next.prev = w
 	}
 	q.len++
-	if w.Kind.isTry() {
+	if w.Kind.IsTry() {
 		q.tries++
 	}
 }
@@ -49,7 +49,7 @@ func (q *fifo) remove(w *Waiter) {
 	}
 	w.prev, w.next = nil, nil
 	q.len--
-	if w.Kind.isTry() {
+	if w.Kind.IsTry() {
 		q.tries--
 	}
 }

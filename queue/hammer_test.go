@@ -137,7 +137,7 @@ func TestQueue_HammerLock(t *testing.T) {
 			for id := range workers {
 				wg.Go(func() {
 					for range rounds() {
-						w := &queue.Waiter{Kind: queue.KindLock, Owner: uint64(id + 1)}
+						w := &queue.Waiter{Kind: queue.Deaf, Owner: uint64(id + 1)}
 						admission, order := s.Enter(w)
 						r.obey(order)
 						if admission == queue.Queued {
@@ -212,10 +212,10 @@ func TestQueue_HammerEverything(t *testing.T) {
 // visit is one goroutine's way through the lock.
 func visit(r *redis, owner uint64, n *tally) {
 	s := r.s
-	w := &queue.Waiter{Kind: queue.Kind(rand.IntN(4)), Owner: owner}
+	w := &queue.Waiter{Kind: queue.Kind(rand.IntN(8)), Owner: owner}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if w.Kind != queue.KindLock {
+	if w.Kind&queue.Refusable != 0 {
 		switch rand.IntN(4) {
 		case 0:
 			cancel()
@@ -269,7 +269,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 		}
 		r.obey(order)
 	}
-	if current := r.s.Current(); w.Kind == queue.KindLock || w.Kind == queue.KindTryLock {
+	if current := r.s.Current(); w.Kind.IsDeaf() {
 		// A Lock is the current tenure until its own exits, lost or not: that is exclusion within the process (I11).
 		if current.Tenure != w.Tenure || current.Owner != w.Owner || current.Count != units {
 			r.t.Errorf("tenure %d of %d with %d units is not the current one: %+v", w.Tenure, w.Owner, units, current)
@@ -277,12 +277,12 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	} else if current.Tenure == w.Tenure && (current.State != queue.Owned || current.Count != units) {
 		r.t.Errorf("tenure %d with %d units: %+v", w.Tenure, units, current)
 	}
-	if r.s.Word().State() == queue.Free && w.Kind == queue.KindLock {
+	if r.s.Word().State() == queue.Free && w.Kind.IsDeaf() {
 		r.t.Error("Free while a Lock is in")
 	}
 	for range units {
 		exit, order := r.s.Exit(w.Tenure, rand.Float64() < 0.9)
-		if exit == queue.Stale && (w.Kind == queue.KindLock || w.Kind == queue.KindTryLock) {
+		if exit == queue.Stale && (w.Kind.IsDeaf()) {
 			r.t.Errorf("the exit of a Lock is stale: %v", r.s)
 		}
 		r.obey(order)

@@ -10,8 +10,8 @@ import (
 // before it. Whoever looks first, only the head takes (I5).
 func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindHold, 1, 1)
-		b := x.line(queue.KindHold, 2)
+		a := x.own(queue.Refusable, 1, 1)
+		b := x.line(queue.Refusable, 2)
 		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
 		x.s.Granted(2)
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
@@ -27,12 +27,12 @@ func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 // A driver that was recalled finds somebody waiting again, and goes on.
 func TestQueue_I2_AbandonOnlyWhenNobodyWaits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.park(queue.KindHold, 1)
+		a := x.park(queue.Refusable, 1)
 		must(x, "Abandon", x.s.Abandon(), false)
 		x.mustBe(queue.Acquiring, 0, 0, 1)
 		a.giveUp()
 		a.mustHaveLeft(errGiveUp, queue.RecallAttempt)
-		b := x.park(queue.KindHold, 2)
+		b := x.park(queue.Refusable, 2)
 		must(x, "Abandon after the recall", x.s.Abandon(), false)
 		must(x, "Granted", x.s.Granted(1), queue.Nothing)
 		b.mustBeIn()

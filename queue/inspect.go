@@ -32,14 +32,14 @@ type WaiterInfo struct {
 func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
 
 // OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not left, and
-// whether it came by a Lock kind. It takes no lock. A byLock of true is exact and stays so until the goroutine itself leaves;
+// whether it came by a Deaf kind. It takes no lock. A byLock of true is exact and stays so until the goroutine itself leaves;
 // a tenure of another kind may be ended by anybody at any moment.
 func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
 	if owner == 0 {
 		return false, false
 	}
 	o := s.owner.Load()
-	return o>>1 == owner, o == ownership(owner, KindLock)
+	return o>>1 == owner, o == ownership(owner, Deaf)
 }
 
 // ownership packs what Synchronizer.owner says.
@@ -47,7 +47,7 @@ func ownership(owner uint64, kind Kind) uint64 {
 	if owner == 0 {
 		return 0
 	}
-	if kind.IsLock() {
+	if kind.IsDeaf() {
 		return owner<<1 | 1
 	}
 	return owner << 1

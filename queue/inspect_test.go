@@ -38,16 +38,16 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		began := time.Now()
 		must(x, "HasQueued", x.s.HasQueued(), false)
-		x.own(queue.KindLock, 1, 1)
+		x.own(queue.Deaf, 1, 1)
 		time.Sleep(time.Second)
-		x.park(queue.KindHold, 2)
+		x.park(queue.Refusable, 2)
 		time.Sleep(time.Minute)
-		x.park(queue.KindLock, 3)
+		x.park(queue.Deaf, 3)
 		waiting := x.s.Waiting()
 		must(x, "how many", len(waiting), 2)
 		want := []queue.WaiterInfo{
-			{Owner: 2, Kind: queue.KindHold, Note: uint64(2), Since: began.Add(time.Second)},
-			{Owner: 3, Kind: queue.KindLock, Note: uint64(3), Since: began.Add(time.Second + time.Minute)},
+			{Owner: 2, Kind: queue.Refusable, Note: uint64(2), Since: began.Add(time.Second)},
+			{Owner: 3, Kind: queue.Deaf, Note: uint64(3), Since: began.Add(time.Second + time.Minute)},
 		}
 		for i := range want {
 			if !waiting[i].Since.Equal(want[i].Since) {
@@ -91,11 +91,11 @@ func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
 			must(x, "the first one's wait", gotFirst, first)
 		}
 		line(0, 0)
-		x.own(queue.KindLock, 1, 1)
+		x.own(queue.Deaf, 1, 1)
 		line(0, 0)
-		first := x.park(queue.KindHold, 2)
+		first := x.park(queue.Refusable, 2)
 		time.Sleep(time.Minute)
-		x.park(queue.KindLock, 3)
+		x.park(queue.Deaf, 3)
 		time.Sleep(time.Second)
 		line(2, time.Minute+time.Second)
 		first.giveUp()
@@ -109,7 +109,7 @@ func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
 func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		began := time.Now()
-		a := x.own(queue.KindHold, 1, 1)
+		a := x.own(queue.Refusable, 1, 1)
 		time.Sleep(time.Hour)
 		x.s.GiveBack(a.w)
 		if since := x.s.Waiting()[0].Since; !since.Equal(began) {
@@ -123,7 +123,7 @@ func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 // A caller that has read the clock before it came says since when it waits.
 func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		w := &queue.Waiter{Kind: queue.KindHold, Began: time.Now()}
+		w := &queue.Waiter{Kind: queue.Refusable, Began: time.Now()}
 		time.Sleep(time.Minute)
 		x.s.Enter(w)
 		if since := x.s.Waiting()[0].Since; !since.Equal(w.Began) {
@@ -140,26 +140,26 @@ func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 
 func TestQueue_ContendedMeansWaitingForAnotherGoroutine(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindHold, 1, 1)
+		a := x.own(queue.Refusable, 1, 1)
 		x.s.GiveBack(a.w)
 		a.wait()
 		x.s.Granted(2)
 		a.mustBeIn()
 		x.s.Exit(a.w.Tenure, true)
-		b := x.park(queue.KindHold, 2) // waits for a release of this process, and for no goroutine
+		b := x.park(queue.Refusable, 2) // waits for a release of this process, and for no goroutine
 		x.s.Released()
 		x.s.Granted(3)
 		b.mustBeIn()
 		must(x, "HasContended", x.s.HasContended(), false)
-		c := x.park(queue.KindHold, 3)
+		c := x.park(queue.Refusable, 3)
 		must(x, "HasContended behind an owner", x.s.HasContended(), true)
 		c.giveUp()
 		x.drain()
 		must(x, "HasContended ever after", x.s.HasContended(), true)
 	})
 	bothModes(t, func(x *fixture) {
-		x.park(queue.KindLock, 1)
-		x.park(queue.KindLock, 2)
+		x.park(queue.Deaf, 1)
+		x.park(queue.Deaf, 2)
 		must(x, "HasContended behind a waiter", x.s.HasContended(), true)
 		x.drain()
 	})
@@ -169,13 +169,13 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		_, waited := x.s.Front()
 		must(x, "waited", waited, false)
-		a := x.own(queue.KindLock, 1, 1)
+		a := x.own(queue.Deaf, 1, 1)
 		_, waited = x.s.Front()
 		must(x, "waited for an owner", waited, false)
 		began := time.Now()
-		b := x.park(queue.KindHold, 2)
+		b := x.park(queue.Refusable, 2)
 		time.Sleep(time.Minute)
-		own := x.park(queue.KindHold, 1)
+		own := x.park(queue.Refusable, 1)
 		f, waited := x.s.Front()
 		must(x, "waited", waited, true)
 		must(x, "tenure", f.Current, x.s.Current())
@@ -186,7 +186,7 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 		own.giveUp()
 		x.s.Exit(a.w.Tenure, true)
 		b.mustBeIn()
-		x.park(queue.KindHold, 3)
+		x.park(queue.Refusable, 3)
 		f, _ = x.s.Front()
 		must(x, "the owner before waited", f.OwnerWaits, false)
 		x.drain()

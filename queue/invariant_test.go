@@ -19,18 +19,18 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 			must(x, way+": word", x.s.Word(), queue.Word(0))
 		}
 		mustBeNothing("new")
-		a := x.own(queue.KindLock, 1, 1)
+		a := x.own(queue.Deaf, 1, 1)
 		x.s.Exit(a.w.Tenure, true)
 		x.s.Released()
 		mustBeNothing("released")
-		x.own(queue.KindHold, 1, 2)
+		x.own(queue.Refusable, 1, 2)
 		x.s.Lose(2)
 		mustBeNothing("lost by a hold")
-		a = x.own(queue.KindLock, 1, 3)
+		a = x.own(queue.Deaf, 1, 3)
 		x.s.Lose(3)
 		x.s.Exit(a.w.Tenure, true)
 		mustBeNothing("lost by a lock")
-		a = x.park(queue.KindHold, 1)
+		a = x.park(queue.Refusable, 1)
 		a.giveUp()
 		x.s.Abandon()
 		mustBeNothing("abandoned")
@@ -40,20 +40,20 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 // Whoever comes in each state, only the one that makes the state Acquiring is told to start an attempt.
 func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		must(x, "first", x.park(queue.KindLock, 1).order, queue.StartAttempt)
-		must(x, "while Acquiring", x.park(queue.KindLock, 2).order, queue.Nothing)
+		must(x, "first", x.park(queue.Deaf, 1).order, queue.StartAttempt)
+		must(x, "while Acquiring", x.park(queue.Deaf, 2).order, queue.Nothing)
 		x.s.Granted(1)
 		synctest.Wait()
-		must(x, "while Owned", x.park(queue.KindLock, 3).order, queue.Nothing)
+		must(x, "while Owned", x.park(queue.Deaf, 3).order, queue.Nothing)
 		x.mustExit(x.s.Current().Tenure, false, queue.Leaving, queue.SendRelease)
-		must(x, "while Releasing", x.park(queue.KindLock, 4).order, queue.Nothing)
+		must(x, "while Releasing", x.park(queue.Deaf, 4).order, queue.Nothing)
 		x.mustLose(1, queue.LossNone, queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		must(x, "Abandon", x.s.Abandon(), false)
 		x.s.Granted(2)
 		synctest.Wait()
 		x.mustLose(2, queue.LossStays, queue.Nothing)
-		must(x, "while Lost", x.park(queue.KindLock, 5).order, queue.Nothing)
+		must(x, "while Lost", x.park(queue.Deaf, 5).order, queue.Nothing)
 		x.mustExit(x.s.Current().Tenure, true, queue.WasLost, queue.StartAttempt)
 		x.drain()
 	})
@@ -61,10 +61,10 @@ func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 
 func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		x.own(queue.KindHold, 1, 1)
+		x.own(queue.Refusable, 1, 1)
 		var parties []*party
 		for owner := range uint64(5) {
-			parties = append(parties, x.park(queue.KindHold, owner+2))
+			parties = append(parties, x.park(queue.Refusable, owner+2))
 		}
 		// Head, tail and middle leave by their contexts; a second end of the context and a failure after it change nothing.
 		for i, leaver := range []int{0, 4, 2} {
@@ -93,15 +93,15 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 // A woken heir that leaves passes on what woke it; to the next, or back to Redis.
 func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
-		heir, next := x.line(queue.KindHold, 2), x.park(queue.KindHold, 3)
+		a := x.own(queue.Deaf, 1, 1)
+		heir, next := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3)
 		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		heir.cancel(errGiveUp)
 		heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
 		next.mustBeIn()
 		must(x, "hand-offs", next.w.HandOffs, 1)
 
-		last := x.line(queue.KindHold, 4)
+		last := x.line(queue.Refusable, 4)
 		x.mustExit(next.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		last.cancel(errGiveUp)
 		last.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
@@ -113,8 +113,8 @@ func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 // A waiter behind the heir that leaves while the grant waits does not disturb it.
 func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
-		heir, middle, tail := x.line(queue.KindHold, 2), x.park(queue.KindHold, 3), x.park(queue.KindHold, 4)
+		a := x.own(queue.Deaf, 1, 1)
+		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
 		x.s.Exit(a.w.Tenure, true)
 		middle.giveUp()
 		middle.mustHaveLeft(errGiveUp, queue.Nothing)
@@ -128,7 +128,7 @@ func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 // A wake-up that comes between Enter and Wait is there when Wait begins.
 func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		p := x.line(queue.KindLock, 1)
+		p := x.line(queue.Deaf, 1)
 		x.s.Granted(1)
 		p.wait().mustBeIn()
 		x.drain()
@@ -138,7 +138,7 @@ func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 // Two wake-ups, the first of which is not looked at before the second, are one; and the newest state counts.
 func TestQueue_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		p := x.line(queue.KindHold, 1)
+		p := x.line(queue.Refusable, 1)
 		for grant := range uint64(3) {
 			x.s.Granted(grant + 1)
 			x.mustLose(grant+1, queue.LossUnowned, queue.StartAttempt)
@@ -153,13 +153,13 @@ func TestQueue_I4_WokenTwice(t *testing.T) {
 
 func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
-		first := x.line(queue.KindLock, 2)
+		a := x.own(queue.Deaf, 1, 1)
+		first := x.line(queue.Deaf, 2)
 		x.s.Exit(a.w.Tenure, true)
 		x.mustBe(queue.Granted, 0, 1, 1)
-		newcomer := x.park(queue.KindLock, 3)
-		must(x, "Try", x.enter(queue.KindTry, 4).admission, queue.Rejected)
-		must(x, "TryLock", x.enter(queue.KindTryLock, 5).admission, queue.Rejected)
+		newcomer := x.park(queue.Deaf, 3)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
+		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.Deaf, 5).admission, queue.Rejected)
 		first.wait().mustBeIn()
 		newcomer.mustWait()
 		x.drain()
@@ -169,10 +169,10 @@ func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 
 func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
-		owner := x.own(queue.KindLock, 1, 1)
+		owner := x.own(queue.Deaf, 1, 1)
 		var parties []*party
 		for id := range uint64(100) {
-			parties = append(parties, x.park(queue.Kind(id%2), id+2))
+			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.Deaf}[id%2], id+2))
 		}
 		for i, p := range parties {
 			x.s.Exit(owner.w.Tenure, true)
@@ -188,9 +188,9 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 
 func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
-		head := x.line(queue.KindLock, 2)
-		for id, kind := range []queue.Kind{queue.KindLock, queue.KindHold, queue.KindTry, queue.KindTryLock} {
+		a := x.own(queue.Deaf, 1, 1)
+		head := x.line(queue.Deaf, 2)
+		for id, kind := range []queue.Kind{queue.Deaf, queue.Refusable, queue.Try | queue.Refusable, queue.Try | queue.Refusable | queue.Deaf} {
 			x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
 			a = x.enter(kind, uint64(id+3))
 			must(x, "Enter", a.admission, queue.Admitted)
@@ -207,11 +207,11 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 // starve makes a head that was woken in vain after it has waited for d, and returns the owner that passed it.
 func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	x.t.Helper()
-	a := x.own(queue.KindLock, 1, 1)
-	head = x.line(queue.KindHold, 2)
+	a := x.own(queue.Deaf, 1, 1)
+	head = x.line(queue.Refusable, 2)
 	time.Sleep(d)
 	x.s.Exit(a.w.Tenure, true)
-	owner = x.enter(queue.KindLock, 3)
+	owner = x.enter(queue.Deaf, 3)
 	must(x, "Enter", owner.admission, queue.Admitted)
 	head.wait().mustWait()
 	return head, owner
@@ -224,13 +224,13 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 		for range 50 {
 			head, owner := x.starve(queue.StarvationThreshold + 1)
 			x.mustExit(owner.w.Tenure, true, queue.HandedOff, queue.Nothing)
-			must(x, "Try past an owed head", x.enter(queue.KindTry, 4).admission, queue.Rejected)
-			late := x.line(queue.KindLock, 5)
+			must(x, "Try past an owed head", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
+			late := x.line(queue.Deaf, 5)
 			head.mustBeIn()
 
 			// The privilege is used up: while late has not looked, a newcomer may pass again.
 			x.mustExit(head.w.Tenure, true, queue.HandedOff, queue.Nothing)
-			must(x, "Enter", x.enter(queue.KindLock, 6).admission, queue.Admitted)
+			must(x, "Enter", x.enter(queue.Deaf, 6).admission, queue.Admitted)
 			late.wait()
 			x.drain()
 			late.mustBeIn()
@@ -250,10 +250,10 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	})
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
-		fresh := x.line(queue.KindLock, 4)
+		fresh := x.line(queue.Deaf, 4)
 		head.giveUp()
 		x.s.Exit(owner.w.Tenure, true)
-		must(x, "Enter after the owed head left", x.enter(queue.KindLock, 5).admission, queue.Admitted)
+		must(x, "Enter after the owed head left", x.enter(queue.Deaf, 5).admission, queue.Admitted)
 		fresh.wait()
 		x.drain()
 	})
@@ -264,7 +264,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		head.mustBeIn()
 		x.s.GiveBack(head.w)
 		x.s.Granted(2)
-		must(x, "Enter", x.enter(queue.KindLock, 4).admission, queue.Admitted)
+		must(x, "Enter", x.enter(queue.Deaf, 4).admission, queue.Admitted)
 		head.wait()
 		x.drain()
 	})
@@ -277,7 +277,7 @@ func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 		x.mustExit(owner.w.Tenure, false, queue.Leaving, queue.SendRelease)
 		x.s.Released()
 		x.s.Granted(2)
-		late := x.line(queue.KindLock, 4)
+		late := x.line(queue.Deaf, 4)
 		head.mustBeIn()
 		late.wait()
 		x.drain()
@@ -301,7 +301,7 @@ func TestQueue_I6_GiveBackStaysBehindAnOwedHead(t *testing.T) {
 func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustExit(0, true, queue.Stale, queue.Nothing)
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindLock, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
 		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		x.mustExit(a.w.Tenure, true, queue.Stale, queue.Nothing)
 		b.mustBeIn()
@@ -320,13 +320,13 @@ func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Lost first: the exit hands nothing off.
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindLock, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
 		x.mustLose(1, queue.LossStays, queue.Nothing)
 		x.mustExit(a.w.Tenure, true, queue.WasLost, queue.StartAttempt)
 		b.mustWait()
 		x.drain()
 		// Handed off first: the loss finds nobody owning it, and the heir does not get what is gone.
-		c, d := x.own(queue.KindLock, 3, 2), x.line(queue.KindLock, 4)
+		c, d := x.own(queue.Deaf, 3, 2), x.line(queue.Deaf, 4)
 		x.mustExit(c.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		x.mustLose(2, queue.LossUnowned, queue.StartAttempt)
 		d.wait().mustWait()
@@ -340,7 +340,7 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 
 func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
+		a := x.own(queue.Deaf, 1, 1)
 		for range queue.MaxCount - 1 {
 			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.Reentered)
 		}
@@ -362,8 +362,8 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 
 func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 1)
-		head := x.line(queue.KindLock, 2) // never looks, so every newcomer barges
+		a := x.own(queue.Deaf, 1, 1)
+		head := x.line(queue.Deaf, 2) // never looks, so every newcomer barges
 		tenure := a.w.Tenure
 		for i := range queue.MaxHandOffs {
 			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
@@ -383,11 +383,11 @@ func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 
 func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindHold, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
 		x.s.ReenterOwner(1, false)
 		x.mustLose(1, queue.LossStays, queue.Nothing)
-		newcomer := x.park(queue.KindLock, 3)
-		must(x, "Try", x.enter(queue.KindTry, 4).admission, queue.Rejected)
+		newcomer := x.park(queue.Deaf, 3)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
 		x.mustExit(a.w.Tenure, true, queue.LostNested, queue.Nothing)
 		b.mustWait()
 		newcomer.mustWait()
@@ -401,22 +401,22 @@ func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 
 func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first, second, third := x.park(queue.KindTry, 1), x.park(queue.KindTryLock, 2), x.park(queue.KindTry, 3)
+		first, second, third := x.park(queue.Try|queue.Refusable, 1), x.park(queue.Try|queue.Refusable|queue.Deaf, 2), x.park(queue.Try|queue.Refusable, 3)
 		must(x, "order", first.order, queue.StartAttempt)
-		lock := x.park(queue.KindLock, 4)
-		must(x, "Try behind a patient waiter", x.enter(queue.KindTry, 5).admission, queue.Rejected)
+		lock := x.park(queue.Deaf, 4)
+		must(x, "Try behind a patient waiter", x.enter(queue.Try|queue.Refusable, 5).admission, queue.Rejected)
 		x.s.Granted(1)
 		first.mustBeIn()
 		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		third.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		lock.mustWait()
-		must(x, "Try behind an owner", x.enter(queue.KindTryLock, 6).admission, queue.Rejected)
+		must(x, "Try behind an owner", x.enter(queue.Try|queue.Refusable|queue.Deaf, 6).admission, queue.Rejected)
 		x.drain()
 
 		// It may share the attempt that follows a release under way.
-		a := x.own(queue.KindLock, 1, 2)
+		a := x.own(queue.Deaf, 1, 2)
 		x.s.Exit(a.w.Tenure, true)
-		try := x.park(queue.KindTryLock, 7)
+		try := x.park(queue.Try|queue.Refusable|queue.Deaf, 7)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		x.s.Granted(3)
 		try.mustBeIn()
@@ -428,25 +428,25 @@ func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
 // driver is told, whichever of its steps comes next.
 func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first := x.park(queue.KindTry, 1)
+		first := x.park(queue.Try|queue.Refusable, 1)
 		x.s.Refused()
 		first.mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		second := x.park(queue.KindTryLock, 2)
+		second := x.park(queue.Try|queue.Refusable|queue.Deaf, 2)
 		must(x, "after Refused", second.order, queue.RecallAttempt)
-		must(x, "one that shares it", x.park(queue.KindTry, 3).order, queue.Nothing)
+		must(x, "one that shares it", x.park(queue.Try|queue.Refusable, 3).order, queue.Nothing)
 		must(x, "Abandon", x.s.Abandon(), false)
 		x.s.Refused()
 		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 
-		patient := x.park(queue.KindHold, 4)
+		patient := x.park(queue.Refusable, 4)
 		must(x, "a patient one", patient.order, queue.Nothing)
 		patient.giveUp()
 		patient.mustHaveLeft(errGiveUp, queue.RecallAttempt)
-		must(x, "after the last left", x.park(queue.KindTry, 5).order, queue.RecallAttempt)
+		must(x, "after the last left", x.park(queue.Try|queue.Refusable, 5).order, queue.RecallAttempt)
 		x.drain()
 
-		try := x.own(queue.KindTry, 6, 1)
-		patient = x.park(queue.KindHold, 7)
+		try := x.own(queue.Try|queue.Refusable, 6, 1)
+		patient = x.park(queue.Refusable, 7)
 		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
 		x.s.Refused()
 		must(x, "given back to a driver that waits", x.s.GiveBack(try.w), queue.RecallAttempt)
@@ -460,16 +460,16 @@ func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
 // A given-back Try kind whose grant was lost fails where it would have to wait for the next owner.
 func TestQueue_I12_GiveBackOfATry(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		try := x.own(queue.KindTry, 1, 1)
+		try := x.own(queue.Try|queue.Refusable, 1, 1)
 		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
-		other := x.own(queue.KindLock, 2, 2)
+		other := x.own(queue.Deaf, 2, 2)
 		must(x, "GiveBack", x.s.GiveBack(try.w), queue.Nothing)
 		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 0, 0)
 		x.s.Exit(other.w.Tenure, true)
 		x.s.Released()
 
-		try = x.own(queue.KindTry, 3, 3)
+		try = x.own(queue.Try|queue.Refusable, 3, 3)
 		must(x, "GiveBack of the current", x.s.GiveBack(try.w), queue.StartAttempt)
 		x.s.Refused()
 		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
@@ -481,7 +481,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Ended before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each time.
 		for grant := range uint64(100) {
-			p := x.line(queue.KindHold, 1)
+			p := x.line(queue.Refusable, 1)
 			x.s.Granted(grant + 1)
 			p.cancel(errGiveUp)
 			p.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
@@ -498,7 +498,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 		}
 		must(x, "Abandon", x.s.Abandon(), true)
 		// A failure that was decided first is what is returned.
-		p := x.line(queue.KindHold, 2)
+		p := x.line(queue.Refusable, 2)
 		x.s.Fail(errClosed)
 		p.cancel(errGiveUp)
 		p.wait().mustHaveLeft(errClosed, queue.Nothing)
@@ -511,12 +511,12 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		leave := func(state queue.State, want queue.Order) {
 			t.Helper()
-			p := x.park(queue.KindHold, 9)
+			p := x.park(queue.Refusable, 9)
 			must(x, "state", x.s.Word().State(), state)
 			p.giveUp()
 			p.mustHaveLeft(errGiveUp, want)
 		}
-		lock := x.park(queue.KindLock, 1)
+		lock := x.park(queue.Deaf, 1)
 		leave(queue.Acquiring, queue.Nothing)
 		x.s.Granted(1)
 		lock.mustBeIn()
@@ -525,11 +525,11 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 		leave(queue.Lost, queue.Nothing)
 		x.s.Exit(lock.w.Tenure, true)
 		x.mustBe(queue.Free, 0, 0, 0)
-		lock = x.own(queue.KindLock, 1, 2)
+		lock = x.own(queue.Deaf, 1, 2)
 		x.s.Exit(lock.w.Tenure, true)
 		leave(queue.Releasing, queue.Nothing)
 		x.s.Released()
-		p := x.park(queue.KindHold, 2)
+		p := x.park(queue.Refusable, 2)
 		p.giveUp()
 		p.mustHaveLeft(errGiveUp, queue.RecallAttempt)
 		leave(queue.Acquiring, queue.RecallAttempt)

@@ -45,8 +45,8 @@ type guest struct {
 	handOffs int
 }
 
-func (g *guest) try() bool  { return g.kind == queue.KindTry || g.kind == queue.KindTryLock }
-func (g *guest) lock() bool { return g.kind == queue.KindLock || g.kind == queue.KindTryLock }
+func (g *guest) try() bool  { return g.kind.IsTry() }
+func (g *guest) lock() bool { return g.kind.IsDeaf() }
 
 func (m *model) set(state queue.State, count, handOffs int) {
 	m.state, m.count, m.handOffs = state, count, handOffs
@@ -292,7 +292,7 @@ func (r *trial) step() {
 }
 
 func (r *trial) enter() {
-	kind, id := queue.Kind(r.intN(4)), uint64(len(r.guests)+1)
+	kind, id := queue.Kind(r.intN(8)), uint64(len(r.guests)+1)
 	g := &guest{kind: kind}
 	admission, order := r.m.enter(g)
 	r.note("enter %d %v", id, kind)
@@ -363,7 +363,7 @@ func (r *trial) rare() {
 	if r.intN(4) == 0 {
 		r.note("fail")
 		want := queue.Nothing
-		if r.m.fail(func(g *guest) bool { return g.kind != queue.KindLock }, errClosed) > 0 {
+		if r.m.fail(func(g *guest) bool { return g.kind&queue.Refusable != 0 }, errClosed) > 0 {
 			want = r.m.departed()
 		}
 		must(r.fixture, "Fail", r.s.Fail(errClosed), want)
@@ -409,7 +409,7 @@ func (r *trial) compare() {
 	for i, info := range x.s.Waiting() {
 		must(x, "a waiter's place", info.Owner, m.line[i].w.Owner)
 		if m.state == queue.Owned || m.state == queue.Lost {
-			must(x, "I12: a Try kind queued behind an owner", info.Kind == queue.KindTry || info.Kind == queue.KindTryLock, false)
+			must(x, "I12: a Try kind queued behind an owner", info.Kind.IsTry(), false)
 		}
 	}
 	for _, g := range r.guests {

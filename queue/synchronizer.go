@@ -85,7 +85,7 @@ type Synchronizer struct {
 	ownerWaits bool // see Front
 	fair       bool // written by Init only
 
-	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Lock kind. Written
+	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Deaf kind. Written
 	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
 	// its own writes it sees.
 	owner atomic.Uint64
@@ -133,7 +133,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 		s.admitLocked(w)
 		return Admitted, Nothing
 	}
-	if w.Kind.isTry() && !s.mayShareLocked() {
+	if w.Kind.IsTry() && !s.mayShareLocked() {
 		w.phase = phaseOut
 		return Rejected, Nothing
 	}
@@ -144,7 +144,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 	switch state := s.Word().State(); {
 	case state == Free:
 		return Queued, s.restartLocked()
-	case state == Acquiring && first && w.Kind.isTry():
+	case state == Acquiring && first && w.Kind.IsTry():
 		// Between Refused and Abandon, or between the departure of the last waiter and Abandon, the driver owes no answer any more.
 		// Later Try kinds share the one that this order brings.
 		return Queued, RecallAttempt

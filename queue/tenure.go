@@ -96,7 +96,7 @@ func (r Reentry) String() string {
 	return "Reentry(?)"
 }
 
-// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Lock kind. A lost tenure
+// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind. A lost tenure
 // is re-entered only with allowLost. It returns the tenure that the answer speaks of, or 0 with NotOwner; owner 0 is never
 // the owner.
 func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64, r Reentry) {
@@ -113,8 +113,8 @@ func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64
 	return s.tenure, s.reenterLocked(allowLost)
 }
 
-// ReenterTenure adds a unit if tenure is the current one and not lost. A lost tenure of a Hold kind has ended, which answers
-// NotOwner; one of a Lock kind answers IsLost. Any goroutine may call it.
+// ReenterTenure adds a unit if tenure is the current one and not lost. A lost tenure of another kind has ended, which answers
+// NotOwner; one of a Deaf kind answers IsLost. Any goroutine may call it.
 func (s *Synchronizer) ReenterTenure(tenure uint64) Reentry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	}
 	current := s.tenure != 0 && s.tenure == w.Tenure
 	state := s.Word().State()
-	if !current && w.Kind.isTry() && (state == Owned || state == Lost) {
+	if !current && w.Kind.IsTry() && (state == Owned || state == Lost) {
 		w.makeReady(s)
 		w.expel(ErrRefused)
 		return Nothing
@@ -173,7 +173,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	case state == Granted:
 		// The head may be another now, and the one that was woken will find that it is not first and park again (I4).
 		return s.offerLocked(s.Word().HandOffs())
-	case state == Acquiring && w.Kind.isTry():
+	case state == Acquiring && w.Kind.IsTry():
 		return RecallAttempt // the driver may be waiting for a release, which a Try does not wait for (I12)
 	}
 	return Nothing

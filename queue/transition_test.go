@@ -10,7 +10,7 @@ import (
 func TestQueue_OneTurnFromFreeToFree(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustBe(queue.Free, 0, 0, 0)
-		p := x.park(queue.KindHold, 7)
+		p := x.park(queue.Refusable, 7)
 		must(x, "order", p.order, queue.StartAttempt)
 		x.mustBe(queue.Acquiring, 0, 0, 1)
 		must(x, "order", x.s.Granted(42), queue.Nothing)
@@ -19,7 +19,7 @@ func TestQueue_OneTurnFromFreeToFree(t *testing.T) {
 		if p.w.Grant != 42 || p.w.Tenure == 0 || p.w.HandOffs != 0 {
 			t.Fatalf("waiter: grant=%d tenure=%d handoffs=%d", p.w.Grant, p.w.Tenure, p.w.HandOffs)
 		}
-		want := queue.Tenure{State: queue.Owned, Tenure: p.w.Tenure, Grant: 42, Owner: 7, Kind: queue.KindHold, Count: 1}
+		want := queue.Tenure{State: queue.Owned, Tenure: p.w.Tenure, Grant: 42, Owner: 7, Kind: queue.Refusable, Count: 1}
 		must(x, "Current", x.s.Current(), want)
 		x.mustExit(p.w.Tenure, true, queue.Leaving, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 0, 0)
@@ -31,9 +31,9 @@ func TestQueue_OneTurnFromFreeToFree(t *testing.T) {
 
 func TestQueue_HandOffCountsAndNumbers(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindLock, 1, 5)
-		b := x.line(queue.KindHold, 2)
-		c := x.park(queue.KindLock, 3)
+		a := x.own(queue.Deaf, 1, 5)
+		b := x.line(queue.Refusable, 2)
+		c := x.park(queue.Deaf, 3)
 		must(x, "Enter's order", b.order, queue.Nothing)
 		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		x.mustBe(queue.Granted, 0, 1, 2)
@@ -51,7 +51,7 @@ func TestQueue_HandOffCountsAndNumbers(t *testing.T) {
 
 func TestQueue_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindLock, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
 		x.mustExit(a.w.Tenure, false, queue.Leaving, queue.SendRelease)
 		b.mustWait()
 		x.mustBe(queue.Releasing, 0, 0, 1)
@@ -66,7 +66,7 @@ func TestQueue_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 
 func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b, c := x.own(queue.KindLock, 1, 1), x.park(queue.KindLock, 2), x.park(queue.KindLock, 3)
+		a, b, c := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2), x.park(queue.Deaf, 3)
 		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
 		x.mustExit(b.w.Tenure, false, queue.Leaving, queue.SendRelease)
@@ -83,7 +83,7 @@ func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 
 func TestQueue_ResumedWithoutWaitersReleases(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindHold, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
 		x.mustExit(a.w.Tenure, false, queue.Leaving, queue.SendRelease)
 		b.giveUp()
 		b.mustHaveLeft(errGiveUp, queue.Nothing)
@@ -96,8 +96,8 @@ func TestQueue_ResumedWithoutWaitersReleases(t *testing.T) {
 
 func TestQueue_RefusedFailsOnlyTryKinds(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first, second := x.park(queue.KindTry, 1), x.park(queue.KindTryLock, 2)
-		lock, hold := x.park(queue.KindLock, 3), x.park(queue.KindHold, 4)
+		first, second := x.park(queue.Try|queue.Refusable, 1), x.park(queue.Try|queue.Refusable|queue.Deaf, 2)
+		lock, hold := x.park(queue.Deaf, 3), x.park(queue.Refusable, 4)
 		x.s.Refused()
 		first.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
@@ -114,8 +114,8 @@ func TestQueue_RefusedFailsOnlyTryKinds(t *testing.T) {
 func TestQueue_FailTriesFailsOnlyTryKinds(t *testing.T) {
 	away := errors.New("away")
 	bothModes(t, func(x *fixture) {
-		a := x.park(queue.KindTryLock, 1)
-		b := x.park(queue.KindHold, 2)
+		a := x.park(queue.Try|queue.Refusable|queue.Deaf, 1)
+		b := x.park(queue.Refusable, 2)
 		x.s.FailTries(away)
 		a.mustHaveLeft(away, queue.Nothing)
 		b.mustWait()
@@ -140,9 +140,9 @@ func TestQueue_HeadNoteIsThatOfTheFirst(t *testing.T) {
 
 func TestQueue_RefusedOutsideAnAttemptDoesNothing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindHold, 1, 1)
+		a := x.own(queue.Refusable, 1, 1)
 		x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
-		try := x.park(queue.KindTry, 2)
+		try := x.park(queue.Try|queue.Refusable, 2)
 		x.s.Refused()
 		try.mustWait()
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
@@ -154,7 +154,7 @@ func TestQueue_RefusedOutsideAnAttemptDoesNothing(t *testing.T) {
 
 func TestQueue_RefusedThenAbandon(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		try := x.park(queue.KindTryLock, 1)
+		try := x.park(queue.Try|queue.Refusable|queue.Deaf, 1)
 		x.s.Refused()
 		try.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		must(x, "Abandon", x.s.Abandon(), true)
@@ -165,8 +165,8 @@ func TestQueue_RefusedThenAbandon(t *testing.T) {
 
 func TestQueue_FailTellsAllButLock(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		try := x.park(queue.KindTryLock, 1)
-		hold, lock := x.park(queue.KindHold, 2), x.park(queue.KindLock, 3)
+		try := x.park(queue.Try|queue.Refusable|queue.Deaf, 1)
+		hold, lock := x.park(queue.Refusable, 2), x.park(queue.Deaf, 3)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		try.mustHaveLeft(errClosed, queue.Nothing)
 		hold.mustHaveLeft(errClosed, queue.Nothing)
@@ -178,7 +178,7 @@ func TestQueue_FailTellsAllButLock(t *testing.T) {
 
 func TestQueue_FailOfTheLastRecallsTheAttempt(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		hold := x.park(queue.KindHold, 1)
+		hold := x.park(queue.Refusable, 1)
 		must(x, "Fail", x.s.Fail(errClosed), queue.RecallAttempt)
 		hold.mustHaveLeft(errClosed, queue.Nothing)
 		must(x, "second Fail", x.s.Fail(errClosed), queue.Nothing)
@@ -188,14 +188,14 @@ func TestQueue_FailOfTheLastRecallsTheAttempt(t *testing.T) {
 
 func TestQueue_FailOfTheHeirPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		heir, lock := x.line(queue.KindHold, 1), x.park(queue.KindLock, 2)
+		heir, lock := x.line(queue.Refusable, 1), x.park(queue.Deaf, 2)
 		x.s.Granted(1)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		heir.wait().mustHaveLeft(errClosed, queue.Nothing)
 		lock.mustBeIn()
 		x.drain()
 
-		only := x.line(queue.KindHold, 3)
+		only := x.line(queue.Refusable, 3)
 		x.s.Granted(2)
 		must(x, "Fail", x.s.Fail(errClosed), queue.SendRelease)
 		only.wait().mustHaveLeft(errClosed, queue.Nothing)
@@ -206,8 +206,8 @@ func TestQueue_FailOfTheHeirPassesTheGrantOn(t *testing.T) {
 
 func TestQueue_FailBehindAnOwner(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		x.own(queue.KindHold, 1, 1)
-		hold := x.park(queue.KindHold, 2)
+		x.own(queue.Refusable, 1, 1)
+		hold := x.park(queue.Refusable, 2)
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		hold.mustHaveLeft(errClosed, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 0, 0)
@@ -217,7 +217,7 @@ func TestQueue_FailBehindAnOwner(t *testing.T) {
 
 func TestQueue_GrantedWithoutWaitersIsReleased(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		p := x.park(queue.KindHold, 1)
+		p := x.park(queue.Refusable, 1)
 		p.giveUp()
 		p.mustHaveLeft(errGiveUp, queue.RecallAttempt)
 		must(x, "Granted", x.s.Granted(1), queue.SendRelease)
@@ -228,10 +228,10 @@ func TestQueue_GrantedWithoutWaitersIsReleased(t *testing.T) {
 
 func TestQueue_AnAttemptGoesOnForTheNextWaiter(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first := x.park(queue.KindHold, 1)
+		first := x.park(queue.Refusable, 1)
 		first.giveUp()
 		first.mustHaveLeft(errGiveUp, queue.RecallAttempt)
-		second := x.park(queue.KindHold, 2)
+		second := x.park(queue.Refusable, 2)
 		must(x, "order for the second", second.order, queue.Nothing)
 		must(x, "Abandon", x.s.Abandon(), false)
 		x.s.Granted(1)
@@ -243,7 +243,7 @@ func TestQueue_AnAttemptGoesOnForTheNextWaiter(t *testing.T) {
 func TestQueue_LoseInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustLose(0, queue.LossNone, queue.Nothing) // Free
-		p := x.line(queue.KindHold, 1)
+		p := x.line(queue.Refusable, 1)
 		x.mustLose(0, queue.LossNone, queue.Nothing) // Acquiring
 		x.s.Granted(1)
 		x.mustLose(9, queue.LossNone, queue.Nothing) // another grant
@@ -256,14 +256,14 @@ func TestQueue_LoseInEachState(t *testing.T) {
 		x.mustLose(2, queue.LossMovedOn, queue.Nothing)
 		must(x, "Current", x.s.Current(), queue.Tenure{})
 
-		q := x.own(queue.KindTryLock, 2, 3)
+		q := x.own(queue.Try|queue.Refusable|queue.Deaf, 2, 3)
 		x.mustLose(3, queue.LossStays, queue.Nothing)
 		x.mustLose(3, queue.LossNone, queue.Nothing) // lost already
 		x.mustBe(queue.Lost, 1, 0, 0)
 		x.mustExit(q.w.Tenure, true, queue.WasLost, queue.Nothing)
 		must(x, "Current", x.s.Current(), queue.Tenure{})
 
-		r := x.own(queue.KindHold, 3, 4)
+		r := x.own(queue.Refusable, 3, 4)
 		x.mustExit(r.w.Tenure, true, queue.Leaving, queue.SendRelease)
 		x.mustLose(4, queue.LossNone, queue.Nothing) // the release wins
 		x.mustBe(queue.Releasing, 0, 0, 0)
@@ -273,7 +273,7 @@ func TestQueue_LoseInEachState(t *testing.T) {
 
 func TestQueue_LossOfAHoldMovesOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.KindTry, 1, 1), x.park(queue.KindHold, 2)
+		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
 		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.Reentered)
 		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
 		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.NotOwner)
@@ -295,7 +295,7 @@ func TestQueue_ReenterOwner(t *testing.T) {
 			must(x, "its tenure", gotTenure, tenure)
 		}
 		reenter(1, true, 0, queue.NotOwner)
-		a := x.own(queue.KindLock, 1, 1)
+		a := x.own(queue.Deaf, 1, 1)
 		tenure := a.w.Tenure
 		reenter(0, true, 0, queue.NotOwner)
 		reenter(2, true, 0, queue.NotOwner)
@@ -313,10 +313,10 @@ func TestQueue_ReenterOwner(t *testing.T) {
 		x.mustExit(tenure, true, queue.WasLost, queue.Nothing)
 		reenter(1, true, 0, queue.NotOwner)
 
-		x.own(queue.KindHold, 1, 2)
+		x.own(queue.Refusable, 1, 2)
 		reenter(1, true, 0, queue.NotOwner) // a Hold is not re-entered by its goroutine's id
 		x.drain()
-		x.own(queue.KindLock, 0, 3)
+		x.own(queue.Deaf, 0, 3)
 		reenter(0, true, 0, queue.NotOwner)
 		x.drain()
 		must(x, "ReenterTenure of none", x.s.ReenterTenure(0), queue.NotOwner)
@@ -325,7 +325,7 @@ func TestQueue_ReenterOwner(t *testing.T) {
 
 func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.KindLock, 1, 1), x.park(queue.KindLock, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
 		old := a.w.Tenure
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.StartAttempt)
 		x.mustBe(queue.Acquiring, 0, 0, 2)
@@ -345,13 +345,13 @@ func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 
 func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindHold, 1, 1) // lost with nobody waiting: Free
+		a := x.own(queue.Refusable, 1, 1) // lost with nobody waiting: Free
 		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
 		must(x, "GiveBack when Free", x.s.GiveBack(a.w), queue.StartAttempt)
 		x.s.Granted(2)
 		a.wait().mustBeIn()
 
-		b := x.line(queue.KindHold, 2) // lost with a waiter: Acquiring
+		b := x.line(queue.Refusable, 2) // lost with a waiter: Acquiring
 		x.mustLose(2, queue.LossMovedOn, queue.StartAttempt)
 		must(x, "GiveBack when Acquiring", x.s.GiveBack(a.w), queue.Nothing)
 		x.s.Granted(3)
@@ -373,7 +373,7 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 		a.mustBeIn()
 		x.drain()
 
-		c := x.own(queue.KindLock, 3, 6) // lost, and it stays: its own tenure
+		c := x.own(queue.Deaf, 3, 6) // lost, and it stays: its own tenure
 		x.mustLose(6, queue.LossStays, queue.Nothing)
 		must(x, "GiveBack when Lost", x.s.GiveBack(c.w), queue.StartAttempt)
 		x.s.Granted(7)
@@ -384,9 +384,9 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 
 func TestQueue_GiveBackWhileReleasing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.KindHold, 1, 1)
+		a := x.own(queue.Refusable, 1, 1)
 		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
-		b := x.own(queue.KindHold, 2, 2)
+		b := x.own(queue.Refusable, 2, 2)
 		x.mustExit(b.w.Tenure, true, queue.Leaving, queue.SendRelease)
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
@@ -398,9 +398,9 @@ func TestQueue_GiveBackWhileReleasing(t *testing.T) {
 
 func TestQueue_GiveBackOfABarger(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a, b := x.own(queue.KindLock, 1, 1), x.line(queue.KindLock, 2)
+		a, b := x.own(queue.Deaf, 1, 1), x.line(queue.Deaf, 2)
 		x.s.Exit(a.w.Tenure, true)
-		barger := x.enter(queue.KindLock, 3)
+		barger := x.enter(queue.Deaf, 3)
 		must(x, "Enter", barger.admission, queue.Admitted)
 		must(x, "GiveBack", x.s.GiveBack(barger.w), queue.StartAttempt)
 		x.s.Granted(2)
@@ -450,7 +450,7 @@ func TestQueue_StringsAreNames(t *testing.T) {
 	for v := range queue.Lost + 2 {
 		add(v.String())
 	}
-	for v := range queue.KindTryLock + 2 {
+	for v := range queue.Try | queue.Refusable | queue.Deaf + 1 {
 		add(v.String())
 	}
 	for v := range queue.RecallAttempt + 2 {

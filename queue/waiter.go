@@ -9,46 +9,49 @@ import (
 // another waiter: either way somebody else has the lock.
 var ErrRefused = errors.New("queue: refused: the lock is held by another")
 
-// Kind says how a waiter came, which decides what can be told to it and what a loss does to its tenure.
+// Kind says how a waiter came, by three properties of which none follows from another. The zero Kind waits until it is in or
+// its context ends, and its owner can be told of a loss, so a lost tenure lets the queue move on at once.
 type Kind uint8
 
 const (
-	// KindHold waits until it is in, its context ends or Fail ends it. Its owner can be told of a loss, so a lost tenure
-	// lets the queue move on at once.
-	KindHold Kind = iota
-	// KindLock waits until it is in: neither Refused nor Fail ends its wait, for its caller has no way to be told. A lost
-	// tenure stays locally locked until its own exits (I11).
-	KindLock
-	// KindTry never waits for an owner: it shares one attempt and fails at the first refusal or failure (I12). Its tenure is
-	// like that of KindHold.
-	KindTry
-	// KindTryLock waits like KindTry; its tenure is like that of KindLock.
-	KindTryLock
+	// Try never waits for an owner: it shares one attempt and fails at the first refusal or failure (I12).
+	Try Kind = 1 << iota
+	// Refusable: Fail ends the wait, since the caller has a way to be told.
+	Refusable
+	// Deaf: the owner cannot be told of a loss, and its goroutine may re-enter. A lost tenure stays locally locked until its
+	// own exits (I11).
+	Deaf
 )
 
-// String returns the kind's name.
+// String names the properties.
 func (k Kind) String() string {
-	switch k {
-	case KindHold:
-		return "Hold"
-	case KindLock:
-		return "Lock"
-	case KindTry:
-		return "Try"
-	case KindTryLock:
-		return "TryLock"
+	s := ""
+	for _, p := range []struct {
+		bit  Kind
+		name string
+	}{{Try, "Try"}, {Refusable, "Refusable"}, {Deaf, "Deaf"}} {
+		if k&p.bit == 0 {
+			continue
+		}
+		if s != "" {
+			s += "|"
+		}
+		s += p.name
 	}
-	return "Kind(?)"
+	if s == "" {
+		return "Plain"
+	}
+	return s
 }
 
-// isTry reports whether the waiter fails rather than wait for an owner.
-func (k Kind) isTry() bool { return k == KindTry || k == KindTryLock }
+// IsTry reports whether the waiter fails rather than wait for an owner.
+func (k Kind) IsTry() bool { return k&Try != 0 }
 
-// IsLock reports whether the tenure is one whose owner cannot be told of a loss, and which its goroutine may re-enter.
-func (k Kind) IsLock() bool { return k == KindLock || k == KindTryLock }
+// IsDeaf reports whether the tenure is one whose owner cannot be told of a loss, and which its goroutine may re-enter.
+func (k Kind) IsDeaf() bool { return k&Deaf != 0 }
 
-// isTold reports whether Fail may end the wait.
-func (k Kind) isTold() bool { return k != KindLock }
+// IsRefusable reports whether Fail may end the wait.
+func (k Kind) IsRefusable() bool { return k&Refusable != 0 }
 
 // phase is where a waiter stands. It only moves forward, with one exception: GiveBack takes an admitted waiter back into
 // the queue.

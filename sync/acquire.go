@@ -67,7 +67,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
 		e.do(order)
 	}
 	if admission == queue.Rejected {
-		return nil, e.failed(a, e.notGranted())
+		return nil, e.failed(a, ErrNotAcquired) // somebody of this process is before it; nothing was asked
 	}
 	for {
 		if e.m.closing.Load() {
@@ -131,7 +131,7 @@ func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy
 	w := &a.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
 		var place *tenancy
-		if a.lock {
+		if a.kind.IsDeaf() {
 			place = g.placeOfLocks()
 		} else {
 			place = newPossession(ctx)
@@ -167,28 +167,34 @@ func (e *entry) retire(g *grant, handOffs int) {
 func (e *entry) waitError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrRefused):
-		return e.notGranted()
+		return ErrNotAcquired
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return e.notGranted(ctx.Err(), otherCause(ctx))
 	}
 	return err // given to Fail or FailTries by the driver, or ErrClosed
 }
 
-// notGranted says why there was no grant: by the last answer, held by another,
-// or Redis did not serve. ended says what ended the wait, where something did.
+// notGranted says why there was no grant before the caller's context ended: by the last
+// answer, held by another, or Redis did not serve.
 func (e *entry) notGranted(ended ...error) error {
-	reasons := []error{ErrNotAcquired}
+	reason := ErrNotAcquired
 	if a := e.answer.Load(); a != nil && a.err != nil {
-		switch {
-		case a.unknown:
-			reasons = []error{ErrUnavailable, ErrUnknown, a.err}
-		case errors.Is(a.err, lettucecompat.ErrReplicas):
-			reasons = []error{ErrNotAcquired, a.err}
-		default:
-			reasons = []error{ErrUnavailable, a.err}
-		}
+		reason = a.reason()
 	}
-	return joined(append(reasons, ended...)...)
+	return joined(append([]error{reason}, ended...)...)
+}
+
+// reason words the answer for a caller that does not wait for another one.
+func (t *trouble) reason() error {
+	switch {
+	case t.unknown:
+		return joined(ErrUnavailable, ErrUnknown, t.err)
+	case lettucecompat.Permanent(t.err):
+		return &serverError{t.err}
+	case errors.Is(t.err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, t.err)
+	}
+	return joined(ErrUnavailable, t.err)
 }
 
 // notEntered counts a failure and makes it an *Error.
@@ -231,14 +237,6 @@ func (e *serverError) Error() string {
 }
 
 func (e *serverError) Unwrap() []error { return []error{ErrConfig, e.err} }
-
-// transient words an answer after which those who only try give up.
-func transient(err error, unknown bool) error {
-	if unknown {
-		return joined(ErrUnavailable, ErrUnknown, err)
-	}
-	return joined(ErrUnavailable, err)
-}
 
 // otherCause returns the context's cause where it says more than its error.
 func otherCause(ctx context.Context) error {

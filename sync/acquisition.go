@@ -11,8 +11,6 @@ import (
 type acquisition struct {
 	op        string
 	kind      queue.Kind
-	lock      bool // Lock-style
-	mayFail   bool // TryLock-style: false says all
 	goroutine int64
 	wait      time.Duration
 	wish      note
@@ -22,12 +20,12 @@ type acquisition struct {
 }
 
 // newAcquisition returns an unused acquisition.
-func (m *Manager) newAcquisition(op string, kind queue.Kind, mayFail bool) *acquisition {
+func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
 	a, _ := m.spare.Get().(*acquisition)
 	if a == nil {
 		a = new(acquisition)
 	}
-	a.op, a.kind, a.lock, a.mayFail = op, kind, kind.IsLock(), mayFail
+	a.op, a.kind = op, kind
 	if m.observed {
 		// One clock is read where time.Now reads two: only the difference matters.
 		a.waiter.Began = m.made.Add(time.Since(m.made))

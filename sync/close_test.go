@@ -121,8 +121,9 @@ func TestCloseLetsNoParkedLockIn(t *testing.T) {
 		mu.Lock()
 		in := make(chan struct{})
 		go func() {
-			// It parks like Lock, but for its limit, so that the test can end.
-			if mu.TryLockFor(time.Hour) {
+			ctx, cancel := context.WithTimeout(bg, time.Hour)
+			defer cancel()
+			if anteroom.LockUntil(ctx, mu) {
 				close(in)
 			}
 		}()

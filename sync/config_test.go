@@ -288,8 +288,9 @@ func TestCloseNamesThoseParkedInLock(t *testing.T) {
 		mu := m.Mutex("k")
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			// TryLockFor parks like Lock, but for its limit, so that the test can end.
-			if mu.TryLockFor(time.Hour) {
+			ctx, cancel := context.WithTimeout(bg, time.Hour)
+			defer cancel()
+			if anteroom.LockUntil(ctx, mu) {
 				t.Error("locked after Close")
 			}
 		})

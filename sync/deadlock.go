@@ -164,7 +164,7 @@ func (l *lookout) isDue(c cycle, now time.Time) bool {
 // goroutine locks what its own Acquire holds.
 func (c cycle) isSelfDeadlock() bool {
 	k := c[0].key
-	return k.e.cfg.Reentrancy == ByGoroutine && c[0].waiter.Kind.IsLock() && !k.front.Current.Kind.IsLock()
+	return k.e.cfg.Reentrancy == ByGoroutine && c[0].waiter.Kind.IsDeaf() && !k.front.Current.Kind.IsDeaf()
 }
 
 // certain tells that no goroutine but those of the cycle can end one of its tenures. A Hold
@@ -172,7 +172,7 @@ func (c cycle) isSelfDeadlock() bool {
 // unlocked by any.
 func (c cycle) certain() bool {
 	for _, n := range c {
-		if !n.key.front.Current.Kind.IsLock() || n.key.e.cfg.Reentrancy != ByGoroutine {
+		if !n.key.front.Current.Kind.IsDeaf() || n.key.e.cfg.Reentrancy != ByGoroutine {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // unconfirmed release is joined too. If fn panics or calls runtime.Goexit, the
 // lock is released on the way out.
 func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
-	h, err := mu.acquire(ctx, "do", queue.KindHold, opts)
+	h, err := mu.acquire(ctx, "do", queue.Refusable, opts)
 	if err != nil {
 		return err
 	}

@@ -212,10 +212,13 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 // refused deals with "held by another".
 func (d *driver) refused(r lettucecompat.AcquireReply) {
 	e := d.e
-	e.answer.Store(&trouble{holder: r.Holder, err: r.Err})
+	answer := &trouble{holder: r.Holder, err: r.Err}
+	e.answer.Store(answer)
 	d.answered()
-	e.q.Refused()
-	if r.Err != nil {
+	if r.Err == nil {
+		e.q.Refused()
+	} else {
+		e.q.FailTries(answer.reason())
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
 		d.abandonField()
@@ -236,11 +239,12 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	if unknown {
 		d.try.life.unanswered(r.SentAt)
 	}
-	e.answer.Store(&trouble{err: r.Err, unknown: d.try.life.open > 0})
+	answer := &trouble{err: r.Err, unknown: d.try.life.open > 0}
+	e.answer.Store(answer)
 	if !unknown && lettucecompat.Permanent(r.Err) {
 		e.do(e.q.Fail(&serverError{r.Err}))
 	} else {
-		e.q.FailTries(transient(r.Err, unknown))
+		e.q.FailTries(answer.reason())
 	}
 	if e.m.closing.Load() {
 		return

@@ -1,9 +1,19 @@
 package anteroom
 
 import (
+	"context"
 	"errors"
 	"time"
+
+	"github.com/anteroom/anteroom/queue"
 )
+
+// LockUntil is Lock, but for an end that only a test can give it. It tells whether the
+// caller has the lock.
+func LockUntil(ctx context.Context, mu *Mutex) bool {
+	in, _ := mu.lock(ctx, "lock", queue.Deaf)
+	return in
+}
 
 // ClockJumped and WasLate report what a test cannot cause in virtual time: there a machine
 // does not sleep and no process is stopped.

@@ -213,7 +213,7 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
 		place.g = g
 	}
-	place.tenure, place.goroutine, place.lock = a.waiter.Tenure, a.goroutine, a.lock
+	place.tenure, place.goroutine, place.lock = a.waiter.Tenure, a.goroutine, a.kind.IsDeaf()
 	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.wish.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)

@@ -57,14 +57,14 @@ type endable struct {
 // enters again without asking Redis, unless the lock is NotReentrant; with a lost
 // one it returns ErrLost.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "acquire", queue.KindHold, opts)
+	return mu.acquire(ctx, "acquire", queue.Refusable, opts)
 }
 
 // TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
 // if another goroutine or process holds the lock or waits for it. Where it has to
 // ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "try acquire", queue.KindTry, opts)
+	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }
 
 func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts []AcquireOption) (*Hold, error) {
@@ -74,7 +74,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu.settings == nil {
 		return nil, mu.mistake(op, validKey(mu.key))
 	}
-	a := mu.m.newAcquisition(op, kind, false)
+	a := mu.m.newAcquisition(op, kind)
 	if mu.m.traced {
 		ctx = mu.traceAcquire(ctx, a)
 	}

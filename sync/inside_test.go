@@ -59,7 +59,7 @@ func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &queue.Waiter{Owner: 1, Kind: queue.KindLock, Note: &e.wish}
+	w := &queue.Waiter{Owner: 1, Kind: queue.Deaf, Note: &e.wish}
 	_, o := e.q.Enter(w)
 	e.do(o)
 	if _, err := e.q.Wait(context.Background(), w); err != nil {
@@ -167,8 +167,10 @@ func TestCloseBesideADriverWithAnAnswer(t *testing.T) {
 	}
 	obs.armed.Store(true)
 	in := make(chan bool, 1)
-	go func() { in <- mu.TryLockFor(5 * time.Second) }() // parks like Lock, but for its limit
-	<-obs.at                                             // the driver has "granted" in its hands
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	go func() { in <- LockUntil(ctx, mu) }()
+	<-obs.at // the driver has "granted" in its hands
 	closed := make(chan error, 1)
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)

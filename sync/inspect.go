@@ -300,14 +300,15 @@ func statusName(s queue.State) string {
 	return "lost"
 }
 
+// kindName is how a waiter came, by what it asked for.
 func kindName(k queue.Kind) string {
-	switch k {
-	case queue.KindLock:
-		return "lock"
-	case queue.KindTry:
-		return "try"
-	case queue.KindTryLock:
+	switch {
+	case k.IsTry() && k.IsDeaf():
 		return "try_lock"
+	case k.IsTry():
+		return "try"
+	case k.IsDeaf():
+		return "lock"
 	}
 	return "hold"
 }

@@ -94,22 +94,22 @@ func (s *scene) events(kind EventKind) (list []Event) {
 func TestLookout_ScansRarely(t *testing.T) {
 	s := newScene(t, Config{})
 	now := time.Now()
-	s.key("a", 1, queue.KindLock, 2, 3)
+	s.key("a", 1, queue.Deaf, 2, 3)
 	s.l.look(now)
 	s.l.look(now.Add(31 * time.Second))
-	s.key("b", 4, queue.KindLock, 5)
+	s.key("b", 4, queue.Deaf, 5)
 	s.l.look(now.Add(45 * time.Second))
 	if s.scans != 1 {
 		t.Errorf("%d scans", s.scans)
 	}
-	s.key("c", 6, queue.KindLock, 7)
-	e := s.key("d", 7, queue.KindLock, 6)
+	s.key("c", 6, queue.Deaf, 7)
+	e := s.key("d", 7, queue.Deaf, 6)
 	s.l.look(now.Add(46 * time.Second))
 	s.l.look(now.Add(47 * time.Second)) // the deadlock is one since the look before
 	if s.scans != 2 {
 		t.Errorf("%d scans after a deadlock", s.scans)
 	}
-	s.wait(e, queue.KindLock, 8)
+	s.wait(e, queue.Deaf, 8)
 	s.l.look(now.Add(100 * time.Second))
 	waits, deadlocks := s.events(EventLongWait), s.events(EventDeadlock)
 	if len(deadlocks) != 1 || deadlocks[0].CallSite != "/f.go:7" {
@@ -128,8 +128,8 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 	s := newScene(t, Config{})
 	s.l.scan = func([]int64) scanning { return scanning{Reason: "100000 goroutines are too many to look at"} }
 	now := time.Now()
-	s.key("a", 1, queue.KindLock, 2)
-	s.key("b", 2, queue.KindLock, 1)
+	s.key("a", 1, queue.Deaf, 2)
+	s.key("b", 2, queue.Deaf, 1)
 	s.l.look(now)
 	s.l.look(now.Add(31 * time.Second))
 	for _, ev := range append(s.events(EventLongWait), s.events(EventDeadlock)...) {
@@ -146,8 +146,8 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 	for _, logKeys := range []bool{false, true} {
 		s := newScene(t, Config{LogKeys: logKeys})
-		s.key("customer:anna", 1, queue.KindLock, 2)
-		s.key("customer:bert", 2, queue.KindLock, 1)
+		s.key("customer:anna", 1, queue.Deaf, 2)
+		s.key("customer:bert", 2, queue.Deaf, 1)
 		s.l.look(time.Now())
 		s.l.look(time.Now())
 		evs := s.events(EventDeadlock)
@@ -170,9 +170,9 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 	for id := range uint64(1000) {
 		many = append(many, 1000+id)
 	}
-	long := s.key("long", 1, queue.KindLock, many...)
-	s.key("short", 2, queue.KindLock, 3)
-	s.key("other", 4, queue.KindLock, 5, 6)
+	long := s.key("long", 1, queue.Deaf, many...)
+	s.key("short", 2, queue.Deaf, 3)
+	s.key("other", 4, queue.Deaf, 5, 6)
 	s.l.look(time.Now())
 	stuckKeys := func() map[uint64]*stuckKey {
 		s.l.stuck = nil
@@ -183,20 +183,20 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 		}
 		return s.l.waitsOfOwners()
 	}
-	s.wait(long, queue.KindLock, 2) // the owner of short waits there
+	s.wait(long, queue.Deaf, 2) // the owner of short waits there
 	if waits := stuckKeys(); len(waits) != 0 {
 		t.Errorf("the longest queue was walked: %v", waits)
 	}
 	s.leave(long, 2)
-	s.wait(s.m.entries["short"], queue.KindLock, 1)
+	s.wait(s.m.entries["short"], queue.Deaf, 1)
 	if waits := stuckKeys(); len(waits) != 1 {
 		t.Errorf("%d owners wait, want 1", len(waits))
 	}
-	s.wait(long, queue.KindLock, 2)
+	s.wait(long, queue.Deaf, 2)
 	if waits := stuckKeys(); len(waits) != 2 {
 		t.Errorf("%d owners wait, want both", len(waits))
 	}
-	s.wait(s.m.entries["other"], queue.KindHold, 4)
+	s.wait(s.m.entries["other"], queue.Refusable, 4)
 	if waits := stuckKeys(); len(waits) != 3 {
 		t.Errorf("%d owners wait, want the one that waits for itself too", len(waits))
 	}
@@ -207,8 +207,8 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	s := newScene(t, Config{})
 	for i := range uint64(15) {
 		a, b := 2*i+1, 2*i+2
-		s.key(fmt.Sprintf("a:%d", i), a, queue.KindLock, b)
-		s.key(fmt.Sprintf("b:%d", i), b, queue.KindLock, a)
+		s.key(fmt.Sprintf("a:%d", i), a, queue.Deaf, b)
+		s.key(fmt.Sprintf("b:%d", i), b, queue.Deaf, a)
 	}
 	for range 3 {
 		s.l.look(time.Now())
@@ -224,7 +224,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 	s := newScene(t, Config{})
 	const n = 500
 	for i := range uint64(n) {
-		s.key(fmt.Sprintf("key:%03d", i), i+1, queue.KindLock, (i+n-1)%n+1)
+		s.key(fmt.Sprintf("key:%03d", i), i+1, queue.Deaf, (i+n-1)%n+1)
 	}
 	s.l.look(time.Now())
 	s.l.look(time.Now())
@@ -237,8 +237,8 @@ func TestLookout_ALongCycle(t *testing.T) {
 // Nothing is kept of keys that nobody waits for any more.
 func TestLookout_KeepsNothing(t *testing.T) {
 	s := newScene(t, Config{})
-	a := s.key("a", 1, queue.KindLock, 2)
-	b := s.key("b", 2, queue.KindLock, 1)
+	a := s.key("a", 1, queue.Deaf, 2)
+	b := s.key("b", 2, queue.Deaf, 1)
 	s.l.look(time.Now())
 	s.l.look(time.Now())
 	if len(s.l.seen) != 2 || len(s.l.told) != 2 {
@@ -267,7 +267,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 // Looking ends with stop, whenever that comes and however often, and no look comes after.
 func TestLookout_Stops(t *testing.T) {
 	s := newScene(t, Config{})
-	s.key("a", 1, queue.KindLock, 2)
+	s.key("a", 1, queue.Deaf, 2)
 	for i := range 300 {
 		l := newLookout(s.m)
 		l.every = time.Duration(i%7) * 10 * time.Microsecond

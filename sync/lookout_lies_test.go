@@ -17,7 +17,7 @@ func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.wait(e, queue.KindLock, 1) // the queue is acquiring
+		s.wait(e, queue.Deaf, 1) // the queue is acquiring
 		e.answer.Store(answer)
 		s.l.look(time.Now().Add(31 * time.Second))
 		evs := s.events(EventLongWait)
@@ -35,14 +35,14 @@ func TestLookout_AWaiterThatGivesBackDoesNotWaitForItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &queue.Waiter{Owner: 1, Kind: queue.KindLock}
+	w := &queue.Waiter{Owner: 1, Kind: queue.Deaf}
 	e.q.Enter(w)
 	e.q.Granted(1)
 	if _, err := e.q.Wait(context.Background(), w); err != nil {
 		t.Fatal(err)
 	}
-	s.wait(e, queue.KindLock, 2)
-	longer := s.key("b", 3, queue.KindLock, 4, 5, 6)
+	s.wait(e, queue.Deaf, 2)
+	longer := s.key("b", 3, queue.Deaf, 4, 5, 6)
 	s.l.look(time.Now())
 	// The next look, in steps: it has seen the tenure when the waiter gives it back.
 	s.l.looks++

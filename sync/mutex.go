@@ -79,7 +79,7 @@ func (mu *Mutex) Config() LockConfig {
 // Hold was passed on to one that will release it: that is reported as
 // EventSelfDeadlock.
 func (mu *Mutex) Lock() {
-	if _, err := mu.lock(context.Background(), "lock", queue.KindLock, false); err != nil {
+	if _, err := mu.lock(context.Background(), "lock", queue.Deaf); err != nil {
 		panic(err)
 	}
 }
@@ -89,7 +89,7 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	ok, err := mu.lock(context.Background(), "try lock", queue.KindTryLock, true)
+	ok, err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.Deaf)
 	mu.panicOnMistake(err)
 	return ok
 }
@@ -102,7 +102,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	ok, err := mu.lock(ctx, "try lock", queue.KindLock, true)
+	ok, err := mu.lock(ctx, "try lock", queue.Refusable|queue.Deaf)
 	mu.panicOnMistake(err)
 	return ok
 }
@@ -114,11 +114,10 @@ func (mu *Mutex) panicOnMistake(err error) {
 	}
 }
 
-// lock enters for Lock, TryLock and TryLockFor. mayFail: the caller is one that false
-// says all to.
-func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail bool) (bool, error) {
+// lock enters for Lock, TryLock and TryLockFor.
+func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, error) {
 	m := mu.usable(op)
-	a := m.newAcquisition(op, kind, mayFail)
+	a := m.newAcquisition(op, kind)
 	if m.traced {
 		mu.traceAcquire(context.Background(), a)
 	}
@@ -144,7 +143,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail b
 			m.spare.Put(a) // it has not been queued
 			return in, err
 		}
-		if kind != queue.KindTryLock { // that one waits for nobody
+		if !kind.IsTry() { // that one waits for nobody
 			m.events.raise(Event{
 				Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: m.callSite(),
 				Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
@@ -163,10 +162,10 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind, mayFail b
 // lock by Lock or TryLock already. Only itself can end that.
 func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
 	valid := e.cur.Load().valid(time.Now())
-	if !valid && a.mayFail {
+	if !valid && a.kind.IsRefusable() {
 		return false, nil
 	}
-	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), !a.mayFail); r {
+	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), !a.kind.IsRefusable()); r {
 	case queue.Reentered:
 	case queue.LimitReached:
 		return false, mu.mistake(a.op, ErrReentryLimit)

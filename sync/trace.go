@@ -100,7 +100,7 @@ var _ Tracer = NopTracer{}
 // traceAcquire tells the Tracer, which is there, that a begins, and returns the context in
 // place of ctx.
 func (mu *Mutex) traceAcquire(ctx context.Context, a *acquisition) context.Context {
-	ctx, a.ended = mu.m.cfg.Tracer.StartAcquire(ctx, AcquireStart{Key: mu.key, Class: mu.cfg.Name, Op: a.op, Fair: mu.cfg.Fair, Lock: a.lock})
+	ctx, a.ended = mu.m.cfg.Tracer.StartAcquire(ctx, AcquireStart{Key: mu.key, Class: mu.cfg.Name, Op: a.op, Fair: mu.cfg.Fair, Lock: a.kind.IsDeaf()})
 	return ctx
 }
 

@@ -44,14 +44,14 @@ var queueMutants = []mutant{
 		name: "queue-lost-lock-stays", file: "queue/attempt.go",
 		mechanism: "a lost Lock stays locked in its process until its own Unlock",
 		breaks:    "a goroutine that cannot be told works beside its local successor, whom its Unlock then frees",
-		old:       "case word.State() == Owned && s.kind.IsLock():", fresh: "case word.State() == Owned && s.kind.IsLock() && s.fair && !s.fair:",
+		old:       "case word.State() == Owned && s.kind.IsDeaf():", fresh: "case word.State() == Owned && s.kind.IsDeaf() && s.fair && !s.fair:",
 		tests: []string{"TestQueue_I11_ALostLockAdmitsNoSuccessor"},
 	},
 	{
 		name: "queue-lost-hold-moves-on", file: "queue/attempt.go",
 		mechanism: "a lost Hold lets the queue move on at once",
 		breaks:    "local waiters stand behind a hold that is over until its owner looks",
-		old:       "case word.State() == Owned && s.kind.IsLock():", fresh: "case word.State() == Owned:\n\t\ts.setLocked(Lost, word.Count(), word.HandOffs())\n\t\treturn LossStays, Nothing\n\tcase false:",
+		old:       "case word.State() == Owned && s.kind.IsDeaf():", fresh: "case word.State() == Owned:\n\t\ts.setLocked(Lost, word.Count(), word.HandOffs())\n\t\treturn LossStays, Nothing\n\tcase false:",
 		tests: []string{"TestQueue_LossOfAHoldMovesOn"},
 	},
 	{
@@ -129,14 +129,14 @@ var queueMutants = []mutant{
 		name: "queue-tries-fail-on-admission", file: "queue/admission.go",
 		mechanism: "tries that shared an attempt fail when another comes in",
 		breaks:    "a TryLock stays parked behind the owner",
-		old:       "\tif s.waiters.tries > 0 {\n\t\ts.failLocked(Kind.isTry, ErrRefused)\n\t}\n", fresh: "",
+		old:       "\tif s.waiters.tries > 0 {\n\t\ts.failLocked(Kind.IsTry, ErrRefused)\n\t}\n", fresh: "",
 		tests: []string{"TestQueue_I12_TryNeverWaitsForAnOwner"},
 	},
 	{
 		name: "queue-recall-for-a-try", file: "queue/synchronizer.go",
 		mechanism: "a Try that joins an attempt recalls its driver",
 		breaks:    "a TryLock that came just after the refusal waits for a release",
-		old:       "case state == Acquiring && first && w.Kind.isTry():", fresh: "case state == Acquiring && first && w.Kind.isTry() && s.fair && !s.fair:",
+		old:       "case state == Acquiring && first && w.Kind.IsTry():", fresh: "case state == Acquiring && first && w.Kind.IsTry() && s.fair && !s.fair:",
 		tests: []string{"TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered"},
 	},
 	{
@@ -157,7 +157,7 @@ var queueMutants = []mutant{
 		name: "queue-fail-spares-lock", file: "queue/waiter.go",
 		mechanism: "a parked Lock is not failed, for it has no error to return",
 		breaks:    "Lock returns without the lock",
-		old:       "func (k Kind) isTold() bool { return k != KindLock }", fresh: "func (k Kind) isTold() bool { return k <= KindTryLock }",
+		old:       "func (k Kind) IsRefusable() bool { return k&Refusable != 0 }", fresh: "func (k Kind) IsRefusable() bool { return true }",
 		tests: []string{"TestQueue_FailTellsAllButLock"},
 	},
 	{
@@ -186,14 +186,14 @@ var queueMutants = []mutant{
 		mechanism: "only the owner re-enters",
 		breaks:    "two goroutines are in at once",
 		old:       "if _, byLock := s.OwnedBy(owner); !byLock {\n\t\treturn 0, NotOwner\n\t}\n\ts.mu.Lock()\n\tdefer s.mu.Unlock()\n\t// Looked at again, since whoever took the goroutine for ended may have left in its place.\n\tif _, byLock := s.OwnedBy(owner); !byLock {",
-		fresh:     "s.mu.Lock()\n\tdefer s.mu.Unlock()\n\tif s.tenure == 0 || !s.kind.IsLock() {",
+		fresh:     "s.mu.Lock()\n\tdefer s.mu.Unlock()\n\tif s.tenure == 0 || !s.kind.IsDeaf() {",
 		tests:     []string{"TestQueue_ReenterOwner"},
 	},
 	{
 		name: "queue-reenter-by-lock", file: "queue/inspect.go",
 		mechanism: "a Hold is not re-entered by its goroutine's id",
 		breaks:    "a goroutine that took a Hold for another enters a second time with it",
-		old:       "return o>>1 == owner, o == ownership(owner, KindLock)", fresh: "return o>>1 == owner, o>>1 == owner",
+		old:       "return o>>1 == owner, o == ownership(owner, Deaf)", fresh: "return o>>1 == owner, o>>1 == owner",
 		tests: []string{"TestQueue_ReenterOwner"},
 	},
 	{
@@ -207,7 +207,7 @@ var queueMutants = []mutant{
 		name: "queue-give-back-try", file: "queue/tenure.go",
 		mechanism: "a given-back Try fails where another owner has come",
 		breaks:    "TryLock waits for an owner",
-		old:       "if !current && w.Kind.isTry() && (state == Owned || state == Lost) {", fresh: "if !current && w.Kind.isTry() && state == Lost && s.fair && !s.fair {",
+		old:       "if !current && w.Kind.IsTry() && (state == Owned || state == Lost) {", fresh: "if !current && w.Kind.IsTry() && state == Lost && s.fair && !s.fair {",
 		tests: []string{"TestQueue_I12_GiveBackOfATry"},
 	},
 }

@@ -61,7 +61,7 @@ var waitMutants = []mutant{
 		name: "waits-possible", file: "sync/deadlock.go",
 		mechanism: "a cycle that another goroutine may end is reported late, and as possible",
 		breaks:    "a program that passes Holds on is told of deadlocks that it has not",
-		old:       "if !n.key.front.Current.Kind.IsLock() || n.key.e.cfg.Reentrancy != ByGoroutine {",
+		old:       "if !n.key.front.Current.Kind.IsDeaf() || n.key.e.cfg.Reentrancy != ByGoroutine {",
 		fresh:     "if n.key == nil {",
 		tests:     []string{"TestDeadlock_OfHoldsIsPossible", "TestDeadlock_WithItself"},
 	},

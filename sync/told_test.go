@@ -1,0 +1,114 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// TryLockFor says false to whatever ends its wait, so it is told what an Acquire is told: a
+// key of another type, and that the Manager closes.
+func TestTryLockForIsToldOfARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ok(t, s.Set("k", "a string"))
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		began := time.Now()
+		if m.Mutex("k").TryLockFor(time.Minute) {
+			t.Error("locked a key that holds no lock")
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("told after %v that no wait will help", took)
+		}
+	})
+}
+
+func TestTryLockForIsToldOfClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		hold := acquire(t, other.Mutex("k"))
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		answer := make(chan bool, 1)
+		began := time.Now()
+		go func() { answer <- m.Mutex("k").TryLockFor(time.Minute) }()
+		time.Sleep(time.Second)
+		if err := m.Close(bg); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if <-answer {
+			t.Error("locked under a closed Manager")
+		}
+		if took := time.Since(began); took > 2*time.Second {
+			t.Errorf("told after %v", took)
+		}
+		ok(t, hold.Release(bg))
+	})
+}
+
+// A TryAcquire that finds another goroutine's first attempt under way is behind that
+// goroutine, which is all that is known: nothing of its own was sent, and Redis is well.
+func TestTryAcquireBesideAnAttemptIsNotAcquired(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg))
+		mu := m.Mutex("k")
+		s.net.HoldReplies()
+		first := make(chan error, 1)
+		go func() {
+			h, err := mu.Acquire(bg)
+			if err == nil {
+				err = h.Release(bg)
+			}
+			first <- err
+		}()
+		time.Sleep(10 * time.Millisecond) // its attempt is under way
+		_, err := mu.TryAcquire(bg)
+		s.net.Heal()
+		if !errors.Is(err, anteroom.ErrNotAcquired) || errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
+			t.Errorf("TryAcquire: %v", err)
+		}
+		ok(t, <-first)
+	})
+}
+
+// The same where somebody waits behind an answer that no repetition changes: the lock is
+// another's to wait for, and Redis has answered.
+func TestTryAcquireBehindAWaiterThatMeetsErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ok(t, s.Set("k", "a string"))
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		locked := make(chan struct{})
+		go func() { mu.Lock(); mu.Unlock(); close(locked) }() //nolint:staticcheck // only that it comes in
+		time.Sleep(time.Second)
+		_, err := mu.TryAcquire(bg)
+		if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
+			t.Errorf("TryAcquire: %v", err)
+		}
+		s.Del("k")
+		<-locked
+	})
+}
+
+// An Acquire whose context ends while it waits in front of such an answer says what the
+// answer was.
+func TestAcquireThatEndsBehindAPermanentAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ok(t, s.Set("k", "a string"))
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		locked := make(chan struct{})
+		go func() { mu.Lock(); mu.Unlock(); close(locked) }() //nolint:staticcheck // only that it comes in
+		time.Sleep(5 * time.Second)                           // the back-off is a second long by now
+		ctx, cancel := context.WithTimeout(bg, time.Millisecond)
+		defer cancel()
+		_, err := mu.Acquire(ctx)
+		if !errors.Is(err, anteroom.ErrConfig) || errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("Acquire: %v", err)
+		}
+		s.Del("k")
+		<-locked
+	})
+}
