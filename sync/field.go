@@ -27,7 +27,8 @@ import (
 //	                                          end of every lease▼is past: over
 //
 // What can be in Redis under the name comes from two sources: the grant (there) and
-// acquires without an answer (open). Each of the latter lands at most once, and
+// acquires without an answer (open); a grant that may be taken back (revives) can come
+// again by a renewal under way, until a release closes its record. An acquire lands at most once, and
 // later than lease and time limit after the last one none is waited for. Nothing is
 // there without a time to live, so what is forgotten then ends by itself.
 //
@@ -46,6 +47,7 @@ type field struct {
 	name    string
 	lease   time.Duration // that every acquire of it asks for
 	timeout time.Duration // of one command
+	revives bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
 
 	there    bool      // granted, and no answer has said since that it is removed or gone
 	open     int       // acquires whose answer was lost, and which nothing has accounted for
@@ -113,10 +115,10 @@ func (f *field) lost(why LossReason, now, over time.Time, renewed, doomed bool) 
 	case why == LostDeadline && renewed:
 		// The key may live on, by a renewal whose answer was lost. Until the confirmed
 		// lease is over the margin is the holder's time to react.
-	case f.open == 0:
+	case f.open == 0 && !f.revives:
 		return false
 	case why == LostGone, why == LostForced:
-		over = now // the key is free: an open acquire may land at any moment
+		over = now // the key is free: an open acquire, or a renewal under way, may land at any moment
 	}
 	f.burn(now, over)
 	return true

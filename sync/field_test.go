@@ -91,6 +91,7 @@ type life struct {
 	// The key: who has it, and until when; commands that may land.
 	holder  string
 	expires time.Time
+	grantee bool // the fencing record names us, so that a renewal may take the key again
 	flights []flight
 	late    bool // an acquire has landed later than its time limit
 
@@ -133,7 +134,7 @@ func newLife(t *rapid.T) *life {
 	}
 	lease := ms("lease", 100, 400)
 	return &life{
-		f:      field{name: us, lease: lease, timeout: ms("timeout", 10, 200)},
+		f:      field{name: us, lease: lease, timeout: ms("timeout", 10, 200), revives: intN(t, 2) > 0},
 		margin: lease / 10, fixed: intN(t, 2) > 0, now: epoch,
 	}
 }
@@ -176,7 +177,7 @@ func (l *life) land(t *rapid.T) {
 func (l *life) other(t *rapid.T) {
 	switch l.holder {
 	case "":
-		l.holder, l.expires = them, l.now.Add(time.Second)
+		l.holder, l.expires, l.grantee = them, l.now.Add(time.Second), false
 	case them:
 		l.holder = ""
 	}
@@ -195,7 +196,7 @@ func (l *life) place(repeat bool, sent time.Time) (granted, found, failed bool) 
 	l.late = l.late || l.now.After(sent.Add(l.f.timeout))
 	switch l.holder {
 	case "":
-		l.holder, l.expires = us, l.now.Add(l.f.lease)
+		l.holder, l.expires, l.grantee = us, l.now.Add(l.f.lease), true
 		return true, false, false
 	case us:
 		if !repeat {
@@ -209,6 +210,7 @@ func (l *life) place(repeat bool, sent time.Time) (granted, found, failed bool) 
 
 // release is the release script.
 func (l *life) release(keep time.Duration) (o lettucecompat.Outcome, marked bool) {
+	l.grantee = false
 	switch l.holder {
 	case us:
 		l.holder = ""
@@ -289,22 +291,35 @@ func (l *life) burn(*rapid.T) {
 }
 
 func (l *life) renew(t *rapid.T) {
-	l.command(t, l.f.lease)
+	l.command(t, l.f.lease, l.f.revives)
+}
+
+// revive is what a renewal does that finds the key missing. Nobody has had it since, or the
+// record would name another, so the grant counts as unbroken.
+func (l *life) revive() bool {
+	if l.holder != "" || !l.grantee {
+		return false
+	}
+	l.holder, l.expires, l.unbroken = us, l.now.Add(l.f.lease), true
+	l.atRelease = l.atRelease || l.released
+	return true
 }
 
 func (l *life) extend(t *rapid.T) {
 	d := time.Duration(rapid.IntRange(100, 1000).Draw(t, "d")) * time.Millisecond
 	l.f.extending(l.now, d)
 	l.bound = latest(l.bound, l.now.Add(d+l.f.timeout))
-	l.command(t, d)
+	l.command(t, d, false)
 }
 
 // command raises the time to live to d.
-func (l *life) command(t *rapid.T, d time.Duration) {
+func (l *life) command(t *rapid.T, d time.Duration, revives bool) {
 	sent, there := l.now, false
 	o := l.send(t, l.f.timeout, func() {
 		if there = l.holder == us; there {
 			l.raise(d)
+		} else if revives {
+			there = l.revive()
 		}
 	})
 	switch {
@@ -419,7 +434,7 @@ func (l *life) attempt(t *rapid.T) {
 			l.holder = ""
 		}
 		if granted = l.holder == ""; granted {
-			l.holder, l.expires = them, l.now.Add(time.Second)
+			l.holder, l.expires, l.grantee = them, l.now.Add(time.Second), false
 		}
 	})
 	lost := o == lettucecompat.OutcomeUnknown
@@ -454,6 +469,9 @@ func (l *life) check(t *rapid.T) {
 	}
 	if l.phase >= lostByUs && !l.f.burnt && l.f.open > 0 {
 		t.Fatal("F1: nobody looks after acquires that may land")
+	}
+	if l.phase >= lostByUs && !l.f.burnt && l.grantee && l.holder == us && l.f.revives && !l.fixed {
+		t.Fatal("F1: nobody looks after a field that a renewal has put there again")
 	}
 	if end := l.f.end(); end.After(l.bound) {
 		t.Fatalf("F5: the clean-up lasts %v longer than any lease", end.Sub(l.bound))

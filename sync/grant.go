@@ -138,7 +138,7 @@ func (g *grant) startLease(sentAt time.Time) {
 	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item: renewal.Item{Lease: g.wish.lease, Reacquire: e.cfg.Recovery == RecoverReacquire},
+		Item: renewal.Item{Lease: g.wish.lease, Reacquire: e.revives()},
 		// A batch shares one time limit, so leases of different limits never share one.
 		Shard:  e.m.wire.Shard(e.key) + e.limit(g.wish.lease),
 		Period: period, Margin: e.margin(g.wish), SentAt: sentAt,
@@ -177,11 +177,14 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cle
 	return e.cleanUp(life, report)
 }
 
+// revives tells whether a renewal may put a field that has vanished into Redis again.
+func (e *entry) revives() bool { return e.cfg.Recovery == RecoverReacquire }
+
 // lifeLocked returns what is known of the grant's field. For most of its time there is
 // nothing but the grant itself. The caller has entry.mu.
 func (g *grant) lifeLocked() *field {
 	if g.life == nil {
-		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.timeout, there: true}
+		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.timeout, revives: g.e.revives(), there: true}
 	}
 	return g.life
 }

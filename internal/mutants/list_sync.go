@@ -2,6 +2,13 @@ package main
 
 var syncMutants = []mutant{
 	{
+		name: "sync-revived-field", file: "sync/field.go",
+		mechanism: "a lost grant that a renewal may take back is released all the same",
+		breaks:    "a renewal that was on its way re-creates the lock after its owner is gone, and everybody waits for a lease",
+		old:       "case f.open == 0 && !f.revives:", fresh: "case f.open == 0:",
+		tests: []string{"TestSync_I4_ALateRenewalRevivesNoLostLock"},
+	},
+	{
 		name: "sync-incarnation", file: "sync/manager.go",
 		mechanism: "each Manager's fields have digits that no restart repeats",
 		breaks:    "the clean-up of a process that was cut off frees the lock of the one that replaced it",
