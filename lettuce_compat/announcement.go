@@ -8,7 +8,7 @@ import (
 )
 
 // ErrNoAnnouncement is ParseRelease's error for a message that announces no release.
-var ErrNoAnnouncement = errors.New("lettucecompat: not a release message")
+var ErrNoAnnouncement = errors.New("not a release message")
 
 // Announcement is a release as its message tells it, for people and tools that listen.
 // Anyone who may publish on the channel can send one: it must decide nothing.

@@ -12,21 +12,21 @@ import (
 
 var (
 	// ErrClosed is returned by every call on a Client after Close.
-	ErrClosed = errors.New("lettucecompat: client is closed")
+	ErrClosed = errors.New("client is closed")
 	// ErrTimeout is the error of a command that was abandoned at its time limit. With
 	// OutcomeFailed it was never sent; with OutcomeUnknown it may have taken effect.
-	ErrTimeout = errors.New("lettucecompat: no answer within the command's time limit")
+	ErrTimeout = errors.New("no answer within the command's time limit")
 	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
-	ErrReplicas = errors.New("lettucecompat: too few replicas confirmed the lock")
+	ErrReplicas = errors.New("too few replicas confirmed the lock")
 	// ErrReservedKey is returned for keys that Reserved refuses.
-	ErrReservedKey = errors.New("lettucecompat: keys that begin with " + fencePrefix + " are reserved for fencing records: choose another name")
+	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " are reserved for fencing records: choose another name")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
-	ErrNotDelivered = errors.New("lettucecompat: the subscription connection delivers nothing")
+	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
 	// ErrNotSubscribed is returned by Probe while the subscription is being made.
-	ErrNotSubscribed = errors.New("lettucecompat: the subscription connection is down and being made anew")
+	ErrNotSubscribed = errors.New("the subscription connection is down and being made anew")
 	// errMalformed is the error of a reply that no script of ours gives. Since a script
 	// ran, its effect is unknown.
-	errMalformed = errors.New("lettucecompat: malformed reply")
+	errMalformed = errors.New("malformed reply")
 )
 
 // Class sorts the errors of Redis and of the way to it by what a caller can do.
@@ -146,5 +146,5 @@ func (e *notSentError) Unwrap() error { return e.err }
 
 // configError says what is wrong with an argument of New and what to do about it.
 func configError(field, problem string) error {
-	return fmt.Errorf("lettucecompat: %s: %s", field, problem)
+	return fmt.Errorf("%s: %s", field, problem)
 }

@@ -22,7 +22,7 @@ const (
 )
 
 // errStopped ends the connection of a client that is closed.
-var errStopped = errors.New("lettucecompat: subscriptions are closed")
+var errStopped = errors.New("subscriptions are closed")
 
 // subscriber owns the client's one subscription connection. One goroutine makes the
 // connection and writes to it, another reads it; both exist from the first need until

@@ -232,9 +232,7 @@ func outcomes(err error) (outcome Outcome, observed AcquireOutcome) {
 // change something.
 type serverError struct{ err error }
 
-func (e *serverError) Error() string {
-	return ErrConfig.Error() + ": " + e.err.Error() + ": " + remedy(e.err)
-}
+func (e *serverError) Error() string { return plain.of(e) }
 
 func (e *serverError) Unwrap() []error { return []error{ErrConfig, e.err} }
 
@@ -263,13 +261,7 @@ func joined(errs ...error) error {
 
 type joinedErrors []error
 
-func (l joinedErrors) Error() string {
-	s := l[0].Error()
-	for _, err := range l[1:] {
-		s += ": " + err.Error()
-	}
-	return s
-}
+func (l joinedErrors) Error() string { return plain.of(l) }
 
 func (l joinedErrors) Unwrap() []error { return l }
 

@@ -1,7 +1,7 @@
 package anteroom
 
 import (
-	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -128,7 +128,7 @@ func (c Config) normal() (Config, error) {
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
 	}
 	if _, err := c.Defaults.normalSettings(); err != nil {
-		return c, errors.Join(configError("Defaults", "is not valid"), err)
+		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	}
 	return c, nil
 }

@@ -75,19 +75,9 @@ type Error struct {
 	Err error
 }
 
-// Error names operation, key, reason and, where it matters, the outcome.
-func (e *Error) Error() string {
-	s := "anteroom " + e.Op
-	if e.Key != "" {
-		s += fmt.Sprintf(" %s", quoteKey(e.Key))
-	}
-	s += ": " + e.Err.Error()
-	switch e.Outcome {
-	case OutcomeUnknown, OutcomePending, OutcomeRemains:
-		s += " (" + string(e.Outcome) + ")"
-	}
-	return s
-}
+// Error names operation, key, reason and, where it matters, the outcome:
+// `anteroom: acquire "k": redis unavailable: dial tcp …`.
+func (e *Error) Error() string { return prefix + plain.operation(e) }
 
 // Unwrap returns the reason, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }

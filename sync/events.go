@@ -3,6 +3,7 @@ package anteroom
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,7 +58,7 @@ type Event struct {
 	Since    time.Time  // EventLost: from when on the lock cannot be relied on; EventSelfLate and others: when it began
 	Owners   int        // EventLost: how many holds were told; 0 if nobody held it at that moment
 	Check    string     // alerts and recoveries: the watchdog's check
-	Text     string     // a sentence for people
+	Text     string     // a sentence for people, which names no key; only EventRecovery may quote an answer of Redis
 	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits; EventClosing: the oldest hold's
 	Waiters  int        // EventLongWait, EventDeadlock: how many callers of this process wait, behind these too
 	Waits    []WaitInfo // EventLongWait: the longest wait; EventDeadlock: every wait of the cycle
@@ -74,6 +75,43 @@ type Event struct {
 	// process: "<check>:<finding>" of CheckNames and FindingNames, separated by commas.
 	// It is set for losses and alerts, and empty where nothing was.
 	Found string
+
+	named string // Text with keys instead of their hashes, where it speaks of several
+}
+
+// String returns the event in one line, for people: class, kind, the key's hash, and what
+// the log says of it without Config.LogKeys. It names neither key nor holder, since it does
+// not know whether they may be shown; they have fields of their own.
+func (e Event) String() string {
+	q := eventQueue{clientID: e.ClientID}
+	var s strings.Builder
+	if e.Class != "" {
+		s.WriteString(e.Class + " ")
+	}
+	s.WriteString(string(e.Kind))
+	if e.Key != "" {
+		s.WriteString(" key_hash=" + keyHash(e.Key))
+	}
+	var parts []string
+	if e.Check != "" {
+		parts = append(parts, "check "+e.Check)
+	}
+	if text := q.text(&e); text != "" {
+		parts = append(parts, text)
+	}
+	if e.Err != nil {
+		parts = append(parts, q.words(&e, false).of(e.Err))
+	}
+	if !e.Since.IsZero() {
+		parts = append(parts, "since "+e.Since.Format(time.RFC3339))
+	}
+	if e.CallSite != "" {
+		parts = append(parts, "at "+e.CallSite)
+	}
+	if len(parts) > 0 {
+		s.WriteString(": " + strings.Join(parts, "; "))
+	}
+	return strings.Join(strings.Fields(s.String()), " ") // an answer may have lines
 }
 
 // eventQueueLen bounds the events that wait for OnEvent and the log.
@@ -100,7 +138,8 @@ type eventQueue struct {
 // acquired, if there was one. An Event that a program keeps must not keep them.
 type raised struct {
 	Event
-	ctx context.Context
+	ctx   context.Context
+	level slog.Level
 }
 
 func newEventQueue(cfg Config) *eventQueue {
@@ -116,13 +155,16 @@ func newEventQueue(cfg Config) *eventQueue {
 func (q *eventQueue) raise(e Event) { q.raiseWith(context.Background(), e) }
 
 // raiseWith is raise for an event about a hold that was acquired with the values of ctx.
-func (q *eventQueue) raiseWith(ctx context.Context, e Event) {
+func (q *eventQueue) raiseWith(ctx context.Context, e Event) { q.raiseAt(e.Kind.level(), ctx, e) }
+
+// raiseAt is raiseWith for an event whose record has another level than its kind.
+func (q *eventQueue) raiseAt(level slog.Level, ctx context.Context, e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
 	e.ClientID = q.clientID
 	select {
-	case q.ch <- raised{e, ctx}:
+	case q.ch <- raised{e, ctx, level}:
 		q.obs.EventRaised(e.Kind, false)
 	default:
 		q.dropped.Add(1)
@@ -164,7 +206,7 @@ func (q *eventQueue) run() {
 
 func (q *eventQueue) deliver(e raised) {
 	ctx := context.WithoutCancel(e.ctx) // its end is about the waiting
-	q.log(ctx, e.Event)
+	q.log(ctx, e.level, e.Event)
 	if q.tracer != nil && e.Kind == EventLost && e.Owners > 0 {
 		q.tracer.Lost(ctx, q.publicEvent(e.Event))
 	}

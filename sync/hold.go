@@ -213,7 +213,7 @@ func (h *Hold) leave(op string, wait context.Context) error {
 }
 
 // errReleased is why a released hold is not held.
-var errReleased = joined(ErrNotHeld, errors.New("it was released"))
+var errReleased = joined(ErrNotHeld, ownText("it was released"))
 
 // errByRelease stands for releasedError where no context has been asked for: most holds
 // end without one.

@@ -1,13 +1,12 @@
 package anteroom
 
 import (
-	"errors"
 	"runtime"
 	"strings"
 )
 
 // errInside is why Close has not waited.
-var errInside = errors.New("called inside a callback or Do, which it would wait for; it goes on in the background")
+var errInside = ownText("called inside a callback or Do, which it would wait for; it goes on in the background")
 
 // calledInside tells whether the caller of Close, its only caller here, runs on a stack on
 // which this library has called the program: in a callback, or in Do.

@@ -32,8 +32,7 @@ func (k EventKind) level() slog.Level {
 // to be told of this one as attributes. docs/operations.md §7 explains them, and a test
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
-func (q *eventQueue) log(ctx context.Context, e Event) {
-	level := e.Kind.level()
+func (q *eventQueue) log(ctx context.Context, level slog.Level, e Event) {
 	if !q.logger.Enabled(ctx, level) {
 		return
 	}
@@ -50,7 +49,7 @@ func (q *eventQueue) log(ctx context.Context, e Event) {
 	}
 	r.text("reason", string(e.Reason))
 	r.text("check", e.Check)
-	r.text("text", q.public(e.Text, &e))
+	r.text("text", q.text(&e))
 	r.time("since", e.Since)
 	r.hold(&e)
 	r.text("found", e.Found)
@@ -59,7 +58,7 @@ func (q *eventQueue) log(ctx context.Context, e Event) {
 		r = append(r, slog.Int("waiters", e.Waiters))
 	}
 	if e.Err != nil {
-		r.text("err", q.public(e.Err.Error(), &e))
+		r.text("err", q.words(&e, q.logKeys).of(e.Err))
 	}
 	q.logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
 }
@@ -129,13 +128,16 @@ func (q *eventQueue) publicErr(err error, e *Event) error {
 	if err == nil {
 		return nil
 	}
-	return publicError{err, without(q.public(err.Error(), e), e.Key)}
+	return publicError{err, q.words(e, false).of(err)}
 }
 
 // publicEvent returns e with its texts as the log would show them without LogKeys. Its
 // Key and Holder stay: they have fields of their own, which a Tracer may leave alone.
 func (q *eventQueue) publicEvent(e Event) Event {
-	e.Text, e.Err = without(q.public(e.Text, &e), e.Key), q.publicErr(e.Err, &e)
+	if e.quotes() {
+		e.Text = q.words(&e, false).foreign(e.Text)
+	}
+	e.Err = q.publicErr(e.Err, &e)
 	return e
 }
 

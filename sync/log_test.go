@@ -103,7 +103,7 @@ func shown(line string) string {
 // the number of failures differ; that there were none is told apart.
 func alike(record string) string {
 	// A try that the deadline cut short has the shorter words.
-	record = strings.ReplaceAll(record, "context deadline exceeded", "lettucecompat: no answer within the command's time limit (1s)")
+	record = strings.ReplaceAll(record, "context deadline exceeded", "no answer within the command's time limit (1s)")
 	record = regexp.MustCompile(`unconfirmed_for=\S+`).ReplaceAllString(record, "unconfirmed_for=…")
 	record = regexp.MustCompile(`held for [0-9.hmsµ]+`).ReplaceAllString(record, "held for …")
 	return regexp.MustCompile(`failures=[1-9]\d*`).ReplaceAllString(record, "failures=…")

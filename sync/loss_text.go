@@ -9,13 +9,7 @@ import (
 // lossText words a loss; it is ErrLost and, where there is one, its cause.
 type lossText struct{ l *loss }
 
-func (t lossText) Error() string {
-	s := ErrLost.Error() + ": " + t.l.words(false, false)
-	if t.l.err != nil {
-		s += ": " + t.l.err.Error()
-	}
-	return s
-}
+func (t lossText) Error() string { return plain.of(t) }
 
 // words says why. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had
 // stopped its renewal.

@@ -28,17 +28,18 @@ type Manager struct {
 	lookout  *lookout
 	outages  outages
 
-	goroutine func() int64
-	nextGrant atomic.Uint64
-	ctx       context.Context // ends when Close begins: attempts and waits of drivers
-	cancel    context.CancelFunc
-	closing   atomic.Bool
-	closed    chan struct{}   // closed when Close has ended
-	notify    chan struct{}   // capacity 1: something that Close waits for has changed
-	over      context.Context // ends when Close stops waiting for clean-ups
-	end       context.CancelFunc
-	cleanups  gauge
-	spare     sync.Pool // of *acquisition; its channels must not leave a test bubble that has this Manager
+	goroutine  func() int64
+	nextGrant  atomic.Uint64
+	ctx        context.Context // ends when Close begins: attempts and waits of drivers
+	cancel     context.CancelFunc
+	closing    atomic.Bool
+	closed     chan struct{}   // closed when Close has ended
+	notify     chan struct{}   // capacity 1: something that Close waits for has changed
+	over       context.Context // ends when Close stops waiting for clean-ups
+	end        context.CancelFunc
+	cleanups   gauge
+	subscribed atomic.Bool // it has been once
+	spare      sync.Pool   // of *acquisition; its channels must not leave a test bubble that has this Manager
 
 	renewals lists[lettucecompat.Renewal]
 	queries  lists[lettucecompat.Query]

@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,14 +189,14 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
 // background for up to a lease, while renewal has ended.
 //
 // It panics with an *Error if the lock is not locked, or is held by another
-// goroutine and not NotReentrant. Unlock of a lock that was lost does not panic:
+// goroutine and not NotReentrant; the error says by which, and where it came in, if recorded. Unlock of a lock that was lost does not panic:
 // it is logged and raised as EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
 	mu.usable("unlock")
 	e := mu.find()
 	t := mu.tenancy(e)
 	if t == nil {
-		panic(mu.mistake("unlock", ErrNotHeld))
+		panic(mu.mistake("unlock", joined(ErrNotHeld, mu.whose(e))))
 	}
 	var ended func(ReleaseEnd)
 	if mu.m.traced {
@@ -208,6 +209,28 @@ func (mu *Mutex) Unlock() {
 		mu.panicOnMistake(err)
 		mu.unlockFailed(t, err)
 	}
+}
+
+// whose says who has the lock that the caller may not unlock; nil: nobody of this process.
+func (mu *Mutex) whose(e *entry) error {
+	if e == nil {
+		return nil
+	}
+	g := e.cur.Load()
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.owner
+	if t == nil || !t.live() {
+		return nil
+	}
+	text := "locked by goroutine "
+	if !t.lock {
+		text = "it is a Hold's, to be released by Hold.Release, which was acquired by goroutine "
+	}
+	return ownText(text + strconv.FormatInt(t.goroutine, 10) + at(t.callSite))
 }
 
 // tenancy returns the tenancy that the caller may unlock: its own, or for

@@ -3,6 +3,8 @@ package anteroom
 import (
 	"strconv"
 	"strings"
+
+	"github.com/anteroom/anteroom/watchdog"
 )
 
 // echo is where a server's answer begins to repeat what it was sent: "ERR unknown command
@@ -13,15 +15,34 @@ const echo = ", with args beginning with"
 // withheld stands where a name was taken out of a text.
 const withheld = "(withheld)"
 
-// public returns a text of e as it may be logged: an answer of a server or of a proxy is
-// not ours, and may repeat arguments. Keys stay with LogKeys; holders never do.
-func (q *eventQueue) public(text string, e *Event) string {
-	text = withoutEcho(text)
-	if !q.logKeys {
-		text = without(text, e.Key)
+// words are those in which the log, a Tracer and Event.String speak of e: keys where they
+// are shown, holders never.
+func (q *eventQueue) words(e *Event, keys bool) words {
+	return words{keys: keys, foreign: func(text string) string {
+		text = withoutEcho(text)
+		if !keys {
+			text = without(text, e.Key)
+		}
+		text = without(text, e.Holder)
+		return without(text, q.clientID)
+	}}
+}
+
+// text returns the Text of e as the log shows it.
+func (q *eventQueue) text(e *Event) string {
+	if q.logKeys && e.named != "" {
+		return e.named
 	}
-	text = without(text, e.Holder)
-	return without(text, q.clientID)
+	if e.quotes() {
+		return q.words(e, q.logKeys).foreign(e.Text)
+	}
+	return e.Text
+}
+
+// quotes tells whether the Text of e may quote an answer of a server: what the watchdog says
+// of its questions to Redis. All other texts are ours, and name nobody.
+func (e *Event) quotes() bool {
+	return e.Kind == EventRecovery && e.Check != watchdog.Holder.String() && e.Check != watchdog.Renewal.String()
 }
 
 // withoutEcho takes out the arguments that a server repeats.

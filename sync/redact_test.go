@@ -54,10 +54,14 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 				if key == "k" && !strings.Contains(answer, "'%[1]s'") && !strings.Contains(answer, "with args") {
 					continue // one letter is found between quotation marks only
 				}
-				got := logged(t, false, Event{
-					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: LostGone, Check: "holder",
-					Text: text, Err: errors.New(text), Since: time.Now(),
-				})
+				e := Event{
+					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: LostGone, Check: "connection",
+					Text: "a text of ours", Err: joined(ErrUnavailable, errors.New(text)), Since: time.Now(), ClientID: client,
+				}
+				if kind == EventRecovery { // the only one whose text quotes answers
+					e.Text = text
+				}
+				got := logged(t, false, e) + e.String()
 				for _, name := range []string{"anna", "'k'", "\x00", `\x00`, `u0000`, "web-7", "-31337"} {
 					if strings.Contains(got, name) {
 						t.Fatalf("%s: the record of %q names %q:\n%s", kind, key, name, got)
@@ -68,6 +72,36 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Names are taken out of what others have said, not out of our own words: a key may be
+// called like a file, a word of ours, or a part of one.
+func TestLog_AKeyEatsNoWordOfOurs(t *testing.T) {
+	for _, key := range []string{"leader", "lock", "lost", "given up", "unavailable", "time limit", "released"} {
+		for _, text := range []string{"held for 23s, taken at /srv/leader.go:12: stop_renewing: acted", "given up by the watchdog; the lock is lost, released at time limit"} {
+			e := Event{
+				Kind: EventLost, Key: key, Text: text, CallSite: "/srv/leader.go:12",
+				Err: joined(ErrUnavailable, ErrLost, fmt.Errorf("%w (1s)", lettucecompat.ErrTimeout), errors.New("ERR no such key: "+key)),
+			}
+			got := logged(t, false, e) + e.String()
+			for _, want := range []string{text, "redis unavailable: lock lost: no answer within the command's time limit (1s): ERR no such key: (withheld)"} {
+				if strings.Count(got, want) != 3 { // JSON, text, String
+					t.Errorf("the key %q has eaten a part of %q:\n%s", key, want, got)
+				}
+			}
+		}
+	}
+}
+
+// The text of a deadlock names several keys: in words only where keys are shown.
+func TestLog_DeadlockTextsAreMadeTwice(t *testing.T) {
+	e := Event{Kind: EventDeadlock, Key: "anna", Text: "of the key with hash 1", named: `of "anna" and "berta"`}
+	if got := logged(t, false, e) + e.String(); strings.Contains(got, "anna") || strings.Contains(got, "berta") {
+		t.Errorf("%s", got)
+	}
+	if got := logged(t, true, e); !strings.Contains(got, "berta") {
+		t.Errorf("with LogKeys: %s", got)
 	}
 }
 

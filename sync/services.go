@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -132,11 +133,15 @@ func (m *Manager) subscription(up bool, err error) {
 	if m.closing.Load() {
 		return // Close ends it on purpose
 	}
-	kind := EventSubscriptionDown
+	ev := Event{Kind: EventSubscriptionDown, Err: err}
 	if up {
-		kind = EventSubscriptionUp
+		ev.Kind = EventSubscriptionUp
 	}
-	m.events.raise(Event{Kind: kind, Err: err})
+	level := ev.Kind.level()
+	if up && !m.subscribed.Swap(true) {
+		level = slog.LevelDebug // that of every Manager that works, and nothing has become better
+	}
+	m.events.raiseAt(level, context.Background(), ev)
 }
 
 func (m *Manager) command(s lettucecompat.CommandStat) {

@@ -150,7 +150,8 @@ func (l *lookout) reportDeadlocks(now time.Time, cycles []cycle) {
 	}
 	why := l.locate(forDeadlocks, now, events)
 	for i, ev := range events {
-		ev.CallSite, ev.Text = ev.Waits[0].CallSite, l.deadlockText(&ev, cycles[i].certain(), why)
+		ev.CallSite, ev.Text = ev.Waits[0].CallSite, deadlockText(&ev, cycles[i].certain(), why, hashed)
+		ev.named = deadlockText(&ev, cycles[i].certain(), why, strconv.Quote)
 		l.m.events.raise(ev)
 	}
 	if n := len(cycles) - len(events); n > 0 {
@@ -181,8 +182,8 @@ func longWaitText(ev *Event, why string) string {
 // shownLinks bounds the cycle that a text tells; Event.Waits has all of it.
 const shownLinks = 8
 
-// deadlockText words a cycle and says how sure it is.
-func (l *lookout) deadlockText(ev *Event, certain bool, why string) string {
+// deadlockText words a cycle and says how sure it is. name says how keys are called.
+func deadlockText(ev *Event, certain bool, why string, name func(key string) string) string {
 	var text strings.Builder
 	if !certain {
 		text.WriteString("possible ")
@@ -194,7 +195,7 @@ func (l *lookout) deadlockText(ev *Event, certain bool, why string) string {
 			fmt.Fprintf(&text, "; and %d more", len(ev.Waits)-i)
 			break
 		}
-		fmt.Fprintf(&text, "; goroutine %d waits%s for %s, which goroutine %d has", w.Goroutine, at(w.CallSite), l.named(w.Key), w.Owner)
+		fmt.Fprintf(&text, "; goroutine %d waits%s for %s, which goroutine %d has", w.Goroutine, at(w.CallSite), name(w.Key), w.Owner)
 		if w.OwnerSite != "" {
 			text.WriteString(", taken" + at(w.OwnerSite))
 		}
@@ -213,13 +214,8 @@ func (l *lookout) deadlockText(ev *Event, certain bool, why string) string {
 	return text.String()
 }
 
-// named names a key as the log may: the text of a deadlock has several.
-func (l *lookout) named(key string) string {
-	if l.m.cfg.LogKeys {
-		return strconv.Quote(key)
-	}
-	return "the key with hash " + keyHash(key)
-}
+// hashed names a key where keys are not shown.
+func hashed(key string) string { return "the key with hash " + keyHash(key) }
 
 func at(site string) string {
 	if site == "" {

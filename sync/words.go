@@ -1,0 +1,92 @@
+package anteroom
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// words puts errors into words, from their parts, in one line and without repeating whose
+// they are. What is shown of names is decided here, before a text is made: a name that is
+// searched in a finished text is found in file names and ordinary words, too.
+type words struct {
+	keys bool // errors name their keys
+	// foreign words what is not ours: the answer of a server or of a proxy, the error of a
+	// hook, the cause of a context. Only there a name may stand that is to be taken out.
+	foreign func(text string) string
+}
+
+// plain is how errors word themselves.
+var plain = words{keys: true, foreign: func(text string) string { return text }}
+
+const prefix = "anteroom: "
+
+// of words err without the prefix.
+func (w words) of(err error) string {
+	switch e := err.(type) { //nolint:errorlint // each layer words itself
+	case *Error:
+		return w.operation(e)
+	case joinedErrors:
+		parts := make([]string, len(e))
+		for i, part := range e {
+			parts[i] = w.of(part)
+		}
+		return strings.Join(parts, ": ")
+	case *workError:
+		return e.words(w)
+	case *serverError:
+		return w.of(ErrConfig) + ": " + w.of(e.err) + ": " + remedy(e.err)
+	case lossText:
+		if e.l.err == nil {
+			return w.of(ErrLost) + ": " + e.l.words(false, false)
+		}
+		return w.of(ErrLost) + ": " + e.l.words(false, false) + ": " + w.of(e.l.err)
+	case ownText:
+		return string(e)
+	}
+	text := err.Error()
+	for _, own := range nameless {
+		if rest, begins := strings.CutPrefix(text, own.Error()); begins && errors.Is(err, own) {
+			return strings.TrimPrefix(own.Error(), prefix) + strings.ReplaceAll(w.foreign(rest), prefix, "")
+		}
+	}
+	// Somebody else's error may wrap one of ours.
+	return strings.ReplaceAll(w.foreign(text), prefix, "")
+}
+
+// nameless are the errors whose texts name nobody. What others add to them may.
+var nameless = []error{
+	ErrNotAcquired, ErrUnavailable, ErrUnknown, ErrNotHeld, ErrLost, ErrClosed, ErrReentryLimit, ErrConfig, ErrInUse,
+	lettucecompat.ErrTimeout, lettucecompat.ErrReplicas, lettucecompat.ErrClosed, lettucecompat.ErrNotDelivered, lettucecompat.ErrNotSubscribed,
+	renewal.ErrNoResult, renewal.ErrNoSentAt, renewal.ErrNoAnswer, renewal.ErrNoSlot,
+	context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded,
+}
+
+// operation words an *Error.
+func (w words) operation(e *Error) string {
+	s := e.Op
+	if e.Key != "" && w.keys {
+		s += " " + quoteKey(e.Key)
+	}
+	if e.Err != nil {
+		s += ": " + w.of(e.Err)
+	}
+	switch e.Outcome {
+	case OutcomePending, OutcomeRemains:
+		s += " (" + string(e.Outcome) + ")"
+	case OutcomeUnknown:
+		if !errors.Is(e.Err, ErrUnknown) {
+			s += " (" + string(e.Outcome) + ")"
+		}
+	}
+	return s
+}
+
+// ownText is an error whose text is ours and names nobody.
+type ownText string
+
+func (t ownText) Error() string { return string(t) }
