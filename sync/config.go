@@ -81,7 +81,7 @@ type Config struct {
 	// EventLongWait, once. From 1 second to 24 hours. A goroutine that waits, directly or
 	// through others, for what it holds itself is looked for at the same time: see
 	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is looked
-	// for. Defaults to 30 seconds, the default LeaseTime: a holder that crashed is gone
+	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default LeaseTime: a holder that crashed is gone
 	// by then, so a longer wait has another cause.
 	LongWait time.Duration
 

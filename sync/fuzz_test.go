@@ -10,7 +10,7 @@ import (
 )
 
 // complaint is how a configuration error names its field.
-var complaint = regexp.MustCompile(`: ([A-Z][A-Za-z]*) (is|has) `)
+var complaint = regexp.MustCompile(`: (?:Defaults\.)?([A-Z][A-Za-z]*) (is|has) `)
 
 // FuzzConfig: every configuration is either refused by an error that names a field which
 // is at fault, and its bound, or becomes a normal form within all documented bounds.

@@ -123,6 +123,11 @@ type LockConfig struct {
 	// is raised. From 1 to 1000. Defaults to 2.
 	AlertThreshold int
 
+	// LongWait is Config.LongWait for this lock. Negative: its waits are never reported.
+	// From 1 second to 24 hours. While a key is live in a Manager, that of its first user
+	// counts. Defaults to 0: Config.LongWait's.
+	LongWait time.Duration
+
 	// Replicas is the number of replicas that must confirm a grant (WAIT) before
 	// it counts. It lowers the risk that a failover loses the lock and does not
 	// remove it. From 0 to 16. Defaults to 0.

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -12,6 +13,19 @@ import (
 type longWait struct {
 	e     *entry
 	front queue.Front
+}
+
+// limitOf is how long a caller may wait for e; negative: for as long as it likes.
+func (l *lookout) limitOf(e *entry) time.Duration { return cmp.Or(e.cfg.LongWait, l.limit) }
+
+// serve lets the looks be close enough for waits of this limit, where any are reported.
+func (l *lookout) serve(limit time.Duration) {
+	if limit <= 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.every = min(l.every, limit/looksPerWait)
 }
 
 // isNews tells whether the wait of the first waiter, which began at since, is to be
@@ -26,11 +40,11 @@ type longWait struct {
 // arrival, also those that are not fair. (A waiter that was given a grant that had
 // ended stands first again, ahead of some that may be older. They are seen when it has
 // come in or is over the limit itself.)
-func (l *lookout) isNews(s *sighting, since, now time.Time) bool {
-	switch over := now.Add(-l.limit); {
+func isNews(limit time.Duration, s *sighting, since, now time.Time) bool {
+	switch over := now.Add(-limit); {
 	case since.After(over):
 		return false
-	case !since.After(s.covered), now.Sub(s.told) < l.limit:
+	case !since.After(s.covered), now.Sub(s.told) < limit:
 		return false
 	default:
 		s.covered, s.told = over, now
@@ -58,7 +72,7 @@ func (l *lookout) longWaits(now time.Time) []Event {
 		for _, o := range others {
 			ev.Waiters += o.front.Waiting
 		}
-		ev.Text = plural(len(others), "further key") + " with callers that have waited for longer than " + l.limit.String()
+		ev.Text = plural(len(others), "further key") + " with callers that have waited for too long"
 		events = append(events, ev)
 	}
 	return events

@@ -292,3 +292,45 @@ func TestLongWait_OfASlowQueue(t *testing.T) {
 		}
 	})
 }
+
+// A lock may have a LongWait of its own, and none: it is what is said of it, and nothing else.
+func TestLongWait_OfOneLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		began, waits := time.Now(), map[string]time.Duration{"quick": 2 * time.Second, "ordinary": 0, "slow": time.Minute, "silent": -1}
+		var free []func()
+		for key, limit := range waits {
+			mu := mutex(t, m, anteroom.LockConfig{Key: key, LongWait: limit})
+			h := acquire(t, mu)
+			wait := parked(mu)
+			free = append(free, func() { ok(t, h.Release(bg)); wait() })
+		}
+		time.Sleep(90 * time.Second)
+		told := map[string]time.Duration{}
+		for _, e := range rec.of(anteroom.EventLongWait) {
+			if told[e.Key] != 0 {
+				t.Errorf("%s is reported twice", e.Key)
+			}
+			told[e.Key] = e.At.Sub(began)
+		}
+		for key, d := range map[string]time.Duration{"quick": 2 * time.Second, "ordinary": 30 * time.Second, "slow": time.Minute} {
+			if late := told[key] - d; late < 0 || late > 5*time.Second {
+				t.Errorf("%s is reported after %v", key, told[key])
+			}
+		}
+		if len(told) != 3 {
+			t.Errorf("%v", told)
+		}
+		if mu := mutex(t, m, anteroom.LockConfig{Key: "quick", LongWait: time.Hour}); mu.TryLock() {
+			t.Error("locked")
+		}
+		for _, f := range free {
+			f()
+		}
+		for _, d := range []time.Duration{1, 48 * time.Hour} {
+			if err := (anteroom.LockConfig{Key: "k", LongWait: d}).Validate(); !errors.Is(err, anteroom.ErrConfig) {
+				t.Errorf("%v: %v", d, err)
+			}
+		}
+	})
+}

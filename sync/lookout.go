@@ -21,9 +21,9 @@ import (
 type lookout struct {
 	m     *Manager
 	limit time.Duration // Config.LongWait
-	every time.Duration
 
-	mu      sync.Mutex     // guards timer and stopped
+	mu      sync.Mutex     // guards every, timer and stopped
+	every   time.Duration  // between two looks
 	timer   *time.Timer    // nil while nobody is to look
 	stopped bool           //
 	planned sync.WaitGroup // the look that is planned or under way
@@ -89,7 +89,10 @@ func (l *lookout) plan(d time.Duration) {
 		defer l.planned.Done()
 		began := time.Now()
 		l.look(began)
-		l.plan(max(l.every, idle*time.Since(began)))
+		l.mu.Lock()
+		every := l.every
+		l.mu.Unlock()
+		l.plan(max(every, idle*time.Since(began)))
 	})
 }
 
@@ -154,7 +157,7 @@ func (l *lookout) visit(e *entry, now time.Time) {
 	if tenure := f.Current.Tenure; tenure != 0 && tenure == s.tenure && f.First.Since.Before(l.read) {
 		l.stuck = append(l.stuck, stuckKey{e, f})
 	}
-	if l.isNews(&s, f.First.Since, now) {
+	if limit := l.limitOf(e); limit > 0 && isNews(limit, &s, f.First.Since, now) {
 		l.overdue = append(l.overdue, longWait{e, f})
 	}
 	s.look, s.tenure = l.looks, f.Current.Tenure

@@ -110,6 +110,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
 	})
 	m.lookout = newLookout(m)
+	m.lookout.serve(defaults.LongWait)
 	m.leases.Start()
 	m.dog.Start()
 	m.lookout.start()

@@ -87,6 +87,12 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 	if c.AlertThreshold < 1 || c.AlertThreshold > 1000 {
 		return c, configError("AlertThreshold", "is %d; it must be from 1 to 1000", c.AlertThreshold)
 	}
+	if c.LongWait > 0 {
+		if err := inBounds("LongWait", c.LongWait, minLongWait, maxLongWait, ""); err != nil {
+			return c, err
+		}
+	}
+	c.LongWait = max(c.LongWait, -1)
 	if c.Replicas < 0 || c.Replicas > 16 {
 		return c, configError("Replicas", "is %d; it must be from 0 to 16", c.Replicas)
 	}
@@ -177,6 +183,7 @@ func configError(field, format string, args ...any) error {
 // differs returns the name of the first field in which two normal
 // configurations of one key differ, "" when they are equal.
 func (c LockConfig) differs(o LockConfig) string {
+	o.LongWait = c.LongWait // what is said about a wait, not how it goes
 	switch {
 	case c == o:
 		return ""

@@ -13,7 +13,7 @@ var waitMutants = []mutant{
 		name: "waits-once-per-limit", file: "sync/longwait.go",
 		mechanism: "a key is reported at most once in LongWait",
 		breaks:    "a queue that moves on too slowly fills the log",
-		old:       "!since.After(s.covered), now.Sub(s.told) < l.limit:",
+		old:       "!since.After(s.covered), now.Sub(s.told) < limit:",
 		fresh:     "!since.After(s.covered), now.Sub(s.told) < 0:",
 		tests:     []string{"TestLongWait_OfASlowQueue"},
 	},
@@ -24,6 +24,13 @@ var waitMutants = []mutant{
 		old:       "s.covered, s.told = over, now",
 		fresh:     "s.covered, s.told = now.Add(time.Hour), now",
 		tests:     []string{"TestLongWait_OfASlowQueue"},
+	},
+	{
+		name: "waits-own-limit", file: "sync/longwait.go",
+		mechanism: "a lock's own LongWait counts for it",
+		breaks:    "a lock for which long waits are ordinary cries all day",
+		old:       "return cmp.Or(e.cfg.LongWait, l.limit)", fresh: "return cmp.Or(l.limit, e.cfg.LongWait)",
+		tests: []string{"TestLongWait_OfOneLock"},
 	},
 	{
 		name: "waits-burst", file: "sync/longwait.go",
