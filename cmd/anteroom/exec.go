@@ -135,7 +135,7 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		return cfg, usageError("--conflict-exit-code is %d; it must be from 0 to 255", f.conflict)
 	}
 	if err := cfg.Validate(); err != nil {
-		return cfg, usageError("KEY, --lease or --at-least: %w", err)
+		return cfg, usageError("KEY, --lease or --at-least: %w", plain{err})
 	}
 	return cfg, nil
 }

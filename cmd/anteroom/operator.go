@@ -47,7 +47,7 @@ func named(many bool) cobra.PositionalArgs {
 		}
 		for _, key := range args {
 			if err := (anteroom.LockConfig{Key: key}).Validate(); err != nil {
-				return fmt.Errorf("%s: %w", cmd.Name(), err)
+				return fmt.Errorf("%s: %w", cmd.Name(), plain{err})
 			}
 		}
 		return nil
@@ -83,13 +83,34 @@ func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 }
 
 // answered gives an error of the library its exit status: redisError's, or exitRefused
-// where Redis has answered.
+// where Redis has answered, and its words.
 func answered(err error) error {
 	if err = redisError(err); errors.Is(err, anteroom.ErrConfig) {
-		return &exitError{exitRefused, err}
+		return &exitError{status: exitRefused, err: plain{err}}
 	}
 	return err
 }
+
+// plain is an error of the library about a key, an argument or a permission, in the words of
+// a tool: whoever uses it has configured nothing, and repeats nothing.
+type plain struct{ error }
+
+// notLock is what the library's scripts answer about a key that holds something else.
+var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds .*, not a lock)`)
+
+// Error says what is wrong, with the key that it concerns.
+func (p plain) Error() string {
+	text := p.error.Error()
+	e, ok := errors.AsType[*anteroom.Error](p.error)
+	if m := notLock.FindStringSubmatch(text); m != nil && ok {
+		return fmt.Sprintf("anteroom: %s %s; it was left alone", shown(e.Key), m[1])
+	}
+	text = strings.Replace(text, anteroom.ErrConfig.Error()+": ", "", 1)
+	return strings.TrimSuffix(text, ": repeating the command would give the same answer")
+}
+
+// Unwrap returns the library's error.
+func (p plain) Unwrap() error { return p.error }
 
 // holder is what the field of a lock says about who holds it.
 type holder struct {

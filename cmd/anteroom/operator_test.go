@@ -104,6 +104,10 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	wrong := "redis://nobody:wrong@" + s.Addr()
 	away := "redis://127.0.0.1:1"
 	long := strings.Repeat("k", 70_000)
+	noLock := "anteroom: text holds a value of type string, not a lock; it was left alone\n"
+	for i := range 65 {
+		must(t, rdb.HSet(t.Context(), "large", i, 1).Err())
+	}
 	for _, c := range []struct {
 		url, words string
 		status     int
@@ -134,9 +138,10 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{refused, "refuses", exitRefused, []string{"watch", "--count", "1"}},
 		{wrong, "password is wrong", exitRefused, []string{"status", "k"}},
 		{wrong, "refuses", exitRefused, []string{"watch", "--count", "1"}},
-		{s.URL(), "not a lock", exitRefused, []string{"status", "free", "text", "free"}},
-		{s.URL(), "not a lock", exitRefused, []string{"status", "--json", "text"}},
-		{s.URL(), "not a lock", exitRefused, []string{"release", "--force", "--yes", "text"}},
+		{s.URL(), noLock, exitRefused, []string{"status", "free", "text", "free"}},
+		{s.URL(), noLock, exitRefused, []string{"status", "--json", "text"}},
+		{s.URL(), noLock, exitRefused, []string{"release", "--force", "--yes", "text"}},
+		{s.URL(), "anteroom: large holds a hash of more than 64 fields, not a lock; it was left alone\n", exitRefused, []string{"release", "--force", "--yes", "large"}},
 		{"", "anteroom:fence:", exitUsage, []string{"status", "-q", "anteroom:fence:{k}"}},
 		{"", "anteroom:fence:", exitUsage, []string{"release", "--force", "--yes", "anteroom:fence:{k}"}},
 	} {
@@ -148,6 +153,9 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		code := run(t.Context(), args, nil, &out, &errs)
 		if code != c.status || !strings.Contains(errs.String(), c.words) {
 			t.Errorf("%.60q on %q: exit status %d, %q, %.300q", args, c.url, code, out.String(), errs.String())
+		}
+		if said := errs.String(); strings.Contains(said, "bad configuration") || strings.Contains(said, "repeating") {
+			t.Errorf("%.60q on %q: nobody has configured or repeated anything: %q", args, c.url, said)
 		}
 		printable(t, errs.String())
 	}
