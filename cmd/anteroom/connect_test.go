@@ -109,7 +109,7 @@ func TestExitStatuses(t *testing.T) {
 		{errFailed, exitFailed, false},
 		{usageError("some"), exitUsage, true},
 		{&exitError{status: 7}, 7, false},
-		{fmt.Errorf("in: %w", &exitError{9, errors.New("some")}), 9, true},
+		{fmt.Errorf("in: %w", &exitError{status: 9, err: errors.New("some")}), 9, true},
 		{redisError(&anteroom.Error{Err: anteroom.ErrUnavailable}), exitUnavailable, true},
 		{redisError(&anteroom.Error{Err: anteroom.ErrUnknown}), exitUnavailable, true},
 		{redisError(&anteroom.Error{Err: anteroom.ErrConfig}), exitFailed, true},

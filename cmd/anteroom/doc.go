@@ -18,12 +18,15 @@
 // command's group no later than with the lease (and the grace, where anteroom is stopped),
 // or at once; on Linux the command dies also if both are killed.
 //
-// X3: the lock is released when nothing of the command's group is left, on every way out.
+// X3: the lock is released when nothing of the command's group runs any more, on every way
+// out.
 //
 // X4: the command has the descriptors, arguments, ignored signals and terminal that
-// anteroom was started with, and its environment but for three variables.
+// anteroom was started with, and its environment but for four variables. A key that ends
+// it ends who has started anteroom as if the command had been started alone.
 //
-// X5: the exit status is the command's, or says why there is none.
+// X5: the exit status is the command's, or says why there is none; what a key has ended
+// dies of its signal.
 //
 // # The command demo
 //

@@ -34,6 +34,7 @@ type execFlags struct {
 	conflict int
 	fair     bool
 	fencing  bool
+	passEnv  bool
 	verbose  bool
 }
 
@@ -62,7 +63,7 @@ func (s *seconds) Type() string { return "duration" }
 
 // execCommand returns the command `anteroom exec`.
 func execCommand() *cobra.Command {
-	f := execFlags{conflict: exitConflict, lease: 30 * time.Second, grace: 5 * time.Second}
+	f := execFlags{conflict: exitConflict, lease: 30 * time.Second}
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -96,10 +97,11 @@ func execCommand() *cobra.Command {
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not obtained")
 	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
 	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a machine that dies")
-	fs.DurationVar(&f.grace, "grace", f.grace, "after a loss, from TERM to KILL; 0: KILL at once")
+	fs.DurationVar(&f.grace, "grace", 0, "after a loss, from TERM to KILL; 0: KILL at once\n(default a fifteenth of --lease, and at most 5s)")
 	fs.DurationVar(&f.atLeast, "at-least", 0, "keep the lock so long, also if the command ends earlier")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token for the command")
 	fs.BoolVar(&f.fair, "fair", false, "by order of arrival in a process; none between processes")
+	fs.BoolVar(&f.passEnv, "pass-env", false, "let the command have "+redisVariable+", and so the password in it")
 	fs.BoolVar(&f.verbose, "verbose", false, "say how long it waited and held, and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
 	return cmd
@@ -122,9 +124,12 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 	if cmd.Flags().Changed("wait") && f.wait.Duration == 0 {
 		f.nonblock = true
 	}
+	if !cmd.Flags().Changed("grace") {
+		f.grace = min(f.mostGrace(), 5*time.Second)
+	}
 	cfg := anteroom.LockConfig{
-		Key: key, Name: "exec", LeaseTime: f.lease, Fair: f.fair, Fencing: f.fencing, MinHold: f.atLeast,
-		Reentrancy: anteroom.NotReentrant,
+		Key: key, Name: "exec", LeaseTime: f.lease, Margin: f.margin(), Fair: f.fair, Fencing: f.fencing,
+		MinHold: f.atLeast, Reentrancy: anteroom.NotReentrant,
 	}
 	switch {
 	case f.lease == 0:
@@ -138,6 +143,20 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		return cfg, usageError("KEY, --lease or --at-least: %w", plain{err})
 	}
 	return cfg, nil
+}
+
+// margin is the time from the moment at which a loss is known by the clock to the one at
+// which Redis may let somebody else in: the most that the library allows, because the
+// command has to end in it.
+func (f *execFlags) margin() time.Duration { return f.lease / 10 }
+
+// slack is the part of the margin in which the supervisor leaves it to the keeper to act.
+func (f *execFlags) slack() time.Duration { return f.margin() / 4 }
+
+// mostGrace is the longest grace with which a command has ended when the margin has,
+// whoever of the two has to end it. What is left of the margin is for the system.
+func (f *execFlags) mostGrace() time.Duration {
+	return (f.margin() * 2 / 3).Truncate(time.Millisecond)
 }
 
 // program returns the file and the arguments to run. A command that does not exist is
@@ -169,5 +188,5 @@ func notStarted(name string, err error) error {
 	} else if e, ok := errors.AsType[*exec.Error](err); ok {
 		err = e.Err
 	}
-	return &exitError{code, fmt.Errorf("cannot run %q: %w", name, err)}
+	return &exitError{status: code, err: fmt.Errorf("cannot run %q: %w", name, err)}
 }

@@ -18,6 +18,8 @@ import (
 //   - Otherwise, in a pipeline, the terminal stays with our group, which passes the keys'
 //     signals on. A command that reads from the terminal or changes it is stopped by the
 //     system (TTIN, TTOU); it gets the terminal at that moment and goes on.
+//   - When Ctrl-C or Ctrl-\ ends a command that has the terminal, our group gets the signal,
+//     too, at the very end, and we die of it: a script has to end as if the key had been its.
 //   - When the command is stopped by Ctrl-Z, our group stops, too, and the shell has the
 //     terminal. After that, CONT (fg, bg) lets the command go on, if the lock still is
 //     held. The supervisor is not stopped: it ends the command with the lease.
@@ -73,9 +75,12 @@ func (t *controlling) give(group int) {
 	}
 }
 
+// hasTerminal reports whether the command has the terminal, or had it when it ended.
+func (k *keeper) hasTerminal() bool { return k.group != 0 && k.tty.foreground() == k.group }
+
 // takeBack gets the terminal back from the command, and from nobody else.
 func (k *keeper) takeBack() {
-	if k.group != 0 && k.tty.foreground() == k.group {
+	if k.hasTerminal() {
 		k.tty.give(unix.Getpgrp())
 	}
 }
@@ -83,7 +88,7 @@ func (k *keeper) takeBack() {
 // stopped takes in that a signal has stopped the command. Without a terminal that is
 // somebody's own business: the lock stays held.
 func (k *keeper) stopped(s syscall.Signal) {
-	had := k.group != 0 && k.tty.foreground() == k.group
+	had := k.hasTerminal()
 	switch {
 	case k.tty == nil, s == syscall.SIGSTOP && !had:
 	case (s == syscall.SIGTTIN || s == syscall.SIGTTOU) && (had || k.tty.ours()):

@@ -109,7 +109,7 @@ func (c *terminalScreen) press(keys string) {
 // while it starts a process. The words that are waited for are computed, because the terminal echoes.
 func TestExec_X4_Terminal(t *testing.T) {
 	s, rdb := withRedis(t)
-	c := newScreen(t, s.URL(), `"$0" exec k -- sh -c 'echo r$((1+1))dy; read x; echo "<$x>"; read z'; echo "status-$?"; read y; echo "[$y]"`)
+	c := newScreen(t, s.URL(), `trap : INT; "$0" exec k -- sh -c 'echo r$((1+1))dy; read x; echo "<$x>"; read z'; echo "status-$?"; read y; echo "[$y]"`)
 	c.until("r2dy")
 	c.press("hello\n")
 	c.until("<hello>")
@@ -125,7 +125,7 @@ func TestExec_X4_Terminal(t *testing.T) {
 // In a pipeline the terminal is the shell's job's, and the command gets it when it asks.
 func TestExec_X4_TerminalInAPipeline(t *testing.T) {
 	s, _ := withRedis(t)
-	c := newScreen(t, s.URL(), `set -m; "$0" exec k -- sh -c 'read x </dev/tty; echo "<$x>"; read z </dev/tty' | cat; echo r$((1+1))dy; read y; echo "[$y]"`)
+	c := newScreen(t, s.URL(), `trap : INT; set -m; "$0" exec k -- sh -c 'read x </dev/tty; echo "<$x>"; read z </dev/tty' | cat; echo r$((1+1))dy; read y; echo "[$y]"`)
 	c.press("hello\n")
 	c.until("<hello>")
 	c.press("\x03")

@@ -25,6 +25,10 @@ type keeper struct {
 	group int          // the command's process group, 0 until it has started
 	tty   *controlling // nil without one
 	told  bool         // the lock was lost, and the command is being ended for it
+	// signal has ended the command, 0 for none. byKey says that the command had the terminal
+	// then: so it may have been a key's, and nobody else has got it.
+	signal syscall.Signal
+	byKey  bool
 }
 
 // run starts the command and returns its exit status when nothing of its process group is
@@ -34,7 +38,7 @@ func (k *keeper) run(l launch) (status int, err error) {
 	defer k.tty.close()
 	l.Foreground = k.tty.interactive()
 	if k.super, err = startSupervisor(); err != nil {
-		return 0, &exitError{exitCannotRun, fmt.Errorf("cannot start the command's supervisor: %w", err)}
+		return 0, &exitError{status: exitCannotRun, err: fmt.Errorf("cannot start the command's supervisor: %w", err)}
 	}
 	defer k.super.wait()
 	defer k.takeBack()
@@ -84,6 +88,7 @@ func (k *keeper) attend(l launch) (status int, err error) {
 				if r.Lost && !k.told {
 					k.sayLost("the command was ended")
 				}
+				k.signal, k.byKey = syscall.Signal(r.Signal), k.hasTerminal()
 				return r.Status, nil
 			}
 		}
@@ -136,7 +141,8 @@ func (k *keeper) orphaned() (int, error) {
 			gone = gone && groupGone(g)
 		}
 		if gone {
-			return 0, &exitError{exitSignalBase + int(syscall.SIGKILL), errors.New("the command's supervisor was killed, and the command with it")}
+			err := errors.New("the command's supervisor was killed, and the command with it")
+			return 0, &exitError{status: exitSignalBase + int(syscall.SIGKILL), err: err}
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -20,11 +20,11 @@ func commandAttr() *syscall.SysProcAttr {
 // their end.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children lists the children of this process, those that have ended and were not waited
-// for included.
-func children() []int {
+// children lists the children of a process, those that have ended and were not waited for
+// included.
+func children(parent string) []int {
 	var all []int
-	files, _ := filepath.Glob("/proc/self/task/*/children")
+	files, _ := filepath.Glob("/proc/" + parent + "/task/*/children")
 	for _, f := range files {
 		text, _ := os.ReadFile(f)
 		for word := range strings.FieldsSeq(string(text)) {
@@ -34,6 +34,49 @@ func children() []int {
 		}
 	}
 	return all
+}
+
+// onlyZombies reports whether those who are left of a group have all ended, and are not
+// taken in by their parents. A parent that has left the group itself, as a daemon does, may
+// go on for ever. It looks twice, because a process that begins while the system is being
+// looked through may be missed: the second look sees it.
+func onlyZombies(group int) bool {
+	for range 2 {
+		if zombies, others := members(group, "self"); zombies == 0 || others > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// members counts those of a group among the descendants of a process. Nobody who was
+// started by the command is anywhere else, see adopt.
+func members(group int, parent string) (zombies, others int) {
+	for _, pid := range children(parent) {
+		name := strconv.Itoa(pid)
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		switch in, ended := inGroup(string(stat), group); {
+		case err != nil && syscall.Kill(pid, 0) != syscall.ESRCH:
+			others++ // it is hidden from us, and so may be anybody
+		case in && ended:
+			zombies++
+		case in:
+			others++
+		}
+		z, o := members(group, name)
+		zombies, others = zombies+z, others+o
+	}
+	return zombies, others
+}
+
+// inGroup reads a line of /proc/<pid>/stat: whether that process is in a group, and whether
+// it has ended. One whose first thread has ended looks like a zombie while others run.
+func inGroup(stat string, group int) (in, ended bool) {
+	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name before may hold anything
+	if len(f) < 18 || f[2] != strconv.Itoa(group) {
+		return false, false
+	}
+	return true, f[0] == "X" || f[0] == "Z" && (f[17] == "0" || f[17] == "1")
 }
 
 // ownProgram returns the file of this program: the very one, also if it was replaced

@@ -57,7 +57,7 @@ func TestExec_X1_LossEndsTheGroup(t *testing.T) {
 	if err := rdb.Del(t.Context(), "k").Err(); err != nil {
 		t.Fatal(err)
 	}
-	c.expect(76, `lock "k" lost, ending the command (TERM, KILL in 5s): `)
+	c.expect(76, `lock "k" lost, ending the command (TERM, KILL in 133ms): `)
 	if said := th.gone(); !slices.Equal(said, []string{"term"}) {
 		t.Errorf("the command said %q", said)
 	}
@@ -109,7 +109,7 @@ func TestExec_X2_KillOfAnteroom(t *testing.T) {
 	if !locked(t, rdb, "k") {
 		t.Error("the lock was not there any more")
 	}
-	c.expect(-1, "keeper was killed")
+	c.expect(-9, "keeper was killed")
 }
 
 // A command that does not obey then is killed at the end of the lease, however long the
@@ -120,7 +120,7 @@ func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
 	c, th := runningScript(t, s.URL(), `trap '' TERM; sleep 1000 & echo ready; wait`, "--lease", "3s", "--grace", "1h")
 	c.send(syscall.SIGKILL)
 	th.gone()
-	c.expect(-1)
+	c.expect(-9)
 }
 
 // A stopped anteroom cannot renew, so the supervisor ends the group with the lease.

@@ -39,7 +39,7 @@ type superReport struct {
 	Kind   reportKind
 	Group  int  // reportStarted: the process group, which is the command's process id
 	Errno  int  // reportFailed
-	Signal int  // reportStopped
+	Signal int  // reportStopped; reportEnded: the one that has ended the command, 0 for none
 	Status int  // reportEnded: as a shell has it
 	Lost   bool // reportEnded: the supervisor has ended the command, because of a loss
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -68,11 +69,15 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(x.signals, notIgnored(endingSignals)...)
 	defer signal.Stop(x.signals)
+	if most := f.mostGrace(); f.grace > most {
+		x.errs.say("--grace %v is more than a lease of %v leaves time for (%v): after a loss the command may run "+
+			"beside the next holder; --lease %v leaves enough", f.grace, f.lease, most, 15*f.grace)
+	}
 	hold, err := x.acquire(cmd.Context(), mu)
 	if err != nil {
 		return err
 	}
-	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: mu.Config().Margin / 4})
+	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: f.slack()})
 }
 
 // acquire waits for the lock as the flags say. Redis has to answer once, at the start: a
@@ -139,12 +144,12 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 // ended is the end by a signal that was meant for the command.
 func ended(s os.Signal) *exitError {
 	n, _ := s.(syscall.Signal)
-	return &exitError{status: exitSignalBase + int(n)}
+	return endBy(n, false)
 }
 
 // whileHeld runs the command and releases the lock afterwards, whatever happens.
 func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
-	l.Env = environment(os.Environ(), x.key, hold)
+	l.Env = x.environment(os.Environ(), hold)
 	k := &keeper{execution: x, hold: hold, lease: x.flags.lease}
 	status, err := k.run(l)
 	held := time.Since(hold.Since())
@@ -160,10 +165,13 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	case x.flags.verbose:
 		x.errs.say("lock %q released after %s", x.key, rounded(held))
 	}
-	if status == 0 {
-		return nil
+	switch {
+	case k.signal != 0:
+		return endBy(k.signal, k.byKey)
+	case status != 0:
+		return &exitError{status: status}
 	}
-	return &exitError{status: status}
+	return nil
 }
 
 // release gives the lock back and reports whether it had been lost. The caller's context
@@ -213,24 +221,29 @@ func (x *execution) event(e anteroom.Event) {
 	}
 }
 
-// environment returns base with what the command is told about its lock. A token of an
-// outer exec never passes for one of ours.
-func environment(base []string, key string, hold *anteroom.Hold) []string {
-	env := make([]string, 0, len(base)+3)
-	for _, v := range base {
-		name, _, _ := strings.Cut(v, "=")
-		if name != "ANTEROOM_KEY" && name != "ANTEROOM_HOLDER" && name != "ANTEROOM_TOKEN" {
-			env = append(env, v)
-		}
+// environment returns base with what the command is told about its lock, and without what
+// only we have to know. A token of an outer exec never passes for one of ours.
+func (x *execution) environment(base []string, hold *anteroom.Hold) []string {
+	env := without(base, "ANTEROOM_KEY", "ANTEROOM_HOLDER", "ANTEROOM_TOKEN")
+	if !x.flags.passEnv {
+		env = without(env, redisVariable)
 	}
-	if !strings.Contains(key, "\x00") { // which no variable can hold
-		env = append(env, "ANTEROOM_KEY="+key)
+	if !strings.Contains(x.key, "\x00") { // which no variable can hold
+		env = append(env, "ANTEROOM_KEY="+x.key)
 	}
 	env = append(env, "ANTEROOM_HOLDER="+hold.Holder())
 	if token, ok := hold.Token(); ok {
 		env = append(env, fmt.Sprintf("ANTEROOM_TOKEN=%d", token))
 	}
 	return env
+}
+
+// without returns the variables of env that have other names.
+func without(env []string, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // reason is an error of the library for a line that names the key itself.

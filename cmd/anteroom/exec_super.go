@@ -55,11 +55,11 @@ func startSupervisor() (*supervisorProcess, error) {
 		}
 		argv = append(argv, strconv.Itoa(int(fd)))
 	}
-	s := &supervisorProcess{orders: orders, enc: gob.NewEncoder(orders), in: in, reports: make(chan superReport), before: children()}
+	s := &supervisorProcess{orders: orders, enc: gob.NewEncoder(orders), in: in, reports: make(chan superReport), before: children("self")}
 	if err == nil {
 		// A group of its own, so that what is sent to ours or to the command's spares it.
 		s.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
-			Env: os.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+			Env: without(os.Environ(), redisVariable), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 		})
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *supervisorProcess) reap() {
 // ours by the supervisor's death.
 func (s *supervisorProcess) leftGroups() []int {
 	var groups []int
-	for _, pid := range children() {
+	for _, pid := range children("self") {
 		group, err := unix.Getpgid(pid)
 		if err == nil && group != unix.Getpgrp() && !slices.Contains(s.before, pid) && !slices.Contains(groups, group) {
 			groups = append(groups, group)
@@ -145,9 +145,11 @@ func (s *supervisorProcess) leftGroups() []int {
 	return groups
 }
 
-// groupGone reports whether no process is left in a group. One that may not be signalled
-// is one that is left.
-func groupGone(group int) bool { return syscall.Kill(-group, 0) == syscall.ESRCH }
+// groupGone reports whether no process that runs is left in a group. One that may not be
+// signalled is one that is left.
+func groupGone(group int) bool {
+	return syscall.Kill(-group, 0) == syscall.ESRCH || onlyZombies(group)
+}
 
 // reapAny takes in one child that has ended, if there is one.
 func reapAny() { _, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil) }

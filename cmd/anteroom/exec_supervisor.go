@@ -61,6 +61,7 @@ type supervisor struct {
 	ending bool
 	ended  bool // the command has; others of its group may be there
 	status int
+	by     syscall.Signal // that has ended it, 0 for none
 }
 
 // supervise runs one command, from the first order until nothing of its group is left.
@@ -95,7 +96,7 @@ func supervise(in io.Reader, out io.Writer, errs *voice) error {
 	orders := make(chan superOrder)
 	go receive(dec, orders)
 	s.attend(orders, children)
-	s.report(superReport{Kind: reportEnded, Status: s.status, Lost: s.ending})
+	s.report(superReport{Kind: reportEnded, Status: s.status, Signal: int(s.by), Lost: s.ending})
 	return nil
 }
 
@@ -134,8 +135,8 @@ func (s *supervisor) start() (err error) {
 func (s *supervisor) report(r superReport) { _ = s.enc.Encode(r) }
 
 // leftAfter is for how long the rest of a group may outlive its command before it is worth
-// a word, and leftEvery how often it is looked for: the end of a process that is not our
-// child is told by nobody.
+// a word. Until then it is looked for each leftEvery, and after that each leftAfter: the
+// end of a process that is not our child is told by nobody.
 const (
 	leftAfter = time.Second
 	leftEvery = 50 * time.Millisecond
@@ -143,7 +144,8 @@ const (
 
 // attend is the supervisor's loop. It returns when nothing is left of the group.
 func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal) {
-	var look <-chan time.Time
+	var look *time.Ticker
+	var looks <-chan time.Time
 	var since time.Time
 	said := false
 	for {
@@ -163,7 +165,7 @@ func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal)
 		case <-s.kill:
 			s.signal(syscall.SIGKILL)
 		case <-children:
-		case <-look:
+		case <-looks:
 		}
 		s.reap()
 		if !s.ended {
@@ -173,12 +175,13 @@ func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal)
 			return
 		}
 		if look == nil {
-			t := time.NewTicker(leftEvery)
-			defer t.Stop()
-			look, since = t.C, time.Now()
+			look = time.NewTicker(leftEvery)
+			defer look.Stop()
+			looks, since = look.C, time.Now()
 		}
 		if !said && time.Since(since) > leftAfter {
 			said = true
+			look.Reset(leftAfter)
 			s.report(superReport{Kind: reportLeft})
 		}
 	}
@@ -252,7 +255,7 @@ func (s *supervisor) reap() {
 		case w.Stopped():
 			s.report(superReport{Kind: reportStopped, Signal: int(w.StopSignal())})
 		case w.Signaled():
-			s.ended, s.status = true, exitSignalBase+int(w.Signal())
+			s.ended, s.status, s.by = true, exitSignalBase+int(w.Signal()), w.Signal()
 		case w.Exited():
 			s.ended, s.status = true, w.ExitStatus()
 		}

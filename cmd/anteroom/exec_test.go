@@ -174,7 +174,7 @@ func TestExec_Environment(t *testing.T) {
 
 	// The next token is larger, and without --fencing there is none, also not an outer one.
 	first := words[2]
-	cmd := exec.Command(os.Args[0], "exec", "--fencing", "k", "--",
+	cmd := exec.Command(os.Args[0], "exec", "--fencing", "--pass-env", "k", "--",
 		os.Args[0], "exec", "l", "--", "sh", "-c", `echo "$ANTEROOM_KEY $ANTEROOM_TOKEN"`)
 	if got := startCommand(t, cmd, s.URL()).line(); got != "l " {
 		t.Errorf("%q", got)
@@ -182,6 +182,58 @@ func TestExec_Environment(t *testing.T) {
 	c = startTool(t, s.URL(), "exec", "--fencing", "k", "--", "sh", "-c", "echo $ANTEROOM_TOKEN")
 	if next := c.line(); len(next) < len(first) || len(next) == len(first) && next <= first {
 		t.Errorf("the token %q follows %q", next, first)
+	}
+}
+
+// The address of Redis, which may hold a password, is for us and not for the command.
+func TestExec_ThePasswordIsNotPassedOn(t *testing.T) {
+	s, _ := withRedis(t)
+	for flag, want := range map[string]string{"--fair": "", "--pass-env": redisVariable + "=" + s.URL()} {
+		c := startTool(t, s.URL(), "exec", flag, "k", "--", "sh", "-c", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; echo end")
+		got := ""
+		for l := c.line(); l != "end"; l = c.line() {
+			if strings.HasPrefix(l, redisVariable) {
+				got += l
+			}
+		}
+		c.expect(0)
+		if got != want {
+			t.Errorf("%s: the command, or its parent, has %q, want %q", flag, got, want)
+		}
+	}
+}
+
+// A grace for which there is no time before somebody else may come in is said at the start;
+// the default one fits.
+func TestExec_X1_AGraceThatIsTooLongIsSaid(t *testing.T) {
+	s, _ := withRedis(t)
+	for _, c := range []struct{ lease, grace, words string }{
+		{"30s", "", ""},
+		{"24h", "", ""},
+		{"30s", "2s", ""},
+		{"30s", "2001ms", "--grace 2.001s is more than a lease of 30s leaves time for (2s)"},
+		{"1m", "5s", "--lease 1m15s leaves enough"},
+	} {
+		args := []string{"exec", "--lease", c.lease, "k", "--", "true"}
+		if c.grace != "" {
+			args = slices.Insert(args, 1, "--grace", c.grace)
+		}
+		tool := startTool(t, s.URL(), args...)
+		tool.expect(0, c.words)
+		if c.words == "" && tool.errs.String() != "" {
+			t.Errorf("%v: it said %q", args, tool.errs)
+		}
+	}
+}
+
+// The longest grace that is not spoken of ends within the margin, also where the keeper is
+// stopped and the supervisor acts.
+func TestExec_X1_TheGraceEndsWithinTheMargin(t *testing.T) {
+	for _, lease := range []time.Duration{100 * time.Millisecond, 30 * time.Second, 24 * time.Hour} {
+		f := execFlags{lease: lease}
+		if f.slack()+f.mostGrace() >= f.margin() || f.mostGrace() < lease/20 {
+			t.Errorf("lease %v: margin %v, slack %v, grace %v", lease, f.margin(), f.slack(), f.mostGrace())
+		}
 	}
 }
 
@@ -314,7 +366,11 @@ func TestExec_SignalWhileWaiting(t *testing.T) {
 		c := startTool(t, s.URL(), "exec", "--verbose", "k", "--", "echo", "ran")
 		c.until("waiting")
 		c.send(n)
-		c.expect(128 + int(n))
+		if n == syscall.SIGINT { // see endBy
+			c.expect(-int(n))
+		} else {
+			c.expect(128 + int(n))
+		}
 		if l, ok := <-c.lines; ok {
 			t.Errorf("%v: the command ran: %q", n, l)
 		}

@@ -99,8 +99,8 @@ func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 	return c
 }
 
-// wait returns the exit status when the tool has ended and its streams are closed; -1
-// after its death by a signal.
+// wait returns the exit status when the tool has ended and its streams are closed; -n
+// after its death by signal n.
 func (c *execTool) wait() int {
 	c.t.Helper()
 	c.once.Do(func() {
@@ -113,6 +113,9 @@ func (c *execTool) wait() int {
 	case <-c.ended:
 	case <-time.After(execPatience):
 		c.t.Fatalf("the tool has not ended; it said %q", c.errs)
+	}
+	if w := c.ProcessState.Sys().(syscall.WaitStatus); w.Signaled() {
+		return -int(w.Signal())
 	}
 	return c.ProcessState.ExitCode()
 }

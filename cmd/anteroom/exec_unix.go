@@ -16,7 +16,10 @@ func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: t
 func adopt() {}
 
 // children cannot be listed.
-func children() []int { return nil }
+func children(string) []int { return nil }
+
+// onlyZombies cannot be found out: a zombie counts as one who runs.
+func onlyZombies(int) bool { return false }
 
 func ownProgram() (string, error) { return os.Executable() }
 

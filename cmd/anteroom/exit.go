@@ -22,6 +22,9 @@ const (
 type exitError struct {
 	status int
 	err    error
+	// die ends this process in another way, by a signal. Where it returns, it could not,
+	// and status does. It is nil where the status is all.
+	die func()
 }
 
 // Error returns the reason's text.
@@ -37,14 +40,14 @@ func (e *exitError) Unwrap() error { return e.err }
 
 // usageError is an error in the command line.
 func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
 // redisError gives an error of the library its exit status: a Redis that did not answer,
 // or may have done so unheard, is exitUnavailable. Every other error is returned as it is.
 func redisError(err error) error {
 	if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
-		return &exitError{exitUnavailable, err}
+		return &exitError{status: exitUnavailable, err: err}
 	}
 	return err
 }
@@ -69,7 +72,7 @@ func began(root *cobra.Command) (judge func(error) error) {
 		if err == nil || started {
 			return err
 		}
-		return &exitError{exitUsage, fmt.Errorf("%w; see anteroom --help", err)}
+		return &exitError{status: exitUsage, err: fmt.Errorf("%w; see anteroom --help", err)}
 	}
 }
 

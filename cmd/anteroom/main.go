@@ -43,7 +43,8 @@ command has the others. docs/cli.md is the manual.`,
 	return root
 }
 
-// run carries out one command line and returns the exit status; exit.go has the list.
+// run carries out one command line and returns the exit status; exit.go has the list. It
+// does not return where a signal has to end this process.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
@@ -57,6 +58,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 		// The library's errors begin with its name, which here begins every error.
 		text := strings.ReplaceAll("\n"+err.Error(), "\nanteroom ", "\nanteroom: ")[1:]
 		fmt.Fprintln(errs, "anteroom:", harmless(strings.TrimPrefix(text, "anteroom: ")))
+	}
+	if e, ok := errors.AsType[*exitError](err); ok && e.die != nil {
+		e.die()
 	}
 	return code
 }

@@ -13,6 +13,9 @@ import (
 // need a process of its own.
 const asCommand = "ANTEROOM_TEST_AS_COMMAND"
 
+// helpers are what this test program can be besides, by its first argument.
+var helpers = map[string]func(){signalsCommand: tellSignals}
+
 // undoIgnored lets the programs that tests start have the signals by default that whoever
 // started the tests ignores, as a shell does with INT and QUIT for what it runs in the
 // background: what is ignored stays so across exec, and what is caught does not.
@@ -25,8 +28,8 @@ func undoIgnored() {
 }
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == signalsCommand {
-		tellSignals()
+	if len(os.Args) > 1 && helpers[os.Args[1]] != nil {
+		helpers[os.Args[1]]()
 		os.Exit(0)
 	}
 	// A run with --redis starts its own program again: here that is the test program.

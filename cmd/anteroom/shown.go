@@ -92,7 +92,7 @@ func keyOf(key string) keyJSON {
 // must not take half of the output for all of it.
 func printed(_ int, err error) error {
 	if err != nil {
-		return &exitError{exitOutput, fmt.Errorf("output: %w", err)}
+		return &exitError{status: exitOutput, err: fmt.Errorf("output: %w", err)}
 	}
 	return nil
 }

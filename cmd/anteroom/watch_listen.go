@@ -62,9 +62,9 @@ func (l *listener) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case lettucecompat.Permanent(err):
-			return &exitError{exitRefused, fmt.Errorf("redis refuses: %w", err)}
+			return &exitError{status: exitRefused, err: fmt.Errorf("redis refuses: %w", err)}
 		case !l.confirmed:
-			return &exitError{exitUnavailable, fmt.Errorf("redis does not answer: %w", err)}
+			return &exitError{status: exitUnavailable, err: fmt.Errorf("redis does not answer: %w", err)}
 		}
 		if l.lost.IsZero() {
 			wait, l.lost = minPause, time.Now()

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+)
+
+// A zombie is nobody who works. What keeps it is its parent, a daemon, which has left the
+// group and takes no child in.
+func TestExec_X3_AZombieIsNotWaitedFor(t *testing.T) {
+	if _, err := exec.LookPath("setsid"); err != nil {
+		t.Skip("needs setsid")
+	}
+	s, rdb := withRedis(t)
+	th := newThread(t)
+	end := th.path + ".end"
+	must(t, syscall.Mkfifo(end, 0o600))
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", th.script()+
+		`(sh -c 'read x <"$0"' "$0" 9>&- & exec setsid sh -c 'echo $$ >&9; exec sleep 1000') </dev/null >/dev/null 2>&1 & exit 4`, end)
+	pid, err := strconv.Atoi(<-th.lines)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Errorf("the daemon: %v", err)
+		}
+		th.gone()
+	})
+	c.until("held until the rest of its process group")
+	must(t, os.WriteFile(end, []byte("\n"), 0o600))
+	c.expect(4)
+	if locked(t, rdb, "k") {
+		t.Error("the lock is still there")
+	}
+}
+
+// A process whose first thread has ended looks like a zombie and works.
+func TestExec_X3_AZombieWithThreadsRuns(t *testing.T) {
+	s, rdb := withRedis(t)
+	th := newThread(t)
+	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
+		th.script()+`exec 3<&0; "$0" `+headlessCommand+` <&3 >&9 & exit 4`, os.Args[0])
+	if l := <-th.lines; l != "headless" {
+		t.Fatal(l)
+	}
+	c.until("held until the rest of its process group")
+	if !locked(t, rdb, "k") {
+		t.Error("the lock was released before")
+	}
+	_ = c.in.Close()
+	c.expect(4)
+	th.gone()
+}
+
+// headlessCommand makes this test program a process without its first thread.
+const headlessCommand = "test-headless"
+
+func init() { helpers[headlessCommand] = headless }
+
+// headless ends the first thread, tells that, and ends with standard input.
+func headless() {
+	for range 64 { // one of so many, each on a thread of its own, has the first one
+		go func() {
+			runtime.LockOSThread()
+			if syscall.Gettid() == syscall.Getpid() {
+				_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+			}
+			select {}
+		}()
+	}
+	for {
+		stat, _ := os.ReadFile("/proc/self/stat")
+		if bytes.Contains(stat, []byte(") Z ")) {
+			break
+		}
+		runtime.Gosched()
+	}
+	fmt.Println("headless")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
