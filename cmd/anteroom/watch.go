@@ -80,7 +80,7 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	}
 	if o.fixed {
 		if err := (anteroom.LockConfig{Key: pattern}).Validate(); err != nil {
-			return usageError("--fixed: %w", err)
+			return usageError("--fixed: %w", plain{err})
 		}
 		pattern = lettucecompat.QuotePattern(pattern)
 	}
