@@ -25,4 +25,20 @@ var metricsMutants = []mutant{
 		fresh:     "p.last.q == q && !p.last.began.IsZero()",
 		tests:     []string{"TestPage_I6_TheSameQuestionIsAnsweredOnce"},
 	},
+	{
+		name: "locktest-leak-lost", file: "sync/locktest/leaks.go",
+		mechanism: "what the watchdog ended because nobody was left counts as leaked",
+		breaks:    "a test passes whose code locks and never unlocks",
+		old:       "list = append(list, m.srv.abandoned()...)",
+		fresh:     "_ = m.srv.abandoned()",
+		tests:     []string{"TestLocktest_I6_WhatTheWatchdogLetGo"},
+	},
+	{
+		name: "locktest-leak-patience", file: "sync/locktest/leaks.go",
+		mechanism: "who lets go when the test's context ends has time for it",
+		breaks:    "a test of a leader fails though it releases its lock",
+		old:       "if len(left) == 0 {",
+		fresh:     "if len(left) < 99 {\n\t\t\tif len(left) > 0 {\n\t\t\t\treturn left\n\t\t\t}",
+		tests:     []string{"TestLocktest_I6_WhoLetsGoAtTheEndIsNoLeak"},
+	},
 }

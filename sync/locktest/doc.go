@@ -13,7 +13,8 @@
 // [New] gives an [anteroom.Manager] on an embedded server. [Manager.TakeBy] lets
 // someone else have a lock, [Manager.Lose] takes it from whoever has it,
 // [Manager.Down] takes the server away and [Manager.Up] brings it back.
-// [Manager.Another] is a second process. [Start] is for Examples.
+// [Manager.Another] is a second process. [Start] is for Examples. A lock that the test
+// leaves held fails it: see [New] and [AllowLeaks].
 //
 // # What it is not
 //
@@ -54,6 +55,8 @@
 //	I4  After Stop, and so after the test, no goroutine, timer or connection is
 //	    left; a release that was under way has reached the server.
 //	I5  Everything works alike inside a bubble and outside of one.
+//	I6  A lock that is still held at the end of a test fails it, with key and
+//	    call site, unless AllowLeaks.
 //
 // Lock order: the mutexes of the server and of a connection are leaves; nothing is
 // called while one is held.

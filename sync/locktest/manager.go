@@ -44,16 +44,23 @@ func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 // virtual time, and outside of one, where they run in real time. A Manager that was
 // made in a bubble must be used in it only.
 //
+// A lock that is still held at the end of the test fails it: a Hold that was not
+// released, a Lock that was not unlocked, of this Manager or one of Another. The message
+// has the key and the place where it was acquired; call sites are always recorded. Who
+// lets go when the test's context ends has 2 seconds for it. A Hold that was lost may be
+// left alone; what the watchdog had to let go because its goroutine had ended may not.
+// AllowLeaks turns that off.
+//
 // Where cfg.Logger is nil, records go to the test's log, which go test prints when
 // the test fails.
-func New(tb testing.TB, cfg anteroom.Config) *Manager {
+func New(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
 	tb.Helper()
+	var o options
+	for _, opt := range opts {
+		opt.apply(&o)
+	}
 	m := start(tb, slog.New(slog.NewTextHandler(tb.Output(), nil)), cfg)
-	tb.Cleanup(func() {
-		if err := m.Stop(); err != nil {
-			tb.Logf("locktest: at the end of the test: %v", err)
-		}
-	})
+	tb.Cleanup(func() { m.end(tb, o.leaks) })
 	return m
 }
 

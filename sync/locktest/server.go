@@ -44,7 +44,8 @@ type server struct {
 	down     bool
 	conns    map[*conn]struct{} // of the Managers; those that are open
 	managers []*attached
-	told     chan struct{} // closed, and replaced, whenever a Manager has told a loss
+	told     chan struct{}    // closed, and replaced, whenever a Manager has told a loss
+	dropped  []anteroom.Event // losses by leak, of all Managers
 	stopped  bool
 }
 
@@ -124,6 +125,7 @@ func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
 		cfg.Observer = anteroom.NopObserver{}
 	}
 	cfg.Observer = witness{cfg.Observer, s}
+	cfg.RecordCallSites, cfg.OnEvent = true, s.onEvent(cfg.OnEvent) // for leaks
 	rdb := s.client(s.dial)
 	m, err := anteroom.NewManager(rdb, cfg)
 	if err != nil {

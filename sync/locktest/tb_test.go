@@ -15,9 +15,10 @@ import (
 type recording struct {
 	testing.TB
 
-	mu    sync.Mutex
-	out   bytes.Buffer
-	fatal string
+	mu     sync.Mutex
+	out    bytes.Buffer
+	errors []string
+	fatal  string
 }
 
 func (r *recording) Output() io.Writer { return r }
@@ -35,6 +36,12 @@ func (r *recording) text() string {
 }
 
 func (r *recording) Logf(format string, args ...any) { _, _ = fmt.Fprintf(r, format+"\n", args...) }
+
+func (r *recording) Errorf(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors = append(r.errors, fmt.Sprintf(format, args...))
+}
 
 // Fatalf ends the calling goroutine, as that of a test does.
 func (r *recording) Fatalf(format string, args ...any) {

@@ -1,0 +1,136 @@
+package locktest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+const (
+	// leakTime bounds how long the end of a test waits for those who still hold a lock.
+	// The test's context has ended by then, and its goroutines may be on their way out.
+	leakTime = 2 * time.Second
+
+	// leakPoll is how soon it looks again.
+	leakPoll = 2 * time.Millisecond
+)
+
+// Option changes what New returns.
+type Option interface{ apply(*options) }
+
+type options struct{ leaks bool }
+
+type option func(*options)
+
+func (o option) apply(to *options) { o(to) }
+
+// AllowLeaks lets a test end with locks that are still held, for example where it plays
+// a process that crashes. They are named in the test's log.
+func AllowLeaks() Option { return option(func(o *options) { o.leaks = true }) }
+
+// end stops the server and says what went wrong: the leaks (I6), unless they are allowed,
+// and what Stop returns.
+func (m *Manager) end(tb testing.TB, leaks bool) {
+	tb.Helper()
+	var list []string
+	if !leaks {
+		list = m.srv.awaitLeft()
+	}
+	err := m.Stop() // which has passed on all events when it returns
+	if !leaks {
+		list = append(list, m.srv.abandoned()...)
+	}
+	for _, l := range list {
+		tb.Errorf("locktest: leaked: %s", l)
+	}
+	if err != nil {
+		tb.Logf("locktest: at the end of the test: %v", err)
+	}
+}
+
+// onEvent notes what the watchdog let go in place of its owner: it is held no more when the
+// test ends, and was leaked all the same.
+func (s *server) onEvent(then func(anteroom.Event)) func(anteroom.Event) {
+	return func(e anteroom.Event) {
+		if e.Kind == anteroom.EventLost && (e.Found == "holder:holder_gone" || e.Found == "holder:holder_unreachable") {
+			s.mu.Lock()
+			s.dropped = append(s.dropped, e)
+			s.mu.Unlock()
+		}
+		if then != nil {
+			then(e)
+		}
+	}
+}
+
+// abandoned returns what onEvent has noted, in words.
+func (s *server) abandoned() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	for _, e := range s.dropped {
+		list = append(list, fmt.Sprintf("%q was lost because nobody was left to let it go: acquired at %s: %s", e.Key, cmp.Or(e.CallSite, "an unknown place"), e.Text))
+	}
+	return list
+}
+
+// awaitLeft waits until nobody has a lock, and returns those who still have one after
+// leakTime, in words.
+func (s *server) awaitLeft() []string {
+	limit := time.NewTimer(leakTime)
+	defer limit.Stop()
+	for {
+		left := s.left()
+		if len(left) == 0 {
+			return nil
+		}
+		again := time.NewTimer(leakPoll)
+		select {
+		case <-again.C:
+		case <-limit.C:
+			again.Stop()
+			return left
+		}
+	}
+}
+
+// left returns who has a lock of any Manager, in words, and nothing once the server is
+// stopped: Stop has said it then.
+func (s *server) left() []string {
+	s.mu.Lock()
+	managers, stopped := s.managers, s.stopped
+	s.mu.Unlock()
+	if stopped {
+		return nil
+	}
+	var list []string
+	for _, a := range managers {
+		for _, st := range a.m.Snapshot() {
+			if st.Status == "owned" || st.Status == "lost" {
+				list = append(list, leak(st))
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// leak words one of them.
+func leak(st anteroom.State) string {
+	missing, how := "released", "acquired"
+	if st.Kind == "lock" || st.Kind == "try_lock" {
+		missing, how = "unlocked", "locked"
+	}
+	text := fmt.Sprintf("%q was not %s by the end of the test: %s at %s by goroutine %d", st.Key, missing, how, cmp.Or(st.CallSite, "an unknown place"), st.Goroutine)
+	if st.Count > 1 {
+		text += fmt.Sprintf(", held %d times", st.Count)
+	}
+	if st.Lost {
+		text += ", lost meanwhile"
+	}
+	return text
+}

@@ -1,0 +1,134 @@
+package locktest_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
+)
+
+// ended runs f as somebody's test, in a bubble or outside of one, and returns what it
+// failed with.
+func ended(t *testing.T, bubble bool, f func(t *testing.T, lt *locktest.Manager), opts ...locktest.Option) *recording {
+	t.Helper()
+	var r *recording
+	run := func(t *testing.T) {
+		r = &recording{TB: t}
+		f(t, locktest.New(r, anteroom.Config{}, opts...))
+	}
+	t.Run("somebody's test", func(t *testing.T) {
+		if bubble {
+			synctest.Test(t, run)
+		} else {
+			run(t)
+		}
+	})
+	return r
+}
+
+// leaked fails unless the test failed with exactly one leak for each pattern, in order.
+func leaked(t *testing.T, r *recording, patterns ...string) {
+	t.Helper()
+	if len(r.errors) != len(patterns) {
+		t.Fatalf("I6: it failed with %q, want %q", r.errors, patterns)
+	}
+	for i, p := range patterns {
+		if !regexp.MustCompile(`^locktest: leaked: ` + p + `$`).MatchString(r.errors[i]) {
+			t.Errorf("I6: it failed with\n%s, want\n%s", r.errors[i], p)
+		}
+	}
+}
+
+func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
+	for _, bubble := range []bool{true, false} {
+		r := ended(t, bubble, func(t *testing.T, lt *locktest.Manager) {
+			release(t, acquire(t, lt.Mutex("all right")))
+			h, err := lt.Mutex("hold").Acquire(bg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mu := lt.Mutex("lock")
+			mu.Lock()
+			mu.Lock()
+			if !lt.Another(anteroom.Config{}).Mutex("try").TryLock() {
+				t.Error("TryLock")
+			}
+			wantErr(t, h.Err(), nil) // it is reachable until here
+		})
+		const at = `.*/sync/locktest/leaks_test\.go:\d+ by goroutine \d+`
+		leaked(t, r,
+			`"hold" was not released by the end of the test: acquired at `+at,
+			`"lock" was not unlocked by the end of the test: locked at `+at+`, held 2 times`,
+			`"try" was not unlocked by the end of the test: locked at `+at)
+		if log := r.text(); !strings.Contains(log, `"hold" is still held`) {
+			t.Errorf("log:\n%s", log)
+		}
+	}
+}
+
+// A lost Hold needs no Release; a lost Lock keeps its key closed to this process until its
+// Unlock.
+func TestLocktest_I6_WhatWasLost(t *testing.T) {
+	leaked(t, ended(t, true, func(t *testing.T, lt *locktest.Manager) {
+		h := acquire(t, lt.Mutex("hold"))
+		lt.Lose("hold")
+		wantErr(t, h.Err(), anteroom.ErrLost)
+		acquire(t, lt.Mutex("fixed"), anteroom.Lease(time.Second))
+		time.Sleep(time.Minute)
+		lt.Mutex("lock").Lock()
+		lt.Lose("lock")
+	}), `"lock" was not unlocked by .*, lost meanwhile`)
+}
+
+// The watchdog lets go what a goroutine that has ended had locked. That hides nothing.
+func TestLocktest_I6_WhatTheWatchdogLetGo(t *testing.T) {
+	leaked(t, ended(t, true, func(_ *testing.T, lt *locktest.Manager) {
+		go func() { lt.Mutex("k").Lock() }()
+		time.Sleep(10 * time.Minute)
+	}), `"k" was lost because nobody was left to let it go: acquired at .*leaks_test\.go:\d+: .*`)
+}
+
+// A goroutine that lets go when the test's context ends is no leak, nor a release that
+// does not reach the server.
+func TestLocktest_I6_WhoLetsGoAtTheEndIsNoLeak(t *testing.T) {
+	for _, bubble := range []bool{true, false} {
+		leaked(t, ended(t, bubble, func(t *testing.T, lt *locktest.Manager) {
+			h := acquire(t, lt.Mutex("leader"))
+			ctx := t.Context()
+			go func() {
+				<-ctx.Done()
+				time.Sleep(20 * time.Millisecond)
+				_ = h.Release(bg)
+			}()
+			unsent := acquire(t, lt.Mutex("unsent"))
+			lt.Down()
+			_ = unsent.Release(expired(t))
+		}))
+	}
+}
+
+func TestLocktest_I6_LeaksAreAllowedByOption(t *testing.T) {
+	r := ended(t, true, func(t *testing.T, lt *locktest.Manager) {
+		acquire(t, lt.Mutex("hold"))
+		go func() { lt.Mutex("k").Lock() }()
+		time.Sleep(10 * time.Minute)
+	}, locktest.AllowLeaks())
+	leaked(t, r)
+	if log := r.text(); !strings.Contains(log, `"hold" is still held`) {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// Whoever stops it before the end has been told then.
+func TestLocktest_I6_NothingAfterStop(t *testing.T) {
+	leaked(t, ended(t, true, func(t *testing.T, lt *locktest.Manager) {
+		acquire(t, lt.Mutex("k"))
+		if err := lt.Stop(); err == nil || !strings.Contains(err.Error(), `"k" is still held`) {
+			t.Errorf("Stop: %v", err)
+		}
+	}))
+}
