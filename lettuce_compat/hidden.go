@@ -16,7 +16,7 @@ import (
 
 // ErrHiddenCluster is the error of WarnHiddenCluster, and of an acquire that asks for
 // replicas through a client that hides a cluster: WAIT would ask any node.
-var ErrHiddenCluster = errors.New("lettucecompat: this client hides a Redis Cluster: pass the *redis.ClusterClient of redis.NewClusterClient itself")
+var ErrHiddenCluster = errors.New("this client hides a Redis Cluster: pass the *redis.ClusterClient of redis.NewClusterClient itself")
 
 // noteCluster notes that an answer comes from a cluster that was not known for one. It
 // reports whether cmd is about keys of several slots, so that they are to be asked about
