@@ -233,7 +233,9 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 						return
 					}
 					// It parks like Lock, but for its limit, so that the test can end.
-					if mu.TryLockFor(time.Hour) {
+					ctx, cancel := context.WithTimeout(bg, time.Hour)
+					defer cancel()
+					if anteroom.LockUntil(ctx, mu) {
 						close(in)
 						mu.Unlock()
 					}
