@@ -27,23 +27,19 @@ func (h *replicas) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			time.Sleep(3 * time.Second)
 			ctx = context.Background() // its caller has left, and it is not called back
 		}
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		if w, can := cmd.(interface{ SetVal(any) }); can && cmd.Name() == "wait" {
+			before := h.waits.Add(1) - 1
+			w.SetVal(before)
+			h.slow.Store(before == 0)
+			err = nil
+		}
+		return err
 	}
 }
 
 func (h *replicas) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		_ = next(ctx, cmds)
-		for _, cmd := range cmds {
-			if w, can := cmd.(interface{ SetVal(any) }); can && cmd.Name() == "wait" {
-				before := h.waits.Add(1) - 1
-				w.SetVal(before)
-				cmd.SetErr(nil)
-				h.slow.Store(before == 0)
-			}
-		}
-		return nil
-	}
+	return next
 }
 
 // I3: too few replicas confirmed a grant, and the release that took it back has no
