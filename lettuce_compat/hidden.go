@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +29,7 @@ func (c *Client) noteCluster(cmd *command) (crossSlot bool) {
 	}
 	crossSlot = hasCode(err, "CROSSSLOT")
 	if (crossSlot || hasCode(err, "MOVED") || hasCode(err, "ASK") || hasCode(err, "CLUSTERDOWN")) && !c.hidden.Swap(true) {
-		c.warn.raise(Warning{Kind: WarnHiddenCluster, Err: errors.Join(ErrHiddenCluster, err)})
+		c.warn.raise(Warning{Kind: WarnHiddenCluster, Err: fmt.Errorf("%w (it answered: %w)", ErrHiddenCluster, err)})
 	}
 	return crossSlot
 }
