@@ -117,7 +117,7 @@ var scriptGuardMutants = []mutant{
 		name: "script-turn-other-server", file: "lettuce_compat/lua/turn.lua",
 		mechanism: "end of turn: a server that does not count the own subscription knows nothing of others",
 		breaks:    "behind a proxy that subscribes elsewhere a process keeps the lock from those who wait",
-		old:       "(tonumber(count[2]) or -1) >= own", fresh: "tonumber(count[2])",
+		old:       "others = tonumber(count[2]) - own", fresh: "others = math.max(tonumber(count[2]) - own, 0)",
 		tests: []string{"TestEndTurn_OnAServerThatWeDoNotListenTo"},
 	},
 	{

@@ -17,8 +17,8 @@ end
 local others = -1
 if own >= 0 then
   local count = redis.pcall('pubsub', 'numsub', channel)
-  -- A server that does not even count us is not the one that we listen to.
-  if not err(count) and (tonumber(count[2]) or -1) >= own then others = tonumber(count[2]) - own end
+  -- A server that does not even count us, which makes -1, is not the one that we listen to.
+  if not err(count) and tonumber(count[2]) then others = tonumber(count[2]) - own end
 end
 if others == 0 then
   local first, text = '0', nil
