@@ -20,11 +20,14 @@ func (f option) apply(a *acquisition) error { return f(a) }
 
 // Wait bounds how long Acquire waits, in addition to its context: after d it
 // returns ErrNotAcquired, which then wraps context.DeadlineExceeded. d must be
-// positive.
+// positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption {
 	return option(func(a *acquisition) error {
 		if d <= 0 {
 			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
+		}
+		if a.kind.IsTry() {
+			return configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
 		}
 		a.wait = d
 		return nil
@@ -32,7 +35,8 @@ func Wait(d time.Duration) AcquireOption {
 }
 
 // Lease gives this hold a fixed lease of d instead of a renewed one: the lock ends
-// d after the grant, whatever its holder does. d is from 100 ms to 24 hours.
+// d after the grant, whatever its holder does. d is from 100 ms to 24 hours. A Hold inside
+// another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption {
 	return option(func(a *acquisition) error {
 		if err := inBounds("Lease", d, minLease, maxLease, ""); err != nil {
@@ -134,7 +138,7 @@ func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy
 		if a.kind.IsDeaf() {
 			place = g.placeOfLocks()
 		} else {
-			place = newPossession(ctx)
+			place = newPossession(valuesOf(ctx, a.nested))
 		}
 		// One clock is read where time.Now reads two. A suspension of the machine within a
 		// hand-off shows at the owner's first question, as one right after it does.

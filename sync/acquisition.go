@@ -15,6 +15,7 @@ type acquisition struct {
 	wait      time.Duration
 	wish      note
 	ownLease  bool
+	nested    bool // the caller's context carries a Hold
 	waiter    queue.Waiter
 	ended     func(AcquireEnd) // of a Tracer, nil where nothing is to be told
 }
@@ -40,7 +41,7 @@ func (a *acquisition) recycle(m *Manager) {
 		return
 	}
 	a.waiter.Reset()
-	a.wait, a.wish = 0, note{}
+	a.wait, a.wish, a.nested = 0, note{}, false
 	m.spare.Put(a)
 }
 

@@ -2,39 +2,44 @@ package anteroom
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
+	"weak"
 )
 
-// holdKey is the context key under which the context of a Hold carries it, and those
-// that it is nested in. It is made of one pointer, so that asking for it allocates nothing.
-type holdKey struct{ m *Manager }
+// holdKey is the context key under which the context of a Hold carries it.
+type holdKey struct{}
 
-// carried is one Hold that a context carries.
-type carried struct {
-	s     *holdState
-	outer *carried
+// HoldFrom returns the Hold that ctx belongs to: inside Do its own, and for a context
+// made of Hold.Context that Hold. Where Holds are nested it is the innermost, whatever
+// its key and Manager. ok is false where ctx carries none.
+//
+// The Hold may be lost or released: ask it. Work inside Do may release it early; Do then
+// does not release, nor say again what that Release has returned.
+func HoldFrom(ctx context.Context) (h *Hold, ok bool) {
+	h, ok = ctx.Value(holdKey{}).(*Hold)
+	return h, ok
 }
 
 // outer returns the Hold of this lock that ctx carries, nil where there is none or it
-// does not matter.
-func (mu *Mutex) outer(ctx context.Context) *holdState {
+// does not matter. nested tells whether ctx carries a Hold of any lock.
+func (mu *Mutex) outer(ctx context.Context) (s *holdState, nested bool) {
+	h, nested := HoldFrom(ctx)
 	if mu.cfg.Reentrancy == NotReentrant {
-		return nil
+		return nil, nested
 	}
-	c, _ := ctx.Value(holdKey{mu.m}).(*carried)
-	for c != nil && c.s.t.g.e.key != mu.key {
-		c = c.outer
+	for ; h != nil; h, _ = HoldFrom(h.values) {
+		if e := h.s.t.g.e; e.m == mu.m && e.key == mu.key {
+			return h.s, nested
+		}
 	}
-	if c == nil {
-		return nil
-	}
-	return c.s
+	return nil, nested
 }
 
 // holdContext is a Hold's context. It keeps the Hold reachable, and so does every
 // context derived from it: work that still has the context still holds the lock.
 type holdContext struct {
-	context.Context // ended by holdState.end
+	context.Context // ended by holdState.end; the library keeps it, so it has no values
 	h               *Hold
 }
 
@@ -45,18 +50,29 @@ func (c *holdContext) Err() error {
 	return c.Context.Err()
 }
 
+func (c *holdContext) Value(key any) any {
+	if key == (holdKey{}) {
+		return c.h
+	}
+	if v := c.Context.Value(key); v != nil { // what the context package asks for itself
+		return v
+	}
+	return c.h.values.Value(key)
+}
+
 // Context returns a context that has the values of the context given to Acquire,
 // and ends when the lock is lost or released; context.Cause tells which, as an
 // *Error. It is not ended by the end of the context given to Acquire.
+//
+// Whoever has the context has the Hold. That counts for what is registered with it as
+// well: a context.AfterFunc that was not stopped, or a child of it that was not cancelled,
+// keeps a Hold that was forgotten from being reported as EventAbandoned.
 func (h *Hold) Context() context.Context {
 	s := h.s
 	s.mu.Lock()
 	if s.ending == nil {
-		key := holdKey{s.t.g.e.m}
-		outer, _ := s.values.Value(key).(*carried)
-		values := context.WithValue(context.WithoutCancel(s.values), key, &carried{s, outer})
 		s.ending = &endable{}
-		s.ending.Context, s.ending.end = context.WithCancelCause(values)
+		s.ending.Context, s.ending.end = context.WithCancelCause(context.Background())
 		if s.ended != nil {
 			s.ending.end(s.cause())
 		}
@@ -65,6 +81,32 @@ func (h *Hold) Context() context.Context {
 	s.mu.Unlock()
 	_ = s.err()
 	return &holdContext{ctx, h}
+}
+
+// valuesOf returns the values that the library keeps of a context with which a lock is
+// acquired, for the records and spans about it: those of a context that carries a Hold
+// end with the new Hold, or they would keep the outer one reachable, and a forgotten pair
+// of them would never be noticed.
+func valuesOf(ctx context.Context, nested bool) context.Context {
+	if !nested {
+		return ctx
+	}
+	return &nestedValues{Context: context.Background()}
+}
+
+// nestedValues are the values of a Hold as long as somebody else has it.
+type nestedValues struct {
+	context.Context
+	of atomic.Pointer[weak.Pointer[Hold]] // nil until the Hold is made
+}
+
+func (v *nestedValues) Value(key any) any {
+	if of := v.of.Load(); of != nil {
+		if h := of.Value(); h != nil {
+			return h.values.Value(key)
+		}
+	}
+	return nil
 }
 
 // end ends the hold's context with cause; the first cause stays. When it returns the

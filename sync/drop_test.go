@@ -14,7 +14,7 @@ import (
 func TestAReleaseThatTheNextAttemptCarriedOutIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := &late{Client: s.client(), at: make(chan struct{}), let: make(chan struct{})}
-		m, _ := manager(t, l, anteroom.Config{})
+		m, _ := manager(t, l, anteroom.Config{CommandTimeout: 10 * time.Second}) // Release waits for two
 		mu := m.Mutex("k")
 		h := acquire(t, mu)
 		s.SetError("READONLY You can't write against a read only replica.")

@@ -226,11 +226,11 @@ func TestSync_I6_AFailedReleaseEndsRenewal(t *testing.T) {
 		mu := m.Mutex("k")
 		h := acquire(t, mu)
 		s.net.BlackHole()
-		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+		ctx, cancel := context.WithTimeout(bg, 1500*time.Millisecond)
 		defer cancel()
 		start := time.Now()
 		err := h.Release(ctx)
-		if !errors.Is(err, anteroom.ErrUnknown) || time.Since(start) != 3*time.Second {
+		if !errors.Is(err, anteroom.ErrUnknown) || time.Since(start) != 1500*time.Millisecond {
 			t.Fatalf("after %v: %v", time.Since(start), err)
 		}
 		mu2 := m.Mutex("l")

@@ -206,7 +206,7 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond, RenewalTime: -1}, time.Now(), 0)
 	e.m.leases.Stop() // nobody tells
-	h := newHold(&holdState{t: &tenancy{g: g}, values: context.Background()})
+	h := newHold(&holdState{t: &tenancy{g: g}}, context.Background())
 	ctx := h.Context()
 	if err := ctx.Err(); err != nil && time.Now().Before(g.deadline()) {
 		t.Errorf("before the deadline: %v", err)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -17,18 +18,20 @@ import (
 // methods are safe for concurrent use.
 //
 // A Hold that becomes unreachable without a Release, together with every context
-// from it, is reported as EventAbandoned; see Recovery for what else happens.
+// from it, is reported as EventAbandoned; see Recovery for what else happens. One of a
+// fixed lease is not, since it ends by itself. As long as anything is registered with its
+// context, somebody has the Hold; see Context.
 type Hold struct {
 	s        *holdState
-	sentinel *sentinel // nil for a fixed lease, and once it is released
+	sentinel *sentinel       // nil for a fixed lease, and once it is released
+	values   context.Context // the acquiring context, whose end does not matter
 }
 
 // holdState is the part of a Hold that the library keeps. It must not refer to
 // the Hold, so that the garbage collector can tell when nobody can release it.
 type holdState struct {
-	t      *tenancy
-	next   *holdState      // in the tenancy's holdSet, guarded by grant.mu
-	values context.Context // the acquiring context without its end
+	t    *tenancy
+	next *holdState // in the tenancy's holdSet, guarded by grant.mu
 
 	released  atomic.Bool
 	abandoned atomic.Bool // see abandon
@@ -55,14 +58,16 @@ type endable struct {
 //
 // With a context that carries a live Hold of this lock (Hold.Context, Do) it
 // enters again without asking Redis, unless the lock is NotReentrant; with a lost
-// one it returns ErrLost.
+// one it returns ErrLost. The inner Hold has the lease and the token of the outer one:
+// Lease is ErrConfig there, and Wait has nothing to wait for.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "acquire", queue.Refusable, opts)
 }
 
 // TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
 // if another goroutine or process holds the lock or waits for it. Where it has to
-// ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that.
+// ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that. Wait
+// is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }
@@ -85,8 +90,9 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 			return nil, err
 		}
 	}
-	if outer := mu.outer(ctx); outer != nil {
-		if h, err := outer.reenter(ctx, mu.settings, op); h != nil || err != nil {
+	outer, nested := mu.outer(ctx)
+	if outer != nil {
+		if h, err := outer.reenter(ctx, mu.settings, a); h != nil || err != nil {
 			a.traceReentered(outer.t, err)
 			return h, err
 		}
@@ -97,23 +103,30 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	}
 	a.goroutine = mu.m.goroutine()
 	a.wish.callSite = mu.m.callSite()
+	a.nested = nested
+	bounded := ctx
 	if a.wait > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.wait)
+		bounded, cancel = context.WithTimeout(ctx, a.wait)
 		defer cancel()
 	}
-	t, err := e.acquire(ctx, a)
+	t, err := e.acquire(bounded, a)
 	if err != nil {
 		mu.forget(e)
 		return nil, err
 	}
 	t.holds.by = mu
-	return newHold(&t.holds.first), nil
+	h := newHold(&t.holds.first, ctx)
+	if v, ok := t.holds.values.(*nestedValues); ok {
+		of := weak.Make(h)
+		v.of.Store(&of)
+	}
+	return h, nil
 }
 
-// newHold makes the Hold for one registered unit of a tenancy.
-func newHold(s *holdState) *Hold {
-	h := &Hold{s: s}
+// newHold makes the Hold for one registered unit of a tenancy, with the values of ctx.
+func newHold(s *holdState, ctx context.Context) *Hold {
+	h := &Hold{s: s, values: ctx}
 	if !s.t.g.wish.fixed {
 		h.guard() // a fixed lease ends by itself, so forgetting it is no mistake
 	}
@@ -142,11 +155,18 @@ func (h *holdState) unregister() {
 
 // reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, s *settings, op string) (*Hold, error) {
-	if h.released.Load() {
+func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*Hold, error) {
+	op := a.op
+	t, e := h.t, h.t.g.e
+	if h.released.Load() || !e.tryRef() {
 		return nil, nil
 	}
-	t, e := h.t, h.t.g.e
+	entered := false
+	defer func() {
+		if !entered {
+			e.unref()
+		}
+	}()
 	if err := t.g.err(op, time.Now()); err != nil {
 		if h.released.Load() {
 			return nil, nil // released meanwhile, which is no loss
@@ -156,12 +176,15 @@ func (h *holdState) reenter(ctx context.Context, s *settings, op string) (*Hold,
 	if ctx.Err() != nil {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
 	}
+	if a.ownLease {
+		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend")}
+	}
 	if field := e.differs(s); field != "" {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
 	}
 	switch e.q.ReenterTenure(t.tenure) {
 	case queue.Reentered:
-		e.ref() // the owner's unit and the grant's reference keep e alive up to here
+		entered = true
 	case queue.LimitReached:
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
 	default:
@@ -170,25 +193,31 @@ func (h *holdState) reenter(ctx context.Context, s *settings, op string) (*Hold,
 		}
 		return nil, t.g.lossError(op, t.g.lossOr(LostGone))
 	}
-	inner := &holdState{t: t, values: ctx}
+	inner := &holdState{t: t}
 	if err := t.g.register(inner); err != nil {
 		_, _ = t.leave(op, nil)
 		return nil, err
 	}
 	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
-	return newHold(inner), nil
+	return newHold(inner, ctx), nil
 }
 
-// Release ends the hold. It always acts: ctx bounds how long the caller waits for
-// Redis, never whether the release is sent, and after it was called no renewal is
-// sent for this hold. The first call counts; further ones return ErrNotHeld.
+// Release ends the hold. It always acts, and after it was called no renewal is sent for
+// this hold. The first call counts; further ones return ErrNotHeld.
+//
+// It waits for Redis for two CommandTimeouts at most: the first answer takes up to one,
+// and where that does not confirm the release, repetitions are awaited for the rest. A ctx
+// that ends meanwhile ends the wait, not the release. One that has ended before, or ends
+// with this hold as Hold.Context does, is no error by itself: the release is sent, and the
+// first answer to it awaited, since only that tells whether the lock had lasted.
 //
 // It returns nil when the lock is released, handed to the next waiter of this
 // process, or still held by an outer Hold of the same tenancy. Otherwise an
 // *Error: ErrLost if the lock had been lost before (the work done under it may
 // have run beside another holder's); ErrUnknown or ErrUnavailable if the release
 // is not confirmed: it goes on in the background until the lease has passed, and
-// nobody else can be harmed by it.
+// nobody else can be harmed by it. EventReleaseFailed and EventReleaseGivenUp report
+// what becomes of it.
 func (h *Hold) Release(ctx context.Context) error {
 	if !h.s.released.CompareAndSwap(false, true) {
 		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeNothing, Err: ErrNotHeld}
@@ -204,7 +233,7 @@ func (h *Hold) leave(op string, wait context.Context) error {
 	s.unregister()
 	var ended func(ReleaseEnd)
 	if s.t.g.e.m.traced {
-		ended = s.t.traceRelease(op, wait, s.values)
+		ended = s.t.traceRelease(op, wait, h.values)
 	}
 	d, err := s.t.leave(op, wait)
 	s.t.holds.by.forget(s.t.g.e)

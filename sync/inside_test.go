@@ -220,3 +220,27 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 		t.Errorf("the cause is %v, want the first one", cause)
 	}
 }
+
+// A Hold that was forgotten by its loss is not entered again: that would bring back an
+// entry beside which the Manager has a new one.
+func TestAnEndedEntryIsNotEnteredAgain(t *testing.T) {
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(context.Background()) }()
+	mu := m.Mutex("k")
+	h, err := mu.Acquire(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := h.s.t.g.e
+	refs := e.refs.Swap(0) // as at the moment when the last reference has gone
+	inner, err := h.s.reenter(context.Background(), mu.settings, m.newAcquisition("acquire", queue.Refusable))
+	left := e.refs.Load()
+	e.refs.Add(refs)
+	if inner != nil || err != nil || left != 0 {
+		t.Errorf("an ended entry was entered again: %v, %v, %d references", inner, err, left)
+		_ = inner.Release(context.Background())
+	}
+	if err := h.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

@@ -117,7 +117,7 @@ func (t *tenancy) values() context.Context {
 	if t == nil || t.holds == nil {
 		return context.Background()
 	}
-	return t.holds.first.values // written before t's owner was admitted
+	return t.holds.values // written before t's owner was admitted
 }
 
 // keepStale lists a lost tenancy for the watchdog until its owner lets go: should the

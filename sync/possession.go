@@ -10,9 +10,10 @@ type possession struct {
 
 // holdSet is the holds of a tenancy that are to be told of a loss.
 type holdSet struct {
-	by    *Mutex // through which the first hold came
-	first holdState
-	head  *holdState // of a list through next; guarded by grant.mu
+	by     *Mutex          // through which the first hold came
+	values context.Context // of the context with which the first hold was acquired
+	first  holdState
+	head   *holdState // of a list through next; guarded by grant.mu
 }
 
 func (s *holdSet) add(h *holdState) { h.next, s.head = s.head, h }
@@ -40,7 +41,7 @@ func (s *holdSet) all() (list []*holdState) {
 func newPossession(values context.Context) *tenancy {
 	p := new(possession)
 	p.tenancy.holds = &p.holdSet
-	p.first.t, p.first.values = &p.tenancy, values
+	p.first.t, p.holdSet.values = &p.tenancy, values
 	p.add(&p.first)
 	return &p.tenancy
 }

@@ -1,7 +1,9 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"sync"
 	"testing"
@@ -137,6 +139,41 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 		if ctx.Err() != nil {
 			t.Fatal("a hold with a reachable context was given up")
 		}
+	})
+}
+
+// The context of a Hold leads to those that it is nested in. Whoever forgets all of them
+// is told of each: the library itself keeps none of them reachable.
+func TestForgottenNestedHoldsAreReported(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		other, otherRec := manager(t, s.client(), anteroom.Config{})
+		kept := acquire(t, m.Mutex("kept"))
+		func() {
+			outer := acquire(t, m.Mutex("pair"))
+			inner := must[*anteroom.Hold](t)(m.Mutex("pair").Acquire(outer.Context()))
+			ctx, cancel := context.WithCancel(inner.Context())
+			defer cancel()
+			deep := must[*anteroom.Hold](t)(m.Mutex("deep").Acquire(ctx))
+			must[*anteroom.Hold](t)(other.Mutex("other").Acquire(deep.Context()))
+			must[*anteroom.Hold](t)(m.Mutex("in kept").Acquire(kept.Context()))
+		}()
+		for range 100 {
+			runtime.GC()
+			time.Sleep(6 * time.Second)
+			if len(rec.of(anteroom.EventAbandoned)) == 3 && len(otherRec.of(anteroom.EventAbandoned)) == 1 {
+				break
+			}
+		}
+		time.Sleep(time.Minute)
+		seen := map[string]int{}
+		for _, ev := range append(rec.of(anteroom.EventAbandoned), otherRec.of(anteroom.EventAbandoned)...) {
+			seen[ev.Key]++
+		}
+		if want := map[string]int{"pair": 1, "deep": 1, "other": 1, "in kept": 1}; !maps.Equal(seen, want) {
+			t.Errorf("reported %v, want %v", seen, want)
+		}
+		ok(t, kept.Release(bg))
 	})
 }
 

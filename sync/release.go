@@ -18,7 +18,7 @@ const maxTurnExtensions = 16
 
 // leave ends one unit of a tenancy: an Unlock or a Hold's Release. It returns how
 // that ended, and an error as Hold.Release documents. wait bounds how long the
-// caller waits for Redis; nil: for the first answer only. It gives back one
+// caller waits for Redis; nil, or ended: for the first answer only. It gives back one
 // reference on the entry.
 func (t *tenancy) leave(op string, wait context.Context) (departure, error) {
 	g, e := t.g, t.g.e
@@ -116,6 +116,10 @@ func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) (departur
 // release sends the release that the queue ordered and waits for it within wait.
 func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) (departure, error) {
 	e := g.e
+	if wait != nil && wait.Err() != nil {
+		wait = nil // it bounds nothing any more, and the first answer is worth the wait
+	}
+	began := time.Now()
 	var end ending
 	if done(wait) == nil {
 		end = e.endGrant(g, handOffs)
@@ -136,10 +140,13 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 		}
 	}
 	if end.cleanup != nil && wait != nil {
+		enough := time.NewTimer(2*e.timeout - time.Since(began))
+		defer enough.Stop()
 		select {
 		case <-end.cleanup.done:
 			end = end.after(e)
 		case <-done(wait):
+		case <-enough.C:
 		}
 	}
 	return e.ended(end.outcome, held, end.error(op, g))
