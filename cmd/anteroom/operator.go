@@ -105,7 +105,7 @@ func (p plain) Error() string {
 	if m := notLock.FindStringSubmatch(text); m != nil && ok {
 		return fmt.Sprintf("anteroom: %s %s; it was left alone", shown(e.Key), m[1])
 	}
-	text = strings.Replace(text, anteroom.ErrConfig.Error()+": ", "", 1)
+	text = strings.Replace(text, strings.TrimPrefix(anteroom.ErrConfig.Error(), "anteroom: ")+": ", "", 1)
 	return strings.TrimSuffix(text, ": repeating the command would give the same answer")
 }
 
