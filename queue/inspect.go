@@ -60,6 +60,7 @@ type Front struct {
 	Waiting int
 	First   WaiterInfo
 	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
+	// Never so for owner 0, which stands for no goroutine.
 	OwnerWaits bool
 }
 

@@ -192,3 +192,14 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 		x.drain()
 	})
 }
+
+// Goroutines that are not known, which is what owner 0 stands for, are not one and the same.
+func TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.own(queue.KindHold, 0, 1)
+		x.park(queue.KindHold, 0)
+		f, _ := x.s.Front()
+		must(x, "the owner waits", f.OwnerWaits, false)
+		x.drain()
+	})
+}

@@ -139,7 +139,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 	}
 	first := s.waiters.empty()
 	s.contended = s.contended || !first || s.tenure != 0
-	s.ownerWaits = s.ownerWaits || s.tenure != 0 && s.owner.Load()>>1 == w.Owner
+	s.ownerWaits = s.ownerWaits || w.Owner != 0 && s.owner.Load()>>1 == w.Owner
 	s.enqueueLocked(s.waiters.tail, w)
 	switch state := s.Word().State(); {
 	case state == Free:

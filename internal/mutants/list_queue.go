@@ -210,4 +210,11 @@ var queueMutants = []mutant{
 		old:       "if !current && w.Kind.IsTry() && (state == Owned || state == Lost) {", fresh: "if !current && w.Kind.IsTry() && state == Lost && s.fair && !s.fair {",
 		tests: []string{"TestQueue_I12_GiveBackOfATry"},
 	},
+	{
+		name: "queue-unknown-owner", file: "queue/synchronizer.go",
+		mechanism: "goroutines that are not known are not one and the same",
+		breaks:    "a queue is walked in search of a deadlock that cannot be",
+		old:       "s.ownerWaits || w.Owner != 0 && s.owner.Load()>>1 == w.Owner", fresh: "s.ownerWaits || s.tenure != 0 && s.owner.Load()>>1 == w.Owner",
+		tests: []string{"TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes"},
+	},
 }
