@@ -11,7 +11,7 @@ import (
 
 type instant struct{ n atomic.Int64 }
 
-func (s *instant) RenewBatch(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+func (s *instant) RenewBatch(_ context.Context, _ string, items []renewal.Item, _ time.Time) []renewal.Result {
 	s.n.Add(int64(len(items)))
 	return renewed(items)
 }

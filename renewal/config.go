@@ -17,10 +17,13 @@ type Sender interface {
 	// It is called concurrently, from worker goroutines, at most
 	// Config.InFlight times at once for the same shard. While a call blocks
 	// it keeps one of these slots, so the Sender has to bound it by a time
-	// limit of its own. ctx ends when the Manager stops and, at the latest,
+	// limit of its own. That limit has to count from at, the moment
+	// at which the batch was handed over: all its leases were active then, and
+	// nobody looks again, so that it bounds how long after its end a lease may
+	// still be renewed. ctx ends when the Manager stops and, at the latest,
 	// when the deadline of every lease in the batch has passed: after that no
 	// answer is of use. The items must not be kept: the next call may use them.
-	RenewBatch(ctx context.Context, shard string, items []Item) []Result
+	RenewBatch(ctx context.Context, shard string, items []Item, at time.Time) []Result
 }
 
 // Item is what goes on the wire for one lease.
@@ -102,11 +105,11 @@ const (
 
 // Config is what a Manager is made of. Only Sender has no default.
 //
-// The On… functions are for events and metrics. They must not block and must
-// not call Start or Stop. None of them is called by the loop goroutine, so
-// none of them can delay a Lost. They may be called concurrently and, since
-// they run beside the loop, also after the lease they speak of was lost or
-// ended; never after Stop has returned.
+// The On… functions are for events and metrics; nil ones are left out. They must
+// not call Start or Stop. They run on goroutines of their own, one for each batch
+// or round that has something to tell, so that none of them can delay a renewal or a
+// Lost; those that do not return pile up. They may be called concurrently and also
+// after the lease they speak of was lost or ended; never after Stop has returned.
 type Config struct {
 	// Sender is required; New panics without it.
 	Sender Sender
@@ -126,6 +129,9 @@ type Config struct {
 	// counts those in a row, this one included: 2 means that the renewal is
 	// in trouble and not only unlucky.
 	OnFailed func(l *Lease, failures int, err error)
+	// OnLost is called once for each lost lease, after its Owner and those of all
+	// others that were lost at that moment were told. Lease.Lost has the cause.
+	OnLost func(l *Lease)
 	// OnJump is called when the wall clock and the monotonic clock moved
 	// apart by d since the loop's last round: a suspended machine (d > 0) or
 	// a clock that was set. Every renewed lease is sent for a check at once.
@@ -151,18 +157,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.InFlight <= 0 {
 		c.InFlight = DefaultInFlight
-	}
-	if c.OnRenewed == nil {
-		c.OnRenewed = func(*Lease, time.Duration, bool) {}
-	}
-	if c.OnFailed == nil {
-		c.OnFailed = func(*Lease, int, error) {}
-	}
-	if c.OnJump == nil {
-		c.OnJump = func(time.Duration) {}
-	}
-	if c.OnStall == nil {
-		c.OnStall = func(time.Duration) {}
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Float64

@@ -13,18 +13,19 @@
 //
 //	Add ──► heap by next attention ◄───────────────────────────────────┐
 //	           │                                                       │
-//	         loop ── deadline passed ──► losses ──► Lost (by the loop) │
+//	         loop ── deadline passed ──► losses ──► Lost ─► OnLost     │
 //	           │                           ▲                           │
-//	           └─ due ──► FIFO of the shard│                           │
-//	                           │           │ gone                      │
-//	                        worker ──► Sender.RenewBatch ──► settle ───┘
-//	                     (≤ InFlight        (I/O)             renewed: deadline
-//	                      for each shard)                     from the send, next
-//	                                                          after a period;
-//	                                                          failed: soon again
+//	           └─ due ──► FIFO of the shard│ gone                      │
+//	                           │           └──────────────────┐        │
+//	                        worker ─► handOver ─► RenewBatch ─► settle ┘
+//	                     (≤ InFlight   (check)      (I/O)      renewed: deadline
+//	                      for each shard)                      from the send, next
+//	                                                           after a period;
+//	                          OnRenewed, OnFailed ◄─────────── failed: soon again
 //
 // A worker goroutine is started for a batch, goes on while its shard has
-// leases that wait, and ends; an idle Manager has only its loop.
+// leases that wait, and ends. The On… functions have goroutines of their own, which
+// keep no slot. An idle Manager has only its loop.
 //
 // # When a renewal is sent
 //
@@ -51,19 +52,24 @@
 //     that was confirmed was sent.
 //   - I4. An active lease is always in the heap, at the latest with its
 //     deadline. So no batch, shard or FIFO that hangs delays the telling.
-//   - I5. No renewal is sent for a lease after End or StopRenewing returned, or
-//     after its deadline. (A batch that was handed to the Sender before counts
-//     as sent.)
+//   - I5. No renewal is handed to the Sender for a lease after End or StopRenewing
+//     returned, or after its deadline. Handed over counts from the check of all
+//     leases of a batch, under the mutex, that comes right before the call of
+//     RenewBatch: nothing that is not this package's runs between the two. What was
+//     handed over before may still arrive, for as long as the Sender's time limit,
+//     which counts from that check.
 //   - I6. One shard has at most InFlight batches under way, of at most
 //     BatchSize leases. A shard that hangs keeps its own slots only.
 //   - I7. The loop does no I/O and calls nobody but Lost; of one round the
 //     losses are told before a batch is sent.
 //   - I8. A lease is in at most one batch at a time.
+//   - I9. No On… function delays a renewal or a Lost, however long it takes. OnLost
+//     comes after the Lost of all leases that were lost with it.
 //
 // # Locks
 //
 // There is one mutex, Manager.mu, held for short turns. Neither the Sender nor
-// Lost nor an On… function is called with it held; Config.Rand is. Readers of
+// Names nor Lost nor an On… function is called with it held; Config.Rand is. Readers of
 // a Lease take no lock.
 //
 // # What it is not

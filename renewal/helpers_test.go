@@ -20,9 +20,10 @@ var errDown = errors.New("down")
 
 // batch is one call that the fake Sender got.
 type batch struct {
-	at    time.Time
-	shard string
-	items []renewal.Item
+	at     time.Time
+	shard  string
+	items  []renewal.Item
+	handed time.Time
 }
 
 // sender is a Sender under the test's control. answer decides one batch; nil
@@ -40,7 +41,7 @@ type sender struct {
 	inside  map[string]bool
 }
 
-func (s *sender) RenewBatch(ctx context.Context, shard string, items []renewal.Item) []renewal.Result {
+func (s *sender) RenewBatch(ctx context.Context, shard string, items []renewal.Item, handed time.Time) []renewal.Result {
 	s.mu.Lock()
 	if s.flying == nil {
 		s.flying, s.most, s.inside = map[string]int{}, map[string]int{}, map[string]bool{}
@@ -49,7 +50,7 @@ func (s *sender) RenewBatch(ctx context.Context, shard string, items []renewal.I
 	s.flying[shard]++
 	s.most[shard] = max(s.most[shard], s.flying[shard])
 	if !s.quiet {
-		s.batches = append(s.batches, batch{time.Now(), shard, slices.Clone(items)})
+		s.batches = append(s.batches, batch{time.Now(), shard, slices.Clone(items), handed})
 	}
 	for _, it := range items {
 		s.twice = s.twice || s.inside[it.Field]

@@ -199,8 +199,8 @@ type failing struct {
 }
 
 // End ends the lease because its owner releases it. It is called before the
-// release is sent: from here on no renewal is sent, and the answer of one that
-// is under way is ignored. Nothing waits for that answer. It returns true when
+// release is sent: from here on no renewal is handed to the Sender, and the answer
+// of one that was before is ignored. Nothing waits for that answer. It returns true when
 // this call ended the lease, and then Lost is never called; false when it had
 // been lost or ended before.
 func (l *Lease) End() bool {
@@ -222,8 +222,8 @@ func (l *Lease) Lose(c Cause) bool {
 	return l.shard.m.loseLocked(l, c)
 }
 
-// StopRenewing leaves the lease to end by itself: no renewal is sent any
-// more, and the deadline still tells. The answer of a renewal under way is
+// StopRenewing leaves the lease to end by itself: no renewal is handed to the
+// Sender any more, and the deadline still tells. The answer of a renewal under way is
 // still heard, because it says until when Redis keeps the key. There is no
 // way back.
 func (l *Lease) StopRenewing() {

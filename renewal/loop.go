@@ -106,19 +106,31 @@ func (m *Manager) collectLocked() {
 
 // tellLocked calls Lost for every concluded loss, one after the other, each
 // without the mutex and each taken off the list before: whoever takes it is
-// the only one to tell it. It returns false when lp was replaced meanwhile;
-// then the rest is the new loop's.
+// the only one to tell it. OnLost hears of them after that, on a goroutine of its
+// own. It returns false when lp was replaced meanwhile; then the rest is the new
+// loop's.
 func (m *Manager) tellLocked(r *run, lp *loop) bool {
+	var told []*Lease
 	for r.loop == lp && len(m.losses) > 0 {
-		next := m.losses[0]
-		m.losses[0] = loss{}
+		l := m.losses[0]
+		m.losses[0] = nil
 		m.losses = m.losses[1:]
 		m.mu.Unlock()
-		next.lease.owner.Lost(next.cause)
+		l.owner.Lost(*l.cause.Load())
 		m.mu.Lock()
+		if m.cfg.OnLost != nil {
+			told = append(told, l)
+		}
 	}
 	if len(m.losses) == 0 {
 		m.losses = nil // give back what a large loss has grown
+	}
+	if told != nil {
+		r.reports.Go(func() {
+			for _, l := range told {
+				m.cfg.OnLost(l)
+			}
+		})
 	}
 	return r.loop == lp
 }
@@ -163,11 +175,11 @@ func (m *Manager) reportLocked(r *run, jump, late time.Duration) {
 	if r.closing || (jump == 0 && late == 0) {
 		return
 	}
-	r.workers.Go(func() {
-		if jump != 0 {
+	r.reports.Go(func() {
+		if jump != 0 && m.cfg.OnJump != nil {
 			m.cfg.OnJump(jump)
 		}
-		if late != 0 {
+		if late != 0 && m.cfg.OnStall != nil {
 			m.cfg.OnStall(late)
 		}
 	})

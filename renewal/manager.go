@@ -16,19 +16,13 @@ type Manager struct {
 	heap   leaseHeap         // every active lease
 	shards map[string]*shard // those with leases or batches
 	terms  map[terms]*terms
-	losses []loss // concluded and not yet told, in order
-	run    *run   // nil while stopped
-	armed  int64  // when the loop's timer fires; never while idle, which is without shards
-	turn   turn   // the clocks at the loop's last round
+	losses []*Lease // concluded and not yet told, in order
+	run    *run     // nil while stopped
+	armed  int64    // when the loop's timer fires; never while idle, which is without shards
+	turn   turn     // the clocks at the loop's last round
 	window window
 
 	desks sync.Pool // of *desk
-}
-
-// loss is a lease whose loss is concluded and not yet told.
-type loss struct {
-	lease *Lease
-	cause Cause
 }
 
 // turn is one reading of the clocks.
@@ -44,6 +38,7 @@ type run struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup // Add only with mu held and closing false
 	loops   sync.WaitGroup // the loop, and those that Restart left behind
+	reports sync.WaitGroup // callbacks; added to by workers and loops only
 	done    chan struct{}  // closed when Stop is through
 	closing bool           // guarded by mu; no new batch begins
 	loop    *loop          // guarded by mu; replaced by Restart
@@ -95,8 +90,8 @@ func (m *Manager) Start() {
 // returns, none after. The leases stay as they are, no longer renewed or
 // guarded; Valid still compares with the clock. Stop does nothing when the
 // Manager does not run, and waits for another Stop that is under way. It
-// blocks for as long as a RenewBatch ignores its context or a Lost does not
-// return.
+// blocks for as long as a RenewBatch ignores its context, or a Lost or an On…
+// function does not return.
 func (m *Manager) Stop() {
 	m.mu.Lock()
 	r := m.run
@@ -120,6 +115,7 @@ func (m *Manager) Stop() {
 	close(r.loop.quit)
 	m.mu.Unlock()
 	r.loops.Wait()
+	r.reports.Wait()
 
 	m.mu.Lock()
 	m.run, m.armed = nil, never
@@ -228,7 +224,7 @@ func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	}
 	l.cause.Store(&c) // before anybody can see the state
 	m.concludeLocked(l, StateLost)
-	m.losses = append(m.losses, loss{l, c})
+	m.losses = append(m.losses, l)
 	m.nudgeLocked()
 	return true
 }

@@ -86,7 +86,7 @@ func (v *lives) complain(format string, args ...any) {
 }
 
 // RenewBatch is the Sender: it checks that each lease of the batch may be sent now.
-func (v *lives) RenewBatch(_ context.Context, shard string, items []renewal.Item) []renewal.Result {
+func (v *lives) RenewBatch(_ context.Context, shard string, items []renewal.Item, _ time.Time) []renewal.Result {
 	v.mu.Lock()
 	now := time.Now()
 	b := &modelBatch{shard: shard, sentAt: now, answer: make(chan []renewal.Result, 1)}

@@ -332,7 +332,7 @@ func TestBatch_AThousandLeasesInFourCalls(t *testing.T) {
 // counted renews everything and counts.
 type counted struct{ calls, items atomic.Int64 }
 
-func (s *counted) RenewBatch(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+func (s *counted) RenewBatch(_ context.Context, _ string, items []renewal.Item, _ time.Time) []renewal.Result {
 	s.calls.Add(1)
 	s.items.Add(int64(len(items)))
 	return renewed(items)

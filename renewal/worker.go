@@ -15,8 +15,9 @@ type notice struct {
 	reacquired bool
 }
 
-// desk is what a worker writes on. A hundred thousand leases are forty batches a second,
-// and lists made anew for each of them were a sixth of what renewals left to the collector.
+// desk is what a worker writes on, for one batch. A hundred thousand leases are forty
+// batches a second, and lists made anew for each of them were a sixth of what renewals
+// left to the collector.
 type desk struct {
 	items   []Item
 	notices []notice
@@ -30,21 +31,35 @@ func (m *Manager) desk() *desk {
 	return new(desk)
 }
 
-// clear makes d empty, so that it keeps no lease and no name alive.
-func (d *desk) clear() {
+// giveBack makes d empty, so that it keeps no lease and no name alive, and leaves it to
+// the next batch.
+func (m *Manager) giveBack(d *desk) {
 	clear(d.items)
 	clear(d.notices)
 	d.items, d.notices = d.items[:0], d.notices[:0]
+	m.desks.Put(d)
 }
 
 // work sends batch, and after it what waits at the shard, until nothing does.
 // It keeps one slot of the shard all the time and is the only one to free it.
 func (m *Manager) work(r *run, s *shard, batch []*Lease) {
-	d := m.desk()
-	defer m.desks.Put(d)
 	for batch != nil {
-		results := m.send(r.ctx, d, s.name, batch)
-		batch = m.settle(r, d, s, batch, results)
+		d := m.desk()
+		sent, results := m.send(r.ctx, d, s.name, batch)
+		batch = m.settle(r, d, s, sent, results)
+		m.report(r, d)
+	}
+}
+
+// report tells what stands on d, on a goroutine that keeps no slot: however long it takes,
+// the next batch is not late, nor is it older than its check when it is handed over.
+func (m *Manager) report(r *run, d *desk) {
+	if len(d.notices) == 0 {
+		m.giveBack(d)
+		return
+	}
+	r.reports.Go(func() {
+		defer m.giveBack(d)
 		for _, n := range d.notices {
 			if n.failures > 0 {
 				m.cfg.OnFailed(n.lease, int(n.failures), n.err)
@@ -52,23 +67,54 @@ func (m *Manager) work(r *run, s *shard, batch []*Lease) {
 				m.cfg.OnRenewed(n.lease, n.margin, n.reacquired)
 			}
 		}
-		d.clear()
-	}
+	})
 }
 
-// send calls the Sender for one batch. The context ends with the last
-// deadline in it, so that a Sender that minds its context can't keep a slot
-// for leases that nobody has any more.
-func (m *Manager) send(ctx context.Context, d *desk, shard string, batch []*Lease) []Result {
-	last := int64(0)
+// send calls the Sender for what is left of one batch, and returns that with the
+// results. The context ends with the last deadline in it, so that a Sender that minds its
+// context can't keep a slot for leases that nobody has any more.
+func (m *Manager) send(ctx context.Context, d *desk, shard string, batch []*Lease) ([]*Lease, []Result) {
 	for _, l := range batch {
 		key, field := l.owner.Names()
 		d.items = append(d.items, Item{Key: key, Field: field, Lease: l.lease, Reacquire: l.reacquire})
-		last = max(last, l.deadline.Load())
 	}
-	ctx, cancel := context.WithDeadline(ctx, m.time(last))
+	batch, at, last := m.handOver(d, batch)
+	if len(batch) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, last)
 	defer cancel()
-	return m.cfg.Sender.RenewBatch(ctx, shard, d.items)
+	return batch, m.cfg.Sender.RenewBatch(ctx, shard, d.items, at)
+}
+
+// handOver looks at every lease of a batch once more, and drops those, with their items,
+// that are not to be renewed any more: between forming a batch and sending it a goroutine
+// may have waited for its processor. What it returns counts as sent at the moment at (I5).
+// last is the last deadline.
+func (m *Manager) handOver(d *desk, batch []*Lease) (left []*Lease, at, last time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at = time.Now()
+	now, latest, n := m.at(at), int64(0), 0
+	for i, l := range batch {
+		deadline := l.deadline.Load()
+		switch {
+		case State(l.state.Load()) != StateActive:
+			continue
+		case deadline <= now:
+			l.stage = idle // it is not under way
+			m.expireLocked(l)
+			continue
+		case l.stopped:
+			l.stage = idle // its next time is never, and it waits for its deadline
+			continue
+		}
+		batch[n], d.items[n] = l, d.items[i]
+		latest = max(latest, deadline)
+		n++
+	}
+	d.items = d.items[:n]
+	return batch[:n], at, m.clock.onward(m.clock.epoch.Load(), latest)
 }
 
 // settle applies the results of a batch to those of its leases that were
@@ -99,7 +145,7 @@ func (m *Manager) settle(r *run, d *desk, s *shard, batch []*Lease, results []Re
 	}
 	if usable {
 		s.misses = 0
-	} else if !r.closing {
+	} else if !r.closing && len(batch) > 0 {
 		s.misses++
 	}
 	var next []*Lease
@@ -130,7 +176,10 @@ func (m *Manager) landLocked(r *run, l *Lease, res Result, n int, now int64, out
 	case res.Outcome == Failed:
 		out = m.failLocked(r, l, res.Err, n, now, out)
 	default:
-		out = append(out, m.renewLocked(l, res, left, now))
+		m.renewLocked(l, res, now)
+		if m.cfg.OnRenewed != nil {
+			out = append(out, notice{lease: l, margin: time.Duration(left), reacquired: res.Outcome == Reacquired})
+		}
 	}
 	return out
 }
@@ -147,14 +196,17 @@ func (m *Manager) failLocked(r *run, l *Lease, err error, n int, now int64, out 
 	l.failedIn(n, err)
 	failures := l.failures.Add(1)
 	m.planLocked(l, now+m.retryAfter(l.period, l.deadline.Load()-now))
-	return append(out, notice{lease: l, failures: failures, err: err})
+	if m.cfg.OnFailed != nil {
+		out = append(out, notice{lease: l, failures: failures, err: err})
+	}
+	return out
 }
 
 // renewLocked moves the deadline of a confirmed lease and plans its next
 // renewal: a period after the last send, so that a slow answer does not
 // stretch the rhythm. After a retry or a hurried renewal the rhythm begins
 // anew, jittered.
-func (m *Manager) renewLocked(l *Lease, res Result, left, now int64) notice {
+func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 	m.confirmLocked(l, res.SentAt, l.lease)
 	l.failing = nil
 	l.failures.Store(0)
@@ -168,5 +220,4 @@ func (m *Manager) renewLocked(l *Lease, res Result, left, now int64) notice {
 	}
 	l.offbeat, l.again = l.again, false
 	m.planLocked(l, due)
-	return notice{lease: l, margin: time.Duration(left), reacquired: res.Outcome == Reacquired}
 }

@@ -126,6 +126,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 	m.lookout.stop()
 	m.dog.Stop()
 	m.leases.Stop()
+	m.reports.Wait()
 	m.mu.Lock()
 	givenUp := m.givenUp
 	m.mu.Unlock()

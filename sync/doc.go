@@ -50,9 +50,13 @@
 //	I4  A field (field.go) that may be in Redis and is owned by nobody is burnt: never
 //	    used again, and removed until it is gone or its lease has passed.
 //	I5  Attempts belong to the key: a caller whose context ends is free at once.
-//	I6  After Release or the last Unlock no renewal is sent, whatever it answers.
+//	I6  After Release or the last Unlock was called no renewal is handed over to be
+//	    sent, whatever Redis answers. One that was before may arrive after the release,
+//	    by at most its time limit, CommandTimeout.
 //	I7  A stale Unlock or Release never frees a successor.
 //	I8  What a key needs is gone when nobody holds it, waits for it or cleans it up.
+//	I9  However slow an Observer, a Tracer, OnEvent or the log is, it delays no renewal,
+//	    and no loss that is told by the clock or by a renewal's answer.
 //
 // # Lock order
 //

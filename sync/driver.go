@@ -167,7 +167,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if d.try.n == 0 {
 		n := e.m.nextGrant.Add(1)
 		d.try = attempt{n: n, life: field{
-			name: lettucecompat.NewField(e.m.cfg.ClientID, n), lease: want.lease, timeout: e.timeout, revives: e.revives(),
+			name: lettucecompat.NewField(e.m.cfg.ClientID, n), lease: want.lease, timeout: e.longest(want.lease), revives: e.revives(),
 		}}
 	}
 	d.try.wish = want

@@ -46,7 +46,7 @@ import (
 type field struct {
 	name    string
 	lease   time.Duration // that every acquire of it asks for
-	timeout time.Duration // of one command
+	timeout time.Duration // the longest of a command that may keep it
 	revives bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
 
 	there    bool      // granted, and no answer has said since that it is removed or gone
@@ -89,7 +89,9 @@ func (f *field) extending(now time.Time, d time.Duration) {
 }
 
 // burn gives the field up: it is removed at from, or earlier if that was known
-// before. A renewal under way may give what is there one more lease.
+// before. Its lease has ended by now, so no further renewal is handed over (renewal's
+// I5), but one that was may arrive until its time limit and give what is there one more
+// lease.
 func (f *field) burn(now, from time.Time) {
 	f.until = latest(f.until, latest(now, from).Add(f.lease+f.timeout))
 	if !f.burnt || from.Before(f.from) {

@@ -184,7 +184,7 @@ func (e *entry) revives() bool { return e.cfg.Recovery == RecoverReacquire }
 // nothing but the grant itself. The caller has entry.mu.
 func (g *grant) lifeLocked() *field {
 	if g.life == nil {
-		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.timeout, revives: g.e.revives(), there: true}
+		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.longest(g.wish.lease), revives: g.e.revives(), there: true}
 	}
 	return g.life
 }

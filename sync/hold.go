@@ -202,8 +202,8 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 	return newHold(inner, ctx), nil
 }
 
-// Release ends the hold. It always acts, and after it was called no renewal is sent for
-// this hold. The first call counts; further ones return ErrNotHeld.
+// Release ends the hold. It always acts, and after it was called no renewal is handed
+// over for this hold. The first call counts; further ones return ErrNotHeld.
 //
 // It waits for Redis for two CommandTimeouts at most: the first answer takes up to one,
 // and where that does not confirm the release, repetitions are awaited for the rest. A ctx

@@ -27,19 +27,20 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			telling, told := make(chan struct{}), make(chan struct{})
-			m.leases.Add(renewal.Spec{
-				Item: renewal.Item{Key: "x", Field: "x", Lease: time.Second}, SentAt: time.Now().Add(-time.Hour),
-				Owner: owner(func(renewal.Cause) { close(telling); <-told }),
-			})
-			<-telling // one loss is told after the other
+			other, err := m.Mutex("other").Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			other.s.t.g.mu.Lock() // one loss is told after the other, and this one waits
+			other.s.t.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 			if !h.s.t.g.lease.Load().Lose(renewal.Cause{Reason: c.reason}) {
 				t.Fatal("not lost")
 			}
 			if err := h.Release(ctx); !errors.Is(err, ErrLost) {
 				t.Errorf("release: %v", err)
 			}
-			close(told)
+			other.s.t.g.mu.Unlock()
+			_ = other.Release(ctx)
 			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				info, err := m.Inspect(ctx, "k")
 				if err != nil {
@@ -55,8 +56,3 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 		})
 	}
 }
-
-// owner is told of a loss by a call of itself.
-type owner func(renewal.Cause)
-
-func (o owner) Lost(c renewal.Cause) { o(c) }

@@ -15,6 +15,10 @@ type loss struct {
 	err    error
 	known  known
 	how    how
+
+	// Of a loss that was told, when it is reported: to how many holds, and whose they were.
+	owners int
+	owner  *tenancy
 }
 
 // how is how it was found that Redis no longer has a lock.
@@ -65,12 +69,13 @@ func (g *grant) letGoLost() {
 }
 
 // Lost is called by the RenewalManager, once, when it concludes that the lease is
-// lost. It tells first and lets others in afterwards, and does no I/O.
+// lost. It tells first and lets others in afterwards, and does no I/O. It calls nothing
+// that is the user's: Manager.lost reports the loss after it, on another goroutine.
 func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()          // the grant's own reference
 	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
 	l := told(c)
-	owners, t := g.tell(l)
+	t := g.tell(l)
 	stays, order := g.e.q.Lose(g.n)
 	g.e.do(order)
 	if stays == queue.LossStays && t != nil { // nil: its waiter is just coming in, and finds the loss
@@ -88,18 +93,12 @@ func (g *grant) Lost(c renewal.Cause) {
 	if stays == queue.LossUnowned {
 		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
 	}
-	if c.Reason == renewal.ReasonGone {
-		g.e.m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
-	}
-	g.e.m.obs.Lost(g.e.cfg.Name, l.reason)
-	g.raiseLost(l, owners, t)
 }
 
-// raiseLost raises the event of a loss, of which owners of t were told. They were: this is
-// for others.
-func (g *grant) raiseLost(l *loss, owners int, t *tenancy) {
-	ev := g.event(EventLost)
-	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, owners
+// raiseLost raises the event of a loss. Its owners were told: this is for others.
+func (g *grant) raiseLost(l *loss) {
+	t, ev := l.owner, g.event(EventLost)
+	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, l.owners
 	ev.about(g, l.known)
 	if !g.e.m.events.full() {
 		ev.Found = g.e.m.found(g.n)
@@ -150,14 +149,10 @@ func (t *tenancy) expel() {
 	}
 }
 
-// tell marks the grant as lost and ends the contexts of its holds. It returns how
-// many holds were told.
-func (g *grant) tell(l *loss) (int, *tenancy) {
+// tell marks the grant as lost, ends the contexts of its holds and counts them. It
+// returns the last owner, which may have left.
+func (g *grant) tell(l *loss) *tenancy {
 	g.mu.Lock()
-	if g.loss != nil {
-		g.mu.Unlock()
-		return 0, nil
-	}
 	g.loss = l
 	t := g.owner
 	var holds []*holdState
@@ -165,18 +160,18 @@ func (g *grant) tell(l *loss) (int, *tenancy) {
 		holds = t.holds.all() // a hold that is released meanwhile leaves the list
 	}
 	g.mu.Unlock()
-	told := 0
 	cause := g.lossError("hold", l)
 	for _, h := range holds {
 		h.end(cause)
 		if !h.released.Load() {
-			told++ // also where it had noticed by itself
+			l.owners++ // also where it had noticed by itself
 		}
 	}
 	if t != nil && t.lock && t.live() {
-		told = 1
+		l.owners = 1
 	}
-	return told, t
+	l.owner = t
+	return t
 }
 
 // goneSince is from when on a lock that is found gone now could not be relied on. A

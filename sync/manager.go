@@ -38,8 +38,9 @@ type Manager struct {
 	over       context.Context // ends when Close stops waiting for clean-ups
 	end        context.CancelFunc
 	cleanups   gauge
-	subscribed atomic.Bool // it has been once
-	spare      sync.Pool   // of *acquisition; its channels must not leave a test bubble that has this Manager
+	subscribed atomic.Bool    // it has been once
+	reports    sync.WaitGroup // of renewals; none begins once leases is stopped
+	spare      sync.Pool      // of *acquisition; its channels must not leave a test bubble that has this Manager
 
 	renewals lists[lettucecompat.Renewal]
 	queries  lists[lettucecompat.Query]
@@ -100,10 +101,14 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m.cleanups.changed = m.signal
 	m.events = newEventQueue(cfg)
 	m.outages = outages{m: m, servers: map[string]*outage{}, keys: map[string]*refusal{}}
-	m.leases = renewal.New(renewal.Config{
+	keeping := renewal.Config{
 		Sender: sender{m}, InFlight: cfg.RenewalInFlight,
-		OnRenewed: m.renewed, OnFailed: m.renewalFailed, OnJump: m.jumped,
-	})
+		OnFailed: m.renewalFailed, OnLost: m.lost, OnJump: m.jumped,
+	}
+	if !ignores { // otherwise nothing is to be told of a renewal
+		keeping.OnRenewed = m.renewed
+	}
+	m.leases = renewal.New(keeping)
 	m.dog = watchdog.New(watchdog.Config{
 		Source: source{m}, Prober: &prober{m: m}, Actor: actor{m},
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,

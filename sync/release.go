@@ -287,9 +287,9 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 		end.outcome = ReleasedInRedis
 	case answered:
 		end.outcome = ReleaseLost
-		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease}
+		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
-		g.raiseLost(end.loss, 1, g.lastOwner())
+		g.raiseLost(end.loss)
 	default:
 		end.outcome, end.err, end.cleanup = ReleaseUnavailable, err, c
 		if o == lettucecompat.OutcomeUnknown {

@@ -17,13 +17,13 @@ import (
 // sender lets the RenewalManager talk to Redis.
 type sender struct{ m *Manager }
 
-func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) []renewal.Result {
+func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
 	// The batch has one time limit (see startLease) and came from one node, but a slot
 	// may have moved since a lease was added.
-	timeout := s.m.cfg.commandTimeout(items[0].Lease)
+	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease))
 	results := make([]renewal.Result, len(items))
 	if !s.m.wire.Multi() {
-		s.renew(ctx, "", items, timeout, results, func(i int) int { return i })
+		s.renew(ctx, "", items, end, results, func(i int) int { return i })
 		return results
 	}
 	groups := map[string][]int{}
@@ -38,15 +38,24 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item) 
 			for j, i := range members {
 				some[j] = items[i]
 			}
-			s.renew(ctx, shard, some, timeout, results, func(j int) int { return members[j] })
+			s.renew(ctx, shard, some, end, results, func(j int) int { return members[j] })
 		})
 	}
 	wg.Wait()
 	return results
 }
 
-// renew asks one shard; the result of item j belongs at place(j).
-func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, timeout time.Duration, results []renewal.Result, place func(j int) int) {
+// renew asks one shard until end, the time limit of its batch, and sends nothing after it:
+// how long a renewal may be under way after its lease has ended is what field.burn counts
+// on. The result of item j belongs at place(j).
+func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, end time.Time, results []renewal.Result, place func(j int) int) {
+	left := time.Until(end)
+	if left <= 0 { // this goroutine has waited for a processor for so long
+		for j := range items {
+			results[place(j)].Err = lettucecompat.ErrTimeout
+		}
+		return
+	}
 	batch := s.m.renewals.take()
 	for _, it := range items {
 		r := lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
@@ -55,7 +64,7 @@ func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, t
 		}
 		*batch = append(*batch, r)
 	}
-	for j, r := range s.m.wire.Renew(ctx, shard, *batch, timeout) {
+	for j, r := range s.m.wire.Renew(ctx, shard, *batch, left) {
 		results[place(j)] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
 	}
 	s.m.renewals.give(batch)
@@ -100,6 +109,9 @@ func renewalOutcome(r lettucecompat.RenewReply) renewal.Outcome {
 	return renewal.Failed
 }
 
+// The RenewalManager calls renewed, renewalFailed and lost where nothing waits for them:
+// an Observer may be slow there, and nobody is renewed or told later for that.
+
 func (m *Manager) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
 	g := l.Owner().(*grant)
 	outcome := RenewedOK
@@ -118,6 +130,17 @@ func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 		ev.about(g, known{l.LastConfirmed(), l.Deadline(), failures})
 		m.events.raiseWith(g.lastOwner().values(), ev)
 	}
+}
+
+// lost reports the loss of a lease, after grant.Lost has told it.
+func (m *Manager) lost(lease *renewal.Lease) {
+	g := lease.Owner().(*grant)
+	l := g.lossNow()
+	if l.how == byRenewal {
+		m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
+	}
+	m.obs.Lost(g.e.cfg.Name, l.reason)
+	g.raiseLost(l)
 }
 
 func (m *Manager) jumped(d time.Duration) {
@@ -145,6 +168,10 @@ func (m *Manager) subscription(up bool, err error) {
 }
 
 func (m *Manager) command(s lettucecompat.CommandStat) {
+	if s.Name == "renew" { // no lease of its batch is renewed before this returns
+		m.reports.Go(func() { m.obs.Command(s.Name, s.Outcome.String(), s.Duration) })
+		return
+	}
 	m.obs.Command(s.Name, s.Outcome.String(), s.Duration)
 }
 

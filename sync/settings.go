@@ -49,3 +49,9 @@ func (e *entry) limit(lease time.Duration) string {
 	}
 	return "|" + e.m.cfg.commandTimeout(lease).String()
 }
+
+// longest is the longest time limit of a command that may keep a field with such a lease:
+// an acquire or a renewal.
+func (e *entry) longest(lease time.Duration) time.Duration {
+	return max(e.timeout, e.m.cfg.commandTimeout(lease))
+}

@@ -236,7 +236,7 @@ var renewalMutants = []mutant{
 		name: "renewal-told-without-the-mutex", file: "renewal/loop.go",
 		mechanism: "a loss is told without the mutex",
 		breaks:    "a holder that asks anything while it is told hangs the loop",
-		old:       "\t\tm.mu.Unlock()\n\t\tnext.lease.owner.Lost(next.cause)\n\t\tm.mu.Lock()\n", fresh: "\t\tnext.lease.owner.Lost(next.cause)\n",
+		old:       "\t\tm.mu.Unlock()\n\t\tl.owner.Lost(*l.cause.Load())\n\t\tm.mu.Lock()\n", fresh: "\t\tl.owner.Lost(*l.cause.Load())\n",
 		tests: []string{"TestLease_I2_NothingBringsValidityBack"}, hangs: true,
 	},
 	{
@@ -257,7 +257,7 @@ var renewalMutants = []mutant{
 		name: "renewal-concluded-is-told", file: "renewal/manager.go",
 		mechanism: "a loss that is concluded elsewhere wakes the loop",
 		breaks:    "a forced release is told at the next heartbeat",
-		old:       "\tm.losses = append(m.losses, loss{l, c})\n\tm.nudgeLocked()\n", fresh: "\tm.losses = append(m.losses, loss{l, c})\n",
+		old:       "\tm.losses = append(m.losses, l)\n\tm.nudgeLocked()\n", fresh: "\tm.losses = append(m.losses, l)\n",
 		tests: []string{"TestLose_IsToldByTheLoop"},
 	},
 	{
@@ -266,5 +266,33 @@ var renewalMutants = []mutant{
 		breaks:    "every Close reports failed renewals",
 		old:       "\tif r.closing {\n\t\tm.planLocked(l, now)\n\t\treturn out\n\t}\n", fresh: "",
 		tests: []string{"TestStop_ThenStartGoesOn"},
+	},
+	{
+		name: "renewal-checked-at-the-hand-over", file: "renewal/worker.go",
+		mechanism: "a lease that has ended since its batch was formed is not sent",
+		breaks:    "a lock that was released is renewed, where its worker had waited for a processor",
+		old:       "\t\tcase State(l.state.Load()) != StateActive:\n\t\t\tcontinue\n", fresh: "",
+		tests: []string{"TestLease_I5_CheckedAtTheHandOver"},
+	},
+	{
+		name: "renewal-stopped-at-the-hand-over", file: "renewal/worker.go",
+		mechanism: "a lease whose renewal was stopped since its batch was formed is not sent",
+		breaks:    "a lock that the watchdog has left to end is renewed once more",
+		old:       "\t\tcase l.stopped:\n", fresh: "\t\tcase l.stopped && l.period < 0:\n",
+		tests: []string{"TestLease_I5_CheckedAtTheHandOver"},
+	},
+	{
+		name: "renewal-reports-keep-no-slot", file: "renewal/worker.go",
+		mechanism: "what is to be told of a batch is told beside the next one",
+		breaks:    "an Observer that takes its time delays renewals, and hangs them if it hangs",
+		old:       "\tr.reports.Go(func() {\n", fresh: "\tfunc(f func()) { f() }(func() {\n",
+		tests: []string{"TestManager_I9_CallbacksDelayNothing"},
+	},
+	{
+		name: "renewal-losses-are-told-first", file: "renewal/loop.go",
+		mechanism: "a loss is reported after all that were lost with it were told",
+		breaks:    "an Observer that takes its time keeps holders from being told",
+		old:       "\t\tif m.cfg.OnLost != nil {\n\t\t\ttold = append(told, l)\n\t\t}\n", fresh: "\t\tif m.cfg.OnLost != nil {\n\t\t\tm.mu.Unlock()\n\t\t\tm.cfg.OnLost(l)\n\t\t\tm.mu.Lock()\n\t\t}\n",
+		tests: []string{"TestManager_I9_CallbacksDelayNothing", "TestManager_I9_LossesAreReportedAfterTheyAreTold"},
 	},
 }
