@@ -110,10 +110,10 @@ func (h *hold) statusClean() bool {
 	return last.finding == None && last.fails == 0
 }
 
-// gaveUp tells that no more action is taken for the check.
-func (h *hold) gaveUp(c Check) bool {
+// gaveUp tells that the action is not taken any more for the check.
+func (h *hold) gaveUp(c Check, action string) bool {
 	r := h.remedy(c)
-	return r != nil && r.gaveUp
+	return r != nil && r.tries[action] > maxTries
 }
 
 // failing tells that an action for another check than c did not help and its episode is
@@ -243,16 +243,20 @@ func (w *Watchdog) drop(id uint64) {
 	}
 }
 
-// closeEpisodes clears every alert of a hold that is not looked at any more. It calls
-// OnRecovery for pending actions only if the hold has ended, because otherwise
-// nothing is known about them.
+// closeEpisodes clears every alert of a hold that is not looked at any more, and says what
+// came of pending actions: where the hold has ended, which was the aim of some of them.
 func (w *Watchdog) closeEpisodes(h *hold, ended bool) {
 	f := h.trouble.facts
 	for c := range h.last {
 		r := h.trouble.remedy[c]
-		if ended && r != nil && r.pending && endsHold(r.attempt.Action) {
-			v := unhealthy(Check(c), w.epoch.Add(h.last[c]), r.attempt.Finding, h.trouble.reasons[c])
+		if r == nil || !r.pending {
+			continue
+		}
+		v := unhealthy(Check(c), w.epoch.Add(h.last[c]), r.attempt.Finding, h.trouble.reasons[c])
+		if ended && endsHold(r.attempt.Action) {
 			w.cfg.OnRecovery(f, v, r.attempt.Action, Helped)
+		} else {
+			w.unsettled(r, f, v)
 		}
 	}
 	for c := range h.last {

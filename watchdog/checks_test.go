@@ -217,10 +217,10 @@ func TestNames(t *testing.T) {
 	for s := wd.Default; s <= wd.Reacquire; s++ {
 		add("strategy " + s.String())
 	}
-	for o := wd.Told; o <= wd.GaveUp; o++ {
+	for o := wd.Told; o <= wd.Unsettled; o++ {
 		add("outcome " + o.String())
 	}
-	for _, bad := range []string{(wd.Recovery + 1).String(), (wd.RecoveryFailed + 1).String(), (wd.GaveUp + 1).String()} {
+	for _, bad := range []string{(wd.Recovery + 1).String(), (wd.RecoveryFailed + 1).String(), (wd.Unsettled + 1).String()} {
 		if bad != "invalid" {
 			t.Errorf("a value out of the set is called %q", bad)
 		}

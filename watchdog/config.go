@@ -55,8 +55,8 @@ type Config struct {
 	// OnClear is called once for each alert: when the check is healthy again, the
 	// hold has ended, its owner has changed, or the Watchdog stops.
 	OnClear func(Facts, Check)
-	// OnRecovery is called when an action is taken or only told, and again when it
-	// is known what came of it. The verdict's Finding is what the action is about, also
+	// OnRecovery is called when an action is taken or only told, and again, once for each
+	// that was taken, when it is known what came of it, or that this will not be known. The verdict's Finding is what the action is about, also
 	// when it helped. A finding that lasts is told once, so this suits an event.
 	OnRecovery func(f Facts, v Verdict, action string, outcome RecoveryOutcome)
 	// OnSelfLate is called when the Watchdog's own tick came late by that much.

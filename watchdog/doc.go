@@ -81,8 +81,12 @@ I6. Nothing is kept for a hold that is not listed any more.
 I7. A hold is deleted only if its goroutine has ended and its strategy is Release. Nothing
 else proves that nobody runs under the lock any more.
 
-I8. An action on a hold is repeated at most three times for one finding. Actions on the
-process as a whole are repeated for ever, at growing distances of up to 16 periods.
+I8. An action on a hold is taken at most three times for one check before that check has
+been healthy again, and a finding that is only told is told once, whatever else is found in
+between. Actions on the process as a whole are repeated for ever, at growing distances of up
+to 16 periods.
+
+I9. Each action that was taken (Acted) ends with one outcome: Helped, NotHelped or Unsettled.
 
 # Lock order
 

@@ -37,15 +37,20 @@ const (
 	// GaveUp: the action was tried as often as makes sense, and is not tried again
 	// before the check has been healthy.
 	GaveUp
+	// Unsettled: the action was taken, and it will not be known whether it helped: something
+	// else was done about the check first, or the hold ended otherwise, or its owner
+	// changed, or the Watchdog stopped.
+	Unsettled
 )
 
 // String returns the outcome's name as metrics and logs show it.
 func (o RecoveryOutcome) String() string {
-	return nameOf(o, "told", "acted", "declined", "helped", "not_helped", "gave_up")
+	return nameOf(o, "told", "acted", "declined", "helped", "not_helped", "gave_up", "unsettled")
 }
 
 const (
-	// maxTries bounds the actions on one hold for one finding.
+	// maxTries bounds how often one action is taken on one hold, for one check, before that
+	// check has been healthy again.
 	maxTries = 3
 	// maxBackoff bounds the pause, in periods, between two actions on the process as a
 	// whole. These are never given up: a connection may come back after a day.
@@ -82,8 +87,8 @@ func CheckRecovery(now time.Time, a Attempt, latest Verdict) Verdict {
 }
 
 // plan chooses the action for an Unhealthy verdict. renews tells that the hold's
-// renewal is alive, so that hurrying it means something; repeated that an action on the
-// same finding has been taken before; fails is the row of failures including this one.
+// renewal is alive, so that hurrying it means something; repeated that something has been
+// done about the same finding before; fails is the row of failures including this one.
 func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
 	switch v.Finding {
 	case LeaseOver:
@@ -164,24 +169,26 @@ func endsHold(action string) bool {
 }
 
 // remedy is what is being done about one check of one hold. It exists from the first
-// Unhealthy verdict until the next Healthy one.
+// Unhealthy verdict until the next Healthy one, whatever is found in between.
 type remedy struct {
-	attempt Attempt
+	attempt Attempt // the last action that was taken
 	// pending: the outcome of attempt is not known yet.
 	pending bool
-	// tries counts the calls of the same action; 0 while it was only told.
-	tries int
+	// tries counts the calls of each action, one more than maxTries where it was given up.
+	tries map[string]int
+	// met is a bit for each finding that something was done about, or that was told.
+	met uint32
 	// notBefore is when the next try is due.
 	notBefore time.Time
-	gaveUp    bool
 	// failed: an action of this episode did not help.
 	failed bool
 }
 
 // recover does what follows from a verdict. In words: while an action is pending, settle
 // what came of it, and wait if that is not known. Healthy ends the episode. Otherwise
-// plan: what was only told is not told twice, what was done is repeated until it has been
-// tried often enough, and another finding that asks for another action starts over.
+// plan: what was only told is not told twice, and what was done is repeated until it has
+// been tried often enough. What was tried and told counts for the whole episode, so that
+// findings that alternate bring neither for ever.
 func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
 	r := h.remedy(v.Check)
 	if r != nil && r.pending && !w.settle(h, r, f, v) && r.attempt.Finding == v.Finding {
@@ -193,24 +200,40 @@ func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
 		}
 		return
 	}
-	known := r != nil && r.attempt.Finding == v.Finding
-	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), known && r.tries > 0, int(h.verdict(v.Check).fails))
-	switch {
-	case r == nil:
+	if r == nil {
 		r = h.newRemedy(v.Check, f)
-	case r.attempt.Action != action:
-		*r = remedy{failed: r.failed}
-	case action == ActionTell && known, r.gaveUp, v.At.Before(r.notBefore):
-		// The tries count on across findings with the same answer, so that two that
-		// alternate do not bring an action for ever.
+	}
+	met := r.met&(1<<v.Finding) != 0
+	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), met, int(h.verdict(v.Check).fails))
+	switch {
+	case action == ActionTell && met, r.tries[action] > maxTries && f.ID != 0:
+		return
+	case action != ActionTell && v.At.Before(r.notBefore):
+		return
+	}
+	r.met |= 1 << v.Finding
+	if action == ActionTell {
+		w.cfg.OnRecovery(f, v, action, Told)
 		return
 	}
 	w.try(h, r, f, v, action)
 }
 
+// unsettled tells that nobody will know what came of a pending action; v carries the reason
+// of the last verdict.
+func (w *Watchdog) unsettled(r *remedy, f Facts, v Verdict) {
+	if !r.pending {
+		return
+	}
+	r.pending = false
+	v.Check, v.Finding = r.attempt.Check, r.attempt.Finding
+	w.cfg.OnRecovery(f, v, r.attempt.Action, Unsettled)
+}
+
 // endEpisode closes an episode. Where an action had failed and the check became healthy by
 // itself, the Recovery check is healthy again too: nothing is left to be recovered.
 func (w *Watchdog) endEpisode(h *hold, r *remedy, f Facts, v Verdict) {
+	w.unsettled(r, f, v)
 	h.forget(v.Check)
 	if r.failed && h.verdict(Recovery).health == Unhealthy && !h.failing(v.Check) {
 		w.record(h, f, healthy(Recovery, v.At))
@@ -222,21 +245,20 @@ func (w *Watchdog) try(h *hold, r *remedy, f Facts, v Verdict, action string) {
 	// Not v.At, which is the moment of the question: what happened between that and the
 	// action is no consequence of the action.
 	now := time.Now()
+	w.unsettled(r, f, v)
 	r.attempt = Attempt{Check: v.Check, Finding: v.Finding, Action: action, At: now}
-	r.pending = false
-	if action == ActionTell {
-		w.cfg.OnRecovery(f, v, action, Told)
-		return
+	if r.tries == nil {
+		r.tries = make(map[string]int)
 	}
-	if r.tries >= maxTries && f.ID != 0 {
-		r.gaveUp = true
+	tries := r.tries[action]
+	r.tries[action]++
+	if tries >= maxTries && f.ID != 0 {
 		w.cfg.OnRecovery(f, v, action, GaveUp)
 		return
 	}
 	if f.ID == 0 {
-		r.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(r.tries, 8), maxBackoff)))
+		r.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(tries, 8), maxBackoff)))
 	}
-	r.tries++
 	if !w.act(f.ID, action, v.Finding) {
 		w.cfg.OnRecovery(f, v, action, Declined)
 		return

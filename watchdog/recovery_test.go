@@ -393,3 +393,96 @@ func TestRecovery_CancelOverlapsRenewal(t *testing.T) {
 		w.want(t, 0, "hurry")
 	})
 }
+
+// TestRecovery_I8_FindingsThatAlternate: two findings of one check come in turn, one of
+// which asks for an action that does not help. It is tried three times in all and given up
+// once; the other one is told once.
+func TestRecovery_I8_FindingsThatAlternate(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		n := 0
+		w.answer(func(context.Context, wd.Facts) wd.Status {
+			if n++; n%2 == 1 {
+				return wd.Status{Answered: true, Present: true, Count: 1, Fields: 1, TTL: -1}
+			}
+			return wd.Status{Answered: true, Present: true, Count: 1, Fields: 2, TTL: time.Second}
+		})
+		f := hold(1)
+		w.add(f)
+		pass(10 * time.Minute)
+		w.want(t, 3, "hurry 1")
+		w.want(t, 3, "acted 1 hurry_renewal ttl_missing")
+		w.want(t, 3, "not_helped 1 hurry_renewal ttl_missing")
+		w.want(t, 1, "gave_up 1 hurry_renewal ttl_missing")
+		w.want(t, 1, "told 1 tell foreign_field")
+		w.answer(nil)
+		pass(6 * time.Second)
+		w.want(t, 0, "helped 1")
+		w.want(t, 1, "clear 1 lock_status")
+		w.want(t, 1, "clear 1 recovery")
+	})
+}
+
+// TestRecovery_I8_ADeadlineAfterWhatWasGivenUp: what was given up about a late renewal
+// delays nothing when the lease is over.
+func TestRecovery_I8_ADeadlineAfterWhatWasGivenUp(t *testing.T) {
+	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+		f := hold(1)
+		f.LastConfirmed, f.Deadline = f.Since.Add(-time.Minute), f.Since.Add(61*time.Second)
+		w.add(f)
+		w.do(func() { w.alive[1] = false })
+		pass(30 * time.Second)
+		w.want(t, 1, "gave_up 1 hurry_renewal renewal_late")
+		pass(31*time.Second + 350*time.Millisecond)
+		w.want(t, 1, "lose 1 lease_over")
+	})
+}
+
+// TestRecovery_I9_EachActionHasOneOutcome: whatever becomes of a hold, of its owner or of the
+// Watchdog, an action that was taken ends with one outcome.
+func TestRecovery_I9_EachActionHasOneOutcome(t *testing.T) {
+	late := func(w *world) {
+		f := hold(1)
+		f.LastConfirmed, f.Deadline = f.Since.Add(-time.Minute), f.Since.Add(time.Hour)
+		w.add(f)
+		w.do(func() { w.alive[1] = false })
+	}
+	overMax := func(w *world) {
+		f := hold(1)
+		f.MaxHold, f.Deadline = time.Second, f.Since.Add(time.Hour)
+		w.add(f)
+	}
+	for name, c := range map[string]struct {
+		bring   func(w *world)
+		then    func(w *world, d *wd.Watchdog)
+		outcome string
+	}{
+		"the hold ends otherwise": {late, func(w *world, _ *wd.Watchdog) { w.end(1) }, "unsettled 1 hurry_renewal renewal_late"},
+		"the hold ends by it":     {overMax, func(w *world, _ *wd.Watchdog) { w.end(1) }, "helped 1 stop_renewing over_max_hold"},
+		"the owner changes": {overMax, func(w *world, _ *wd.Watchdog) {
+			w.change(1, true, func(f *wd.Facts) { f.Since, f.MaxHold = time.Now(), 0 })
+			pass(6 * time.Second)
+		}, "unsettled 1 stop_renewing over_max_hold"},
+		"the watchdog stops": {overMax, func(_ *world, d *wd.Watchdog) { d.Stop() }, "unsettled 1 stop_renewing over_max_hold"},
+		"another action follows": {late, func(w *world, _ *wd.Watchdog) {
+			w.change(1, false, func(f *wd.Facts) { f.Deadline = time.Now() })
+			pass(time.Second)
+			w.end(1)
+		}, "unsettled 1 hurry_renewal renewal_late"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
+				c.bring(w)
+				for w.count("acted 1") == 0 {
+					pass(100 * time.Millisecond)
+				}
+				c.then(w, d)
+				pass(time.Second)
+				w.want(t, 1, c.outcome)
+				acted := w.count("acted 1")
+				if ends := w.count("helped 1") + w.count("not_helped 1") + w.count("unsettled 1"); ends != acted {
+					t.Errorf("%d actions and %d outcomes: %q", acted, ends, w.events)
+				}
+			})
+		})
+	}
+}

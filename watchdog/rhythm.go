@@ -76,7 +76,7 @@ func (w *Watchdog) plan(h *hold, f Facts, question, now time.Duration) {
 	if !f.Lost {
 		next += step // it is in time for the question that waited for a renewal
 		next = min(next, question)
-		if !f.Deadline.IsZero() && !h.gaveUp(Renewal) {
+		if !f.Deadline.IsZero() && !h.gaveUp(Renewal, ActionLose) {
 			next = min(next, w.since(f.Deadline)+overGrace)
 		}
 	}

@@ -146,7 +146,7 @@ func (w *Watchdog) visit(r round, h *hold, f Facts) {
 		w.scan = scanGoroutines(r.now, w.goroutines(r.now), w.cfg.count(), w.cfg.dump)
 		w.lastScan = r.now
 	}
-	if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal) {
+	if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal, ActionLose) {
 		w.look(r, h, f)
 	}
 	if waits { // for the answer to the question before

@@ -26,7 +26,7 @@ var watchdogMutants = []mutant{
 		name: "watchdog-deadline-while-blind", file: "watchdog/round.go",
 		mechanism: "a deadline that has passed is looked at also while nobody is accused",
 		breaks:    "a lost lease is told as late as the process was",
-		old:       "if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal) {", fresh: "if h.lookDue(r, w.periodOf(f)) {",
+		old:       "if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal, ActionLose) {", fresh: "if h.lookDue(r, w.periodOf(f)) {",
 		tests: []string{"TestWatchdog_I2_SelfLateAccusesNobody"},
 	},
 	{
