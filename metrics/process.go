@@ -95,7 +95,7 @@ func (p *processSeries) makeWatchdog(f *factory) {
 		p.findings[name] = p.counter(findings, name)
 	}
 	p.recoveries = map[pair]prometheus.Counter{}
-	recoveries := f.counters("recoveries_total", "Actions of the watchdog, counted when they are taken and again when it is known what came of them.", "action", "outcome")
+	recoveries := f.counters("recoveries_total", "Actions of the watchdog, each counted once, when it is known what came of it.", "action", "outcome")
 	for _, a := range anteroom.ActionNames {
 		for _, o := range anteroom.RecoveryOutcomes {
 			p.recoveries[pair{a, o}] = p.counter(recoveries, a, o)

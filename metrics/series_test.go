@@ -318,16 +318,16 @@ func TestMetrics_CommandsEventsAndRecoveriesAreCounted(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	c.Command("renew", "gone", 3*time.Millisecond)
 	c.Command("renew", "ok", 5*time.Millisecond)
-	c.Recovered("connection", "reconnect", "acted")
+	c.Recovered("connection", "reconnect", "not_helped")
 	c.Recovered("connection", "reconnect", "helped")
 	c.EventRaised(anteroom.EventRecovery, false)
 	want(t, r, map[string]float64{
-		`anteroom_redis_commands_total{command="renew",outcome="gone"}`:  1,
-		`anteroom_redis_commands_total{command="renew",outcome="ok"}`:    1,
-		`anteroom_recoveries_total{action="reconnect",outcome="acted"}`:  1,
-		`anteroom_recoveries_total{action="reconnect",outcome="helped"}`: 1,
-		`anteroom_events_total{kind="recovery"}`:                         1,
-		`anteroom_events_dropped_total`:                                  0,
+		`anteroom_redis_commands_total{command="renew",outcome="gone"}`:      1,
+		`anteroom_redis_commands_total{command="renew",outcome="ok"}`:        1,
+		`anteroom_recoveries_total{action="reconnect",outcome="not_helped"}`: 1,
+		`anteroom_recoveries_total{action="reconnect",outcome="helped"}`:     1,
+		`anteroom_events_total{kind="recovery"}`:                             1,
+		`anteroom_events_dropped_total`:                                      0,
 	})
 	all, _ := gather(t, r)
 	if h := all[`anteroom_redis_command_seconds{command="renew"}`]; h.count != 2 || h.value != .008 {

@@ -29,14 +29,15 @@ type clock struct {
 
 // epoch is a stretch of time without suspension. It is written once; what is noticed later
 // makes a new one. Its moments are readings of the monotonic clock since base. All are
-// kept, so that no answer comes too late for its own: a suspension costs 48 bytes.
+// kept, so that no answer comes too late for its own: a suspension costs 72 bytes.
 type epoch struct {
-	slept  int64  // suspended since base
-	began  int64  // the first moment that is known to be in it
-	first  int64  // the clocks' distance at that moment
-	looked int64  // when the system was asked last
-	apart  int64  // the clocks' distance at that moment
-	before *epoch // the one before the suspension; nil for the first
+	slept  int64     // suspended since base
+	began  int64     // the first moment that is known to be in it
+	first  int64     // the clocks' distance at that moment
+	looked int64     // when the system was asked last
+	apart  int64     // the clocks' distance at that moment
+	read   time.Time // both clocks at that moment, by which a moment of this epoch is dated
+	before *epoch    // the one before the suspension; nil for the first
 }
 
 // apartTolerance is how far the distance of the clocks may differ from the epoch's
@@ -48,7 +49,7 @@ const apartTolerance = int64(10 * time.Millisecond)
 func newClock() *clock {
 	c := &clock{base: time.Now(), wall: time.Time.UnixNano, suspended: suspended}
 	c.baseWall, c.origin = c.base.UnixNano(), c.suspended()
-	c.epoch.Store(&epoch{})
+	c.epoch.Store(&epoch{read: c.base})
 	return c
 }
 
@@ -61,7 +62,7 @@ func (c *clock) at(t time.Time) int64 {
 	e := c.epoch.Load()
 	// A moment before the last look shows nothing that this one has not seen.
 	for mono > e.looked && distance(apart, e.apart) > apartTolerance {
-		c.look(e, mono, apart)
+		c.look(e, t, mono, apart)
 		e = c.epoch.Load()
 	}
 	for e.before != nil && e.isAfter(mono, apart) {
@@ -82,16 +83,16 @@ func (e *epoch) isAfter(mono, apart int64) bool {
 	return mono <= b.looked || mono < e.began && distance(apart, b.apart) <= distance(apart, e.first)
 }
 
-// look asks the system, at a moment at which the clocks are apart by another distance
+// look asks the system, at the moment t, at which the clocks are apart by another distance
 // than e's. Where somebody else has looked meanwhile it does nothing.
-func (c *clock) look(e *epoch, mono, apart int64) {
+func (c *clock) look(e *epoch, t time.Time, mono, apart int64) {
 	next := *e
 	// The two clocks of the system that are read one after the other differ by a little
 	// even without a suspension, and this time must never run backwards.
 	if slept := int64(c.suspended() - c.origin); slept >= e.slept+apartTolerance/2 {
 		next = epoch{slept: slept, began: mono, first: apart, before: e}
 	}
-	next.looked, next.apart = mono, apart
+	next.looked, next.apart, next.read = mono, apart, t
 	c.epoch.CompareAndSwap(e, &next)
 }
 
@@ -100,7 +101,8 @@ func (c *clock) now() int64 { return c.at(time.Now()) }
 
 // time converts back, with a monotonic reading: a moment that is to come, as the
 // monotonic clock will show it without a further suspension. One that has passed in a
-// suspension, or before it, is before every reading since. never becomes the zero time.
+// suspension, or before it, is before every reading since. Its wall reading is what the wall
+// clock shows then, as far as is known now. never becomes the zero time.
 func (c *clock) time(at int64) time.Time {
 	c.now() // a suspension that nobody has noticed yet counts
 	return c.onward(c.epoch.Load(), at)
@@ -111,20 +113,42 @@ func (c *clock) onward(e *epoch, at int64) time.Time {
 	if at == never {
 		return time.Time{}
 	}
-	return c.base.Add(time.Duration(at - e.slept))
+	return e.date(at - e.slept)
+}
+
+// date makes a time of a reading of the monotonic clock in e. Its wall reading is by the
+// last look, so one that was taken before somebody set the wall clock shows what it should
+// have been: whoever reads it compares it with others that were read after.
+func (e *epoch) date(mono int64) time.Time { return e.read.Add(time.Duration(mono - e.looked)) }
+
+// dated returns t, of which only the monotonic reading counts, with the wall reading that
+// belongs to it: many are counted on from a reading that is days old.
+func (c *clock) dated(t time.Time) time.Time {
+	c.now() // what nobody has noticed yet counts
+	mono := int64(t.Sub(c.base))
+	e := c.epoch.Load()
+	for e.before != nil && mono < e.began {
+		e = e.before
+	}
+	return e.date(mono)
 }
 
 // past converts a moment that has passed to what the clocks have shown then, for people
 // and for comparing with others of that time. One at which the machine was suspended
 // becomes the one at which that was noticed.
 func (c *clock) past(at int64) time.Time {
-	e := c.epoch.Load()
+	c.now() // what nobody has noticed yet counts
+	return c.epoch.Load().past(at)
+}
+
+// past is clock.past for whoever has just read the clock and then e, the present epoch.
+func (e *epoch) past(at int64) time.Time {
 	mono := at - e.slept
 	for e.before != nil && mono < e.began {
 		mono = min(at-e.before.slept, e.began)
 		e = e.before
 	}
-	return c.base.Add(time.Duration(mono))
+	return e.date(mono)
 }
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }

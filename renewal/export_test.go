@@ -22,6 +22,26 @@ func (m *Manager) SetClocks(ahead func(at time.Time) time.Duration, suspended fu
 	m.clock.origin = suspended()
 }
 
+// WasSet makes the Manager one that was made before the wall clock moved by d against the
+// monotonic one: somebody set it, or the machine has slept. It is called before Start.
+func (m *Manager) WasSet(d time.Duration, asleep bool) {
+	c := m.clock
+	c.base = Rewound(c.base, d)
+	c.baseWall -= int64(d)
+	c.epoch.Store(&epoch{read: c.base})
+	if asleep {
+		c.suspended, c.origin = func() time.Duration { return d }, 0
+	}
+}
+
+// Rewound returns t with a wall reading that is earlier by d, which no method of it does
+// without moving its monotonic reading.
+func Rewound(t time.Time, d time.Duration) time.Time {
+	const seconds = 30 // the place of the seconds in the first word, of a time with a monotonic reading
+	*(*uint64)(unsafe.Pointer(&t)) -= uint64(d/time.Second) << seconds
+	return t
+}
+
 // Shards returns the number of shards that the Manager remembers.
 func (m *Manager) Shards() int {
 	m.mu.Lock()

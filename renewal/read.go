@@ -50,12 +50,17 @@ func (l *Lease) Times(at time.Time) Times {
 	c := l.shard.m.clock
 	now := c.at(at)
 	e := c.epoch.Load()
-	t := Times{Confirmed: c.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
+	t := Times{Confirmed: e.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
 	if l.State() == StateActive {
 		t.Left = max(0, time.Duration(l.deadline.Load()-now))
 	}
 	return t
 }
+
+// Dated returns t, a moment of this process, with the wall reading that belongs to its
+// monotonic one. Whatever is added to an old time keeps the wall clock of its day: somebody
+// may have set it since, or the machine may have slept. Comparisons stay what they were.
+func (m *Manager) Dated(t time.Time) time.Time { return m.clock.dated(t) }
 
 // Failures returns the number of failed renewals since the last success.
 func (l *Lease) Failures() int { return int(l.failures.Load()) }

@@ -328,18 +328,19 @@ func (d *dropped) EventRaised(_ anteroom.EventKind, dropped bool) {
 // work before it was protected.
 func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		obs := &slowLosses{until: make(chan struct{})}
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: obs})
+		m, rec := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		first, asked, released := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("asked")), acquire(t, m.Mutex("released"))
+		until := make(chan struct{})
+		anteroom.HoldUpTelling(m, until)
 		synctest.Wait() // the own channel is subscribed
 		for _, h := range []*anteroom.Hold{first, asked, released} {
 			time.Sleep(time.Second)
 			must[bool](t)(other.ForceRelease(bg, h.Key()))
 			synctest.Wait()
 		}
-		if n := obs.n.Load(); n != 1 {
-			t.Fatalf("%d losses were told", n)
+		if ev := rec.of(anteroom.EventLost); len(ev) > 0 {
+			t.Fatalf("told already: %+v", ev)
 		}
 		time.Sleep(time.Second)
 		for what, err := range map[string]error{
@@ -351,7 +352,7 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 				t.Errorf("%s: %v, since %v ago", what, err, ago)
 			}
 		}
-		close(obs.until)
+		close(until)
 		synctest.Wait()
 		if ev := rec.of(anteroom.EventLost); len(ev) != 3 {
 			t.Fatalf("%+v", ev)
@@ -359,18 +360,6 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 		_ = first.Release(bg)
 		_ = asked.Release(bg)
 	})
-}
-
-// slowLosses keeps the goroutine that tells losses from going on.
-type slowLosses struct {
-	anteroom.NopObserver
-	n     atomic.Int64
-	until chan struct{}
-}
-
-func (o *slowLosses) Lost(string, anteroom.LossReason) {
-	o.n.Add(1)
-	<-o.until
 }
 
 // The words of Snapshot while Redis hangs: who waits, how, and for what.
@@ -458,21 +447,22 @@ func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 	})
 }
 
-// While the telling stands still, as behind an Observer that does not return, the
-// watchdog restarts it: renewals go on, and what was lost is told.
+// While the telling stands still, which nothing of a user's can cause, the watchdog
+// restarts it: renewals go on, and what was lost is told.
 func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		obs := &slowLosses{until: make(chan struct{})}
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: obs})
+		m, rec := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		first, kept := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("kept"))
 		outer := acquire(t, m.Mutex("nested"), anteroom.Lease(time.Second))
 		inner := must[*anteroom.Hold](t)(m.Mutex("nested").Acquire(outer.Context()))
+		until := make(chan struct{})
+		anteroom.HoldUpTelling(m, until)
 		synctest.Wait()
 		must[bool](t)(other.ForceRelease(bg, "first")) // nobody is told any more
 		time.Sleep(950 * time.Millisecond)             // the deadline of the fixed lease
-		if n := obs.n.Load(); n != 1 {
-			t.Fatalf("%d losses were told", n)
+		if ev := rec.of(anteroom.EventLost); len(ev) > 0 {
+			t.Fatalf("told already: %+v", ev)
 		}
 		// Not told, not even concluded, and yet an inner release does not say that all is well.
 		outcome(t, inner.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
@@ -482,7 +472,7 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 			t.Errorf("held %v, TTL %v: %+v", kept.Held(), s.TTL("kept"), rec.events)
 		}
 		ok(t, kept.Release(bg))
-		close(obs.until)
+		close(until)
 		_ = first.Release(bg)
 	})
 }
@@ -491,10 +481,11 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 // says that the lock was not held to the end.
 func TestAReleaseBeforeCloseHasTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		obs := &slowLosses{until: make(chan struct{})}
-		m, _ := manager(t, s.client(), anteroom.Config{Observer: obs})
+		m, _ := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		first, h := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("k"))
+		until := make(chan struct{})
+		anteroom.HoldUpTelling(m, until)
 		synctest.Wait()
 		must[bool](t)(other.ForceRelease(bg, "first"))
 		synctest.Wait()
@@ -510,7 +501,7 @@ func TestAReleaseBeforeCloseHasTold(t *testing.T) {
 		if s.Exists("k") {
 			t.Error("the release was not sent")
 		}
-		close(obs.until)
+		close(until)
 		if err := <-closed; err == nil {
 			t.Error("Close names nothing that it gave up")
 		}

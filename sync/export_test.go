@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 )
 
 // LockUntil is Lock, but for an end that only a test can give it. It tells whether the
@@ -25,3 +26,12 @@ func (m *Manager) WasLate(d time.Duration) { m.stalled(d) }
 func (m *Manager) MeetTrouble(shard string) {
 	m.outages.met(nil, shard, errors.New("no answer"), false)
 }
+
+// HoldUpTelling keeps the goroutine that tells losses from going on until then.
+func HoldUpTelling(m *Manager, until <-chan struct{}) {
+	m.leases.Add(renewal.Spec{SentAt: time.Now().Add(-time.Hour), Owner: heldUp(until)})
+}
+
+type heldUp <-chan struct{}
+
+func (h heldUp) Lost(renewal.Cause) { <-h }

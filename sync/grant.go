@@ -79,14 +79,6 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	return g
 }
 
-// dated returns t with the wall reading that a clock which is right now would have shown
-// then. Where only the monotonic clock was read the other counts from the grant, which may
-// be days old: the wall clock may have been set meanwhile.
-func dated(t time.Time) time.Time {
-	now := time.Now()
-	return now.Add(t.Sub(now))
-}
-
 // name is the grant's field in Redis. It is made when it is needed: a grant lives for long
 // and is named once in some seconds.
 func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID, g.n) }

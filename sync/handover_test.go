@@ -46,7 +46,7 @@ func (n *named) note(cmd redis.Cmder) {
 		n.sent = map[string]time.Time{}
 	}
 	for _, a := range cmd.Args() {
-		if text, is := a.(string); is && strings.HasPrefix(text, "self:") {
+		if text, is := a.(string); is && strings.HasPrefix(text, "self") {
 			n.sent[text] = time.Now()
 		}
 	}

@@ -261,7 +261,7 @@ func (h *Hold) Key() string { return h.s.t.g.e.key }
 func (h *Hold) Holder() string { return h.s.t.g.name() }
 
 // Since returns when the hold began.
-func (h *Hold) Since() time.Time { return dated(h.s.t.since) }
+func (h *Hold) Since() time.Time { return h.s.t.g.e.m.dated(h.s.t.since) }
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock

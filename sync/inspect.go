@@ -258,14 +258,14 @@ func (e *entry) state(now time.Time, waiters int) State {
 		return s
 	}
 	lease := g.lease.Load()
-	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), lease.Deadline(), g.wish.lease, dated(g.since)
+	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), lease.Deadline(), g.wish.lease, e.m.dated(g.since)
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = lease.NextDue()
 	}
 	s.Lost = s.Lost || !g.valid(now)
 	g.mu.Lock()
 	if t := g.owner; t != nil && t.tenure == cur.Tenure {
-		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, dated(t.since), t.token
+		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, e.m.dated(t.since), t.token
 		s.Kind = kindName(cur.Kind)
 	}
 	g.mu.Unlock()
@@ -278,7 +278,7 @@ func (m *Manager) verdicts(n uint64) []VerdictState {
 	var list []VerdictState
 	for _, v := range m.dog.Verdicts(n) {
 		list = append(list, VerdictState{
-			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, At: v.At,
+			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, At: m.dated(v.At),
 		})
 	}
 	return list

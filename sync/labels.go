@@ -35,9 +35,9 @@ var ActionNames = []string{
 }
 
 // RecoveryOutcomes lists what may come of an action, as Recovered names it. An
-// action that was taken is reported as "acted" and, once that is known, again as
-// "helped" or "not_helped".
-var RecoveryOutcomes = names(watchdog.Told, watchdog.Acted, watchdog.Declined, watchdog.Helped, watchdog.NotHelped, watchdog.GaveUp)
+// action that was taken ends as "helped" or "not_helped", or as "unsettled" where that
+// will not be known: the hold ended otherwise, its owner changed, or another action followed.
+var RecoveryOutcomes = names(watchdog.Told, watchdog.Declined, watchdog.Helped, watchdog.NotHelped, watchdog.GaveUp, watchdog.Unsettled)
 
 // CommandNames lists the commands that a Manager sends to Redis, as Command names them.
 var CommandNames = []string{"acquire", "release", "turn", "renew", "extend", "status", "inspect", "force", "ping", "probe"}

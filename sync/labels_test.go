@@ -27,7 +27,7 @@ func TestLabels_ListsHoldEveryValueOfTheirType(t *testing.T) {
 	}{
 		{"CheckNames", anteroom.CheckNames, allOf[watchdog.Check]()},
 		{"FindingNames", slices.Concat(anteroom.FindingNames, remarks), allOf[watchdog.Finding]()},
-		{"RecoveryOutcomes", anteroom.RecoveryOutcomes, allOf[watchdog.RecoveryOutcome]()},
+		{"RecoveryOutcomes", append([]string{watchdog.Acted.String()}, anteroom.RecoveryOutcomes...), allOf[watchdog.RecoveryOutcome]()},
 		{"CommandOutcomes", anteroom.CommandOutcomes, allOf[lettucecompat.Outcome]()},
 	} {
 		same(t, c.name, c.list, c.all)

@@ -68,7 +68,7 @@ func (l *lookout) longWaits(now time.Time) []Event {
 		events = append(events, ev)
 	}
 	if others := l.overdue[len(some):]; len(others) > 0 {
-		ev := Event{Kind: EventLongWait, At: now, Since: dated(others[0].front.First.Since)}
+		ev := Event{Kind: EventLongWait, At: now, Since: others[0].e.m.dated(others[0].front.First.Since)}
 		for _, o := range others {
 			ev.Waiters += o.front.Waiting
 		}

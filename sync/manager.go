@@ -122,6 +122,11 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	return m, nil
 }
 
+// dated is what every time goes through that was kept and is shown to a person or a
+// program now, but for those of a lease, which are right: its monotonic reading may have
+// been counted on from one of days ago, and then the wall reading with it.
+func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
+
 // ClientID returns the name under which this Manager's holds are in Redis: that of
 // Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }

@@ -35,8 +35,9 @@ type Observer interface {
 	// of FindingNames. check is one of CheckNames.
 	Checked(check, finding string)
 
-	// Recovered: the watchdog acted, or it turned out what came of an action. check is
-	// one of CheckNames, action of ActionNames, outcome of RecoveryOutcomes.
+	// Recovered: it is known what came of an action of the watchdog, or of its decision to
+	// take none; each is reported once. check is one of CheckNames, action of ActionNames,
+	// outcome of RecoveryOutcomes.
 	Recovered(check, action, outcome string)
 
 	// Alert: an alert was raised (active) or cleared.

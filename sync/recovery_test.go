@@ -5,6 +5,8 @@ import (
 	"errors"
 	"maps"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -47,6 +49,47 @@ func (c *counter) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) {
 }
 func (c *counter) Command(name, outcome string, _ time.Duration) { c.add("command/" + name) }
 func (c *counter) Lost(_ string, r anteroom.LossReason)          { c.add("lost/" + string(r)) }
+
+func (c *counter) Recovered(_, action, outcome string) { c.add("recovered/" + action + "/" + outcome) }
+
+// What the watchdog does about a hold counts once, with what came of it, though an event
+// tells both that it acted and that it helped.
+func TestARecoveryIsCountedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		outcome string
+		end     func(h *anteroom.Hold)
+	}{
+		"the lease ended": {"helped", func(h *anteroom.Hold) { time.Sleep(time.Minute); _ = h.Release(bg) }},
+		"released before": {"helped", func(h *anteroom.Hold) { _ = h.Release(bg); time.Sleep(time.Minute) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				counts := newCounter()
+				m, rec := manager(t, s.client(), anteroom.Config{Observer: counts})
+				h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
+				time.Sleep(18 * time.Second) // the watchdog has stopped its renewal
+				c.end(h)
+				counts.mu.Lock()
+				defer counts.mu.Unlock()
+				for what, n := range counts.counts {
+					if strings.HasPrefix(what, "recovered/") && (what != "recovered/stop_renewing/"+c.outcome || n != 1) {
+						t.Errorf("%s: %d times", what, n)
+					}
+				}
+				if counts.counts["recovered/stop_renewing/"+c.outcome] != 1 {
+					t.Errorf("counted: %v", counts.counts)
+				}
+				var texts []string
+				for _, ev := range rec.of(anteroom.EventRecovery) {
+					texts = append(texts, ev.Text[strings.LastIndex(ev.Text, " ")+1:])
+				}
+				if !slices.Equal(texts, []string{"acted", c.outcome}) {
+					t.Errorf("events %q", texts)
+				}
+			})
+		})
+	}
+}
 
 func TestADayOfRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -134,7 +134,10 @@ func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 
 // lost reports the loss of a lease, after grant.Lost has told it.
 func (m *Manager) lost(lease *renewal.Lease) {
-	g := lease.Owner().(*grant)
+	g, is := lease.Owner().(*grant)
+	if !is {
+		return
+	}
 	l := g.lossNow()
 	if l.how == byRenewal {
 		m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
@@ -218,7 +221,12 @@ func (m *Manager) alertCleared(f watchdog.Facts, c watchdog.Check) {
 }
 
 func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
-	m.obs.Recovered(v.Check.String(), action, o.String())
+	if o != watchdog.Acted { // counted when it is known what came of it
+		m.obs.Recovered(v.Check.String(), action, o.String())
+	}
+	if o == watchdog.Unsettled {
+		return // no news
+	}
 	kind := EventRecovery
 	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
 		kind = EventAbandoned

@@ -38,7 +38,7 @@ type WaitInfo struct {
 func waitInfo(e *entry, f *queue.Front, w queue.WaiterInfo) WaitInfo {
 	info := WaitInfo{
 		Key: e.key, Class: e.cfg.Name,
-		Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Since: dated(w.Since),
+		Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Since: e.m.dated(w.Since),
 		Owner: int64(f.Current.Owner),
 	}
 	if n, ok := w.Note.(*note); ok {
@@ -51,7 +51,7 @@ func waitInfo(e *entry, f *queue.Front, w queue.WaiterInfo) WaitInfo {
 	if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
 		g.mu.Lock()
 		if t := g.owner; t != nil && t.tenure == f.Current.Tenure {
-			info.OwnerSince, info.OwnerSite = dated(t.since), t.callSite
+			info.OwnerSince, info.OwnerSite = e.m.dated(t.since), t.callSite
 		}
 		g.mu.Unlock()
 	}

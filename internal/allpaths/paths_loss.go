@@ -33,7 +33,7 @@ var lossPaths = []path{
 			return s.deleted(ctx, cfg)
 		},
 	},
-	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal", "acted"}}, func(ctx context.Context, s *scene) error {
+	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal"}}, func(ctx context.Context, s *scene) error {
 		cfg := s.config()
 		cfg.Fencing, cfg.Recovery = true, anteroom.RecoverReacquire
 		h, err := s.hold(ctx, cfg)

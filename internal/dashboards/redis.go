@@ -54,8 +54,8 @@ func redis() Dashboard {
 		stacked("Renewals", "Renewals per second, by what came of them.", perSecond, ask{sum(rate("renewals_total"), "outcome"), "{{outcome}}"}),
 	)
 	g.wide(9,
-		table("Recoveries", "Actions of the watchdog in the time shown. acted counts when it acts, helped or not_helped when that is known.", "action",
-			recoveries("told"), recoveries("acted"), recoveries("helped"), recoveries("not_helped"), recoveries("declined"), recoveries("gave_up")),
+		table("Recoveries", "Actions of the watchdog in the time shown, each counted once, when it is known what came of it.", "action",
+			recoveries("told"), recoveries("helped"), recoveries("not_helped"), recoveries("unsettled"), recoveries("declined"), recoveries("gave_up")),
 		gauges("Events", "Events in the time shown, as the log has them.", count, plain,
 			ask{sum(increase("events_total", whole), "kind"), "{{kind}}"}),
 	)

@@ -212,4 +212,32 @@ var recoveryMutants = []mutant{
 		old:       "(w.lastScan.IsZero() || now.Sub(w.lastScan) >= max(w.cfg.HolderScanEvery, lease))", fresh: "(w.lastScan.IsZero() || now.Sub(w.lastScan) >= 0)",
 		tests: []string{"TestWatchdog_GoroutineScan"},
 	},
+	{
+		name: "watchdog-tries-count-on", file: "watchdog/recovery.go",
+		mechanism: "tries count for a whole episode, whatever is found in between",
+		breaks:    "two findings that alternate bring an action for ever",
+		old:       "\tif r == nil {\n\t\tr = h.newRemedy(v.Check, f)\n", fresh: "\tif r == nil || r.met&(1<<v.Finding) == 0 {\n\t\tr = h.newRemedy(v.Check, f)\n",
+		tests: []string{"TestRecovery_I8_FindingsThatAlternate"},
+	},
+	{
+		name: "watchdog-told-once", file: "watchdog/recovery.go",
+		mechanism: "a finding that is only told is told once in an episode",
+		breaks:    "two findings that alternate raise an event at each look",
+		old:       "case action == ActionTell && met, ", fresh: "case ",
+		tests: []string{"TestRecovery_I8_FindingsThatAlternate"},
+	},
+	{
+		name: "watchdog-deadline-after-giving-up", file: "watchdog/rhythm.go",
+		mechanism: "what was given up about a late renewal does not delay the look at the deadline",
+		breaks:    "a lease that is over is told up to a period later",
+		old:       "!h.gaveUp(Renewal, ActionLose)", fresh: "!h.gaveUp(Renewal, ActionHurryRenewal)",
+		tests: []string{"TestRecovery_I8_ADeadlineAfterWhatWasGivenUp"},
+	},
+	{
+		name: "watchdog-no-action-left-open", file: "watchdog/recovery.go",
+		mechanism: "an action whose outcome can't be known any more is told so",
+		breaks:    "actions are missing from the metric",
+		old:       "\tw.cfg.OnRecovery(f, v, r.attempt.Action, Unsettled)\n", fresh: "",
+		tests: []string{"TestRecovery_I9_EachActionHasOneOutcome"},
+	},
 }

@@ -295,4 +295,18 @@ var renewalMutants = []mutant{
 		old:       "\t\tif m.cfg.OnLost != nil {\n\t\t\ttold = append(told, l)\n\t\t}\n", fresh: "\t\tif m.cfg.OnLost != nil {\n\t\t\tm.mu.Unlock()\n\t\t\tm.cfg.OnLost(l)\n\t\t\tm.mu.Lock()\n\t\t}\n",
 		tests: []string{"TestManager_I9_CallbacksDelayNothing", "TestManager_I9_LossesAreReportedAfterTheyAreTold"},
 	},
+	{
+		name: "renewal-dated-by-the-last-look", file: "renewal/clock.go",
+		mechanism: "times are shown by the wall clock as it is now",
+		breaks:    "after somebody set the clock the times of one log record contradict each other",
+		old:       "next.looked, next.apart, next.read = mono, apart, t", fresh: "next.looked, next.apart, next.read = mono, apart, e.date(mono)",
+		tests: []string{"TestDated_AfterTheClockWasSet"},
+	},
+	{
+		name: "renewal-dated-by-its-epoch", file: "renewal/clock.go",
+		mechanism: "what was before a suspension is shown as the clock showed it then",
+		breaks:    "a lock seems to have been taken hours after it was",
+		old:       "\tfor e.before != nil && mono < e.began {\n\t\te = e.before\n\t}\n", fresh: "",
+		tests: []string{"TestDated_AfterASuspension"},
+	},
 }
