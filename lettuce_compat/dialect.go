@@ -39,6 +39,8 @@ var DesignDocument = Dialect{
 		status:  newScript("status", luaStatus),
 		inspect: newScript("inspect", luaInspect),
 		force:   newScript("force", luaForce),
+
+		rehearse: newScript("rehearse", luaRehearse),
 	},
 	channel: func(key string) string { return releasePrefix + key },
 	lock:    releasedLock,
@@ -47,7 +49,7 @@ var DesignDocument = Dialect{
 
 // scripts is one script per job. A job that a dialect does not offer has none.
 type scripts struct {
-	acquire, release, turn, renew, status, inspect, force *script
+	acquire, release, turn, renew, status, inspect, force, rehearse *script
 }
 
 //go:embed lua/prelude.lua
@@ -73,6 +75,9 @@ var luaInspect string
 
 //go:embed lua/force.lua
 var luaForce string
+
+//go:embed lua/rehearse.lua
+var luaRehearse string
 
 // script is a Lua source and the digest by which a server that has loaded it knows it.
 // Immutable.

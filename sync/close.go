@@ -26,7 +26,8 @@ const (
 // it says what it waits for, as EventClosing. Then the contexts of the remaining holds end
 // with ErrClosed as cause, and they are no longer renewed: their leases end by themselves,
 // because deleting a lock under running work would let somebody else in beside it. A later
-// Release or Unlock still sends one release.
+// Release or Unlock still sends one release. The client of Open is closed with the last of
+// these leases, and at once where there is none.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no
@@ -135,6 +136,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 	} else {
 		m.wire.Close()
 	}
+	m.closeClient()
 	m.events.stop()
 	err := m.notClosed(ctx)
 	m.mu.Lock()
@@ -233,6 +235,7 @@ func (m *Manager) giveUpHolds() []string {
 	for _, g := range grants {
 		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed, At: time.Now()}) {
 			problems = append(problems, quoteKey(g.e.key)+" is still held")
+			m.outlived(g)
 		}
 	}
 	return problems

@@ -8,7 +8,7 @@
 // else can get it. The import path ends in "sync"; the package is named anteroom
 // so that the standard library's sync keeps its name.
 //
-//	m, err := anteroom.NewManager(redis.NewClient(&redis.Options{Addr: "localhost:6379"}), anteroom.Config{})
+//	m, err := anteroom.Open(ctx, "redis://localhost:6379", anteroom.Config{})
 //	…
 //	hold, err := m.Mutex("order:42").Acquire(ctx)
 //	if err != nil {

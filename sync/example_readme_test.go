@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"log"
 
-	"github.com/redis/go-redis/v9"
-
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 func Example_readme() {
 	ctx := context.Background()
-	rdb := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-	m, err := anteroom.NewManager(rdb, anteroom.Config{})
+	m, err := anteroom.Open(ctx, "redis://localhost:6379", anteroom.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}

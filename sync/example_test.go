@@ -13,9 +13,9 @@ import (
 // The Examples run on locktest's embedded server, so that they need no Redis. In a
 // program the Manager comes from
 //
-//	m, err := anteroom.NewManager(rdb, anteroom.Config{})
+//	m, err := anteroom.Open(ctx, "redis://localhost:6379", anteroom.Config{})
 //
-// where rdb is a *redis.Client or *redis.ClusterClient, and is closed with Close.
+// and is closed with Close.
 
 func Example() {
 	m := locktest.Start(anteroom.Config{})

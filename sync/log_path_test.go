@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,7 +71,8 @@ func TestLog_NoLineForAnOperation(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(time.Minute)
-		if lines := j.lines(""); len(lines) != 1 || attrs(lines[0])["event"] != string(anteroom.EventSubscriptionUp) {
+		lines := slices.DeleteFunc(j.lines(""), func(line string) bool { return strings.Contains(line, `msg="anteroom: redis client"`) })
+		if len(lines) != 1 || attrs(lines[0])["event"] != string(anteroom.EventSubscriptionUp) {
 			t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 	})

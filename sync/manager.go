@@ -56,18 +56,29 @@ type Manager struct {
 	left     []string                 // what Close could not wait for, in words; guarded by mu
 	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
+
+	client owned // the client that Open made
 }
 
 // Redis is what a Manager needs of a go-redis client: *redis.Client (also one for
 // Sentinel) and *redis.ClusterClient have it. The Manager does not close it.
 type Redis = lettucecompat.Redis
 
-// NewManager returns a Manager that uses rdb, or an *Error that wraps ErrConfig.
-// It does not ask Redis: a server that is away or refuses the password shows when
-// a lock is acquired. Call Close when it is not needed any more.
+// NewManager returns a Manager that uses rdb, or an *Error that wraps ErrConfig. It is for
+// a program that has a client, or needs settings that no URL has; others use Open. Call
+// Close when it is not needed any more, and then close rdb.
+//
+// It does not ask Redis: a server that is away or refuses the password shows when a lock
+// is acquired, or by Ping. Settings of rdb that cost something, such as a PoolSize below
+// what MaxInFlight needs, are told once, in a log record at Info level. A client whose
+// options cannot be read, because it is wrapped, is taken as it is.
 func NewManager(rdb Redis, cfg Config) (*Manager, error) {
+	return newManager("new manager", rdb, cfg)
+}
+
+func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	fail := func(err error) (*Manager, error) {
-		return nil, &Error{Op: "new manager", Outcome: OutcomeMistake, Err: err}
+		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: err}
 	}
 	cfg, err := cfg.normal()
 	if err != nil {
@@ -119,6 +130,7 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m.leases.Start()
 	m.dog.Start()
 	m.lookout.start()
+	m.logCosts()
 	return m, nil
 }
 

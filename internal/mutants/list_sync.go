@@ -358,22 +358,6 @@ var syncMutants = []mutant{
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
-		name: "sync-reserved-keys", file: "sync/validate.go",
-		mechanism: "a key below the prefix of the fencing records is a mistake",
-		breaks:    "Lock of such a key waits for ever, and a lock can stand where tokens are",
-		old:       "lettucecompat.Reserved(key); reserved {",
-		fresh:     "lettucecompat.Reserved(key); reserved && false {",
-		tests:     []string{"TestReservedKeys"},
-	},
-	{
-		name: "sync-reserved-no-more", file: "lettuce_compat/keys.go", pkg: "sync",
-		mechanism: "only what begins with the prefix is reserved",
-		breaks:    "a key that meets none of ours is refused",
-		old:       "strings.HasPrefix(key, fencePrefix)",
-		fresh:     "strings.Contains(key, fencePrefix)",
-		tests:     []string{"TestReservedKeys_NoMore"},
-	},
-	{
 		name: "sync-recovery-counts-once", file: "sync/services.go",
 		mechanism: "an action of the watchdog counts when it is known what came of it",
 		breaks:    "each recovery is two in the metric",

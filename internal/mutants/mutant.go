@@ -34,7 +34,7 @@ type mutant struct {
 // mutants returns all of them, in the order of docs/faults.md.
 func mutants() []mutant {
 	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
-		scriptMutants, scriptGuardMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants)
+		scriptMutants, scriptGuardMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants)
 }
 
 // folder returns the package whose tests are run.

@@ -1,0 +1,104 @@
+package anteroom
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// Open returns a Manager on the Redis that url names, with a client of its own, which
+// Close closes. The forms are
+//
+//	redis://[[user]:password@]host[:port][/db]        one server
+//	rediss://...                                      the same with TLS
+//	unix://[[user]:password@]/path/to/socket[?db=n]   one server, local socket
+//	redis+sentinel://[[user]:password@]host[:port],.../master-name[/db]
+//	rediss+sentinel://...                             the hosts are the Sentinels
+//	redis+cluster://[[user]:password@]host[:port],...
+//	rediss+cluster://...                              some nodes of a Cluster
+//
+// docs/operations.md §4 has their options (certificates, pool, times) and the settings
+// that the client has otherwise. Characters such as / ? # @ in a password are written as
+// %2F %3F %23 %40.
+//
+// Open asks Redis once whether it answers, within ctx and at most 5 seconds, or
+// CommandTimeout where that is longer; ctx plays no part later. So a wrong address,
+// password or certificate shows at once. What an ACL allows is for Ping to tell. It
+// returns an *Error: ErrConfig for a url or cfg that is wrong, and for what Redis refuses;
+// ErrUnavailable where Redis does not answer. Nothing is left running then. No error holds
+// a part of url that may be a password. A program that must start while Redis is away
+// makes a client of its own, for NewManager.
+func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
+	const op = "open"
+	rdb, err := lettucecompat.Open(url, lettucecompat.Options{
+		// An answer may take as long as the longest of these.
+		CommandTimeout: max(cfg.CommandTimeout, cfg.Defaults.ReplicaTimeout), MaxInFlight: cfg.MaxInFlight,
+	})
+	if err != nil {
+		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: configError("url", "is wrong: %v", err)}
+	}
+	m, err := newManager(op, rdb, cfg)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	m.client.Closer = rdb
+	if _, err := m.wire.Ping(ctx, m.patience()); err != nil {
+		_ = m.Close(context.Background()) // nothing is held, so it waits for nobody
+		return nil, notReached(op, "", err)
+	}
+	return m, nil
+}
+
+// owned is the client that the Manager has made itself.
+type owned struct {
+	io.Closer           // nil: the client is the user's
+	until     time.Time // when the last lease ends that Close has left; guarded by Manager.mu
+}
+
+// outlived notes that g is held although Close has ended: its late release needs the
+// client. A command that is under way may still make the lease longer.
+func (m *Manager) outlived(g *grant) {
+	end := g.deadline().Add(g.e.margin(g.wish) + 2*g.e.timeout)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if end.After(m.client.until) {
+		m.client.until = end
+	}
+}
+
+// closeClient closes the client of Open: at once, or when the last lease that was left
+// has ended by itself. A release that comes after that would find nothing.
+func (m *Manager) closeClient() {
+	if m.client.Closer == nil {
+		return
+	}
+	m.mu.Lock()
+	left := time.Until(m.client.until)
+	m.mu.Unlock()
+	end := func() {
+		m.wire.Close() // waits for releases under way
+		_ = m.client.Close()
+	}
+	if left <= 0 {
+		end()
+		return
+	}
+	time.AfterFunc(left, end)
+}
+
+// logCosts tells what settings of the client cost. A log that hangs holds nobody up.
+func (m *Manager) logCosts() {
+	costs := m.wire.Costs(m.defaults.cfg.Replicas > 0)
+	if len(costs) == 0 {
+		return
+	}
+	m.events.done.Go(func() {
+		m.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "anteroom: redis client",
+			slog.String("text", strings.Join(costs, ". ")))
+	})
+}

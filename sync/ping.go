@@ -1,0 +1,106 @@
+package anteroom
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// pingKey is the key that Ping tries where it is given none.
+const pingKey = "anteroom:ping"
+
+// pingPatience is how long Ping and Open wait for an answer at least: a first connection
+// may need a name, a Sentinel and TLS before it.
+const pingPatience = 5 * time.Second
+
+// patience is the time limit of a question that nobody waits for a lock behind.
+func (m *Manager) patience() time.Duration {
+	return max(pingPatience, m.defaults.timeout)
+}
+
+// Ping asks Redis whether locks of these keys could be acquired, renewed and released: it
+// makes the calls of an acquire and a release in one script, which leaves nothing behind
+// and disturbs nobody. Call it when a program starts, and in its readiness check. Nil means
+// that an Acquire would get an answer, now: address, password, permissions and scripts are
+// right, and the server takes writes. It does not tell whether a key is free.
+//
+// Where an ACL restricts the keys, give one key for each pattern, for example "order:0"
+// for order:*. Without keys it tries "anteroom:ping", which is as good as any where the
+// user may use all keys, and on a Cluster speaks for one shard. It asks for what
+// Config.Defaults needs; Fencing, Replicas and RecoverReacquire need more. The rights to a
+// key that is held at the moment can be asked for on Redis 7.0 and newer only.
+//
+// It returns an *Error for the first key that is refused: ErrConfig for what a person has
+// to change, in Redis or in the program, with the remedy; ErrUnavailable where Redis does
+// not answer within ctx (and at most 5 seconds or CommandTimeout, if that is longer, for
+// each key) or cannot serve at the moment; ErrClosed after Close.
+//
+// What locks can do without is no error: where messages are refused they work, and waiters
+// poll. That is raised as one EventWarning for each key.
+func (m *Manager) Ping(ctx context.Context, keys ...string) error {
+	const op = "ping"
+	given := len(keys) > 0
+	if !given {
+		keys = []string{pingKey}
+	}
+	for _, key := range keys {
+		if err := validKey(key); err != nil {
+			return &Error{Op: op, Key: key, Outcome: OutcomeMistake, Err: err}
+		}
+	}
+	cfg := &m.defaults.cfg
+	for _, key := range keys {
+		if m.closing.Load() {
+			return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: ErrClosed}
+		}
+		without, err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
+			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Reacquire: cfg.Recovery == RecoverReacquire,
+			Timeout: m.patience(),
+		})
+		if err != nil && !given && lettucecompat.Permanent(err) {
+			err = fmt.Errorf("%w (Ping was given no key and tried %q; if the ACL restricts the keys, give it one that it allows)", err, pingKey)
+		}
+		if err != nil {
+			return notReached(op, key, err)
+		}
+		if len(without) > 0 {
+			m.events.raise(Event{Kind: EventWarning, Key: key, Class: cfg.Name, Text: "the Redis user may not use: " +
+				strings.Join(without, ", ") + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late"})
+		}
+	}
+	return nil
+}
+
+// notReached words why Redis could not be asked, or refused.
+func notReached(op, key string, err error) *Error {
+	e := &Error{Op: op, Key: key, Outcome: OutcomeNothing}
+	switch {
+	case lettucecompat.Permanent(err):
+		e.Err = &serverError{err}
+	case errors.Is(err, lettucecompat.ErrClosed):
+		e.Err = ErrClosed
+	default:
+		e.Err = joined(ErrUnavailable, err, reach(err))
+	}
+	return e
+}
+
+// reach says what to look at where no answer came; nil where Redis has answered, or the
+// caller did not wait for it.
+func reach(err error) error {
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	_, record := errors.AsType[tls.RecordHeaderError](err)
+	_, alert := errors.AsType[tls.AlertError](err)
+	switch {
+	case errors.Is(err, context.Canceled), lettucecompat.Classify(err) == lettucecompat.ClassTransient:
+		return nil
+	case certificate, record, alert:
+		return errors.New("check the certificates of both sides, and that both speak TLS")
+	}
+	return errors.New("check host and port, and that both sides speak TLS or neither does")
+}

@@ -1,0 +1,167 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// everything is what a Manager's Defaults can need.
+var everything = anteroom.Config{Defaults: anteroom.LockConfig{
+	Fencing: true, Recovery: anteroom.RecoverReacquire, Replicas: 1, ReplicaTimeout: 10 * time.Millisecond,
+}}
+
+// TestPing_LeavesNothing: neither a free key nor one that is held changes, and no event
+// tells of anything. On both servers.
+func TestPing_LeavesNothing(t *testing.T) {
+	check := func(t *testing.T, rdb *redis.Client) {
+		m, rec := manager(t, rdb, everything)
+		other, _ := manager(t, rdb, anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true, RenewalTime: -1}})
+		ok(t, m.Ping(bg))
+		ok(t, m.Ping(bg, "a", "{b}", "c{"))
+		if keys := rdb.Keys(bg, "*").Val(); len(keys) != 0 {
+			t.Errorf("left: %q", keys)
+		}
+		h := acquire(t, other.Mutex("a"))
+		record := must[map[string]string](t)(rdb.HGetAll(bg, "anteroom:fence:{a}").Result())
+		ttl := rdb.PTTL(bg, "a").Val()
+		ok(t, m.Ping(bg, "a"))
+		if fields := rdb.HGetAll(bg, "a").Val(); len(fields) != 1 || fields[h.Holder()] != "1" {
+			t.Errorf("the lock has become %v", fields)
+		}
+		if after := rdb.HGetAll(bg, "anteroom:fence:{a}").Val(); len(after) != 2 || after["counter"] != record["counter"] {
+			t.Errorf("the record has become %v", after)
+		}
+		if after := rdb.PTTL(bg, "a").Val(); after > ttl {
+			t.Errorf("the lease has become longer: %v, was %v", after, ttl)
+		}
+		ok(t, h.Release(bg))
+		if n := len(rec.of(anteroom.EventWarning)); n != 0 {
+			t.Errorf("%d warnings", n)
+		}
+	}
+	t.Run("miniredis", func(t *testing.T) { bubble(t, func(t *testing.T, s *embedded) { check(t, s.client()) }) })
+	t.Run("redis", func(t *testing.T) { check(t, testredis.Start(t).Client(t)) })
+}
+
+// TestPing_TheACLOfTheDocument: the smallest ACL is enough for Ping, too, and nothing of it
+// shows in the server's log of refusals.
+func TestPing_TheACLOfTheDocument(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	applyACL(t, admin, aclBlocks(t)[0])
+	applyACL(t, admin, aclBlocks(t)[1])
+	m, rec := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }), everything)
+	ok(t, m.Ping(bg, "order:1"))
+	h := acquire(t, must[*anteroom.Mutex](t)(m.NewMutex(anteroom.LockConfig{Key: "order:2", Fencing: true})))
+	ok(t, m.Ping(bg, "order:2"))
+	ok(t, h.Release(bg))
+	wantNoRefusals(t, admin)
+	if n := len(rec.of(anteroom.EventWarning)); n != 0 {
+		t.Errorf("%d warnings", n)
+	}
+	err := m.Ping(bg, "order:1", "invoice:1")
+	if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "invoice:1") || !strings.Contains(err.Error(), "docs/operations.md") {
+		t.Errorf("a key that the ACL does not allow: %v", err)
+	}
+	err = m.Ping(bg)
+	if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "give it one that it allows") {
+		t.Errorf("without a key: %v", err)
+	}
+}
+
+// TestPing_EveryRightIsAskedFor: without any one of the commands that an Acquire, its
+// renewal or its release needs, Ping is ErrConfig and names it, whether the key is free or
+// held. Without those that a lock can do without it is nil, and one event tells.
+func TestPing_EveryRightIsAskedFor(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	holder, _ := manager(t, admin, anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}})
+	for name, without := range map[string]string{
+		"evalsha": "", "type": "", "hlen": "", "hexists": "", "hget": "", "pttl": "", "hdel": "", "hset": "", "pexpire": "", "hkeys": "",
+		"time": "", "hmget": "", "exists": "", "wait": "",
+		"publish": "PUBLISH on release", "subscribe": "SUBSCRIBE to release", "pubsub|numsub": "PUBSUB NUMSUB",
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, rule := range [][]any{{"reset", "on", ">pw", "~*", "&*", "+@all", "-" + name}} {
+				ok(t, admin.Do(bg, append([]any{"acl", "setuser", "less"}, rule...)...).Err())
+			}
+			m, rec := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "less", "pw" }), everything)
+			h := acquire(t, holder.Mutex("held"))
+			defer func() { ok(t, h.Release(bg)) }()
+			for _, key := range []string{"free", "held"} {
+				err := m.Ping(bg, key)
+				if without == "" && (!errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), name)) {
+					t.Errorf("%s: %v", key, err)
+				}
+				if without != "" && err != nil {
+					t.Errorf("%s: %v", key, err)
+				}
+			}
+			if admin.Exists(bg, "free").Val() != 0 {
+				t.Error("something is left")
+			}
+			if without == "" {
+				return
+			}
+			eventually(t, patience, "two events", func() bool {
+				list := rec.of(anteroom.EventWarning)
+				list = slices.DeleteFunc(list, func(e anteroom.Event) bool { return !strings.Contains(e.Text, without) })
+				return len(list) == 2 && list[0].Key == "free" && list[1].Key == "held"
+			})
+		})
+	}
+	ok(t, admin.Do(bg, "acl", "setuser", "less", "reset", "on", ">pw", "~*", "&*", "+@all", "-eval", "-script").Err())
+	m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "less", "pw" }), everything)
+	if err := m.Ping(bg, "free"); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "script|load") {
+		t.Errorf("without EVAL and SCRIPT LOAD: %v", err)
+	}
+}
+
+// TestPing_WhatTheServerCannotDoNow: what passes by itself is ErrUnavailable, what does not
+// is ErrConfig.
+func TestPing_WhatTheServerCannotDoNow(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	m, _ := manager(t, s.Client(t), anteroom.Config{})
+	is := func(what string, want error, words string, keys ...string) {
+		t.Helper()
+		err := m.Ping(bg, keys...)
+		if want == nil && err == nil {
+			return
+		}
+		if !errors.Is(err, want) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	is("well", nil, "")
+	ok(t, admin.Set(bg, "text", "v", 0).Err())
+	is("another type", anteroom.ErrConfig, "not a lock", "text")
+	is("no key", anteroom.ErrConfig, "Key is empty", "k", "")
+	is("a reserved key", anteroom.ErrConfig, "anteroom:fence:", "anteroom:fence:x")
+	ok(t, admin.ConfigSet(bg, "maxmemory", "1").Err())
+	is("full", anteroom.ErrUnavailable, "OOM")
+	ok(t, admin.ConfigSet(bg, "maxmemory", "0").Err())
+	ok(t, admin.ConfigSet(bg, "min-replicas-to-write", "1").Err())
+	is("too few replicas", anteroom.ErrUnavailable, "NOREPLICAS")
+	ok(t, admin.ConfigSet(bg, "min-replicas-to-write", "0").Err())
+	ok(t, admin.Do(bg, "replicaof", "127.0.0.1", "1").Err())
+	is("a replica", anteroom.ErrUnavailable, "READONLY")
+	ok(t, admin.Do(bg, "replicaof", "no", "one").Err())
+	is("well again", nil, "")
+	ended, cancel := context.WithCancel(bg)
+	cancel()
+	if err := m.Ping(ended); !errors.Is(err, anteroom.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+		t.Errorf("its context has ended: %v", err)
+	}
+	ok(t, m.Close(bg))
+	is("closed", anteroom.ErrClosed, "")
+}
