@@ -42,7 +42,7 @@ func Lease(d time.Duration) AcquireOption {
 		if err := inBounds("Lease", d, minLease, maxLease, ""); err != nil {
 			return err
 		}
-		a.wish.lease, a.wish.fixed, a.ownLease = d, true, true
+		a.own.wish = &wish{lease: d, period: -1, margin: defaultMargin(d)}
 		return nil
 	})
 }
@@ -85,7 +85,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
 				return nil, e.failed(a, e.waitError(ctx, err))
 			}
 		}
-		if t := e.settle(ctx, a, &want.wish); t != nil {
+		if t := e.settle(ctx, a, want.wish); t != nil {
 			e.entered(a, t)
 			return t, nil
 		}
@@ -98,15 +98,17 @@ func (e *entry) wanted(ctx context.Context, a *acquisition) (*note, error) {
 	if ctx.Err() != nil {
 		return nil, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))
 	}
-	if !a.ownLease {
-		a.wish.lease, a.wish.fixed = e.wish.lease, e.wish.fixed
-	} else if a.wish.lease < e.cfg.MinHold {
-		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.wish.lease, e.cfg.MinHold)
+	switch shared := &a.settings.note; {
+	case a.own == (note{}):
+		return shared, nil
+	case a.own.wish == nil:
+		a.own.wish = shared.wish
+	case a.own.wish.lease < e.cfg.MinHold:
+		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.own.wish.lease, e.cfg.MinHold)
+	case a.own.wish.lease == shared.wish.lease:
+		a.own.wish.margin = shared.wish.margin
 	}
-	if a.ownWish() {
-		return &a.wish, nil
-	}
-	return &e.wish, nil
+	return &a.own, nil
 }
 
 // entered reports that the caller of a has come in with t, and gives a back.

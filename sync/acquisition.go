@@ -13,20 +13,20 @@ type acquisition struct {
 	kind      queue.Kind
 	goroutine int64
 	wait      time.Duration
-	wish      note
-	ownLease  bool
-	nested    bool // the caller's context carries a Hold
+	settings  *settings // of the Mutex
+	own       note      // in place of settings.note; its wish is nil where the Mutex' will do
+	nested    bool      // the caller's context carries a Hold
 	waiter    queue.Waiter
 	ended     func(AcquireEnd) // of a Tracer, nil where nothing is to be told
 }
 
 // newAcquisition returns an unused acquisition.
-func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
+func (m *Manager) newAcquisition(op string, kind queue.Kind, s *settings) *acquisition {
 	a, _ := m.spare.Get().(*acquisition)
 	if a == nil {
 		a = new(acquisition)
 	}
-	a.op, a.kind = op, kind
+	a.op, a.kind, a.settings = op, kind, s
 	if m.observed {
 		// One clock is read where time.Now reads two: only the difference matters.
 		a.waiter.Began = m.made.Add(time.Since(m.made))
@@ -34,15 +34,13 @@ func (m *Manager) newAcquisition(op string, kind queue.Kind) *acquisition {
 	return a
 }
 
-// recycle gives a back, for whom came in. One with a wish of its own is not used
+// recycle gives a back, for whom came in. One with a note of its own is not used
 // again: whoever has read the waiter's note may look at it later.
 func (a *acquisition) recycle(m *Manager) {
-	if a.ownWish() {
+	if a.own != (note{}) {
 		return
 	}
 	a.waiter.Reset()
-	a.wait, a.wish, a.nested = 0, note{}, false
+	a.wait, a.nested = 0, false
 	m.spare.Put(a)
 }
-
-func (a *acquisition) ownWish() bool { return a.ownLease || a.wish.callSite != "" }

@@ -53,8 +53,8 @@ type Config struct {
 	// Dialect defaults to DesignDocument, the only one there is.
 	Dialect Dialect
 
-	// Defaults configures the locks that Manager.Mutex makes. Its Key must be
-	// empty. Manager.NewMutex does not use it.
+	// Defaults configures the locks that Manager.Mutex makes, and those of Manager.NewMutex
+	// where their LockConfig is zero. Its Key must be empty.
 	Defaults LockConfig
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is

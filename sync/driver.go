@@ -21,7 +21,7 @@ var (
 // the same while its fate is open: a repeat that finds it knows it for its own.
 type attempt struct {
 	n    uint64
-	wish wish
+	wish *wish
 	life field // its open acquires are the sends whose answer was lost
 }
 
@@ -157,11 +157,11 @@ func (d *driver) abandonField() {
 // send makes one attempt for the head of the queue.
 func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
-	want := e.wish.wish
+	want := e.note.wish
 	if n, ok := e.q.HeadNote().(*note); ok {
 		want = n.wish
 	}
-	if d.try.n != 0 && (d.try.wish.lease != want.lease || d.try.wish.fixed != want.fixed) {
+	if d.try.n != 0 && (d.try.wish.lease != want.lease || d.try.wish.fixed() != want.fixed()) {
 		d.abandonField()
 	}
 	if d.try.n == 0 {

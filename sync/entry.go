@@ -27,15 +27,19 @@ type entry struct {
 	notBefore *time.Time          // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
-// wish is what a waiter asks of a grant.
+// wish is what a waiter asks of a grant: that of its Mutex, or of an option. It is never
+// changed, and shared by all who ask the same.
 type wish struct {
-	lease time.Duration
-	fixed bool
+	lease  time.Duration
+	period time.Duration // between renewals; negative: a fixed lease
+	margin time.Duration
 }
+
+func (w *wish) fixed() bool { return w.period < 0 }
 
 // note is what a waiter carries through the queue.
 type note struct {
-	wish
+	wish     *wish
 	callSite string
 }
 
@@ -82,7 +86,7 @@ func (m *Manager) use(key string, s *settings) (*entry, error) {
 	if e := m.entries[key]; e != nil {
 		field := e.differs(s)
 		if field != "" && e.refs.Load() > 0 {
-			return nil, configError(field, "differs from the configuration with which this key is in use; use one configuration per key")
+			return nil, e.contradicts(field)
 		}
 		if field == "" && e.tryRef() {
 			return e, nil
@@ -93,6 +97,22 @@ func (m *Manager) use(key string, s *settings) (*entry, error) {
 	e.refs.Store(1)
 	m.entries[key] = e
 	return e, nil
+}
+
+// contradicts is the error of a configuration that differs in field from the one with which
+// the key is in use. It says where both are used, if call sites are recorded.
+func (e *entry) contradicts(field string) error {
+	text := "differs from the configuration with which this key is in use"
+	if here := e.m.callSite(); here != "" {
+		text += " (here: " + here
+		if g := e.cur.Load(); g != nil {
+			if t := g.lastOwner(); t != nil {
+				text += ", in use: " + t.callSite
+			}
+		}
+		text += ")"
+	}
+	return configError(field, "%s", text)
 }
 
 // find returns the entry of a live key, without a reference, or nil. Whoever owns

@@ -15,7 +15,7 @@ import (
 type grant struct {
 	e    *entry
 	n    uint64 // the number in its field in Redis, see name
-	wish wish
+	wish *wish
 
 	// lease is replaced when a turn is extended, because the old one was ended
 	// before the command that might have released the key was sent.
@@ -65,7 +65,7 @@ func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 		life := a.life
 		g.life = &life
 	}
-	if !now.Before(r.SentAt.Add(a.wish.lease - e.margin(a.wish))) {
+	if !now.Before(r.SentAt.Add(a.wish.lease - a.wish.margin)) {
 		return nil
 	}
 	e.ref() // the grant's own, until it is released, retired or lost
@@ -105,14 +105,6 @@ func (g *grant) placeOfLocks() *tenancy {
 	return place
 }
 
-// margin is the lock's Margin, or the default for the lease of one hold.
-func (e *entry) margin(w wish) time.Duration {
-	if w.lease == e.cfg.LeaseTime {
-		return e.cfg.Margin
-	}
-	return defaultMargin(w.lease)
-}
-
 // tokens is how many fencing tokens a turn needs: one for each owner it may have.
 func (e *entry) tokens() int64 {
 	if !e.cfg.Fencing {
@@ -124,16 +116,12 @@ func (e *entry) tokens() int64 {
 // startLease hands the grant to the RenewalManager.
 func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
-	period := e.cfg.RenewalTime
-	if g.wish.fixed {
-		period = -1
-	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
 		Item: renewal.Item{Lease: g.wish.lease, Reacquire: e.revives()},
 		// A batch shares one time limit, so leases of different limits never share one.
 		Shard:  e.m.wire.Shard(e.key) + e.limit(g.wish.lease),
-		Period: period, Margin: e.margin(g.wish), SentAt: sentAt,
+		Period: g.wish.period, Margin: g.wish.margin, SentAt: sentAt,
 		Owner: g,
 	}))
 }
@@ -202,14 +190,14 @@ func (g *grant) minHoldLeft() time.Duration {
 func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.wish.lease != w.lease || g.wish.fixed != w.fixed {
+	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.wish != w && *g.wish != *w {
 		return false
 	}
 	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
 		place.g = g
 	}
 	place.tenure, place.goroutine, place.lock = a.waiter.Tenure, a.goroutine, a.kind.IsDeaf()
-	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.wish.callSite
+	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.own.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)
 	}
@@ -222,7 +210,7 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
 	switch {
-	case g.wish.fixed, g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
+	case g.wish.fixed(), g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
 		return false
 	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
 		return false

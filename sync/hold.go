@@ -79,7 +79,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu.settings == nil {
 		return nil, mu.mistake(op, validKey(mu.key))
 	}
-	a := mu.m.newAcquisition(op, kind)
+	a := mu.m.newAcquisition(op, kind, mu.settings)
 	if mu.m.traced {
 		ctx = mu.traceAcquire(ctx, a)
 	}
@@ -102,7 +102,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 		return nil, mu.m.notEntered(mu.key, mu.settings, a, err)
 	}
 	a.goroutine = mu.m.goroutine()
-	a.wish.callSite = mu.m.callSite()
+	a.own.callSite = mu.m.callSite()
 	a.nested = nested
 	bounded := ctx
 	if a.wait > 0 {
@@ -127,7 +127,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 // newHold makes the Hold for one registered unit of a tenancy, with the values of ctx.
 func newHold(s *holdState, ctx context.Context) *Hold {
 	h := &Hold{s: s, values: ctx}
-	if !s.t.g.wish.fixed {
+	if !s.t.g.wish.fixed() {
 		h.guard() // a fixed lease ends by itself, so forgetting it is no mistake
 	}
 	return h
@@ -176,11 +176,11 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 	if ctx.Err() != nil {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
 	}
-	if a.ownLease {
+	if a.own.wish != nil {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend")}
 	}
 	if field := e.differs(s); field != "" {
-		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError(field, "differs from the configuration with which this key is in use")}
+		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: e.contradicts(field)}
 	}
 	switch e.q.ReenterTenure(t.tenure) {
 	case queue.Reentered:

@@ -42,9 +42,17 @@ const (
 	RecoverReacquire
 )
 
-// LockConfig configures one lock. The zero value of each field but Key is its
-// default. While a key is live in a Manager its configuration is fixed: using it
-// with another one fails with ErrConfig.
+// LockConfig configures one lock. The zero value of each field but Key stands for its
+// default: the value in Config.Defaults, and where that is zero too, the one that the
+// field's comment names. So what Defaults switches on (Fair, Fencing, MinHold …) a lock
+// cannot switch off: leave out of Defaults what not every lock should have.
+//
+// A key may be used with several configurations side by side as far as they can all be
+// kept. LeaseTime, RenewalTime and Margin belong to each hold, and a goroutine that wants
+// others than the hold before it asks Redis for a grant of its own instead of taking that
+// one over. Of Name, LongWait and ReplicaTimeout those count with which the key came into
+// use. In all other fields the configurations of a key that is in use in a Manager must be
+// equal: otherwise acquiring fails with ErrConfig, which names the field.
 type LockConfig struct {
 	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
 	// not begin with "anteroom:fence:", where the fencing records are.

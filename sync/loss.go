@@ -63,7 +63,7 @@ func (e *Event) about(g *grant, k known) {
 // without an answer may have made long.
 func (g *grant) letGoLost() {
 	l := g.lossOr(LostGone)
-	if g.wish.fixed || l.reason == LostClosed || l.reason == LostWatchdog {
+	if g.wish.fixed() || l.reason == LostClosed || l.reason == LostWatchdog {
 		g.burn(false, (*field).letGo)
 	}
 }
@@ -86,9 +86,9 @@ func (g *grant) Lost(c renewal.Cause) {
 		}
 	}
 	// The cause's deadline, since install may not have put the lease into the grant yet.
-	doomed, over := g.doomed.Load(), c.Deadline.Add(g.e.margin(g.wish))
+	doomed, over := g.doomed.Load(), c.Deadline.Add(g.wish.margin)
 	g.burn(doomed, func(f *field, now time.Time) bool {
-		return f.lost(l.reason, now, over, !g.wish.fixed, doomed)
+		return f.lost(l.reason, now, over, !g.wish.fixed(), doomed)
 	})
 	if stays == queue.LossUnowned {
 		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
@@ -103,7 +103,7 @@ func (g *grant) raiseLost(l *loss) {
 	if !g.e.m.events.full() {
 		ev.Found = g.e.m.found(g.n)
 	}
-	ev.Text = l.words(g.wish.fixed, g.unrenewed.Load()) + l.foundBy(ev.Found)
+	ev.Text = l.words(g.wish.fixed(), g.unrenewed.Load()) + l.foundBy(ev.Found)
 	if t != nil {
 		ev.CallSite = t.callSite
 	}

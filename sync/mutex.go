@@ -45,10 +45,10 @@ func (m *Manager) Mutex(key string) *Mutex {
 	return mu
 }
 
-// NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig.
-// Config.Defaults plays no part in it.
+// NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig. A
+// field of cfg that is zero has the value of Config.Defaults.
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
-	normal, err := cfg.normal()
+	normal, err := cfg.over(m.cfg.Defaults).normal()
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
 	}
@@ -119,7 +119,7 @@ func (mu *Mutex) panicOnMistake(err error) {
 // lock enters for Lock, TryLock and TryLockFor.
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, error) {
 	m := mu.usable(op)
-	a := m.newAcquisition(op, kind)
+	a := m.newAcquisition(op, kind, mu.settings)
 	if m.traced {
 		mu.traceAcquire(context.Background(), a)
 	}
@@ -152,7 +152,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, er
 			})
 		}
 	}
-	a.wish.callSite = m.callSite()
+	a.own.callSite = m.callSite()
 	_, err = e.acquire(ctx, a)
 	if err != nil {
 		mu.forget(e)

@@ -221,7 +221,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 // mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
-	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.wish.fixed && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.wish.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
 // holdBack keeps this process from trying again before others have had the time to.

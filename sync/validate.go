@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -180,21 +181,13 @@ func configError(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", ErrConfig, field, fmt.Sprintf(format, args...))
 }
 
-// differs returns the name of the first field in which two normal
-// configurations of one key differ, "" when they are equal.
+// differs returns the name of the first field in which two normal configurations of one
+// key contradict each other, "" where they can be used side by side. What belongs to a
+// hold does not count (LeaseTime, RenewalTime, Margin), nor what only names or reports it.
 func (c LockConfig) differs(o LockConfig) string {
-	o.LongWait = c.LongWait // what is said about a wait, not how it goes
 	switch {
 	case c == o:
 		return ""
-	case c.Name != o.Name:
-		return "Name"
-	case c.LeaseTime != o.LeaseTime:
-		return "LeaseTime"
-	case c.RenewalTime != o.RenewalTime:
-		return "RenewalTime"
-	case c.Margin != o.Margin:
-		return "Margin"
 	case c.WatchdogPeriod != o.WatchdogPeriod:
 		return "WatchdogPeriod"
 	case c.Fair != o.Fair:
@@ -219,8 +212,29 @@ func (c LockConfig) differs(o LockConfig) string {
 		return "AlertThreshold"
 	case c.Replicas != o.Replicas:
 		return "Replicas"
-	case c.ReplicaTimeout != o.ReplicaTimeout:
-		return "ReplicaTimeout"
 	}
-	return "Key"
+	return ""
+}
+
+// over returns c with the values of defaults in its zero fields. Key has none.
+func (c LockConfig) over(defaults LockConfig) LockConfig {
+	c.Name = cmp.Or(c.Name, defaults.Name)
+	c.LeaseTime = cmp.Or(c.LeaseTime, defaults.LeaseTime)
+	c.RenewalTime = cmp.Or(c.RenewalTime, defaults.RenewalTime)
+	c.Margin = cmp.Or(c.Margin, defaults.Margin)
+	c.WatchdogPeriod = cmp.Or(c.WatchdogPeriod, defaults.WatchdogPeriod)
+	c.Fair = c.Fair || defaults.Fair
+	c.Reentrancy = cmp.Or(c.Reentrancy, defaults.Reentrancy)
+	c.Fencing = c.Fencing || defaults.Fencing
+	c.FenceRecordTime = cmp.Or(c.FenceRecordTime, defaults.FenceRecordTime)
+	c.MaxHandoffs = cmp.Or(c.MaxHandoffs, defaults.MaxHandoffs)
+	c.MaxHandoffTime = cmp.Or(c.MaxHandoffTime, defaults.MaxHandoffTime)
+	c.MinHold = cmp.Or(c.MinHold, defaults.MinHold)
+	c.MaxHold = cmp.Or(c.MaxHold, defaults.MaxHold)
+	c.LongWait = cmp.Or(c.LongWait, defaults.LongWait)
+	c.Recovery = cmp.Or(c.Recovery, defaults.Recovery)
+	c.AlertThreshold = cmp.Or(c.AlertThreshold, defaults.AlertThreshold)
+	c.Replicas = cmp.Or(c.Replicas, defaults.Replicas)
+	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaults.ReplicaTimeout)
+	return c
 }

@@ -2,6 +2,13 @@ package main
 
 var syncMutants = []mutant{
 	{
+		name: "sync-wish-of-the-mutex", file: "sync/acquire.go",
+		mechanism: "a waiter asks for the lease of the Mutex through which it came",
+		breaks:    "its lock has the lease with which the key came into use",
+		old:       "switch shared := &a.settings.note; {", fresh: "switch shared := &e.note; {",
+		tests: []string{"TestWhatBelongsToAHoldMayDiffer"},
+	},
+	{
 		name: "sync-revived-field", file: "sync/field.go",
 		mechanism: "a lost grant that a renewal may take back is released all the same",
 		breaks:    "a renewal that was on its way re-creates the lock after its owner is gone, and everybody waits for a lease",

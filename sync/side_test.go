@@ -1,0 +1,95 @@
+package anteroom_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// everyField is a LockConfig in which nothing is zero, and nothing a default.
+var everyField = anteroom.LockConfig{
+	Name: "orders", LeaseTime: time.Minute, RenewalTime: 7 * time.Second, Margin: time.Second, WatchdogPeriod: 3 * time.Second,
+	Fair: true, Reentrancy: anteroom.NotReentrant, Fencing: true, FenceRecordTime: 48 * time.Hour, MaxHandoffs: 7, MaxHandoffTime: 70 * time.Millisecond,
+	MinHold: time.Second, MaxHold: time.Hour, LongWait: 20 * time.Second, Recovery: anteroom.RecoverNotify, AlertThreshold: 3,
+	Replicas: 1, ReplicaTimeout: 100 * time.Millisecond,
+}
+
+func TestNewMutexTakesTheDefaults(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{Defaults: everyField})
+		all := reflect.ValueOf(mutex(t, m, anteroom.LockConfig{Key: "k"}).Config())
+		for i := range all.NumField() {
+			name, want := all.Type().Field(i).Name, reflect.ValueOf(everyField).Field(i)
+			if name == "Key" {
+				continue
+			}
+			if want.IsZero() {
+				t.Errorf("%s is not tried", name)
+			}
+			if got := all.Field(i); !got.Equal(want) {
+				t.Errorf("%s is %v, Defaults has %v", name, got, want)
+			}
+		}
+		if own := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 20 * time.Second}).Config(); own.LeaseTime != 20*time.Second || own.RenewalTime != 7*time.Second {
+			t.Errorf("a field that is set: %+v", own)
+		}
+		// A combination that cannot be is refused when the lock is made, not when it is used.
+		if _, err := m.NewMutex(anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Second}); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "RenewalTime") {
+			t.Errorf("a lease that is too short for the renewal time of Defaults: %v", err)
+		}
+	})
+}
+
+// Two Mutexes of one key may have different names and leases: each hold has those of the
+// Mutex through which it came, also behind a waiter that wants another lease.
+func TestWhatBelongsToAHoldMayDiffer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		long := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "a"})
+		short := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "b", LeaseTime: 2 * time.Second})
+		fixed := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 4 * time.Second, RenewalTime: -1})
+		first := acquire(t, long)
+		if ttl := s.TTL("k"); ttl != 30*time.Second {
+			t.Errorf("TTL %v", ttl)
+		}
+		took := make(chan *anteroom.Hold)
+		for _, mu := range []*anteroom.Mutex{short, fixed, long} {
+			go func() { took <- acquire(t, mu) }()
+			time.Sleep(time.Millisecond)
+		}
+		ok(t, first.Release(bg))
+		for _, lease := range []time.Duration{2 * time.Second, 4 * time.Second, 30 * time.Second} {
+			h := <-took
+			if ttl := s.TTL("k"); ttl > lease || ttl < lease-100*time.Millisecond {
+				t.Errorf("TTL %v, want %v", ttl, lease)
+			}
+			ok(t, h.Release(bg))
+		}
+		// The short one is renewed in its own time, the fixed one is not.
+		h := acquire(t, short)
+		time.Sleep(10 * time.Second)
+		ok(t, h.Release(bg))
+		h = acquire(t, fixed)
+		time.Sleep(5 * time.Second)
+		if h.Held() {
+			t.Error("a fixed lease was renewed")
+		}
+		_ = h.Release(bg)
+	})
+}
+
+func TestWhatBelongsToAKeyMayNot(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+		h := acquire(t, m.Mutex("k"))
+		_, err := mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).TryAcquire(bg)
+		if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "Fair") || !strings.Contains(err.Error(), "side_test.go:") || !strings.Contains(err.Error(), "in use: ") {
+			t.Errorf("%v", err)
+		}
+		ok(t, h.Release(bg))
+	})
+}
