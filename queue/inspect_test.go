@@ -196,8 +196,8 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 // Goroutines that are not known, which is what owner 0 stands for, are not one and the same.
 func TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		x.own(queue.KindHold, 0, 1)
-		x.park(queue.KindHold, 0)
+		x.own(queue.Refusable, 0, 1)
+		x.park(queue.Refusable, 0)
 		f, _ := x.s.Front()
 		must(x, "the owner waits", f.OwnerWaits, false)
 		x.drain()
