@@ -282,7 +282,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	}
 	for range units {
 		exit, order := r.s.Exit(w.Tenure, rand.Float64() < 0.9)
-		if exit == queue.Stale && (w.Kind.IsDeaf()) {
+		if exit == queue.Stale && w.Kind.IsDeaf() {
 			r.t.Errorf("the exit of a Lock is stale: %v", r.s)
 		}
 		r.obey(order)
