@@ -81,7 +81,7 @@ func TestTryAcquireBehindAWaiterThatMeetsErrors(t *testing.T) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
 		locked := make(chan struct{})
-		go func() { mu.Lock(); mu.Unlock(); close(locked) }() //nolint:staticcheck // only that it comes in
+		go func() { pass(mu); close(locked) }()
 		time.Sleep(time.Second)
 		_, err := mu.TryAcquire(bg)
 		if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
@@ -100,8 +100,8 @@ func TestAcquireThatEndsBehindAPermanentAnswer(t *testing.T) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
 		mu := m.Mutex("k")
 		locked := make(chan struct{})
-		go func() { mu.Lock(); mu.Unlock(); close(locked) }() //nolint:staticcheck // only that it comes in
-		time.Sleep(5 * time.Second)                           // the back-off is a second long by now
+		go func() { pass(mu); close(locked) }()
+		time.Sleep(5 * time.Second) // the back-off is a second long by now
 		ctx, cancel := context.WithTimeout(bg, time.Millisecond)
 		defer cancel()
 		_, err := mu.Acquire(ctx)
