@@ -7,21 +7,21 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// acquired is a turn by Acquire or TryAcquire, with all their options.
+// acquired is a turn by Acquire or TryAcquire, with all that either takes.
 func (t *turn) acquired() {
 	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond+t.upTo(time.Duration(1+t.rng.IntN(8))*time.Second))
 	defer cancel()
 	var opts []anteroom.AcquireOption
-	if t.oneIn(4) {
+	acquire := t.mu.Acquire
+	switch t.rng.IntN(16) {
+	case 0, 1, 2, 3:
+		acquire = t.mu.TryAcquire // which has no Wait
+	case 4, 5, 6:
 		opts = append(opts, anteroom.Wait(time.Millisecond+t.upTo(time.Second)))
 	}
 	fixed := t.oneIn(8)
 	if fixed {
 		opts = append(opts, anteroom.Lease(time.Second+t.upTo(time.Second)))
-	}
-	acquire := t.mu.Acquire
-	if t.oneIn(4) {
-		acquire = t.mu.TryAcquire
 	}
 	t.event(Invoke, Now())
 	h, err := acquire(ctx, opts...)
