@@ -63,10 +63,10 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	if r.Held != 3 || r.Waiting != 8 || r.Keys != 4 || len(r.Locks) != 4 || r.LocksNotShown != 0 || len(r.Managers) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if m := r.Managers[0]; m.ClientID != "one" || m.Held != 2 || m.Waiting != 7 || !m.CallSitesRecorded || m.Closed {
+	if m := r.Managers[0]; m.ClientID != one.ClientID() || m.Held != 2 || m.Waiting != 7 || !m.CallSitesRecorded || m.Closed {
 		t.Errorf("%+v", m)
 	}
-	if m := r.Managers[1]; m.ClientID != "two" || m.Held != 1 || m.Waiting != 1 || m.CallSitesRecorded {
+	if m := r.Managers[1]; m.ClientID != two.ClientID() || m.Held != 1 || m.Waiting != 1 || m.CallSitesRecorded {
 		t.Errorf("%+v", m)
 	}
 	for i := range r.Classes {
@@ -80,7 +80,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	}
 	s := one.Snapshot()[0]
 	l := lockOf(t, r, "order:42")
-	if l.Manager != "one" || l.Class != "orders" || l.Status != "owned" || l.Lost || l.KeyHash != anteroom.KeyHash("order:42") || l.KeyQuoted || l.KeyBytes != 8 {
+	if l.Manager != one.ClientID() || l.Class != "orders" || l.Status != "owned" || l.Lost || l.KeyHash != anteroom.KeyHash("order:42") || l.KeyQuoted || l.KeyBytes != 8 {
 		t.Errorf("%+v", l)
 	}
 	token, _ := h.Token()
@@ -105,7 +105,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	if l := lockOf(t, r, "backup"); l.Lease.NextRenewal != nil || l.Owner.Token != 0 || l.Owner.CallSite != "" {
 		t.Errorf("%+v", l)
 	}
-	i := slices.IndexFunc(r.Locks, func(l debug.Lock) bool { return l.Key == "order:43" && l.Manager == "two" })
+	i := slices.IndexFunc(r.Locks, func(l debug.Lock) bool { return l.Key == "order:43" && l.Manager == two.ClientID() })
 	if l := r.Locks[i]; l.Status != "acquiring" || l.HeldBy != h43.Holder() || l.Owner != nil || l.Lease != nil {
 		t.Errorf("%+v", l)
 	}
