@@ -11,14 +11,14 @@ type expectation struct {
 	steps []want
 }
 
-// want is what one caller gets, and within which time. Where the load of the machine
-// decides between two answers, got names both.
+// want is what one caller gets, and within which time. Where the load of the machine or chance
+// decides between answers, got names all.
 type want struct {
 	name, got string
 	within    bound
 }
 
-// or separates the answers of which the load decides.
+// or separates the answers of which the load decides, or the chance in the pauses between tries.
 const or = " or "
 
 func (w want) allows(got string) bool { return slices.Contains(strings.Split(w.got, or), got) }

@@ -25,7 +25,7 @@ func (r *rig) left() string {
 		check(err)
 		var owners []string
 		for _, f := range fields {
-			owner, _, _ := strings.Cut(f, ":")
+			owner, _, _ := strings.Cut(f, ".") // behind it: which run of the process, and the grant
 			owners = append(owners, "the "+owner+"'s lock")
 		}
 		return strings.Join(owners, " and ")
