@@ -53,13 +53,13 @@
 //	I11  Fencing tokens of one key grow, as long as its record is there, or ended by its
 //	     time, or the server's clock does not run back.
 //	I12  Nothing under way and nothing subscribed: no goroutine, but for one that
-//	     lingers 50 ms per lane. After Close: none, except those of abandoned commands
-//	     until their sockets give up.
+//	     lingers 50 ms per lane until StopListening. After Close: none, except those of
+//	     abandoned commands until their sockets give up.
 //
 // # Locks
 //
 // There are four mutexes: Client.mu (shards), lane.mu, subscriber.mu, warnings.mu.
-// Client.mu is taken before lane.mu in Close; otherwise no two are held together.
+// Client.mu is taken before lane.mu in Close and StopListening; otherwise no two are held together.
 // Nothing is called, sent or received under any of them but closing and filling
 // channels without waiting.
 package lettucecompat

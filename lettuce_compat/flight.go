@@ -138,7 +138,7 @@ func (l *lane) flightEnd(f *flight, now time.Time) time.Time {
 // a round trip has a stack of the right size; making that anew costs a lone caller a
 // noticeable part of its round trip. One per lane waits.
 func (l *lane) lingerLocked(seat chan bool) bool {
-	if l.idle != nil || l.closed {
+	if l.idle != nil || l.closed || l.brisk {
 		l.mu.Unlock()
 		return false
 	}

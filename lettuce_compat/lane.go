@@ -48,6 +48,7 @@ type lane struct {
 	alarm      *time.Timer
 	alarmAt    time.Time // when it rings; zero: it does not
 	closed     bool
+	brisk      bool          // a goroutine without work ends at once
 	quiet      chan struct{} // set by close: closed when live is 0
 }
 
@@ -216,6 +217,14 @@ func (l *lane) close() <-chan struct{} {
 	quiet := l.quiet
 	l.landedLocked()
 	return quiet
+}
+
+// hurry ends the goroutine that lingers; none does from then on.
+func (l *lane) hurry() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.brisk = true
+	l.dismissLocked()
 }
 
 // push appends k to the awaited calls.

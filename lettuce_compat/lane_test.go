@@ -327,3 +327,25 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		}
 	})
 }
+
+// TestWire_I12_StopListeningEndsTheLinger: an owner that closes while holds are left is
+// left by all goroutines at once, and late releases bring none that stays.
+func TestWire_I12_StopListeningEndsTheLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		time.Sleep(time.Second)
+		before := headcount.Bubble()
+		release := func() int {
+			want(t, "outcome", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, gone)
+			synctest.Wait()
+			return headcount.Bubble() - before
+		}
+		want(t, "goroutines after a release", release(), 1)
+		c.StopListening()
+		synctest.Wait()
+		want(t, "goroutines that are left", headcount.Bubble()-before, 0)
+		want(t, "goroutines after a late release", release(), 0)
+	})
+}

@@ -46,6 +46,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
+	brisk  bool              // its lanes are: StopListening was called
 	shards map[string]*shard // by address; "" before routed and on a single server
 	single atomic.Pointer[shard]
 }
@@ -177,13 +178,18 @@ func (c *Client) shard(addr string) *shard {
 	s := c.shards[addr]
 	if s == nil {
 		s = &shard{
-			locks:  &lane{c: c, limit: c.opt.MaxInFlight, closed: c.closed},
-			synced: &lane{c: c, limit: min(c.opt.MaxInFlight, waitInFlight), closed: c.closed},
-			keep:   &lane{c: c, limit: keepLimit, closed: c.closed},
+			locks:  c.lane(c.opt.MaxInFlight),
+			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
+			keep:   c.lane(keepLimit),
 		}
 		c.shards[addr] = s
 	}
 	return s
+}
+
+// lane returns a new lane. The caller has c.mu.
+func (c *Client) lane(limit int) *lane {
+	return &lane{c: c, limit: limit, closed: c.closed, brisk: c.brisk}
 }
 
 // Close refuses further commands with ErrClosed, ends the subscription and signals

@@ -114,6 +114,13 @@ var wireMutants = []mutant{
 		tests: []string{"TestLaneFlightsShareEvenly"},
 	},
 	{
+		name: "wire-late-releases-leave-nothing", file: "lettuce_compat/watch.go",
+		mechanism: "the goroutine that lingers ends with an owner that gives its holds up",
+		breaks:    "Close returns before its goroutines have ended",
+		old:       "\t\ts.locks.hurry()\n", fresh: "",
+		tests: []string{"TestWire_I12_StopListeningEndsTheLinger"},
+	},
+	{
 		name: "wire-close-last-queued", file: "lettuce_compat/lane.go",
 		mechanism: "the last queued call that is left ends Close",
 		breaks:    "Close waits for nobody",
