@@ -203,6 +203,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	m := s.manager(connect(t, server.Addr(), ":"+secret+"Password", network), "a", locks)
 	other := s.manager(connect(t, server.Addr(), ":"+secret+"Password", nil), "b", locks)
 
+	closed := s.closing(s.manager(connect(t, server.Addr(), ":"+secret+"Password", nil), "d", locks))
 	s.removals(admin, m, other)
 	s.foreignContent(admin, m)
 	s.abandoned(m)
@@ -210,6 +211,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.deadlock(m)
 	s.refusals(admin, server.Addr())
 	s.outage(m, network)
+	closed()
 
 	for _, kind := range anteroom.EventKinds {
 		switch kind {
@@ -221,6 +223,22 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 		}
 	}
 	s.written()
+}
+
+// closing: a Manager that is closed under a hold, while the rest goes on. The function that
+// it returns waits until Close has said so, and lets it end.
+func (s *spy) closing(m *anteroom.Manager) (end func()) {
+	ctx := context.Background()
+	h := s.acquired(m.Mutex(secretKey + "closing").Acquire(ctx))
+	closed := make(chan error, 1)
+	go func() { closed <- m.Close(ctx) }()
+	return func() {
+		s.waitFor(anteroom.EventClosing, 1)
+		_ = h.Release(ctx) // lost where the machine stood still for a lease
+		if err := <-closed; err != nil {
+			s.t.Errorf("Close: %v", err)
+		}
+	}
 }
 
 // removals: lost locks, by deletion and by force, and what their owners do next.
