@@ -61,7 +61,9 @@ func TestPing_TheACLOfTheDocument(t *testing.T) {
 	applyACL(t, admin, aclBlocks(t)[1])
 	m, rec := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }), everything)
 	ok(t, m.Ping(bg, "order:1"))
-	h := acquire(t, must[*anteroom.Mutex](t)(m.NewMutex(anteroom.LockConfig{Key: "order:2", Fencing: true})))
+	locks, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }),
+		anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}}) // no replica could confirm a grant
+	h := acquire(t, locks.Mutex("order:2"))
 	ok(t, m.Ping(bg, "order:2"))
 	ok(t, h.Release(bg))
 	wantNoRefusals(t, admin)
