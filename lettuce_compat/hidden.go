@@ -1,8 +1,10 @@
 package lettucecompat
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,10 +30,37 @@ func (c *Client) noteCluster(cmd *command) (crossSlot bool) {
 		return false
 	}
 	crossSlot = hasCode(err, "CROSSSLOT")
-	if (crossSlot || hasCode(err, "MOVED") || hasCode(err, "ASK") || hasCode(err, "CLUSTERDOWN")) && !c.hidden.Swap(true) {
-		c.warn.raise(Warning{Kind: WarnHiddenCluster, Err: fmt.Errorf("%w (it answered: %w)", ErrHiddenCluster, err)})
+	if crossSlot || hasCode(err, "MOVED") || hasCode(err, "ASK") || hasCode(err, "CLUSTERDOWN") {
+		c.foundCluster(fmt.Errorf("%w (it answered: %w)", ErrHiddenCluster, err))
 	}
 	return crossSlot
+}
+
+func (c *Client) foundCluster(err error) {
+	if !c.hidden.Swap(true) {
+		c.warn.raise(Warning{Kind: WarnHiddenCluster, Err: err})
+	}
+}
+
+// askForCluster asks once whether a client of a type that is not known hides a cluster. One
+// that follows redirections by itself shows none of the answers that noteCluster looks for,
+// and WAIT would speak about any node. While it is not known, WAIT cannot be used: an error
+// says why.
+func (c *Client) askForCluster(ctx context.Context) error {
+	if !c.followsRedirections() || c.hidden.Load() || c.alone.Load() {
+		return nil
+	}
+	cmd := newCommand(0, "cluster", "info")
+	_, err := c.one(ctx, c.lanes("").keep, newCall(cmd), time.Now(), 0)
+	switch {
+	case err == nil:
+		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))
+	case strings.Contains(err.Error(), "cluster support disabled"):
+		c.alone.Store(true)
+	default:
+		return fmt.Errorf("asking whether this client hides a Redis Cluster (CLUSTER INFO): %w", err)
+	}
+	return nil
 }
 
 // oneByOne reports whether a batch that was just answered is to be asked about again, key by

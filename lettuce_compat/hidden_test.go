@@ -3,6 +3,7 @@ package lettucecompat_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -122,4 +123,31 @@ func (g *gathered) all() []lettucecompat.Warning {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.list)
+}
+
+// Replicas, where WAIT would go to any node.
+func TestHiddenCluster_ConfirmsNothingFalsely(t *testing.T) {
+	for _, disable := range []bool{false, true} {
+		t.Run(fmt.Sprint(disable), func(t *testing.T) {
+			cl := testredis.StartCluster(t, 2, 1) // the second master has no replica
+			rdb := struct{ redis.UniversalClient }{cl.Client(t, func(o *redis.ClusterOptions) { o.DisableRoutingPolicies = disable })}
+			c := newClient(t, rdb)
+			second := cl.Masters()[1]
+			n := 0
+			for i := 0; n < 12; i++ {
+				key := fmt.Sprint("k", i)
+				if cl.Master(cl.Slot(key)) != second {
+					continue
+				}
+				n++
+				r := lockRequest(key, "me:1")
+				r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
+				got := c.TryAcquire(ctx, r)
+				t.Logf("%s: %v synced %d multi %v %v", key, got.Outcome, got.Synced, c.Multi(), got.Err)
+				if got.Outcome == ok {
+					t.Errorf("%s: confirmed by %d replicas, and its master has none", key, got.Synced)
+				}
+			}
+		})
+	}
 }

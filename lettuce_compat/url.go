@@ -49,6 +49,9 @@ func oneOptions(text string) (*redis.Options, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !plainHost(u) {
+		return nil, errHost
+	}
 	files := takeFiles(u)
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
@@ -148,7 +151,7 @@ func splitHosts(base, rest, port string) (*url.URL, error) {
 	}
 	for i, text := range list {
 		h, err := url.Parse("redis://" + text)
-		if err != nil || h.Hostname() == "" || h.User != nil {
+		if err != nil || h.Hostname() == "" || h.User != nil || !plainHost(h) {
 			return nil, errors.New("redis: one of the hosts is not host:port")
 		}
 		p := h.Port()
@@ -163,6 +166,14 @@ func splitHosts(base, rest, port string) (*url.URL, error) {
 	}
 	u.RawQuery = q.Encode()
 	return u, nil
+}
+
+var errHost = errors.New("redis: what stands for the host is not host:port; user and password end with an @")
+
+// plainHost reports whether no password has slipped into the host, as where the @ is missing
+// or mistyped. It would be looked up as a name, and stand in errors and in the log of go-redis.
+func plainHost(u *url.URL) bool {
+	return !strings.Contains(u.Host, ",") && (strings.HasPrefix(u.Host, "[") || !strings.Contains(u.Hostname(), ":"))
 }
 
 // ownNames lets every server be checked by the name under which it is reached. go-redis

@@ -60,12 +60,16 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 // another connection in the place of one that has failed in between; WAIT fails then.
 //
 // A client of a type that is not known offers no such connection, and both go in one
-// pipeline. If it hides a cluster, WAIT would go to any node.
+// pipeline. If it hides a cluster, WAIT would go to any node, which is asked for before.
 func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *waitFor) {
 	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
 	wait := newCommand(0, "wait", w.replicas, ms)
 	client, plain := node.(*redis.Client)
 	if !plain {
+		if err := c.askForCluster(ctx); err != nil {
+			cmd.SetErr(&notSentError{err})
+			return
+		}
 		pipeline(ctx, node, []*command{cmd, wait})
 		c.doubtRedirections([]*command{cmd})
 		if w.synced, w.err = wait.Int(); c.hidden.Load() {

@@ -159,8 +159,10 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 		return Nothing
 	}
 	var before *Waiter
-	if head := s.waiters.head; head != nil && head.owed {
-		before = head
+	for other := s.waiters.head; other != nil; other = other.next {
+		if other.owed {
+			before = other // it may stand behind some that were given back before it was woken in vain
+		}
 	}
 	s.enqueueLocked(before, w)
 	w.Grant, w.Tenure, w.HandOffs = 0, 0, 0

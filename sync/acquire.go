@@ -164,6 +164,9 @@ func (e *entry) retire(g *grant, handOffs int) {
 			return f.letGo(now)
 		})
 		e.unref() // the grant's own reference
+		// A grant of another lease follows, with a turn of its own: other processes may come in
+		// between, or goroutines that ask for different leases keep the lock here for good.
+		e.holdBack()
 	} else if !e.m.closing.Load() {
 		g.letGoLost()
 	}

@@ -39,12 +39,14 @@ const (
 // Close that is called inside such a callback, or inside Do, would wait for its own caller.
 // It begins, goes on in the background up to ctx's deadline, which counts although its
 // cancelling does not, and returns an *Error that wraps ErrUnknown at once.
-func (m *Manager) Close(ctx context.Context) error {
+func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledInside()) }
+
+// close is Close. inside: its caller is what it would wait for.
+func (m *Manager) close(ctx context.Context, inside bool) error {
 	m.mu.Lock()
 	first := !m.closing.Swap(true)
 	entries := m.liveLocked()
 	m.mu.Unlock()
-	inside := calledInside()
 	if first {
 		for _, e := range entries {
 			e.do(e.q.Fail(ErrClosed))
@@ -185,9 +187,7 @@ func (m *Manager) sayClosing() {
 			parts = append(parts, fmt.Sprintf("%d of class %s", classes[name], name))
 		}
 		waits = append(waits, plural(holds, "hold")+": "+strings.Join(parts, ", "))
-		if t := oldest.lastOwner(); t != nil {
-			ev.CallSite = t.callSite
-		}
+		ev.CallSite = oldest.ownerSite()
 	} else if n := m.cleanups.n.Load(); n > 0 {
 		waits = append(waits, plural(int(n), "clean-up"))
 	}

@@ -106,8 +106,8 @@ func (e *entry) contradicts(field string) error {
 	if here := e.m.callSite(); here != "" {
 		text += " (here: " + here
 		if g := e.cur.Load(); g != nil {
-			if t := g.lastOwner(); t != nil {
-				text += ", in use: " + t.callSite
+			if site := g.ownerSite(); site != "" {
+				text += ", in use: " + site
 			}
 		}
 		text += ")"

@@ -15,7 +15,7 @@ type EventKind string
 // The kinds of events.
 const (
 	EventLost             EventKind = "lost"              // a hold was lost; Reason says why
-	EventRenewalFailing   EventKind = "renewal_failing"   // the second renewal in a row failed; Err is the last answer
+	EventRenewalFailing   EventKind = "renewal_failing"   // the second renewal in a row failed; Err is the last answer. It may come after EventLost of the same hold
 	EventReleaseFailed    EventKind = "release_failed"    // a release was not confirmed; it is retried in the background
 	EventReleaseGivenUp   EventKind = "release_given_up"  // a lease has passed without a confirmed release: the lease ended by itself
 	EventUnlockLost       EventKind = "unlock_lost"       // Unlock of a lock that had been lost

@@ -232,6 +232,17 @@ func (g *grant) lastOwner() *tenancy {
 	return g.owner
 }
 
+// ownerSite is where the last one that was admitted came in, "" where that is not known. It
+// is read under mu: an owner by Lock is overwritten by the next.
+func (g *grant) ownerSite() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.owner == nil {
+		return ""
+	}
+	return g.owner.callSite
+}
+
 func (g *grant) event(k EventKind) Event {
 	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.name()}
 }

@@ -50,8 +50,8 @@ const (
 // A key may be used with several configurations side by side as far as they can all be
 // kept. LeaseTime, RenewalTime and Margin belong to each hold, and a goroutine that wants
 // others than the hold before it asks Redis for a grant of its own instead of taking that
-// one over. Of Name, LongWait and ReplicaTimeout those count with which the key came into
-// use. In all other fields the configurations of a key that is in use in a Manager must be
+// one over. Of Name, LongWait, ReplicaTimeout and the default CommandTimeout those count
+// with which the key came into use. In all other fields the configurations of a key that is in use in a Manager must be
 // equal: otherwise acquiring fails with ErrConfig, which names the field.
 type LockConfig struct {
 	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
@@ -101,8 +101,8 @@ type LockConfig struct {
 	// server's clock, which has passed every token of a record that has ended. It is
 	// counted anew at each grant and release and, with RecoverReacquire, while the lock
 	// is held. From 1 hour, and at least 2 × LeaseTime, to 366 days. Set it above the
-	// most that the clocks of your Redis servers differ by. Clients of one key may
-	// differ in it; the longest counts. Defaults to 7 days.
+	// most that the clocks of your Redis servers differ by. Managers that share a key
+	// may differ in it; the longest counts. Defaults to 7 days.
 	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine

@@ -27,6 +27,7 @@ type Manager struct {
 	events   *eventQueue
 	lookout  *lookout
 	outages  outages
+	pinged   pinged
 
 	goroutine  func() int64
 	nextGrant  atomic.Uint64

@@ -48,7 +48,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 	}
 	m.client.Closer = rdb
 	if _, err := m.wire.Ping(ctx, m.patience()); err != nil {
-		_ = m.Close(context.Background()) // nothing is held, so it waits for nobody
+		_ = m.close(context.Background(), false) // nothing is held, so it waits for nobody
 		return nil, notReached(op, "", err)
 	}
 	return m, nil

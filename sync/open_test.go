@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -248,4 +250,46 @@ func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What was started has ended when a failed Open returns.
+func TestOpen_FailureLeavesNothing(t *testing.T) {
+	runs := func() bool {
+		buf := make([]byte, 1<<20)
+		stacks := string(buf[:runtime.Stack(buf, true)])
+		return strings.Contains(stacks, "anteroom/renewal.") || strings.Contains(stacks, "anteroom/watchdog.") || strings.Contains(stacks, "(*Manager).tearDown")
+	}
+	for runs() { // a Manager of the test before this one
+		runtime.Gosched()
+	}
+	left := 0
+	for range 20 {
+		_, err := anteroom.Open(bg, "redis://127.0.0.1:1", anteroom.Config{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		if runs() {
+			left++
+		}
+	}
+	if left > 0 {
+		t.Errorf("%d of 20 times goroutines of a Manager run after Open has returned its error", left)
+	}
+}
+
+// A forgotten or mistyped @ makes the password a part of the host.
+func TestOpen_APasswordInPlaceOfTheHost(t *testing.T) {
+	for _, url := range []string{"redis://:s3cret:6379", "redis://user:s3cret:6379", "redis://user:s3cret,127.0.0.1:6379", "redis://user:s3cret:127.0.0.1:6379", "rediss://user:s3cret:6379", "redis://s3cret:6379@"} {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		m, err := anteroom.Open(ctx, url, anteroom.Config{})
+		cancel()
+		if err == nil {
+			_ = m.Close(context.Background())
+			t.Errorf("%s: opened", url)
+			continue
+		}
+		if strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
 }

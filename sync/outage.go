@@ -15,7 +15,7 @@ import (
 //	an answer that a person must change, of a key    ──► misconfigured ──► available
 //
 // The trouble of a server is over when an attempt was answered and none has failed for
-// outageQuiet, so that a server that fails now and then is one outage, not hundreds. A
+// outageQuiet and a CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
 // Cluster has one for each node: the others work meanwhile.
 type outages struct {
 	m    *Manager
@@ -42,7 +42,7 @@ type refusal struct {
 }
 
 const (
-	// outageQuiet is longer than two tries of one driver are apart.
+	// outageQuiet and a Config.CommandTimeout are longer than two tries of one driver are apart.
 	outageQuiet = 3 * time.Second
 	// outageForgotten: a server that nobody has failed to ask for so long, such as one that a
 	// failover has replaced, is in no trouble that anybody meets.
@@ -149,7 +149,7 @@ func (o *outages) isOver(key, shard string, before *string) bool {
 		}
 		if name == shard || before != nil && name == *before || now.Sub(out.failed) > outageForgotten {
 			out.answered = now
-			out.over = time.AfterFunc(outageQuiet, func() { o.end(name, out, now) })
+			out.over = time.AfterFunc(outageQuiet+o.m.cfg.CommandTimeout, func() { o.end(name, out, now) })
 		}
 	}
 	o.some.Store(len(o.servers)+len(o.keys) > 0)

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -154,6 +155,30 @@ func TestOutage_OfAServerThatIsReplaced(t *testing.T) {
 			if !strings.Contains(e.Text, "10.0.0.") || e.Key != "" {
 				t.Errorf("%+v", e)
 			}
+		}
+	})
+}
+
+// One key whose commands hang, beside others that are answered, is one outage, also where
+// CommandTimeout is longer than the quiet that ends one.
+func TestOutage_WithALongCommandTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{CommandTimeout: 10 * time.Second, Defaults: anteroom.LockConfig{LeaseTime: time.Minute}})
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg))
+		s.net.OnRequest("stuck", 100000, faultnet.Late(time.Hour))
+		var wg sync.WaitGroup
+		wg.Go(func() { m.Mutex("stuck").TryLockFor(2 * time.Minute) })
+		for i := range 120 {
+			time.Sleep(time.Second)
+			if h, err := m.Mutex("k" + strconv.Itoa(i)).TryAcquire(bg); err == nil {
+				_ = h.Release(bg)
+			}
+		}
+		wg.Wait()
+		time.Sleep(15 * time.Second)
+		t.Log(rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable))
+		if n := len(rec.of(anteroom.EventUnavailable)); n > 1 {
+			t.Errorf("one trouble that lasted was told %d times", n)
 		}
 	})
 }

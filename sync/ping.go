@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -41,7 +42,7 @@ func (m *Manager) patience() time.Duration {
 // each key) or cannot serve at the moment; ErrClosed after Close.
 //
 // What locks can do without is no error: where messages are refused they work, and waiters
-// poll. That is raised as one EventWarning for each key.
+// poll. That is raised as EventWarning, once for each key while it stays the same.
 func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 	const op = "ping"
 	given := len(keys) > 0
@@ -68,12 +69,37 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		if err != nil {
 			return notReached(op, key, err)
 		}
-		if len(without) > 0 {
+		if m.pinged.news(key, strings.Join(without, ", ")) {
 			m.events.raise(Event{Kind: EventWarning, Key: key, Class: cfg.Name, Text: "the Redis user may not use: " +
 				strings.Join(without, ", ") + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late"})
 		}
 	}
 	return nil
+}
+
+// pinged is what Ping has said last of each key, since readiness checks ask for ever.
+type pinged struct {
+	mu   sync.Mutex
+	said map[string]string // guarded by mu
+}
+
+// maxPinged bounds the keys that are remembered; beyond it all are said again.
+const maxPinged = 64
+
+// news tells whether something is missing that was not said of the key.
+func (p *pinged) news(key, without string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.said[key]
+	if without == "" {
+		delete(p.said, key)
+		return false
+	}
+	if p.said == nil || len(p.said) >= maxPinged {
+		p.said = map[string]string{}
+	}
+	p.said[key] = without
+	return was != without
 }
 
 // notReached words why Redis could not be asked, or refused.

@@ -1,9 +1,11 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,4 +94,76 @@ func TestWhatBelongsToAKeyMayNot(t *testing.T) {
 		}
 		ok(t, h.Release(bg))
 	})
+}
+
+// Other processes get their turn whatever leases the goroutines of this one ask for.
+func TestTurnsOfMixedLeases(t *testing.T) {
+	for _, other := range []time.Duration{30 * time.Second, 20 * time.Second} {
+		t.Run(other.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				s.net.Latency(time.Millisecond, 0, 1) // for both alike
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				rival, _ := manager(t, s.client(), anteroom.Config{})
+				ctx, stop := context.WithCancel(bg)
+				var wg sync.WaitGroup
+				for i := range 6 {
+					lease := 30 * time.Second
+					if i%2 == 1 {
+						lease = other
+					}
+					mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: lease, Fair: true})
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							h, err := mu.Acquire(ctx)
+							if err != nil {
+								return
+							}
+							time.Sleep(5 * time.Millisecond)
+							_ = h.Release(bg)
+						}
+					})
+				}
+				time.Sleep(time.Second)
+				start := time.Now()
+				limit, cancel := context.WithTimeout(bg, 30*time.Second)
+				h, err := mutex(t, rival, anteroom.LockConfig{Key: "k", Fair: true}).Acquire(limit)
+				cancel()
+				if err != nil {
+					t.Errorf("another process got no turn in %v: %v", time.Since(start), err)
+				} else {
+					t.Logf("another process got its turn after %v", time.Since(start))
+					_ = h.Release(bg)
+				}
+				stop()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// What an ErrConfig says about the owner is read while owners by Lock come and go.
+func TestAContradictionBesideLock(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
+	mu := mutex(t, m, anteroom.LockConfig{Key: "k"})
+	other := mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 300 {
+				func() {
+					defer func() { _ = recover() }() // the key came into use by the other one
+					pass(mu)
+				}()
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 1000 {
+			if h, err := other.TryAcquire(bg); err == nil {
+				_ = h.Release(bg)
+			}
+		}
+	})
+	wg.Wait()
 }

@@ -79,8 +79,8 @@ var queueMutants = []mutant{
 		name: "queue-give-back-behind-owed", file: "queue/tenure.go",
 		mechanism: "a given-back waiter stands behind one that is owed",
 		breaks:    "the waiter that was passed for too long is passed again",
-		old:       "if head := s.waiters.head; head != nil && head.owed {", fresh: "if head := s.waiters.head; head != nil && head.owed && s.fair {",
-		tests: []string{"TestQueue_I6_GiveBackStaysBehindAnOwedHead"},
+		old:       "\t\tif other.owed {", fresh: "\t\tif other.owed && s.fair {",
+		tests: []string{"TestQueue_I6_GiveBackStaysBehindAnOwedHead", "TestQueue_I6_BehindGivenBackWaiters"},
 	},
 	{
 		name: "queue-give-back-at-the-head", file: "queue/tenure.go",

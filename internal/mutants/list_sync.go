@@ -2,6 +2,13 @@ package main
 
 var syncMutants = []mutant{
 	{
+		name: "sync-turns-of-mixed-leases", file: "sync/acquire.go",
+		mechanism: "attempts hold back after a grant that was retired",
+		breaks:    "goroutines that ask for different leases keep the lock in their process for good",
+		old:       "\t\te.holdBack()\n\t} else if !e.m.closing.Load() {", fresh: "\t} else if !e.m.closing.Load() {",
+		tests: []string{"TestTurnsOfMixedLeases"},
+	},
+	{
 		name: "sync-wish-of-the-mutex", file: "sync/acquire.go",
 		mechanism: "a waiter asks for the lease of the Mutex through which it came",
 		breaks:    "its lock has the lease with which the key came into use",
@@ -125,7 +132,7 @@ var syncMutants = []mutant{
 		name: "sync-outage-quiet", file: "sync/outage.go",
 		mechanism: "an outage is over when nothing has failed for a while",
 		breaks:    "a server that answers now and then floods the log",
-		old:       "time.AfterFunc(outageQuiet,", fresh: "time.AfterFunc(0,",
+		old:       "time.AfterFunc(outageQuiet+o.m.cfg.CommandTimeout,", fresh: "time.AfterFunc(0,",
 		tests: []string{"TestOutage_ThatComesAndGoesIsOne"},
 	},
 	{
@@ -146,7 +153,7 @@ var syncMutants = []mutant{
 		name: "sync-close-inside", file: "sync/close.go",
 		mechanism: "Close inside a callback does not wait for its caller",
 		breaks:    "a program that closes its Manager in OnEvent never ends",
-		old:       "inside := calledInside()", fresh: "inside := false",
+		old:       "m.close(ctx, calledInside())", fresh: "m.close(ctx, false)",
 		tests: []string{"TestClose_InsideACallback"},
 	},
 	{

@@ -2,6 +2,13 @@ package main
 
 var wireMutants = []mutant{
 	{
+		name: "wire-hidden-cluster-replicas", file: "lettuce_compat/wait.go",
+		mechanism: "a client of an unknown type is asked whether it hides a Cluster before WAIT is believed",
+		breaks:    "the replicas of another node confirm a grant",
+		old:       "if err := c.askForCluster(ctx); err != nil {", fresh: "if err := ctx.Err(); err != nil {",
+		tests: []string{"TestHiddenCluster_ConfirmsNothingFalsely"},
+	},
+	{
 		name: "wire-resubscribed", file: "lettuce_compat/subscriber_read.go",
 		mechanism: "re-try after re-subscription: every confirmation signals who watches",
 		breaks:    "a release in the gap of a reconnection is slept through until the next poll",
