@@ -32,7 +32,8 @@ type TurnReply struct {
 
 // EndTurn releases the lock exactly as Release does, unless the server knows that no
 // other connection listens for its release; then it keeps it for a further lease. On a
-// cluster, or where PUBSUB is forbidden, that cannot be known and it always releases.
+// cluster, or where PUBSUB is forbidden, that cannot be known and it always releases; on a
+// cluster that the client hides, only once that was found (see hidden.go).
 func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
 	start := time.Now()
 	reply := c.endTurn(ctx, r, start)

@@ -43,7 +43,9 @@
 //	I6  All clients together cost at most a twentieth of a processor, however many they
 //	    are and how often they ask, as long as an answer takes less than 3 s.
 //	I7  Only a request for an address, localhost or a name in Config.Hosts is answered,
-//	    and none that another site makes or leads to.
+//	    and none of which the browser says that another site makes it or leads to it. It says
+//	    so for HTTPS and localhost; over plain HTTP to another address such a request is
+//	    answered, and its page cannot read the answer.
 //
 // # Lock order
 //
