@@ -83,7 +83,7 @@ type Event struct {
 // the log says of it without Config.LogKeys. It names neither key nor holder, since it does
 // not know whether they may be shown; they have fields of their own.
 func (e Event) String() string {
-	q := eventQueue{clientID: e.ClientID}
+	text, err := e.WithoutKey()
 	var s strings.Builder
 	if e.Class != "" {
 		s.WriteString(e.Class + " ")
@@ -96,11 +96,11 @@ func (e Event) String() string {
 	if e.Check != "" {
 		parts = append(parts, "check "+e.Check)
 	}
-	if text := q.text(&e); text != "" {
+	if text != "" {
 		parts = append(parts, text)
 	}
-	if e.Err != nil {
-		parts = append(parts, q.words(&e, false).of(e.Err))
+	if err != "" {
+		parts = append(parts, err)
 	}
 	if !e.Since.IsZero() {
 		parts = append(parts, "since "+e.Since.Format(time.RFC3339))

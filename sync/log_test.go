@@ -220,7 +220,7 @@ func TestLog_TheFactsOfALoss(t *testing.T) {
 	if n := must[int](t)(strconv.Atoi(a["failures"])); n < 7 || n != e.Failures {
 		t.Errorf("%d failures in the log, %d in the event", n, e.Failures)
 	}
-	if !strings.Contains(a["err"], "refused") || !strings.Contains(a["found"], "connection:redis_unreachable") {
+	if !strings.Contains(a["err"], "refused") || a["found"] != "renewal:renewal_failing,connection:redis_unreachable" {
 		t.Errorf("why: %s", line)
 	}
 	if e.Reason != anteroom.LostDeadline || !same(e.Since, "since") || !same(e.LastConfirmed, "last_confirmed") ||
@@ -251,4 +251,20 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the watchdog had found of a hold is told with its loss, although it forgets the hold
+// with it.
+func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, seen := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
+		time.Sleep(20 * time.Second)
+		must[bool](t)(m.ForceRelease(bg, "k"))
+		<-h.Context().Done()
+		synctest.Wait()
+		if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
+			t.Errorf("%v, found %q", lost, lost[0].Found)
+		}
+	})
 }

@@ -16,9 +16,11 @@ type loss struct {
 	known  known
 	how    how
 
-	// Of a loss that was told, when it is reported: to how many holds, and whose they were.
+	// Of a loss that was told, when it is reported: to how many holds, whose they were, and
+	// what the watchdog had found.
 	owners int
 	owner  *tenancy
+	found  string
 }
 
 // how is how it was found that Redis no longer has a lock.
@@ -76,6 +78,7 @@ func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
 	l := told(c)
 	t := g.tell(l)
+	l.found = g.found() // the watchdog forgets the grant with its removal
 	stays, order := g.e.q.Lose(g.n)
 	g.e.do(order)
 	if stays == queue.LossStays && t != nil { // nil: its waiter is just coming in, and finds the loss
@@ -100,14 +103,21 @@ func (g *grant) raiseLost(l *loss) {
 	t, ev := l.owner, g.event(EventLost)
 	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, l.owners
 	ev.about(g, l.known)
-	if !g.e.m.events.full() {
-		ev.Found = g.e.m.found(g.n)
-	}
+	ev.Found = l.found
 	ev.Text = l.words(g.wish.fixed(), g.unrenewed.Load()) + l.foundBy(ev.Found)
 	if t != nil {
 		ev.CallSite = t.callSite
 	}
 	g.e.m.events.raiseWith(t.values(), ev)
+}
+
+// found is what the watchdog has found wrong with the hold and the process, for an event: ""
+// where that would not be told any more.
+func (g *grant) found() string {
+	if g.e.m.events.full() {
+		return ""
+	}
+	return g.e.m.found(g.n)
 }
 
 // values returns the context whose values the first hold of t has. It has none where t is

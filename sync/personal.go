@@ -5,7 +5,23 @@ package anteroom
 // apart; who guesses a key can see that the guess is right.
 func KeyHash(key string) string { return keyHash(key) }
 
-// WithoutKey returns a text of an Event, an error or a VerdictState as log records carry
-// it without Config.LogKeys: the key is taken out, and what a server has repeated of the
-// arguments that it was sent.
-func WithoutKey(text, key string) string { return without(withoutEcho(text), key) }
+// WithoutKey returns the Text of e and what its Err says as log records carry them without
+// Config.LogKeys. The library's own words name nobody and stay as they are, whatever the
+// key is called; from what others said, such as a server's answer, the names of key, holder
+// and Manager are taken out, and the arguments that a server repeats.
+func (e Event) WithoutKey() (text, err string) {
+	q := eventQueue{clientID: e.ClientID}
+	if e.Err != nil {
+		err = q.words(&e, false).of(e.Err)
+	}
+	return q.text(&e), err
+}
+
+// WithoutKey returns the Reason of v as log records carry it without Config.LogKeys. Only
+// where it quotes a server the key is taken out of it.
+func (v VerdictState) WithoutKey(key string) string {
+	if !quotes(v.Check) {
+		return v.Reason
+	}
+	return without(withoutEcho(v.Reason), key)
+}

@@ -41,8 +41,11 @@ func (q *eventQueue) text(e *Event) string {
 
 // quotes tells whether the Text of e may quote an answer of a server: what the watchdog says
 // of its questions to Redis. All other texts are ours, and name nobody.
-func (e *Event) quotes() bool {
-	return e.Kind == EventRecovery && e.Check != watchdog.Holder.String() && e.Check != watchdog.Renewal.String()
+func (e *Event) quotes() bool { return e.Kind == EventRecovery && quotes(e.Check) }
+
+// quotes tells whether the reasons of a check may quote an answer of a server.
+func quotes(check string) bool {
+	return check != watchdog.Holder.String() && check != watchdog.Renewal.String()
 }
 
 // withoutEcho takes out the arguments that a server repeats.

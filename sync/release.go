@@ -287,7 +287,7 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 		end.outcome = ReleasedInRedis
 	case answered:
 		end.outcome = ReleaseLost
-		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner()}
+		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner(), found: g.found()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		g.raiseLost(end.loss)
 	default:

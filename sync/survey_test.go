@@ -171,8 +171,34 @@ func TestPersonal_KeysCanBeTakenOut(t *testing.T) {
 	if a, b := anteroom.KeyHash("order:42"), anteroom.KeyHash("order:43"); a == b || strings.Contains(a, "42") {
 		t.Errorf("%q and %q", a, b)
 	}
-	text := anteroom.WithoutKey(`refused "order:42": ERR unknown command 'evalsha', with args beginning with: 'ord`, "order:42")
-	if want := `refused "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)`; text != want {
-		t.Errorf("%q, want %q", text, want)
+	const echoed = "ERR unknown command 'evalsha', with args beginning with: 'ord"
+	e := anteroom.Event{Kind: anteroom.EventUnavailable, Key: "order:42", Err: errors.New(`refused "order:42": ` + echoed)}
+	if _, err := e.WithoutKey(); err != `refused "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
+		t.Errorf("the error of an event: %q", err)
+	}
+	for check, want := range map[string]string{
+		"connection": `PING failed: no "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)`,
+		"holder":     `PING failed: no "order:42": ` + echoed, // the check asks no server: these words are ours
+	} {
+		e := anteroom.Event{Kind: anteroom.EventRecovery, Key: "order:42", Check: check, Text: `PING failed: no "order:42": ` + echoed}
+		v := anteroom.VerdictState{Check: check, Reason: e.Text}
+		if text, _ := e.WithoutKey(); text != want {
+			t.Errorf("the text of an event of %s: %q", check, text)
+		}
+		if text := v.WithoutKey("order:42"); text != want {
+			t.Errorf("the reason of %s: %q", check, text)
+		}
+	}
+}
+
+// A key that is called like one of our words, or like a file, takes nothing away from them.
+func TestPersonal_AKeyEatsNoWordOfOurs(t *testing.T) {
+	const text = "held for 23s, taken at /srv/leader.go:12"
+	e := anteroom.Event{Kind: anteroom.EventAlert, Key: "leader", Check: "holder", Text: text, Err: anteroom.ErrUnavailable}
+	if got, err := e.WithoutKey(); got != text || err != "redis unavailable" {
+		t.Errorf("%q, %q", got, err)
+	}
+	if got := (anteroom.VerdictState{Check: "holder", Reason: text}).WithoutKey("leader"); got != text {
+		t.Errorf("%q", got)
 	}
 }

@@ -73,22 +73,28 @@ func TestTryAcquireBesideAnAttemptIsNotAcquired(t *testing.T) {
 	})
 }
 
+// lockedBehindAString returns a mutex whose Lock waits behind an answer that no repetition
+// changes, and what mends that and waits for the Lock.
+func lockedBehindAString(t *testing.T, s *embedded) (mu *anteroom.Mutex, mended func()) {
+	ok(t, s.Set("k", "a string"))
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	mu = m.Mutex("k")
+	locked := make(chan struct{})
+	go func() { pass(mu); close(locked) }()
+	return mu, func() { s.Del("k"); <-locked }
+}
+
 // The same where somebody waits behind an answer that no repetition changes: the lock is
 // another's to wait for, and Redis has answered.
 func TestTryAcquireBehindAWaiterThatMeetsErrors(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		ok(t, s.Set("k", "a string"))
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
-		locked := make(chan struct{})
-		go func() { pass(mu); close(locked) }()
+		mu, mended := lockedBehindAString(t, s)
 		time.Sleep(time.Second)
 		_, err := mu.TryAcquire(bg)
 		if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
 			t.Errorf("TryAcquire: %v", err)
 		}
-		s.Del("k")
-		<-locked
+		mended()
 	})
 }
 
@@ -96,11 +102,7 @@ func TestTryAcquireBehindAWaiterThatMeetsErrors(t *testing.T) {
 // answer was.
 func TestAcquireThatEndsBehindAPermanentAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		ok(t, s.Set("k", "a string"))
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
-		locked := make(chan struct{})
-		go func() { pass(mu); close(locked) }()
+		mu, mended := lockedBehindAString(t, s)
 		time.Sleep(5 * time.Second) // the back-off is a second long by now
 		ctx, cancel := context.WithTimeout(bg, time.Millisecond)
 		defer cancel()
@@ -108,7 +110,6 @@ func TestAcquireThatEndsBehindAPermanentAnswer(t *testing.T) {
 		if !errors.Is(err, anteroom.ErrConfig) || errors.Is(err, anteroom.ErrUnavailable) {
 			t.Errorf("Acquire: %v", err)
 		}
-		s.Del("k")
-		<-locked
+		mended()
 	})
 }

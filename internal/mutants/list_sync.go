@@ -111,7 +111,7 @@ var syncMutants = []mutant{
 		name: "sync-words-ours", file: "sync/redact.go",
 		mechanism: "names are taken out of what others have said, not out of texts of ours",
 		breaks:    "a key called leader takes the file name out of a call site",
-		old:       "return e.Kind == EventRecovery && e.Check != ", fresh: "return e.Kind != EventRecovery || e.Check != ",
+		old:       "return e.Kind == EventRecovery && quotes(e.Check)", fresh: "return true",
 		tests: []string{"TestLog_AKeyEatsNoWordOfOurs"},
 	},
 	{
@@ -405,5 +405,19 @@ var syncMutants = []mutant{
 		breaks:    "after somebody set the clock a lock seems to be held for an hour more, or less",
 		old:       "return m.leases.Dated(t)", fresh: "return t",
 		tests: []string{"TestTimesForPeopleAfterTheClockWasSet"},
+	},
+	{
+		name: "sync-found-before-the-removal", file: "sync/loss.go",
+		mechanism: "what the watchdog found is asked for before the lost grant leaves it",
+		breaks:    "the record of a loss does not say that its renewals failed",
+		old:       "\tl.found = g.found() // the watchdog forgets the grant with its removal\n", fresh: "\tl.found = g.e.m.found(0)\n",
+		tests: []string{"TestLost_SaysWhatWasFoundOfTheHold"},
+	},
+	{
+		name: "sync-reasons-of-ours-stay", file: "sync/redact.go",
+		mechanism: "names are searched in the answers of servers only",
+		breaks:    "a hidden key that is called leader eats the name of leader.go",
+		old:       "return check != watchdog.Holder.String() && check != watchdog.Renewal.String()", fresh: "return check != watchdog.LockStatus.String()",
+		tests: []string{"TestPersonal_AKeyEatsNoWordOfOurs"},
 	},
 }

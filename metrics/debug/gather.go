@@ -160,7 +160,7 @@ func checks(verdicts []anteroom.VerdictState, key string, now time.Time) []Check
 	for _, v := range verdicts {
 		reason := v.Reason
 		if key != "" {
-			reason = anteroom.WithoutKey(reason, key)
+			reason = v.WithoutKey(key)
 		}
 		list = append(list, Check{
 			Check: v.Check, Health: v.Health, Finding: v.Finding, Reason: brief(reason, maxEventText),

@@ -193,9 +193,11 @@ func TestHideKeys_NoKeyIsShownAndNoneCanBeFoundOut(t *testing.T) {
 	const key = "customer:ada@example.org"
 	p := newPage(t, debug.Config{HideKeys: true})
 	p.Attach(&fixed{anteroom.Survey{States: []anteroom.State{{
-		Key: key, Class: "customers", Status: "owned", Verdicts: []anteroom.VerdictState{{Check: "holder", Health: "unhealthy", Reason: "the holder of " + key}},
+		Key: key, Class: "customers", Status: "owned", Verdicts: []anteroom.VerdictState{{Check: "connection", Health: "unhealthy", Reason: "PING failed: no " + key}},
 	}}}})
-	p.OnEvent(anteroom.Event{Kind: anteroom.EventLost, Key: key, Text: "lost " + key, Err: fmt.Errorf("no answer about %q", key)})
+	p.OnEvent(anteroom.Event{
+		Kind: anteroom.EventRecovery, Key: key, Check: "connection", Text: "PING failed: no " + key, Err: fmt.Errorf("no answer about %q", key),
+	})
 	hash := anteroom.KeyHash(key)
 	for _, query := range []string{"", "format=json", "key=" + hash, "format=json&key=" + hash[:3]} {
 		body := get(t, p, "/?"+query).Body.String()
@@ -207,6 +209,23 @@ func TestHideKeys_NoKeyIsShownAndNoneCanBeFoundOut(t *testing.T) {
 		if r := report(t, p, "key="+urlQuery(guess)); r.Keys != 0 || len(r.Events) != 0 {
 			t.Errorf("the beginning %q of a hidden key finds %d keys and %d events", guess, r.Keys, len(r.Events))
 		}
+	}
+}
+
+// The words of the library stay as they are, whatever a hidden key is called.
+func TestHideKeys_AKeyEatsNoFileName(t *testing.T) {
+	const text = "held for 23s, taken at /srv/leader.go:12"
+	p := newPage(t, debug.Config{HideKeys: true})
+	p.Attach(&fixed{anteroom.Survey{States: []anteroom.State{{
+		Key: "leader", Class: "c", Status: "owned", Verdicts: []anteroom.VerdictState{{Check: "holder", Health: "unhealthy", Reason: text}},
+	}}}})
+	p.OnEvent(anteroom.Event{Kind: anteroom.EventAlert, Key: "leader", Check: "holder", Text: text, CallSite: "/srv/leader.go:12"})
+	r := report(t, p, "")
+	if e := r.Events[0]; e.Text != text || e.CallSite != "/srv/leader.go:12" {
+		t.Errorf("%+v", e)
+	}
+	if c := r.Locks[0].Checks[0]; c.Reason != text {
+		t.Errorf("%+v", c)
 	}
 }
 

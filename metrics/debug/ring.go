@@ -58,12 +58,12 @@ func (r *ring) newest() (list []kept, seen int64) {
 
 // keep makes what is shown of e.
 func keep(e anteroom.Event, hide bool) kept {
-	text, err := e.Text, ""
-	if e.Err != nil {
-		err = e.Err.Error()
-	}
-	if hide {
-		text, err = anteroom.WithoutKey(text, e.Key), anteroom.WithoutKey(err, e.Key)
+	text, err := e.WithoutKey()
+	if !hide {
+		text, err = e.Text, ""
+		if e.Err != nil {
+			err = e.Err.Error()
+		}
 	}
 	k := kept{class: e.Class, Event: Event{
 		At: e.At.UTC(), Kind: string(e.Kind), Manager: e.ClientID, Holder: brief(e.Holder, maxKeyText), Class: brief(e.Class, maxKeyText),
