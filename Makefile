@@ -51,18 +51,18 @@ vet:
 # Plays the fault matrix and writes what was observed into docs/faults.md; make test
 # plays it too, and fails where the document says something else.
 faults: redis
-	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/faults
+	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/lab/faults
 
-# Writes metrics/grafana from internal/dashboards; make test fails where they differ.
+# Writes metrics/grafana from internal/lab/dashboards; make test fails where they differ.
 dashboards:
-	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/dashboards
+	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/lab/dashboards
 
 demo:
 	$(GO) run ./cmd/anteroom demo $(DEMO)
 
 # CHAOS_FOR=30m CHAOS_SEED=7 make chaos
 chaos: redis
-	$(GO) run ./internal/chaos
+	$(GO) run ./internal/lab/chaos
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
@@ -75,7 +75,7 @@ bench-quick: redis
 
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
-	$(GO) run ./internal/mutants $(MUTANTS)
+	$(GO) run ./internal/lab/mutants $(MUTANTS)
 
 # The figures of docs/faults.md §9.
 cover: redis

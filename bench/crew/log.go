@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/anteroom/anteroom/bench/library"
-	"github.com/anteroom/anteroom/internal/history"
+	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
 // Turn is what one process had of the lock until another got it.

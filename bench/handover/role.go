@@ -11,7 +11,7 @@ import (
 
 	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
-	"github.com/anteroom/anteroom/internal/history"
+	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
 // RoleName is one of the two processes among the roles of a program's children.

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/promise"
+	"github.com/anteroom/anteroom/internal/lab/promise"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
-	"github.com/anteroom/anteroom/internal/promise"
+	"github.com/anteroom/anteroom/internal/lab/promise"
 )
 
 // redislockREADME is bsm/redislock with the watchdog that its README recommends, word

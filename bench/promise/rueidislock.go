@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
-	"github.com/anteroom/anteroom/internal/promise"
+	"github.com/anteroom/anteroom/internal/lab/promise"
 )
 
 // rueidislockREADME is configured as its README recommends for one Redis from 7.0.5 on.

@@ -31,7 +31,7 @@ import (
 )
 
 // TB is what is asked of a test: a *testing.T, or the stand-in of a program that runs
-// without a test, as internal/chaos does. Fatal, Fatalf and Skip do not return.
+// without a test, as internal/lab/chaos does. Fatal, Fatalf and Skip do not return.
 type TB interface {
 	Helper()
 	Name() string
