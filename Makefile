@@ -58,7 +58,7 @@ dashboards:
 	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/lab/dashboards
 
 demo:
-	$(GO) run ./cmd/anteroom demo $(DEMO)
+	$(GO) run ./cmd/demo $(DEMO)
 
 # CHAOS_FOR=30m CHAOS_SEED=7 make chaos
 chaos: redis

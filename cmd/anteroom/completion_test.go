@@ -80,7 +80,7 @@ func TestCompletion_Words(t *testing.T) {
 			}
 		}
 	}
-	if slices.Contains(words, workerCommand) {
+	if slices.Contains(words, supervisorCommand) {
 		t.Errorf("an inner command is offered: %q", words)
 	}
 }

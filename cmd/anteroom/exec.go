@@ -32,7 +32,6 @@ type execFlags struct {
 	atLeast  time.Duration
 	grace    time.Duration
 	conflict int
-	fair     bool
 	fencing  bool
 	passEnv  bool
 	verbose  bool
@@ -100,7 +99,6 @@ func execCommand() *cobra.Command {
 	fs.DurationVar(&f.grace, "grace", 0, "after a loss, from TERM to KILL; 0: KILL at once\n(default a fifteenth of --lease, and at most 5s)")
 	fs.DurationVar(&f.atLeast, "at-least", 0, "keep the lock so long, also if the command ends earlier")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token for the command")
-	fs.BoolVar(&f.fair, "fair", false, "by order of arrival in a process; none between processes")
 	fs.BoolVar(&f.passEnv, "pass-env", false, "let the command have "+redisVariable+", and so the password in it")
 	fs.BoolVar(&f.verbose, "verbose", false, "say how long it waited and held, and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
@@ -128,7 +126,7 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		f.grace = min(f.mostGrace(), 5*time.Second)
 	}
 	cfg := anteroom.LockConfig{
-		Key: key, Name: "exec", LeaseTime: f.lease, Margin: f.margin(), Fair: f.fair, Fencing: f.fencing,
+		Key: key, Name: "exec", LeaseTime: f.lease, Margin: f.margin(), Fencing: f.fencing,
 		MinHold: f.atLeast, Reentrancy: anteroom.NotReentrant,
 	}
 	switch {

@@ -160,7 +160,7 @@ func TestExec_X4_Untouched(t *testing.T) {
 
 func TestExec_Environment(t *testing.T) {
 	s, rdb := withRedis(t)
-	c := startTool(t, s.URL(), "exec", "--fencing", "--fair", "k", "--",
+	c := startTool(t, s.URL(), "exec", "--fencing", "k", "--",
 		"sh", "-c", `echo "$ANTEROOM_KEY $ANTEROOM_HOLDER $ANTEROOM_TOKEN"; read x`)
 	words := strings.Fields(c.line())
 	if len(words) != 3 || words[0] != "k" {
@@ -188,7 +188,7 @@ func TestExec_Environment(t *testing.T) {
 // The address of Redis, which may hold a password, is for us and not for the command.
 func TestExec_ThePasswordIsNotPassedOn(t *testing.T) {
 	s, _ := withRedis(t)
-	for flag, want := range map[string]string{"--fair": "", "--pass-env": redisVariable + "=" + s.URL()} {
+	for flag, want := range map[string]string{"--fencing": "", "--pass-env": redisVariable + "=" + s.URL()} {
 		c := startTool(t, s.URL(), "exec", flag, "k", "--", "sh", "-c", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'; echo end")
 		got := ""
 		for l := c.line(); l != "end"; l = c.line() {

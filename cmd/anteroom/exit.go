@@ -83,9 +83,7 @@ func status(err error) (code int, say bool) {
 		return 0, false
 	}
 	if e, ok := errors.AsType[*exitError](err); ok {
-		return e.status, e.err != nil && !errors.Is(err, errFailed)
+		return e.status, e.err != nil
 	}
-	// The demonstration's last line stays the last one: an error of another kind is
-	// the only thing that is said after it, and on the other stream.
-	return exitFailed, !errors.Is(err, errFailed)
+	return exitFailed, true
 }

@@ -13,14 +13,11 @@ import (
 )
 
 func main() {
-	// Every connection that a fault cuts would be a line of go-redis on standard error;
-	// what matters of it is reported by the library under demonstration.
+	// Each connection that breaks would be a line of go-redis on standard error; what
+	// matters of it the commands say themselves.
 	logging.Disable()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
-
-// errFailed ends a command whose output has already said what failed.
-var errFailed = errors.New("failed")
 
 // rootCommand returns the command with all of its commands.
 func rootCommand() *cobra.Command {
@@ -36,7 +33,7 @@ command has the others. docs/cli.md is the manual.`,
 		SilenceErrors: true,
 	}
 	addRedisFlag(root)
-	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand(), demoCommand(), demoWorkerCommand())
+	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs: the names of files are no help.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

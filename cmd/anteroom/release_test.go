@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -86,7 +87,7 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 		{strings.NewReader("y\n"), "add --yes", []string{"--force", "k"}},
 		{null, "add --yes", []string{"--force", "k"}},
 	} {
-		var out, errs screen
+		var out, errs screen.Screen
 		code := run(t.Context(), append([]string{"release", "--redis", s.URL()}, c.args...), c.in, &out, &errs)
 		if code != exitUsage || out.String() != "" || !strings.Contains(errs.String(), c.words) || gone(t, rdb, "k") {
 			t.Errorf("%q: exit status %d, %q, %q", c.args, code, out.String(), errs.String())

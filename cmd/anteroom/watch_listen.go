@@ -76,6 +76,16 @@ func (l *listener) run(ctx context.Context) error {
 	}
 }
 
+// pause sleeps for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // overError carries what the reporter ended us with through listen, where it must not be
 // taken for an error of the connection.
 type overError struct{ err error }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -20,7 +21,7 @@ import (
 // watching is a run of `anteroom watch`.
 type watching struct {
 	t         *testing.T
-	out, errs screen
+	out, errs screen.Screen
 	cancel    context.CancelFunc
 	status    chan int
 }
@@ -44,7 +45,7 @@ func (w *watching) begin(f func(ctx context.Context) int) {
 }
 
 // await waits until word has been written n times.
-func (w *watching) await(s *screen, word string, n int) {
+func (w *watching) await(s *screen.Screen, word string, n int) {
 	w.t.Helper()
 	for end := time.Now().Add(soon); strings.Count(s.String(), word) < n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -169,7 +170,7 @@ func TestWatch_Permissions(t *testing.T) {
 	must(t, s.Client(t).Do(t.Context(), "acl", "setuser", "op", "on", ">pw", "resetchannels", "&lock:release:order:*", "&anteroom:client:*",
 		"+psubscribe", "+subscribe", "+unsubscribe", "+ping", "+hello").Err())
 	for _, pattern := range []string{"order:4*", "*"} {
-		var out, errs screen
+		var out, errs screen.Screen
 		if code := run(t.Context(), []string{"watch", "--redis", "redis://op:pw@" + s.Addr(), pattern}, nil, &out, &errs); code != exitRefused {
 			t.Errorf("%s: exit status %d, %q", pattern, code, errs.String())
 		}
@@ -281,10 +282,10 @@ func TestWatch_SignalsEndIt(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "watch")
 		cmd.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+s.URL())
 		var out bytes.Buffer
-		var errs screen
+		var errs screen.Screen
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		started := make(chan struct{})
-		errs.on("watching", func(string) {
+		errs.On("watching", func(string) {
 			<-started
 			_ = cmd.Process.Signal(sig)
 		})
@@ -299,8 +300,8 @@ func TestWatch_SignalsEndIt(t *testing.T) {
 // What cannot be printed ends it, so that nobody waits for a reader that has gone.
 func TestWatch_AFullDiskEndsIt(t *testing.T) {
 	s := testredis.Start(t)
-	var errs screen
-	errs.on("watching", func(string) {
+	var errs screen.Screen
+	errs.On("watching", func(string) {
 		// Not from here: the listener waits for us.
 		go s.Client(t).Publish(context.Background(), "lock:release:k", "{}")
 	})

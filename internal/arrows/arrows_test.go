@@ -26,7 +26,8 @@ var allowed = map[string][]string{
 	"metrics":        {"sync", "github.com/prometheus/client_golang"},
 	"metrics/debug":  {"sync"},
 	"sync/locktest":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":   {"sync", "lettuce_compat", "metrics", "metrics/debug", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/spf13/cobra", "golang.org/x/sys"},
+	"cmd/anteroom":   {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
+	"cmd/demo":       {"sync", "metrics", "metrics/debug", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
 
 	// The laboratory: nothing of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},
@@ -41,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/lab/history":             {"sync", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
 	"internal/lab/mutants":             {},
 	"internal/lab/promise":             {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
+	"internal/screen":                  {},
 	"internal/stranger":                {"github.com/redis/go-redis/v9"},
 	"internal/testprom":                {"internal/testredis"},
 	"internal/testredis":               {"github.com/redis/go-redis/v9"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,57 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/metrics/debug"
 )
-
-// screen is what a run writes to. Tests wait for words on it instead of for a time, because
-// nobody knows how fast the machine is.
-type screen struct {
-	mu   sync.Mutex
-	buf  bytes.Buffer
-	cues []cue // guarded by mu
-}
-
-// cue calls then, once, with what stands on the screen when word does.
-type cue struct {
-	word string
-	then func(text string)
-}
-
-// on adds a cue; all are added before the run begins.
-func (s *screen) on(word string, then func(text string)) { s.cues = append(s.cues, cue{word, then}) }
-
-func (s *screen) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	s.buf.Write(p)
-	text := s.buf.String()
-	var due []cue
-	s.cues = slices.DeleteFunc(s.cues, func(c cue) bool {
-		if !strings.Contains(text, c.word) {
-			return false
-		}
-		due = append(due, c)
-		return true
-	})
-	s.mu.Unlock()
-	for _, c := range due {
-		c.then(text)
-	}
-	return len(p), nil
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.buf.String()
-}
 
 var lastLine = regexp.MustCompile(`(?:^|\n)acquisitions=(\d+) handoffs=(\d+) faults=(\d+) lost=(\d+) overlaps=(\d+) violations=(\d+) failed=(\d+)\n$`)
 
@@ -94,13 +50,13 @@ func wantGood(t *testing.T, status int, out, errs string) figures {
 func TestDemo_EmbeddedRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var out, errs screen
+	var out, errs screen.Screen
 	var page, locks string
-	out.on("fault: ForceRelease", func(text string) { // everything is at work
+	out.On("fault: ForceRelease", func(text string) { // everything is at work
 		page, locks = scrape(t, urlPattern.FindString(text)), scrape(t, debugPattern.FindString(text)+"?format=json")
 	})
-	out.on("demo:mailing is usable again", func(string) { cancel() })
-	status := run(ctx, []string{"demo", "--for", "2m"}, nil, &out, &errs)
+	out.On("demo:mailing is usable again", func(string) { cancel() })
+	status := run(ctx, []string{"--for", "2m"}, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
 	for _, words := range []string{
 		"fault: DEL demo:invoices by a stranger, while process 1 holds it",
@@ -108,7 +64,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		"demo:invoices is usable again",
 		"reported: lock lost: demo:payments in process 2, reason ",
 		"fault: a goroutine of process 3 locked demo:mailing and ended without unlocking",
-		"has ended without unlocking, taken at ", "demo_victim.go:", ": stop_renewing: acted",
+		"has ended without unlocking, taken at ", "victim.go:", ": stop_renewing: acted",
 		"reported: lock lost: demo:mailing in process 3, reason deadline",
 		" hand-offs, ", " renewals, ", " waiters, p99 wait ",
 	} {
@@ -194,11 +150,11 @@ func checkMetrics(t *testing.T, page string, processes int) {
 func TestDemo_I5_CancelEndsEarlyWithLastLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var out, errs screen
+	var out, errs screen.Screen
 	// In the middle of a fault: what it has to bring is still waited for.
-	out.on("fault: DEL", func(string) { cancel() })
+	out.On("fault: DEL", func(string) { cancel() })
 	begin := time.Now()
-	status := run(ctx, []string{"demo", "--for", "10m", "--processes", "2"}, nil, &out, &errs)
+	status := run(ctx, []string{"--for", "10m", "--processes", "2"}, &out, &errs)
 	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
@@ -210,12 +166,12 @@ func TestDemo_I5_CancelEndsEarlyWithLastLine(t *testing.T) {
 
 // An interrupt as Ctrl-C sends it, to a process of its own.
 func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "demo", "--for", "10m", "--processes", "2")
+	cmd := exec.Command(os.Args[0], "--for", "10m", "--processes", "2")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
-	var out, errs screen
+	var out, errs screen.Screen
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	started := make(chan struct{})
-	out.on("fault: DEL", func(string) {
+	out.On("fault: DEL", func(string) {
 		<-started
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
@@ -234,7 +190,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 
 // A run whose library keeps a loss to itself fails, and says which.
 func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
-	var out screen
+	var out screen.Screen
 	d := newDemo(options{length: 2 * time.Second, processes: 2}, &out)
 	d.server = startEmbedded(t)
 	if err := d.connect(t.Context()); err != nil {
@@ -274,9 +230,9 @@ func TestDemo_BadFlags(t *testing.T) {
 		{[]string{"--for", "soon"}, exitUsage, `"soon"`},
 		{[]string{"extra"}, exitUsage, "extra"},
 	} {
-		var out, errs bytes.Buffer
-		status := run(t.Context(), append([]string{"demo"}, c.args...), nil, &out, &errs)
-		if status != c.status || out.Len() != 0 || !strings.Contains(errs.String(), c.words) {
+		var out, errs screen.Screen
+		status := run(t.Context(), c.args, &out, &errs)
+		if status != c.status || out.String() != "" || !strings.Contains(errs.String(), c.words) {
 			t.Errorf("%v: exit status %d, %q, %q", c.args, status, out.String(), errs.String())
 		}
 		if strings.Contains(errs.String(), "secret") {

@@ -3,38 +3,32 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/spf13/cobra"
 )
 
-// workerCommand is the hidden command that a child of the demonstration runs.
+// workerCommand is the argument that makes this program a child of the demonstration.
 const workerCommand = "demo-worker"
 
 // statsEvery is how often a child says its figures; more often than they are printed, so
 // that a printed second is never two.
 const statsEvery = 250 * time.Millisecond
 
-// demoWorkerCommand returns the hidden command of a child.
-func demoWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    workerCommand,
-		Short:  "One process of the demonstration; it is started by it and speaks JSON",
-		Hidden: true,
-		Args:   cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			// Ctrl-C reaches every process of the terminal. The parent ends the run, and
-			// with it this process, when the faults under way are settled.
-			interrupts := make(chan os.Signal, 1)
-			signal.Notify(interrupts, os.Interrupt) // nobody reads it
-			defer signal.Stop(interrupts)
-			return runWorker(cmd.InOrStdin(), cmd.OutOrStdout())
-		},
+// runAsWorker is main in a child. It returns the exit status.
+func runAsWorker() int {
+	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it
+	// this process, when the faults under way are settled.
+	signal.Ignore(os.Interrupt)
+	if err := runWorker(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		return exitFailed
 	}
+	return 0
 }
 
 // child is the child's side of the conversation.

@@ -181,7 +181,7 @@ func newReal(url string) (*real, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
 		// The URL may hold a password, so the error must not repeat it.
-		return nil, usageError("--redis: not a URL such as redis://user:password@host:6379/0")
+		return nil, fmt.Errorf("--redis: not a URL such as redis://user:password@host:6379/0; %w", errUsage)
 	}
 	return &real{opts: opts, rdb: redis.NewClient(opts)}, nil
 }

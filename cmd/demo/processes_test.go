@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
@@ -23,12 +24,12 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var out, errs screen
+	var out, errs screen.Screen
 	var page string
-	out.on("fault: ForceRelease", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
-	out.on("demo:mailing is usable again", func(string) { cancel() })
-	args := []string{"demo", "--for", "2m", "--processes", "2", "--redis", s.URL()}
-	status := run(ctx, args, nil, &out, &errs)
+	out.On("fault: ForceRelease", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
+	out.On("demo:mailing is usable again", func(string) { cancel() })
+	args := []string{"--for", "2m", "--processes", "2", "--redis", s.URL()}
+	status := run(ctx, args, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
 	checkMetrics(t, page, 2)
 
@@ -56,7 +57,7 @@ func TestDemo_PauseNotPermittedIsSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.close()
-	var out screen
+	var out screen.Screen
 	d := newDemo(options{}, &out)
 	i := &injector{ledger: d.ledger, console: d.console, server: r}
 	i.shortAbsence()
@@ -68,18 +69,18 @@ func TestDemo_PauseNotPermittedIsSkipped(t *testing.T) {
 
 func TestDemo_WrongPasswordIsOneClearError(t *testing.T) {
 	s := testredis.Start(t, "--requirepass", "right")
-	var out, errs screen
+	var out, errs screen.Screen
 	url := "redis://:wrong@" + s.Addr()
-	status := run(t.Context(), []string{"demo", "--redis", url}, nil, &out, &errs)
+	status := run(t.Context(), []string{"--redis", url}, &out, &errs)
 	if status != 1 || out.String() != "" || !strings.Contains(errs.String(), "no lock can be had from this server") {
 		t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
 	}
 }
 
 // startRemote starts one process of a run that is not part of a run.
-func startRemote(t *testing.T, s *testredis.Server) (*demo, *remote, *screen) {
+func startRemote(t *testing.T, s *testredis.Server) (*demo, *remote, *screen.Screen) {
 	t.Helper()
-	var out screen
+	var out screen.Screen
 	d := newDemo(options{url: s.URL()}, &out)
 	r, err := newRemote(plan{Process: 1, Prefix: d.prefix, URL: s.URL()}, d.ledger, d.reported)
 	if err != nil {
@@ -179,8 +180,7 @@ func TestWorkerEndsWithItsParent(t *testing.T) {
 		t.Error("it said nothing")
 	}
 
-	status := run(t.Context(), []string{workerCommand}, strings.NewReader("{}\n"), io.Discard, io.Discard)
-	if status != 1 {
-		t.Errorf("without a plan: exit status %d", status)
+	if err := runWorker(strings.NewReader("{}\n"), io.Discard); err == nil {
+		t.Error("it began without a plan")
 	}
 }

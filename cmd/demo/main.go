@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+)
+
+func main() {
+	// Every connection that a fault cuts would be a line of go-redis on standard error;
+	// what matters of it is reported by the library under demonstration.
+	logging.Disable()
+	if len(os.Args) > 1 && os.Args[1] == workerCommand {
+		os.Exit(runAsWorker())
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// The second signal is nobody's but the system's: it ends us at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// The exit statuses.
+const (
+	exitFailed = 1 // the library did not keep its word, or no run came about
+	exitUsage  = 2 // the command line is wrong; nothing was done
+)
+
+// errFailed ends a run whose output has already said what failed.
+var errFailed = errors.New("failed")
+
+// errUsage is what is wrong with the command line.
+var errUsage = errors.New("see --help")
+
+// run carries out one command line and returns the exit status.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	o, err := parse(args, errs)
+	if err == nil {
+		err = runDemo(ctx, o, out)
+	}
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errFailed):
+		return exitFailed
+	}
+	fmt.Fprintln(errs, "demo:", err)
+	if errors.Is(err, errUsage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// options are what the command line says.
+type options struct {
+	length    time.Duration // until no more faults are injected
+	url       string        // of a real server, "" for the embedded one
+	processes int
+	listen    string // host and port; port 0 is any free one
+}
+
+const usage = `Shows the library at work, with faults, and checks what it promises.
+
+Several processes, with dozens of goroutines each, increment counters that nothing but
+Anteroom's locks protects, while faults are injected: the server is away for a moment, a
+lock's key is deleted, a lock is released by force, a holder never unlocks. Every fault
+and every report of the library is printed.
+
+The exit status is 0 if there was no violation and every injected loss was reported.
+
+Without --redis the server is an embedded one, and the processes are Managers of this
+program. With --redis they are real processes; the server is paused for a moment where
+that is permitted, and the keys of the run are deleted at the end.
+
+`
+
+// parse reads the command line. It answers --help on errs.
+func parse(args []string, errs io.Writer) (o options, err error) {
+	f := flag.NewFlagSet("demo", flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.DurationVar(&o.length, "for", 20*time.Second, "how `long` to run, from 1s to 24h; what is under way then is still settled")
+	f.StringVar(&o.url, "redis", "", "`URL` of a real server, redis://user:password@host:6379/0")
+	f.IntVar(&o.processes, "processes", 4, "how `many` processes take part, from 2 to 64")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of /metrics; embedded: of /debug/anteroom/")
+	err = f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(errs, usage)
+		f.SetOutput(errs)
+		f.PrintDefaults()
+		return o, err
+	case err != nil:
+		return o, fmt.Errorf("%w; %w", err, errUsage)
+	case f.NArg() > 0:
+		return o, fmt.Errorf("unknown argument %q; %w", f.Arg(0), errUsage)
+	}
+	return o, o.validate()
+}
+
+// validate names the flag that is out of bounds, and the bound. The URL and the address are
+// judged by those who use them.
+func (o options) validate() error {
+	switch {
+	case o.length < time.Second || o.length > 24*time.Hour:
+		return fmt.Errorf("--for is %v; it must be from 1s to 24h; %w", o.length, errUsage)
+	case o.processes < 2 || o.processes > 64:
+		return fmt.Errorf("--processes is %d; it must be from 2 to 64, because one alone shares nothing; %w", o.processes, errUsage)
+	}
+	return nil
+}
+
+// runDemo carries out one run. The order is what matters: the address is taken and a lock is
+// tried before any process begins, so that what cannot work fails at once and leaves
+// nothing; and the keys are removed before the last line is printed, so that nothing is
+// said after it.
+//
+// It returns nil if the library kept its word, errFailed where the output says that it did
+// not, and another error where no run came about.
+func runDemo(ctx context.Context, o options, out io.Writer) error {
+	d := newDemo(o, out)
+	var err error
+	if d.server, err = serverOf(o); err != nil {
+		return err
+	}
+	defer d.server.close()
+	l, err := net.Listen("tcp", o.listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w", err)
+	}
+	defer l.Close()
+	if err := d.connect(ctx); err != nil {
+		return err
+	}
+	if err := d.recruit(); err != nil {
+		return errors.Join(err, d.dismiss(), d.disconnect())
+	}
+	stop := d.serveMetrics(l)
+	pages := fmt.Sprintf("metrics: http://%s/metrics", l.Addr())
+	if d.page != nil {
+		pages += fmt.Sprintf("; debug page: http://%s%s", l.Addr(), debugPath)
+	}
+	d.console.say("%d processes, %s; keys begin with %s; %s", o.processes, d.where(), d.prefix, pages)
+	d.play(ctx)
+	stop()
+	if err := d.disconnect(); err != nil {
+		d.console.say("at the end: %v", err)
+	}
+	return d.conclude()
+}
+
+// serverOf returns the server that the flags name.
+func serverOf(o options) (server, error) {
+	if o.url == "" {
+		return newEmbedded()
+	}
+	return newReal(o.url)
+}
