@@ -46,15 +46,15 @@ func (s *Synchronizer) wokenInVainLocked(w *Waiter) {
 // answer with that, and it is a refusal (I12).
 func (s *Synchronizer) admitLocked(w *Waiter) {
 	handOffs := s.Word().HandOffs()
-	s.lastTenure++
-	s.tenure = s.lastTenure
+	s.lastNumber++
+	s.number = s.lastNumber
 	s.kind = w.Kind
 	s.owner.Store(ownership(w.Owner, w.Kind))
 	s.setLocked(Owned, 1, handOffs)
 
 	w.phase = phaseIn
 	w.owed = false
-	w.Grant, w.Tenure, w.HandOffs = s.grant, s.tenure, handOffs
+	w.Grant, w.Number, w.HandOffs = s.grant, s.number, handOffs
 	if s.waiters.tries > 0 {
 		s.failLocked(Kind.IsTry, ErrRefused)
 	}

@@ -58,7 +58,7 @@ func benchmarkSynchronizer(b *testing.B, fair bool) {
 					}
 					instant(s, &grants, order)
 				}
-				exit, order := s.Exit(w.Tenure, true)
+				exit, order := s.Exit(w.Number, true)
 				if exit == queue.Stale {
 					b.Error("the owner's exit is stale")
 				}

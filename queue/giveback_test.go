@@ -44,7 +44,7 @@ func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 			break
 		}
 		passed++
-		if exit, _ := s.Exit(s.Current().Tenure, false); exit != queue.Leaving {
+		if exit, _ := s.Exit(s.Current().Number, false); exit != queue.Leaving {
 			t.Fatal(exit)
 		}
 		s.Released()

@@ -149,7 +149,7 @@ func TestQueue_HammerLock(t *testing.T) {
 							r.obey(order)
 						}
 						counter++
-						exit, order := s.Exit(w.Tenure, rand.Float64() < 0.95)
+						exit, order := s.Exit(w.Number, rand.Float64() < 0.95)
 						if exit != queue.HandedOff && exit != queue.Leaving {
 							t.Errorf("Exit: %v", exit)
 						}
@@ -258,7 +258,7 @@ func visit(r *redis, owner uint64, n *tally) {
 // stay is a tenure from coming in to its last exit.
 func stay(r *redis, w *queue.Waiter, n *tally) {
 	units := 1
-	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Tenure) == queue.Reentered {
+	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Number) == queue.Reentered {
 		n.nested.Add(1)
 		units++
 	}
@@ -271,23 +271,23 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	}
 	if current := r.s.Current(); w.Kind.IsDeaf() {
 		// A Lock is the current tenure until its own exits, lost or not: that is exclusion within the process (I11).
-		if current.Tenure != w.Tenure || current.Owner != w.Owner || current.Count != units {
-			r.t.Errorf("tenure %d of %d with %d units is not the current one: %+v", w.Tenure, w.Owner, units, current)
+		if current.Number != w.Number || current.Owner != w.Owner || current.Count != units {
+			r.t.Errorf("tenure %d of %d with %d units is not the current one: %+v", w.Number, w.Owner, units, current)
 		}
-	} else if current.Tenure == w.Tenure && (current.State != queue.Owned || current.Count != units) {
-		r.t.Errorf("tenure %d with %d units: %+v", w.Tenure, units, current)
+	} else if current.Number == w.Number && (current.State != queue.Owned || current.Count != units) {
+		r.t.Errorf("tenure %d with %d units: %+v", w.Number, units, current)
 	}
 	if r.s.Word().State() == queue.Free && w.Kind.IsDeaf() {
 		r.t.Error("Free while a Lock is in")
 	}
 	for range units {
-		exit, order := r.s.Exit(w.Tenure, rand.Float64() < 0.9)
+		exit, order := r.s.Exit(w.Number, rand.Float64() < 0.9)
 		if exit == queue.Stale && w.Kind.IsDeaf() {
 			r.t.Errorf("the exit of a Lock is stale: %v", r.s)
 		}
 		r.obey(order)
 	}
-	if exit, _ := r.s.Exit(w.Tenure, true); exit != queue.Stale {
+	if exit, _ := r.s.Exit(w.Number, true); exit != queue.Stale {
 		r.t.Errorf("I7: one exit too many answers %v", exit)
 	}
 }
@@ -307,7 +307,7 @@ func TestQueue_HammerInspection(t *testing.T) {
 					return
 				default:
 				}
-				if c := s.Current(); (c.Count > 0) != (c.State == queue.Owned || c.State == queue.Lost) || (c.Count > 0) != (c.Tenure > 0) {
+				if c := s.Current(); (c.Count > 0) != (c.State == queue.Owned || c.State == queue.Lost) || (c.Count > 0) != (c.Number > 0) {
 					t.Errorf("I9: %+v", c)
 				}
 				if c := s.Current(); c.State == queue.Free && c.Grant != 0 {

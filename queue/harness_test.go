@@ -156,9 +156,9 @@ func (x *fixture) mustBe(state queue.State, count, handOffs, waiting int) {
 	}
 }
 
-func (x *fixture) mustExit(tenure uint64, mayHandOff bool, want queue.Exit, wantOrder queue.Order) {
+func (x *fixture) mustExit(number uint64, mayHandOff bool, want queue.Exit, wantOrder queue.Order) {
 	x.t.Helper()
-	exit, order := x.s.Exit(tenure, mayHandOff)
+	exit, order := x.s.Exit(number, mayHandOff)
 	must(x, "Exit", exit, want)
 	must(x, "Exit's order", order, wantOrder)
 }
@@ -191,7 +191,7 @@ func (x *fixture) drain() {
 		case queue.Free:
 			return
 		case queue.Owned, queue.Lost:
-			x.s.Exit(current.Tenure, true)
+			x.s.Exit(current.Number, true)
 		case queue.Acquiring:
 			if !x.s.Abandon() {
 				x.s.Granted(i)

@@ -8,11 +8,11 @@ import (
 // Everything in this file but Word, OwnedBy and Current is for monitoring, not for synchronization control: by the time the answer is
 // looked at, it may be wrong.
 
-// Tenure is a consistent copy of who owns the lock. Fields that mean nothing in a state are zero: Grant is set in Granted,
-// Owned, Releasing and Lost; Tenure, Owner, Kind and Count in Owned and Lost.
+// Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields that mean nothing in a state
+// are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and Lost.
 type Tenure struct {
 	State    State
-	Tenure   uint64
+	Number   uint64
 	Grant    uint64
 	Owner    uint64
 	Kind     Kind
@@ -75,13 +75,13 @@ func (s *Synchronizer) currentLocked() Tenure {
 	word := s.Word()
 	t := Tenure{
 		State:    word.State(),
-		Tenure:   s.tenure,
+		Number:   s.number,
 		Grant:    s.grant,
 		Owner:    s.owner.Load() >> 1,
 		Count:    word.Count(),
 		HandOffs: word.HandOffs(),
 	}
-	if s.tenure != 0 {
+	if s.number != 0 {
 		t.Kind = s.kind
 	}
 	return t
@@ -204,5 +204,5 @@ func (s *Synchronizer) String() string {
 		mode = "fair"
 	}
 	return fmt.Sprintf("queue.Synchronizer[%s %s count=%d handoffs=%d grant=%d tenure=%d waiting=%d]",
-		mode, t.State, t.Count, t.HandOffs, t.Grant, t.Tenure, n)
+		mode, t.State, t.Count, t.HandOffs, t.Grant, t.Number, n)
 }

@@ -133,7 +133,7 @@ func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 		if _, err := x.s.Wait(context.Background(), w); err != nil {
 			t.Fatal(err)
 		}
-		x.s.Exit(w.Tenure, false)
+		x.s.Exit(w.Number, false)
 		x.s.Released()
 	})
 }
@@ -145,7 +145,7 @@ func TestQueue_ContendedMeansWaitingForAnotherGoroutine(t *testing.T) {
 		a.wait()
 		x.s.Granted(2)
 		a.mustBeIn()
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		b := x.park(queue.Refusable, 2) // waits for a release of this process, and for no goroutine
 		x.s.Released()
 		x.s.Granted(3)
@@ -184,7 +184,7 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 		must(x, "since", f.First.Since.Equal(began), true)
 		must(x, "the owner waits", f.OwnerWaits, true)
 		own.giveUp()
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		b.mustBeIn()
 		x.park(queue.Refusable, 3)
 		f, _ = x.s.Front()

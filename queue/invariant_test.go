@@ -20,7 +20,7 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 		}
 		mustBeNothing("new")
 		a := x.own(queue.Deaf, 1, 1)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		x.s.Released()
 		mustBeNothing("released")
 		x.own(queue.Refusable, 1, 2)
@@ -28,7 +28,7 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 		mustBeNothing("lost by a hold")
 		a = x.own(queue.Deaf, 1, 3)
 		x.s.Lose(3)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		mustBeNothing("lost by a lock")
 		a = x.park(queue.Refusable, 1)
 		a.giveUp()
@@ -45,7 +45,7 @@ func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 		x.s.Granted(1)
 		synctest.Wait()
 		must(x, "while Owned", x.park(queue.Deaf, 3).order, queue.Nothing)
-		x.mustExit(x.s.Current().Tenure, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(x.s.Current().Number, false, queue.Leaving, queue.SendRelease)
 		must(x, "while Releasing", x.park(queue.Deaf, 4).order, queue.Nothing)
 		x.mustLose(1, queue.LossNone, queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
@@ -54,7 +54,7 @@ func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 		synctest.Wait()
 		x.mustLose(2, queue.LossStays, queue.Nothing)
 		must(x, "while Lost", x.park(queue.Deaf, 5).order, queue.Nothing)
-		x.mustExit(x.s.Current().Tenure, true, queue.WasLost, queue.StartAttempt)
+		x.mustExit(x.s.Current().Number, true, queue.WasLost, queue.StartAttempt)
 		x.drain()
 	})
 }
@@ -80,7 +80,7 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 		if len(order) != 2 || order[0] != 3 || order[1] != 5 {
 			t.Fatalf("who is left: %v, want 3 and 5", order)
 		}
-		x.s.Exit(x.s.Current().Tenure, true)
+		x.s.Exit(x.s.Current().Number, true)
 		parties[1].mustBeIn()
 		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
 		parties[3].mustHaveLeft(errClosed, queue.Nothing)
@@ -95,14 +95,14 @@ func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		heir, next := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3)
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		heir.cancel(errGiveUp)
 		heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
 		next.mustBeIn()
 		must(x, "hand-offs", next.w.HandOffs, 1)
 
 		last := x.line(queue.Refusable, 4)
-		x.mustExit(next.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(next.w.Number, true, queue.HandedOff, queue.Nothing)
 		last.cancel(errGiveUp)
 		last.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 2, 0)
@@ -115,7 +115,7 @@ func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		middle.giveUp()
 		middle.mustHaveLeft(errGiveUp, queue.Nothing)
 		tail.giveUp()
@@ -155,7 +155,7 @@ func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		first := x.line(queue.Deaf, 2)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		x.mustBe(queue.Granted, 0, 1, 1)
 		newcomer := x.park(queue.Deaf, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
@@ -175,7 +175,7 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.Deaf}[id%2], id+2))
 		}
 		for i, p := range parties {
-			x.s.Exit(owner.w.Tenure, true)
+			x.s.Exit(owner.w.Number, true)
 			p.mustBeIn()
 			if i+1 < len(parties) {
 				parties[i+1].mustWait()
@@ -191,14 +191,14 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 		a := x.own(queue.Deaf, 1, 1)
 		head := x.line(queue.Deaf, 2)
 		for id, kind := range []queue.Kind{queue.Deaf, queue.Refusable, queue.Try | queue.Refusable, queue.Try | queue.Refusable | queue.Deaf} {
-			x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+			x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 			a = x.enter(kind, uint64(id+3))
 			must(x, "Enter", a.admission, queue.Admitted)
 			must(x, "order", a.order, queue.Nothing)
 			must(x, "hand-offs", a.w.HandOffs, id+1)
 		}
 		head.wait().mustWait()
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		head.mustBeIn()
 		x.drain()
 	})
@@ -210,7 +210,7 @@ func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	a := x.own(queue.Deaf, 1, 1)
 	head = x.line(queue.Refusable, 2)
 	time.Sleep(d)
-	x.s.Exit(a.w.Tenure, true)
+	x.s.Exit(a.w.Number, true)
 	owner = x.enter(queue.Deaf, 3)
 	must(x, "Enter", owner.admission, queue.Admitted)
 	head.wait().mustWait()
@@ -223,13 +223,13 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		for range 50 {
 			head, owner := x.starve(queue.StarvationThreshold + 1)
-			x.mustExit(owner.w.Tenure, true, queue.HandedOff, queue.Nothing)
+			x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
 			must(x, "Try past an owed head", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
 			late := x.line(queue.Deaf, 5)
 			head.mustBeIn()
 
 			// The privilege is used up: while late has not looked, a newcomer may pass again.
-			x.mustExit(head.w.Tenure, true, queue.HandedOff, queue.Nothing)
+			x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
 			must(x, "Enter", x.enter(queue.Deaf, 6).admission, queue.Admitted)
 			late.wait()
 			x.drain()
@@ -252,7 +252,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		head, owner := x.starve(time.Second)
 		fresh := x.line(queue.Deaf, 4)
 		head.giveUp()
-		x.s.Exit(owner.w.Tenure, true)
+		x.s.Exit(owner.w.Number, true)
 		must(x, "Enter after the owed head left", x.enter(queue.Deaf, 5).admission, queue.Admitted)
 		fresh.wait()
 		x.drain()
@@ -260,7 +260,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		// Having come in ends it, also for a waiter that gives back what it got.
 		head, owner := x.starve(time.Second)
-		x.s.Exit(owner.w.Tenure, true)
+		x.s.Exit(owner.w.Number, true)
 		head.mustBeIn()
 		x.s.GiveBack(head.w)
 		x.s.Granted(2)
@@ -274,7 +274,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
-		x.mustExit(owner.w.Tenure, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(owner.w.Number, false, queue.Leaving, queue.SendRelease)
 		x.s.Released()
 		x.s.Granted(2)
 		late := x.line(queue.Deaf, 4)
@@ -302,17 +302,17 @@ func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustExit(0, true, queue.Stale, queue.Nothing)
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
-		x.mustExit(a.w.Tenure, true, queue.Stale, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
 		b.mustBeIn()
-		x.mustExit(a.w.Tenure, true, queue.Stale, queue.Nothing)
-		x.mustExit(b.w.Tenure+1, true, queue.Stale, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		x.mustExit(b.w.Number+1, true, queue.Stale, queue.Nothing)
 		x.mustExit(0, true, queue.Stale, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 1, 0)
-		x.mustExit(b.w.Tenure, true, queue.Leaving, queue.SendRelease)
-		x.mustExit(b.w.Tenure, true, queue.Stale, queue.Nothing)
+		x.mustExit(b.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
 		x.s.Released()
-		x.mustExit(b.w.Tenure, true, queue.Stale, queue.Nothing)
+		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
 		x.mustBe(queue.Free, 0, 0, 0)
 	})
 }
@@ -322,12 +322,12 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 		// Lost first: the exit hands nothing off.
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
 		x.mustLose(1, queue.LossStays, queue.Nothing)
-		x.mustExit(a.w.Tenure, true, queue.WasLost, queue.StartAttempt)
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
 		b.mustWait()
 		x.drain()
 		// Handed off first: the loss finds nobody owning it, and the heir does not get what is gone.
 		c, d := x.own(queue.Deaf, 3, 2), x.line(queue.Deaf, 4)
-		x.mustExit(c.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
 		x.mustLose(2, queue.LossUnowned, queue.StartAttempt)
 		d.wait().mustWait()
 		x.s.Granted(3)
@@ -342,9 +342,9 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		for range queue.MaxCount - 1 {
-			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.Reentered)
+			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.Reentered)
 		}
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.LimitReached)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.LimitReached)
 		_, r := x.s.ReenterOwner(1, false)
 		must(x, "ReenterOwner", r, queue.LimitReached)
 		x.mustBe(queue.Owned, queue.MaxCount, 0, 0)
@@ -353,9 +353,9 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 		must(x, "ReenterOwner when lost", r, queue.LimitReached)
 		x.mustBe(queue.Lost, queue.MaxCount, 0, 0)
 		for range queue.MaxCount - 1 {
-			x.mustExit(a.w.Tenure, true, queue.LostNested, queue.Nothing)
+			x.mustExit(a.w.Number, true, queue.LostNested, queue.Nothing)
 		}
-		x.mustExit(a.w.Tenure, true, queue.WasLost, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.Nothing)
 		x.mustBe(queue.Free, 0, 0, 0)
 	})
 }
@@ -364,14 +364,14 @@ func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		head := x.line(queue.Deaf, 2) // never looks, so every newcomer barges
-		tenure := a.w.Tenure
+		tenure := a.w.Number
 		for i := range queue.MaxHandOffs {
 			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
 			w := &queue.Waiter{}
 			admission, _ := x.s.Enter(w)
 			must(x, "Enter", admission, queue.Admitted)
 			must(x, "hand-offs", w.HandOffs, i+1)
-			tenure = w.Tenure
+			tenure = w.Number
 		}
 		x.mustBe(queue.Owned, 1, queue.MaxHandOffs, 1)
 		x.mustExit(tenure, true, queue.Leaving, queue.SendRelease)
@@ -388,11 +388,11 @@ func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 		x.mustLose(1, queue.LossStays, queue.Nothing)
 		newcomer := x.park(queue.Deaf, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
-		x.mustExit(a.w.Tenure, true, queue.LostNested, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.LostNested, queue.Nothing)
 		b.mustWait()
 		newcomer.mustWait()
 		x.mustBe(queue.Lost, 1, 0, 2)
-		x.mustExit(a.w.Tenure, true, queue.WasLost, queue.StartAttempt)
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
 		x.s.Granted(2)
 		b.mustBeIn()
 		x.drain()
@@ -415,7 +415,7 @@ func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
 
 		// It may share the attempt that follows a release under way.
 		a := x.own(queue.Deaf, 1, 2)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		try := x.park(queue.Try|queue.Refusable|queue.Deaf, 7)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		x.s.Granted(3)
@@ -466,7 +466,7 @@ func TestQueue_I12_GiveBackOfATry(t *testing.T) {
 		must(x, "GiveBack", x.s.GiveBack(try.w), queue.Nothing)
 		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 0, 0)
-		x.s.Exit(other.w.Tenure, true)
+		x.s.Exit(other.w.Number, true)
 		x.s.Released()
 
 		try = x.own(queue.Try|queue.Refusable, 3, 3)
@@ -523,10 +523,10 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 		leave(queue.Owned, queue.Nothing)
 		x.s.Lose(1)
 		leave(queue.Lost, queue.Nothing)
-		x.s.Exit(lock.w.Tenure, true)
+		x.s.Exit(lock.w.Number, true)
 		x.mustBe(queue.Free, 0, 0, 0)
 		lock = x.own(queue.Deaf, 1, 2)
-		x.s.Exit(lock.w.Tenure, true)
+		x.s.Exit(lock.w.Number, true)
 		leave(queue.Releasing, queue.Nothing)
 		x.s.Released()
 		p := x.park(queue.Refusable, 2)

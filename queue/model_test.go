@@ -20,7 +20,7 @@ type model struct {
 	count    int
 	handOffs int
 	grant    uint64
-	tenure   uint64
+	number   uint64
 	last     uint64
 	owner    *guest
 	line     []*guest
@@ -40,7 +40,7 @@ type guest struct {
 	lost     bool        // its tenure ended by a loss, and it has not been given back since
 	err      error       // what Wait must return
 	order    queue.Order // with err
-	tenure   uint64      // what it came in with last
+	number   uint64      // what it came in with last
 	grant    uint64
 	handOffs int
 }
@@ -67,7 +67,7 @@ func (m *model) offer(handOffs int) queue.Order {
 }
 
 func (m *model) restart() queue.Order {
-	m.grant, m.tenure, m.owner = 0, 0, nil
+	m.grant, m.number, m.owner = 0, 0, nil
 	if len(m.line) == 0 {
 		m.set(queue.Free, 0, 0)
 		return queue.Nothing
@@ -94,9 +94,9 @@ func (m *model) fail(chosen func(*guest) bool, err error) (n int) {
 func (m *model) admit(g *guest) {
 	m.drop(g)
 	m.last++
-	m.tenure, m.owner = m.last, g
+	m.number, m.owner = m.last, g
 	m.set(queue.Owned, 1, m.handOffs)
-	g.tenure, g.grant, g.handOffs = m.tenure, m.grant, m.handOffs
+	g.number, g.grant, g.handOffs = m.number, m.grant, m.handOffs
 	g.owed, g.woken, g.waits = false, false, false
 	m.fail((*guest).try, queue.ErrRefused)
 }
@@ -155,10 +155,10 @@ func (m *model) enter(g *guest) (queue.Admission, queue.Order) {
 	return queue.Queued, queue.Nothing
 }
 
-func (m *model) exit(tenure uint64, mayHandOff bool) (queue.Exit, queue.Order) {
+func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
 	lost := m.state == queue.Lost
 	switch {
-	case tenure == 0 || tenure != m.tenure:
+	case number == 0 || number != m.number:
 		return queue.Stale, queue.Nothing
 	case m.count > 1 && lost:
 		m.count--
@@ -169,7 +169,7 @@ func (m *model) exit(tenure uint64, mayHandOff bool) (queue.Exit, queue.Order) {
 	case lost:
 		return queue.WasLost, m.restart()
 	}
-	m.tenure, m.owner = 0, nil
+	m.number, m.owner = 0, nil
 	if mayHandOff && len(m.line) > 0 {
 		return queue.HandedOff, m.offer(m.handOffs + 1)
 	}
@@ -194,8 +194,8 @@ func (m *model) lose(grant uint64) (queue.Loss, queue.Order) {
 }
 
 func (m *model) giveBack(g *guest) queue.Order {
-	current := m.tenure != 0 && g.tenure == m.tenure
-	g.lost, g.tenure = false, 0
+	current := m.number != 0 && g.number == m.number
+	g.lost, g.number = false, 0
 	if !current && g.try() && (m.state == queue.Owned || m.state == queue.Lost) {
 		g.err = queue.ErrRefused
 		return queue.Nothing
@@ -266,7 +266,7 @@ func (r *trial) step() {
 		// Redis answers, whatever it was asked.
 		r.answer()
 	case 7, 8:
-		tenure := r.m.tenure
+		tenure := r.m.number
 		if r.intN(5) == 0 && r.m.last > 0 {
 			tenure = uint64(r.intN(int(r.m.last) + 1))
 		}
@@ -354,7 +354,7 @@ func (r *trial) reenter() {
 		}
 		tenure, reentry := r.s.ReenterOwner(owner.w.Owner, allowLost)
 		must(r.fixture, "ReenterOwner", reentry, want)
-		must(r.fixture, "its tenure", tenure, r.m.tenure)
+		must(r.fixture, "its tenure", tenure, r.m.number)
 	}
 }
 
@@ -400,7 +400,7 @@ func (r *trial) note(format string, args ...any) {
 // compare looks at everything that can be seen from outside.
 func (r *trial) compare() {
 	m, x := r.m, r.fixture
-	want := queue.Tenure{State: m.state, Tenure: m.tenure, Grant: m.grant, Count: m.count, HandOffs: m.handOffs}
+	want := queue.Tenure{State: m.state, Number: m.number, Grant: m.grant, Count: m.count, HandOffs: m.handOffs}
 	if m.owner != nil {
 		want.Owner, want.Kind = m.owner.w.Owner, m.owner.kind
 	}
@@ -420,10 +420,10 @@ func (r *trial) compare() {
 			if g.done != nil {
 				g.mustWait()
 			}
-		case g.tenure != 0:
-			if g.w.Tenure != g.tenure || g.w.Grant != g.grant || g.w.HandOffs != g.handOffs {
+		case g.number != 0:
+			if g.w.Number != g.number || g.w.Grant != g.grant || g.w.HandOffs != g.handOffs {
 				x.t.Fatalf("waiter %d came in with %d/%d/%d, want %d/%d/%d", g.w.Owner,
-					g.w.Tenure, g.w.Grant, g.w.HandOffs, g.tenure, g.grant, g.handOffs)
+					g.w.Number, g.w.Grant, g.w.HandOffs, g.number, g.grant, g.handOffs)
 			}
 		}
 	}

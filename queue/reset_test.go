@@ -12,18 +12,18 @@ func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 5)
 		b := x.park(queue.Deaf, 2)
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
 		a.w.Reset()
-		if a.w.Owner != 0 || a.w.Grant != 0 || a.w.Tenure != 0 || a.w.Note != nil {
+		if a.w.Owner != 0 || a.w.Grant != 0 || a.w.Number != 0 || a.w.Note != nil {
 			x.t.Fatalf("something is left: %+v", a.w)
 		}
 		again := x.enterAs(a.w, queue.Deaf, 3).wait()
 		again.mustWait()
-		x.mustExit(b.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
 		again.mustBeIn()
-		if again.w.HandOffs != 2 || again.w.Tenure <= b.w.Tenure {
-			x.t.Fatalf("hand-offs %d, tenure %d after %d", again.w.HandOffs, again.w.Tenure, b.w.Tenure)
+		if again.w.HandOffs != 2 || again.w.Number <= b.w.Number {
+			x.t.Fatalf("hand-offs %d, tenure %d after %d", again.w.HandOffs, again.w.Number, b.w.Number)
 		}
 		x.drain()
 	})
@@ -38,7 +38,7 @@ func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 		mustPanic(x, "queued", b.w.Reset)
 		b.giveUp()
 		mustPanic(x, "left", b.w.Reset)
-		x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestQueue_OwnedBy(t *testing.T) {
 			check(7, true, byLock)
 			check(8, false, false)
 			check(0, false, false)
-			x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
+			x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
 			check(7, false, false)
 			check(0, false, false)
 		})

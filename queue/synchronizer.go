@@ -95,8 +95,8 @@ type Synchronizer struct {
 	mu         sync.Mutex
 	waiters    fifo
 	grant      uint64 // of the states Granted, Owned, Releasing, Lost; else 0
-	tenure     uint64 // of the states Owned and Lost; else 0
-	lastTenure uint64 // the last number given: tenures are never numbered twice
+	number     uint64 // of the tenure, in the states Owned and Lost; else 0
+	lastNumber uint64 // the last one given: tenures are never numbered twice
 
 	born time.Time // with a monotonic reading; written by Init only
 }
@@ -138,7 +138,7 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 		return Rejected, Nothing
 	}
 	first := s.waiters.empty()
-	s.contended = s.contended || !first || s.tenure != 0
+	s.contended = s.contended || !first || s.number != 0
 	s.ownerWaits = s.ownerWaits || w.Owner != 0 && s.owner.Load()>>1 == w.Owner
 	s.enqueueLocked(s.waiters.tail, w)
 	switch state := s.Word().State(); {
@@ -243,7 +243,7 @@ func (s *Synchronizer) restartLocked() Order {
 
 // endTenureLocked makes every later Exit of the current tenure Stale (I7).
 func (s *Synchronizer) endTenureLocked() {
-	s.tenure = 0
+	s.number = 0
 	s.owner.Store(0)
 	s.ownerWaits = false
 }

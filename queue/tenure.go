@@ -37,14 +37,15 @@ func (e Exit) String() string {
 	return "Exit(?)"
 }
 
-// Exit takes one unit off the count of tenure. When the last one leaves, the grant passes to the next waiter if mayHandOff
-// says that it is fit to be passed on, somebody waits and the count of hand-offs has room (I10); otherwise it is released.
+// Exit takes one unit off the count of the tenure with that number. When the last one leaves, the grant passes to the next
+// waiter if mayHandOff says that it is fit to be passed on, somebody waits and the count of hand-offs has room (I10);
+// otherwise it is released.
 // An Exit of a tenure that is not the current one answers Stale and changes nothing (I7), so an exit that comes late, or
 // twice, never frees a successor.
-func (s *Synchronizer) Exit(tenure uint64, mayHandOff bool) (Exit, Order) {
+func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tenure == 0 || tenure != s.tenure {
+	if number == 0 || number != s.number {
 		return Stale, Nothing
 	}
 	word := s.Word()
@@ -97,9 +98,9 @@ func (r Reentry) String() string {
 }
 
 // ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind. A lost tenure
-// is re-entered only with allowLost. It returns the tenure that the answer speaks of, or 0 with NotOwner; owner 0 is never
-// the owner.
-func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64, r Reentry) {
+// is re-entered only with allowLost. It returns the number of the tenure that the answer speaks of, or 0 with NotOwner; owner
+// 0 is never the owner.
+func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64, r Reentry) {
 	// Most callers are not the owner, and they learn it without the lock; the field says why that is sound.
 	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, NotOwner
@@ -110,15 +111,15 @@ func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (tenure uint64
 	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, NotOwner
 	}
-	return s.tenure, s.reenterLocked(allowLost)
+	return s.number, s.reenterLocked(allowLost)
 }
 
-// ReenterTenure adds a unit if tenure is the current one and not lost. A lost tenure of another kind has ended, which answers
-// NotOwner; one of a Deaf kind answers IsLost. Any goroutine may call it.
-func (s *Synchronizer) ReenterTenure(tenure uint64) Reentry {
+// ReenterTenure adds a unit if the tenure with that number is the current one and not lost. A lost tenure of another kind has
+// ended, which answers NotOwner; one of a Deaf kind answers IsLost. Any goroutine may call it.
+func (s *Synchronizer) ReenterTenure(number uint64) Reentry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if tenure == 0 || tenure != s.tenure {
+	if number == 0 || number != s.number {
 		return NotOwner
 	}
 	return s.reenterLocked(false)
@@ -151,7 +152,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	if w.phase != phaseIn {
 		panic("queue: GiveBack of a Waiter that was not admitted")
 	}
-	current := s.tenure != 0 && s.tenure == w.Tenure
+	current := s.number != 0 && s.number == w.Number
 	state := s.Word().State()
 	if !current && w.Kind.IsTry() && (state == Owned || state == Lost) {
 		w.makeReady(s)
@@ -165,7 +166,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 		}
 	}
 	s.enqueueLocked(before, w)
-	w.Grant, w.Tenure, w.HandOffs = 0, 0, 0
+	w.Grant, w.Number, w.HandOffs = 0, 0, 0
 	switch {
 	case current:
 		s.endTenureLocked()

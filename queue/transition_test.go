@@ -16,12 +16,12 @@ func TestQueue_OneTurnFromFreeToFree(t *testing.T) {
 		must(x, "order", x.s.Granted(42), queue.Nothing)
 		p.mustBeIn()
 		x.mustBe(queue.Owned, 1, 0, 0)
-		if p.w.Grant != 42 || p.w.Tenure == 0 || p.w.HandOffs != 0 {
-			t.Fatalf("waiter: grant=%d tenure=%d handoffs=%d", p.w.Grant, p.w.Tenure, p.w.HandOffs)
+		if p.w.Grant != 42 || p.w.Number == 0 || p.w.HandOffs != 0 {
+			t.Fatalf("waiter: grant=%d tenure=%d handoffs=%d", p.w.Grant, p.w.Number, p.w.HandOffs)
 		}
-		want := queue.Tenure{State: queue.Owned, Tenure: p.w.Tenure, Grant: 42, Owner: 7, Kind: queue.Refusable, Count: 1}
+		want := queue.Tenure{State: queue.Owned, Number: p.w.Number, Grant: 42, Owner: 7, Kind: queue.Refusable, Count: 1}
 		must(x, "Current", x.s.Current(), want)
-		x.mustExit(p.w.Tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(p.w.Number, true, queue.Leaving, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 0, 0)
 		must(x, "Grant while Releasing", x.s.Current().Grant, 42)
 		must(x, "Released", x.s.Released(), queue.Nothing)
@@ -35,15 +35,15 @@ func TestQueue_HandOffCountsAndNumbers(t *testing.T) {
 		b := x.line(queue.Refusable, 2)
 		c := x.park(queue.Deaf, 3)
 		must(x, "Enter's order", b.order, queue.Nothing)
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		x.mustBe(queue.Granted, 0, 1, 2)
 		b.wait().mustBeIn()
 		must(x, "hand-offs of the second", b.w.HandOffs, 1)
-		x.mustExit(b.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
 		c.mustBeIn()
 		must(x, "hand-offs of the third", c.w.HandOffs, 2)
-		if !(a.w.Tenure < b.w.Tenure && b.w.Tenure < c.w.Tenure) || b.w.Grant != 5 || c.w.Grant != 5 {
-			t.Fatalf("tenures %d %d %d, grants %d %d", a.w.Tenure, b.w.Tenure, c.w.Tenure, b.w.Grant, c.w.Grant)
+		if !(a.w.Number < b.w.Number && b.w.Number < c.w.Number) || b.w.Grant != 5 || c.w.Grant != 5 {
+			t.Fatalf("tenures %d %d %d, grants %d %d", a.w.Number, b.w.Number, c.w.Number, b.w.Grant, c.w.Grant)
 		}
 		x.drain()
 	})
@@ -52,7 +52,7 @@ func TestQueue_HandOffCountsAndNumbers(t *testing.T) {
 func TestQueue_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
-		x.mustExit(a.w.Tenure, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, false, queue.Leaving, queue.SendRelease)
 		b.mustWait()
 		x.mustBe(queue.Releasing, 0, 0, 1)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
@@ -67,9 +67,9 @@ func TestQueue_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b, c := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2), x.park(queue.Deaf, 3)
-		x.mustExit(a.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
-		x.mustExit(b.w.Tenure, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, false, queue.Leaving, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 1, 1)
 		must(x, "Resumed", x.s.Resumed(), queue.Nothing)
 		c.mustBeIn()
@@ -84,7 +84,7 @@ func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 func TestQueue_ResumedWithoutWaitersReleases(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
-		x.mustExit(a.w.Tenure, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, false, queue.Leaving, queue.SendRelease)
 		b.giveUp()
 		b.mustHaveLeft(errGiveUp, queue.Nothing)
 		must(x, "Resumed", x.s.Resumed(), queue.SendRelease)
@@ -141,7 +141,7 @@ func TestQueue_HeadNoteIsThatOfTheFirst(t *testing.T) {
 func TestQueue_RefusedOutsideAnAttemptDoesNothing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
-		x.mustExit(a.w.Tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
 		try := x.park(queue.Try|queue.Refusable, 2)
 		x.s.Refused()
 		try.mustWait()
@@ -260,11 +260,11 @@ func TestQueue_LoseInEachState(t *testing.T) {
 		x.mustLose(3, queue.LossStays, queue.Nothing)
 		x.mustLose(3, queue.LossNone, queue.Nothing) // lost already
 		x.mustBe(queue.Lost, 1, 0, 0)
-		x.mustExit(q.w.Tenure, true, queue.WasLost, queue.Nothing)
+		x.mustExit(q.w.Number, true, queue.WasLost, queue.Nothing)
 		must(x, "Current", x.s.Current(), queue.Tenure{})
 
 		r := x.own(queue.Refusable, 3, 4)
-		x.mustExit(r.w.Tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(r.w.Number, true, queue.Leaving, queue.SendRelease)
 		x.mustLose(4, queue.LossNone, queue.Nothing) // the release wins
 		x.mustBe(queue.Releasing, 0, 0, 0)
 		x.s.Released()
@@ -274,13 +274,13 @@ func TestQueue_LoseInEachState(t *testing.T) {
 func TestQueue_LossOfAHoldMovesOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.Reentered)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.Reentered)
 		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Tenure), queue.NotOwner)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.NotOwner)
 		x.s.Granted(2)
 		b.mustBeIn()
-		x.mustExit(a.w.Tenure, true, queue.Stale, queue.Nothing)
-		x.mustExit(a.w.Tenure, true, queue.Stale, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 0, 0)
 		x.drain()
 	})
@@ -288,15 +288,15 @@ func TestQueue_LossOfAHoldMovesOn(t *testing.T) {
 
 func TestQueue_ReenterOwner(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		reenter := func(owner uint64, allowLost bool, tenure uint64, want queue.Reentry) {
+		reenter := func(owner uint64, allowLost bool, number uint64, want queue.Reentry) {
 			t.Helper()
 			gotTenure, got := x.s.ReenterOwner(owner, allowLost)
 			must(x, "ReenterOwner", got, want)
-			must(x, "its tenure", gotTenure, tenure)
+			must(x, "its tenure", gotTenure, number)
 		}
 		reenter(1, true, 0, queue.NotOwner)
 		a := x.own(queue.Deaf, 1, 1)
-		tenure := a.w.Tenure
+		tenure := a.w.Number
 		reenter(0, true, 0, queue.NotOwner)
 		reenter(2, true, 0, queue.NotOwner)
 		reenter(1, false, tenure, queue.Reentered)
@@ -326,7 +326,7 @@ func TestQueue_ReenterOwner(t *testing.T) {
 func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
-		old := a.w.Tenure
+		old := a.w.Number
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.StartAttempt)
 		x.mustBe(queue.Acquiring, 0, 0, 2)
 		x.mustLose(1, queue.LossNone, queue.Nothing)
@@ -336,8 +336,8 @@ func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 		x.s.Granted(2)
 		a.mustBeIn()
 		b.mustWait()
-		if a.w.Grant != 2 || a.w.Tenure <= old {
-			t.Fatalf("grant=%d tenure=%d after %d", a.w.Grant, a.w.Tenure, old)
+		if a.w.Grant != 2 || a.w.Number <= old {
+			t.Fatalf("grant=%d tenure=%d after %d", a.w.Grant, a.w.Number, old)
 		}
 		x.drain()
 	})
@@ -369,7 +369,7 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 		b.mustBeIn()
 		must(x, "GiveBack when Owned", x.s.GiveBack(a.w), queue.Nothing)
 		a.wait().mustWait()
-		x.mustExit(b.w.Tenure, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
 		a.mustBeIn()
 		x.drain()
 
@@ -387,7 +387,7 @@ func TestQueue_GiveBackWhileReleasing(t *testing.T) {
 		a := x.own(queue.Refusable, 1, 1)
 		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
 		b := x.own(queue.Refusable, 2, 2)
-		x.mustExit(b.w.Tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, true, queue.Leaving, queue.SendRelease)
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		x.s.Granted(3)
@@ -399,7 +399,7 @@ func TestQueue_GiveBackWhileReleasing(t *testing.T) {
 func TestQueue_GiveBackOfABarger(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.line(queue.Deaf, 2)
-		x.s.Exit(a.w.Tenure, true)
+		x.s.Exit(a.w.Number, true)
 		barger := x.enter(queue.Deaf, 3)
 		must(x, "Enter", barger.admission, queue.Admitted)
 		must(x, "GiveBack", x.s.GiveBack(barger.w), queue.StartAttempt)

@@ -80,8 +80,8 @@ type Waiter struct {
 
 	// Grant is the number that Granted gave. Valid once Enter has answered Admitted or Wait has returned nil.
 	Grant uint64
-	// Tenure is unique within the Synchronizer, increasing, never 0. Valid as Grant is.
-	Tenure uint64
+	// Number is that of its tenure, unique within the Synchronizer, increasing, never 0. Valid as Grant is.
+	Number uint64
 	// HandOffs is the number of hand-offs since the grant at the moment the waiter came in. Valid as Grant is.
 	HandOffs int
 
@@ -100,7 +100,7 @@ type Waiter struct {
 
 // Reset makes a waiter that came in new again, as if it had just been made, but keeps the channel on which it parks: whoever
 // passes many goroutines through many keys need not allocate for each. It panics where w did not come in: the channel of one
-// that left may still hold a wake-up that nobody has looked at. The caller must not need Grant, Tenure and HandOffs any more,
+// that left may still hold a wake-up that nobody has looked at. The caller must not need Grant, Number and HandOffs any more,
 // and nobody else may know w; what was given to Note is not looked at by the Synchronizer after w has come in.
 func (w *Waiter) Reset() {
 	if w.phase != phaseIn {

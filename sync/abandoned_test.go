@@ -40,7 +40,7 @@ func TestAbandoned_ASentinelServesManyHolds(t *testing.T) {
 			// As if it were forgotten, but for the lock, which the test goes on with.
 			next.s.released.Store(true)
 			next.s.unregister()
-			if _, err := next.s.t.leave("release", nil); err != nil {
+			if _, err := next.s.t.exit("release", nil); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -48,7 +48,7 @@ func Lease(d time.Duration) AcquireOption {
 }
 
 // acquire brings the caller in, or returns an *Error. It takes over the caller's
-// reference on e: on success the tenancy has it.
+// reference on e: on success the tenure has it.
 //
 // It queues the caller and returns when it owns a valid grant that is what it wished
 // for. A waiter that finds its grant lost or too old goes back to the head of the
@@ -57,7 +57,7 @@ func Lease(d time.Duration) AcquireOption {
 // Whoever waits sleeps in here. The callers of this function are as few as may be: a
 // processor that has switched to another goroutine predicts none of its returns, and a
 // hand-off is not much longer than that.
-func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenancy, error) {
+func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 	want, err := e.wanted(ctx, a)
 	if err != nil {
 		return nil, e.failed(a, err)
@@ -112,7 +112,7 @@ func (e *entry) wanted(ctx context.Context, a *acquisition) (*note, error) {
 }
 
 // entered reports that the caller of a has come in with t, and gives a back.
-func (e *entry) entered(a *acquisition, t *tenancy) {
+func (e *entry) entered(a *acquisition, t *tenure) {
 	if e.m.observed {
 		via := ViaRedis
 		if t.handOffs > 0 {
@@ -133,10 +133,10 @@ func (e *entry) failed(a *acquisition, err error) error {
 // settle makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns nil. Once Close has begun it admits nobody, also by a hand-off or
 // a turn's end that was under way: Acquire is told then, and Lock stays parked.
-func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenancy {
+func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenure {
 	w := &a.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
-		var place *tenancy
+		var place *tenure
 		if a.kind.IsDeaf() {
 			place = g.placeOfLocks()
 		} else {

@@ -50,8 +50,8 @@ type cycle []link
 // LongWait where that is below 20 s); a possible one then or when it is old enough. Tries
 // have no part in it: they wait for no owner.
 func (l *lookout) deadlocks(now time.Time) []cycle {
-	for e, tenure := range l.told {
-		if e.q.Current().Tenure != tenure {
+	for e, number := range l.told {
+		if e.q.Current().Number != number {
 			delete(l.told, e)
 		}
 	}
@@ -76,7 +76,7 @@ func (l *lookout) deadlocks(now time.Time) []cycle {
 		if c := l.cycleFrom(g, waits); c != nil && l.isDue(c, now) {
 			cycles = append(cycles, c)
 			for _, n := range c {
-				l.told[n.key.e] = n.key.front.Current.Tenure
+				l.told[n.key.e] = n.key.front.Current.Number
 			}
 		}
 	}
@@ -130,7 +130,7 @@ func (l *lookout) cycleFrom(g uint64, waits map[uint64]*stuckKey) cycle {
 		// A waiter that was admitted, and whose process was stopped before it could look at
 		// its grant, gives its place back: it waits, in the same call, for a key of which it
 		// was the owner a moment ago.
-		if k.e.q.Current().Tenure != k.front.Current.Tenure {
+		if k.e.q.Current().Number != k.front.Current.Number {
 			return nil
 		}
 		c = append(c, link{k, w})
@@ -153,8 +153,8 @@ func (l *lookout) isDue(c cycle, now time.Time) bool {
 	}
 	news, old := false, true
 	for _, n := range c {
-		tenure, known := l.told[n.key.e]
-		news = news || !known || tenure != n.key.front.Current.Tenure
+		number, known := l.told[n.key.e]
+		news = news || !known || number != n.key.front.Current.Number
 		old = old && now.Sub(n.waiter.Since) >= l.limit
 	}
 	return news && (c.certain() || old)

@@ -64,7 +64,7 @@ func (h *Hold) releaseOnce(op string) error {
 	if !h.s.released.CompareAndSwap(false, true) {
 		return nil // fn released it itself through the Hold's methods; nothing is left to do
 	}
-	return h.leave(op, nil)
+	return h.exit(op, nil)
 }
 
 // workError is the error of what ran under a lock, and that of its release.

@@ -250,7 +250,7 @@ func (l *life) send(t *rapid.T, bound time.Duration, run func()) lettucecompat.O
 	return lettucecompat.OutcomeFailed
 }
 
-// The process, as driver, grant and tenancy use a field.
+// The process, as driver, grant and tenure use a field.
 
 func (l *life) acquire(t *rapid.T) {
 	sent, repeat := l.now, l.f.open > 0

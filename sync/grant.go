@@ -10,7 +10,7 @@ import (
 )
 
 // grant is Redis giving the key to this process: one field in Redis, one lease.
-// It may pass through many local owners, one tenancy after the other, until it is
+// It may pass through many local owners, one tenure after the other, until it is
 // released or lost.
 type grant struct {
 	e    *entry
@@ -22,29 +22,29 @@ type grant struct {
 	lease atomic.Pointer[renewal.Lease]
 
 	mu        sync.Mutex
-	loss      *loss                   // set once; guarded by mu
-	owner     *tenancy                // the last one that was admitted, also after it has left; guarded by mu
-	byLock    atomic.Pointer[tenancy] // where owner is one by Lock; see placeOfLocks
-	since     time.Time               // when the answer came that granted it
-	turn      time.Duration           // after since: when this turn began, with the grant or its last extension
-	token     int64                   // first token of the turn; 0 without fencing
-	turns     int32                   // extensions
-	ownerGone atomic.Bool             // the goroutine that would have to unlock has ended
-	unrenewed atomic.Bool             // the watchdog stopped the renewal on purpose
-	doomed    atomic.Bool             // to be deleted when it is lost: its owner provably cannot run
-	watched   bool                    // the watchdog knows of it; guarded by Manager.mu
+	loss      *loss                  // set once; guarded by mu
+	owner     *tenure                // the last one that was admitted, also after it has left; guarded by mu
+	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
+	since     time.Time              // when the answer came that granted it
+	turn      time.Duration          // after since: when this turn began, with the grant or its last extension
+	token     int64                  // first token of the turn; 0 without fencing
+	turns     int32                  // extensions
+	ownerGone atomic.Bool            // the goroutine that would have to unlock has ended
+	unrenewed atomic.Bool            // the watchdog stopped the renewal on purpose
+	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
+	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
 
 	life *field // of the field in Redis; nil where its grant was answered and nothing has happened since; guarded by entry.mu
 }
 
-// tenancy is one local owner's possession of a grant, by Lock or by Acquire. It does
+// tenure is one local owner's possession of a grant, by Lock or by Acquire. It does
 // not change from when its owner is admitted until the next one is. One by Lock is
 // overwritten then, in its place in the grant, so that handing on allocates nothing:
-// whoever leaves reads what it needs before (tenancy.unit). One by Acquire is its holds'
+// whoever leaves reads what it needs before (tenure.unit). One by Acquire is its holds'
 // own.
-type tenancy struct {
+type tenure struct {
 	g         *grant
-	tenure    uint64 // the queue's number
+	number    uint64 // the queue's
 	goroutine int64  // that acquired it
 	handOffs  int32  // since the turn began
 	lock      bool   // by Lock or TryLock: its owner cannot be told
@@ -96,10 +96,10 @@ func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
 
 // placeOfLocks returns where the owners by Lock stand, one after the other. Only the waiter
 // that the queue has admitted asks for it; a grant that comes to holds has none.
-func (g *grant) placeOfLocks() *tenancy {
+func (g *grant) placeOfLocks() *tenure {
 	place := g.byLock.Load()
 	if place == nil {
-		place = new(tenancy)
+		place = new(tenure)
 		g.byLock.Store(place)
 	}
 	return place
@@ -183,11 +183,11 @@ func (g *grant) minHoldLeft() time.Duration {
 	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
 }
 
-// admit makes the caller of a the owner, with its tenancy in place, if the grant is
+// admit makes the caller of a the owner, with its tenure in place, if the grant is
 // still worth having and is what the caller wished for. A grant whose renewal the
 // watchdog has stopped is not: that was held against the owner before, who had decided
 // to pass it on already. Only the monotonic reading of now counts.
-func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bool {
+func (g *grant) admit(place *tenure, a *acquisition, w *wish, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.wish != w && *g.wish != *w {
@@ -196,7 +196,7 @@ func (g *grant) admit(place *tenancy, a *acquisition, w *wish, now time.Time) bo
 	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
 		place.g = g
 	}
-	place.tenure, place.goroutine, place.lock = a.waiter.Tenure, a.goroutine, a.kind.IsDeaf()
+	place.number, place.goroutine, place.lock = a.waiter.Number, a.goroutine, a.kind.IsDeaf()
 	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.own.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)
@@ -226,7 +226,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 }
 
 // lastOwner returns the last one that was admitted, or nil; it may have left.
-func (g *grant) lastOwner() *tenancy {
+func (g *grant) lastOwner() *tenure {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.owner

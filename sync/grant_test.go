@@ -32,19 +32,19 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	last := g.deadline()
-	if g.admit(new(tenancy), new(acquisition), e.note.wish, last) {
+	if g.admit(new(tenure), new(acquisition), e.note.wish, last) {
 		t.Error("a grant was taken at its deadline")
 	}
-	if !g.admit(new(tenancy), new(acquisition), e.note.wish, last.Add(-time.Nanosecond)) {
+	if !g.admit(new(tenure), new(acquisition), e.note.wish, last.Add(-time.Nanosecond)) {
 		t.Error("a grant was not taken just before its deadline")
 	}
 	other := *e.note.wish
 	other.period = -1
-	if g.admit(new(tenancy), new(acquisition), &other, time.Now()) {
+	if g.admit(new(tenure), new(acquisition), &other, time.Now()) {
 		t.Error("a waiter who wants a fixed lease took a renewed one")
 	}
 	g.unrenewed.Store(true)
-	if g.admit(new(tenancy), new(acquisition), e.note.wish, time.Now()) {
+	if g.admit(new(tenure), new(acquisition), e.note.wish, time.Now()) {
 		t.Error("a grant whose renewal was stopped was taken")
 	}
 }
@@ -206,7 +206,7 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond, RenewalTime: -1}, time.Now(), 0)
 	e.m.leases.Stop() // nobody tells
-	h := newHold(&holdState{t: &tenancy{g: g}}, context.Background())
+	h := newHold(&holdState{t: &tenure{g: g}}, context.Background())
 	ctx := h.Context()
 	if err := ctx.Err(); err != nil && time.Now().Before(g.deadline()) {
 		t.Errorf("before the deadline: %v", err)

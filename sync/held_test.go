@@ -20,7 +20,7 @@ func TestHeld_Sizes(t *testing.T) {
 		{"grant", unsafe.Sizeof(grant{}), 144},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
 		{"possession, with its first holdState", unsafe.Sizeof(possession{}), 176},
-		{"tenancy, of a Lock", unsafe.Sizeof(tenancy{}), 96},
+		{"tenure, of a Lock", unsafe.Sizeof(tenure{}), 96},
 	} {
 		if part.size > part.most {
 			t.Errorf("%s has %d bytes, want at most %d", part.name, part.size, part.most)

@@ -30,8 +30,8 @@ type Hold struct {
 // holdState is the part of a Hold that the library keeps. It must not refer to
 // the Hold, so that the garbage collector can tell when nobody can release it.
 type holdState struct {
-	t    *tenancy
-	next *holdState // in the tenancy's holdSet, guarded by grant.mu
+	t    *tenure
+	next *holdState // in the tenure's holdSet, guarded by grant.mu
 
 	released  atomic.Bool
 	abandoned atomic.Bool // see abandon
@@ -124,7 +124,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	return h, nil
 }
 
-// newHold makes the Hold for one registered unit of a tenancy, with the values of ctx.
+// newHold makes the Hold for one registered unit of a tenure, with the values of ctx.
 func newHold(s *holdState, ctx context.Context) *Hold {
 	h := &Hold{s: s, values: ctx}
 	if !s.t.g.wish.fixed() {
@@ -153,7 +153,7 @@ func (h *holdState) unregister() {
 	h.t.holds.remove(h)
 }
 
-// reenter adds a unit to the tenancy of h. It returns nil, nil where h is not live
+// reenter adds a unit to the tenure of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
 func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*Hold, error) {
 	op := a.op
@@ -182,7 +182,7 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 	if field := e.differs(s); field != "" {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: e.contradicts(field)}
 	}
-	switch e.q.ReenterTenure(t.tenure) {
+	switch e.q.ReenterTenure(t.number) {
 	case queue.Reentered:
 		entered = true
 	case queue.LimitReached:
@@ -195,7 +195,7 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 	}
 	inner := &holdState{t: t}
 	if err := t.g.register(inner); err != nil {
-		_, _ = t.leave(op, nil)
+		_, _ = t.exit(op, nil)
 		return nil, err
 	}
 	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
@@ -212,7 +212,7 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 // first answer to it awaited, since only that tells whether the lock had lasted.
 //
 // It returns nil when the lock is released, handed to the next waiter of this
-// process, or still held by an outer Hold of the same tenancy. Otherwise an
+// process, or still held by an outer Hold of the same tenure. Otherwise an
 // *Error: ErrLost if the lock had been lost before (the work done under it may
 // have run beside another holder's); ErrUnknown or ErrUnavailable if the release
 // is not confirmed: it goes on in the background until the lease has passed, and
@@ -222,11 +222,11 @@ func (h *Hold) Release(ctx context.Context) error {
 	if !h.s.released.CompareAndSwap(false, true) {
 		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeNothing, Err: ErrNotHeld}
 	}
-	return h.leave("release", ctx)
+	return h.exit("release", ctx)
 }
 
-// leave ends the unit that h is, for whoever has marked it as released.
-func (h *Hold) leave(op string, wait context.Context) error {
+// exit ends the unit that h is, for whoever has marked it as released.
+func (h *Hold) exit(op string, wait context.Context) error {
 	s := h.s
 	h.unguard()
 	s.end(errByRelease)
@@ -235,7 +235,7 @@ func (h *Hold) leave(op string, wait context.Context) error {
 	if s.t.g.e.m.traced {
 		ended = s.t.traceRelease(op, wait, h.values)
 	}
-	d, err := s.t.leave(op, wait)
+	d, err := s.t.exit(op, wait)
 	s.t.holds.by.forget(s.t.g.e)
 	d.tell(ended, s.t.g.e, err)
 	return err

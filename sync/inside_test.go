@@ -51,7 +51,7 @@ func insideConfig(t *testing.T, m *Manager, cfg LockConfig) (string, *settings) 
 }
 
 // A grant is lost after the queue has admitted a Lock and before settle has made it
-// the grant's owner: there is no tenancy to tell yet, and the waiter gives its place back.
+// the grant's owner: there is no tenure to tell yet, and the waiter gives its place back.
 func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
@@ -84,7 +84,7 @@ func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 		e.do(o)
 		t.Fatal(err)
 	}
-	_, o = e.q.Exit(w.Tenure, false)
+	_, o = e.q.Exit(w.Number, false)
 	e.do(o)
 	e.unref()
 }

@@ -230,7 +230,7 @@ func (e *entry) oldest(age time.Duration, now time.Time) time.Duration {
 	cur := e.q.Current()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if t := g.owner; t != nil && cur.Tenure != 0 && t.tenure == cur.Tenure && g.n == cur.Grant {
+	if t := g.owner; t != nil && cur.Number != 0 && t.number == cur.Number && g.n == cur.Grant {
 		age = max(age, now.Sub(t.since))
 	}
 	return age
@@ -264,7 +264,7 @@ func (e *entry) state(now time.Time, waiters int) State {
 	}
 	s.Lost = s.Lost || !g.valid(now)
 	g.mu.Lock()
-	if t := g.owner; t != nil && t.tenure == cur.Tenure {
+	if t := g.owner; t != nil && t.number == cur.Number {
 		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, e.m.dated(t.since), t.token
 		s.Kind = kindName(cur.Kind)
 	}

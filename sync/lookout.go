@@ -43,7 +43,7 @@ type lookout struct {
 // sighting is what is kept of a key that has waiters.
 type sighting struct {
 	look    uint64    // when it was last seen
-	tenure  uint64    // of its owner then; 0: none in this process
+	number  uint64    // of its owner then; 0: none in this process
 	covered time.Time // waits that began up to then have been reported
 	told    time.Time // when that was
 }
@@ -154,13 +154,13 @@ func (l *lookout) visit(e *entry, now time.Time) {
 		return
 	}
 	s := l.seen[e]
-	if tenure := f.Current.Tenure; tenure != 0 && tenure == s.tenure && f.First.Since.Before(l.read) {
+	if number := f.Current.Number; number != 0 && number == s.number && f.First.Since.Before(l.read) {
 		l.stuck = append(l.stuck, stuckKey{e, f})
 	}
 	if limit := l.limitOf(e); limit > 0 && isNews(limit, &s, f.First.Since, now) {
 		l.overdue = append(l.overdue, longWait{e, f})
 	}
-	s.look, s.tenure = l.looks, f.Current.Tenure
+	s.look, s.number = l.looks, f.Current.Number
 	l.seen[e] = s
 }
 

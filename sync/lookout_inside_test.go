@@ -250,7 +250,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 	s.leave(a, 2)
 	s.leave(b, 1)
 	for _, e := range []*entry{a, b} {
-		if _, o := e.q.Exit(e.q.Current().Tenure, false); o != queue.SendRelease {
+		if _, o := e.q.Exit(e.q.Current().Number, false); o != queue.SendRelease {
 			t.Fatal(o)
 		}
 		e.q.Released()

@@ -19,7 +19,7 @@ type loss struct {
 	// Of a loss that was told, when it is reported: to how many holds, whose they were, and
 	// what the watchdog had found.
 	owners int
-	owner  *tenancy
+	owner  *tenure
 	found  string
 }
 
@@ -122,16 +122,16 @@ func (g *grant) found() string {
 
 // values returns the context whose values the first hold of t has. It has none where t is
 // nil or by Lock.
-func (t *tenancy) values() context.Context {
+func (t *tenure) values() context.Context {
 	if t == nil || t.holds == nil {
 		return context.Background()
 	}
 	return t.holds.values // written before t's owner was admitted
 }
 
-// keepStale lists a lost tenancy for the watchdog until its owner lets go: should the
+// keepStale lists a lost tenure for the watchdog until its owner lets go: should the
 // owner have ended, nobody else would.
-func (m *Manager) keepStale(g *grant, t *tenancy) {
+func (m *Manager) keepStale(g *grant, t *tenure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t.live() { // it may have left a moment ago
@@ -139,12 +139,12 @@ func (m *Manager) keepStale(g *grant, t *tenancy) {
 	}
 }
 
-// expel ends a lost tenancy for an owner that has ended without unlocking: nobody
+// expel ends a lost tenure for an owner that has ended without unlocking: nobody
 // else could, and the local queue would stand still for good.
-func (t *tenancy) expel() {
+func (t *tenure) expel() {
 	e := t.g.e
 	for {
-		exit, order := e.q.Exit(t.tenure, false)
+		exit, order := e.q.Exit(t.number, false)
 		if exit != queue.LostNested && exit != queue.WasLost {
 			return
 		}
@@ -161,7 +161,7 @@ func (t *tenancy) expel() {
 
 // tell marks the grant as lost, ends the contexts of its holds and counts them. It
 // returns the last owner, which may have left.
-func (g *grant) tell(l *loss) *tenancy {
+func (g *grant) tell(l *loss) *tenure {
 	g.mu.Lock()
 	g.loss = l
 	t := g.owner

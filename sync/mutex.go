@@ -195,7 +195,7 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
 func (mu *Mutex) Unlock() {
 	mu.usable("unlock")
 	e := mu.find()
-	t := mu.tenancy(e)
+	t := mu.tenure(e)
 	if t == nil {
 		panic(mu.mistake("unlock", joined(ErrNotHeld, mu.whose(e))))
 	}
@@ -203,7 +203,7 @@ func (mu *Mutex) Unlock() {
 	if mu.m.traced {
 		ended = t.traceRelease("unlock", nil, context.Background())
 	}
-	d, err := t.leave("unlock", nil)
+	d, err := t.exit("unlock", nil)
 	mu.forget(e)
 	d.tell(ended, e, err)
 	if err != nil {
@@ -234,9 +234,9 @@ func (mu *Mutex) whose(e *entry) error {
 	return ownText(text + strconv.FormatInt(t.goroutine, 10) + at(t.callSite))
 }
 
-// tenancy returns the tenancy that the caller may unlock: its own, or for
+// tenure returns the tenure that the caller may unlock: its own, or for
 // NotReentrant that of any goroutine which came by Lock.
-func (mu *Mutex) tenancy(e *entry) *tenancy {
+func (mu *Mutex) tenure(e *entry) *tenure {
 	if e == nil {
 		return nil
 	}
@@ -259,7 +259,7 @@ func (mu *Mutex) tenancy(e *entry) *tenancy {
 }
 
 // unlockFailed reports what Unlock cannot return.
-func (mu *Mutex) unlockFailed(t *tenancy, err error) {
+func (mu *Mutex) unlockFailed(t *tenure, err error) {
 	e, ok := err.(*Error)
 	if !ok || e.Outcome != OutcomeLost {
 		return // a release that goes on in the background has raised its own event
@@ -279,7 +279,7 @@ func (mu *Mutex) unlockFailed(t *tenancy, err error) {
 // it reports whether any goroutine of this process holds it that way.
 func (mu *Mutex) Held() bool {
 	mu.usable("held")
-	t := mu.tenancy(mu.find())
+	t := mu.tenure(mu.find())
 	return t != nil && t.g.valid(time.Now())
 }
 
@@ -289,7 +289,7 @@ func (mu *Mutex) Held() bool {
 func (mu *Mutex) Holds() int {
 	mu.usable("holds")
 	e := mu.find()
-	if mu.tenancy(e) == nil {
+	if mu.tenure(e) == nil {
 		return 0
 	}
 	return e.q.Word().Count()

@@ -16,18 +16,18 @@ const none = -1
 // PUBSUB NUMSUB, and gets its turn then.
 const maxTurnExtensions = 16
 
-// leave ends one unit of a tenancy: an Unlock or a Hold's Release. It returns how
+// exit ends one unit of a tenure: an Unlock or a Hold's Release. It returns how
 // that ended, and an error as Hold.Release documents. wait bounds how long the
 // caller waits for Redis; nil, or ended: for the first answer only. It gives back one
 // reference on the entry.
-func (t *tenancy) leave(op string, wait context.Context) (departure, error) {
+func (t *tenure) exit(op string, wait context.Context) (departure, error) {
 	g, e := t.g, t.g.e
 	// Read before the exit: the next owner by Lock is written to the same place.
 	u := t.unit()
 	now, held := u.now, u.now.Sub(u.since)
-	exit, order := e.q.Exit(u.tenure, u.mayHandOff)
+	exit, order := e.q.Exit(u.number, u.mayHandOff)
 	if exit == queue.Stale && u.lock {
-		// A locked tenancy ends by its own Unlock only, so another one has ended it.
+		// A locked tenure ends by its own Unlock only, so another one has ended it.
 		return departure{}, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
 	}
 	defer e.unref()
@@ -42,7 +42,7 @@ func (t *tenancy) leave(op string, wait context.Context) (departure, error) {
 	case queue.Leaving:
 		return g.release(op, wait, u.handOffs, held)
 	}
-	// The tenancy was lost before: nothing is ours to release, but for a lock that
+	// The tenure was lost before: nothing is ours to release, but for a lock that
 	// was given up at its deadline and may still be in Redis.
 	e.do(order)
 	if exit == queue.WasLost {
@@ -61,9 +61,9 @@ func (t *tenancy) leave(op string, wait context.Context) (departure, error) {
 	return e.ended(ReleaseLost, held, err)
 }
 
-// unit is what leaving needs to know of a tenancy.
+// unit is what leaving needs to know of a tenure.
 type unit struct {
-	tenure   uint64
+	number   uint64
 	handOffs int
 	lock     bool
 	since    time.Time
@@ -74,7 +74,7 @@ type unit struct {
 
 // unit reads t for one of its owner's units, which keeps it as it is. Of a NotReentrant
 // lock several goroutines may try to unlock at once, of which one is right.
-func (t *tenancy) unit() unit {
+func (t *tenure) unit() unit {
 	if t.holds == nil && t.g.e.cfg.Reentrancy == NotReentrant {
 		t.g.mu.Lock()
 		defer t.g.mu.Unlock()
@@ -83,14 +83,14 @@ func (t *tenancy) unit() unit {
 	// or suspended in it learns here that the lock is lost, before anybody has told it.
 	now := time.Now()
 	return unit{
-		tenure: t.tenure, handOffs: int(t.handOffs), lock: t.lock, since: t.since,
+		number: t.number, handOffs: int(t.handOffs), lock: t.lock, since: t.since,
 		now: now, mayHandOff: t.g.mayHandOff(int(t.handOffs), now),
 	}
 }
 
-// left tells whether the unit that left a lost tenancy was its last: work under an
+// left tells whether the unit that left a lost tenure was its last: work under an
 // outer hold may still run.
-func (t *tenancy) left(exit queue.Exit) bool {
+func (t *tenure) left(exit queue.Exit) bool {
 	if t.lock {
 		return exit == queue.WasLost
 	}

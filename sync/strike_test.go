@@ -45,19 +45,19 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tenancy := first.s.t
-			g, e := tenancy.g, tenancy.g.e
+			tenure := first.s.t
+			g, e := tenure.g, tenure.g.e
 			next := heir(t, m, mu)
-			for time.Since(tenancy.since) < mu.Config().MaxHold {
+			for time.Since(tenure.since) < mu.Config().MaxHold {
 				time.Sleep(time.Millisecond)
 			}
-			if !g.mayHandOff(int(tenancy.handOffs), time.Now()) {
+			if !g.mayHandOff(int(tenure.handOffs), time.Now()) {
 				t.Fatal("there is nothing to pass on")
 			}
 			if !strike(actor{m}, g.n) { // between the decision and the hand-off
 				t.Fatal("the accused was spared")
 			}
-			exit, order := e.q.Exit(tenancy.tenure, true)
+			exit, order := e.q.Exit(tenure.number, true)
 			e.do(order)
 			if exit != queue.HandedOff {
 				g.letGoLost() // the loss came first, and its owner leaves it: see leave

@@ -105,7 +105,7 @@ func (mu *Mutex) traceAcquire(ctx context.Context, a *acquisition) context.Conte
 }
 
 // traceEntered tells that the caller of a has come in with t.
-func (a *acquisition) traceEntered(t *tenancy, via Via) {
+func (a *acquisition) traceEntered(t *tenure, via Via) {
 	if ended := a.ended; ended != nil {
 		a.ended = nil // a may serve another caller
 		ended(AcquireEnd{Outcome: Acquired, Via: via, HandOffs: int(t.handOffs), Holder: t.g.name()})
@@ -114,7 +114,7 @@ func (a *acquisition) traceEntered(t *tenancy, via Via) {
 
 // traceReentered tells that the caller of a, who has t already, has entered again, or why
 // it has not.
-func (a *acquisition) traceReentered(t *tenancy, err error) {
+func (a *acquisition) traceReentered(t *tenure, err error) {
 	if a.ended == nil {
 		return
 	}
@@ -145,7 +145,7 @@ func (a *acquisition) traceFailed(m *Manager, key string, err error) {
 
 // traceRelease tells the Tracer, which is there, that a release begins of t, or of the hold
 // with these values. ctx is nil where the caller has none.
-func (t *tenancy) traceRelease(op string, ctx, values context.Context) func(ReleaseEnd) {
+func (t *tenure) traceRelease(op string, ctx, values context.Context) func(ReleaseEnd) {
 	e := t.g.e
 	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.holds == nil, Acquired: context.WithoutCancel(values)}
 	if ctx == nil {

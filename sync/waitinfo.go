@@ -44,13 +44,13 @@ func waitInfo(e *entry, f *queue.Front, w queue.WaiterInfo) WaitInfo {
 	if n, ok := w.Note.(*note); ok {
 		info.CallSite = n.callSite
 	}
-	if f.Current.Tenure == 0 {
+	if f.Current.Number == 0 {
 		return info
 	}
 	info.OwnerKind = kindName(f.Current.Kind)
 	if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
 		g.mu.Lock()
-		if t := g.owner; t != nil && t.tenure == f.Current.Tenure {
+		if t := g.owner; t != nil && t.number == f.Current.Number {
 			info.OwnerSince, info.OwnerSite = e.m.dated(t.since), t.callSite
 		}
 		g.mu.Unlock()

@@ -148,7 +148,7 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 	return f, true
 }
 
-// staleFactsLocked describes a lost tenancy whose owner has not unlocked yet; false
+// staleFactsLocked describes a lost tenure whose owner has not unlocked yet; false
 // where there is none.
 func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 	cfg := &g.e.cfg
@@ -163,13 +163,13 @@ func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 	}, true
 }
 
-// live tells whether t is still the queue's tenancy; it stays recorded as the owner
+// live tells whether t is still the queue's tenure; it stays recorded as the owner
 // until the next one comes in.
-func (t *tenancy) live() bool { return t.g.e.q.Current().Tenure == t.tenure }
+func (t *tenure) live() bool { return t.g.e.q.Current().Number == t.number }
 
 // reachable tells whether anybody can still release what t holds. The caller has
 // the grant's mu.
-func (t *tenancy) reachable() bool {
+func (t *tenure) reachable() bool {
 	if t.holds == nil {
 		return true
 	}

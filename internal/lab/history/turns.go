@@ -57,7 +57,7 @@ func (t *turn) by(h *anteroom.Hold) {
 }
 
 // again enters a second time, through the hold's context. What it gets is the same
-// tenancy; a loss is the only reason not to get it.
+// tenure; a loss is the only reason not to get it.
 func (t *turn) again(h *anteroom.Hold) {
 	inner, err := t.mu.Acquire(h.Context())
 	if err != nil {

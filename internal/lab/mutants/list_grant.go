@@ -42,12 +42,12 @@ var grantMutants = []mutant{
 		tests:     []string{"TestAHoldKeepsItsToken"},
 	},
 	{
-		name: "sync-leave-looks-at-the-clock", file: "sync/release.go",
-		mechanism: "who leaves looks at the clock, however short the hold seems to be",
+		name: "sync-exit-looks-at-the-clock", file: "sync/release.go",
+		mechanism: "an exit looks at the clock, however short the hold seems to be",
 		breaks:    "a process that was stopped past its deadline is told that all its work was protected",
 		old:       "mayHandOff(int(t.handOffs), now)",
 		fresh:     "mayHandOff(int(t.handOffs), t.since)",
-		tests:     []string{"TestLeave_AStoppedOwnerLearnsItFromItsRelease"},
+		tests:     []string{"TestExit_AStoppedOwnerLearnsItFromItsRelease"},
 	},
 	{
 		name: "sync-turn-fixed", file: "sync/grant.go",

@@ -52,8 +52,8 @@ var waitMutants = []mutant{
 		name: "waits-tenure-lasts", file: "sync/deadlock.go",
 		mechanism: "a cycle is one only where its keys still have the same owners once its waits were found",
 		breaks:    "a process that was stopped is told that a goroutine waits for itself",
-		old:       "if k.e.q.Current().Tenure != k.front.Current.Tenure {",
-		fresh:     "if k.e.q.Current().Tenure == k.front.Current.Tenure && false {",
+		old:       "if k.e.q.Current().Number != k.front.Current.Number {",
+		fresh:     "if k.e.q.Current().Number == k.front.Current.Number && false {",
 		tests:     []string{"TestLookout_AWaiterThatGivesBackDoesNotWaitForItself"},
 	},
 	{

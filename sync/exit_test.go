@@ -14,7 +14,7 @@ import (
 // A process that was stopped past its deadline learns from the release itself that the
 // lock was lost, also where nobody has told it yet, others of it wait, and holds before
 // were so short that the lock would pass on at once.
-func TestLeave_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
+func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := insideServer(t, Config{})
 		defer func() { _ = m.Close(context.Background()) }()
@@ -56,7 +56,7 @@ func TestLeave_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 
 // Any goroutine may ask for a lock that is NotReentrant, also while it passes from one
 // owner to the next, and several may try to unlock it.
-func TestLeave_OthersLookWhileTheLockPassesOn(t *testing.T) {
+func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
@@ -90,7 +90,7 @@ func TestLeave_OthersLookWhileTheLockPassesOn(t *testing.T) {
 
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
 // others are told of their mistake.
-func TestLeave_ManyUnlockAtOnce(t *testing.T) {
+func TestExit_ManyUnlockAtOnce(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})

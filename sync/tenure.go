@@ -2,13 +2,13 @@ package anteroom
 
 import "context"
 
-// possession is a tenancy by Acquire, with what its first hold needs.
+// possession is a tenure by Acquire, with what its first hold needs.
 type possession struct {
-	tenancy
+	tenure
 	holdSet
 }
 
-// holdSet is the holds of a tenancy that are to be told of a loss.
+// holdSet is the holds of a tenure that are to be told of a loss.
 type holdSet struct {
 	by     *Mutex          // through which the first hold came
 	values context.Context // of the context with which the first hold was acquired
@@ -36,12 +36,12 @@ func (s *holdSet) all() (list []*holdState) {
 	return list
 }
 
-// newPossession makes the place for a tenancy, with its first hold registered: that is
+// newPossession makes the place for a tenure, with its first hold registered: that is
 // before its owner is admitted, so that no loss can miss it.
-func newPossession(values context.Context) *tenancy {
+func newPossession(values context.Context) *tenure {
 	p := new(possession)
-	p.tenancy.holds = &p.holdSet
-	p.first.t, p.holdSet.values = &p.tenancy, values
+	p.tenure.holds = &p.holdSet
+	p.first.t, p.holdSet.values = &p.tenure, values
 	p.add(&p.first)
-	return &p.tenancy
+	return &p.tenure
 }
