@@ -24,7 +24,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz
+.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz count
 
 test: lint redis prometheus
 	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
@@ -80,6 +80,10 @@ mutants: redis
 # The figures of docs/faults.md §9.
 cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
+
+# How large the core is, and how many functions a caller goes through.
+count:
+	@$(GO) run ./internal/lab/count
 
 # What it finds lands in the package's testdata/fuzz and fails make test from then on.
 fuzz: redis

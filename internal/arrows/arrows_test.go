@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},
 	"internal/arrows":                  {},
 	"internal/lab/chaos":               {"sync", "internal/lab/history", "internal/testredis"},
+	"internal/lab/count":               {"sync", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"internal/lab/conformance":         {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
 	"internal/lab/dashboards":          {},
 	"internal/lab/dashboards/pictures": {"metrics", "internal/lab/allpaths", "internal/lab/dashboards", "internal/testprom", "internal/testredis"},
