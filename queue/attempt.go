@@ -6,36 +6,6 @@ package queue
 // and Resumed answer SendRelease. A call out of that order means that two parties believe to be in charge of the key, which
 // would break exclusion sooner or later without a trace; so Granted, Released and Resumed panic then.
 
-// Loss is the answer of Lose.
-type Loss uint8
-
-const (
-	// LossNone: the grant is not the current one, or it was lost before, or a release of it is under way and wins. Nothing
-	// changed.
-	LossNone Loss = iota
-	// LossUnowned: nobody owned the grant yet. A new attempt begins for those who wait.
-	LossUnowned
-	// LossStays: the owner is of a Deaf kind. The state is Lost, and the lock stays locally locked until its own exits (I11).
-	LossStays
-	// LossMovedOn: the owner is of another kind. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
-	LossMovedOn
-)
-
-// String returns the answer's name.
-func (l Loss) String() string {
-	switch l {
-	case LossNone:
-		return "LossNone"
-	case LossUnowned:
-		return "LossUnowned"
-	case LossStays:
-		return "LossStays"
-	case LossMovedOn:
-		return "LossMovedOn"
-	}
-	return "Loss(?)"
-}
-
 // Granted tells that the attempt was granted, under a number that no other grant of this Synchronizer has. The state becomes
 // Granted and the head is woken; without waiters it becomes Releasing, and the order is SendRelease. The driver has ended
 // with this call. It panics unless the state is Acquiring.
@@ -112,26 +82,33 @@ func (s *Synchronizer) Resumed() Order {
 }
 
 // Lose tells that grant is gone in Redis, or is too old to be trusted. Loss and hand-off are decided by one step on the word,
-// so a grant is lost by exactly one owner or while nobody owned it (I8). A release that is under way wins: LossNone. The
-// order is StartAttempt where somebody waits and need not wait for the loser.
-func (s *Synchronizer) Lose(grant uint64) (Loss, Order) {
+// so a grant is lost by exactly one owner or while nobody owned it (I8). It returns what it met:
+//
+//   - Free: nothing that could be lost. The grant is not the current one, was lost before, or is being released, and the
+//     release wins. Nothing changed.
+//   - Granted: a grant that nobody owned yet. A new attempt begins for those who wait.
+//   - Owned: an owner that can be told. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
+//   - Lost: an owner of a Deaf kind. The lock stays closed in this process until that owner exits (I11).
+//
+// The order is StartAttempt where somebody waits and need not wait for the loser.
+func (s *Synchronizer) Lose(grant uint64) (met State, order Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if grant != s.grant {
-		return LossNone, Nothing
+		return Free, Nothing
 	}
 	word := s.Word()
 	switch {
 	case word.State() == Granted:
-		return LossUnowned, s.restartLocked()
+		return Granted, s.restartLocked()
 	case word.State() == Owned && s.kind.IsDeaf():
 		s.setLocked(Lost, word.Count(), word.HandOffs())
-		return LossStays, Nothing
+		return Lost, Nothing
 	case word.State() == Owned:
 		s.endTenureLocked()
-		return LossMovedOn, s.restartLocked()
+		return Owned, s.restartLocked()
 	default:
-		return LossNone, Nothing
+		return Free, Nothing
 	}
 }
 

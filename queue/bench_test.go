@@ -49,9 +49,9 @@ func benchmarkSynchronizer(b *testing.B, fair bool) {
 			ctx := context.Background()
 			contend(b, goroutines, func() {
 				w := &queue.Waiter{Kind: queue.Deaf}
-				admission, order := s.Enter(w)
+				in, order, _ := s.Enter(w)
 				instant(s, &grants, order)
-				if admission == queue.Queued {
+				if !in {
 					order, err := s.Wait(ctx, w)
 					if err != nil {
 						b.Error(err)

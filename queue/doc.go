@@ -100,11 +100,4 @@
 //
 // There is one lock, the Synchronizer's mu. Nothing is locked, called or waited for while it is held (a waiter's channel has
 // room for the one token that is ever sent), so it may be taken under any lock of the caller's.
-//
-// # What shared mode would change
-//
-// Readers would be a kind whose admission needs no exclusive tenure. mayBargeLocked and mayTakeLocked would ask whether the
-// owners present and the newcomer go together; a reader that takes would wake the next in line if that one goes with it, as
-// AQS propagates; tenure and owner would become a set, with the count of the word as its size. The list, the orders and the
-// driver's side stay as they are. Nothing of it is built.
 package queue

@@ -32,8 +32,7 @@ func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 		time.Sleep(200 * time.Microsecond) // a round trip
 		s.Granted(grants + 1)
 		w := &queue.Waiter{Owner: grants + 2, Kind: queue.Refusable}
-		admission, _ := s.Enter(w)
-		if admission == queue.Admitted {
+		if in, _, _ := s.Enter(w); in {
 			s.GiveBack(w) // what it took is not what it wishes for: a new attempt begins
 			wait(w)
 			continue
@@ -44,7 +43,7 @@ func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 			break
 		}
 		passed++
-		if exit, _ := s.Exit(s.Current().Number, false); exit != queue.Leaving {
+		if exit, _ := s.Exit(s.Current().Number, false); exit != queue.Final {
 			t.Fatal(exit)
 		}
 		s.Released()

@@ -138,9 +138,9 @@ func TestQueue_HammerLock(t *testing.T) {
 				wg.Go(func() {
 					for range rounds() {
 						w := &queue.Waiter{Kind: queue.Deaf, Owner: uint64(id + 1)}
-						admission, order := s.Enter(w)
+						in, order, _ := s.Enter(w)
 						r.obey(order)
-						if admission == queue.Queued {
+						if !in {
 							order, err := s.Wait(context.Background(), w)
 							if err != nil {
 								t.Error(err)
@@ -150,7 +150,7 @@ func TestQueue_HammerLock(t *testing.T) {
 						}
 						counter++
 						exit, order := s.Exit(w.Number, rand.Float64() < 0.95)
-						if exit != queue.HandedOff && exit != queue.Leaving {
+						if exit != queue.HandedOff && exit != queue.Final {
 							t.Errorf("Exit: %v", exit)
 						}
 						r.obey(order)
@@ -223,14 +223,14 @@ func visit(r *redis, owner uint64, n *tally) {
 			defer time.AfterFunc(time.Duration(rand.IntN(200))*time.Microsecond, cancel).Stop()
 		}
 	}
-	admission, order := s.Enter(w)
+	in, order, err := s.Enter(w)
 	r.obey(order)
+	if err != nil {
+		n.rejected.Add(1)
+		return
+	}
 	for again := true; again; {
-		switch admission {
-		case queue.Rejected:
-			n.rejected.Add(1)
-			return
-		case queue.Queued:
+		if !in {
 			order, err := s.Wait(ctx, w)
 			r.obey(order)
 			switch {
@@ -247,7 +247,7 @@ func visit(r *redis, owner uint64, n *tally) {
 		}
 		if again = rand.IntN(50) == 0; again {
 			n.givenBack.Add(1)
-			admission = queue.Queued
+			in = false
 			r.obey(s.GiveBack(w))
 		}
 	}
@@ -258,13 +258,13 @@ func visit(r *redis, owner uint64, n *tally) {
 // stay is a tenure from coming in to its last exit.
 func stay(r *redis, w *queue.Waiter, n *tally) {
 	units := 1
-	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Number) == queue.Reentered {
+	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Number) == nil {
 		n.nested.Add(1)
 		units++
 	}
 	if rand.IntN(20) == 0 {
 		loss, order := r.s.Lose(w.Grant)
-		if loss != queue.LossNone {
+		if loss != queue.Free {
 			n.lost.Add(1)
 		}
 		r.obey(order)
@@ -318,7 +318,8 @@ func TestQueue_HammerInspection(t *testing.T) {
 						t.Errorf("a waiter that nobody is: %+v", info)
 					}
 				}
-				_, _, _, _ = s.HasContended(), s.HasQueued(), s.IsQueued(3), s.String()
+				_, _ = s.HasQueued(), s.String()
+				_, _ = s.Find(3)
 				s.ReenterOwner(1<<40, true)
 			}
 		})

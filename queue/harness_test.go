@@ -44,15 +44,29 @@ func bothModes(t *testing.T, f func(x *fixture)) {
 
 // party is a goroutine that waits, and what came of it.
 type party struct {
-	x         *fixture
-	w         *queue.Waiter
-	admission queue.Admission
-	order     queue.Order // of Enter
-	cancel    context.CancelCauseFunc
-	ctx       context.Context
-	done      chan struct{}
-	leftWith  queue.Order // of Wait
-	err       error       // of Wait
+	x        *fixture
+	w        *queue.Waiter
+	in       bool        // of Enter
+	order    queue.Order // of Enter
+	refused  error       // of Enter
+	cancel   context.CancelCauseFunc
+	ctx      context.Context
+	done     chan struct{}
+	leftWith queue.Order // of Wait
+	err      error       // of Wait
+}
+
+// entered names the answer of Enter.
+func (p *party) entered() string { return entered(p.in, p.refused) }
+
+func entered(in bool, refused error) string {
+	switch {
+	case refused != nil:
+		return "refused"
+	case in:
+		return "in"
+	}
+	return "queued"
 }
 
 // enter lets a new waiter in or queue; it does not Wait yet.
@@ -67,7 +81,7 @@ func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party
 	w.Kind, w.Owner, w.Note = kind, owner, owner
 	p := &party{x: x, w: w}
 	p.ctx, p.cancel = context.WithCancelCause(context.Background())
-	p.admission, p.order = x.s.Enter(p.w)
+	p.in, p.order, p.refused = x.s.Enter(p.w)
 	x.t.Cleanup(func() { p.cancel(nil) })
 	return p
 }
@@ -77,8 +91,8 @@ func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party
 func (x *fixture) line(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	p := x.enter(kind, owner)
-	if p.admission != queue.Queued {
-		x.t.Fatalf("waiter %d: %v, want Queued in %v", owner, p.admission, x.s)
+	if p.entered() != "queued" {
+		x.t.Fatalf("waiter %d: %s, want queued in %v", owner, p.entered(), x.s)
 	}
 	return p
 }
@@ -163,7 +177,7 @@ func (x *fixture) mustExit(number uint64, mayHandOff bool, want queue.Exit, want
 	must(x, "Exit's order", order, wantOrder)
 }
 
-func (x *fixture) mustLose(grant uint64, want queue.Loss, wantOrder queue.Order) {
+func (x *fixture) mustLose(grant uint64, want queue.State, wantOrder queue.Order) {
 	x.t.Helper()
 	loss, order := x.s.Lose(grant)
 	must(x, "Lose", loss, want)

@@ -12,7 +12,7 @@ func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
 		b := x.line(queue.Refusable, 2)
-		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
 		x.s.Granted(2)
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
 		b.wait().mustWait()

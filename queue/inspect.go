@@ -183,20 +183,6 @@ func (s *Synchronizer) infoLocked(w *Waiter) WaiterInfo {
 	return WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.born.Add(w.since)}
 }
 
-// HasContended reports whether a goroutine has ever had to wait for another one of this process. Waiting for the attempt or
-// the release alone is not contention.
-func (s *Synchronizer) HasContended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.contended
-}
-
-// IsQueued reports whether the goroutine owner waits, as Find does.
-func (s *Synchronizer) IsQueued(owner uint64) bool {
-	_, queued := s.Find(owner)
-	return queued
-}
-
 // String describes the state in one line, for logs and test failures.
 func (s *Synchronizer) String() string {
 	t, n, mode := s.Current(), s.Len(), "non-fair"

@@ -63,9 +63,6 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 		more, _ := x.s.First(3)
 		must(x, "First(3)", len(more), 2)
 		must(x, "HasQueued", x.s.HasQueued(), true)
-		must(x, "IsQueued(3)", x.s.IsQueued(3), true)
-		must(x, "IsQueued of the owner", x.s.IsQueued(1), false)
-		must(x, "IsQueued(0)", x.s.IsQueued(0), false)
 		found, is := x.s.Find(3)
 		found.Since = want[1].Since
 		must(x, "Find(3)", found, want[1])
@@ -135,33 +132,6 @@ func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 		}
 		x.s.Exit(w.Number, false)
 		x.s.Released()
-	})
-}
-
-func TestQueue_ContendedMeansWaitingForAnotherGoroutine(t *testing.T) {
-	bothModes(t, func(x *fixture) {
-		a := x.own(queue.Refusable, 1, 1)
-		x.s.GiveBack(a.w)
-		a.wait()
-		x.s.Granted(2)
-		a.mustBeIn()
-		x.s.Exit(a.w.Number, true)
-		b := x.park(queue.Refusable, 2) // waits for a release of this process, and for no goroutine
-		x.s.Released()
-		x.s.Granted(3)
-		b.mustBeIn()
-		must(x, "HasContended", x.s.HasContended(), false)
-		c := x.park(queue.Refusable, 3)
-		must(x, "HasContended behind an owner", x.s.HasContended(), true)
-		c.giveUp()
-		x.drain()
-		must(x, "HasContended ever after", x.s.HasContended(), true)
-	})
-	bothModes(t, func(x *fixture) {
-		x.park(queue.Deaf, 1)
-		x.park(queue.Deaf, 2)
-		must(x, "HasContended behind a waiter", x.s.HasContended(), true)
-		x.drain()
 	})
 }
 

@@ -45,14 +45,14 @@ func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 		x.s.Granted(1)
 		synctest.Wait()
 		must(x, "while Owned", x.park(queue.Deaf, 3).order, queue.Nothing)
-		x.mustExit(x.s.Current().Number, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(x.s.Current().Number, false, queue.Final, queue.SendRelease)
 		must(x, "while Releasing", x.park(queue.Deaf, 4).order, queue.Nothing)
-		x.mustLose(1, queue.LossNone, queue.Nothing)
+		x.mustLose(1, queue.Free, queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		must(x, "Abandon", x.s.Abandon(), false)
 		x.s.Granted(2)
 		synctest.Wait()
-		x.mustLose(2, queue.LossStays, queue.Nothing)
+		x.mustLose(2, queue.Lost, queue.Nothing)
 		must(x, "while Lost", x.park(queue.Deaf, 5).order, queue.Nothing)
 		x.mustExit(x.s.Current().Number, true, queue.WasLost, queue.StartAttempt)
 		x.drain()
@@ -141,7 +141,7 @@ func TestQueue_I4_WokenTwice(t *testing.T) {
 		p := x.line(queue.Refusable, 1)
 		for grant := range uint64(3) {
 			x.s.Granted(grant + 1)
-			x.mustLose(grant+1, queue.LossUnowned, queue.StartAttempt)
+			x.mustLose(grant+1, queue.Granted, queue.StartAttempt)
 		}
 		p.wait().mustWait()
 		x.s.Granted(4)
@@ -158,8 +158,8 @@ func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 		x.s.Exit(a.w.Number, true)
 		x.mustBe(queue.Granted, 0, 1, 1)
 		newcomer := x.park(queue.Deaf, 3)
-		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
-		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.Deaf, 5).admission, queue.Rejected)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
+		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.Deaf, 5).entered(), "refused")
 		first.wait().mustBeIn()
 		newcomer.mustWait()
 		x.drain()
@@ -193,7 +193,7 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 		for id, kind := range []queue.Kind{queue.Deaf, queue.Refusable, queue.Try | queue.Refusable, queue.Try | queue.Refusable | queue.Deaf} {
 			x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 			a = x.enter(kind, uint64(id+3))
-			must(x, "Enter", a.admission, queue.Admitted)
+			must(x, "Enter", a.entered(), "in")
 			must(x, "order", a.order, queue.Nothing)
 			must(x, "hand-offs", a.w.HandOffs, id+1)
 		}
@@ -212,7 +212,7 @@ func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	time.Sleep(d)
 	x.s.Exit(a.w.Number, true)
 	owner = x.enter(queue.Deaf, 3)
-	must(x, "Enter", owner.admission, queue.Admitted)
+	must(x, "Enter", owner.entered(), "in")
 	head.wait().mustWait()
 	return head, owner
 }
@@ -224,13 +224,13 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 		for range 50 {
 			head, owner := x.starve(queue.StarvationThreshold + 1)
 			x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
-			must(x, "Try past an owed head", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
+			must(x, "Try past an owed head", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
 			late := x.line(queue.Deaf, 5)
 			head.mustBeIn()
 
 			// The privilege is used up: while late has not looked, a newcomer may pass again.
 			x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
-			must(x, "Enter", x.enter(queue.Deaf, 6).admission, queue.Admitted)
+			must(x, "Enter", x.enter(queue.Deaf, 6).entered(), "in")
 			late.wait()
 			x.drain()
 			late.mustBeIn()
@@ -253,7 +253,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		fresh := x.line(queue.Deaf, 4)
 		head.giveUp()
 		x.s.Exit(owner.w.Number, true)
-		must(x, "Enter after the owed head left", x.enter(queue.Deaf, 5).admission, queue.Admitted)
+		must(x, "Enter after the owed head left", x.enter(queue.Deaf, 5).entered(), "in")
 		fresh.wait()
 		x.drain()
 	})
@@ -264,7 +264,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		head.mustBeIn()
 		x.s.GiveBack(head.w)
 		x.s.Granted(2)
-		must(x, "Enter", x.enter(queue.Deaf, 4).admission, queue.Admitted)
+		must(x, "Enter", x.enter(queue.Deaf, 4).entered(), "in")
 		head.wait()
 		x.drain()
 	})
@@ -274,7 +274,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
-		x.mustExit(owner.w.Number, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(owner.w.Number, false, queue.Final, queue.SendRelease)
 		x.s.Released()
 		x.s.Granted(2)
 		late := x.line(queue.Deaf, 4)
@@ -309,7 +309,7 @@ func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 		x.mustExit(b.w.Number+1, true, queue.Stale, queue.Nothing)
 		x.mustExit(0, true, queue.Stale, queue.Nothing)
 		x.mustBe(queue.Owned, 1, 1, 0)
-		x.mustExit(b.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, true, queue.Final, queue.SendRelease)
 		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
 		x.s.Released()
 		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
@@ -321,14 +321,14 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Lost first: the exit hands nothing off.
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
-		x.mustLose(1, queue.LossStays, queue.Nothing)
+		x.mustLose(1, queue.Lost, queue.Nothing)
 		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
 		b.mustWait()
 		x.drain()
 		// Handed off first: the loss finds nobody owning it, and the heir does not get what is gone.
 		c, d := x.own(queue.Deaf, 3, 2), x.line(queue.Deaf, 4)
 		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
-		x.mustLose(2, queue.LossUnowned, queue.StartAttempt)
+		x.mustLose(2, queue.Granted, queue.StartAttempt)
 		d.wait().mustWait()
 		x.s.Granted(3)
 		d.mustBeIn()
@@ -342,18 +342,18 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
 		for range queue.MaxCount - 1 {
-			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.Reentered)
+			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), nil)
 		}
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.LimitReached)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.ErrCountLimit)
 		_, r := x.s.ReenterOwner(1, false)
-		must(x, "ReenterOwner", r, queue.LimitReached)
+		must(x, "ReenterOwner", r, queue.ErrCountLimit)
 		x.mustBe(queue.Owned, queue.MaxCount, 0, 0)
 		x.s.Lose(1)
 		_, r = x.s.ReenterOwner(1, true)
-		must(x, "ReenterOwner when lost", r, queue.LimitReached)
+		must(x, "ReenterOwner when lost", r, queue.ErrCountLimit)
 		x.mustBe(queue.Lost, queue.MaxCount, 0, 0)
 		for range queue.MaxCount - 1 {
-			x.mustExit(a.w.Number, true, queue.LostNested, queue.Nothing)
+			x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
 		}
 		x.mustExit(a.w.Number, true, queue.WasLost, queue.Nothing)
 		x.mustBe(queue.Free, 0, 0, 0)
@@ -368,13 +368,13 @@ func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 		for i := range queue.MaxHandOffs {
 			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
 			w := &queue.Waiter{}
-			admission, _ := x.s.Enter(w)
-			must(x, "Enter", admission, queue.Admitted)
+			in, _, _ := x.s.Enter(w)
+			must(x, "Enter", in, true)
 			must(x, "hand-offs", w.HandOffs, i+1)
 			tenure = w.Number
 		}
 		x.mustBe(queue.Owned, 1, queue.MaxHandOffs, 1)
-		x.mustExit(tenure, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(tenure, true, queue.Final, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, queue.MaxHandOffs, 1)
 		head.wait()
 		x.drain()
@@ -385,10 +385,10 @@ func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
 		x.s.ReenterOwner(1, false)
-		x.mustLose(1, queue.LossStays, queue.Nothing)
+		x.mustLose(1, queue.Lost, queue.Nothing)
 		newcomer := x.park(queue.Deaf, 3)
-		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).admission, queue.Rejected)
-		x.mustExit(a.w.Number, true, queue.LostNested, queue.Nothing)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
+		x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
 		b.mustWait()
 		newcomer.mustWait()
 		x.mustBe(queue.Lost, 1, 0, 2)
@@ -404,13 +404,13 @@ func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
 		first, second, third := x.park(queue.Try|queue.Refusable, 1), x.park(queue.Try|queue.Refusable|queue.Deaf, 2), x.park(queue.Try|queue.Refusable, 3)
 		must(x, "order", first.order, queue.StartAttempt)
 		lock := x.park(queue.Deaf, 4)
-		must(x, "Try behind a patient waiter", x.enter(queue.Try|queue.Refusable, 5).admission, queue.Rejected)
+		must(x, "Try behind a patient waiter", x.enter(queue.Try|queue.Refusable, 5).entered(), "refused")
 		x.s.Granted(1)
 		first.mustBeIn()
 		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		third.mustHaveLeft(queue.ErrRefused, queue.Nothing)
 		lock.mustWait()
-		must(x, "Try behind an owner", x.enter(queue.Try|queue.Refusable|queue.Deaf, 6).admission, queue.Rejected)
+		must(x, "Try behind an owner", x.enter(queue.Try|queue.Refusable|queue.Deaf, 6).entered(), "refused")
 		x.drain()
 
 		// It may share the attempt that follows a release under way.
@@ -447,7 +447,7 @@ func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
 
 		try := x.own(queue.Try|queue.Refusable, 6, 1)
 		patient = x.park(queue.Refusable, 7)
-		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
 		x.s.Refused()
 		must(x, "given back to a driver that waits", x.s.GiveBack(try.w), queue.RecallAttempt)
 		x.s.Refused()
@@ -461,7 +461,7 @@ func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
 func TestQueue_I12_GiveBackOfATry(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		try := x.own(queue.Try|queue.Refusable, 1, 1)
-		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
+		x.mustLose(1, queue.Owned, queue.Nothing)
 		other := x.own(queue.Deaf, 2, 2)
 		must(x, "GiveBack", x.s.GiveBack(try.w), queue.Nothing)
 		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)

@@ -136,23 +136,23 @@ func (m *model) settle() {
 	}
 }
 
-func (m *model) enter(g *guest) (queue.Admission, queue.Order) {
+func (m *model) enter(g *guest) (string, queue.Order) {
 	if m.state == queue.Granted && !m.fair && !m.line[0].owed {
 		m.admit(g)
-		return queue.Admitted, queue.Nothing
+		return "in", queue.Nothing
 	}
 	if g.try() && (m.patient() || m.state == queue.Owned || m.state == queue.Lost || m.state == queue.Granted) {
-		return queue.Rejected, queue.Nothing
+		return "refused", queue.Nothing
 	}
 	g.since, g.queued = m.now, true
 	m.line = append(m.line, g)
 	if m.state == queue.Free {
-		return queue.Queued, m.restart()
+		return "queued", m.restart()
 	}
 	if m.state == queue.Acquiring && len(m.line) == 1 && g.try() {
-		return queue.Queued, queue.RecallAttempt
+		return "queued", queue.RecallAttempt
 	}
-	return queue.Queued, queue.Nothing
+	return "queued", queue.Nothing
 }
 
 func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
@@ -160,9 +160,6 @@ func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
 	switch {
 	case number == 0 || number != m.number:
 		return queue.Stale, queue.Nothing
-	case m.count > 1 && lost:
-		m.count--
-		return queue.LostNested, queue.Nothing
 	case m.count > 1:
 		m.count--
 		return queue.Nested, queue.Nothing
@@ -174,23 +171,23 @@ func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
 		return queue.HandedOff, m.offer(m.handOffs + 1)
 	}
 	m.set(queue.Releasing, 0, m.handOffs)
-	return queue.Leaving, queue.SendRelease
+	return queue.Final, queue.SendRelease
 }
 
-func (m *model) lose(grant uint64) (queue.Loss, queue.Order) {
+func (m *model) lose(grant uint64) (queue.State, queue.Order) {
 	switch {
 	case grant != m.grant:
-		return queue.LossNone, queue.Nothing
+		return queue.Free, queue.Nothing
 	case m.state == queue.Granted:
-		return queue.LossUnowned, m.restart()
+		return queue.Granted, m.restart()
 	case m.state == queue.Owned && m.owner.lock():
 		m.state = queue.Lost
-		return queue.LossStays, queue.Nothing
+		return queue.Lost, queue.Nothing
 	case m.state == queue.Owned:
 		m.owner.lost = true
-		return queue.LossMovedOn, m.restart()
+		return queue.Owned, m.restart()
 	}
-	return queue.LossNone, queue.Nothing
+	return queue.Free, queue.Nothing
 }
 
 func (m *model) giveBack(g *guest) queue.Order {
@@ -294,13 +291,13 @@ func (r *trial) step() {
 func (r *trial) enter() {
 	kind, id := queue.Kind(r.intN(8)), uint64(len(r.guests)+1)
 	g := &guest{kind: kind}
-	admission, order := r.m.enter(g)
+	entered, order := r.m.enter(g)
 	r.note("enter %d %v", id, kind)
 	g.party = r.fixture.enter(kind, id)
 	r.guests = append(r.guests, g)
-	must(r.fixture, "Enter", g.admission, admission)
+	must(r.fixture, "Enter", g.entered(), entered)
 	must(r.fixture, "Enter's order", g.party.order, order)
-	if admission == queue.Queued && r.intN(2) == 0 {
+	if entered == "queued" && r.intN(2) == 0 {
 		r.startWait(g)
 	}
 }
@@ -347,13 +344,13 @@ func (r *trial) reenter() {
 	if owner := r.m.owner; owner != nil && owner.lock() {
 		allowLost := r.intN(2) == 0
 		r.note("reenter %d allowLost=%v", owner.w.Owner, allowLost)
-		want := queue.IsLost
+		want := queue.ErrWasLost
 		if r.m.state == queue.Owned || allowLost {
-			want = queue.Reentered
+			want = nil
 			r.m.count++
 		}
-		tenure, reentry := r.s.ReenterOwner(owner.w.Owner, allowLost)
-		must(r.fixture, "ReenterOwner", reentry, want)
+		tenure, err := r.s.ReenterOwner(owner.w.Owner, allowLost)
+		must(r.fixture, "ReenterOwner", err, want)
 		must(r.fixture, "its tenure", tenure, r.m.number)
 	}
 }

@@ -38,7 +38,7 @@ func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 		mustPanic(x, "queued", b.w.Reset)
 		b.giveUp()
 		mustPanic(x, "left", b.w.Reset)
-		x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, true, queue.Final, queue.SendRelease)
 	})
 }
 
@@ -56,7 +56,7 @@ func TestQueue_OwnedBy(t *testing.T) {
 			check(7, true, byLock)
 			check(8, false, false)
 			check(0, false, false)
-			x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
+			x.mustExit(a.w.Number, true, queue.Final, queue.SendRelease)
 			check(7, false, false)
 			check(0, false, false)
 		})

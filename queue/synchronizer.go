@@ -42,31 +42,6 @@ func (o Order) String() string {
 	return "Order(?)"
 }
 
-// Admission is the answer of Enter.
-type Admission uint8
-
-const (
-	// Queued: the caller must now call Wait.
-	Queued Admission = iota
-	// Admitted: the caller took a grant that nobody owned; it is the owner and must Exit.
-	Admitted
-	// Rejected: a Try kind that would have to wait for somebody; it is not queued, and the waiter is used up.
-	Rejected
-)
-
-// String returns the admission's name.
-func (a Admission) String() string {
-	switch a {
-	case Queued:
-		return "Queued"
-	case Admitted:
-		return "Admitted"
-	case Rejected:
-		return "Rejected"
-	}
-	return "Admission(?)"
-}
-
 // Synchronizer lets the goroutines of one process into one key, one after the other. It decides who, and orders what is to
 // be asked of Redis; it asks nothing itself. All methods are safe for concurrent use. Make one with New or Init; it
 // must not be copied.
@@ -81,7 +56,6 @@ type Synchronizer struct {
 	// These stand here for their size: they fill word's eight bytes, and a process may have 100,000 Synchronizers. All but fair
 	// are guarded by mu.
 	kind       Kind // of the current tenure
-	contended  bool // see HasContended
 	ownerWaits bool // see Front
 	fair       bool // written by Init only
 
@@ -121,9 +95,11 @@ func (s *Synchronizer) setLocked(state State, count, handOffs int) {
 	s.word.Store(uint32(pack(state, count, handOffs)))
 }
 
-// Enter brings w to the door. It never blocks. Admitted: w is in. Queued: the caller must call Wait, and carry out the order
-// first or meanwhile (StartAttempt if the key was Free, RecallAttempt perhaps for a Try kind). Rejected: only for Try kinds. It panics if w has been used before.
-func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
+// Enter brings w to the door. It never blocks. If in is true, w took a grant that nobody owned: it is the owner and must
+// Exit. On an error, ErrRefused, which only a Try kind meets, w would have to wait for somebody: it is not queued, and used
+// up. Otherwise w is queued: the caller must call Wait, and carry out the order first or meanwhile (StartAttempt if the key
+// was Free, RecallAttempt perhaps for a Try kind). It panics if w has been used before.
+func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.phase != phaseNew {
@@ -131,25 +107,24 @@ func (s *Synchronizer) Enter(w *Waiter) (Admission, Order) {
 	}
 	if s.mayBargeLocked() {
 		s.admitLocked(w)
-		return Admitted, Nothing
+		return true, Nothing, nil
 	}
 	if w.Kind.IsTry() && !s.mayShareLocked() {
 		w.phase = phaseOut
-		return Rejected, Nothing
+		return false, Nothing, ErrRefused
 	}
 	first := s.waiters.empty()
-	s.contended = s.contended || !first || s.number != 0
 	s.ownerWaits = s.ownerWaits || w.Owner != 0 && s.owner.Load()>>1 == w.Owner
 	s.enqueueLocked(s.waiters.tail, w)
 	switch state := s.Word().State(); {
 	case state == Free:
-		return Queued, s.restartLocked()
+		return false, s.restartLocked(), nil
 	case state == Acquiring && first && w.Kind.IsTry():
 		// Between Refused and Abandon, or between the departure of the last waiter and Abandon, the driver owes no answer any more.
 		// Later Try kinds share the one that this order brings.
-		return Queued, RecallAttempt
+		return false, RecallAttempt, nil
 	}
-	return Queued, Nothing
+	return false, Nothing, nil
 }
 
 // enqueueLocked links w behind p, or first if p is nil.
@@ -165,7 +140,7 @@ func (s *Synchronizer) enqueueLocked(p, w *Waiter) {
 //
 // A context that has ended always wins, up to the moment of coming in, also when the grant was there before (I13): a waiter
 // that is woken as heir with an ended context passes the grant on. A failure that was decided before that is returned as it
-// is. Wait is called once for each Queued and each GiveBack, by one goroutine; it panics with a w that was never queued.
+// is. Wait is called once for each Enter that queued w and for each GiveBack, by one goroutine; it panics with a w that was never queued.
 func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 	if w.ready == nil {
 		panic("queue: Wait with a Waiter that is not queued")

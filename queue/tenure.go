@@ -1,19 +1,19 @@
 package queue
 
+import "errors"
+
 // Exit is the answer of Synchronizer.Exit.
 type Exit uint8
 
 const (
 	// Stale: the tenure is not the current one, or it has ended; nothing changed.
 	Stale Exit = iota
-	// Nested: one unit left, the tenure is still the owner.
+	// Nested: one unit left, others remain. The tenure may be lost.
 	Nested
 	// HandedOff: the last unit left, and the grant waits for the next local owner.
 	HandedOff
-	// Leaving: the last unit left, and the state is Releasing; the order is SendRelease.
-	Leaving
-	// LostNested: one unit of a lost tenure left, and others remain.
-	LostNested
+	// Final: the last unit left, and the state is Releasing; the order is SendRelease.
+	Final
 	// WasLost: the last unit of a lost tenure left. Nothing is to be released: the key is Free, or a new attempt begins.
 	WasLost
 )
@@ -27,10 +27,8 @@ func (e Exit) String() string {
 		return "Nested"
 	case HandedOff:
 		return "HandedOff"
-	case Leaving:
-		return "Leaving"
-	case LostNested:
-		return "LostNested"
+	case Final:
+		return "Final"
 	case WasLost:
 		return "WasLost"
 	}
@@ -49,93 +47,68 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
 		return Stale, Nothing
 	}
 	word := s.Word()
-	lost := word.State() == Lost
 	if word.Count() > 1 {
 		s.setLocked(word.State(), word.Count()-1, word.HandOffs())
-		if lost {
-			return LostNested, Nothing
-		}
 		return Nested, Nothing
 	}
 	s.endTenureLocked()
-	if lost {
+	if word.State() == Lost {
 		return WasLost, s.restartLocked()
 	}
 	if mayHandOff && !s.waiters.empty() && word.HandOffs() < MaxHandOffs {
 		return HandedOff, s.offerLocked(word.HandOffs() + 1)
 	}
 	s.setLocked(Releasing, 0, word.HandOffs())
-	return Leaving, SendRelease
+	return Final, SendRelease
 }
 
-// Reentry is the answer of ReenterOwner and ReenterTenure.
-type Reentry uint8
-
-const (
-	// NotOwner: the caller does not own the lock; nothing changed.
-	NotOwner Reentry = iota
-	// Reentered: the count is one higher; one more Exit is due.
-	Reentered
-	// LimitReached: the count is MaxCount already; nothing changed (I9).
-	LimitReached
-	// IsLost: the caller's tenure is lost; nothing changed.
-	IsLost
+// Why a tenure cannot be re-entered. Nothing has changed then.
+var (
+	ErrNotOwner   = errors.New("queue: the caller does not own the lock")
+	ErrCountLimit = errors.New("queue: the count is at its limit") // MaxCount (I9)
+	ErrWasLost    = errors.New("queue: the caller's tenure is lost")
 )
 
-// String returns the answer's name.
-func (r Reentry) String() string {
-	switch r {
-	case NotOwner:
-		return "NotOwner"
-	case Reentered:
-		return "Reentered"
-	case LimitReached:
-		return "LimitReached"
-	case IsLost:
-		return "IsLost"
-	}
-	return "Reentry(?)"
-}
-
-// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind. A lost tenure
-// is re-entered only with allowLost. It returns the number of the tenure that the answer speaks of, or 0 with NotOwner; owner
-// 0 is never the owner.
-func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64, r Reentry) {
+// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind; one more Exit
+// is due then. A lost tenure is re-entered only with allowLost. The error is ErrNotOwner, ErrCountLimit or ErrWasLost. It
+// returns the number of the tenure that the answer speaks of, or 0 with ErrNotOwner; owner 0 is never the owner.
+func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64, err error) {
 	// Most callers are not the owner, and they learn it without the lock; the field says why that is sound.
 	if _, byLock := s.OwnedBy(owner); !byLock {
-		return 0, NotOwner
+		return 0, ErrNotOwner
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Looked at again, since whoever took the goroutine for ended may have left in its place.
 	if _, byLock := s.OwnedBy(owner); !byLock {
-		return 0, NotOwner
+		return 0, ErrNotOwner
 	}
 	return s.number, s.reenterLocked(allowLost)
 }
 
-// ReenterTenure adds a unit if the tenure with that number is the current one and not lost. A lost tenure of another kind has
-// ended, which answers NotOwner; one of a Deaf kind answers IsLost. Any goroutine may call it.
-func (s *Synchronizer) ReenterTenure(number uint64) Reentry {
+// ReenterTenure adds a unit if the tenure with that number is the current one and not lost. The error is ErrCountLimit,
+// ErrWasLost for a lost tenure of a Deaf kind, or ErrNotOwner; a lost tenure of another kind has ended, which is ErrNotOwner
+// too. Any goroutine may call it.
+func (s *Synchronizer) ReenterTenure(number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if number == 0 || number != s.number {
-		return NotOwner
+		return ErrNotOwner
 	}
 	return s.reenterLocked(false)
 }
 
 // reenterLocked adds a unit to the current tenure, which exists: the state is Owned or Lost.
-func (s *Synchronizer) reenterLocked(allowLost bool) Reentry {
+func (s *Synchronizer) reenterLocked(allowLost bool) error {
 	word := s.Word()
 	switch {
 	case word.State() == Lost && !allowLost:
-		return IsLost
+		return ErrWasLost
 	case word.Count() == MaxCount:
-		return LimitReached
+		return ErrCountLimit
 	}
 	s.setLocked(word.State(), word.Count()+1, word.HandOffs())
-	return Reentered
+	return nil
 }
 
 // GiveBack undoes the admission of w: its caller found, before it returned to its own caller, that the grant is not valid any

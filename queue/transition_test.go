@@ -21,7 +21,7 @@ func TestQueue_OneTurnFromFreeToFree(t *testing.T) {
 		}
 		want := queue.Tenure{State: queue.Owned, Number: p.w.Number, Grant: 42, Owner: 7, Kind: queue.Refusable, Count: 1}
 		must(x, "Current", x.s.Current(), want)
-		x.mustExit(p.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(p.w.Number, true, queue.Final, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 0, 0)
 		must(x, "Grant while Releasing", x.s.Current().Grant, 42)
 		must(x, "Released", x.s.Released(), queue.Nothing)
@@ -52,7 +52,7 @@ func TestQueue_HandOffCountsAndNumbers(t *testing.T) {
 func TestQueue_ExitThatMayNotHandOffReleasesAndStartsAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
-		x.mustExit(a.w.Number, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, false, queue.Final, queue.SendRelease)
 		b.mustWait()
 		x.mustBe(queue.Releasing, 0, 0, 1)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
@@ -69,7 +69,7 @@ func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 		a, b, c := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2), x.park(queue.Deaf, 3)
 		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
-		x.mustExit(b.w.Number, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, false, queue.Final, queue.SendRelease)
 		x.mustBe(queue.Releasing, 0, 1, 1)
 		must(x, "Resumed", x.s.Resumed(), queue.Nothing)
 		c.mustBeIn()
@@ -84,7 +84,7 @@ func TestQueue_ResumedStartsTheBudgetAnew(t *testing.T) {
 func TestQueue_ResumedWithoutWaitersReleases(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
-		x.mustExit(a.w.Number, false, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, false, queue.Final, queue.SendRelease)
 		b.giveUp()
 		b.mustHaveLeft(errGiveUp, queue.Nothing)
 		must(x, "Resumed", x.s.Resumed(), queue.SendRelease)
@@ -141,7 +141,7 @@ func TestQueue_HeadNoteIsThatOfTheFirst(t *testing.T) {
 func TestQueue_RefusedOutsideAnAttemptDoesNothing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
-		x.mustExit(a.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(a.w.Number, true, queue.Final, queue.SendRelease)
 		try := x.park(queue.Try|queue.Refusable, 2)
 		x.s.Refused()
 		try.mustWait()
@@ -242,30 +242,30 @@ func TestQueue_AnAttemptGoesOnForTheNextWaiter(t *testing.T) {
 
 func TestQueue_LoseInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		x.mustLose(0, queue.LossNone, queue.Nothing) // Free
+		x.mustLose(0, queue.Free, queue.Nothing) // Free
 		p := x.line(queue.Refusable, 1)
-		x.mustLose(0, queue.LossNone, queue.Nothing) // Acquiring
+		x.mustLose(0, queue.Free, queue.Nothing) // Acquiring
 		x.s.Granted(1)
-		x.mustLose(9, queue.LossNone, queue.Nothing) // another grant
-		x.mustLose(1, queue.LossUnowned, queue.StartAttempt)
+		x.mustLose(9, queue.Free, queue.Nothing) // another grant
+		x.mustLose(1, queue.Granted, queue.StartAttempt)
 		p.wait().mustWait()
 		x.mustBe(queue.Acquiring, 0, 0, 1)
 		x.s.Granted(2)
 		p.mustBeIn()
-		x.mustLose(1, queue.LossNone, queue.Nothing)
-		x.mustLose(2, queue.LossMovedOn, queue.Nothing)
+		x.mustLose(1, queue.Free, queue.Nothing)
+		x.mustLose(2, queue.Owned, queue.Nothing)
 		must(x, "Current", x.s.Current(), queue.Tenure{})
 
 		q := x.own(queue.Try|queue.Refusable|queue.Deaf, 2, 3)
-		x.mustLose(3, queue.LossStays, queue.Nothing)
-		x.mustLose(3, queue.LossNone, queue.Nothing) // lost already
+		x.mustLose(3, queue.Lost, queue.Nothing)
+		x.mustLose(3, queue.Free, queue.Nothing) // lost already
 		x.mustBe(queue.Lost, 1, 0, 0)
 		x.mustExit(q.w.Number, true, queue.WasLost, queue.Nothing)
 		must(x, "Current", x.s.Current(), queue.Tenure{})
 
 		r := x.own(queue.Refusable, 3, 4)
-		x.mustExit(r.w.Number, true, queue.Leaving, queue.SendRelease)
-		x.mustLose(4, queue.LossNone, queue.Nothing) // the release wins
+		x.mustExit(r.w.Number, true, queue.Final, queue.SendRelease)
+		x.mustLose(4, queue.Free, queue.Nothing) // the release wins
 		x.mustBe(queue.Releasing, 0, 0, 0)
 		x.s.Released()
 	})
@@ -274,9 +274,9 @@ func TestQueue_LoseInEachState(t *testing.T) {
 func TestQueue_LossOfAHoldMovesOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a, b := x.own(queue.Try|queue.Refusable, 1, 1), x.park(queue.Refusable, 2)
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.Reentered)
-		x.mustLose(1, queue.LossMovedOn, queue.StartAttempt)
-		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.NotOwner)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), nil)
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.ErrNotOwner)
 		x.s.Granted(2)
 		b.mustBeIn()
 		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
@@ -288,38 +288,38 @@ func TestQueue_LossOfAHoldMovesOn(t *testing.T) {
 
 func TestQueue_ReenterOwner(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		reenter := func(owner uint64, allowLost bool, number uint64, want queue.Reentry) {
+		reenter := func(owner uint64, allowLost bool, number uint64, want error) {
 			t.Helper()
 			gotTenure, got := x.s.ReenterOwner(owner, allowLost)
 			must(x, "ReenterOwner", got, want)
 			must(x, "its tenure", gotTenure, number)
 		}
-		reenter(1, true, 0, queue.NotOwner)
+		reenter(1, true, 0, queue.ErrNotOwner)
 		a := x.own(queue.Deaf, 1, 1)
 		tenure := a.w.Number
-		reenter(0, true, 0, queue.NotOwner)
-		reenter(2, true, 0, queue.NotOwner)
-		reenter(1, false, tenure, queue.Reentered)
-		must(x, "ReenterTenure", x.s.ReenterTenure(tenure), queue.Reentered)
+		reenter(0, true, 0, queue.ErrNotOwner)
+		reenter(2, true, 0, queue.ErrNotOwner)
+		reenter(1, false, tenure, nil)
+		must(x, "ReenterTenure", x.s.ReenterTenure(tenure), nil)
 		x.mustBe(queue.Owned, 3, 0, 0)
 		x.mustExit(tenure, true, queue.Nested, queue.Nothing)
-		x.mustLose(1, queue.LossStays, queue.Nothing)
-		reenter(1, false, tenure, queue.IsLost)
-		must(x, "ReenterTenure", x.s.ReenterTenure(tenure), queue.IsLost)
-		reenter(1, true, tenure, queue.Reentered)
+		x.mustLose(1, queue.Lost, queue.Nothing)
+		reenter(1, false, tenure, queue.ErrWasLost)
+		must(x, "ReenterTenure", x.s.ReenterTenure(tenure), queue.ErrWasLost)
+		reenter(1, true, tenure, nil)
 		x.mustBe(queue.Lost, 3, 0, 0)
-		x.mustExit(tenure, true, queue.LostNested, queue.Nothing)
-		x.mustExit(tenure, true, queue.LostNested, queue.Nothing)
+		x.mustExit(tenure, true, queue.Nested, queue.Nothing)
+		x.mustExit(tenure, true, queue.Nested, queue.Nothing)
 		x.mustExit(tenure, true, queue.WasLost, queue.Nothing)
-		reenter(1, true, 0, queue.NotOwner)
+		reenter(1, true, 0, queue.ErrNotOwner)
 
 		x.own(queue.Refusable, 1, 2)
-		reenter(1, true, 0, queue.NotOwner) // a Hold is not re-entered by its goroutine's id
+		reenter(1, true, 0, queue.ErrNotOwner) // a Hold is not re-entered by its goroutine's id
 		x.drain()
 		x.own(queue.Deaf, 0, 3)
-		reenter(0, true, 0, queue.NotOwner)
+		reenter(0, true, 0, queue.ErrNotOwner)
 		x.drain()
-		must(x, "ReenterTenure of none", x.s.ReenterTenure(0), queue.NotOwner)
+		must(x, "ReenterTenure of none", x.s.ReenterTenure(0), queue.ErrNotOwner)
 	})
 }
 
@@ -329,7 +329,7 @@ func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 		old := a.w.Number
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.StartAttempt)
 		x.mustBe(queue.Acquiring, 0, 0, 2)
-		x.mustLose(1, queue.LossNone, queue.Nothing)
+		x.mustLose(1, queue.Free, queue.Nothing)
 		x.mustExit(old, true, queue.Stale, queue.Nothing)
 		a.wait()
 		a.mustWait()
@@ -346,25 +346,25 @@ func TestQueue_GiveBackOfTheCurrentTenure(t *testing.T) {
 func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1) // lost with nobody waiting: Free
-		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
+		x.mustLose(1, queue.Owned, queue.Nothing)
 		must(x, "GiveBack when Free", x.s.GiveBack(a.w), queue.StartAttempt)
 		x.s.Granted(2)
 		a.wait().mustBeIn()
 
 		b := x.line(queue.Refusable, 2) // lost with a waiter: Acquiring
-		x.mustLose(2, queue.LossMovedOn, queue.StartAttempt)
+		x.mustLose(2, queue.Owned, queue.StartAttempt)
 		must(x, "GiveBack when Acquiring", x.s.GiveBack(a.w), queue.Nothing)
 		x.s.Granted(3)
 		a.wait().mustBeIn()
 
-		x.mustLose(3, queue.LossMovedOn, queue.StartAttempt) // granted to the next, who has not taken it
+		x.mustLose(3, queue.Owned, queue.StartAttempt) // granted to the next, who has not taken it
 		x.s.Granted(4)
 		must(x, "GiveBack when Granted", x.s.GiveBack(a.w), queue.Nothing)
 		b.wait().mustWait() // woken as heir, and not the first any more
 		a.wait().mustBeIn()
 		b.mustWait()
 
-		x.mustLose(4, queue.LossMovedOn, queue.StartAttempt) // owned by the next
+		x.mustLose(4, queue.Owned, queue.StartAttempt) // owned by the next
 		x.s.Granted(5)
 		b.mustBeIn()
 		must(x, "GiveBack when Owned", x.s.GiveBack(a.w), queue.Nothing)
@@ -374,7 +374,7 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 		x.drain()
 
 		c := x.own(queue.Deaf, 3, 6) // lost, and it stays: its own tenure
-		x.mustLose(6, queue.LossStays, queue.Nothing)
+		x.mustLose(6, queue.Lost, queue.Nothing)
 		must(x, "GiveBack when Lost", x.s.GiveBack(c.w), queue.StartAttempt)
 		x.s.Granted(7)
 		c.wait().mustBeIn()
@@ -385,9 +385,9 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 func TestQueue_GiveBackWhileReleasing(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
-		x.mustLose(1, queue.LossMovedOn, queue.Nothing)
+		x.mustLose(1, queue.Owned, queue.Nothing)
 		b := x.own(queue.Refusable, 2, 2)
-		x.mustExit(b.w.Number, true, queue.Leaving, queue.SendRelease)
+		x.mustExit(b.w.Number, true, queue.Final, queue.SendRelease)
 		must(x, "GiveBack", x.s.GiveBack(a.w), queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		x.s.Granted(3)
@@ -401,7 +401,7 @@ func TestQueue_GiveBackOfABarger(t *testing.T) {
 		a, b := x.own(queue.Deaf, 1, 1), x.line(queue.Deaf, 2)
 		x.s.Exit(a.w.Number, true)
 		barger := x.enter(queue.Deaf, 3)
-		must(x, "Enter", barger.admission, queue.Admitted)
+		must(x, "Enter", barger.entered(), "in")
 		must(x, "GiveBack", x.s.GiveBack(barger.w), queue.StartAttempt)
 		x.s.Granted(2)
 		b.wait().mustWait()
@@ -456,16 +456,7 @@ func TestQueue_StringsAreNames(t *testing.T) {
 	for v := range queue.RecallAttempt + 2 {
 		add(v.String())
 	}
-	for v := range queue.Rejected + 2 {
-		add(v.String())
-	}
 	for v := range queue.WasLost + 2 {
-		add(v.String())
-	}
-	for v := range queue.IsLost + 2 {
-		add(v.String())
-	}
-	for v := range queue.LossMovedOn + 2 {
 		add(v.String())
 	}
 }

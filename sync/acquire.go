@@ -64,13 +64,13 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 	}
 	w := &a.waiter
 	w.Owner, w.Kind, w.Note = uint64(a.goroutine), a.kind, want
-	admission, order := e.q.Enter(w)
+	in, order, err := e.q.Enter(w)
 	if ctx.Done() == nil {
 		e.doHere(order)
 	} else {
 		e.do(order)
 	}
-	if admission == queue.Rejected {
+	if err != nil {
 		return nil, e.failed(a, ErrNotAcquired) // somebody of this process is before it; nothing was asked
 	}
 	for {
@@ -78,7 +78,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 			// Close may have looked at this queue while we were not in it.
 			e.do(e.q.Fail(ErrClosed))
 		}
-		if admission == queue.Queued {
+		if !in {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
 			if err != nil {
@@ -89,7 +89,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 			e.entered(a, t)
 			return t, nil
 		}
-		admission = queue.Queued
+		in = false
 	}
 }
 

@@ -183,9 +183,9 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: e.contradicts(field)}
 	}
 	switch e.q.ReenterTenure(t.number) {
-	case queue.Reentered:
+	case nil:
 		entered = true
-	case queue.LimitReached:
+	case queue.ErrCountLimit:
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
 	default:
 		if h.released.Load() {

@@ -60,7 +60,7 @@ func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := &queue.Waiter{Owner: 1, Kind: queue.Deaf, Note: &e.note}
-	_, o := e.q.Enter(w)
+	_, o, _ := e.q.Enter(w)
 	e.do(o)
 	if _, err := e.q.Wait(context.Background(), w); err != nil {
 		t.Fatal(err)

@@ -79,9 +79,9 @@ func (g *grant) Lost(c renewal.Cause) {
 	l := told(c)
 	t := g.tell(l)
 	l.found = g.found() // the watchdog forgets the grant with its removal
-	stays, order := g.e.q.Lose(g.n)
+	met, order := g.e.q.Lose(g.n)
 	g.e.do(order)
-	if stays == queue.LossStays && t != nil { // nil: its waiter is just coming in, and finds the loss
+	if met == queue.Lost && t != nil { // nil: its waiter is just coming in, and finds the loss
 		if g.ownerGone.Load() {
 			t.expel()
 		} else if g.e.cfg.Reentrancy == ByGoroutine {
@@ -93,7 +93,7 @@ func (g *grant) Lost(c renewal.Cause) {
 	g.burn(doomed, func(f *field, now time.Time) bool {
 		return f.lost(l.reason, now, over, !g.wish.fixed(), doomed)
 	})
-	if stays == queue.LossUnowned {
+	if met == queue.Granted {
 		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
 	}
 }
@@ -145,7 +145,7 @@ func (t *tenure) expel() {
 	e := t.g.e
 	for {
 		exit, order := e.q.Exit(t.number, false)
-		if exit != queue.LostNested && exit != queue.WasLost {
+		if exit != queue.Nested && exit != queue.WasLost {
 			return
 		}
 		if exit == queue.WasLost {

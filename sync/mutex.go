@@ -167,9 +167,9 @@ func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
 	if !valid && a.kind.IsRefusable() {
 		return false, nil
 	}
-	switch _, r := e.q.ReenterOwner(uint64(a.goroutine), !a.kind.IsRefusable()); r {
-	case queue.Reentered:
-	case queue.LimitReached:
+	switch _, err := e.q.ReenterOwner(uint64(a.goroutine), !a.kind.IsRefusable()); err {
+	case nil:
+	case queue.ErrCountLimit:
 		return false, mu.mistake(a.op, ErrReentryLimit)
 	default:
 		return false, nil // lost, and the caller would rather know

@@ -39,7 +39,7 @@ func (t *tenure) exit(op string, wait context.Context) (departure, error) {
 		return e.ended(ReleasedNested, held, nil)
 	case queue.HandedOff:
 		return e.ended(ReleasedByHandoff, held, nil)
-	case queue.Leaving:
+	case queue.Final:
 		return g.release(op, wait, u.handOffs, held)
 	}
 	// The tenure was lost before: nothing is ours to release, but for a lock that
