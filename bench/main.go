@@ -29,9 +29,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/scenario"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // limit bounds a run, whatever happens in it.

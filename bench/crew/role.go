@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // RoleName is a crew's process among the roles of a program's children.

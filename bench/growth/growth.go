@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // Kind is what there are many of.

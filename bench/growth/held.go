@@ -7,9 +7,9 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 

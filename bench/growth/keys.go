@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // KeysLeft is how many keys are in Redis at the end.

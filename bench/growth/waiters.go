@@ -12,9 +12,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // The figures of parked goroutines.

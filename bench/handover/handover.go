@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // The figures of hand-overs.

@@ -8,9 +8,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/proxy"
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 

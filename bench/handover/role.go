@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/lab/history"
 )
 

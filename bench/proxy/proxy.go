@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // RoleName is the proxy's name among the roles of a program's children.

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/anteroom/anteroom/bench/child"
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // bound is generous, because the race detector and small machines are slow.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os/exec"
 	"runtime"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // loops keep every processor busy when nothing else wants it, so that none goes to sleep
@@ -17,7 +19,7 @@ func stayAwake() (loops, error) {
 	each, _ := processors() // where they are not known, the kernel spreads the loops
 	for i := range runtime.NumCPU() {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
-		loop.SysProcAttr = endWithParent()
+		loop.SysProcAttr = child.EndsWithParent()
 		err := loop.Start()
 		if err == nil {
 			all = append(all, loop)

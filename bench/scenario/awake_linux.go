@@ -1,13 +1,6 @@
 package scenario
 
-import (
-	"syscall"
-
-	"golang.org/x/sys/unix"
-)
-
-// endWithParent makes the kernel end a loop when this program dies.
-func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+import "golang.org/x/sys/unix"
 
 // yield lets a process run only when no other wants the processor.
 func yield(pid int) error {

@@ -14,10 +14,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/anteroom/anteroom/bench/child"
 	"github.com/anteroom/anteroom/bench/library"
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/bench/scenario"
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 

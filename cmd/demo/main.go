@@ -13,20 +13,23 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 func main() {
 	// Every connection that a fault cuts would be a line of go-redis on standard error;
 	// what matters of it is reported by the library under demonstration.
 	logging.Disable()
-	if len(os.Args) > 1 && os.Args[1] == workerCommand {
-		os.Exit(runAsWorker())
-	}
+	child.Run(roles)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// The second signal is nobody's but the system's: it ends us at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
+
+// roles are what a child of this program does.
+var roles = map[string]child.Role{workerRole: runWorker}
 
 // The exit statuses.
 const (

@@ -4,7 +4,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/redis/go-redis/v9/logging"
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // asCommand makes this test program behave as the demonstration itself, for the tests that
@@ -13,7 +16,9 @@ const asCommand = "ANTEROOM_TEST_AS_DEMO"
 
 func TestMain(m *testing.M) {
 	// A run with --redis starts its own program again: here that is the test program.
-	if os.Getenv(asCommand) != "" || len(os.Args) > 1 && os.Args[1] == workerCommand {
+	logging.Disable()
+	child.Run(roles)
+	if os.Getenv(asCommand) != "" {
 		main()
 	}
 	goleak.VerifyTestMain(m)

@@ -1,16 +1,12 @@
 package main
 
-import (
-	"encoding/json"
-	"io"
-	"sync"
-)
+import "sync"
 
-// A child and its parent speak lines of JSON through the child's standard input and
-// output. Each side has one reader; whoever asks waits for the answer with its number.
+// What a child and its parent say to each other. Each side has one reader; whoever asks
+// waits for the answer with its number.
 //
-//	parent → child   plan (first), start, order, scrape, stop; and answers
-//	child → parent   enter, write, leave, event, stats, done; and answers
+//	parent → child   start, order, scrape, stop; and answers
+//	child → parent   ready (first), enter, write, leave, event, stats, done; and answers
 //
 // An end of either stream is the end of the other side.
 type message struct {
@@ -19,7 +15,6 @@ type message struct {
 	// its own questions, so that the same number may be under way both ways.
 	ID uint64 `json:"id,omitempty"`
 
-	Plan   *plan   `json:"plan,omitempty"`   // plan
 	Order  *order  `json:"order,omitempty"`  // order
 	Report *report `json:"report,omitempty"` // event
 	Stats  *stats  `json:"stats,omitempty"`  // stats, done
@@ -36,7 +31,7 @@ type message struct {
 
 // The kinds of messages.
 const (
-	msgPlan   = "plan"
+	msgReady  = "ready"
 	msgStart  = "start"
 	msgOrder  = "order"
 	msgScrape = "scrape"
@@ -50,13 +45,16 @@ const (
 	msgAnswer = "answer"
 )
 
+// conversation is the way to the other side. Send is safe for concurrent use.
+type conversation interface {
+	Send(v any) error
+	Receive(v any) error
+}
+
 // line is one side's end of the conversation. send and ask are safe for concurrent use;
 // receive is for the one reader.
 type line struct {
-	dec *json.Decoder
-
-	sending sync.Mutex // held while a message is written, so that lines stay whole
-	enc     *json.Encoder
+	other conversation
 
 	mu      sync.Mutex
 	lastID  uint64                    // guarded by mu
@@ -64,23 +62,16 @@ type line struct {
 	ended   chan struct{}             // closed when nothing comes any more
 }
 
-func newLine(in io.Reader, out io.Writer) *line {
-	return &line{
-		dec: json.NewDecoder(in), enc: json.NewEncoder(out),
-		waiting: map[uint64]chan<- message{}, ended: make(chan struct{}),
-	}
+func newLine(other conversation) *line {
+	return &line{other: other, waiting: map[uint64]chan<- message{}, ended: make(chan struct{})}
 }
 
-// send writes one message. An error means that the other side is gone, which the reader
+// send gives the other side a message. An error means that it is gone, which the reader
 // finds out, too.
-func (l *line) send(m message) error {
-	l.sending.Lock()
-	defer l.sending.Unlock()
-	return l.enc.Encode(m)
-}
+func (l *line) send(m message) error { return l.other.Send(m) }
 
-// ask numbers and sends m and waits for its answer, for the end of the other side or for done, which
-// may be nil. Without an answer ok is false, and m may have taken effect.
+// ask numbers and sends m and waits for its answer, for the end of the other side, or for
+// done, which may be nil. Without an answer ok is false, and m may have taken effect.
 func (l *line) ask(done <-chan struct{}, m message) (answer message, ok bool) {
 	ch := make(chan message, 1)
 	l.mu.Lock()
@@ -112,7 +103,7 @@ func (l *line) receive(handle func(message)) {
 	defer close(l.ended)
 	for {
 		var m message
-		if l.dec.Decode(&m) != nil {
+		if l.other.Receive(&m) != nil {
 			return
 		}
 		if m.Kind != msgAnswer {

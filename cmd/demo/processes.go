@@ -4,21 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"sync"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
-// remote is a process of the demonstration that is one: a child of this process, which
-// runs the command demo-worker of the same program.
+// remote is a process of the demonstration that is one: a child of this process.
 type remote struct {
 	plan   plan
 	ledger *ledger      // the resource that the child asks for
 	tell   func(report) // where its events go
-	cmd    *exec.Cmd
-	in     io.Closer // the child's standard input; closing it makes the child stop
-	line   *line     // its reader ends when the child does
+	child  *child.Process
+	line   *line // its reader ends when the child does
 
 	mu      sync.Mutex
 	last    stats  // as the child last said, guarded by mu
@@ -27,41 +24,27 @@ type remote struct {
 	stopped bool   // we have asked it to, guarded by mu
 }
 
+// toChild is the parent's side of the conversation.
+type toChild struct{ *child.Process }
+
+func (c toChild) Receive(v any) error { return c.Process.Receive(v, child.Forever) }
+
 // newRemote starts a child that has got its plan and is ready to work. On an error no child
 // is left behind. The child's standard error is ours: what it says there, for example why it
-// crashed, must not be lost.
+// crashed, must not be lost. The plan holds the URL and so perhaps a password; it goes
+// through a pipe, which unlike an argument is read by nobody else.
 func newRemote(p plan, l *ledger, tell func(report)) (*remote, error) {
-	program, err := os.Executable()
+	c, err := child.Start(context.Background(), workerRole, p, child.Forever)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, workerCommand)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	var ready message
+	if err := c.Receive(&ready, startTime); err != nil {
+		c.Kill()
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	r := &remote{plan: p, ledger: l, tell: tell, cmd: cmd, in: in, line: newLine(out, in)}
+	r := &remote{plan: p, ledger: l, tell: tell, child: c, line: newLine(toChild{c})}
 	go r.line.receive(r.handle)
-	// The plan holds the URL and so perhaps a password; a pipe, unlike an argument, is
-	// read by nobody else.
-	answer, ok := r.line.ask(nil, message{Kind: msgPlan, Plan: &p})
-	if !ok || answer.Error != "" {
-		err := errors.New(answer.Error)
-		if !ok {
-			err = errors.New("it ended before it began")
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-		defer cancel()
-		return nil, errors.Join(err, r.stop(ctx))
-	}
 	return r, nil
 }
 
@@ -163,11 +146,10 @@ func (r *remote) stop(ctx context.Context) error {
 	case <-r.line.ended:
 	case <-ctx.Done():
 		killed = errors.New("killed, because it did not end in time")
-		_ = r.cmd.Process.Kill()
+		r.child.Kill()
 		<-r.line.ended
 	}
-	_ = r.in.Close()
-	err := errors.Join(killed, r.cmd.Wait())
+	err := errors.Join(killed, r.child.Stop(stopTime))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,7 +96,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	if err := r.obey(t.Context(), order{Act: actHold, Key: d.prefix + keyForced}); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.cmd.Process.Kill(); err != nil {
+	if err := r.child.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	<-r.line.ended
@@ -125,7 +123,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 
 func TestRemoteThatHangsIsKilled(t *testing.T) {
 	_, r, _ := startRemote(t, testredis.Start(t))
-	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := r.child.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -148,39 +146,16 @@ func TestRemoteObeysNoStrangeOrder(t *testing.T) {
 	}
 }
 
-// A worker whose parent is gone ends, and one that nobody planned does not begin.
+// A worker whose parent is gone ends, and one without a plan does not begin.
 func TestWorkerEndsWithItsParent(t *testing.T) {
-	s := testredis.Start(t)
-	in, parent := io.Pipe()
-	out, child := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- runWorker(in, child)
-		_ = child.Close()
-	}()
-	enc := json.NewEncoder(parent)
-	said := make(chan int, 1)
-	go func() {
-		n, _ := io.Copy(io.Discard, out)
-		said <- int(n)
-	}()
-	for _, m := range []message{
-		{Kind: msgPlan, ID: 1, Plan: &plan{Process: 1, Prefix: "test:", URL: s.URL()}},
-		{Kind: msgStart},
-	} {
-		if err := enc.Encode(m); err != nil {
-			t.Fatal(err)
-		}
+	_, r, _ := startRemote(t, testredis.Start(t))
+	if err := r.start(); err != nil {
+		t.Fatal(err)
 	}
-	_ = parent.Close()
-	if err := <-ended; err != nil {
+	if err := r.child.Stop(startTime); err != nil {
 		t.Error(err)
 	}
-	if n := <-said; n == 0 {
-		t.Error("it said nothing")
-	}
-
-	if err := runWorker(strings.NewReader("{}\n"), io.Discard); err == nil {
-		t.Error("it began without a plan")
+	if _, err := newRemote(plan{}, r.ledger, r.tell); err == nil || !strings.Contains(err.Error(), "the plan has no usable URL") {
+		t.Errorf("without a plan: %v", err)
 	}
 }

@@ -56,6 +56,10 @@ const (
 	stopTime  = 2 * leaveTime
 )
 
+// startTime bounds how long a process may take to begin. It is generous, because small
+// machines are slow.
+const startTime = 30 * time.Second
+
 // newDemo returns a run without its server and its processes.
 func newDemo(o options, out io.Writer) *demo {
 	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out)}

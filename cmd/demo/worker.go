@@ -2,37 +2,26 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
-// workerCommand is the argument that makes this program a child of the demonstration.
-const workerCommand = "demo-worker"
+// workerRole is a process of the demonstration among the roles of a child.
+const workerRole = "demo-worker"
 
 // statsEvery is how often a child says its figures; more often than they are printed, so
 // that a printed second is never two.
 const statsEvery = 250 * time.Millisecond
 
-// runAsWorker is main in a child. It returns the exit status.
-func runAsWorker() int {
-	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it
-	// this process, when the faults under way are settled.
-	signal.Ignore(os.Interrupt)
-	if err := runWorker(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-		return exitFailed
-	}
-	return 0
-}
-
-// child is the child's side of the conversation.
-type child struct {
+// employee is the child's side of the conversation.
+type employee struct {
 	line   *line         // to the parent
 	worker *worker       // whose resource is the parent's ledger
 	begun  chan struct{} // closed by msgStart
@@ -42,54 +31,60 @@ type child struct {
 // runWorker takes part in a run until its parent says stop or is gone. It returns an error
 // only if it could not take part or the parent was gone at the end; what its Manager says
 // when it is closed goes to the parent with the last figures.
-func runWorker(in io.Reader, out io.Writer) error {
-	c := &child{line: newLine(in, out), begun: make(chan struct{}), ended: make(chan struct{})}
-	var first message
-	if err := c.line.dec.Decode(&first); err != nil || first.Kind != msgPlan || first.Plan == nil {
-		return errors.New("demo-worker is started by demo, and by nobody else")
+func runWorker(_ context.Context, parent *child.Link, raw json.RawMessage) error {
+	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it
+	// this process, when the faults under way are settled.
+	signal.Ignore(os.Interrupt)
+	var p plan
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return err
 	}
-	err := c.hire(*first.Plan)
-	if sent := c.line.send(message{Kind: msgAnswer, ID: first.ID, Error: text(err)}); err != nil || sent != nil {
-		return errors.Join(err, sent)
+	e := &employee{line: newLine(parent), begun: make(chan struct{}), ended: make(chan struct{})}
+	err := e.hire(p)
+	if err != nil {
+		return err
 	}
-	go c.line.receive(c.handle)
+	if err := e.line.send(message{Kind: msgReady}); err != nil {
+		return err
+	}
+	go e.line.receive(e.handle)
 	select {
-	case <-c.begun:
-		err = c.worker.start()
-		c.work()
-	case <-c.ended:
-	case <-c.line.ended:
+	case <-e.begun:
+		err = e.worker.start()
+		e.work()
+	case <-e.ended:
+	case <-e.line.ended:
 	}
-	err = errors.Join(err, c.worker.stop(context.Background()))
-	s := c.worker.meter.stats()
-	return c.line.send(message{Kind: msgDone, Stats: &s, Error: text(err)})
+	err = errors.Join(err, e.worker.stop(context.Background()))
+	s := e.worker.meter.stats()
+	return e.line.send(message{Kind: msgDone, Stats: &s, Error: text(err)})
 }
 
 // hire makes the worker that the plan describes. Its events go to the parent; one that
 // cannot be sent is one that nobody is left to read.
-func (c *child) hire(p plan) error {
+func (e *employee) hire(p plan) error {
 	opts, err := redis.ParseURL(p.URL)
 	if err != nil {
 		return errors.New("the plan has no usable URL")
 	}
-	c.worker, err = newWorker(p, redis.NewClient(opts), c, func(r report) {
-		_ = c.line.send(message{Kind: msgEvent, Report: &r})
+	e.worker, err = newWorker(p, redis.NewClient(opts), e, func(r report) {
+		_ = e.line.send(message{Kind: msgEvent, Report: &r})
 	}, nil)
 	return err
 }
 
 // work says the figures until the end.
-func (c *child) work() {
+func (e *employee) work() {
 	ticker := time.NewTicker(statsEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ticker.C:
-			s := c.worker.stats()
-			_ = c.line.send(message{Kind: msgStats, Stats: &s})
-		case <-c.ended:
+			s := e.worker.stats()
+			_ = e.line.send(message{Kind: msgStats, Stats: &s})
+		case <-e.ended:
 			return
-		case <-c.line.ended:
+		case <-e.line.ended:
 			return
 		}
 	}
@@ -97,41 +92,41 @@ func (c *child) work() {
 
 // handle takes one message of the parent in. What takes time gets a goroutine, because
 // the reader has to go on: the answers to enter and write come the same way.
-func (c *child) handle(m message) {
+func (e *employee) handle(m message) {
 	switch m.Kind {
 	case msgStart:
-		close(c.begun)
+		close(e.begun)
 	case msgStop:
-		close(c.ended)
+		close(e.ended)
 	case msgOrder:
 		go func() {
-			err := c.worker.obey(c.worker.ctx, *m.Order)
-			_ = c.line.send(message{Kind: msgAnswer, ID: m.ID, Error: text(err)})
+			err := e.worker.obey(e.worker.ctx, *m.Order)
+			_ = e.line.send(message{Kind: msgAnswer, ID: m.ID, Error: text(err)})
 		}()
 	case msgScrape:
 		go func() {
-			page, err := c.worker.metrics(c.worker.ctx)
-			_ = c.line.send(message{Kind: msgAnswer, ID: m.ID, Text: page, Error: text(err)})
+			page, err := e.worker.metrics(e.worker.ctx)
+			_ = e.line.send(message{Kind: msgAnswer, ID: m.ID, Text: page, Error: text(err)})
 		}()
 	}
 }
 
 // enter, write and leave make the child's end of the pipe the resource. Without a parent
 // nothing is admitted and nothing accepted: the run is over then.
-func (c *child) enter(key string, token int64) pass {
-	if a, ok := c.line.ask(nil, message{Kind: msgEnter, Key: key, Token: token}); ok && a.Pass != nil {
+func (e *employee) enter(key string, token int64) pass {
+	if a, ok := e.line.ask(nil, message{Kind: msgEnter, Key: key, Token: token}); ok && a.Pass != nil {
 		return *a.Pass
 	}
 	return pass{}
 }
 
-func (c *child) write(visit, value int64) bool {
-	a, ok := c.line.ask(nil, message{Kind: msgWrite, Visit: visit, Value: value})
+func (e *employee) write(visit, value int64) bool {
+	a, ok := e.line.ask(nil, message{Kind: msgWrite, Visit: visit, Value: value})
 	return ok && a.OK
 }
 
-func (c *child) leave(visit int64) {
-	c.line.ask(nil, message{Kind: msgLeave, Visit: visit})
+func (e *employee) leave(visit int64) {
+	e.line.ask(nil, message{Kind: msgLeave, Visit: visit})
 }
 
 // text is an error as it goes through the pipe, "" for none.

@@ -27,11 +27,12 @@ var allowed = map[string][]string{
 	"metrics/debug":  {"sync"},
 	"sync/locktest":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"cmd/anteroom":   {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
-	"cmd/demo":       {"sync", "metrics", "metrics/debug", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
+	"cmd/demo":       {"sync", "metrics", "metrics/debug", "internal/child", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
 
 	// The laboratory: nothing of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},
 	"internal/arrows":                  {},
+	"internal/child":                   {},
 	"internal/lab/chaos":               {"sync", "internal/lab/history", "internal/testredis"},
 	"internal/lab/count":               {"sync", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"internal/lab/conformance":         {"sync", "lettuce_compat", "github.com/redis/go-redis/v9"},
@@ -40,13 +41,13 @@ var allowed = map[string][]string{
 	"internal/faultnet":                {},
 	"internal/lab/faults":              {},
 	"internal/headcount":               {},
-	"internal/lab/history":             {"sync", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
+	"internal/lab/history":             {"sync", "internal/child", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
 	"internal/lab/mutants":             {},
-	"internal/lab/promise":             {"sync", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
+	"internal/lab/promise":             {"sync", "internal/child", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
 	"internal/screen":                  {},
 	"internal/stranger":                {"github.com/redis/go-redis/v9"},
-	"internal/testprom":                {"internal/testredis"},
-	"internal/testredis":               {"github.com/redis/go-redis/v9"},
+	"internal/testprom":                {"internal/child", "internal/testredis"},
+	"internal/testredis":               {"internal/child", "github.com/redis/go-redis/v9"},
 }
 
 type pkg struct {

@@ -19,6 +19,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
@@ -109,7 +110,7 @@ func (s *Server) launch(path string, args []string) error {
 	_ = l.Close()
 	s.url = "http://" + addr
 	cmd := exec.Command(path, append(args, "--web.listen-address="+addr)...)
-	cmd.SysProcAttr = sysProcAttr()
+	cmd.SysProcAttr = child.EndsWithParent()
 	var said bytes.Buffer // read only after Wait
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {

@@ -28,6 +28,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // TB is what is asked of a test: a *testing.T, or the stand-in of a program that runs
@@ -247,7 +249,7 @@ func (s *Server) launch() error {
 	cmd := exec.Command(s.path, append(s.kind.args(s), s.args...)...)
 	// The server dies with the test binary even where no clean-up runs, for
 	// example when the test is killed by its time limit.
-	cmd.SysProcAttr = sysProcAttr()
+	cmd.SysProcAttr = child.EndsWithParent()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

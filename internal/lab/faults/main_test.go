@@ -3,12 +3,13 @@ package faults_test
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // update writes the table in docs/faults.md instead of comparing it.
@@ -20,13 +21,7 @@ type silent struct{}
 func (silent) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
-	if config := os.Getenv(workerEnv); config != "" {
-		if err := worker(config); err != nil {
-			fmt.Fprintln(os.Stderr, "worker:", err)
-			os.Exit(1)
-		}
-		os.Exit(0)
-	}
+	child.Run(map[string]child.Role{workerRole: worker})
 	redis.SetLogger(silent{}) // that dials fail is what some of the faults are about
 	goleak.VerifyTestMain(m)
 }

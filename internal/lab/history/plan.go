@@ -53,8 +53,8 @@ const (
 	StopTheWorld FaultKind = "stop the world" // the runtime stops every goroutine, as for a long garbage collection
 )
 
-// message is a line of JSON between a worker and who has started it. The first line is
-// the plan; then each order is answered with its number.
+// message is what a worker and who has started it say to each other. The first one says
+// that the worker works; then each order is answered with its number.
 type message struct {
 	ID    uint64        `json:"id,omitempty"`
 	Fault FaultKind     `json:"fault,omitempty"`

@@ -1,17 +1,15 @@
 package history
 
 import (
-	"bufio"
-	"encoding/json"
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // startTime bounds how long a worker may take until it works. It is generous because the
@@ -21,68 +19,39 @@ const startTime = 30 * time.Second
 // Process is a worker process, seen from who has started it. Its methods are safe for
 // concurrent use.
 type Process struct {
-	Plan Plan
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	dead chan struct{} // closed when the process has been waited for
+	Plan  Plan
+	child *child.Process
+	over  chan struct{} // closed when every answer was handed on
 
 	mu      sync.Mutex
 	last    uint64                  // guarded by mu
 	waiting map[uint64]chan message // guarded by mu
 	killed  bool                    // guarded by mu
-	enc     *json.Encoder           // guarded by mu
 }
 
 // Start runs this program again as a worker, and returns when that works. The program
 // has to call RunWorker first of all.
 func Start(plan Plan) (*Process, error) {
-	self, err := os.Executable()
+	c, err := child.Start(context.Background(), workerRole, plan, child.Forever)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), workerEnv+"=1")
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = sysProcAttr()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
+	if err := c.Receive(new(message), startTime); err != nil {
+		c.Kill()
+		return nil, fmt.Errorf("worker %d did not begin: %w", plan.Proc, err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &Process{Plan: plan, cmd: cmd, in: in, dead: make(chan struct{}), waiting: map[uint64]chan message{}, enc: json.NewEncoder(in)}
-	ready := make(chan message, 1)
-	p.waiting[0] = ready
-	go p.receive(out)
-	if err := p.enc.Encode(plan); err != nil {
-		p.Kill()
-		return nil, err
-	}
-	select {
-	case <-ready:
-		return p, nil
-	case <-p.dead:
-		return nil, fmt.Errorf("worker %d ended before it began", plan.Proc)
-	case <-time.After(startTime):
-		p.Kill()
-		return nil, fmt.Errorf("worker %d did not begin within %v", plan.Proc, startTime)
-	}
+	p := &Process{Plan: plan, child: c, over: make(chan struct{}), waiting: map[uint64]chan message{}}
+	go p.receive()
+	return p, nil
 }
 
 // receive hands answers to who waits for them, until the process ends.
-func (p *Process) receive(out io.Reader) {
-	defer close(p.dead)
-	lines := bufio.NewScanner(out)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
+func (p *Process) receive() {
+	defer close(p.over)
+	for {
 		var m message
-		if json.Unmarshal(lines.Bytes(), &m) != nil {
-			continue
+		if p.child.Receive(&m, child.Forever) != nil {
+			return
 		}
 		p.mu.Lock()
 		if ch := p.waiting[m.ID]; ch != nil {
@@ -91,7 +60,6 @@ func (p *Process) receive(out io.Reader) {
 		}
 		p.mu.Unlock()
 	}
-	_ = p.cmd.Wait()
 }
 
 var errEnded = errors.New("the worker has ended")
@@ -103,9 +71,8 @@ func (p *Process) ask(order message, bound time.Duration) (message, error) {
 	p.last++
 	order.ID = p.last
 	p.waiting[order.ID] = ch
-	err := p.enc.Encode(order)
 	p.mu.Unlock()
-	if err != nil {
+	if err := p.child.Send(order); err != nil {
 		return message{}, err
 	}
 	timer := time.NewTimer(bound)
@@ -113,8 +80,13 @@ func (p *Process) ask(order message, bound time.Duration) (message, error) {
 	select {
 	case m := <-ch:
 		return m, nil
-	case <-p.dead:
-		return message{}, errEnded
+	case <-p.over:
+		select {
+		case m := <-ch: // its last word
+			return m, nil
+		default:
+			return message{}, errEnded
+		}
 	case <-timer.C:
 		return message{}, fmt.Errorf("worker %d did not answer within %v", p.Plan.Proc, bound)
 	}
@@ -130,15 +102,19 @@ func (p *Process) Suffer(kind FaultKind, d time.Duration) error {
 }
 
 // Signal sends a signal, for example SIGSTOP.
-func (p *Process) Signal(sig syscall.Signal) error { return p.cmd.Process.Signal(sig) }
+func (p *Process) Signal(sig syscall.Signal) error { return p.child.Signal(sig) }
 
 // Kill ends the process at once, and returns when it is gone.
 func (p *Process) Kill() {
+	p.expectEnd()
+	p.child.Kill()
+}
+
+// expectEnd notes that the process ends because it is told to.
+func (p *Process) expectEnd() {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.killed = true
-	p.mu.Unlock()
-	_ = p.cmd.Process.Kill()
-	<-p.dead
 }
 
 // Ended tells whether the process is gone though nobody has killed or stopped it.
@@ -146,7 +122,7 @@ func (p *Process) Ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-p.dead:
+	case <-p.child.Dead():
 		return !p.killed
 	default:
 		return false
@@ -157,16 +133,12 @@ func (p *Process) Ended() bool {
 // is gone when it returns; one that does not answer is killed.
 func (p *Process) Stop(bound time.Duration) (Report, error) {
 	m, err := p.ask(message{Stop: true, For: bound}, 3*bound+startTime)
-	p.mu.Lock()
-	p.killed = true
-	p.mu.Unlock()
-	_ = p.in.Close()
+	p.expectEnd()
 	if err != nil {
-		p.Kill()
+		p.child.Kill()
 		return Report{}, err
 	}
-	<-p.dead
-	return *m.Report, nil
+	return *m.Report, p.child.Stop(startTime)
 }
 
 // LogPath returns where the worker with that number records, below dir.

@@ -1,15 +1,11 @@
 package history
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,25 +13,18 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// workerEnv is set in the environment of a worker process.
-const workerEnv = "ANTEROOM_HISTORY_WORKER"
+// workerRole is a worker among the roles of a child.
+const workerRole = "history-worker"
 
 // RunWorker makes this process a worker and never returns, if Start has started it for
 // that. Every program and every TestMain that calls Start calls it first.
 func RunWorker() {
-	if os.Getenv(workerEnv) == "" {
-		return
-	}
-	Quiet()
-	if err := work(os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "worker:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	child.Run(map[string]child.Role{workerRole: work})
 }
 
 // Quiet ends go-redis' own log for this program: each refused connection is a line
@@ -66,16 +55,11 @@ type worker struct {
 	problems []string // guarded by mu
 }
 
-// work reads the plan and carries out orders until one says stop, or until whoever has
-// started it is gone.
-func work(in io.Reader, out io.Writer) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	if !lines.Scan() {
-		return io.ErrUnexpectedEOF
-	}
+// work carries out orders until one says stop, or until whoever has started it is gone.
+func work(_ context.Context, parent *child.Link, raw json.RawMessage) error {
+	Quiet()
 	var plan Plan
-	if err := json.Unmarshal(lines.Bytes(), &plan); err != nil {
+	if err := json.Unmarshal(raw, &plan); err != nil {
 		return err
 	}
 	before := goleak.IgnoreCurrent()
@@ -83,30 +67,24 @@ func work(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var sending sync.Mutex
-	answer := func(m message) {
-		sending.Lock()
-		defer sending.Unlock()
-		_ = json.NewEncoder(out).Encode(m)
+	if err := parent.Send(message{}); err != nil {
+		return err
 	}
-	answer(message{})
 	w.begin()
-	for lines.Scan() {
+	for {
 		var order message
-		if err := json.Unmarshal(lines.Bytes(), &order); err != nil {
+		if err := parent.Receive(&order); err != nil {
 			return err
 		}
 		if order.Stop {
 			report := w.stop(order.For, before)
-			answer(message{ID: order.ID, Report: &report})
-			return nil
+			return parent.Send(message{ID: order.ID, Report: &report})
 		}
 		go func() {
 			err := w.suffer(order.Fault, order.For)
-			answer(message{ID: order.ID, Error: text(err)})
+			_ = parent.Send(message{ID: order.ID, Error: text(err)})
 		}()
 	}
-	return errors.New("the parent is gone")
 }
 
 func text(err error) string {

@@ -158,7 +158,7 @@ func TestALibraryThatCannotBeMeasuredIsAnError(t *testing.T) {
 func TestAnUnknownLibraryIsAnError(t *testing.T) {
 	lib := renewed()
 	lib.Name = "unknown"
-	if _, err := promise.Paused(lib, testredis.Start(t), 2); err == nil || !strings.Contains(err.Error(), "has ended") {
+	if _, err := promise.Paused(lib, testredis.Start(t), 2); err == nil || !strings.Contains(err.Error(), `no library "unknown"`) {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
@@ -26,18 +27,21 @@ func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer p.kill()
+	defer p.Kill()
 	rdb := rival(s.Addr())
 	defer rdb.Close()
 	if err := seize.Load(ctx, rdb).Err(); err != nil {
 		return nil, err
 	}
 	clock := clock{time.Now()}
-	if err := p.say("watch", "watching"); err != nil {
+	if err := p.Send(toWatch); err != nil {
+		return nil, err
+	}
+	if err := expect(p, watching); err != nil {
 		return nil, err
 	}
 	began := now()
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
 	granted, err := hammer(ctx, rdb, r.keys)
@@ -45,11 +49,14 @@ func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 		return nil, err
 	}
 	continued := now()
-	if err := p.signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(syscall.SIGCONT); err != nil {
 		return nil, err
 	}
-	seen, err := p.report()
-	if err != nil {
+	if err := p.Send(toReport); err != nil {
+		return nil, err
+	}
+	var seen []sighting
+	if err := p.Receive(&seen, child.Forever); err != nil {
 		return nil, err
 	}
 	if len(seen) != n {

@@ -3,9 +3,8 @@
 //	parent ── Start(role, plan) ──► the same program ── Run(roles) ──► role(link, plan)
 //	  Send, Receive  ◄──── lines of JSON, by standard input and output ────►  Receive, Send
 //
-// What must not share a processor's time, a heap or a client's connections with what
-// measures it runs in a process of its own: each process that locks, the proxy that
-// delays, a client whose memory is weighed.
+// It is how tests, laboratories, the bench and the demonstration get processes that can be
+// stopped, killed and measured apart from themselves.
 //
 //	I1  A child ends with its parent, however that ends: the kernel ends it, or its
 //	    standard input does.

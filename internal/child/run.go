@@ -13,8 +13,8 @@ import (
 
 // The environment tells a child what it is.
 const (
-	roleEnv  = "ANTEROOM_BENCH_ROLE"
-	boundEnv = "ANTEROOM_BENCH_BOUND"
+	roleEnv  = "ANTEROOM_CHILD_ROLE"
+	boundEnv = "ANTEROOM_CHILD_BOUND"
 )
 
 // grace is how long a role may go on when its parent has nothing more to say.
@@ -35,7 +35,7 @@ func Run(roles map[string]Role) {
 }
 
 func run(role Role, name string) int {
-	l := &Link{out: json.NewEncoder(os.Stdout), lines: make(chan []byte, 16)}
+	l := &Link{out: os.Stdout, lines: make(chan []byte, 16)}
 	if role == nil {
 		return l.end(fmt.Errorf("a child has no role %q", name))
 	}
@@ -59,9 +59,10 @@ func run(role Role, name string) int {
 	return l.end(role(ctx, l, plan))
 }
 
-// Link is a child's way to its parent. Send and Receive are for one goroutine each.
+// Link is a child's way to its parent. Receive is for one goroutine; Send is safe for
+// concurrent use.
 type Link struct {
-	out   *json.Encoder
+	out   *os.File
 	lines chan []byte // closed when the parent has nothing more to say
 }
 
@@ -102,7 +103,17 @@ func (l *Link) Send(v any) error {
 	if err != nil {
 		return err
 	}
-	return l.out.Encode(message{Body: body})
+	return l.write(message{Body: body})
+}
+
+// write writes one line, in one piece.
+func (l *Link) write(m message) error {
+	line, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	_, err = l.out.Write(append(line, '\n'))
+	return err
 }
 
 // end tells the parent how the role has ended, and returns the exit status (I3).
@@ -111,7 +122,7 @@ func (l *Link) end(err error) int {
 	if err != nil {
 		m.Error = err.Error()
 	}
-	if l.out.Encode(m) != nil || err != nil {
+	if l.write(m) != nil || err != nil {
 		return 1
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"slices"
@@ -15,20 +16,25 @@ import (
 	"time"
 )
 
-// Process is a child, seen from its parent. Send and Receive are for one goroutine.
+// Process is a child, seen from its parent. Receive is for one goroutine; everything else
+// is safe for concurrent use.
 type Process struct {
-	role string
-	cmd  *exec.Cmd
-	in   io.WriteCloser
-	got  chan message  // closed when the child says nothing more
-	dead chan struct{} // closed when the process has been waited for
-	stop sync.Once
-	err  error // of the role, written before got is closed
+	role    string
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	got     chan message  // closed when the child says nothing more
+	dead    chan struct{} // closed when the process has been waited for
+	err     error         // of the role, written before got is closed
+	stop    sync.Once
+	stopped error // what Stop returns
 }
 
+// Forever is a bound that is none.
+const Forever = time.Duration(math.MaxInt64)
+
 // Start runs this program again with that role. The child ends by itself after bound, and
-// is ended when ctx is.
-func Start(ctx context.Context, role string, plan any, bound time.Duration) (*Process, error) {
+// is ended when ctx is. It has files from descriptor 3 on.
+func Start(ctx context.Context, role string, plan any, bound time.Duration, files ...*os.File) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -39,7 +45,8 @@ func Start(ctx context.Context, role string, plan any, bound time.Duration) (*Pr
 		return strings.HasPrefix(v, roleEnv+"=") || strings.HasPrefix(v, boundEnv+"=")
 	}), roleEnv+"="+role, boundEnv+"="+bound.String())
 	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = sysProcAttr()
+	cmd.ExtraFiles = files
+	cmd.SysProcAttr = EndsWithParent()
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -87,6 +94,12 @@ func (p *Process) receive(out io.Reader) {
 // Pid returns the process id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
+// Signal sends a signal, for example SIGSTOP.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// Dead is closed when the process is gone.
+func (p *Process) Dead() <-chan struct{} { return p.dead }
+
 // Send gives the child a message.
 func (p *Process) Send(v any) error {
 	line, err := json.Marshal(v)
@@ -119,28 +132,35 @@ func (p *Process) Receive(v any, bound time.Duration) error {
 	}
 }
 
+// Kill ends the child at once, stopped or not, and returns when it is gone.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill()
+	_ = p.Stop(Forever)
+}
+
 // Stop asks the child to end, ends it after bound, and returns when it is gone, with the
 // error of its role. It may be called twice.
 func (p *Process) Stop(bound time.Duration) error {
-	p.stop.Do(func() {
-		_ = p.in.Close()
-		timer := time.NewTimer(bound)
-		defer timer.Stop()
-		for got := p.got; ; {
-			select {
-			case _, ok := <-got:
-				if !ok {
-					got = nil // nobody waits for its messages any more
-				}
-			case <-p.dead:
-				return
-			case <-timer.C:
-				_ = p.cmd.Process.Kill()
-				<-p.dead
-				p.err = errors.Join(p.err, fmt.Errorf("child %s did not end within %v", p.role, bound))
-				return
+	p.stop.Do(func() { p.stopped = p.end(bound) })
+	return p.stopped
+}
+
+func (p *Process) end(bound time.Duration) error {
+	_ = p.in.Close()
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	for got := p.got; ; {
+		select {
+		case _, ok := <-got:
+			if !ok {
+				got = nil // nobody waits for its messages any more
 			}
+		case <-p.dead:
+			return p.err
+		case <-timer.C:
+			_ = p.cmd.Process.Kill()
+			<-p.dead
+			return errors.Join(p.err, fmt.Errorf("child %s did not end within %v", p.role, bound))
 		}
-	})
-	return p.err
+	}
 }

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package child
+
+import "syscall"
+
+// EndsWithParent is empty where the system cannot end a process with its parent. A child
+// then ends when its standard input does.
+func EndsWithParent() *syscall.SysProcAttr { return nil }
