@@ -11,59 +11,25 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// AcquireOption changes one acquisition; see Wait and Lease.
-type AcquireOption interface{ apply(*acquisition) error }
-
-type option func(*acquisition) error
-
-func (f option) apply(a *acquisition) error { return f(a) }
-
-// Wait bounds how long Acquire waits, in addition to its context: after d it
-// returns ErrNotAcquired, which then wraps context.DeadlineExceeded. d must be
-// positive. TryAcquire, which does not wait, refuses it as ErrConfig.
-func Wait(d time.Duration) AcquireOption {
-	return option(func(a *acquisition) error {
-		if d <= 0 {
-			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
-		}
-		if a.kind.IsTry() {
-			return configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
-		}
-		a.wait = d
-		return nil
-	})
-}
-
-// Lease gives this hold a fixed lease of d instead of a renewed one: the lock ends
-// d after the grant, whatever its holder does. d is from 100 ms to 24 hours. A Hold inside
-// another one shares its lease and refuses this as ErrConfig.
-func Lease(d time.Duration) AcquireOption {
-	return option(func(a *acquisition) error {
-		if err := inBounds("Lease", d, minLease, maxLease, ""); err != nil {
-			return err
-		}
-		a.own.wish = &wish{lease: d, period: -1, margin: defaultMargin(d)}
-		return nil
-	})
-}
-
 // acquire brings the caller in, or returns an *Error. It takes over the caller's
 // reference on e: on success the tenure has it.
 //
-// It queues the caller and returns when it owns a valid grant that is what it wished
-// for. A waiter that finds its grant lost or too old goes back to the head of the
-// queue: being woken is a ticket to look, not the lock.
+// It queues the caller and returns when it owns a valid grant on its terms. A waiter that
+// finds its grant lost or too old goes back to the head of the queue: being woken is a
+// ticket to look, not the lock.
 //
 // Whoever waits sleeps in here. The callers of this function are as few as may be: a
 // processor that has switched to another goroutine predicts none of its returns, and a
 // hand-off is not much longer than that.
-func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
-	want, err := e.wanted(ctx, a)
-	if err != nil {
-		return nil, e.failed(a, err)
+func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
+	if ctx.Err() != nil {
+		return nil, e.failed(r, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
 	}
-	w := &a.waiter
-	w.Owner, w.Kind, w.Note = uint64(a.goroutine), a.kind, want
+	if r.terms.fixed() && r.terms.lease < e.cfg.MinHold {
+		return nil, e.failed(r, configError("Lease", "is %v, shorter than MinHold (%v)", r.terms.lease, e.cfg.MinHold))
+	}
+	w := &r.waiter
+	w.Note = r.terms
 	in, order, err := e.q.Enter(w)
 	if ctx.Done() == nil {
 		e.doHere(order)
@@ -71,7 +37,7 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 		e.do(order)
 	}
 	if err != nil {
-		return nil, e.failed(a, ErrNotAcquired) // somebody of this process is before it; nothing was asked
+		return nil, e.failed(r, ErrNotAcquired) // somebody of this process is before it; nothing was asked
 	}
 	for {
 		if e.m.closing.Load() {
@@ -82,69 +48,51 @@ func (e *entry) acquire(ctx context.Context, a *acquisition) (*tenure, error) {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
 			if err != nil {
-				return nil, e.failed(a, e.waitError(ctx, err))
+				return nil, e.failed(r, e.waitError(ctx, err))
 			}
 		}
-		if t := e.settle(ctx, a, want.wish); t != nil {
-			e.entered(a, t)
+		if t := e.settle(ctx, r); t != nil {
+			if e.m.observed {
+				e.entered(r, t)
+			}
+			r.recycle(e.m)
 			return t, nil
 		}
 		in = false
 	}
 }
 
-// wanted returns what the caller of a wishes for, or why it cannot have it.
-func (e *entry) wanted(ctx context.Context, a *acquisition) (*note, error) {
-	if ctx.Err() != nil {
-		return nil, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))
+// entered reports that the caller of r has come in with t.
+func (e *entry) entered(r *request, t *tenure) {
+	via := ViaRedis
+	if t.handOffs > 0 {
+		via = ViaHandoff
 	}
-	switch shared := &a.settings.note; {
-	case a.own == (note{}):
-		return shared, nil
-	case a.own.wish == nil:
-		a.own.wish = shared.wish
-	case a.own.wish.lease < e.cfg.MinHold:
-		return nil, configError("Lease", "is %v, shorter than MinHold (%v)", a.own.wish.lease, e.cfg.MinHold)
-	case a.own.wish.lease == shared.wish.lease:
-		a.own.wish.margin = shared.wish.margin
-	}
-	return &a.own, nil
+	e.m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(r.waiter.Began))
+	r.traceEntered(t, via)
 }
 
-// entered reports that the caller of a has come in with t, and gives a back.
-func (e *entry) entered(a *acquisition, t *tenure) {
-	if e.m.observed {
-		via := ViaRedis
-		if t.handOffs > 0 {
-			via = ViaHandoff
-		}
-		e.m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(a.waiter.Began))
-		a.traceEntered(t, via)
-	}
-	a.recycle(e.m)
-}
-
-// failed words why the caller of a did not come in.
-func (e *entry) failed(a *acquisition, err error) error {
+// failed words why the caller of r did not come in.
+func (e *entry) failed(r *request, err error) error {
 	e.unref()
-	return e.m.notEntered(e.key, e.settings, a, err)
+	return e.m.notEntered(e.key, r, err)
 }
 
 // settle makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns nil. Once Close has begun it admits nobody, also by a hand-off or
 // a turn's end that was under way: Acquire is told then, and Lock stays parked.
-func (e *entry) settle(ctx context.Context, a *acquisition, want *wish) *tenure {
-	w := &a.waiter
+func (e *entry) settle(ctx context.Context, r *request) *tenure {
+	w := &r.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
 		var place *tenure
-		if a.kind.IsDeaf() {
+		if w.Kind.IsDeaf() {
 			place = g.placeOfLocks()
 		} else {
-			place = newPossession(valuesOf(ctx, a.nested))
+			place = newPossession(valuesOf(ctx, r.nested))
 		}
 		// One clock is read where time.Now reads two. A suspension of the machine within a
 		// hand-off shows at the owner's first question, as one right after it does.
-		if !e.m.closing.Load() && g.admit(place, a, want, g.since.Add(time.Since(g.since))) {
+		if !e.m.closing.Load() && g.admit(place, r, g.since.Add(time.Since(g.since))) {
 			return place
 		}
 		e.retire(g, w.HandOffs-1)
@@ -207,13 +155,13 @@ func (t *trouble) reason() error {
 }
 
 // notEntered counts a failure and makes it an *Error.
-func (m *Manager) notEntered(key string, s *settings, a *acquisition, err error) error {
+func (m *Manager) notEntered(key string, r *request, err error) error {
 	outcome, observed := outcomes(err)
 	if m.observed {
-		m.obs.Acquired(s.cfg.Name, observed, ViaNone, time.Since(a.waiter.Began))
+		m.obs.Acquired(r.settings.cfg.Name, observed, ViaNone, time.Since(r.waiter.Began))
 	}
-	failed := &Error{Op: a.op, Key: key, Outcome: outcome, Err: err}
-	a.traceFailed(m, key, failed)
+	failed := &Error{Op: r.op, Key: key, Outcome: outcome, Err: err}
+	r.traceFailed(m, key, failed)
 	return failed
 }
 

@@ -20,9 +20,9 @@ var (
 // attempt is one field that the driver tries to put into Redis. The field stays
 // the same while its fate is open: a repeat that finds it knows it for its own.
 type attempt struct {
-	n    uint64
-	wish *wish
-	life field // its open acquires are the sends whose answer was lost
+	n     uint64
+	terms *terms
+	life  field // its open acquires are the sends whose answer was lost
 }
 
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one
@@ -157,11 +157,11 @@ func (d *driver) abandonField() {
 // send makes one attempt for the head of the queue.
 func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
-	want := e.note.wish
-	if n, ok := e.q.HeadNote().(*note); ok {
-		want = n.wish
+	want := &e.terms
+	if of, ok := e.q.HeadNote().(*terms); ok {
+		want = of
 	}
-	if d.try.n != 0 && (d.try.wish.lease != want.lease || d.try.wish.fixed() != want.fixed()) {
+	if d.try.n != 0 && (d.try.terms.lease != want.lease || d.try.terms.fixed() != want.fixed()) {
 		d.abandonField()
 	}
 	if d.try.n == 0 {
@@ -170,7 +170,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 			name: lettucecompat.NewField(e.m.cfg.ClientID, n), lease: want.lease, timeout: e.longest(want.lease), revives: e.revives(),
 		}}
 	}
-	d.try.wish = want
+	d.try.terms = want
 	named, giveBack := e.droppable()
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)

@@ -27,22 +27,6 @@ type entry struct {
 	notBefore *time.Time          // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
-// wish is what a waiter asks of a grant: that of its Mutex, or of an option. It is never
-// changed, and shared by all who ask the same.
-type wish struct {
-	lease  time.Duration
-	period time.Duration // between renewals; negative: a fixed lease
-	margin time.Duration
-}
-
-func (w *wish) fixed() bool { return w.period < 0 }
-
-// note is what a waiter carries through the queue.
-type note struct {
-	wish     *wish
-	callSite string
-}
-
 // trouble is the last answer to an attempt that was not a grant.
 type trouble struct {
 	err     error // nil: held by another

@@ -13,9 +13,9 @@ import (
 // It may pass through many local owners, one tenure after the other, until it is
 // released or lost.
 type grant struct {
-	e    *entry
-	n    uint64 // the number in its field in Redis, see name
-	wish *wish
+	e     *entry
+	n     uint64 // the number in its field in Redis, see name
+	terms *terms // of whoever was head when it was asked for
 
 	// lease is replaced when a turn is extended, because the old one was ended
 	// before the command that might have released the key was sent.
@@ -59,13 +59,13 @@ type tenure struct {
 func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
 	now := time.Now()
 	g := &grant{
-		e: e, n: a.n, wish: a.wish, since: now, token: r.Token,
+		e: e, n: a.n, terms: a.terms, since: now, token: r.Token,
 	}
 	if a.life.open > 0 {
 		life := a.life
 		g.life = &life
 	}
-	if !now.Before(r.SentAt.Add(a.wish.lease - a.wish.margin)) {
+	if !now.Before(r.SentAt.Add(a.terms.lease - a.terms.margin)) {
 		return nil
 	}
 	e.ref() // the grant's own, until it is released, retired or lost
@@ -118,10 +118,10 @@ func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item: renewal.Item{Lease: g.wish.lease, Reacquire: e.revives()},
+		Item: renewal.Item{Lease: g.terms.lease, Reacquire: e.revives()},
 		// A batch shares one time limit, so leases of different limits never share one.
-		Shard:  e.m.wire.Shard(e.key) + e.limit(g.wish.lease),
-		Period: g.wish.period, Margin: g.wish.margin, SentAt: sentAt,
+		Shard:  e.m.wire.Shard(e.key) + e.limit(g.terms.lease),
+		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,
 		Owner: g,
 	}))
 }
@@ -164,7 +164,7 @@ func (e *entry) revives() bool { return e.cfg.Recovery == RecoverReacquire }
 // nothing but the grant itself. The caller has entry.mu.
 func (g *grant) lifeLocked() *field {
 	if g.life == nil {
-		g.life = &field{name: g.name(), lease: g.wish.lease, timeout: g.e.longest(g.wish.lease), revives: g.e.revives(), there: true}
+		g.life = &field{name: g.name(), lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives(), there: true}
 	}
 	return g.life
 }
@@ -183,21 +183,21 @@ func (g *grant) minHoldLeft() time.Duration {
 	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
 }
 
-// admit makes the caller of a the owner, with its tenure in place, if the grant is
-// still worth having and is what the caller wished for. A grant whose renewal the
+// admit makes the caller of r the owner, with its tenure in place, if the grant is
+// still worth having and is on the caller's terms. A grant whose renewal the
 // watchdog has stopped is not: that was held against the owner before, who had decided
 // to pass it on already. Only the monotonic reading of now counts.
-func (g *grant) admit(place *tenure, a *acquisition, w *wish, now time.Time) bool {
+func (g *grant) admit(place *tenure, r *request, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.wish != w && *g.wish != *w {
+	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
 		return false
 	}
 	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
 		place.g = g
 	}
-	place.number, place.goroutine, place.lock = a.waiter.Number, a.goroutine, a.kind.IsDeaf()
-	place.since, place.handOffs, place.callSite = now, int32(a.waiter.HandOffs), a.own.callSite
+	place.number, place.goroutine, place.lock = r.waiter.Number, int64(r.waiter.Owner), r.waiter.Kind.IsDeaf()
+	place.since, place.handOffs, place.callSite = now, int32(r.waiter.HandOffs), r.terms.callSite
 	if g.token > 0 {
 		place.token = g.token + int64(place.handOffs)
 	}
@@ -210,13 +210,13 @@ func (g *grant) admit(place *tenure, a *acquisition, w *wish, now time.Time) boo
 func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
 	switch {
-	case g.wish.fixed(), g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
+	case g.terms.fixed(), g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
 		return false
 	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
 		return false
 	case now.Sub(g.since)-g.turn >= cfg.MaxHandoffTime:
 		return false
-	case !lease.Healthy() || lease.Remaining(now) < g.wish.lease/2:
+	case !lease.Healthy() || lease.Remaining(now) < g.terms.lease/2:
 		return false // also where it is lost
 	}
 	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They

@@ -23,28 +23,28 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 		t.Fatal(err)
 	}
 	n := m.nextGrant.Add(1)
-	life := field{name: lettucecompat.NewField(m.cfg.ClientID, n), lease: e.note.wish.lease, timeout: e.timeout}
+	life := field{name: lettucecompat.NewField(m.cfg.ClientID, n), lease: e.terms.lease, timeout: e.timeout}
 	life.granted(false)
-	return e, e.install(attempt{n: n, wish: e.note.wish, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
+	return e, e.install(attempt{n: n, terms: &e.terms, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
 }
 
 // Whoever is woken looks at the clock before it comes in, and not at what was told.
 func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	last := g.deadline()
-	if g.admit(new(tenure), new(acquisition), e.note.wish, last) {
+	if g.admit(new(tenure), &request{terms: &e.terms}, last) {
 		t.Error("a grant was taken at its deadline")
 	}
-	if !g.admit(new(tenure), new(acquisition), e.note.wish, last.Add(-time.Nanosecond)) {
+	if !g.admit(new(tenure), &request{terms: &e.terms}, last.Add(-time.Nanosecond)) {
 		t.Error("a grant was not taken just before its deadline")
 	}
-	other := *e.note.wish
+	other := e.terms
 	other.period = -1
-	if g.admit(new(tenure), new(acquisition), &other, time.Now()) {
+	if g.admit(new(tenure), &request{terms: &other}, time.Now()) {
 		t.Error("a waiter who wants a fixed lease took a renewed one")
 	}
 	g.unrenewed.Store(true)
-	if g.admit(new(tenure), new(acquisition), e.note.wish, time.Now()) {
+	if g.admit(new(tenure), &request{terms: &e.terms}, time.Now()) {
 		t.Error("a grant whose renewal was stopped was taken")
 	}
 }
@@ -109,9 +109,9 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	next := g.n + 1
 	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
-	life := field{name: lettucecompat.NewField(e.m.cfg.ClientID, next), lease: e.note.wish.lease, timeout: e.timeout}
+	life := field{name: lettucecompat.NewField(e.m.cfg.ClientID, next), lease: e.terms.lease, timeout: e.timeout}
 	life.granted(false)
-	forced := e.install(attempt{n: next, wish: e.note.wish, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
+	forced := e.install(attempt{n: next, terms: &e.terms, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
 	if forced.valid(time.Now()) {
 		t.Error("a grant that was released by force is valid")
 	}
@@ -227,7 +227,7 @@ func TestALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.unref()
-	g := &grant{e: e, n: 1, wish: e.note.wish, since: time.Now()}
+	g := &grant{e: e, n: 1, terms: &e.terms, since: time.Now()}
 	e.ref() // the grant's own
 	now := time.Now()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it panics with the program

@@ -79,38 +79,40 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu.settings == nil {
 		return nil, mu.mistake(op, validKey(mu.key))
 	}
-	a := mu.m.newAcquisition(op, kind, mu.settings)
+	r := mu.m.newRequest(op, kind, mu.settings)
 	if mu.m.traced {
-		ctx = mu.traceAcquire(ctx, a)
+		ctx = mu.traceAcquire(ctx, r)
 	}
 	for _, o := range opts {
-		if err := o.apply(a); err != nil {
+		if err := o.apply(r); err != nil {
 			err := mu.mistake(op, err)
-			a.traceFailed(mu.m, mu.key, err)
+			r.traceFailed(mu.m, mu.key, err)
 			return nil, err
 		}
 	}
 	outer, nested := mu.outer(ctx)
 	if outer != nil {
-		if h, err := outer.reenter(ctx, mu.settings, a); h != nil || err != nil {
-			a.traceReentered(outer.t, err)
+		if h, err := outer.reenter(ctx, r); h != nil || err != nil {
+			r.traceReentered(outer.t, err)
 			return h, err
 		}
 	}
 	e, err := mu.use()
 	if err != nil {
-		return nil, mu.m.notEntered(mu.key, mu.settings, a, err)
+		return nil, mu.m.notEntered(mu.key, r, err)
 	}
-	a.goroutine = mu.m.goroutine()
-	a.own.callSite = mu.m.callSite()
-	a.nested = nested
+	r.waiter.Owner = uint64(mu.m.goroutine())
+	if mu.m.cfg.RecordCallSites {
+		r.terms = r.terms.from(mu.m.callSite())
+	}
+	r.nested = nested
 	bounded := ctx
-	if a.wait > 0 {
+	if r.wait > 0 {
 		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeout(ctx, a.wait)
+		bounded, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	t, err := e.acquire(bounded, a)
+	t, err := e.acquire(bounded, r)
 	if err != nil {
 		mu.forget(e)
 		return nil, err
@@ -127,7 +129,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 // newHold makes the Hold for one registered unit of a tenure, with the values of ctx.
 func newHold(s *holdState, ctx context.Context) *Hold {
 	h := &Hold{s: s, values: ctx}
-	if !s.t.g.wish.fixed() {
+	if !s.t.g.terms.fixed() {
 		h.guard() // a fixed lease ends by itself, so forgetting it is no mistake
 	}
 	return h
@@ -155,8 +157,8 @@ func (h *holdState) unregister() {
 
 // reenter adds a unit to the tenure of h. It returns nil, nil where h is not live
 // any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*Hold, error) {
-	op := a.op
+func (h *holdState) reenter(ctx context.Context, r *request) (*Hold, error) {
+	op := r.op
 	t, e := h.t, h.t.g.e
 	if h.released.Load() || !e.tryRef() {
 		return nil, nil
@@ -176,10 +178,10 @@ func (h *holdState) reenter(ctx context.Context, s *settings, a *acquisition) (*
 	if ctx.Err() != nil {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
 	}
-	if a.own.wish != nil {
+	if r.terms != &r.settings.terms {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend")}
 	}
-	if field := e.differs(s); field != "" {
+	if field := e.differs(r.settings); field != "" {
 		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: e.contradicts(field)}
 	}
 	switch e.q.ReenterTenure(t.number) {

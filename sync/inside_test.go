@@ -59,7 +59,7 @@ func TestALossBetweenAdmissionAndOwnership(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &queue.Waiter{Owner: 1, Kind: queue.Deaf, Note: &e.note}
+	w := &queue.Waiter{Owner: 1, Kind: queue.Deaf, Note: &e.terms}
 	_, o, _ := e.q.Enter(w)
 	e.do(o)
 	if _, err := e.q.Wait(context.Background(), w); err != nil {
@@ -233,7 +233,7 @@ func TestAnEndedEntryIsNotEnteredAgain(t *testing.T) {
 	}
 	e := h.s.t.g.e
 	refs := e.refs.Swap(0) // as at the moment when the last reference has gone
-	inner, err := h.s.reenter(context.Background(), mu.settings, m.newAcquisition("acquire", queue.Refusable, mu.settings))
+	inner, err := h.s.reenter(context.Background(), m.newRequest("acquire", queue.Refusable, mu.settings))
 	left := e.refs.Load()
 	e.refs.Add(refs)
 	if inner != nil || err != nil || left != 0 {

@@ -245,8 +245,8 @@ func (e *entry) state(now time.Time, waiters int) State {
 	s.Waiting = waiting
 	for _, w := range queued {
 		ws := WaiterState{Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since)}
-		if n, ok := w.Note.(*note); ok {
-			ws.CallSite = n.callSite
+		if t, ok := w.Note.(*terms); ok {
+			ws.CallSite = t.callSite
 		}
 		s.Waiters = append(s.Waiters, ws)
 	}
@@ -258,7 +258,7 @@ func (e *entry) state(now time.Time, waiters int) State {
 		return s
 	}
 	lease := g.lease.Load()
-	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), lease.Deadline(), g.wish.lease, e.m.dated(g.since)
+	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), lease.Deadline(), g.terms.lease, e.m.dated(g.since)
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = lease.NextDue()
 	}

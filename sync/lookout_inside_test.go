@@ -64,7 +64,7 @@ func (s *scene) key(key string, owner uint64, kind queue.Kind, others ...uint64)
 
 func (s *scene) wait(e *entry, kind queue.Kind, others ...uint64) {
 	for _, id := range others {
-		w := &queue.Waiter{Owner: id, Kind: kind, Note: &e.note}
+		w := &queue.Waiter{Owner: id, Kind: kind, Note: &e.terms}
 		e.q.Enter(w)
 		s.waiters[id] = w
 	}

@@ -57,7 +57,7 @@ func lastKnown(l *renewal.Lease) known {
 
 // about fills in what was known of the lease of g.
 func (e *Event) about(g *grant, k known) {
-	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = k.confirmed, k.deadline, k.failures, g.wish.lease
+	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = k.confirmed, k.deadline, k.failures, g.terms.lease
 }
 
 // letGoLost has a lost grant removed, under which nobody works any more, where it may be
@@ -65,7 +65,7 @@ func (e *Event) about(g *grant, k known) {
 // without an answer may have made long.
 func (g *grant) letGoLost() {
 	l := g.lossOr(LostGone)
-	if g.wish.fixed() || l.reason == LostClosed || l.reason == LostWatchdog {
+	if g.terms.fixed() || l.reason == LostClosed || l.reason == LostWatchdog {
 		g.burn(false, (*field).letGo)
 	}
 }
@@ -89,9 +89,9 @@ func (g *grant) Lost(c renewal.Cause) {
 		}
 	}
 	// The cause's deadline, since install may not have put the lease into the grant yet.
-	doomed, over := g.doomed.Load(), c.Deadline.Add(g.wish.margin)
+	doomed, over := g.doomed.Load(), c.Deadline.Add(g.terms.margin)
 	g.burn(doomed, func(f *field, now time.Time) bool {
-		return f.lost(l.reason, now, over, !g.wish.fixed(), doomed)
+		return f.lost(l.reason, now, over, !g.terms.fixed(), doomed)
 	})
 	if met == queue.Granted {
 		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
@@ -104,7 +104,7 @@ func (g *grant) raiseLost(l *loss) {
 	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, l.owners
 	ev.about(g, l.known)
 	ev.Found = l.found
-	ev.Text = l.words(g.wish.fixed(), g.unrenewed.Load()) + l.foundBy(ev.Found)
+	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load()) + l.foundBy(ev.Found)
 	if t != nil {
 		ev.CallSite = t.callSite
 	}

@@ -41,7 +41,7 @@ type Manager struct {
 	cleanups   gauge
 	subscribed atomic.Bool    // it has been once
 	reports    sync.WaitGroup // of renewals; none begins once leases is stopped
-	spare      sync.Pool      // of *acquisition; its channels must not leave a test bubble that has this Manager
+	spare      sync.Pool      // of *request; its channels must not leave a test bubble that has this Manager
 
 	renewals lists[lettucecompat.Renewal]
 	queries  lists[lettucecompat.Query]

@@ -119,30 +119,30 @@ func (mu *Mutex) panicOnMistake(err error) {
 // lock enters for Lock, TryLock and TryLockFor.
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, error) {
 	m := mu.usable(op)
-	a := m.newAcquisition(op, kind, mu.settings)
+	r := m.newRequest(op, kind, mu.settings)
 	if m.traced {
-		mu.traceAcquire(context.Background(), a)
+		mu.traceAcquire(context.Background(), r)
 	}
 	e, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
-		err := mu.mistake(a.op, err)
-		a.traceFailed(m, mu.key, err)
+		err := mu.mistake(r.op, err)
+		r.traceFailed(m, mu.key, err)
 		return false, err
 	}
 	if err != nil {
-		return false, m.notEntered(mu.key, mu.settings, a, err)
+		return false, m.notEntered(mu.key, r, err)
 	}
-	a.goroutine = m.goroutine()
-	if owned, byLock := e.q.OwnedBy(uint64(a.goroutine)); owned && mu.cfg.Reentrancy == ByGoroutine {
+	r.waiter.Owner = uint64(m.goroutine())
+	if owned, byLock := e.q.OwnedBy(r.waiter.Owner); owned && mu.cfg.Reentrancy == ByGoroutine {
 		if byLock {
-			in, err := mu.reenter(e, a)
+			in, err := mu.reenter(e, r)
 			if m.traced {
-				a.traceReenteredLock(e, in, err)
+				r.traceReenteredLock(e, in, err)
 			}
 			if !in {
 				e.unref()
 			}
-			m.spare.Put(a) // it has not been queued
+			m.spare.Put(r) // it has not been queued
 			return in, err
 		}
 		if !kind.IsTry() { // that one waits for nobody
@@ -152,8 +152,10 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, er
 			})
 		}
 	}
-	a.own.callSite = m.callSite()
-	_, err = e.acquire(ctx, a)
+	if m.cfg.RecordCallSites {
+		r.terms = r.terms.from(m.callSite())
+	}
+	_, err = e.acquire(ctx, r)
 	if err != nil {
 		mu.forget(e)
 	}
@@ -162,15 +164,15 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, er
 
 // reenter enters again, with the caller's reference, for the goroutine that has the
 // lock by Lock or TryLock already. Only itself can end that.
-func (mu *Mutex) reenter(e *entry, a *acquisition) (in bool, err error) {
+func (mu *Mutex) reenter(e *entry, r *request) (in bool, err error) {
 	valid := e.cur.Load().valid(time.Now())
-	if !valid && a.kind.IsRefusable() {
+	if !valid && r.waiter.Kind.IsRefusable() {
 		return false, nil
 	}
-	switch _, err := e.q.ReenterOwner(uint64(a.goroutine), !a.kind.IsRefusable()); err {
+	switch _, err := e.q.ReenterOwner(r.waiter.Owner, !r.waiter.Kind.IsRefusable()); err {
 	case nil:
 	case queue.ErrCountLimit:
-		return false, mu.mistake(a.op, ErrReentryLimit)
+		return false, mu.mistake(r.op, ErrReentryLimit)
 	default:
 		return false, nil // lost, and the caller would rather know
 	}

@@ -63,7 +63,7 @@ type owned struct {
 // outlived notes that g is held although Close has ended: its late release needs the
 // client. A command that is under way may still make the lease longer.
 func (m *Manager) outlived(g *grant) {
-	end := g.deadline().Add(g.wish.margin + 2*g.e.timeout)
+	end := g.deadline().Add(g.terms.margin + 2*g.e.timeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if end.After(m.client.until) {

@@ -221,7 +221,7 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 // mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
-	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.wish.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
 // holdBack keeps this process from trying again before others have had the time to.
@@ -235,7 +235,7 @@ func (e *entry) holdBack() {
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
 // waits for it, and releases it otherwise, in one script.
 func (e *entry) endTurn(g *grant, handOffs int) ending {
-	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.wish.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens(), Timeout: e.timeout}
+	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens(), Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)

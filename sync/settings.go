@@ -9,7 +9,7 @@ type settings struct {
 	cfg     LockConfig    // its Key is empty
 	timeout time.Duration // of one command
 	suffix  string        // see limit
-	note    note          // what a waiter without options wants
+	terms   terms         // of a caller without options
 }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
@@ -24,7 +24,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
 		s = &settings{
 			cfg: cfg, timeout: timeout, suffix: "|" + timeout.String(),
-			note: note{wish: &wish{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin}},
+			terms: terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
 		}
 		if len(m.shared) < maxShared {
 			m.shared[cfg] = s

@@ -97,47 +97,47 @@ func (NopTracer) Lost(context.Context, Event) {}
 
 var _ Tracer = NopTracer{}
 
-// traceAcquire tells the Tracer, which is there, that a begins, and returns the context in
+// traceAcquire tells the Tracer, which is there, that r begins, and returns the context in
 // place of ctx.
-func (mu *Mutex) traceAcquire(ctx context.Context, a *acquisition) context.Context {
-	ctx, a.ended = mu.m.cfg.Tracer.StartAcquire(ctx, AcquireStart{Key: mu.key, Class: mu.cfg.Name, Op: a.op, Fair: mu.cfg.Fair, Lock: a.kind.IsDeaf()})
+func (mu *Mutex) traceAcquire(ctx context.Context, r *request) context.Context {
+	ctx, r.ended = mu.m.cfg.Tracer.StartAcquire(ctx, AcquireStart{Key: mu.key, Class: mu.cfg.Name, Op: r.op, Fair: mu.cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
 	return ctx
 }
 
-// traceEntered tells that the caller of a has come in with t.
-func (a *acquisition) traceEntered(t *tenure, via Via) {
-	if ended := a.ended; ended != nil {
-		a.ended = nil // a may serve another caller
+// traceEntered tells that the caller of r has come in with t.
+func (r *request) traceEntered(t *tenure, via Via) {
+	if ended := r.ended; ended != nil {
+		r.ended = nil // r may serve another caller
 		ended(AcquireEnd{Outcome: Acquired, Via: via, HandOffs: int(t.handOffs), Holder: t.g.name()})
 	}
 }
 
-// traceReentered tells that the caller of a, who has t already, has entered again, or why
+// traceReentered tells that the caller of r, who has t already, has entered again, or why
 // it has not.
-func (a *acquisition) traceReentered(t *tenure, err error) {
-	if a.ended == nil {
+func (r *request) traceReentered(t *tenure, err error) {
+	if r.ended == nil {
 		return
 	}
 	if err != nil {
-		a.traceFailed(t.g.e.m, t.g.e.key, err)
+		r.traceFailed(t.g.e.m, t.g.e.key, err)
 		return
 	}
-	a.traceEntered(t, ViaReentry)
+	r.traceEntered(t, ViaReentry)
 }
 
 // traceReenteredLock is traceReentered for Lock and TryLock, of which the latter may say
 // false without an error. Its goroutine owns the lock of e.
-func (a *acquisition) traceReenteredLock(e *entry, in bool, err error) {
+func (r *request) traceReenteredLock(e *entry, in bool, err error) {
 	if !in && err == nil {
-		err = &Error{Op: a.op, Key: e.key, Outcome: OutcomeLost, Err: ErrLost}
+		err = &Error{Op: r.op, Key: e.key, Outcome: OutcomeLost, Err: ErrLost}
 	}
-	a.traceReentered(e.cur.Load().owner, err)
+	r.traceReentered(e.cur.Load().owner, err)
 }
 
-// traceFailed tells that the caller of a has not come in.
-func (a *acquisition) traceFailed(m *Manager, key string, err error) {
-	if ended := a.ended; ended != nil {
-		a.ended = nil
+// traceFailed tells that the caller of r has not come in.
+func (r *request) traceFailed(m *Manager, key string, err error) {
+	if ended := r.ended; ended != nil {
+		r.ended = nil
 		_, outcome := outcomes(err)
 		ended(AcquireEnd{Outcome: outcome, Via: ViaNone, Err: m.events.publicErr(reason(err), &Event{Key: key})})
 	}

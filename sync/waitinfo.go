@@ -41,8 +41,8 @@ func waitInfo(e *entry, f *queue.Front, w queue.WaiterInfo) WaitInfo {
 		Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Since: e.m.dated(w.Since),
 		Owner: int64(f.Current.Owner),
 	}
-	if n, ok := w.Note.(*note); ok {
-		info.CallSite = n.callSite
+	if t, ok := w.Note.(*terms); ok {
+		info.CallSite = t.callSite
 	}
 	if f.Current.Number == 0 {
 		return info

@@ -129,7 +129,7 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 	times := lease.Times(now)
 	f := watchdog.Facts{
 		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: g.since,
-		Fixed: g.wish.fixed() || g.unrenewed.Load(), Lease: max(g.wish.lease, times.Left), RenewalTime: max(g.wish.period, 0),
+		Fixed: g.terms.fixed() || g.unrenewed.Load(), Lease: max(g.terms.lease, times.Left), RenewalTime: max(g.terms.period, 0),
 		MaxHold: cfg.MaxHold, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: times.Confirmed, Deadline: times.Deadline, NextRenewal: times.NextDue,
 		RenewalFailures: lease.Failures(), Reachable: true,
@@ -158,7 +158,7 @@ func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 	}
 	return watchdog.Facts{
 		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
-		Lease: g.wish.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
+		Lease: g.terms.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), Goroutine: t.goroutine, Reachable: true, CallSite: t.callSite,
 	}, true
 }
@@ -240,7 +240,7 @@ func (a actor) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bo
 
 func (a actor) StopRenewing(id uint64, f watchdog.Finding) bool {
 	return a.strike(id, f, func(g *grant) bool {
-		if g.wish.fixed() || g.unrenewed.Swap(true) {
+		if g.terms.fixed() || g.unrenewed.Swap(true) {
 			return false
 		}
 		g.lease.Load().StopRenewing()

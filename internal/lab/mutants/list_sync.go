@@ -9,10 +9,10 @@ var syncMutants = []mutant{
 		tests: []string{"TestTurnsOfMixedLeases"},
 	},
 	{
-		name: "sync-wish-of-the-mutex", file: "sync/acquire.go",
+		name: "sync-terms-of-the-mutex", file: "sync/acquire.go",
 		mechanism: "a waiter asks for the lease of the Mutex through which it came",
 		breaks:    "its lock has the lease with which the key came into use",
-		old:       "switch shared := &a.settings.note; {", fresh: "switch shared := &e.note; {",
+		old:       "\tw.Note = r.terms\n", fresh: "\tr.terms = &e.terms\n\tw.Note = r.terms\n",
 		tests: []string{"TestWhatBelongsToAHoldMayDiffer"},
 	},
 	{
