@@ -48,11 +48,11 @@ func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
 	}
 	now := time.Now()
 	g := h.s.t.g
-	g.mu.Lock()
+	g.e.mu.Lock()
 	for _, at := range []*time.Time{&g.since, &h.s.t.since} {
 		rewind(at, d) // read before
 	}
-	g.mu.Unlock()
+	g.e.mu.Unlock()
 	s := m.Snapshot()[0]
 	about := func(what string, at time.Time, want time.Duration) {
 		t.Helper()

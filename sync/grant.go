@@ -1,7 +1,6 @@
 package anteroom
 
 import (
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,9 +20,9 @@ type grant struct {
 	// before the command that might have released the key was sent.
 	lease atomic.Pointer[renewal.Lease]
 
-	mu        sync.Mutex
-	loss      *loss                  // set once; guarded by mu
-	owner     *tenure                // the last one that was admitted, also after it has left; guarded by mu
+	// Guarded by entry.mu, but for what is atomic or never changes: the number, and since.
+	loss      *loss                  // set once
+	owner     *tenure                // the last one that was admitted, also after it has left
 	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
 	since     time.Time              // when the answer came that granted it
 	turn      time.Duration          // after since: when this turn began, with the grant or its last extension
@@ -129,8 +128,8 @@ func (g *grant) startLease(sentAt time.Time) {
 // valid compares with the clock, never with a flag alone: a process that was
 // stopped past its deadline sees that before anybody has told it.
 func (g *grant) valid(now time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	return g.validLocked(now)
 }
 
@@ -175,8 +174,8 @@ func (g *grant) minHoldLeft() time.Duration {
 	if g.e.cfg.MinHold == 0 {
 		return 0
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.owner == nil {
 		return 0
 	}
@@ -188,12 +187,12 @@ func (g *grant) minHoldLeft() time.Duration {
 // watchdog has stopped is not: that was held against the owner before, who had decided
 // to pass it on already. Only the monotonic reading of now counts.
 func (g *grant) admit(place *tenure, r *request, now time.Time) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
 		return false
 	}
-	if place.g == nil { // once: others may hold the place of the locks, and read it without mu
+	if place.g == nil { // once: others may hold the place of the locks, and read it without the mutex
 		place.g = g
 	}
 	place.number, place.goroutine, place.lock = r.waiter.Number, int64(r.waiter.Owner), r.waiter.Kind.IsDeaf()
@@ -227,16 +226,16 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 
 // lastOwner returns the last one that was admitted, or nil; it may have left.
 func (g *grant) lastOwner() *tenure {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	return g.owner
 }
 
 // ownerSite is where the last one that was admitted came in, "" where that is not known. It
-// is read under mu: an owner by Lock is overwritten by the next.
+// is read under entry.mu: an owner by Lock is overwritten by the next.
 func (g *grant) ownerSite() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.owner == nil {
 		return ""
 	}

@@ -31,7 +31,7 @@ type Hold struct {
 // the Hold, so that the garbage collector can tell when nobody can release it.
 type holdState struct {
 	t    *tenure
-	next *holdState // in the tenure's holdSet, guarded by grant.mu
+	next *holdState // in the tenure's holdSet, guarded by entry.mu
 
 	released  atomic.Bool
 	abandoned atomic.Bool // see abandon
@@ -137,8 +137,8 @@ func newHold(s *holdState, ctx context.Context) *Hold {
 
 // register adds h to those who are told of a loss, or returns the loss.
 func (g *grant) register(h *holdState) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.loss != nil {
 		return g.lossError("acquire", g.loss)
 	}
@@ -150,8 +150,8 @@ func (g *grant) register(h *holdState) error {
 // again and again keeps no trace of it.
 func (h *holdState) unregister() {
 	g := h.t.g
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	h.t.holds.remove(h)
 }
 

@@ -112,10 +112,11 @@ func TestCloseEndsAnAcquireThatGoesBack(t *testing.T) {
 	for e.q.Len() == 0 {
 		time.Sleep(time.Millisecond)
 	}
-	e.mu.Lock() // B stops in retire's burn, as if it were descheduled there
-	if err := a.Release(context.Background()); err != nil {
-		t.Fatal(err)
+	e.mu.Lock() // B stops on its way in, as if it were descheduled there
+	if exit, _ := e.q.Exit(a.s.t.number, true); exit != queue.HandedOff {
+		t.Fatalf("the lock was not passed on: %v", exit)
 	}
+	defer e.unref() // for a's release, which would want the mutex
 	for e.q.Len() != 0 {
 		time.Sleep(time.Millisecond)
 	}

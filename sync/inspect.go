@@ -228,8 +228,8 @@ func (e *entry) oldest(age time.Duration, now time.Time) time.Duration {
 		return age
 	}
 	cur := e.q.Current()
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if t := g.owner; t != nil && cur.Number != 0 && t.number == cur.Number && g.n == cur.Grant {
 		age = max(age, now.Sub(t.since))
 	}
@@ -263,12 +263,12 @@ func (e *entry) state(now time.Time, waiters int) State {
 		s.NextRenewal = lease.NextDue()
 	}
 	s.Lost = s.Lost || !g.valid(now)
-	g.mu.Lock()
+	g.e.mu.Lock()
 	if t := g.owner; t != nil && t.number == cur.Number {
 		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, e.m.dated(t.since), t.token
 		s.Kind = kindName(cur.Kind)
 	}
-	g.mu.Unlock()
+	g.e.mu.Unlock()
 	s.Verdicts = e.m.verdicts(g.n)
 	return s
 }

@@ -162,14 +162,14 @@ func (t *tenure) expel() {
 // tell marks the grant as lost, ends the contexts of its holds and counts them. It
 // returns the last owner, which may have left.
 func (g *grant) tell(l *loss) *tenure {
-	g.mu.Lock()
+	g.e.mu.Lock()
 	g.loss = l
 	t := g.owner
 	var holds []*holdState
 	if t != nil && t.holds != nil {
 		holds = t.holds.all() // a hold that is released meanwhile leaves the list
 	}
-	g.mu.Unlock()
+	g.e.mu.Unlock()
 	cause := g.lossError("hold", l)
 	for _, h := range holds {
 		h.end(cause)
@@ -195,8 +195,8 @@ func goneSince(deadline time.Time) time.Time {
 
 // lossNow returns why the grant was lost, nil while nobody has concluded that.
 func (g *grant) lossNow() *loss {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	return g.loss
 }
 
@@ -227,8 +227,8 @@ func (g *grant) lossError(op string, l *loss) *Error {
 
 // err returns nil while the grant is valid, and otherwise why it is not.
 func (g *grant) err(op string, now time.Time) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.loss != nil {
 		return g.lossError(op, g.loss)
 	}

@@ -223,8 +223,8 @@ func (mu *Mutex) whose(e *entry) error {
 	if g == nil {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	t := g.owner
 	if t == nil || !t.live() {
 		return nil
@@ -252,8 +252,8 @@ func (mu *Mutex) tenure(e *entry) *tenure {
 	if g == nil {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.owner == nil || !g.owner.lock || !g.owner.live() {
 		return nil
 	}

@@ -76,8 +76,8 @@ type unit struct {
 // lock several goroutines may try to unlock at once, of which one is right.
 func (t *tenure) unit() unit {
 	if t.holds == nil && t.g.e.cfg.Reentrancy == NotReentrant {
-		t.g.mu.Lock()
-		defer t.g.mu.Unlock()
+		t.g.e.mu.Lock()
+		defer t.g.e.mu.Unlock()
 	}
 	// Both clocks are read, however short the hold seems to be: a process that was stopped
 	// or suspended in it learns here that the lock is lost, before anybody has told it.
@@ -94,8 +94,8 @@ func (t *tenure) left(exit queue.Exit) bool {
 	if t.lock {
 		return exit == queue.WasLost
 	}
-	t.g.mu.Lock()
-	defer t.g.mu.Unlock()
+	t.g.e.mu.Lock()
+	defer t.g.e.mu.Unlock()
 	return t.holds.head == nil
 }
 
@@ -240,10 +240,10 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
-		g.mu.Lock()
+		g.e.mu.Lock()
 		g.turns++
 		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
-		g.mu.Unlock()
+		g.e.mu.Unlock()
 		g.startLease(reply.SentAt)
 		e.m.mu.Lock()
 		e.m.watched.add(e.m, g) // it may have been announced while it had no lease
@@ -309,8 +309,8 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 // are not given back would make the counter run ahead of the server's clock, and
 // they would not grow across a lost record then.
 func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.token == 0 {
 		return 0, 0
 	}

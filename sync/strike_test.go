@@ -128,7 +128,7 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := h.s.t.g
-	g.mu.Lock()
+	g.e.mu.Lock()
 	h.s.t.since = time.Now().Add(-2 * time.Hour)
 	struck := make(chan bool, 1)
 	go func() { struck <- actor{m}.Cancel(g.n, watchdog.OverMaxHold) }()
@@ -139,7 +139,7 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 	case <-time.After(50 * time.Millisecond):
 	}
 	h.s.t.since = time.Now() // the next owner
-	g.mu.Unlock()
+	g.e.mu.Unlock()
 	if <-struck || !h.Held() {
 		t.Error("the next owner was struck")
 	}

@@ -13,7 +13,7 @@ type holdSet struct {
 	by     *Mutex          // through which the first hold came
 	values context.Context // of the context with which the first hold was acquired
 	first  holdState
-	head   *holdState // of a list through next; guarded by grant.mu
+	head   *holdState // of a list through next; guarded by entry.mu
 }
 
 func (s *holdSet) add(h *holdState) { h.next, s.head = s.head, h }

@@ -49,11 +49,11 @@ func waitInfo(e *entry, f *queue.Front, w queue.WaiterInfo) WaitInfo {
 	}
 	info.OwnerKind = kindName(f.Current.Kind)
 	if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
-		g.mu.Lock()
+		g.e.mu.Lock()
 		if t := g.owner; t != nil && t.number == f.Current.Number {
 			info.OwnerSince, info.OwnerSite = e.m.dated(t.since), t.callSite
 		}
-		g.mu.Unlock()
+		g.e.mu.Unlock()
 	}
 	return info
 }

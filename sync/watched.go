@@ -116,8 +116,8 @@ func (n *news) take(m *Manager) (came, went []uint64) {
 
 // facts describes the grant for the watchdog; false where it has ended.
 func (g *grant) facts(now time.Time) (watchdog.Facts, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	return g.factsLocked(now)
 }
 
@@ -168,7 +168,7 @@ func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 func (t *tenure) live() bool { return t.g.e.q.Current().Number == t.number }
 
 // reachable tells whether anybody can still release what t holds. The caller has
-// the grant's mu.
+// the entry's mu.
 func (t *tenure) reachable() bool {
 	if t.holds == nil {
 		return true
@@ -208,7 +208,7 @@ func (a actor) Lose(id uint64, f watchdog.Finding) bool {
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where that one
-// does not own the grant any more. The check and the act are one step under the grant's
+// does not own the grant any more. The check and the act are one step under the entry's
 // mu, in which every owner is admitted too: an owner that comes after the check finds a
 // grant that it is not admitted to, so what is held against one never strikes the next.
 func (a actor) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bool {
@@ -216,8 +216,8 @@ func (a actor) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bo
 	if g == nil {
 		return false
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	facts, ok := g.factsLocked(time.Now())
 	if !ok {
 		return false
@@ -262,9 +262,9 @@ func (a actor) Delete(id uint64, f watchdog.Finding) bool {
 	stale := a.m.stale[id]
 	a.m.mu.Unlock()
 	if stale != nil {
-		stale.mu.Lock()
+		stale.e.mu.Lock()
 		t := stale.owner
-		stale.mu.Unlock()
+		stale.e.mu.Unlock()
 		t.expel()
 		return true
 	}

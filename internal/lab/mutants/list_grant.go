@@ -269,7 +269,7 @@ var grantMutants = []mutant{
 		name: "sync-strike-in-one-step", file: "sync/watched.go",
 		mechanism: "an accusation is checked and carried out under the lock in which owners are admitted",
 		breaks:    "what is held against one owner strikes the next",
-		old:       "\tg.mu.Lock()\n\tdefer g.mu.Unlock()\n\tfacts, ok := g.factsLocked(time.Now())",
+		old:       "\tg.e.mu.Lock()\n\tdefer g.e.mu.Unlock()\n\tfacts, ok := g.factsLocked(time.Now())",
 		fresh:     "\tfacts, ok := g.factsLocked(time.Now())",
 		tests:     []string{"TestWatchdog_AStrikeWaitsForAnAdmission"},
 	},
