@@ -31,8 +31,10 @@ func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
 	w := &r.waiter
 	w.Note = r.terms
 	in, order, err := e.q.Enter(w)
-	if ctx.Done() == nil {
-		e.doHere(order)
+	if order == queue.StartAttempt && ctx.Done() == nil {
+		e.ref()
+		e.m.cleanups.Add(1)
+		e.driveHere() // the caller is about to wait in any case, and can't be told to stop
 	} else {
 		e.do(order)
 	}
@@ -105,7 +107,7 @@ func (e *entry) settle(ctx context.Context, r *request) *tenure {
 // lease. The next attempt removes its field in its own script.
 func (e *entry) retire(g *grant, handOffs int) {
 	if g.lease.Load().End() {
-		defer e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
+		defer e.m.unlist(g) // after its clean-up is counted: Close waits for both
 		last, reserved := g.usedTokens(handOffs)
 		g.burn(false, func(f *field, now time.Time) bool {
 			f.unused = lettucecompat.GiveBack{Field: f.name, LastToken: last, ReservedUpTo: reserved}

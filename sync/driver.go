@@ -17,14 +17,6 @@ var (
 	notAnswered = &trouble{err: errNoAnswer, unknown: true}
 )
 
-// attempt is one field that the driver tries to put into Redis. The field stays
-// the same while its fate is open: a repeat that finds it knows it for its own.
-type attempt struct {
-	n     uint64
-	terms *terms
-	life  field // its open acquires are the sends whose answer was lost
-}
-
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one
 // runs per key while the queue's state is Acquiring.
 //
@@ -36,21 +28,12 @@ type attempt struct {
 // again. Nobody waits any more: end; a field whose fate is open is cleaned up.
 type driver struct {
 	e       *entry
-	try     attempt
+	g       *grant // wanted: nil before its first send. A repeat that finds its field knows it for ours
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
 	rest    rest
 	met     *string // the server at which it has met trouble; nil: none since it was answered
-}
-
-// answered tells that the server has answered an attempt as it should.
-func (d *driver) answered() {
-	e := d.e
-	if e.m.outages.some.Load() {
-		e.m.outages.answered(e, e.shardOf(), d.met)
-	}
-	d.met = nil
 }
 
 // drive runs a driver to its end. It owns one reference on e.
@@ -69,7 +52,12 @@ func (e *entry) drive() {
 // the attempt off, as it does with others; it waits for it.
 func (e *entry) driveHere() {
 	d := newDriver(e)
-	if d.heldBack() == 0 && (d.over() || d.attempt(context.Background()) || d.over()) {
+	patience := d.heldBack() > 0
+	if !patience && !d.over() {
+		granted := d.try(context.Background())
+		patience = !granted && !d.over()
+	}
+	if !patience {
 		d.end()
 		return
 	}
@@ -101,7 +89,7 @@ func (d *driver) run() {
 			d.pause(d.rest.pause)
 			d.rest = rest{}
 		case !d.holdBack():
-		case d.attempt(ctx):
+		case d.try(ctx):
 			return
 		}
 	}
@@ -118,10 +106,11 @@ func (d *driver) over() bool {
 	return e.m.closing.Load()
 }
 
-// attempt tries once and deals with the answer. True: the grant is handed over, and the
+// try makes one attempt and deals with the answer. True: the grant is handed over, and the
 // driver ends.
-func (d *driver) attempt(ctx context.Context) bool {
-	switch reply := d.send(ctx); reply.Outcome {
+func (d *driver) try(ctx context.Context) bool {
+	reply := d.send(ctx)
+	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
 		return d.granted(reply)
 	case lettucecompat.OutcomeRefused:
@@ -138,20 +127,18 @@ func (d *driver) end() {
 	if d.watch != nil {
 		d.watch.Close()
 	}
-	d.abandonField()
+	d.giveUp()
 	d.e.unref()
 	d.e.m.cleanups.Done()
 }
 
-// abandonField burns the field under way if it may be in Redis.
-func (d *driver) abandonField() {
-	if d.try.life.open > 0 || d.try.life.there {
-		f := d.try.life
-		now := time.Now()
-		f.burn(now, now)
-		d.e.cleanUp(&f, false)
+// giveUp burns the grant that is wanted, if its field may be in Redis.
+func (d *driver) giveUp() {
+	g := d.g
+	d.g = nil
+	if g != nil && (g.field != nil || !g.since.IsZero()) {
+		g.burn(false, (*field).letGo)
 	}
-	d.try = attempt{}
 }
 
 // send makes one attempt for the head of the queue.
@@ -161,52 +148,61 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if of, ok := e.q.HeadNote().(*terms); ok {
 		want = of
 	}
-	if d.try.n != 0 && (d.try.terms.lease != want.lease || d.try.terms.fixed() != want.fixed()) {
-		d.abandonField()
+	if d.g != nil && (d.g.terms.lease != want.lease || d.g.terms.fixed() != want.fixed()) {
+		d.giveUp()
 	}
-	if d.try.n == 0 {
-		n := e.m.nextGrant.Add(1)
-		d.try = attempt{n: n, life: field{
-			name: lettucecompat.NewField(e.m.cfg.ClientID, n), lease: want.lease, timeout: e.longest(want.lease), revives: e.revives(),
-		}}
+	if d.g == nil {
+		d.g = &grant{e: e, n: e.m.nextGrant.Add(1)}
 	}
-	d.try.terms = want
-	named, giveBack := e.droppable()
+	d.g.terms = want
+	req := lettucecompat.AcquireRequest{
+		Key: e.key, Field: d.g.name(), Lease: want.lease, Repeat: d.g.field != nil,
+		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
+		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
+	}
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
 	}
-	r := e.m.wire.TryAcquire(ctx, lettucecompat.AcquireRequest{
-		Key: e.key, Field: d.try.life.name, Lease: want.lease, Repeat: d.try.life.open > 0,
-		Drop: fieldNames(named), GiveBack: giveBack, Tokens: e.tokens(), RecordTime: e.cfg.FenceRecordTime,
-		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
-	})
-	e.answered(named, r)
-	return r
+	burnt, giveBack := e.droppable()
+	if burnt == nil {
+		return e.m.wire.TryAcquire(ctx, req)
+	}
+	req.Drop, req.GiveBack = fieldNames(burnt), giveBack
+	reply := e.m.wire.TryAcquire(ctx, req)
+	e.answered(burnt, reply)
+	return reply
 }
 
-// granted installs the grant and hands it to the queue. It returns false where
-// the answer came so late that the grant cannot be used.
+// granted hands the grant to the queue. It returns false where the answer came so late
+// that the grant cannot be used.
 func (d *driver) granted(r lettucecompat.AcquireReply) bool {
-	e := d.e
+	e, g := d.e, d.g
 	d.answered()
 	e.answer.Store(nil)
-	d.try.life.granted(r.Found)
-	g := e.install(d.try, r)
-	if g == nil {
-		d.abandonField()
+	if !g.begin(r) {
+		d.giveUp()
 		return false
 	}
-	d.try = attempt{}
+	d.g = nil
 	if e.m.closing.Load() {
 		// The grant is listed, so Close waits for its clean-up; a caller that is parked
 		// in Lock must not come in now.
 		e.retire(g, none)
 		return false
 	}
-	if o := e.q.Granted(g.n); o == queue.SendRelease {
+	if e.q.Granted(g.n) == queue.SendRelease {
 		e.endGrant(g, none)
 	}
 	return true
+}
+
+// answered tells that the server has answered an attempt as it should.
+func (d *driver) answered() {
+	e := d.e
+	if e.m.outages.some.Load() {
+		e.m.outages.answered(e, e.shardOf(), d.met)
+	}
+	d.met = nil
 }
 
 // refused deals with "held by another".
@@ -221,7 +217,7 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 		e.q.FailTries(answer.reason())
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
-		d.abandonField()
+		d.giveUp()
 		d.backOff()
 		return
 	}
@@ -237,9 +233,9 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	e := d.e
 	unknown := r.Outcome == lettucecompat.OutcomeUnknown
 	if unknown {
-		d.try.life.unanswered(r.SentAt)
+		d.g.fieldLocked().unanswered(r.SentAt)
 	}
-	answer := &trouble{err: r.Err, unknown: d.try.life.open > 0}
+	answer := &trouble{err: r.Err, unknown: d.g.field != nil}
 	e.answer.Store(answer)
 	if !unknown && lettucecompat.Permanent(r.Err) {
 		e.do(e.q.Fail(&serverError{r.Err}))
@@ -254,7 +250,7 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	if unknown && errors.Is(r.Err, lettucecompat.ErrReplicas) {
 		// A release of this field has no answer and may still land: a later grant must
 		// not be of the same field.
-		d.abandonField()
+		d.giveUp()
 	}
 	d.backOff()
 }

@@ -141,17 +141,6 @@ func (e *entry) unref() {
 	m.signal()
 }
 
-// doHere is do for a caller that is about to wait in any case and can't be told to stop.
-func (e *entry) doHere(o queue.Order) {
-	if o != queue.StartAttempt {
-		e.do(o)
-		return
-	}
-	e.ref()
-	e.m.cleanups.Add(1)
-	e.driveHere()
-}
-
 // do carries out an order of the queue.
 func (e *entry) do(o queue.Order) {
 	switch o {

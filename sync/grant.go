@@ -8,7 +8,10 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// grant is Redis giving the key to this process: one field in Redis, one lease.
+// grant is Redis giving the key to this process: one field in Redis, one lease. The
+// driver makes it with the first acquire that it sends, and it is wanted then; with the
+// answer it is held.
+//
 // It may pass through many local owners, one tenure after the other, until it is
 // released or lost.
 type grant struct {
@@ -24,7 +27,7 @@ type grant struct {
 	loss      *loss                  // set once
 	owner     *tenure                // the last one that was admitted, also after it has left
 	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
-	since     time.Time              // when the answer came that granted it
+	since     time.Time              // when the answer came that granted it; zero while it is wanted
 	turn      time.Duration          // after since: when this turn began, with the grant or its last extension
 	token     int64                  // first token of the turn; 0 without fencing
 	turns     int32                  // extensions
@@ -33,7 +36,7 @@ type grant struct {
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
 	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
 
-	life *field // of the field in Redis; nil where its grant was answered and nothing has happened since; guarded by entry.mu
+	field *field // in Redis; nil where it was granted, and nothing unusual has happened to it; guarded by entry.mu once the grant is held or burnt
 }
 
 // tenure is one local owner's possession of a grant, by Lock or by Acquire. It does
@@ -53,42 +56,34 @@ type tenure struct {
 	holds     *holdSet // nil for a lock
 }
 
-// install makes a grant of a granted attempt, or nil if its answer came after its
-// deadline, so that it is worth nothing.
-func (e *entry) install(a attempt, r lettucecompat.AcquireReply) *grant {
-	now := time.Now()
-	g := &grant{
-		e: e, n: a.n, terms: a.terms, since: now, token: r.Token,
+// begin makes a wanted grant, which Redis has just answered with yes, a held one. It returns
+// false where the answer came after the deadline, so that it is worth nothing.
+func (g *grant) begin(r lettucecompat.AcquireReply) bool {
+	e := g.e
+	g.since, g.token = time.Now(), r.Token
+	if g.field != nil {
+		g.field.granted(r.Found)
 	}
-	if a.life.open > 0 {
-		life := a.life
-		g.life = &life
+	if !g.since.Before(r.SentAt.Add(g.terms.lease - g.terms.margin)) {
+		return false
 	}
-	if !now.Before(r.SentAt.Add(a.terms.lease - a.terms.margin)) {
-		return nil
+	if g.field != nil && g.field.open == 0 {
+		g.field = nil // the answer that was lost has been accounted for
 	}
 	e.ref() // the grant's own, until it is released, retired or lost
 	// The lease is there before anybody can find the grant.
 	g.startLease(r.SentAt)
 	e.cur.Store(g)
-	e.m.addGrant(g)
+	e.m.list(g)
 	if g.lossNow() != nil {
-		e.m.removeGrant(g) // lost before it was listed
+		e.m.unlist(g) // lost before it was listed
 	}
-	return g
+	return true
 }
 
 // name is the grant's field in Redis. It is made when it is needed: a grant lives for long
 // and is named once in some seconds.
 func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID, g.n) }
-
-// endingName is name for a grant that is about to be released: what is to be known of its
-// field is needed soon, and its name with it.
-func (g *grant) endingName() string {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	return g.lifeLocked().name
-}
 
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
@@ -104,20 +99,12 @@ func (g *grant) placeOfLocks() *tenure {
 	return place
 }
 
-// tokens is how many fencing tokens a turn needs: one for each owner it may have.
-func (e *entry) tokens() int64 {
-	if !e.cfg.Fencing {
-		return 0
-	}
-	return int64(max(e.cfg.MaxHandoffs, 0)) + 1
-}
-
 // startLease hands the grant to the RenewalManager.
 func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item: renewal.Item{Lease: g.terms.lease, Reacquire: e.revives()},
+		Item: renewal.Item{Lease: g.terms.lease, Reacquire: e.revives},
 		// A batch shares one time limit, so leases of different limits never share one.
 		Shard:  e.m.wire.Shard(e.key) + e.limit(g.terms.lease),
 		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,
@@ -146,26 +133,27 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cle
 	e, now := g.e, time.Now()
 	keep := now.Add(g.minHoldLeft())
 	e.mu.Lock()
-	life := g.lifeLocked()
-	life.keep = keep
-	left := event(life, now)
+	f := g.fieldLocked()
+	f.keep = keep
+	left := event(f, now)
 	e.mu.Unlock()
 	if !left {
 		return nil
 	}
-	return e.cleanUp(life, report)
+	return e.cleanUp(f, report)
 }
 
-// revives tells whether a renewal may put a field that has vanished into Redis again.
-func (e *entry) revives() bool { return e.cfg.Recovery == RecoverReacquire }
-
-// lifeLocked returns what is known of the grant's field. For most of its time there is
-// nothing but the grant itself. The caller has entry.mu.
-func (g *grant) lifeLocked() *field {
-	if g.life == nil {
-		g.life = &field{name: g.name(), lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives(), there: true}
+// fieldLocked returns what is known of the grant's field. For most of its time there is
+// nothing but the grant itself. The caller has entry.mu, or is the driver that wants the
+// grant.
+func (g *grant) fieldLocked() *field {
+	if g.field == nil {
+		g.field = &field{
+			name: g.name(), lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives,
+			there: !g.since.IsZero(),
+		}
 	}
-	return g.life
+	return g.field
 }
 
 // minHoldLeft is how long the key must stay taken from now on. A grant that nobody

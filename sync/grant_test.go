@@ -22,10 +22,11 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := m.nextGrant.Add(1)
-	life := field{name: lettucecompat.NewField(m.cfg.ClientID, n), lease: e.terms.lease, timeout: e.timeout}
-	life.granted(false)
-	return e, e.install(attempt{n: n, terms: &e.terms, life: life}, lettucecompat.AcquireReply{SentAt: sent, Token: token})
+	g := &grant{e: e, n: m.nextGrant.Add(1), terms: &e.terms}
+	if !g.begin(lettucecompat.AcquireReply{SentAt: sent, Token: token}) {
+		return e, nil
+	}
+	return e, g
 }
 
 // Whoever is woken looks at the clock before it comes in, and not at what was told.
@@ -109,10 +110,8 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	next := g.n + 1
 	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
-	life := field{name: lettucecompat.NewField(e.m.cfg.ClientID, next), lease: e.terms.lease, timeout: e.timeout}
-	life.granted(false)
-	forced := e.install(attempt{n: next, terms: &e.terms, life: life}, lettucecompat.AcquireReply{SentAt: time.Now()})
-	if forced.valid(time.Now()) {
+	forced := &grant{e: e, n: next, terms: &e.terms}
+	if !forced.begin(lettucecompat.AcquireReply{SentAt: time.Now()}) || forced.valid(time.Now()) {
 		t.Error("a grant that was released by force is valid")
 	}
 	if !g.valid(time.Now()) {

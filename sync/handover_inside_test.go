@@ -56,7 +56,7 @@ func TestField_F1_TheLimitOfItsRenewals(t *testing.T) {
 	}
 	g := h.s.t.g
 	g.e.mu.Lock()
-	got := g.lifeLocked().timeout
+	got := g.fieldLocked().timeout
 	g.e.mu.Unlock()
 	if want := m.cfg.commandTimeout(time.Minute); got != want {
 		t.Errorf("counted with a time limit of %v, its renewals have %v", got, want)

@@ -315,7 +315,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	}
 	lease := g.lease.Load()
 	g.e.mu.Lock()
-	g.lifeLocked().extending(time.Now(), d)
+	g.fieldLocked().extending(time.Now(), d)
 	g.e.mu.Unlock()
 	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.name(), Lease: d}, g.e.timeout)
 	switch r.Outcome {

@@ -74,8 +74,8 @@ func (g *grant) letGoLost() {
 // lost. It tells first and lets others in afterwards, and does no I/O. It calls nothing
 // that is the user's: Manager.lost reports the loss after it, on another goroutine.
 func (g *grant) Lost(c renewal.Cause) {
-	defer g.e.unref()          // the grant's own reference
-	defer g.e.m.removeGrant(g) // after its clean-up is counted: Close waits for both
+	defer g.e.unref()     // the grant's own reference
+	defer g.e.m.unlist(g) // after its clean-up is counted: Close waits for both
 	l := told(c)
 	t := g.tell(l)
 	l.found = g.found() // the watchdog forgets the grant with its removal

@@ -144,17 +144,20 @@ func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
 // Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
-// addGrant lists g. A forced release that was told before its own grant was
-// answered takes effect now.
-func (m *Manager) addGrant(g *grant) {
+// list lists g. A forced release that was told before its own grant was answered takes
+// effect now.
+func (m *Manager) list(g *grant) {
 	m.mu.Lock()
 	m.grants[g.n] = g
 	m.watched.add(m, g)
+	_, forced := m.early[g.n]
 	m.mu.Unlock()
-	m.applyForced(g)
+	if forced {
+		m.applyForced(g)
+	}
 }
 
-func (m *Manager) removeGrant(g *grant) {
+func (m *Manager) unlist(g *grant) {
 	m.mu.Lock()
 	delete(m.grants, g.n)
 	m.watched.gone(g)

@@ -194,28 +194,36 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	// Marked before anything is sent: a renewal under way that finds the field
 	// gone must not report a loss.
 	if !g.lease.Load().End() {
-		reason := LostDeadline
-		if e.m.closing.Load() {
-			reason = LostClosed // given up by Close: a late release is still sent
-			g.burn(false, (*field).letGo)
-		} else {
-			g.letGoLost()
-		}
-		e.do(e.q.Released())
-		return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
+		return e.endLost(g)
 	}
 	overdue := g.mayKeepTurn()
 	if overdue && g.turns < maxTurnExtensions {
 		return e.endTurn(g, handOffs)
 	}
-	req := lettucecompat.ReleaseRequest{Key: e.key, Field: g.endingName(), Keep: g.minHoldLeft(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout}
+	req := lettucecompat.ReleaseRequest{
+		Key: e.key, Field: g.name(), Keep: g.minHoldLeft(),
+		Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout,
+	}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
 	if overdue {
 		e.holdBack()
 	}
-	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
+	return e.released(g, handOffs, reply.Outcome, reply.Err, sent)
+}
+
+// endLost is endGrant for a grant that was lost while it was about to be released.
+func (e *entry) endLost(g *grant) ending {
+	reason := LostDeadline
+	if e.m.closing.Load() {
+		reason = LostClosed // given up by Close: a late release is still sent
+		g.burn(false, (*field).letGo)
+	} else {
+		g.letGoLost()
+	}
+	e.do(e.q.Released())
+	return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
 }
 
 // mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
@@ -235,7 +243,7 @@ func (e *entry) holdBack() {
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
 // waits for it, and releases it otherwise, in one script.
 func (e *entry) endTurn(g *grant, handOffs int) ending {
-	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens(), Timeout: e.timeout}
+	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)
@@ -258,17 +266,32 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 	if reply.Outcome == lettucecompat.OutcomeOK {
 		e.holdBack()
 	}
-	return e.concluded(g, handOffs, reply.Outcome, reply.Err, sent)
+	return e.released(g, handOffs, reply.Outcome, reply.Err, sent)
 }
 
-// concluded lets the queue move on after the first answer to a release, sent at sent.
+// released lets the queue move on after the first answer to a release, sent at sent.
 // The grant stays listed until its clean-up, if it needs one, is counted: Close waits
 // for both.
-func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
-	defer e.unref() // the grant's own reference
-	defer e.m.removeGrant(g)
-	deadline := g.deadline()
-	var end ending
+func (e *entry) released(g *grant, handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
+	e.mu.Lock()
+	usual := g.field == nil
+	e.mu.Unlock()
+	end := ending{outcome: ReleasedInRedis}
+	// Where the release has removed the field of a grant to which nothing unusual has
+	// happened, nothing is left of it: nobody need know more.
+	if o != lettucecompat.OutcomeOK || !usual {
+		end = g.judge(handOffs, o, err, sent)
+	}
+	e.do(e.q.Released())
+	e.m.unlist(g)
+	e.unref() // the grant's own reference
+	return end
+}
+
+// judge says how a release ended, by its first answer and all that is known of the
+// grant's field, and has removed what may be left.
+func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
+	e, deadline := g.e, g.deadline()
 	var unused lettucecompat.GiveBack
 	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
 	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
@@ -284,24 +307,22 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 	})
 	switch {
 	case released:
-		end.outcome = ReleasedInRedis
+		return ending{outcome: ReleasedInRedis}
 	case answered:
-		end.outcome = ReleaseLost
-		end.loss = &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner(), found: g.found()}
+		l := &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner(), found: g.found()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
-		g.raiseLost(end.loss)
-	default:
-		end.outcome, end.err, end.cleanup = ReleaseUnavailable, err, c
-		if o == lettucecompat.OutcomeUnknown {
-			end.outcome = ReleaseUnknown
-		}
-		ev := g.event(EventReleaseFailed)
-		ev.Err = err
-		ev.about(g, lastKnown(g.lease.Load()))
-		e.m.events.raiseWith(g.lastOwner().values(), ev)
+		g.raiseLost(l)
+		return ending{outcome: ReleaseLost, loss: l}
 	}
-	e.do(e.q.Released())
-	return end
+	outcome := ReleaseUnavailable
+	if o == lettucecompat.OutcomeUnknown {
+		outcome = ReleaseUnknown
+	}
+	ev := g.event(EventReleaseFailed)
+	ev.Err = err
+	ev.about(g, lastKnown(g.lease.Load()))
+	e.m.events.raiseWith(g.lastOwner().values(), ev)
+	return ending{outcome: outcome, err: err, cleanup: c}
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the
@@ -309,12 +330,12 @@ func (e *entry) concluded(g *grant, handOffs int, o lettucecompat.Outcome, err e
 // are not given back would make the counter run ahead of the server's clock, and
 // they would not grow across a lost record then.
 func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	if g.token == 0 {
+	if !g.e.cfg.Fencing {
 		return 0, 0
 	}
-	return g.token + int64(handOffs), g.token + g.e.tokens() - 1
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
+	return g.token + int64(handOffs), g.token + g.e.tokens - 1
 }
 
 // done is ctx.Done, for a context that may be nil.

@@ -10,6 +10,8 @@ type settings struct {
 	timeout time.Duration // of one command
 	suffix  string        // see limit
 	terms   terms         // of a caller without options
+	tokens  int64         // fencing tokens that a turn needs: one for each owner it may have
+	revives bool          // a renewal may put a field that has vanished into Redis again
 }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
@@ -24,7 +26,11 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
 		s = &settings{
 			cfg: cfg, timeout: timeout, suffix: "|" + timeout.String(),
-			terms: terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
+			terms:   terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
+			revives: cfg.Recovery == RecoverReacquire,
+		}
+		if cfg.Fencing {
+			s.tokens = int64(max(cfg.MaxHandoffs, 0)) + 1
 		}
 		if len(m.shared) < maxShared {
 			m.shared[cfg] = s

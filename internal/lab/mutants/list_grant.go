@@ -125,8 +125,8 @@ var grantMutants = []mutant{
 		name: "sync-late-answer", file: "sync/grant.go",
 		mechanism: "an answer after the deadline is no grant",
 		breaks:    "Acquire returns a lock that is over",
-		old:       "if !now.Before(r.SentAt.Add(a.terms.lease - a.terms.margin)) {",
-		fresh:     "if now.Before(r.SentAt) {",
+		old:       "if !g.since.Before(r.SentAt.Add(g.terms.lease - g.terms.margin)) {",
+		fresh:     "if g.since.Before(r.SentAt) {",
 		tests:     []string{"TestGrant_CountsFromTheSend"},
 	},
 	{
