@@ -104,7 +104,7 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 }
 
 // awaitUsers waits for what depends on others, within ctx: for holders first, which are
-// given up otherwise, then for clean-ups. It notes what was left. It calls nobody.
+// given up otherwise, then for clean-ups. It notes what was left.
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
@@ -120,8 +120,9 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 	m.givenUp, m.left = len(held) > 0, slices.Concat(cleanUps, held)
 }
 
-// tearDown ends the services. All of it is bounded by CommandTimeout, but for callbacks of
-// the program that do not return.
+// tearDown ends the services. It lasts at most some time limits of a command (an
+// attempt with Replicas has two and a release), but for callbacks of the program that do
+// not return.
 func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })

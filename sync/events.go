@@ -151,7 +151,8 @@ func newEventQueue(cfg Config) *eventQueue {
 	return q
 }
 
-// raise queues e and never blocks; a full queue drops it and counts that.
+// raise queues e; a full queue drops it and counts that. It waits for nobody but the
+// Observer, which is told here: no lock is held.
 func (q *eventQueue) raise(e Event) { q.raiseWith(context.Background(), e) }
 
 // raiseWith is raise for an event about a hold that was acquired with the values of ctx.
