@@ -44,11 +44,10 @@ func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledI
 // close is Close. inside: its caller is what it would wait for.
 func (m *Manager) close(ctx context.Context, inside bool) error {
 	m.mu.Lock()
-	first := !m.closing.Swap(true)
-	entries := m.liveLocked()
+	first := !m.closing.Swap(true) // no entry is made any more
 	m.mu.Unlock()
 	if first {
-		for _, e := range entries {
+		for _, e := range m.live() {
 			e.do(e.q.Fail(ErrClosed))
 		}
 		m.cancel()
@@ -127,7 +126,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
 	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
 	m.outages.stop()
-	m.lookout.stop()
+	m.lookout.Stop()
 	m.dog.Stop()
 	m.leases.Stop()
 	m.reports.Wait()
@@ -216,14 +215,6 @@ func (m *Manager) await(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-func (m *Manager) liveLocked() []*entry {
-	list := make([]*entry, 0, len(m.entries))
-	for _, e := range m.entries {
-		list = append(list, e)
-	}
-	return list
-}
-
 // giveUpHolds ends the contexts of all holds and lets their leases end.
 func (m *Manager) giveUpHolds() []string {
 	m.mu.Lock()
@@ -244,11 +235,8 @@ func (m *Manager) giveUpHolds() []string {
 
 // parked names the keys for which somebody waits in Lock.
 func (m *Manager) parked() []string {
-	m.mu.Lock()
-	entries := m.liveLocked()
-	m.mu.Unlock()
 	var problems []string
-	for _, e := range entries {
+	for _, e := range m.live() {
 		if n := e.q.Len(); n > 0 {
 			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(e.key)))
 		}

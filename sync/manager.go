@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/goid"
+	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/watchdog"
@@ -25,7 +27,7 @@ type Manager struct {
 	leases   *renewal.Manager
 	dog      *watchdog.Watchdog
 	events   *eventQueue
-	lookout  *lookout
+	lookout  *waits.Lookout
 	outages  outages
 	pinged   pinged
 
@@ -87,7 +89,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
 	m := &Manager{
-		cfg: cfg, obs: cfg.Observer, goroutine: goroutineID(fastGoroutineID), made: time.Now(),
+		cfg: cfg, obs: cfg.Observer, goroutine: goid.Reader(), made: time.Now(),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
@@ -127,10 +129,10 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
 	})
 	m.lookout = newLookout(m)
-	m.lookout.serve(defaults.LongWait)
+	m.lookout.Serve(defaults.LongWait)
 	m.leases.Start()
 	m.dog.Start()
-	m.lookout.start()
+	m.lookout.Start()
 	m.logCosts()
 	return m, nil
 }
@@ -209,6 +211,18 @@ func (m *Manager) applyForced(g *grant) {
 		delete(m.early, g.n)
 		m.mu.Unlock()
 	}
+}
+
+// live returns the live entries. Acquisitions of new keys wait meanwhile: a millisecond
+// for 100,000 keys.
+func (m *Manager) live() []*entry {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	list := make([]*entry, 0, len(m.entries))
+	for _, e := range m.entries {
+		list = append(list, e)
+	}
+	return list
 }
 
 // maxEarly bounds the forced releases that are remembered; most are of grants that

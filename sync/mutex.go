@@ -53,7 +53,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
 	}
 	normal.Key = ""
-	m.lookout.serve(normal.LongWait)
+	m.lookout.Serve(normal.LongWait)
 	return &Mutex{m: m, key: cfg.Key, settings: m.settings(normal)}, nil
 }
 

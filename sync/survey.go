@@ -44,9 +44,7 @@ type Survey struct {
 // 100,000 keys takes hundreds of megabytes. It asks nobody; each key's part is consistent
 // in itself. It is for monitoring, not for synchronization control.
 func (m *Manager) Survey(o SurveyOptions) Survey {
-	m.mu.Lock()
-	entries := m.liveLocked()
-	m.mu.Unlock()
+	entries := m.live()
 	s := Survey{
 		ClientID: m.cfg.ClientID, CallSites: m.cfg.RecordCallSites, Closed: m.closing.Load(),
 		Counts: map[string]Count{}, Verdicts: m.verdicts(0),

@@ -1,0 +1,161 @@
+package waits
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Cycle is goroutines that wait for each other: the goroutine of each Wait owns the key of
+// the one before, and that of the first one the key of the last. The smallest key is first.
+type Cycle []Wait
+
+// Certain tells that no goroutine but those of the cycle can end one of its tenures. A Hold
+// may have been passed on to one that will release it, and some locks any goroutine may
+// unlock.
+func (c Cycle) Certain() bool {
+	for _, w := range c {
+		if !w.Current.Kind.IsDeaf() || !w.OwnerUnlocks {
+			return false
+		}
+	}
+	return true
+}
+
+// isSelfDeadlock tells that the caller has been told of this one when it came about: a
+// goroutine locks what its own Acquire holds.
+func (c Cycle) isSelfDeadlock() bool {
+	w := c[0]
+	return len(c) == 1 && w.OwnerUnlocks && w.Waiter.Kind.IsDeaf() && !w.Current.Kind.IsDeaf()
+}
+
+// cycles returns the cycles that are to be reported.
+//
+// Why such a cycle is real, although its parts were read one after the other: let A be the
+// moment when the last look had read all keys (read), and B the one when this look began.
+// Each wait was seen after B and began before A (cycleFrom demands it), so it lasted from A
+// to B. Each tenure was seen after B, and its goroutine took it before it began the wait in
+// which it is now; tenures that have ended never come back, so it was current from A to B
+// too. So the whole cycle existed at once, for nearly the distance of two looks. (Since may
+// be read shortly before the waiter is queued, but in the same call of Lock or Acquire:
+// its goroutine gives nothing back between.)
+//
+// It also lasts: the tenure of a Lock ends by its own goroutine's Unlock only, whatever
+// becomes of the lease, and that goroutine waits. What ends by itself is a wait with a
+// limit (TryLockFor, Acquire with a context that ends). Where another goroutine may end a
+// tenure, the cycle is a possible deadlock only, and is reported when every wait in it is
+// as long as a long wait: see Certain.
+//
+// It is found at the second look after it came about, that is after 10 s at most (half a
+// limit where that is below 20 s); a possible one then or when it is old enough. Tries
+// have no part in it: they wait for no owner.
+func (l *Lookout) cycles(now time.Time) []Cycle {
+	for q, tenure := range l.told {
+		if q.Current().Number != tenure {
+			delete(l.told, q)
+		}
+	}
+	waits := l.waitsOfOwners()
+	if len(waits) == 0 {
+		return nil
+	}
+	var cycles []Cycle
+	visited := map[uint64]int{} // by which walk
+	for i := range l.stuck {
+		g, onWay := l.stuck[i].Current.Owner, true
+		for onWay && visited[g] == 0 {
+			visited[g] = i + 1
+			var w *Wait
+			if w, onWay = waits[g]; onWay {
+				g = w.Current.Owner
+			}
+		}
+		if !onWay || visited[g] != i+1 {
+			continue // it ends at a goroutine that does not wait, or joins a walk before it
+		}
+		if c := l.cycleFrom(g, waits); c != nil && l.isDue(c, now) {
+			cycles = append(cycles, c)
+			for _, w := range c {
+				l.told[w.Queue] = w.Current.Number
+			}
+		}
+	}
+	return cycles
+}
+
+// waitsOfOwners tells which of the goroutines that own a stuck key wait for a stuck key,
+// and for which: a goroutine waits for one at a time. It walks queues under their mutex,
+// the longest one last, and spares that where nothing found before says that a cycle may
+// go through it. So one key with 100,000 waiters is not walked because some other key
+// stands still, too.
+func (l *Lookout) waitsOfOwners() map[uint64]*Wait {
+	longest, last := 0, len(l.stuck)-1
+	owners := make(map[uint64]bool, len(l.stuck))
+	for i := range l.stuck {
+		owners[l.stuck[i].Current.Owner] = true
+		if l.stuck[i].Waiting > l.stuck[longest].Waiting {
+			longest = i
+		}
+	}
+	if last >= 0 {
+		l.stuck[longest], l.stuck[last] = l.stuck[last], l.stuck[longest]
+	}
+	waits := map[uint64]*Wait{}
+	var ids []uint64
+	for i := range l.stuck {
+		w := &l.stuck[i]
+		if i == last && !w.OwnerWaits && waits[w.Current.Owner] == nil {
+			break
+		}
+		ids = w.Queue.AppendWaiting(slices.Grow(ids[:0], w.Waiting+w.Waiting/8))
+		for _, g := range ids {
+			if owners[g] {
+				waits[g] = w
+			}
+		}
+	}
+	return waits
+}
+
+// cycleFrom returns the cycle that g is part of, or nil where a wait or a tenure has ended
+// since, or a wait has begun after the last look.
+func (l *Lookout) cycleFrom(g uint64, waits map[uint64]*Wait) Cycle {
+	var c Cycle
+	for first := g; len(c) == 0 || g != first; {
+		w := *waits[g]
+		var waiting bool
+		if w.Waiter, waiting = w.Queue.Find(g); !waiting || !w.Waiter.Since.Before(l.read) {
+			return nil
+		}
+		// A waiter that was admitted, and whose process was stopped before it could look at
+		// its grant, gives its place back: it waits, in the same call, for a key of which it
+		// was the owner a moment ago.
+		if w.Queue.Current().Number != w.Current.Number {
+			return nil
+		}
+		c = append(c, w)
+		g = w.Current.Owner
+	}
+	smallest := 0
+	for i := range c {
+		if strings.Compare(c[i].Name, c[smallest].Name) < 0 {
+			smallest = i
+		}
+	}
+	return slices.Concat(c[smallest:], c[:smallest])
+}
+
+// isDue tells whether c is to be reported now. It is reported once: as long as its keys
+// have the same owners it is the same deadlock, also where a wait ends and is tried again.
+func (l *Lookout) isDue(c Cycle, now time.Time) bool {
+	if c.isSelfDeadlock() {
+		return false
+	}
+	news, old := false, true
+	for _, w := range c {
+		number, known := l.told[w.Queue]
+		news = news || !known || number != w.Current.Number
+		old = old && now.Sub(w.Waiter.Since) >= l.limit
+	}
+	return news && (c.Certain() || old)
+}

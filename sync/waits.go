@@ -1,0 +1,250 @@
+package anteroom
+
+import (
+	"cmp"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/waits"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// WaitInfo is one wait of an EventLongWait or an EventDeadlock.
+type WaitInfo struct {
+	Key   string
+	Class string
+
+	// Goroutine is who waits, Kind how ("hold" or "lock", as in WaiterState), Since since
+	// when. CallSite is where Lock or Acquire was called: as recorded, or else as a
+	// goroutine scan saw it; "" where there was none (see docs/operations.md).
+	Goroutine int64
+	Kind      string
+	Since     time.Time
+	CallSite  string
+
+	// Owner is the goroutine of this process that locked the key, or acquired its Hold;
+	// 0 where no owner is in this process. OwnerKind and OwnerSince are how and since when.
+	// OwnerSite is where that was, if Config.RecordCallSites is set. OwnerAt is where the
+	// goroutine was when this was reported, as far as a goroutine scan saw it.
+	Owner      int64
+	OwnerKind  string
+	OwnerSince time.Time
+	OwnerSite  string
+	OwnerAt    string
+}
+
+const (
+	defaultLongWait = defaultLease
+	minLongWait     = time.Second
+	maxLongWait     = 24 * time.Hour
+	// maxReports bounds the events of each kind that one look raises: an outage of Redis
+	// may make 100,000 keys overdue at once, and one line says that as well.
+	maxReports = 10
+	// scanEvery is the least time between two goroutine scans for long waits, and between
+	// two for deadlocks: a long wait does not hide where a deadlock is. The watchdog has the
+	// same for its own.
+	scanEvery = 30 * time.Second
+)
+
+// waitReports makes events of what the Lookout finds. Only the look under way uses it.
+type waitReports struct {
+	m                   *Manager
+	scan                func(asked []int64) watchdog.Goroutines
+	forWaits, forCycles time.Time // when goroutines were last looked at
+}
+
+func newLookout(m *Manager) *waits.Lookout {
+	r := &waitReports{m: m, scan: watchdog.Scan}
+	return waits.New(m.cfg.LongWait, m.waitedFor(), r.report)
+}
+
+// waitedFor yields the live keys that have waiters.
+func (m *Manager) waitedFor() iter.Seq[waits.Key] {
+	return func(yield func(waits.Key) bool) {
+		for _, e := range m.live() {
+			if !e.q.HasQueued() {
+				continue
+			}
+			k := waits.Key{
+				Name: e.key, Queue: &e.q, Limit: cmp.Or(e.cfg.LongWait, m.cfg.LongWait),
+				OwnerUnlocks: e.cfg.Reentrancy == ByGoroutine, Of: e,
+			}
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// report raises the events of one look.
+func (r *waitReports) report(found waits.Report) {
+	r.deadlocks(found)
+	r.longWaits(found)
+}
+
+// longWaits raises an event for each of the longest waits, and one for all others together.
+func (r *waitReports) longWaits(found waits.Report) {
+	some := found.Overdue[:min(maxReports, len(found.Overdue))]
+	events := make([]Event, 0, len(some))
+	for _, w := range some {
+		info := waitInfo(w)
+		ev := Event{
+			Kind: EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
+			Waiters: w.Waiting, Waits: []WaitInfo{info},
+		}
+		ev.tellHolder(w)
+		events = append(events, ev)
+	}
+	why := r.locate(&r.forWaits, found.At, events)
+	for _, ev := range events {
+		ev.CallSite, ev.Text = ev.Waits[0].CallSite, longWaitText(&ev, why)
+		r.m.events.raise(ev)
+	}
+	if others := found.Overdue[len(some):]; len(others) > 0 {
+		ev := Event{Kind: EventLongWait, At: found.At, Since: r.m.dated(others[0].Waiter.Since)}
+		for _, w := range others {
+			ev.Waiters += w.Waiting
+		}
+		ev.Text = plural(len(others), "further key") + " with callers that have waited for too long"
+		r.m.events.raise(ev)
+	}
+}
+
+// deadlocks raises an event for each of some cycles, and one for all others together.
+func (r *waitReports) deadlocks(found waits.Report) {
+	some := found.Cycles[:min(maxReports, len(found.Cycles))]
+	events := make([]Event, 0, len(some))
+	for _, c := range some {
+		ev := Event{Kind: EventDeadlock, At: found.At}
+		for _, w := range c {
+			info := waitInfo(w)
+			if info.Since.After(ev.Since) {
+				ev.Since = info.Since // since then it is one
+			}
+			ev.Waits = append(ev.Waits, info)
+			ev.Waiters += w.Waiting
+		}
+		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
+		if g := grantOf(c[0]); g != nil {
+			ev.Holder = g.name()
+		}
+		events = append(events, ev)
+	}
+	why := r.locate(&r.forCycles, found.At, events)
+	for i, ev := range events {
+		certain := some[i].Certain()
+		ev.CallSite = ev.Waits[0].CallSite
+		ev.Text = deadlockText(&ev, certain, why, hashed)
+		ev.named = deadlockText(&ev, certain, why, strconv.Quote)
+		r.m.events.raise(ev)
+	}
+	if n := len(found.Cycles) - len(some); n > 0 {
+		r.m.events.raise(Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
+	}
+}
+
+// grantOf returns the grant of the key that w waits for, nil where it has ended or there
+// is none.
+func grantOf(w waits.Wait) *grant {
+	if g := w.Of.(*entry).cur.Load(); g != nil && g.n == w.Current.Grant {
+		return g
+	}
+	return nil
+}
+
+func waitInfo(w waits.Wait) WaitInfo {
+	e := w.Of.(*entry)
+	info := WaitInfo{
+		Key: e.key, Class: e.cfg.Name,
+		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: e.m.dated(w.Waiter.Since),
+		Owner: int64(w.Current.Owner),
+	}
+	if t, ok := w.Waiter.Note.(*terms); ok {
+		info.CallSite = t.callSite
+	}
+	if w.Current.Number == 0 {
+		return info
+	}
+	info.OwnerKind = kindName(w.Current.Kind)
+	if g := grantOf(w); g != nil {
+		e.mu.Lock()
+		if t := g.owner; t != nil && t.number == w.Current.Number {
+			info.OwnerSince, info.OwnerSite = e.m.dated(t.since), t.callSite
+		}
+		e.mu.Unlock()
+	}
+	return info
+}
+
+// tellHolder says who has the key that w waits for, as far as this process knows: Holder,
+// and in Text what longWaitText cannot tell from the wait alone.
+func (ev *Event) tellHolder(w waits.Wait) {
+	e := w.Of.(*entry)
+	if w.Current.Grant != 0 {
+		if g := grantOf(w); g != nil {
+			ev.Holder = g.name()
+		}
+		switch w.Current.State {
+		case queue.Lost:
+			ev.Text = ", which has lost it and not unlocked"
+		case queue.Releasing:
+			ev.Text = "it is just being released"
+		case queue.Granted:
+			ev.Text = "it has just been granted"
+		}
+		return
+	}
+	t := e.answer.Load()
+	if t == nil || t == notAsked || t == notAnswered { // no error: the first answer is on its way
+		ev.Text = "it is just being acquired"
+		return
+	}
+	ev.Holder, ev.Err = t.holder, t.err
+	switch id, _, ours := lettucecompat.ParseField(t.holder); {
+	case t.err != nil:
+		ev.Text = "acquiring it meets errors"
+	case ours && id == e.m.cfg.ClientID:
+		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
+	default:
+		ev.Text = "held by another process, or by another Manager of this one"
+	}
+}
+
+// locate fills in where the goroutines of the events are, unless that was recorded or they
+// were looked at a short time before, at last. It returns why some are missing, or "".
+func (r *waitReports) locate(last *time.Time, now time.Time, events []Event) string {
+	var asked []int64
+	for _, ev := range events {
+		for _, w := range ev.Waits {
+			if w.CallSite == "" {
+				asked = append(asked, w.Goroutine)
+			}
+			if w.OwnerSite == "" && w.Owner != 0 {
+				asked = append(asked, w.Owner)
+			}
+		}
+	}
+	if len(asked) == 0 {
+		return ""
+	}
+	if !last.IsZero() && now.Sub(*last) < scanEvery {
+		return "goroutines were looked at less than " + scanEvery.String() + " ago"
+	}
+	*last = now
+	found := r.scan(asked)
+	for _, ev := range events {
+		for i := range ev.Waits {
+			w := &ev.Waits[i]
+			if w.CallSite == "" {
+				w.CallSite = found.States[w.Goroutine].Caller
+			}
+			if w.OwnerSite == "" {
+				w.OwnerAt = found.States[w.Owner].At()
+			}
+		}
+	}
+	return found.Reason
+}
