@@ -22,7 +22,7 @@ func BenchmarkAddEnd(b *testing.B) {
 	m := renewal.New(renewal.Config{Sender: &instant{}})
 	m.Start()
 	defer m.Stop()
-	sp := renewal.Spec{Item: renewal.Item{Lease: time.Hour}, Period: 20 * time.Minute, SentAt: time.Now()}
+	sp := renewal.Spec{Lease: time.Hour, Owner: silent, Period: 20 * time.Minute, SentAt: time.Now()}
 	for range 100_000 {
 		m.Add(sp)
 	}
@@ -39,7 +39,7 @@ func BenchmarkRound100k(b *testing.B) {
 	s := &instant{}
 	m := renewal.New(renewal.Config{Sender: s})
 	leases := make([]*renewal.Lease, n)
-	sp := renewal.Spec{Item: renewal.Item{Lease: time.Hour}, Period: 20 * time.Minute, SentAt: time.Now()}
+	sp := renewal.Spec{Lease: time.Hour, Owner: silent, Period: 20 * time.Minute, SentAt: time.Now()}
 	for i := range leases {
 		leases[i] = m.Add(sp)
 	}
@@ -59,7 +59,7 @@ func BenchmarkRound100k(b *testing.B) {
 
 func BenchmarkValid(b *testing.B) {
 	m := renewal.New(renewal.Config{Sender: &instant{}})
-	l := m.Add(renewal.Spec{Item: renewal.Item{Lease: time.Hour}, SentAt: time.Now()})
+	l := m.Add(renewal.Spec{Lease: time.Hour, Owner: silent, SentAt: time.Now()})
 	now := time.Now()
 	for b.Loop() {
 		if !l.Valid(now) {

@@ -96,6 +96,11 @@ func (c *clock) look(e *epoch, t time.Time, mono, apart int64) {
 	c.epoch.CompareAndSwap(e, &next)
 }
 
+// Dated returns t, a moment of this process, with the wall reading that belongs to its
+// monotonic one. Whatever is added to an old time keeps the wall clock of its day: somebody
+// may have set it since, or the machine may have slept. Comparisons stay what they were.
+func (m *Manager) Dated(t time.Time) time.Time { return m.clock.dated(t) }
+
 // now is the present moment.
 func (c *clock) now() int64 { return c.at(time.Now()) }
 

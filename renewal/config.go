@@ -12,7 +12,7 @@ import (
 type Sender interface {
 	// RenewBatch asks one shard to renew the given items and blocks until it
 	// was answered or the command was abandoned. It returns one Result for
-	// each item, in the same order; items without a result count as Failed.
+	// each item, in the same order; items without a result count as failed.
 	//
 	// It is called concurrently, from worker goroutines, at most
 	// Config.InFlight times at once for the same shard. While a call blocks
@@ -37,43 +37,21 @@ type Item struct {
 	Reacquire bool
 }
 
-// Outcome is what became of one item of a batch.
-type Outcome uint8
-
-const (
-	// Failed: no usable answer (time-out, connection lost, a server that is
-	// read-only or loading). It proves nothing and is repeated.
-	Failed Outcome = iota
-	// Renewed: the master confirmed the field and raised the time to live.
-	Renewed
-	// Reacquired: the key was missing and was taken again for the same field.
-	Reacquired
-	// Gone: the master says that the field, or the key as a lock, no longer
-	// exists. The lease is lost at once.
-	Gone
-)
-
-// String returns the outcome in lower case, fit for a log or a metric label.
-func (o Outcome) String() string {
-	switch o {
-	case Failed:
-		return "failed"
-	case Renewed:
-		return "renewed"
-	case Reacquired:
-		return "reacquired"
-	case Gone:
-		return "gone"
-	}
-	return "invalid"
-}
-
-// Result is the answer for one Item.
+// Result is the answer for one Item. Without a flag there was no usable answer (a
+// time-out, a lost connection, a server that is read-only or loading): it proves
+// nothing, and the renewal is repeated.
 type Result struct {
-	Outcome Outcome
+	// Renewed: the master confirmed the field and raised the time to live.
+	Renewed bool
+	// Reacquired, beside Renewed: the key was missing and was taken again for the
+	// same field.
+	Reacquired bool
+	// Gone: the master says that the field, or the key as a lock, no longer exists.
+	// The lease is lost at once.
+	Gone bool
 	// SentAt is the moment before the command was sent, with its monotonic
 	// reading; zero when it was never sent. The new deadline counts from
-	// here, so a confirmation without it can't be used and counts as Failed.
+	// here, so a confirmation without it can't be used and counts as failed.
 	SentAt time.Time
 	// Err says why there was no usable answer, or what Redis said.
 	Err error
@@ -138,9 +116,6 @@ type Config struct {
 	// A fixed lease has no renewal that could check it: that is left to the
 	// owner.
 	OnJump func(d time.Duration)
-	// OnStall is called when a round of the loop began late by more than
-	// 250 ms: a starved CPU, a stopped process, a Lost that blocked.
-	OnStall func(late time.Duration)
 	// Rand returns a number in [0, 1) for jitter. It is called with the
 	// Manager's mutex held: it must not block or call the Manager, and need
 	// not be safe for concurrent use. Defaults to math/rand/v2.

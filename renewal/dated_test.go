@@ -43,11 +43,12 @@ func TestDated_AfterTheClockWasSet(t *testing.T) {
 			about(t, "Times.Confirmed", times.Confirmed, begin, 0)
 			about(t, "Dated", m.Dated(renewal.Rewound(begin, d).Add(time.Minute)), begin, time.Minute)
 
-			told := make(chan renewal.Cause, 1)
+			causes := make(chan renewal.Cause, 1)
 			over := spec(2, nil)
-			over.Period, over.SentAt, over.Owner = -1, begin.Add(-10*time.Minute), owner(func(c renewal.Cause) { told <- c })
+			over.Period, over.SentAt = -1, begin.Add(-10*time.Minute)
+			over.Owner = told(over, func(c renewal.Cause) { causes <- c })
 			m.Add(over)
-			c := <-told
+			c := <-causes
 			about(t, "Cause.At", c.At, begin, -9*time.Minute-30*time.Second)
 			about(t, "Cause.Deadline", c.Deadline, begin, -9*time.Minute-30*time.Second)
 			about(t, "Cause.LastConfirmed", c.LastConfirmed, begin, -10*time.Minute)

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// LeaseSize is the memory of one lease without its strings.
-const LeaseSize = unsafe.Sizeof(Lease{}) + unsafe.Sizeof(slot{})
+// LeaseSize is the memory of one lease, with its 16 bytes in the heap.
+const LeaseSize = unsafe.Sizeof(Lease{}) + 16
 
 // SetWall replaces the wall clock, before Start.
 func (m *Manager) SetWall(wall func() time.Time) {
@@ -55,20 +55,15 @@ func (m *Manager) Check() string {
 	defer m.mu.Unlock()
 	count := map[*shard]int{}
 	queued := map[*shard]int{}
-	for i, s := range m.heap {
-		l := s.lease
+	for l, at := range m.heap.All() {
 		count[l.shard]++
 		if l.stage == waiting {
 			queued[l.shard]++
 		}
 		switch {
-		case int(l.place) != i:
-			return "a lease does not know its place"
-		case i > 0 && m.heap[(i-1)/arity].at > s.at:
-			return "a child is earlier than its parent"
-		case s.at != l.attention():
+		case at != l.attention():
 			return "a key is not the lease's attention"
-		case l.deadline.Load() < s.at:
+		case l.deadline.Load() < at:
 			return "a key is after the deadline"
 		case State(l.state.Load()) != StateActive:
 			return "a lease in the heap is not active"
@@ -78,11 +73,10 @@ func (m *Manager) Check() string {
 	}
 	for _, s := range m.shards {
 		n := 0
-		for l, prev := s.head, (*Lease)(nil); l != nil; l, prev = l.next, l {
-			if l.stage != waiting || l.prev != prev {
-				return "a FIFO is broken"
+		for _, l := range s.fifo {
+			if l.stage == waiting {
+				n++
 			}
-			n++
 		}
 		switch {
 		case n != s.waiting || n != queued[s]:
@@ -94,62 +88,6 @@ func (m *Manager) Check() string {
 		case s.leases == 0 && s.flying == 0 && m.run != nil && m.armed == never:
 			return "an empty shard is remembered, and the loop will not look"
 		}
-	}
-	return ""
-}
-
-// HeapModel drives a heap with random operations, chosen by intN, against a plain map,
-// and reports the first difference, or "".
-func HeapModel(intN func(n int) int, steps int) string {
-	var h leaseHeap
-	model := map[*Lease]int64{}
-	var all []*Lease
-	pick := func() *Lease { return all[intN(len(all))] }
-	for range steps {
-		switch op := intN(10); {
-		case op < 5 || len(all) == 0:
-			l := &Lease{place: -1}
-			at := int64(intN(100))
-			h.push(l, at)
-			model[l], all = at, append(all, l)
-		case op < 7:
-			l := pick()
-			if _, in := model[l]; in {
-				model[l] = int64(intN(100))
-				h.move(l, model[l])
-			}
-		case op < 9:
-			l := pick()
-			h.remove(l) // sometimes one that is not in it any more
-			delete(model, l)
-		default:
-			for i := range h {
-				h[i].at = int64(intN(100))
-				model[h[i].lease] = h[i].at
-			}
-			h.rebuild()
-		}
-		least := int64(never)
-		for l, at := range model {
-			least = min(least, at)
-			if p := int(l.place); p < 0 || p >= len(h) || h[p].lease != l || h[p].at != at {
-				return "a lease is not where it says"
-			}
-		}
-		if len(h) != len(model) {
-			return "the length differs"
-		}
-		if len(h) > 0 && h[0].at != least {
-			return "the top is not the earliest"
-		}
-	}
-	last := int64(-1)
-	for len(h) > 0 {
-		if h[0].at < last {
-			return "drained out of order"
-		}
-		last = h[0].at
-		h.remove(h[0].lease)
 	}
 	return ""
 }

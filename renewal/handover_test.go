@@ -88,7 +88,7 @@ func (o *late) Names() (key, field string) {
 
 // addLate adds a lease of that kind.
 func addLate(m *renewal.Manager, sp renewal.Spec, asked func(*renewal.Lease)) *renewal.Lease {
-	o := &late{field: sp.Field, asked: asked}
+	o := &late{field: fieldOf(sp), asked: asked}
 	sp.Owner = o
 	l := m.Add(sp)
 	o.lease.Store(l)

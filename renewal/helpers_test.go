@@ -68,7 +68,7 @@ func (s *sender) RenewBatch(ctx context.Context, shard string, items []renewal.I
 	if s.answer != nil {
 		return s.answer(ctx, shard, items)
 	}
-	return all(items, renewal.Result{Outcome: renewal.Renewed, SentAt: time.Now()})
+	return all(items, renewal.Result{Renewed: true, SentAt: time.Now()})
 }
 
 // sent returns the batches so far.
@@ -94,11 +94,11 @@ func all(items []renewal.Item, r renewal.Result) []renewal.Result {
 }
 
 func renewed(items []renewal.Item) []renewal.Result {
-	return all(items, renewal.Result{Outcome: renewal.Renewed, SentAt: time.Now()})
+	return all(items, renewal.Result{Renewed: true, SentAt: time.Now()})
 }
 
 func failed(items []renewal.Item) []renewal.Result {
-	return all(items, renewal.Result{Outcome: renewal.Failed, SentAt: time.Now(), Err: errDown})
+	return all(items, renewal.Result{SentAt: time.Now(), Err: errDown})
 }
 
 // losses collects what the holders are told, with the moment of telling.
@@ -164,18 +164,34 @@ func bubble(t *testing.T, cfg renewal.Config, f func(t *testing.T, m *renewal.Ma
 	})
 }
 
-// owner is told of a loss by a call of itself.
-type owner func(renewal.Cause)
+// owner is told of a loss by a call of lost.
+type owner struct {
+	field string
+	lost  func(renewal.Cause)
+}
 
-func (o owner) Lost(c renewal.Cause) { o(c) }
+func (o owner) Lost(c renewal.Cause)       { o.lost(c) }
+func (o owner) Names() (key, field string) { return "k" + o.field, o.field }
+
+// silent is an owner whom nobody asks and who does nothing.
+var silent = owner{lost: func(renewal.Cause) {}}
+
+// told returns the owner of sp with another way of being told.
+func told(sp renewal.Spec, lost func(renewal.Cause)) owner {
+	return owner{fieldOf(sp), lost}
+}
+
+func fieldOf(sp renewal.Spec) string {
+	_, field := sp.Owner.Names()
+	return field
+}
 
 // spec is the usual lease: 30 s, renewed every 10 s, 1.5 s margin.
 func spec(i int, k *losses) renewal.Spec {
 	field := fmt.Sprintf("f%d", i)
 	return renewal.Spec{
-		Item:   renewal.Item{Key: fmt.Sprintf("k%d", i), Field: field, Lease: 30 * time.Second},
-		Period: 10 * time.Second, Margin: 1500 * time.Millisecond,
-		SentAt: time.Now(), Owner: owner(k.of(field)),
+		Lease: 30 * time.Second, Period: 10 * time.Second, Margin: 1500 * time.Millisecond,
+		SentAt: time.Now(), Owner: owner{field, k.of(field)},
 	}
 }
 

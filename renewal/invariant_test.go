@@ -19,21 +19,21 @@ func TestLease_I1_LeavesActiveOnce(t *testing.T) {
 	var told, ended, lost [500]atomic.Int32
 	s := &sender{quiet: true}
 	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-		return all(items, renewal.Result{Outcome: renewal.Gone, SentAt: time.Now()})
+		return all(items, renewal.Result{Gone: true, SentAt: time.Now()})
 	}
 	m := renewal.New(renewal.Config{Sender: s, BatchSize: 8})
 	m.Start()
 	var wg sync.WaitGroup
 	for i := range told {
 		l := m.Add(renewal.Spec{
-			Item:   renewal.Item{Lease: time.Duration(1+i%3) * time.Millisecond},
+			Lease:  time.Duration(1+i%3) * time.Millisecond,
 			Period: time.Millisecond / 2, SentAt: time.Now(),
-			Owner: owner(func(renewal.Cause) {
+			Owner: owner{lost: func(renewal.Cause) {
 				told[i].Add(1)
 				if ended[i].Load() > 0 {
 					t.Error("Lost after End returned true")
 				}
-			}),
+			}},
 		})
 		for range 2 {
 			wg.Go(func() {
@@ -73,7 +73,7 @@ func TestLease_I2_NothingBringsValidityBack(t *testing.T) {
 		blocker := spec(2, k)
 		blocker.Period, blocker.Lease = -1, 10*time.Second+blocker.Margin
 		blocker.SentAt = begin.Add(time.Second) // lost at 11 s
-		blocker.Owner = owner(func(renewal.Cause) { time.Sleep(30 * time.Second) })
+		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 
 		time.Sleep(28500*time.Millisecond - 1)
@@ -165,14 +165,13 @@ func TestManager_I4_HangingBatchesDelayNoDeadline(t *testing.T) {
 
 func TestLease_I5_NothingIsSentAfterEnd(t *testing.T) {
 	s, k := &sender{}, &losses{}
-	outcomes := []renewal.Outcome{renewal.Renewed, renewal.Failed, renewal.Gone}
-	for _, outcome := range outcomes {
-		t.Run(outcome.String(), func(t *testing.T) {
+	for name, result := range map[string]renewal.Result{"renewed": {Renewed: true}, "failed": {}, "gone": {Gone: true}} {
+		t.Run(name, func(t *testing.T) {
 			s.sends = 0
 			s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-				at := time.Now()
+				result.SentAt, result.Err = time.Now(), errDown
 				time.Sleep(time.Second)
-				return all(items, renewal.Result{Outcome: outcome, SentAt: at, Err: errDown})
+				return all(items, result)
 			}
 			events := 0
 			cfg := renewal.Config{
@@ -216,7 +215,7 @@ func TestLease_I5_NothingIsSentAfterTheDeadline(t *testing.T) {
 		queued := m.Add(spec(2, k))
 		blocker := spec(3, k)
 		blocker.Period, blocker.Lease = 0, 20*time.Second
-		blocker.Owner = owner(func(renewal.Cause) { time.Sleep(30 * time.Second) })
+		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) })
 		m.Add(blocker)
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
@@ -324,7 +323,7 @@ func TestManager_I7_LossesComeFirst(t *testing.T) {
 		m.Add(spec(1, k))
 		sp := spec(2, k)
 		sp.Period, sp.Margin = 0, 20*time.Second
-		sp.Owner = owner(func(renewal.Cause) { order = append(order, "told") })
+		sp.Owner = told(sp, func(renewal.Cause) { order = append(order, "told") })
 		m.Add(sp)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -355,12 +354,12 @@ func TestManager_I8_RandomLife(t *testing.T) {
 			}
 			out := make([]renewal.Result, len(items))
 			for i := range out {
-				out[i] = renewal.Result{Outcome: renewal.Renewed, SentAt: at}
+				out[i] = renewal.Result{Renewed: true, SentAt: at}
 				switch d := draw(100); {
 				case d < 20:
 					out[i] = renewal.Result{Err: errDown}
 				case d == 99:
-					out[i].Outcome = renewal.Gone
+					out[i].Gone = true
 				}
 			}
 			return out

@@ -7,23 +7,23 @@ import (
 
 // Spec describes a lease that was just granted.
 type Spec struct {
-	// Item is what each renewal sends. Item.Lease is also the length that the
-	// first deadline is made of. Key and Field may be left empty where Owner is a
-	// Namer.
-	Item
+	// Lease is the time to live that the acquire asked for, and that each renewal asks
+	// for. Reacquire is that of each Item.
+	Lease     time.Duration
+	Reacquire bool
 	// Shard names the server that the key lives on; leases of one shard share
 	// batches. Any string, also an empty one.
 	Shard string
 	// Period is the time between two renewals. With ≤ 0 the lease is fixed:
 	// it is never renewed, and only its deadline is kept. A Period that is
-	// not well below Item.Lease leaves no time for a second try.
+	// not well below Lease leaves no time for a second try.
 	Period time.Duration
 	// Margin is how long before Redis' own expiry the holder is told.
 	Margin time.Duration
 	// SentAt is the moment before the acquire was sent, with its monotonic
 	// reading. The first deadline is SentAt + Lease − Margin.
 	SentAt time.Time
-	// Owner is told of a loss; nil: nobody is to be told. See Lease.Owner.
+	// Owner has the lease, and is told of its loss. It is required.
 	Owner Owner
 }
 
@@ -34,144 +34,56 @@ type Owner interface {
 	// not block and does no I/O: while it runs nobody else is told. It may
 	// call the Manager's and the lease's methods except Start and Stop.
 	Lost(Cause)
-}
-
-// Namer is an Owner that is asked for the lock's key and the holder's field whenever a
-// renewal is sent. Its leases need not keep them: names are a third of a lease.
-type Namer interface {
-	Owner
-	// Names returns the same names each time. It is called with the Manager's mutex
-	// not held, concurrently, and must not block.
+	// Names returns the lock's key and the holder's field in it, the same ones each
+	// time. It is called whenever a renewal is sent, so that a lease need not keep
+	// them: without the Manager's mutex and concurrently. It must not block.
 	Names() (key, field string)
 }
 
-// named makes a Namer of any Owner, and of none.
-type named struct {
-	owner      Owner
-	key, field string
-}
+// Reason is why a lease was lost, as logs and metric labels show it.
+type Reason string
 
-func (n *named) Names() (key, field string) { return n.key, n.field }
-
-func (n *named) Lost(c Cause) {
-	if n.owner != nil {
-		n.owner.Lost(c)
-	}
-}
-
-// terms are what the leases of one kind of lock have in common. Leases on the same
-// terms share them.
-type terms struct {
-	lease, period, margin time.Duration
-	reacquire             bool
-}
-
-// maxTerms bounds the terms that a Manager remembers; beyond it each lease has its own.
-const maxTerms = 256
-
-// termsLocked returns those of s.
-func (m *Manager) termsLocked(s Spec) *terms {
-	t := terms{lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
-	shared := m.terms[t]
-	if shared == nil {
-		made := t // a copy, so that what is found costs nothing
-		shared = &made
-		if len(m.terms) < maxTerms {
-			m.terms[t] = shared
-		}
-	}
-	return shared
-}
-
-// Reason says how a lease was lost.
-type Reason uint8
-
+// The reasons.
 const (
-	// ReasonNone is the zero value: no reason was given.
-	ReasonNone Reason = iota
-	// ReasonGone: Redis' master said that the field is no longer there.
-	ReasonGone
-	// ReasonDeadline: no renewal was confirmed before the deadline.
-	ReasonDeadline
-	// ReasonForced: somebody released the lock by force.
-	ReasonForced
-	// ReasonWatchdog: the watchdog found the lease gone or ended the hold.
-	ReasonWatchdog
-	// ReasonTakenOver: another holder was seen at the key.
-	ReasonTakenOver
-	// ReasonClosed: the owner of the Manager is closing.
-	ReasonClosed
+	ReasonGone     Reason = "gone"     // Redis' master said that the field is no longer there
+	ReasonDeadline Reason = "deadline" // no renewal was confirmed before the deadline
+	ReasonForced   Reason = "forced"   // somebody released the lock by force
+	ReasonWatchdog Reason = "watchdog" // the watchdog ended the hold
+	ReasonClosed   Reason = "closed"   // the owner of the Manager is closing
 )
 
-// String returns the reason in lower case, fit for a log or a metric label.
-func (r Reason) String() string {
-	names := [...]string{"none", "gone", "deadline", "forced", "watchdog", "taken_over", "closed"}
-	if int(r) < len(names) {
-		return names[r]
-	}
-	return "invalid"
-}
+// ByRenewal is Cause.By of what a renewal was answered.
+const ByRenewal = "by a renewal"
 
-// Cause is what the holder is told about a loss.
+// Cause is what the holder is told about a loss. The caller of Lose gives the first
+// three; the Manager fills in the rest.
 type Cause struct {
 	Reason Reason
-	// At is since when the lease may no longer be relied on: the deadline for
-	// ReasonDeadline, else the moment at which the loss was concluded, and never later
-	// than the deadline.
+	// By says, for people, what found that Redis no longer has the lease: ByRenewal, or
+	// what the caller of Lose gives. It is empty where the reason says enough.
+	By string
+	// Err is what Redis answered, or the last failure before the deadline.
+	Err error
+
+	// At is since when the lease may no longer be relied on: the moment at which the
+	// loss was concluded, and never later than the deadline.
 	At time.Time
 	// LastConfirmed is when the last confirmed command was sent.
 	LastConfirmed time.Time
-	// Deadline is until when the lease could have been relied on, and Failures how many
-	// renewals had no usable answer since LastConfirmed. Both are filled in by the Manager.
+	// Deadline is until when the lease could have been relied on.
 	Deadline time.Time
+	// Failures is how many renewals had no usable answer since LastConfirmed.
 	Failures int
-	// Err is what Redis answered, or the last failure before the deadline.
-	Err error
 }
-
-// State is where a lease is in its life. It leaves StateActive exactly once.
-type State uint32
-
-const (
-	// StateActive: neither ended nor lost. Whether it can still be relied on
-	// is a question of the clock; ask Valid.
-	StateActive State = iota
-	// StateEnded: the owner called End.
-	StateEnded
-	// StateLost: a loss was concluded; Lost was called or is about to be.
-	StateLost
-)
-
-// String returns the state in lower case.
-func (s State) String() string {
-	switch s {
-	case StateActive:
-		return "active"
-	case StateEnded:
-		return "ended"
-	case StateLost:
-		return "lost"
-	}
-	return "invalid"
-}
-
-// stage is where the next renewal of a lease is.
-type stage uint8
-
-const (
-	idle    stage = iota // not due yet
-	waiting              // due, in the FIFO of its shard
-	flying               // in a batch under way
-)
 
 // Lease is one lease that a Manager keeps. All its methods are safe for
 // concurrent use. Those that only read take no lock; their answers belong
 // to one moment each and not to one moment together.
 type Lease struct {
 	// Written once by Add.
-	*terms
-	owner Namer
-	shard *shard // and through it the Manager
+	owner                 Owner
+	shard                 *shard // and through it the Manager
+	lease, period, margin time.Duration
 
 	// Written with Manager.mu held, read without it.
 	deadline  atomic.Int64 // never moves back
@@ -183,93 +95,112 @@ type Lease struct {
 	renewals  atomic.Uint32
 
 	// Guarded by Manager.mu.
-	place      int32    // in the heap; -1 when not in it
-	failing    *failing // nil after a confirmation
-	prev, next *Lease   // neighbours in the shard's FIFO while stage is waiting
-	stage      stage
-	stopped    bool // StopRenewing was called
-	offbeat    bool // the renewal that is planned or under way is a retry or hurried
-	again      bool // hurried while under way: that answer speaks of before
+	place     int32    // in the heap
+	failing   *failing // nil after a confirmation
+	stage     stage
+	stopped   bool // StopRenewing was called
+	offbeat   bool // the renewal that is planned or under way is a retry or hurried
+	again     bool // hurried while under way: that answer speaks of before
+	reacquire bool // as Spec says; never changes
 }
 
-// failing is what is known of a lease whose last renewal failed.
-type failing struct {
-	err   error
-	limit int // most leases in its next batch
+// Place is for the heap.
+func (l *Lease) Place() *int32 { return &l.place }
+
+// Valid reports whether the lease can be relied on at now: it is neither lost
+// nor ended, and its deadline is after now, which has to carry its monotonic
+// reading (time.Now has). It compares with the clock and so
+// is right also when the loop is late. Once false for the present moment it
+// stays false.
+func (l *Lease) Valid(now time.Time) bool { return l.Remaining(now) > 0 }
+
+// Unexpired is Valid for a now whose wall reading is not known: a suspension of the
+// machine counts once anybody has noticed it, and is not looked for.
+func (l *Lease) Unexpired(now time.Time) bool {
+	return l.State() == StateActive && l.deadline.Load() > l.shard.m.clock.unlooked(now)
 }
 
-// End ends the lease because its owner releases it. It is called before the
-// release is sent: from here on no renewal is handed to the Sender, and the answer
-// of one that was before is ignored. Nothing waits for that answer. It returns true when
-// this call ended the lease, and then Lost is never called; false when it had
-// been lost or ended before.
-func (l *Lease) End() bool {
-	l.shard.m.mu.Lock()
-	defer l.shard.m.mu.Unlock()
-	return l.shard.m.concludeLocked(l, StateEnded)
-}
-
-// Lose concludes elsewhere that the lease is lost: by the watchdog, by a
-// forced release, at closing. It returns true when this call lost the lease;
-// Valid is false when it returns, and Lost is called soon after, by the loop
-// goroutine as for every other loss, so the caller may hold locks that Lost
-// needs. It returns false, and does nothing, when the lease had been lost or
-// ended before. A zero At or LastConfirmed is filled in. While the Manager is
-// not running Lost waits for the next Start.
-func (l *Lease) Lose(c Cause) bool {
-	l.shard.m.mu.Lock()
-	defer l.shard.m.mu.Unlock()
-	return l.shard.m.loseLocked(l, c)
-}
-
-// StopRenewing leaves the lease to end by itself: no renewal is handed to the
-// Sender any more, and the deadline still tells. The answer of a renewal under way is
-// still heard, because it says until when Redis keeps the key. There is no
-// way back.
-func (l *Lease) StopRenewing() {
-	m := l.shard.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	l.stopped = true
-	if State(l.state.Load()) != StateActive {
-		return
+// Remaining returns how long after now the lease can still be relied on;
+// zero when it can't.
+func (l *Lease) Remaining(now time.Time) time.Duration {
+	if l.State() != StateActive {
+		return 0
 	}
-	if l.stage == waiting {
-		l.shard.remove(l)
-		l.stage = idle
-	}
-	m.planLocked(l, never)
+	return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.at(now)))
 }
 
-// Extend tells that another confirmed command, sent at sentAt, raised the
-// time to live in Redis to lease. The deadline only moves forward, to sentAt +
-// lease − Margin; a shorter one changes nothing, since scripts never lower a
-// TTL. Once the deadline has passed nothing moves it. The rhythm of the
-// renewals, and the lease that they ask for, stay as they are.
-func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
-	m := l.shard.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if State(l.state.Load()) != StateActive || l.deadline.Load() <= m.now() {
-		return
-	}
-	m.confirmLocked(l, sentAt, lease)
-	m.heap.move(l, l.attention())
+// Deadline returns the moment until which the lease can be relied on, with a
+// monotonic reading. It keeps its last value when the lease is lost or ended.
+func (l *Lease) Deadline() time.Time { return l.shard.m.clock.time(l.deadline.Load()) }
+
+// LastConfirmed returns when the last command that Redis confirmed was sent:
+// the acquire, a renewal or an Extend.
+func (l *Lease) LastConfirmed() time.Time { return l.shard.m.clock.past(l.confirmed.Load()) }
+
+// NextDue returns when the next renewal is, or was, due; the zero time when
+// none is planned. A time in the past means that it waits for a slot, is
+// under way, or that the loop is late.
+func (l *Lease) NextDue() time.Time { return l.shard.m.clock.time(l.due.Load()) }
+
+// Times is what a lease says about its times at one moment.
+type Times struct {
+	Confirmed, Deadline, NextDue time.Time     // see LastConfirmed, Deadline and NextDue
+	Left                         time.Duration // see Remaining
 }
 
-// Hurry makes the next renewal due now, because the lease is suspect. When a
-// renewal is under way another one follows its answer. It returns false, and
-// does nothing, when no renewal will be sent: the lease is fixed, lost, ended
-// or no longer renewed.
-func (l *Lease) Hurry() bool {
-	m := l.shard.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if State(l.state.Load()) != StateActive || l.period <= 0 || l.stopped {
-		return false
+// Times returns all of them for one reading of the clocks, now as for Valid.
+func (l *Lease) Times(at time.Time) Times {
+	c := l.shard.m.clock
+	now := c.at(at)
+	e := c.epoch.Load()
+	t := Times{Confirmed: e.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
+	if l.State() == StateActive {
+		t.Left = max(0, time.Duration(l.deadline.Load()-now))
 	}
-	m.hurryLocked(l, m.now())
-	m.heap.move(l, l.attention())
-	m.nudgeLocked()
-	return true
+	return t
 }
+
+// Failures returns the number of failed renewals since the last success.
+func (l *Lease) Failures() int { return int(l.failures.Load()) }
+
+// Healthy reports whether the last renewal did not fail.
+func (l *Lease) Healthy() bool { return l.failures.Load() == 0 }
+
+// Renewals returns the number of confirmed renewals.
+func (l *Lease) Renewals() uint32 { return l.renewals.Load() }
+
+// State returns where the lease is in its life. It says nothing of the
+// deadline: a lease is active until the loop has noticed; ask Valid.
+func (l *Lease) State() State { return State(l.state.Load()) }
+
+// Lost returns why the lease is lost, and true from the moment at which that was
+// concluded: the call of Owner.Lost may still be on its way.
+func (l *Lease) Lost() (Cause, bool) {
+	if l.State() != StateLost {
+		return Cause{}, false
+	}
+	return *l.cause.Load(), true
+}
+
+// Loss returns why the lease is lost. Where nobody has concluded that yet, it returns
+// what there is to tell now of a lease that is over for the reason otherwise.
+func (l *Lease) Loss(otherwise Reason) Cause {
+	if c, lost := l.Lost(); lost {
+		return c
+	}
+	return l.known(Cause{Reason: otherwise})
+}
+
+// known fills in what the Manager knows of the lease now. A process that was stopped
+// finds a loss late; the lease was not to be relied on from its deadline on.
+func (l *Lease) known(c Cause) Cause {
+	c.At, c.Deadline = time.Now(), l.shard.m.clock.past(l.deadline.Load())
+	c.LastConfirmed, c.Failures = l.LastConfirmed(), l.Failures()
+	if c.Deadline.Before(c.At) {
+		c.At = c.Deadline
+	}
+	return c
+}
+
+// Owner returns Spec.Owner.
+func (l *Lease) Owner() Owner { return l.owner }

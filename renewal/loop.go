@@ -2,6 +2,17 @@ package renewal
 
 import "time"
 
+const (
+	// heartbeat is the longest pause of the loop while there is any lease.
+	// The runtime's timers stand still while a machine is suspended, so this
+	// bounds how long the loop needs to notice a jump once it runs again.
+	heartbeat = time.Second
+	// jumpAfter is the difference between wall and monotonic time within one
+	// round from which on it is a jump. Slewing (at most 0.5 ms a second)
+	// stays far below.
+	jumpAfter = time.Second
+)
+
 // loop is the Manager's one long-lived goroutine. It does no I/O and calls
 // nobody but Lost. Repeatedly:
 //
@@ -20,20 +31,20 @@ func (m *Manager) loop(r *run, lp *loop) {
 	defer timer.Stop()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.turn = turn{}
+	m.last = reading{}
 	for r.loop == lp {
-		jump, late := m.beginLocked()
+		jump := m.beginLocked()
 		m.collectLocked()
 		if !m.tellLocked(r, lp) {
 			return
 		}
 		m.dispatchLocked(r)
-		m.reportLocked(r, jump, late)
+		m.reportLocked(r, jump)
 		m.armed = m.nextLocked()
 		if m.armed == never {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Duration(m.armed - m.now()))
+			timer.Reset(time.Duration(m.armed - m.clock.now()))
 		}
 		m.mu.Unlock()
 		select {
@@ -49,45 +60,38 @@ func (m *Manager) loop(r *run, lp *loop) {
 }
 
 // beginLocked reads the clocks and returns by how much the wall clock and the
-// monotonic one moved apart since the last round, and how late this round is, a
-// suspension of the machine not counted; zero where that is below the bound. The
-// first round, and one that ends an idle time, have nothing to compare with: there
-// was no lease that could have suffered.
-func (m *Manager) beginLocked() (jump, late time.Duration) {
+// monotonic one moved apart since the last round; zero where that is below the bound. The
+// first round, and one that ends an idle time, have nothing to compare with: there was no
+// lease that could have suffered.
+func (m *Manager) beginLocked() (jump time.Duration) {
 	now := time.Now()
-	last, this := m.turn, turn{at: m.at(now), wall: m.clock.wall(now)}
+	last, this := m.last, reading{at: m.clock.at(now), wall: m.clock.wall(now)}
 	this.slept = this.at - int64(now.Sub(m.clock.base))
-	m.turn = this
+	m.last = this
 	if last.wall == 0 || m.armed == never {
-		return 0, 0
+		return 0
 	}
 	slept := this.slept - last.slept
-	late = max(0, time.Duration(this.at-slept-m.armed))
-	if late <= stallAfter {
-		late = 0
-	}
 	jump = time.Duration(this.wall - last.wall - (this.at - slept - last.at))
 	if jump.Abs() <= jumpAfter {
-		return 0, late
+		return 0
 	}
-	for i := range m.heap {
-		l := m.heap[i].lease
-		if l.period > 0 && !l.stopped {
-			m.hurryLocked(l, this.at)
-			m.heap[i].at = l.attention()
+	for l := range m.heap.All() {
+		if l.renews() {
+			l.hurry(this.at)
 		}
 	}
-	m.heap.rebuild()
-	return jump, late
+	m.heap.SetAll((*Lease).attention)
+	return jump
 }
 
 // collectLocked takes off the heap's top what wants attention: it concludes
 // losses and moves renewals to the FIFO of their shard. Once one renewal is
 // due, those that would be due in a moment go with it (Lease.gather).
 func (m *Manager) collectLocked() {
-	now := m.turn.at
-	for gathering := false; len(m.heap) > 0; {
-		l, at := m.heap[0].lease, m.heap[0].at
+	now := m.last.at
+	for gathering := false; m.heap.Len() > 0; {
+		l, at := m.heap.First()
 		if l.deadline.Load() <= now {
 			m.expireLocked(l)
 			continue
@@ -97,9 +101,7 @@ func (m *Manager) collectLocked() {
 		if at > now && !early {
 			break
 		}
-		l.shard.push(l)
-		l.stage = waiting
-		m.heap.move(l, l.attention())
+		m.dueLocked(l)
 		gathering = true
 	}
 }
@@ -144,7 +146,7 @@ func (m *Manager) dispatchLocked(r *run) {
 	for _, s := range m.shards {
 		m.ageLocked(s)
 		for !r.closing && s.flying < m.cfg.InFlight {
-			batch := m.takeLocked(s, m.now())
+			batch := m.takeLocked(s, m.clock.now())
 			if batch == nil {
 				break
 			}
@@ -155,32 +157,19 @@ func (m *Manager) dispatchLocked(r *run) {
 }
 
 // nextLocked returns when the loop has to look again: never where there is
-// no lease and was none for a heartbeat. It is not before the round that ends
-// now, so that a lease which was overdue when it came does not make the next
-// round look late.
+// no lease and was none for a heartbeat.
 func (m *Manager) nextLocked() int64 {
 	if len(m.shards) == 0 {
 		return never
 	}
-	next := m.now() + int64(heartbeat)
-	if len(m.heap) > 0 {
-		next = min(next, m.heap[0].at)
-	}
-	return max(next, m.turn.at)
+	return min(m.clock.now()+int64(heartbeat), m.firstLocked())
 }
 
-// reportLocked passes a jump or a stall on. It is rare, so it may cost a
-// goroutine; the loop itself never enters foreign code other than Lost.
-func (m *Manager) reportLocked(r *run, jump, late time.Duration) {
-	if r.closing || (jump == 0 && late == 0) {
+// reportLocked passes a jump on. It is rare, so it may cost a goroutine; the loop
+// itself never enters foreign code other than Lost.
+func (m *Manager) reportLocked(r *run, jump time.Duration) {
+	if r.closing || jump == 0 || m.cfg.OnJump == nil {
 		return
 	}
-	r.reports.Go(func() {
-		if jump != 0 && m.cfg.OnJump != nil {
-			m.cfg.OnJump(jump)
-		}
-		if late != 0 && m.cfg.OnStall != nil {
-			m.cfg.OnStall(late)
-		}
-	})
+	r.reports.Go(func() { m.cfg.OnJump(jump) })
 }

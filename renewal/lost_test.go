@@ -18,7 +18,7 @@ func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
 	bubble(t, renewal.Config{Sender: &sender{}}, func(t *testing.T, m *renewal.Manager) {
 		until := make(chan struct{})
 		blocker := spec(0, k)
-		blocker.Owner = owner(func(renewal.Cause) { <-until })
+		blocker.Owner = told(blocker, func(renewal.Cause) { <-until })
 		m.Add(blocker).Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 		synctest.Wait()
 		l := m.Add(spec(1, k))
@@ -40,17 +40,19 @@ func TestLease_LostSaysWhyBeforeItIsTold(t *testing.T) {
 		if c, lost := ended.Lost(); lost {
 			t.Fatalf("ended: %+v", c)
 		}
+		equal(t, "the loss of a lease that is lost", l.Loss(renewal.ReasonGone), c)
+		over := ended.Loss(renewal.ReasonGone)
+		if over.Reason != renewal.ReasonGone || !over.At.Equal(time.Now()) || !over.Deadline.Equal(ended.Deadline()) {
+			t.Fatalf("the loss of another one: %+v", over)
+		}
+		time.Sleep(time.Hour)
+		equal(t, "and after its deadline", ended.Loss(renewal.ReasonGone).At, ended.Deadline())
 	})
 }
 
 // The words that logs and labels show.
 func TestWords(t *testing.T) {
 	equal(t, "states", fmt.Sprint(renewal.StateActive, renewal.StateEnded, renewal.StateLost, renewal.State(9)), "active ended lost invalid")
-	equal(t, "reasons", fmt.Sprint(renewal.ReasonNone, renewal.ReasonGone, renewal.ReasonDeadline, renewal.ReasonForced,
-		renewal.ReasonWatchdog, renewal.ReasonTakenOver, renewal.ReasonClosed, renewal.Reason(99)),
-		"none gone deadline forced watchdog taken_over closed invalid")
-	equal(t, "outcomes", fmt.Sprint(renewal.Renewed, renewal.Reacquired, renewal.Gone, renewal.Failed, renewal.Outcome(99)),
-		"renewed reacquired gone failed invalid")
 }
 
 func TestNew_WithoutASenderPanics(t *testing.T) {

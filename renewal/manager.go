@@ -3,7 +3,8 @@ package renewal
 import (
 	"context"
 	"sync"
-	"time"
+
+	"github.com/anteroom/anteroom/internal/heap"
 )
 
 // Manager keeps leases: it renews each in time and tells when one is lost.
@@ -13,20 +14,17 @@ type Manager struct {
 	clock *clock
 
 	mu     sync.Mutex
-	heap   leaseHeap         // every active lease
+	heap   heap.Heap[*Lease] // every active lease, by its attention
 	shards map[string]*shard // those with leases or batches
-	terms  map[terms]*terms
-	losses []*Lease // concluded and not yet told, in order
-	run    *run     // nil while stopped
-	armed  int64    // when the loop's timer fires; never while idle, which is without shards
-	turn   turn     // the clocks at the loop's last round
+	losses []*Lease          // concluded and not yet told, in order
+	run    *run              // nil while stopped
+	armed  int64             // when the loop's timer fires; never while idle, which is without shards
+	last   reading           // of the clocks, at the loop's last round
 	window window
-
-	desks sync.Pool // of *desk
 }
 
-// turn is one reading of the clocks.
-type turn struct {
+// reading is one reading of the clocks.
+type reading struct {
 	at    int64
 	slept int64 // the part of at in which the machine was suspended
 	wall  int64 // zero before the first round
@@ -58,7 +56,6 @@ func New(cfg Config) *Manager {
 		cfg:    cfg.withDefaults(),
 		clock:  newClock(),
 		shards: make(map[string]*shard),
-		terms:  make(map[terms]*terms),
 		armed:  never,
 	}
 }
@@ -151,13 +148,9 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost at once.
 func (m *Manager) Add(s Spec) *Lease {
-	owner, ok := s.Owner.(Namer)
-	if !ok {
-		owner = &named{s.Owner, s.Key, s.Field}
-	}
-	l := &Lease{owner: owner, place: -1}
-	now := m.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
-	sent := m.at(s.SentAt)
+	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
+	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
+	sent := m.clock.at(s.SentAt)
 	l.confirmed.Store(sent)
 	l.deadline.Store(sent + int64(s.Lease-s.Margin))
 	l.due.Store(never)
@@ -167,12 +160,20 @@ func (m *Manager) Add(s Spec) *Lease {
 	if s.Period > 0 {
 		l.due.Store(sent + m.spread(s.Period))
 	}
-	l.terms = m.termsLocked(s)
 	l.shard = m.shardLocked(s.Shard, now)
 	l.shard.leases++
-	m.heap.push(l, l.attention())
+	m.heap.Set(l, l.attention())
 	m.nudgeLocked()
 	return l
+}
+
+// firstLocked returns when the first lease wants attention; never without one.
+func (m *Manager) firstLocked() int64 {
+	if m.heap.Len() == 0 {
+		return never
+	}
+	_, at := m.heap.First()
+	return at
 }
 
 // nudgeLocked wakes the loop when it sleeps for longer than it should: there
@@ -181,92 +182,11 @@ func (m *Manager) nudgeLocked() {
 	if m.run == nil {
 		return
 	}
-	if len(m.losses) == 0 && (len(m.heap) == 0 || m.heap[0].at >= m.armed) {
+	if len(m.losses) == 0 && m.firstLocked() >= m.armed {
 		return
 	}
 	select {
 	case m.run.loop.wake <- struct{}{}:
 	default: // the token is there already
-	}
-}
-
-// concludeLocked takes l out of everything, and reports whether it was still
-// active. This is the one place where a lease leaves StateActive.
-func (m *Manager) concludeLocked(l *Lease, to State) bool {
-	if State(l.state.Load()) != StateActive {
-		return false
-	}
-	l.state.Store(uint32(to))
-	m.heap.remove(l)
-	if l.stage == waiting {
-		l.shard.remove(l)
-	}
-	l.stage = idle
-	l.due.Store(never)
-	l.shard.leases-- // an empty shard is left to the loop: see ageLocked
-	return true
-}
-
-// loseLocked concludes a loss and leaves the telling to the loop.
-func (m *Manager) loseLocked(l *Lease, c Cause) bool {
-	if State(l.state.Load()) != StateActive {
-		return false
-	}
-	if c.At.IsZero() {
-		c.At = time.Now()
-	}
-	// What is found out late, by a process that was stopped, was not to be relied on
-	// from the deadline on.
-	c.Deadline, c.Failures = m.clock.past(l.deadline.Load()), l.Failures()
-	c.At = earlier(c.At, c.Deadline)
-	if c.LastConfirmed.IsZero() {
-		c.LastConfirmed = l.LastConfirmed()
-	}
-	l.cause.Store(&c) // before anybody can see the state
-	m.concludeLocked(l, StateLost)
-	m.losses = append(m.losses, l)
-	m.nudgeLocked()
-	return true
-}
-
-// expireLocked concludes the loss of a lease whose deadline has passed. The
-// reason is the last failure; without one, where its renewal got stuck.
-func (m *Manager) expireLocked(l *Lease) {
-	var err error
-	switch {
-	case l.failing != nil && l.failing.err != nil:
-		err = l.failing.err
-	case l.stage == flying:
-		err = ErrNoAnswer
-	case l.stage == waiting:
-		err = ErrNoSlot
-	}
-	m.loseLocked(l, Cause{Reason: ReasonDeadline, Err: err})
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// confirmLocked moves the deadline of l after a confirmed command that was
-// sent at sentAt. It never moves back; the heap is left to the caller.
-func (m *Manager) confirmLocked(l *Lease, sentAt time.Time, lease time.Duration) {
-	sent := m.at(sentAt)
-	l.deadline.Store(max(l.deadline.Load(), sent+int64(lease-l.margin)))
-	l.confirmed.Store(max(l.confirmed.Load(), sent))
-}
-
-// hurryLocked makes an active, renewed lease due now; the heap is left to the
-// caller. In the FIFO it is due already.
-func (m *Manager) hurryLocked(l *Lease, now int64) {
-	switch l.stage {
-	case idle:
-		l.due.Store(min(l.due.Load(), now))
-		l.offbeat = true
-	case flying:
-		l.again = true
 	}
 }

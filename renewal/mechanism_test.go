@@ -35,7 +35,7 @@ func TestManager_I7_NoBatchBeforeTheTelling(t *testing.T) {
 		begin := time.Now()
 		over := spec(1, k)
 		over.Period, over.Lease = 0, 11500*time.Millisecond // over when the other is due
-		over.Owner = owner(func(renewal.Cause) { time.Sleep(time.Second) })
+		over.Owner = told(over, func(renewal.Cause) { time.Sleep(time.Second) })
 		m.Add(over)
 		m.Add(spec(2, k))
 		time.Sleep(12 * time.Second)

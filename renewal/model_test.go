@@ -29,14 +29,6 @@ func intN(t *rapid.T, n int) int {
 	}).Draw(t, "draw")
 }
 
-func TestHeap_Model(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		if wrong := renewal.HeapModel(func(n int) int { return intN(t, n) }, intN(t, 500)); wrong != "" {
-			t.Fatal(wrong)
-		}
-	})
-}
-
 // lives is the simplest Manager there is: a list of leases, the moment at which each is
 // due and at which it is over. The real one runs beside it, with a Sender whose
 // batches are answered one by one, in any order and with anything.
@@ -91,7 +83,7 @@ func (v *lives) RenewBatch(_ context.Context, shard string, items []renewal.Item
 	now := time.Now()
 	b := &modelBatch{shard: shard, sentAt: now, answer: make(chan []renewal.Result, 1)}
 	for _, it := range items {
-		l := v.leases[slices.IndexFunc(v.leases, func(l *modelLease) bool { return l.spec.Field == it.Field })]
+		l := v.leases[slices.IndexFunc(v.leases, func(l *modelLease) bool { return fieldOf(l.spec) == it.Field })]
 		switch early := l.due.Sub(now); {
 		case l.state != renewal.StateActive:
 			v.complain("%s is sent, and %v", it.Field, l.state)
@@ -127,23 +119,23 @@ func (v *lives) add(t *rapid.T) {
 	lease := time.Duration(1+intN(t, 30)) * time.Second
 	l := &modelLease{added: time.Now()}
 	l.spec = renewal.Spec{
-		Item:   renewal.Item{Key: "k", Field: fmt.Sprintf("f%d", len(v.leases)), Lease: lease},
+		Lease:  lease,
 		Shard:  string(rune('a' + intN(t, 2))),
 		Period: lease * time.Duration(intN(t, 5)) / 10,
 		Margin: lease / 20,
 		// Sometimes so late that it is over when it comes.
 		SentAt: time.Now().Add(-time.Duration(intN(t, 12)) * lease / 10),
-		Owner: owner(func(c renewal.Cause) {
+		Owner: owner{fmt.Sprintf("f%d", len(v.leases)), func(c renewal.Cause) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
 			l.told, l.toldAt = append(l.told, c), time.Now()
-		}),
+		}},
 	}
 	l.deadline = l.spec.SentAt.Add(lease - l.spec.Margin)
 	if l.spec.Period > 0 {
 		l.due = l.spec.SentAt.Add(l.spec.Period)
 	}
-	t.Logf("add %s: lease %v, period %v, age %v", l.spec.Field, lease, l.spec.Period, time.Since(l.spec.SentAt))
+	t.Logf("add %s: lease %v, period %v, age %v", fieldOf(l.spec), lease, l.spec.Period, time.Since(l.spec.SentAt))
 	v.mu.Lock()
 	v.leases = append(v.leases, l)
 	v.mu.Unlock()
@@ -168,7 +160,7 @@ func (v *lives) act(t *rapid.T, l *modelLease) {
 	what := ""
 	switch intN(t, 8) {
 	case 0, 1:
-		what, want = "end", v.conclude(l, renewal.StateEnded, renewal.ReasonNone)
+		what, want = "end", v.conclude(l, renewal.StateEnded, renewal.Reason(""))
 		got = l.real.End()
 	case 2:
 		what, want = "lose", v.conclude(l, renewal.StateLost, renewal.ReasonForced)
@@ -193,9 +185,9 @@ func (v *lives) act(t *rapid.T, l *modelLease) {
 		}
 		got = l.real.Hurry()
 	}
-	t.Logf("%s %s", what, l.spec.Field)
+	t.Logf("%s %s", what, fieldOf(l.spec))
 	if got != want {
-		t.Fatalf("%s %s: %v, want %v", what, l.spec.Field, got, want)
+		t.Fatalf("%s %s: %v, want %v", what, fieldOf(l.spec), got, want)
 	}
 }
 
@@ -210,7 +202,7 @@ func (v *lives) answer(t *rapid.T) {
 	var results []renewal.Result
 	mood := intN(t, 3) // all renewed, all failed, mixed
 	for _, l := range b.items {
-		r := renewal.Result{Outcome: renewal.Renewed, SentAt: b.sentAt}
+		r := renewal.Result{Renewed: true, SentAt: b.sentAt}
 		kind := mood
 		if mood == 2 {
 			kind = intN(t, 5)
@@ -219,9 +211,9 @@ func (v *lives) answer(t *rapid.T) {
 		case 1:
 			r = renewal.Result{Err: errDown}
 		case 2:
-			r.Outcome = renewal.Gone
+			r.Gone = true
 		case 3:
-			r.Outcome = renewal.Reacquired
+			r.Reacquired = true
 		case 4:
 			r.SentAt = time.Time{} // not usable
 		}
@@ -245,10 +237,10 @@ func (v *lives) land(l *modelLease, r renewal.Result, now time.Time) {
 		return
 	}
 	switch {
-	case r.Outcome == renewal.Gone:
+	case r.Gone:
 		l.state, l.reason = renewal.StateLost, renewal.ReasonGone
 		return
-	case r.Outcome == renewal.Failed || r.SentAt.IsZero():
+	case !r.Renewed || r.SentAt.IsZero():
 		l.due = now.Add(max(min(l.spec.Period, l.deadline.Sub(now))/4, 10*time.Millisecond))
 	default:
 		if to := r.SentAt.Add(l.spec.Lease - l.spec.Margin); to.After(l.deadline) {
@@ -276,7 +268,7 @@ func (v *lives) check(t *rapid.T) {
 		t.Fatal(wrong)
 	}
 	for _, l := range v.leases {
-		name := l.spec.Field
+		name := fieldOf(l.spec)
 		if l.state == renewal.StateActive && !now.Before(l.deadline) {
 			l.state, l.reason = renewal.StateLost, renewal.ReasonDeadline
 		}
@@ -300,7 +292,7 @@ func (v *lives) check(t *rapid.T) {
 
 // checkTold: once for a loss and never otherwise; for the deadline neither before it nor after.
 func (v *lives) checkTold(t *rapid.T, l *modelLease) {
-	name := l.spec.Field
+	name := fieldOf(l.spec)
 	if l.state != renewal.StateLost {
 		if len(l.told) > 0 {
 			t.Fatalf("I1: %s is told of a loss, and %v", name, l.state)

@@ -79,7 +79,7 @@ func TestRenewal_TenThousandLeases(t *testing.T) {
 func TestRenewal_GoneIsLostAtOnce(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-		return all(items, renewal.Result{Outcome: renewal.Gone, SentAt: time.Now(), Err: errDown})
+		return all(items, renewal.Result{Gone: true, SentAt: time.Now(), Err: errDown})
 	}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
 		begin := time.Now()
@@ -190,7 +190,7 @@ func TestRenewal_ReacquiredIsReported(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
 		equal(t, "the item asks for it", items[0].Reacquire, true)
-		return all(items, renewal.Result{Outcome: renewal.Reacquired, SentAt: time.Now()})
+		return all(items, renewal.Result{Renewed: true, Reacquired: true, SentAt: time.Now()})
 	}
 	got := 0
 	cfg := renewal.Config{Sender: s, OnRenewed: func(_ *renewal.Lease, _ time.Duration, again bool) {
@@ -212,7 +212,7 @@ func TestRenewal_UnusableAnswersAreFailures(t *testing.T) {
 	for name, answer := range map[string]func([]renewal.Item) []renewal.Result{
 		"no results": func([]renewal.Item) []renewal.Result { return nil },
 		"confirmed without a moment": func(items []renewal.Item) []renewal.Result {
-			return all(items, renewal.Result{Outcome: renewal.Renewed})
+			return all(items, renewal.Result{Renewed: true})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -310,7 +310,7 @@ func TestBatch_AThousandLeasesInFourCalls(t *testing.T) {
 	s := &counted{}
 	bubble(t, renewal.Config{Sender: s, Rand: func() float64 { return 1 }}, func(t *testing.T, m *renewal.Manager) {
 		for range 1000 {
-			m.Add(renewal.Spec{Item: renewal.Item{Lease: 30 * time.Second}, Period: 10 * time.Second, SentAt: time.Now()})
+			m.Add(renewal.Spec{Lease: 30 * time.Second, Owner: silent, Period: 10 * time.Second, SentAt: time.Now()})
 		}
 		time.Sleep(10*time.Second + time.Millisecond)
 		synctest.Wait()

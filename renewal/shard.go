@@ -1,19 +1,18 @@
 package renewal
 
 // shard is the part of the Manager that belongs to one server: the leases
-// that are due but have not been sent (a FIFO, linked through the leases), and
-// the number of batches under way. It exists while it has an active lease or a
-// batch under way, and until no lease has come for a heartbeat: a lone
-// lock that is taken again and again has none of it made anew, and does not
-// wake the loop. A server that left the cluster leaves nothing behind. All of
+// that are due but have not been sent, and the number of batches under way. It exists
+// while it has an active lease or a batch under way, and until no lease has come for a
+// heartbeat: a lone lock that is taken again and again has none of it made anew, and does
+// not wake the loop. A server that left the cluster leaves nothing behind. All of
 // it is guarded by Manager.mu.
 type shard struct {
-	m          *Manager
-	name       string
-	leases     int // active ones
-	head, tail *Lease
-	waiting    int // length of the FIFO
-	flying     int // batches under way, ≤ Config.InFlight
+	m       *Manager
+	name    string
+	leases  int      // active ones
+	fifo    []*Lease // those that are due, and some that have left since: see leaveFIFOLocked
+	waiting int      // those of them in stage waiting
+	flying  int      // batches under way, ≤ Config.InFlight
 	// misses counts the batches in a row in which no lease got a usable
 	// answer: a few of them mean a bad key, many a bad shard.
 	misses int
@@ -29,38 +28,16 @@ type shard struct {
 // batches keep to the limits, because many bad keys look the same.
 const wholeShard = 16
 
-// splitBy is how much smaller the next batch of a lease is after a batch of
-// which it was a part failed. From 256 it takes two failures until the lease
-// travels alone; with the usual period of a third of the lease, a third try
-// still fits before the deadline even when each failure is a time-out.
-const splitBy = 16
-
-// push appends l, which must not be in any FIFO.
-func (s *shard) push(l *Lease) {
-	l.prev, l.next = s.tail, nil
-	if s.tail == nil {
-		s.head = l
-	} else {
-		s.tail.next = l
+// first returns the lease that waits longest, or nil when none waits.
+func (s *shard) first() *Lease {
+	for len(s.fifo) > 0 {
+		if l := s.fifo[0]; l.stage == waiting {
+			return l
+		}
+		s.fifo[0], s.fifo = nil, s.fifo[1:] // it has left
 	}
-	s.tail = l
-	s.waiting++
-}
-
-// remove takes l, which must be in this FIFO, out of it.
-func (s *shard) remove(l *Lease) {
-	if l.prev == nil {
-		s.head = l.next
-	} else {
-		l.prev.next = l.next
-	}
-	if l.next == nil {
-		s.tail = l.prev
-	} else {
-		l.next.prev = l.prev
-	}
-	l.prev, l.next = nil, nil
-	s.waiting--
+	s.fifo = nil
+	return nil
 }
 
 // takeLocked forms the next batch of s, or returns nil when nothing waits. A
@@ -71,8 +48,7 @@ func (m *Manager) takeLocked(s *shard, now int64) []*Lease {
 	limited := s.misses < wholeShard || s.formed%2 == 0
 	size := m.cfg.BatchSize
 	var batch []*Lease
-	for s.head != nil && len(batch) < size {
-		l := s.head
+	for l := s.first(); l != nil && len(batch) < size; l = s.first() {
 		if l.deadline.Load() <= now {
 			m.expireLocked(l)
 			continue
@@ -86,7 +62,7 @@ func (m *Manager) takeLocked(s *shard, now int64) []*Lease {
 		if batch == nil {
 			batch = make([]*Lease, 0, min(size, s.waiting))
 		}
-		s.remove(l)
+		m.leaveFIFOLocked(l)
 		l.stage = flying // its place in the heap is the deadline already
 		batch = append(batch, l)
 	}
@@ -94,12 +70,6 @@ func (m *Manager) takeLocked(s *shard, now int64) []*Lease {
 		s.formed++
 	}
 	return batch
-}
-
-// failedIn notes that l failed with err in a batch of n: its next batch is smaller,
-// so that one bad key soon stands alone and takes no other down with it.
-func (l *Lease) failedIn(n int, err error) {
-	l.failing = &failing{err: err, limit: max(1, n/splitBy)}
 }
 
 // shardLocked returns the shard of that name, for a lease that comes, and makes
@@ -116,7 +86,7 @@ func (m *Manager) shardLocked(name string, now int64) *shard {
 
 // ageLocked forgets s when nobody needs it and nobody came for a heartbeat.
 func (m *Manager) ageLocked(s *shard) {
-	if m.turn.at-s.came >= int64(heartbeat) {
+	if m.last.at-s.came >= int64(heartbeat) {
 		m.dropLocked(s)
 	}
 }

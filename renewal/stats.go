@@ -41,23 +41,21 @@ func (s Stats) SuccessRate() float64 {
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := Stats{Leases: len(m.heap), Running: m.run != nil}
-	if m.turn.wall != 0 {
-		s.LastTurn = m.time(m.turn.at)
+	s := Stats{Leases: m.heap.Len(), Running: m.run != nil}
+	if m.last.wall != 0 {
+		s.LastTurn = m.clock.time(m.last.at)
 	}
-	if len(m.heap) > 0 {
-		s.NextDue = m.time(m.heap[0].at)
-	}
+	s.NextDue = m.clock.time(m.firstLocked())
 	oldest := int64(never)
 	for _, sh := range m.shards {
 		s.Waiting += sh.waiting
 		s.InFlight += sh.flying
-		if sh.head != nil {
-			oldest = min(oldest, sh.head.due.Load())
+		if l := sh.first(); l != nil {
+			oldest = min(oldest, l.due.Load())
 		}
 	}
-	s.OldestWaiting = m.time(oldest)
-	s.Answered, s.Failed = m.window.sum(m.now())
+	s.OldestWaiting = m.clock.time(oldest)
+	s.Answered, s.Failed = m.window.sum(m.clock.now())
 	return s
 }
 
@@ -74,8 +72,8 @@ type bucket struct {
 
 const bucketWidth = int64(10 * time.Second)
 
-// note counts one answer.
-func (w *window) note(now int64, answered bool) {
+// count counts one answer.
+func (w *window) count(now int64, answered bool) {
 	epoch := now / bucketWidth
 	b := &w.buckets[epoch%int64(len(w.buckets))]
 	if b.epoch != epoch {

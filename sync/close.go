@@ -225,7 +225,7 @@ func (m *Manager) giveUpHolds() []string {
 	m.mu.Unlock()
 	var problems []string
 	for _, g := range grants {
-		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed, At: time.Now()}) {
+		if g.lease.Load().Lose(renewal.Cause{Reason: LostClosed}) {
 			problems = append(problems, quoteKey(g.e.key)+" is still held")
 			m.outlived(g)
 		}

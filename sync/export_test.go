@@ -34,4 +34,5 @@ func HoldUpTelling(m *Manager, until <-chan struct{}) {
 
 type heldUp <-chan struct{}
 
-func (h heldUp) Lost(renewal.Cause) { <-h }
+func (h heldUp) Lost(renewal.Cause)         { <-h }
+func (h heldUp) Names() (key, field string) { return "", "" }

@@ -104,7 +104,7 @@ func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Item: renewal.Item{Lease: g.terms.lease, Reacquire: e.revives},
+		Lease: g.terms.lease, Reacquire: e.revives,
 		// A batch shares one time limit, so leases of different limits never share one.
 		Shard:  e.m.wire.Shard(e.key) + e.limit(g.terms.lease),
 		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,

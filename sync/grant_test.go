@@ -230,7 +230,7 @@ func TestALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
 	e.ref() // the grant's own
 	now := time.Now()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it panics with the program
-	if l := g.lossNow(); l == nil || l.reason != LostDeadline {
+	if l := g.lossNow(); l == nil || l.Reason != LostDeadline {
 		t.Errorf("the loss: %+v", l)
 	}
 }

@@ -323,12 +323,14 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		lease.Extend(r.SentAt, d)
 		return h.s.err()
 	case lettucecompat.OutcomeGone:
-		if !lease.Lose(renewal.Cause{Reason: renewal.ReasonTakenOver, At: time.Now(), Err: r.Err}) {
+		if !lease.Lose(renewal.Cause{Reason: LostGone, By: byExtend, Err: r.Err}) {
 			if err := h.s.err(); err != nil {
 				return err // released or lost meanwhile, for a reason of its own
 			}
 		}
-		return g.lossError(op, &loss{reason: LostGone, since: goneSince(g.deadline()), err: r.Err})
+		c := lease.Loss(LostGone)
+		c.Err = r.Err
+		return g.lossError(op, &loss{Cause: c})
 	case lettucecompat.OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
 	}

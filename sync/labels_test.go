@@ -57,7 +57,11 @@ func TestLabels_ListsHoldEveryConstant(t *testing.T) {
 	same(t, "Vias", anteroom.Vias, constantsOf[anteroom.Via](t, "Via"))
 	same(t, "ReleaseOutcomes", anteroom.ReleaseOutcomes, constantsOf[anteroom.ReleaseOutcome](t, "ReleaseOutcome"))
 	same(t, "RenewOutcomes", anteroom.RenewOutcomes, constantsOf[anteroom.RenewOutcome](t, "RenewOutcome"))
-	same(t, "LossReasons", anteroom.LossReasons, constantsOf[anteroom.LossReason](t, "LossReason"))
+	var reasons []anteroom.LossReason
+	for _, r := range constants(t, "../renewal", func(_, of string) bool { return of == "Reason" }) {
+		reasons = append(reasons, anteroom.LossReason(r))
+	}
+	same(t, "LossReasons", anteroom.LossReasons, reasons)
 	same(t, "EventKinds", anteroom.EventKinds, constantsOf[anteroom.EventKind](t, "EventKind"))
 }
 

@@ -10,11 +10,7 @@ import (
 
 // loss says when and why a grant was lost.
 type loss struct {
-	reason LossReason
-	since  time.Time
-	err    error
-	known  known
-	how    how
+	renewal.Cause
 
 	// Of a loss that was told, when it is reported: to how many holds, whose they were, and
 	// what the watchdog had found.
@@ -23,41 +19,16 @@ type loss struct {
 	found  string
 }
 
-// how is how it was found that Redis no longer has a lock.
-type how uint8
-
+// What can find that Redis no longer has a lock, beside renewal.ByRenewal: see Cause.By.
 const (
-	byRenewal how = iota + 1
-	byRelease
-	bySomebody // the watchdog or Extend
+	byRelease  = "when it was released"
+	byExtend   = "by Extend"
+	byWatchdog = "by the watchdog"
 )
 
-// known is what was known of a lease at one moment.
-type known struct {
-	confirmed, deadline time.Time
-	failures            int
-}
-
-// told makes the loss that the RenewalManager has concluded.
-func told(c renewal.Cause) *loss {
-	l := &loss{reason: lossReason(c.Reason), since: c.At, err: c.Err, known: known{c.LastConfirmed, c.Deadline, c.Failures}}
-	switch c.Reason {
-	case renewal.ReasonGone:
-		l.how = byRenewal
-	case renewal.ReasonTakenOver:
-		l.how = bySomebody
-	}
-	return l
-}
-
-// lastKnown is what is known of a lease now.
-func lastKnown(l *renewal.Lease) known {
-	return known{confirmed: l.LastConfirmed(), deadline: l.Deadline(), failures: l.Failures()}
-}
-
-// about fills in what was known of the lease of g.
-func (e *Event) about(g *grant, k known) {
-	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = k.confirmed, k.deadline, k.failures, g.terms.lease
+// about fills in what c says was known of the lease of g.
+func (e *Event) about(g *grant, c renewal.Cause) {
+	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = c.LastConfirmed, c.Deadline, c.Failures, g.terms.lease
 }
 
 // letGoLost has a lost grant removed, under which nobody works any more, where it may be
@@ -65,7 +36,7 @@ func (e *Event) about(g *grant, k known) {
 // without an answer may have made long.
 func (g *grant) letGoLost() {
 	l := g.lossOr(LostGone)
-	if g.terms.fixed() || l.reason == LostClosed || l.reason == LostWatchdog {
+	if g.terms.fixed() || l.Reason == LostClosed || l.Reason == LostWatchdog {
 		g.burn(false, (*field).letGo)
 	}
 }
@@ -76,7 +47,7 @@ func (g *grant) letGoLost() {
 func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()     // the grant's own reference
 	defer g.e.m.unlist(g) // after its clean-up is counted: Close waits for both
-	l := told(c)
+	l := &loss{Cause: c}
 	t := g.tell(l)
 	l.found = g.found() // the watchdog forgets the grant with its removal
 	met, order := g.e.q.Lose(g.n)
@@ -91,7 +62,7 @@ func (g *grant) Lost(c renewal.Cause) {
 	// The cause's deadline, since install may not have put the lease into the grant yet.
 	doomed, over := g.doomed.Load(), c.Deadline.Add(g.terms.margin)
 	g.burn(doomed, func(f *field, now time.Time) bool {
-		return f.lost(l.reason, now, over, !g.terms.fixed(), doomed)
+		return f.lost(l.Reason, now, over, !g.terms.fixed(), doomed)
 	})
 	if met == queue.Granted {
 		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
@@ -101,10 +72,13 @@ func (g *grant) Lost(c renewal.Cause) {
 // raiseLost raises the event of a loss. Its owners were told: this is for others.
 func (g *grant) raiseLost(l *loss) {
 	t, ev := l.owner, g.event(EventLost)
-	ev.Reason, ev.Since, ev.Err, ev.Owners = l.reason, l.since, l.err, l.owners
-	ev.about(g, l.known)
+	ev.Reason, ev.Since, ev.Err, ev.Owners = l.Reason, l.At, l.Err, l.owners
+	ev.about(g, l.Cause)
 	ev.Found = l.found
-	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load()) + l.foundBy(ev.Found)
+	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load())
+	if l.By != "" {
+		ev.Text += ", found " + l.By
+	}
 	if t != nil {
 		ev.CallSite = t.callSite
 	}
@@ -201,28 +175,19 @@ func (g *grant) lossNow() *loss {
 }
 
 // lossOr returns why the grant was lost, where that is certain but may not have been
-// told yet.
+// told yet. Where the loss was concluded and only its telling is on its way, that is what
+// counts: the deadline of such a lease may lie far ahead.
 func (g *grant) lossOr(reason LossReason) *loss {
 	if l := g.lossNow(); l != nil {
 		return l
 	}
-	return concludedLoss(g.lease.Load(), reason)
-}
-
-// concludedLoss describes the loss of a lease that is not valid any more. Where the loss
-// was concluded and only its telling is on its way, that is what counts: the deadline of
-// such a lease may lie far ahead.
-func concludedLoss(lease *renewal.Lease, otherwise LossReason) *loss {
-	if c, lost := lease.Lost(); lost {
-		return told(c)
-	}
-	return &loss{reason: otherwise, since: goneSince(lease.Deadline()), known: lastKnown(lease)}
+	return &loss{Cause: g.lease.Load().Loss(reason)}
 }
 
 // lossError makes the error that reports l.
 func (g *grant) lossError(op string, l *loss) *Error {
 	err := error(lossText{l})
-	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.since, Err: err}
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.At, Err: err}
 }
 
 // err returns nil while the grant is valid, and otherwise why it is not.
@@ -233,21 +198,7 @@ func (g *grant) err(op string, now time.Time) error {
 		return g.lossError(op, g.loss)
 	}
 	if lease := g.lease.Load(); !lease.Valid(now) {
-		return g.lossError(op, concludedLoss(lease, LostDeadline))
+		return g.lossError(op, &loss{Cause: lease.Loss(LostDeadline)})
 	}
 	return nil
-}
-
-func lossReason(r renewal.Reason) LossReason {
-	switch r {
-	case renewal.ReasonGone, renewal.ReasonTakenOver:
-		return LostGone
-	case renewal.ReasonForced:
-		return LostForced
-	case renewal.ReasonClosed:
-		return LostClosed
-	case renewal.ReasonWatchdog:
-		return LostWatchdog
-	}
-	return LostDeadline
 }

@@ -1,11 +1,5 @@
 package anteroom
 
-import (
-	"strings"
-
-	"github.com/anteroom/anteroom/watchdog"
-)
-
 // lossText words a loss; it is ErrLost and, where there is one, its cause.
 type lossText struct{ l *loss }
 
@@ -14,7 +8,7 @@ func (t lossText) Error() string { return plain.of(t) }
 // words says why. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had
 // stopped its renewal.
 func (l *loss) words(fixed, unrenewed bool) string {
-	switch l.reason {
+	switch l.Reason {
 	case LostGone:
 		return "Redis no longer has it"
 	case LostForced:
@@ -35,27 +29,11 @@ func (l *loss) words(fixed, unrenewed bool) string {
 
 func (t lossText) Unwrap() []error {
 	errs := []error{ErrLost}
-	if t.l.reason == LostClosed {
+	if t.l.Reason == LostClosed {
 		errs = append(errs, ErrClosed)
 	}
-	if t.l.err != nil {
-		errs = append(errs, t.l.err)
+	if t.l.Err != nil {
+		errs = append(errs, t.l.Err)
 	}
 	return errs
-}
-
-// foundBy says who found that Redis no longer has it, where found is what the watchdog
-// had found.
-func (l *loss) foundBy(found string) string {
-	switch {
-	case l.how == byRenewal:
-		return ", found by a renewal"
-	case l.how == byRelease:
-		return ", found when it was released"
-	case l.how == bySomebody && l.reason == LostGone && strings.Contains(found, watchdog.FieldGone.String()):
-		return ", found by the watchdog"
-	case l.how == bySomebody && l.reason == LostGone:
-		return ", found by Extend"
-	}
-	return ""
 }

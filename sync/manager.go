@@ -206,7 +206,7 @@ func (m *Manager) applyForced(g *grant) {
 	m.mu.Lock()
 	key, forced := m.early[g.n]
 	m.mu.Unlock()
-	if forced && key == g.e.key && g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced, At: time.Now()}) {
+	if forced && key == g.e.key && g.lease.Load().Lose(renewal.Cause{Reason: LostForced}) {
 		m.mu.Lock()
 		delete(m.early, g.n)
 		m.mu.Unlock()

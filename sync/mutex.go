@@ -269,8 +269,8 @@ func (mu *Mutex) unlockFailed(t *tenure, err error) {
 	ev := t.g.event(EventUnlockLost)
 	ev.Since, ev.Err, ev.CallSite = e.Since, e.Err, t.callSite
 	if l := t.g.lossNow(); l != nil {
-		ev.Reason = l.reason
-		ev.about(t.g, l.known)
+		ev.Reason = l.Reason
+		ev.about(t.g, l.Cause)
 	}
 	mu.m.events.raise(ev)
 }

@@ -1,6 +1,10 @@
 package anteroom
 
-import "time"
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+)
 
 // Observer is told what happens to locks, for metrics. The metrics package
 // implements it for Prometheus. Implementations embed NopObserver, so that new
@@ -110,16 +114,16 @@ const (
 // RenewOutcomes lists them all.
 var RenewOutcomes = []RenewOutcome{RenewedOK, Reacquired, RenewRefused, RenewFailed}
 
-// LossReason is why a lock was lost.
-type LossReason string
+// LossReason is why a lock was lost: a string, one of LossReasons.
+type LossReason = renewal.Reason
 
 // The reasons of losses.
 const (
-	LostGone     LossReason = "gone"     // Redis answered that the lock is not ours: deleted, expired, overwritten
-	LostDeadline LossReason = "deadline" // no renewal was confirmed in time, or a fixed lease ended
-	LostForced   LossReason = "forced"   // ForceRelease; LostGone where a check came before its notice
-	LostClosed   LossReason = "closed"   // the Manager was closed under the hold
-	LostWatchdog LossReason = "watchdog" // cancelled by the watchdog, see Recovery
+	LostGone     LossReason = renewal.ReasonGone     // Redis answered that the lock is not ours: deleted, expired, overwritten
+	LostDeadline LossReason = renewal.ReasonDeadline // no renewal was confirmed in time, or a fixed lease ended
+	LostForced   LossReason = renewal.ReasonForced   // ForceRelease; LostGone where a check came before its notice
+	LostClosed   LossReason = renewal.ReasonClosed   // the Manager was closed under the hold
+	LostWatchdog LossReason = renewal.ReasonWatchdog // cancelled by the watchdog, see Recovery
 )
 
 // LossReasons lists them all.

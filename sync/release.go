@@ -6,6 +6,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 )
 
 // none stands for "no owner yet" where the hand-offs of a turn's last owner are asked.
@@ -53,7 +54,7 @@ func (t *tenure) exit(op string, wait context.Context) (departure, error) {
 	}
 	err := g.err(op, now)
 	if err == nil {
-		err = g.lossError(op, &loss{reason: LostGone, since: now})
+		err = g.lossError(op, &loss{Cause: renewal.Cause{Reason: LostGone, At: now}})
 	}
 	if t.left(exit) {
 		g.letGoLost()
@@ -168,7 +169,7 @@ func (n ending) after(e *entry) ending {
 	case f.ours:
 		return ending{outcome: ReleasedInRedis}
 	case f.confirmed:
-		return ending{outcome: ReleaseLost, loss: &loss{reason: LostGone, since: goneSince(f.deadline)}}
+		return ending{outcome: ReleaseLost, loss: &loss{Cause: renewal.Cause{Reason: LostGone, At: goneSince(f.deadline)}}}
 	}
 	return n
 }
@@ -309,7 +310,9 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	case released:
 		return ending{outcome: ReleasedInRedis}
 	case answered:
-		l := &loss{reason: LostGone, since: goneSince(deadline), known: lastKnown(g.lease.Load()), how: byRelease, owners: 1, owner: g.lastOwner(), found: g.found()}
+		c := g.lease.Load().Loss(LostGone)
+		c.By = byRelease
+		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), found: g.found()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		g.raiseLost(l)
 		return ending{outcome: ReleaseLost, loss: l}
@@ -320,7 +323,7 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	}
 	ev := g.event(EventReleaseFailed)
 	ev.Err = err
-	ev.about(g, lastKnown(g.lease.Load()))
+	ev.about(g, g.lease.Load().Loss(""))
 	e.m.events.raiseWith(g.lastOwner().values(), ev)
 	return ending{outcome: outcome, err: err, cleanup: c}
 }

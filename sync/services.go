@@ -65,7 +65,10 @@ func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, e
 		*batch = append(*batch, r)
 	}
 	for j, r := range s.m.wire.Renew(ctx, shard, *batch, left) {
-		results[place(j)] = renewal.Result{Outcome: renewalOutcome(r), SentAt: r.SentAt, Err: r.Err}
+		results[place(j)] = renewal.Result{
+			Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
+			Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
+		}
 	}
 	s.m.renewals.give(batch)
 }
@@ -97,18 +100,6 @@ func (l *lists[T]) give(list *[]T) {
 	l.Put(list)
 }
 
-func renewalOutcome(r lettucecompat.RenewReply) renewal.Outcome {
-	switch {
-	case r.Outcome == lettucecompat.OutcomeOK && r.Reacquired:
-		return renewal.Reacquired
-	case r.Outcome == lettucecompat.OutcomeOK:
-		return renewal.Renewed
-	case r.Outcome == lettucecompat.OutcomeGone:
-		return renewal.Gone
-	}
-	return renewal.Failed
-}
-
 // The RenewalManager calls renewed, renewalFailed and lost where nothing waits for them:
 // an Observer may be slow there, and nobody is renewed or told later for that.
 
@@ -127,7 +118,8 @@ func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 	if failures == 2 {
 		ev := g.event(EventRenewalFailing)
 		ev.Err, ev.Since = err, l.LastConfirmed()
-		ev.about(g, known{l.LastConfirmed(), l.Deadline(), failures})
+		ev.about(g, l.Loss(""))
+		ev.Failures = failures
 		m.events.raiseWith(g.lastOwner().values(), ev)
 	}
 }
@@ -139,10 +131,10 @@ func (m *Manager) lost(lease *renewal.Lease) {
 		return
 	}
 	l := g.lossNow()
-	if l.how == byRenewal {
+	if l.By == renewal.ByRenewal {
 		m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
 	}
-	m.obs.Lost(g.e.cfg.Name, l.reason)
+	m.obs.Lost(g.e.cfg.Name, l.Reason)
 	g.raiseLost(l)
 }
 

@@ -199,12 +199,12 @@ func (a actor) HurryRenewal(id uint64) bool {
 }
 
 func (a actor) Lose(id uint64, f watchdog.Finding) bool {
-	reason := renewal.ReasonTakenOver
+	c := renewal.Cause{Reason: LostGone, By: byWatchdog}
 	if f == watchdog.LeaseOver {
-		reason = renewal.ReasonDeadline
+		c = renewal.Cause{Reason: LostDeadline}
 	}
 	g := a.m.grant(id)
-	return g != nil && g.lease.Load().Lose(renewal.Cause{Reason: reason, At: time.Now()})
+	return g != nil && g.lease.Load().Lose(c)
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where that one
@@ -254,7 +254,7 @@ func (a actor) Cancel(id uint64, f watchdog.Finding) bool {
 
 // giveUp concludes that the grant is lost; it is told by the renewal loop.
 func giveUp(g *grant) bool {
-	return g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog, At: time.Now()})
+	return g.lease.Load().Lose(renewal.Cause{Reason: LostWatchdog})
 }
 
 func (a actor) Delete(id uint64, f watchdog.Finding) bool {

@@ -41,10 +41,10 @@ func (w words) of(err error) string {
 	case *serverError:
 		return w.of(ErrConfig) + ": " + w.of(e.err) + ": " + remedy(e.err)
 	case lossText:
-		if e.l.err == nil {
+		if e.l.Err == nil {
 			return w.of(ErrLost) + ": " + e.l.words(false, false)
 		}
-		return w.of(ErrLost) + ": " + e.l.words(false, false) + ": " + w.of(e.l.err)
+		return w.of(ErrLost) + ": " + e.l.words(false, false) + ": " + w.of(e.l.Err)
 	case ownText:
 		return string(e)
 	}

@@ -19,7 +19,8 @@ const module = "github.com/anteroom/anteroom/"
 // may import more; they never reach a user.
 var allowed = map[string][]string{
 	"queue":          {},
-	"renewal":        {},
+	"internal/heap":  {},
+	"renewal":        {"internal/heap"},
 	"watchdog":       {},
 	"lettuce_compat": {"github.com/redis/go-redis/v9"},
 	"internal/goid":  {"github.com/petermattis/goid"},

@@ -284,7 +284,7 @@ var grantMutants = []mutant{
 		name: "renewal-add-looks", file: "renewal/manager.go",
 		mechanism: "a lease is added by what the clocks say now",
 		breaks:    "a grant whose answer a suspension held up is admitted",
-		old:       "now := m.now() // a suspension while", fresh: "now := m.clock.unlooked(time.Now()) // a suspension while",
+		old:       "now := m.clock.now() // a suspension while", fresh: "now := m.clock.unlooked(time.Now()) // a suspension while",
 		tests: []string{"TestSuspended_WithinTheAcquire"},
 	},
 }

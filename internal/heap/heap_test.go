@@ -1,0 +1,85 @@
+package heap
+
+import (
+	"math"
+	"testing"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type thing struct{ place int32 }
+
+func (t *thing) Place() *int32 { return &t.place }
+
+// TestHeap_AgainstAMap drives a heap with random operations beside a plain map.
+func TestHeap_AgainstAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var h Heap[*thing]
+		model := map[*thing]int64{}
+		all := []*thing{new(thing)}
+		moment := func() int64 { return rapid.Int64Range(0, 99).Draw(t, "at") }
+		for range rapid.IntRange(0, 300).Draw(t, "steps") {
+			x := all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
+			switch op := rapid.IntRange(0, 10).Draw(t, "op"); {
+			case op < 5:
+				x = new(thing)
+				all = append(all, x)
+				fallthrough
+			case op < 7:
+				model[x] = moment()
+				h.Set(x, model[x])
+			case op < 9:
+				h.Remove(x) // sometimes one that is not in it any more
+				delete(model, x)
+			case op < 10:
+				h.SetAll(func(x *thing) int64 {
+					model[x] = moment()
+					return model[x]
+				})
+			default:
+				h.Clip()
+			}
+			check(t, &h, model)
+		}
+		last := int64(math.MinInt64)
+		for h.Len() > 0 {
+			x, at := h.First()
+			if at < last {
+				t.Fatal("drained out of order")
+			}
+			last = at
+			h.Remove(x)
+		}
+	})
+}
+
+func check(t *rapid.T, h *Heap[*thing], model map[*thing]int64) {
+	least := int64(math.MaxInt64)
+	for x, at := range model {
+		least = min(least, at)
+		if p := int(x.place) - 1; p < 0 || p >= len(h.slots) || h.slots[p].item != x || h.slots[p].at != at {
+			t.Fatal("an item is not where it says")
+		}
+	}
+	if h.Len() != len(model) {
+		t.Fatalf("%d items, want %d", h.Len(), len(model))
+	}
+	n := 0
+	for x, at := range h.All() {
+		if n++; model[x] != at {
+			t.Fatal("All tells another moment")
+		}
+	}
+	if n != len(model) {
+		t.Fatalf("All tells %d items, want %d", n, len(model))
+	}
+	if h.Len() == 0 {
+		return
+	}
+	if _, at := h.First(); at != least {
+		t.Fatal("the top is not the first")
+	}
+}
