@@ -268,6 +268,8 @@ func TestRenewal_StopRenewing(t *testing.T) {
 			}
 			l.StopRenewing()
 			equal(t, "hurry", l.Hurry(), false)
+			time.Sleep(2 * time.Second)
+			equal(t, "next renewal", l.NextDue(), time.Time{})
 			time.Sleep(time.Hour)
 			equal(t, "told", k.when("f1").Sub(begin), end)
 			equal(t, "reason", one(t, k, "f1").Reason, renewal.ReasonDeadline)
