@@ -1,7 +1,8 @@
 # The two commands of a newcomer:
-#   make test    everything that CI runs
+#   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
-# And one for who changes the library:
+# And those for who changes the library:
+#   make lab     the linter, the laboratories of internal/lab, and the bench's own tests
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #
@@ -24,16 +25,30 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz count
+.PHONY: test lab lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz count
 
-test: lint redis prometheus
-	@rm -f $(SKIPPED); status=0; export ANTEROOM_SKIPPED=$(SKIPPED); \
-	$(GO) test -race -timeout 15m ./... || status=$$?; \
-	(cd bench && $(GO) test -race -timeout 5m ./...) || status=$$?; \
-	(cd metrics/otel && $(GO) test -race -timeout 5m ./...) || status=$$?; \
-	(cd metrics/grafana/schema && $(GO) test ./...) || status=$$?; \
-	if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium)"; fi; \
-	rm -f $(SKIPPED); exit $$status
+# PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
+# and the end says how long all took and what was skipped.
+PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
+	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
+	end() { \
+	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium)"; fi; \
+	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
+
+# sync takes longest by far, so it begins first and the others run beside it. Many tests wait
+# for real time, so more of them run at once than there are processors.
+test: redis prometheus
+	@$(PARTS); \
+	part "1/3 tests" $(GO) test -race -parallel 4 -timeout 15m ./sync $$($(GO) list ./... | grep -v /internal/lab/); \
+	part "2/3 tests of metrics/otel" $(GO) -C metrics/otel test -race -timeout 5m ./...; \
+	part "3/3 tests of metrics/grafana/schema" $(GO) -C metrics/grafana/schema test ./...; \
+	end
+
+lab: lint redis prometheus
+	@$(PARTS); \
+	part "1/2 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
+	part "2/2 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	end
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
@@ -44,16 +59,16 @@ lint: vet
 
 vet:
 	$(GO) vet ./...
-	cd bench && $(GO) vet ./...
-	cd metrics/otel && $(GO) vet ./...
-	cd metrics/grafana/schema && $(GO) vet ./...
+	$(GO) -C bench vet ./...
+	$(GO) -C metrics/otel vet ./...
+	$(GO) -C metrics/grafana/schema vet ./...
 
-# Plays the fault matrix and writes what was observed into docs/faults.md; make test
+# Plays the fault matrix and writes what was observed into docs/faults.md; make lab
 # plays it too, and fails where the document says something else.
 faults: redis
 	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/lab/faults
 
-# Writes metrics/grafana from internal/lab/dashboards; make test fails where they differ.
+# Writes metrics/grafana from internal/lab/dashboards; make lab fails where they differ.
 dashboards:
 	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/lab/dashboards
 

@@ -215,6 +215,7 @@ func TestACL_AKeyOutsideTheListIsOneClearError(t *testing.T) {
 
 // TestACL_ACluster: what go-redis asks a Cluster beyond the commands of the library.
 func TestACL_ACluster(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t, "--cluster-enabled", "yes")
 	admin := s.Client(t)
 	ok(t, admin.ClusterAddSlotsRange(bg, 0, 16383).Err())

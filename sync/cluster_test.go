@@ -35,6 +35,7 @@ func (m *margins) Renewed(class string, o anteroom.RenewOutcome, left time.Durat
 
 // One node of a cluster hangs: the locks of the other are renewed as if nothing were.
 func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
+	t.Parallel()
 	// With Redis' own patience: once the hung node counts as failed, the others refuse too.
 	c := testredis.StartCluster(t, 2, 0, "--cluster-node-timeout", "15000")
 	low, high := c.Nodes()[0], c.Nodes()[1]
@@ -94,6 +95,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 // the renewals' batches are about keys of several slots there. A removal is told in time all
 // the same, and the user is told once what to do.
 func TestAClusterBehindAPlainClient(t *testing.T) {
+	t.Parallel()
 	node := testredis.StartCluster(t, 1, 0).Nodes()[0]
 	m, rec := manager(t, node.Client(t), anteroom.Config{CommandTimeout: time.Second, Defaults: anteroom.LockConfig{WatchdogPeriod: 200 * time.Millisecond}})
 	var holds []*anteroom.Hold

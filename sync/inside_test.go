@@ -160,6 +160,7 @@ func (s *slowAnswer) Command(name, outcome string, _ time.Duration) {
 // Close begins when the driver of a parked Lock has its answer and has not
 // installed it: the Lock must not come in any more.
 func TestCloseBesideADriverWithAnAnswer(t *testing.T) {
+	t.Parallel()
 	obs := &slowAnswer{at: make(chan struct{}), let: make(chan struct{})}
 	m := insideManager(t, Config{Observer: obs})
 	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})

@@ -173,6 +173,7 @@ const stoppedProcess = "this process was stopped for longer than a lease"
 // A process that was stopped finds the loss by itself, and its log tells that nothing was
 // tried, which is what tells this loss from one by Redis.
 func TestLog_AStoppedProcess(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	const lease = 2 * time.Second
 	p := start(t, "log", s.Addr(), "order:42", lease.String())

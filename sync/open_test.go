@@ -64,11 +64,13 @@ func clients(t *testing.T, rdb *redis.Client) int {
 }
 
 func TestOpen_Sentinel(t *testing.T) {
+	t.Parallel()
 	s := testredis.StartSentinel(t)
 	opened(t, s.URL()+"/3", s.Client(t, func(o *redis.FailoverOptions) { o.DB = 3 }))
 }
 
 func TestOpen_Cluster(t *testing.T) {
+	t.Parallel()
 	c := testredis.StartCluster(t, 3, 0)
 	opened(t, c.URL(), c.Client(t))
 }
@@ -191,6 +193,7 @@ func TestOpen_ASilentServer(t *testing.T) {
 // TestOpen_CloseWithALockStillHeld: the late release is sent, by the client that Open has
 // made, and that client is closed when the lease is over.
 func TestOpen_CloseWithALockStillHeld(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	const lease = 2 * time.Second

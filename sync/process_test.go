@@ -309,6 +309,7 @@ func TestTurnsBetweenTwoProcesses(t *testing.T) {
 }
 
 func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	p := start(t, "hold", s.Addr(), "k", "2s")
 	if got := p.ask(t, ""); got != "holding" {
@@ -331,6 +332,7 @@ func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
 // The third part of the promise: a stopped holder can't be told, but the first
 // thing that asks after it runs again gets the right answer.
 func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
 	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})
@@ -358,6 +360,7 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 // The same for the context that Do gives: work under Do has nothing else to ask. The
 // question races with the goroutine that would tell, so it is put several times.
 func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	m, _ := manager(t, s.Client(t), anteroom.Config{})
 	mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond})
@@ -381,6 +384,7 @@ func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
 
 // The first two parts on a real server and its clock.
 func TestPromise_OnARealServer(t *testing.T) {
+	t.Parallel()
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	rival, _ := manager(t, s.Client(t), anteroom.Config{})

@@ -61,6 +61,7 @@ func TestHammer(t *testing.T) {
 			for _, handoffs := range []int{0, 3, -1} {
 				name := fmt.Sprintf("fair=%v,reentrancy=%d,handoffs=%d", fair, r, handoffs)
 				t.Run(name, func(t *testing.T) {
+					t.Parallel()
 					rdb := s.Client(t)
 					cfg := anteroom.LockConfig{Key: name, Fair: fair, Reentrancy: r, MaxHandoffs: handoffs, Fencing: fair}
 					counter := 0

@@ -96,14 +96,14 @@ func TestADayOfRenewals(t *testing.T) {
 		c := newCounter()
 		// The watchdog has a life of its own, and would take most of the time here.
 		m, rec := manager(t, s.client(), anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Minute})
 		mu.Lock()
 		time.Sleep(24*time.Hour + time.Second)
-		if n := c.get("renewed/renewed"); n != 8640 {
-			t.Fatalf("%d renewals in a day, want one in ten seconds: 8640", n)
+		if n := c.get("renewed/renewed"); n != 1440 {
+			t.Fatalf("%d renewals in a day, want one a minute: 1440", n)
 		}
-		if n := c.get("command/renew"); n != 8640 {
-			t.Fatalf("%d renewal commands for 8640 renewals of one lock", n)
+		if n := c.get("command/renew"); n != 1440 {
+			t.Fatalf("%d renewal commands for 1440 renewals of one lock", n)
 		}
 		if !mu.Held() || len(rec.events) != 1 { // the subscription came up
 			t.Fatalf("held %v, events %+v", mu.Held(), rec.events)

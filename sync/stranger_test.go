@@ -20,6 +20,7 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 	m, _ := manager(t, server.Client(t), anteroom.Config{})
 	for _, key := range []string{"user:profile:1001", "{tag}x", "stray}{brace"} {
 		t.Run(key, func(t *testing.T) {
+			t.Parallel()
 			s := stranger.Client{RDB: rdb, Holder: "server1-thread-123"}
 			run := func(script string, lease time.Duration) bool {
 				return must[bool](t)(s.Run(bg, script, key, lease))

@@ -226,7 +226,7 @@ func Missing(tb TB, program string) {
 }
 
 // CountSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
-// make test can say how much was not tested.
+// make test and make lab can say how much was not tested.
 func CountSkip(tb TB) {
 	name := os.Getenv("ANTEROOM_SKIPPED")
 	if name == "" {
