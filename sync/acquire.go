@@ -32,8 +32,7 @@ func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
 	w.Note = r.terms
 	in, order, err := e.q.Enter(w)
 	if order == queue.StartAttempt && ctx.Done() == nil {
-		e.ref()
-		e.m.cleanups.Add(1)
+		e.beginJob()
 		e.driveHere() // the caller is about to wait in any case, and can't be told to stop
 	} else {
 		e.do(order)

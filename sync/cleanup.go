@@ -27,8 +27,7 @@ type cleanup struct {
 func (e *entry) cleanUp(f *field, report bool) *cleanup {
 	c, first := e.addCleanUp(f, report)
 	if first {
-		e.ref()
-		e.m.cleanups.Add(1)
+		e.beginJob()
 		go e.run(c)
 	} else {
 		c.look()
@@ -62,10 +61,9 @@ func (c *cleanup) look() {
 }
 
 // run repeats the release until nothing is left to remove, or Close has ended and
-// one more release was sent. It owns one reference on e.
+// one more release was sent. It is a job that has begun.
 func (e *entry) run(c *cleanup) {
-	defer e.m.cleanups.Done()
-	defer e.unref()
+	defer e.endJob()
 	defer close(c.done)
 	backoff := firstBackoff
 	for last := false; ; {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
@@ -111,8 +110,8 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
 		held = m.giveUpHolds()
 	}
-	if !m.await(ctx, func() bool { return m.cleanups.n.Load() == 0 }) {
-		cleanUps = []string{plural(int(m.cleanups.n.Load()), "clean-up") + " not confirmed"}
+	if !m.await(ctx, func() bool { return m.jobs.Load() == 0 }) {
+		cleanUps = []string{plural(int(m.jobs.Load()), "clean-up") + " not confirmed"}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +123,7 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 // not return.
 func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
-	m.await(context.Background(), func() bool { return m.cleanups.n.Load() == 0 })
+	m.await(context.Background(), func() bool { return m.jobs.Load() == 0 })
 	m.outages.stop()
 	m.lookout.Stop()
 	m.dog.Stop()
@@ -188,7 +187,7 @@ func (m *Manager) sayClosing() {
 		}
 		waits = append(waits, plural(holds, "hold")+": "+strings.Join(parts, ", "))
 		ev.CallSite = oldest.ownerSite()
-	} else if n := m.cleanups.n.Load(); n > 0 {
+	} else if n := m.jobs.Load(); n > 0 {
 		waits = append(waits, plural(int(n), "clean-up"))
 	}
 	if len(waits) == 0 {
@@ -242,17 +241,4 @@ func (m *Manager) parked() []string {
 		}
 	}
 	return problems
-}
-
-// gauge counts goroutines under way and tells when one has ended.
-type gauge struct {
-	n       atomic.Int64
-	changed func()
-}
-
-func (g *gauge) Add(n int64) { g.n.Add(n) }
-
-func (g *gauge) Done() {
-	g.n.Add(-1)
-	g.changed()
 }

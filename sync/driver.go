@@ -36,7 +36,7 @@ type driver struct {
 	met     *string // the server at which it has met trouble; nil: none since it was answered
 }
 
-// drive runs a driver to its end. It owns one reference on e.
+// drive runs a driver to its end. It is a job that has begun.
 func (e *entry) drive() {
 	d := newDriver(e)
 	d.run()
@@ -69,6 +69,17 @@ func newDriver(e *entry) driver {
 	e.m.wire.Subscribe()
 	e.answer.Store(notAsked)
 	return driver{e: e, poll: firstPoll, backoff: firstBackoff}
+}
+
+// heldBack is how much longer attempts hold back.
+func (d *driver) heldBack() time.Duration {
+	d.e.mu.Lock()
+	until := d.e.notBefore
+	d.e.mu.Unlock()
+	if until.IsZero() {
+		return 0
+	}
+	return max(time.Until(until), 0)
 }
 
 // run goes on until the driver's end.
@@ -127,16 +138,17 @@ func (d *driver) end() {
 	if d.watch != nil {
 		d.watch.Close()
 	}
-	d.giveUp()
-	d.e.unref()
-	d.e.m.cleanups.Done()
+	if d.g != nil {
+		d.giveUp()
+	}
+	d.e.endJob()
 }
 
 // giveUp burns the grant that is wanted, if its field may be in Redis.
 func (d *driver) giveUp() {
 	g := d.g
 	d.g = nil
-	if g != nil && (g.field != nil || !g.since.IsZero()) {
+	if g.field != nil || !g.since.IsZero() {
 		g.burn(false, (*field).letGo)
 	}
 }
@@ -163,10 +175,13 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
 	}
-	burnt, giveBack := e.droppable()
-	if burnt == nil {
+	e.mu.Lock()
+	leftovers := len(e.burnt) > 0
+	e.mu.Unlock()
+	if !leftovers {
 		return e.m.wire.TryAcquire(ctx, req)
 	}
+	burnt, giveBack := e.droppable()
 	req.Drop, req.GiveBack = fieldNames(burnt), giveBack
 	reply := e.m.wire.TryAcquire(ctx, req)
 	e.answered(burnt, reply)
@@ -177,7 +192,9 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 // that the grant cannot be used.
 func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	e, g := d.e, d.g
-	d.answered()
+	if e.m.outages.some.Load() {
+		d.answered()
+	}
 	e.answer.Store(nil)
 	if !g.begin(r) {
 		d.giveUp()
@@ -196,12 +213,10 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	return true
 }
 
-// answered tells that the server has answered an attempt as it should.
+// answered tells that the server, which has met trouble, has answered an attempt as it
+// should.
 func (d *driver) answered() {
-	e := d.e
-	if e.m.outages.some.Load() {
-		e.m.outages.answered(e, e.shardOf(), d.met)
-	}
+	d.e.m.outages.answered(d.e, d.e.shardOf(), d.met)
 	d.met = nil
 }
 
@@ -210,7 +225,9 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 	e := d.e
 	answer := &trouble{holder: r.Holder, err: r.Err}
 	e.answer.Store(answer)
-	d.answered()
+	if e.m.outages.some.Load() {
+		d.answered()
+	}
 	if r.Err == nil {
 		e.q.Refused()
 	} else {

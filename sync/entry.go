@@ -24,7 +24,7 @@ type entry struct {
 
 	mu        sync.Mutex
 	burnt     map[string]*cleanup // fields that may be left in Redis, guarded by mu
-	notBefore *time.Time          // attempts hold back until then so that other processes get their turn; guarded by mu
+	notBefore time.Time           // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
 // trouble is the last answer to an attempt that was not a grant.
@@ -141,20 +141,30 @@ func (e *entry) unref() {
 	m.signal()
 }
 
+// beginJob takes a reference for work on e that Close waits for: a driver, a release
+// without a caller, a clean-up. Each job ends with endJob.
+func (e *entry) beginJob() {
+	e.ref()
+	e.m.jobs.Add(1)
+}
+
+func (e *entry) endJob() {
+	e.unref()
+	e.m.jobs.Add(-1)
+	e.m.signal()
+}
+
 // do carries out an order of the queue.
 func (e *entry) do(o queue.Order) {
 	switch o {
 	case queue.StartAttempt:
-		e.ref()
-		e.m.cleanups.Add(1)
+		e.beginJob()
 		go e.drive()
 	case queue.SendRelease:
 		// The grant has no owner: the waiter for whom it came has left.
-		e.ref()
-		e.m.cleanups.Add(1)
+		e.beginJob()
 		go func() {
-			defer e.m.cleanups.Done()
-			defer e.unref()
+			defer e.endJob()
 			// Whoever owned it last came in by one hand-off less than were made.
 			e.endGrant(e.cur.Load(), e.q.Word().HandOffs()-1)
 		}()

@@ -35,6 +35,7 @@ type grant struct {
 	unrenewed atomic.Bool            // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
 	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
+	over      bool                   // released or lost; guarded by Manager.mu
 
 	field *field // in Redis; nil where it was granted, and nothing unusual has happened to it; guarded by entry.mu once the grant is held or burnt
 }
@@ -75,9 +76,6 @@ func (g *grant) begin(r lettucecompat.AcquireReply) bool {
 	g.startLease(r.SentAt)
 	e.cur.Store(g)
 	e.m.list(g)
-	if g.lossNow() != nil {
-		e.m.unlist(g) // lost before it was listed
-	}
 	return true
 }
 
@@ -102,11 +100,15 @@ func (g *grant) placeOfLocks() *tenure {
 // startLease hands the grant to the RenewalManager.
 func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
+	// A batch shares one time limit, so leases of different limits never share one.
+	limit := e.limit
+	if g.terms.lease != e.cfg.LeaseTime {
+		limit = "|" + e.m.cfg.commandTimeout(g.terms.lease).String()
+	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
 		Lease: g.terms.lease, Reacquire: e.revives,
-		// A batch shares one time limit, so leases of different limits never share one.
-		Shard:  e.m.wire.Shard(e.key) + e.limit(g.terms.lease),
+		Shard:  e.m.wire.Shard(e.key) + limit,
 		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,
 		Owner: g,
 	}))

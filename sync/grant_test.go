@@ -175,7 +175,7 @@ func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 func TestDriver_HoldsBack(t *testing.T) {
 	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
 	until := time.Now().Add(50 * time.Millisecond)
-	e.notBefore = &until
+	e.notBefore = until
 	if !(&driver{e: e}).holdBack() || time.Now().Before(until) {
 		t.Error("an attempt was made in the turn of others")
 	}

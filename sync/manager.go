@@ -40,7 +40,7 @@ type Manager struct {
 	notify     chan struct{}   // capacity 1: something that Close waits for has changed
 	over       context.Context // ends when Close stops waiting for clean-ups
 	end        context.CancelFunc
-	cleanups   gauge
+	jobs       atomic.Int64   // under way, see entry.beginJob
 	subscribed atomic.Bool    // it has been once
 	reports    sync.WaitGroup // of renewals; none begins once leases is stopped
 	spare      sync.Pool      // of *request; its channels must not leave a test bubble that has this Manager
@@ -112,7 +112,6 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.over, m.end = context.WithCancel(context.Background())
-	m.cleanups.changed = m.signal
 	m.events = newEventQueue(cfg)
 	m.outages = outages{m: m, servers: map[string]*outage{}, keys: map[string]*refusal{}}
 	keeping := renewal.Config{
@@ -146,12 +145,17 @@ func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
 // Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
-// list lists g. A forced release that was told before its own grant was answered takes
-// effect now.
+// list lists g, unless it is over already. A forced release that was told before its own
+// grant was answered takes effect now.
 func (m *Manager) list(g *grant) {
 	m.mu.Lock()
-	m.grants[g.n] = g
-	m.watched.add(m, g)
+	if !g.over {
+		m.grants[g.n] = g
+		m.watched.came = append(m.watched.came, g.n)
+		if len(m.watched.came) > 2*len(m.grants)+grown {
+			m.watched.thin(m)
+		}
+	}
 	_, forced := m.early[g.n]
 	m.mu.Unlock()
 	if forced {
@@ -159,10 +163,15 @@ func (m *Manager) list(g *grant) {
 	}
 }
 
+// unlist tells that g was released or lost, and its clean-up, if it needs one, has begun:
+// Close waits for both.
 func (m *Manager) unlist(g *grant) {
 	m.mu.Lock()
+	g.over = true
 	delete(m.grants, g.n)
-	m.watched.gone(g)
+	if g.watched {
+		m.watched.went = append(m.watched.went, g.n)
+	}
 	m.mu.Unlock()
 	m.signal()
 }

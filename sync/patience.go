@@ -32,17 +32,6 @@ func (d *driver) holdBack() bool {
 	return d.pause(wait)
 }
 
-// heldBack is how much longer attempts hold back.
-func (d *driver) heldBack() time.Duration {
-	d.e.mu.Lock()
-	until := d.e.notBefore
-	d.e.mu.Unlock()
-	if until == nil {
-		return 0
-	}
-	return max(time.Until(*until), 0)
-}
-
 // waitForRelease watches the key's release channel: every confirmation of the
 // subscription and every message is a reason to try again, since a release may
 // have come just before it. ttl is what is left of the holder's lease.

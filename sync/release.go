@@ -117,12 +117,14 @@ func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) (departur
 // release sends the release that the queue ordered and waits for it within wait.
 func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) (departure, error) {
 	e := g.e
-	if wait != nil && wait.Err() != nil {
-		wait = nil // it bounds nothing any more, and the first answer is worth the wait
+	// One that has ended bounds nothing any more, and the first answer is worth the wait.
+	repeats := wait != nil && wait.Err() == nil
+	if !repeats {
+		wait = context.Background()
 	}
 	began := time.Now()
 	var end ending
-	if done(wait) == nil {
+	if wait.Done() == nil {
 		end = e.endGrant(g, handOffs)
 	} else {
 		result := make(chan ending, 1)
@@ -133,24 +135,28 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 		}()
 		select {
 		case end = <-result:
-		case <-done(wait):
+		case <-wait.Done():
 			// The release goes on without its caller.
 			return e.ended(ReleaseUnknown, held, &Error{
 				Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
 			})
 		}
 	}
-	if end.cleanup != nil && wait != nil {
+	if end.cleanup != nil && repeats {
 		enough := time.NewTimer(2*e.timeout - time.Since(began))
 		defer enough.Stop()
 		select {
 		case <-end.cleanup.done:
 			end = end.after(e)
-		case <-done(wait):
+		case <-wait.Done():
 		case <-enough.C:
 		}
 	}
-	return e.ended(end.outcome, held, end.error(op, g))
+	var err error
+	if end.loss != nil || end.err != nil {
+		err = end.error(op, g)
+	}
+	return e.ended(end.outcome, held, err)
 }
 
 // ending is how the release of a grant went.
@@ -174,16 +180,15 @@ func (n ending) after(e *entry) ending {
 	return n
 }
 
+// error words an ending that was not as it should be.
 func (n ending) error(op string, g *grant) error {
 	switch {
 	case n.loss != nil:
 		return g.lossError(op, n.loss)
-	case n.err != nil && n.outcome == ReleaseUnknown:
+	case n.outcome == ReleaseUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, n.err)}
-	case n.err != nil:
-		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnavailable, n.err)}
 	}
-	return nil
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnavailable, n.err)}
 }
 
 // endGrant carries out SendRelease: it releases g in Redis, or ends its turn,
@@ -202,10 +207,14 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 		return e.endTurn(g, handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{
-		Key: e.key, Field: g.name(), Keep: g.minHoldLeft(),
-		Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout,
+		Key: e.key, Field: g.name(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout,
 	}
-	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
+	if e.cfg.MinHold > 0 {
+		req.Keep = g.minHoldLeft()
+	}
+	if e.cfg.Fencing {
+		req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
+	}
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
 	if overdue {
@@ -237,7 +246,7 @@ func (g *grant) mayKeepTurn() bool {
 func (e *entry) holdBack() {
 	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
 	e.mu.Lock()
-	e.notBefore = &until
+	e.notBefore = until
 	e.mu.Unlock()
 }
 
@@ -254,10 +263,7 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
 		g.e.mu.Unlock()
 		g.startLease(reply.SentAt)
-		e.m.mu.Lock()
-		e.m.watched.add(e.m, g) // it may have been announced while it had no lease
-		e.m.mu.Unlock()
-		e.m.applyForced(g)
+		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if o := e.q.Resumed(); o == queue.SendRelease {
 			// All waiters left meanwhile.
 			return e.endGrant(g, none)
@@ -339,12 +345,4 @@ func (g *grant) usedTokens(handOffs int) (last, reserved int64) {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	return g.token + int64(handOffs), g.token + g.e.tokens - 1
-}
-
-// done is ctx.Done, for a context that may be nil.
-func done(ctx context.Context) <-chan struct{} {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Done()
 }

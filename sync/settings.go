@@ -8,7 +8,7 @@ import "time"
 type settings struct {
 	cfg     LockConfig    // its Key is empty
 	timeout time.Duration // of one command
-	suffix  string        // see limit
+	limit   string        // ends the name of the shard of a lease: the time limit of its renewals
 	terms   terms         // of a caller without options
 	tokens  int64         // fencing tokens that a turn needs: one for each owner it may have
 	revives bool          // a renewal may put a field that has vanished into Redis again
@@ -25,7 +25,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 	if s == nil {
 		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
 		s = &settings{
-			cfg: cfg, timeout: timeout, suffix: "|" + timeout.String(),
+			cfg: cfg, timeout: timeout, limit: "|" + timeout.String(),
 			terms:   terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
 			revives: cfg.Recovery == RecoverReacquire,
 		}
@@ -46,14 +46,6 @@ func (s *settings) differs(o *settings) string {
 		return ""
 	}
 	return s.cfg.differs(o.cfg)
-}
-
-// limit ends the name of the shard of a lease: the time limit of its renewals.
-func (e *entry) limit(lease time.Duration) string {
-	if lease == e.cfg.LeaseTime {
-		return e.suffix
-	}
-	return "|" + e.m.cfg.commandTimeout(lease).String()
 }
 
 // longest is the longest time limit of a command that may keep a field with such a lease:

@@ -85,15 +85,12 @@ type news struct {
 // are listed: short holds come and go by thousands between two looks of the watchdog.
 const grown = 1024
 
-// add notes that g is listed. The caller has Manager.mu, here and in gone.
-func (n *news) add(m *Manager, g *grant) {
-	if len(n.came) > 2*len(m.grants)+grown {
-		n.came = slices.DeleteFunc(n.came, func(id uint64) bool { return m.listed(id) == nil })
-	}
-	n.came = append(n.came, g.n)
+// thin takes those out of came that have ended. The caller has Manager.mu.
+func (n *news) thin(m *Manager) {
+	n.came = slices.DeleteFunc(n.came, func(id uint64) bool { return m.listed(id) == nil })
 }
 
-// gone notes that g has left a list.
+// gone notes that g has left a list. The caller has Manager.mu.
 func (n *news) gone(g *grant) {
 	if g.watched {
 		n.went = append(n.went, g.n)

@@ -149,8 +149,8 @@ var grantMutants = []mutant{
 		name: "sync-unused-tokens", file: "sync/release.go",
 		mechanism: "a release gives unused tokens back",
 		breaks:    "the counter runs ahead of the clock",
-		old:       "\treq.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)\n\tsent := time.Now()\n\treply := e.m.wire.Release(",
-		fresh:     "\tsent := time.Now()\n\treply := e.m.wire.Release(",
+		old:       "\tif e.cfg.Fencing {\n\t\treq.LastToken",
+		fresh:     "\tif false {\n\t\treq.LastToken",
 		tests:     []string{"TestTheCounterDoesNotRunAheadOfTheClock"},
 	},
 	{
@@ -165,8 +165,8 @@ var grantMutants = []mutant{
 		name: "sync-forced-while-extended", file: "sync/release.go",
 		mechanism: "a forced release that is told while a turn is extended takes effect after it",
 		breaks:    "a forced lock is handed on",
-		old:       "\t\te.m.applyForced(g)\n\t\tif o := e.q.Resumed()",
-		fresh:     "\t\tif o := e.q.Resumed()",
+		old:       "\t\te.m.list(g) // again: it may have been announced, or forced, while it had no lease\n",
+		fresh:     "\t\te.m.mu.Lock()\n\t\te.m.watched.came = append(e.m.watched.came, g.n)\n\t\te.m.mu.Unlock()\n",
 		tests:     []string{"TestForceReleaseWhileATurnIsExtended"},
 	},
 	{
@@ -277,7 +277,7 @@ var grantMutants = []mutant{
 		name: "sync-turn-announced", file: "sync/release.go",
 		mechanism: "a grant whose turn was extended is announced to the watchdog again",
 		breaks:    "one whose turn was being extended at a tick is never watched",
-		old:       "e.m.watched.add(e.m, g) //", fresh: "//",
+		old:       "e.m.list(g) // again", fresh: "e.m.applyForced(g) // again",
 		tests: []string{"TestTurn_AnExtensionAtTheTickIsWatched"},
 	},
 	{
