@@ -3,41 +3,42 @@ package watchdog
 import "time"
 
 // hold is what the Watchdog keeps for one hold, and once for the process as a whole.
-// Only the loop writes it; last and trouble are written under Watchdog.mu because
-// Verdicts reads them. Of a healthy hold no more than this is kept, since a process may
-// have 100,000 of them.
+// Only the loop writes it; last, set, remark and concerns are written under Watchdog.mu
+// because Verdicts reads them. Of a healthy hold no more than this is kept, since a process
+// may have 100,000 of them.
 type hold struct {
-	id       uint64        // Facts.ID
-	owner    time.Duration // Facts.Since of the owner that holder verdicts are about
-	nextLook time.Duration // when the local checks are due
-	asked    time.Duration // when Redis was last asked and answered; the least value before that
+	id       uint64                    // Facts.ID
+	owner    time.Duration             // Facts.Since of the owner that holder verdicts are about
+	nextLook time.Duration             // when the local checks are due
+	asked    time.Duration             // when Redis was last asked and answered; the least value before that
+	last     [checkCount]time.Duration // when each check reached its last verdict, after Watchdog.epoch
+	concerns *concerns                 // nil while all these verdicts are healthy and nothing was done
+	// remark is the reason of a Holder verdict that is healthy with the finding
+	// HolderBlocked, otherwise nil. All locks of a goroutine that works for long get one, so
+	// it must not cost concerns.
+	remark *string
+	place  int32 // in Watchdog.agenda
+	set    uint8 // a bit for each check that has reached a verdict at all
+}
+
+// Place is for the heap.
+func (h *hold) Place() *int32 { return &h.place }
+
+// concerns is the rare rest of a hold's state.
+type concerns struct {
+	facts Facts // the latest, for OnClear after the hold has ended
+	of    [checkCount]concern
 	// stopped is when the Watchdog stopped its renewal, so that a renewal that does not
-	// come is no fault; isStopped: it did.
-	stopped time.Duration
-	last    [checkCount]time.Duration // when each check reached its last verdict, after Watchdog.epoch
-	trouble *trouble                  // nil while all these verdicts are healthy, without a remark
-	place   int32                     // in Watchdog.places; the loop's
-	set     uint8                     // a bit for each check that has reached a verdict at all
-
-	isStopped bool
-	// remarked: the last verdict of Holder is healthy with the remark HolderBlocked, whose
-	// reason stands in Watchdog.remarks. All locks of a goroutine that works for long get
-	// one, so that it must not cost a trouble.
-	remarked bool
+	// come is no fault; zero: it did not.
+	stopped time.Time
 }
 
-// trouble is the rare rest of a hold's state.
-type trouble struct {
-	facts    Facts // the latest, for OnClear after the hold has ended
-	verdicts [checkCount]record
-	reasons  [checkCount]string
-	remedy   [checkCount]*remedy
-}
-
-// record is the last verdict of one check, without its moment and its text. The zero
-// value is that of a check that has not spoken.
-type record struct {
-	fails   int32 // Unhealthy verdicts in a row; Unknown leaves it alone
+// concern is what stands against a hold by one check. The zero value is that of a check
+// that has not spoken.
+type concern struct {
+	reason  string
+	episode *episode // what is being done about it
+	fails   int32    // Unhealthy verdicts in a row; Unknown leaves it alone
 	health  Health
 	finding Finding
 	alerted bool // OnAlert was called and OnClear was not yet
@@ -46,186 +47,161 @@ type record struct {
 // isSet tells whether the check has reached a verdict.
 func (h *hold) isSet(c Check) bool { return h.set&(1<<c) != 0 }
 
-// verdict returns the last verdict of a check.
-func (h *hold) verdict(c Check) record {
+// concern returns what stands against the hold by a check.
+func (h *hold) concern(c Check) concern {
 	switch {
-	case h.trouble != nil:
-		return h.trouble.verdicts[c]
-	case h.remarked && c == Holder:
-		return record{health: Healthy, finding: HolderBlocked}
+	case h.concerns != nil:
+		return h.concerns.of[c]
+	case h.remark != nil && c == Holder:
+		return concern{health: Healthy, finding: HolderBlocked, reason: *h.remark}
 	case h.isSet(c):
-		return record{health: Healthy}
+		return concern{health: Healthy}
 	}
-	return record{}
+	return concern{}
 }
 
-// inTrouble makes the place for what is not healthy, and fills in that all else is. The
+// worry makes the place for what is not healthy, and fills in that all else is. The
 // caller has Watchdog.mu.
-func (w *Watchdog) inTrouble(h *hold) {
-	if h.trouble != nil {
+func (h *hold) worry() {
+	if h.concerns != nil {
 		return
 	}
-	t := new(trouble)
-	for c := range t.verdicts {
-		t.verdicts[c] = h.verdict(Check(c))
+	var all concerns
+	for c := range all.of {
+		all.of[c] = h.concern(Check(c))
 	}
-	t.reasons[Holder] = w.remarks[h.id]
-	w.unremark(h)
-	h.trouble = t
+	h.remark, h.concerns = nil, &all
 }
 
-// remark notes a remark of the holder check on a hold that is not in trouble, and unremark
-// that there is none. The caller has Watchdog.mu.
-func (w *Watchdog) remark(h *hold, reason string) {
-	h.remarked, w.remarks[h.id] = true, reason
-}
-
-func (w *Watchdog) unremark(h *hold) {
-	if h.remarked {
-		h.remarked = false
-		delete(w.remarks, h.id)
-	}
-}
-
-// remedy returns what is being done about the check, or nil.
-func (h *hold) remedy(c Check) *remedy {
-	if h.trouble == nil {
+// episode returns what is being done about the check, or nil.
+func (h *hold) episode(c Check) *episode {
+	if h.concerns == nil {
 		return nil
 	}
-	return h.trouble.remedy[c]
+	return h.concerns.of[c].episode
 }
 
-// newRemedy opens an episode. record has made sure that trouble exists, since a remedy
-// follows an Unhealthy verdict only.
-func (h *hold) newRemedy(c Check, f Facts) *remedy {
-	h.trouble.facts = f
-	h.trouble.remedy[c] = new(remedy)
-	return h.trouble.remedy[c]
+// open begins an episode. The check has spoken, and not well, so there are concerns.
+func (h *hold) open(c Check, f *Facts) *episode {
+	h.concerns.facts = *f
+	h.concerns.of[c].episode = new(episode)
+	return h.concerns.of[c].episode
 }
 
 // statusClean tells that Redis' last word on the hold was not a bad one, so that a
 // confirmed renewal may stand for the next one.
 func (h *hold) statusClean() bool {
-	last := h.verdict(LockStatus)
+	last := h.concern(LockStatus)
 	return last.finding == None && last.fails == 0
 }
 
 // gaveUp tells that the action is not taken any more for the check.
 func (h *hold) gaveUp(c Check, action string) bool {
-	r := h.remedy(c)
-	return r != nil && r.tries[action] > maxTries
+	e := h.episode(c)
+	return e != nil && e.tries[action] > maxTries
 }
 
 // failing tells that an action for another check than c did not help and its episode is
 // still open, so that the Recovery check as a whole is not healthy.
 func (h *hold) failing(c Check) bool {
 	for other := range h.last {
-		if r := h.remedy(Check(other)); r != nil && r.failed && other != int(c) {
+		if e := h.episode(Check(other)); e != nil && e.failed && other != int(c) {
 			return true
 		}
 	}
 	return false
 }
 
-// forget closes an episode.
-func (h *hold) forget(c Check) {
-	if h.trouble != nil {
-		h.trouble.remedy[c] = nil
-	}
-}
+// stopped tells that the Watchdog stopped the renewal.
+func (h *hold) stopped() bool { return h.concerns != nil && !h.concerns.stopped.IsZero() }
 
 // stoppedRenewing tells that the Watchdog stopped the renewal and that nothing has
 // renewed the hold since. A confirmation younger than that shows that somebody started it
 // again.
-func (h *hold) stoppedRenewing(w *Watchdog, f Facts) bool {
-	return h.isStopped && w.since(f.LastConfirmed) <= h.stopped
+func (h *hold) stoppedRenewing(f *Facts) bool {
+	return h.stopped() && !f.LastConfirmed.After(h.concerns.stopped)
 }
 
-// quiet tells that nothing in trouble is of use any more.
-func (h *hold) quiet() bool {
-	for c, r := range h.trouble.verdicts {
-		calm := record{}
+// calm tells that nothing in concerns is of use any more.
+func (h *hold) calm() bool {
+	for c, now := range h.concerns.of {
+		calm := concern{}
 		if h.isSet(Check(c)) {
 			calm.health = Healthy
 		}
-		if r != calm || h.trouble.reasons[c] != "" || h.trouble.remedy[c] != nil {
+		if now != calm {
 			return false
 		}
 	}
-	return true
+	return h.concerns.stopped.IsZero()
 }
 
-// record keeps the verdict, reports it, and raises or clears the alert of its check.
-func (w *Watchdog) record(h *hold, f Facts, v Verdict) {
+// note keeps the verdict, reports it, and raises or clears the alert of its check.
+func (w *Watchdog) note(h *hold, f *Facts, v Verdict) {
 	w.mu.Lock()
-	if w.lastRun[v.Check].Before(v.At) {
-		w.lastRun[v.Check] = v.At
-	}
 	h.last[v.Check] = w.since(v.At)
-	var raise, clear bool
-	var fails int
 	h.set |= 1 << v.Check
-	switch remark := v.Health == Healthy && v.Check == Holder && v.Finding == HolderBlocked; {
-	case h.trouble == nil && remark:
-		w.remark(h, v.Reason)
-	case h.trouble != nil || v.Health != Healthy || v.Reason != "":
-		w.inTrouble(h)
-		raise, clear, fails = w.note(h, f, v)
+	var raised, cleared bool
+	var fails int
+	switch blocked := v.Health == Healthy && v.Finding == HolderBlocked; {
+	case h.concerns == nil && blocked:
+		if h.remark == nil || *h.remark != v.Reason {
+			reason := v.Reason
+			h.remark = &reason
+		}
+	case h.concerns != nil || v.Health != Healthy || v.Reason != "":
+		h.worry()
+		raised, cleared, fails = w.weigh(h, f, v)
 	case v.Check == Holder:
-		w.unremark(h)
+		h.remark = nil
 	}
 	w.mu.Unlock()
 
-	w.cfg.OnVerdict(f, v)
-	if raise {
-		w.cfg.OnAlert(f, v.Check, fails)
+	w.cfg.OnVerdict(*f, v)
+	if raised {
+		w.cfg.OnAlert(*f, v.Check, fails)
 	}
-	if clear {
-		w.cfg.OnClear(f, v.Check)
+	if cleared {
+		w.cfg.OnClear(*f, v.Check)
 	}
 }
 
-// note keeps a verdict that is not healthy, or comes after one that was not, and tells
+// weigh keeps a verdict that is not healthy, or comes after one that was not, and tells
 // whether an alert is to be raised or cleared. The caller has Watchdog.mu.
-func (w *Watchdog) note(h *hold, f Facts, v Verdict) (raise, clear bool, fails int) {
-	r := &h.trouble.verdicts[v.Check]
-	r.health, r.finding = v.Health, v.Finding
+func (w *Watchdog) weigh(h *hold, f *Facts, v Verdict) (raise, clear bool, fails int) {
+	c := &h.concerns.of[v.Check]
+	c.health, c.finding, c.reason = v.Health, v.Finding, v.Reason
 	switch v.Health {
 	case Unhealthy:
-		r.fails++
-		if raise = !r.alerted && int(r.fails) >= w.thresholdOf(f); raise {
-			r.alerted = true
-		}
+		c.fails++
+		raise = !c.alerted && int(c.fails) >= w.thresholdOf(f)
+		c.alerted = c.alerted || raise
 	case Healthy:
-		clear, r.alerted, r.fails = r.alerted, false, 0
+		clear, c.alerted, c.fails = c.alerted, false, 0
 	}
-	fails = int(r.fails)
-	h.trouble.facts = f
-	h.trouble.reasons[v.Check] = v.Reason
-	if h.quiet() {
-		h.trouble = nil
+	fails = int(c.fails)
+	h.concerns.facts = *f
+	if h.calm() {
+		h.concerns = nil
 	}
 	return raise, clear, fails
 }
 
-// reset drops what one check has said about a hold, because its subject has changed.
-func (w *Watchdog) reset(now time.Time, h *hold, f Facts, c Check) {
-	w.mu.Lock()
-	clear := h.verdict(c).alerted
-	h.set &^= 1 << c
-	if c == Holder {
-		w.unremark(h)
+// newOwner drops what the holder check has said about the owner before.
+func (w *Watchdog) newOwner(now time.Time, h *hold, f *Facts) {
+	if e := h.episode(Holder); e != nil {
+		w.endEpisode(h, e, f, healthy(Holder, now))
 	}
-	if h.trouble != nil {
-		h.trouble.verdicts[c] = record{}
-		h.trouble.reasons[c] = ""
+	w.mu.Lock()
+	cleared := h.concern(Holder).alerted
+	h.set &^= 1 << Holder
+	h.remark = nil
+	if h.concerns != nil {
+		h.concerns.of[Holder] = concern{}
 	}
 	w.mu.Unlock()
-	if r := h.remedy(c); r != nil {
-		w.endEpisode(h, r, f, healthy(c, now))
-	}
-	if clear {
-		w.cfg.OnClear(f, c)
+	if cleared {
+		w.cfg.OnClear(*f, Holder)
 	}
 }
 
@@ -235,36 +211,36 @@ func (w *Watchdog) drop(id uint64) {
 	w.mu.Lock()
 	h := w.holds[id]
 	delete(w.holds, id)
-	w.unremark(h)
 	w.mu.Unlock()
-	w.places.remove(h)
-	if h.trouble != nil {
-		w.closeEpisodes(h, true)
-	}
+	w.agenda.Remove(h)
+	w.close(h, true)
 }
 
-// closeEpisodes clears every alert of a hold that is not looked at any more, and says what
+// close clears every alert of a hold that is not looked at any more, and says what
 // came of pending actions: where the hold has ended, which was the aim of some of them.
-func (w *Watchdog) closeEpisodes(h *hold, ended bool) {
-	f := h.trouble.facts
+func (w *Watchdog) close(h *hold, ended bool) {
+	if h.concerns == nil {
+		return
+	}
+	f := h.concerns.facts
 	for c := range h.last {
-		r := h.trouble.remedy[c]
-		if r == nil || !r.pending {
+		e := h.episode(Check(c))
+		if e == nil || !e.pending {
 			continue
 		}
-		v := unhealthy(Check(c), w.epoch.Add(h.last[c]), r.attempt.Finding, h.trouble.reasons[c])
-		if ended && endsHold(r.attempt.Action) {
-			w.cfg.OnRecovery(f, v, r.attempt.Action, Helped)
+		v := unhealthy(Check(c), w.epoch.Add(h.last[c]), e.attempt.Finding, h.concerns.of[c].reason)
+		if ended && endsHold(e.attempt.Action) {
+			w.cfg.OnRecovery(f, v, e.attempt.Action, Helped)
 		} else {
-			w.unsettled(r, f, v)
+			w.unsettled(e, &f, v)
 		}
 	}
 	for c := range h.last {
 		w.mu.Lock()
-		clear := h.trouble.verdicts[c].alerted
-		h.trouble.verdicts[c].alerted = false
+		cleared := h.concerns.of[c].alerted
+		h.concerns.of[c].alerted = false
 		w.mu.Unlock()
-		if clear {
+		if cleared {
 			w.cfg.OnClear(f, Check(c))
 		}
 	}

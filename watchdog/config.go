@@ -15,7 +15,7 @@ const (
 	// over all holds, so it is not finer than the promise needs.
 	ticksPerPeriod = 10
 	minTick        = 50 * time.Millisecond
-	// breath is the least time between two turns: moments that are so near share one.
+	// breath is the least time between two rounds: moments that are so near share one.
 	breath = 5 * time.Millisecond
 )
 
@@ -23,8 +23,8 @@ const (
 // else the zero value works.
 //
 // The callbacks are called by the Watchdog's goroutine, one at a time. They must
-// return at once and must not call Stop, which waits for that goroutine; Verdicts
-// and LastRun are allowed. A nil callback is left out. Where a callback speaks of the
+// return at once and must not call Stop, which waits for that goroutine; Verdicts is
+// allowed. A nil callback is left out. Where a callback speaks of the
 // whole process and not of a hold, its Facts have ID 0.
 type Config struct {
 	// Source, Prober and Actor are what the Watchdog looks at, asks and acts through.
@@ -56,8 +56,9 @@ type Config struct {
 	// hold has ended, its owner has changed, or the Watchdog stops.
 	OnClear func(Facts, Check)
 	// OnRecovery is called when an action is taken or only told, and again, once for each
-	// that was taken, when it is known what came of it, or that this will not be known. The verdict's Finding is what the action is about, also
-	// when it helped. A finding that lasts is told once, so this suits an event.
+	// that was taken, when it is known what came of it, or that this will not be known. The
+	// verdict's Finding is what the action is about, also when it helped. A finding that
+	// lasts is told once, so this suits an event.
 	OnRecovery func(f Facts, v Verdict, action string, outcome RecoveryOutcome)
 	// OnSelfLate is called when the Watchdog's own tick came late by that much.
 	OnSelfLate func(late time.Duration)

@@ -19,14 +19,14 @@ itself.
 	CheckConnection                  do commands and messages arrive?  asks Prober.Ping, ProbeDelivery
 	CheckRecovery                    did the last action help?         asks the other four
 
-# One turn
+# One round
 
 	         every Period/10, at least 50 ms, and at the moment of a hold
 	                  │
 	Source.Changes ─► follow: who has come, who went
 	                  │
-	list of moments ► visit ─► Source.LookupAll ► CheckRenewal, CheckHolder ┐
-	(who is due?)     │                                                     ├─► judge ─► record ─► OnVerdict
+	heap of moments ► visit ─► Source.LookupAll ► CheckRenewal, CheckHolder ┐
+	(who is due?)     │                                                     ├─► judge ─► note ──► OnVerdict
 	                  └──────► asks ─► Prober.Status ─► CheckLockStatus ────┤              │       OnAlert, OnClear
 	                                         (own goroutine)                │              ▼
 	once a Period: CheckRenewalLoop, Prober.Ping, ProbeDelivery ────────────┘           recover ─► Actor
@@ -36,9 +36,9 @@ One goroutine does all of it. Questions to Redis run on two more, one for holds 
 for the connection, that live only as long as a question does; so a Redis that hangs
 delays no local check, and never more than two questions are under way.
 
-A hold is touched only when something about it is due. The moment before which nothing is
-stands in a list beside the pointer to the hold. Those that are due are visited some at a
-time, and the facts of these are asked for at once.
+A hold is touched only when something about it is due: the holds stand in a heap, by the
+moment before which nothing is. Those that are due are visited some at a time, and the facts
+of these are asked for at once.
 
 # The rhythm
 

@@ -17,22 +17,22 @@ func Kept(w *Watchdog) (holds, troubles int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.holds {
-		if h.trouble != nil {
+		if h.concerns != nil {
 			troubles++
 		}
 	}
 	return len(w.holds), troubles
 }
 
-// Turn runs one tick without the loop, for benchmarks and for ticks that come late. The
+// Round runs one round without the loop, for benchmarks and for ticks that come late. The
 // Watchdog must not be started. The questions' answers are thrown away.
-func Turn(w *Watchdog, now time.Time, late time.Duration) {
+func Round(w *Watchdog, now time.Time, late time.Duration) {
 	if w.epoch.IsZero() {
-		w.epoch, w.lastTurn, w.lastWall = now, now, w.cfg.wall(now)
+		w.epoch, w.lastRound, w.lastWall = now, now, w.cfg.wall(now)
 		w.nextAll, w.tick = now, tickFor(w.cfg.Period)
 		w.statuses, w.probes = make(chan statusAnswer), make(chan probeAnswer)
 	}
-	w.turn(now, late)
+	w.run(now, late)
 }
 
 // Limits of the goroutine scan.
@@ -41,7 +41,7 @@ const (
 	MaxDump           = maxDump
 )
 
-// Breath is the least time between two turns.
+// Breath is the least time between two rounds.
 const Breath = breath
 
 // ScanGoroutines is one scan with a dump of the test's own.

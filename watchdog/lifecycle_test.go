@@ -75,7 +75,7 @@ func TestWatchdog_StartStopStress(t *testing.T) {
 		for range 4 {
 			wg.Go(d.Start)
 			wg.Go(d.Stop)
-			wg.Go(func() { d.Verdicts(1); d.Verdicts(0); d.LastRun(wd.Renewal) })
+			wg.Go(func() { d.Verdicts(1); d.Verdicts(0) })
 		}
 		wg.Wait()
 		d.Stop()
@@ -116,7 +116,6 @@ func TestWatchdog_AskedWhileItWorks(t *testing.T) {
 					t.Errorf("a verdict without its reason: %+v", v)
 				}
 			}
-			d.LastRun(wd.Check(id))
 		}
 		for id := range uint64(25) {
 			w.end(round*25 + id + 1)
@@ -158,9 +157,9 @@ func (m many) LookupAll(ids []uint64, facts []wd.Facts) {
 	}
 }
 
-// BenchmarkTurn_100000Holds is one tick over 100,000 healthy, renewed holds. With the
+// BenchmarkRound_100000Holds is one tick over 100,000 healthy, renewed holds. With the
 // default period there are two ticks a second.
-func BenchmarkTurn_100000Holds(b *testing.B) {
+func BenchmarkRound_100000Holds(b *testing.B) {
 	m := many{world: newWorld()}
 	now := time.Now()
 	for id := range uint64(100_000) {
@@ -172,7 +171,7 @@ func BenchmarkTurn_100000Holds(b *testing.B) {
 	}
 	d := wd.New(wd.Config{Source: m, Prober: m, Actor: m})
 	defer d.Stop()
-	wd.Turn(d, now, 0)
+	wd.Round(d, now, 0)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for b.Loop() {
@@ -180,7 +179,7 @@ func BenchmarkTurn_100000Holds(b *testing.B) {
 		for i := range m.facts {
 			m.facts[i].LastConfirmed = now
 		}
-		wd.Turn(d, now, 0)
+		wd.Round(d, now, 0)
 	}
 }
 

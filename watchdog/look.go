@@ -18,15 +18,15 @@ type probeAnswer struct {
 }
 
 // judge keeps and reports a verdict and does what follows from it.
-func (w *Watchdog) judge(h *hold, f Facts, v Verdict) {
-	w.record(h, f, v)
+func (w *Watchdog) judge(h *hold, f *Facts, v Verdict) {
+	w.note(h, f, v)
 	w.recover(h, f, v)
 }
 
-// look runs the local checks of one hold. Whatever the facts of this turn accuse is
+// look runs the local checks of one hold. Whatever the facts of this round accuse is
 // judged again on fresh ones: between the pass and now the owner may have released, or
 // a renewal may have been confirmed. Blind, it looks at nothing but the deadline.
-func (w *Watchdog) look(r round, h *hold, f Facts) {
+func (w *Watchdog) look(r round, h *hold, f *Facts) {
 	if f.Lost {
 		if !r.blind {
 			w.lookAtHolder(r.now, h, f)
@@ -34,13 +34,13 @@ func (w *Watchdog) look(r round, h *hold, f Facts) {
 		return
 	}
 	renewal := func(f Facts) Verdict {
-		f.Period = w.periodOf(f)
-		f.Fixed = f.Fixed || h.stoppedRenewing(w, f)
+		f.Period = w.periodOf(&f)
+		f.Fixed = f.Fixed || h.stoppedRenewing(&f)
 		// What this process slept is not held against the renewal.
 		f.LastConfirmed = f.LastConfirmed.Add(r.late)
 		return CheckRenewal(r.now, f, r.stats)
 	}
-	f, v, listed := w.confirm(f, renewal)
+	v, listed := w.confirm(f, renewal)
 	if !listed || r.blind && v.Finding != LeaseOver {
 		return
 	}
@@ -53,41 +53,42 @@ func (w *Watchdog) look(r round, h *hold, f Facts) {
 }
 
 // lookAtHolder runs the holder check and plans the next look.
-func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f Facts) {
+func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f *Facts) {
 	holder := func(f Facts) Verdict {
 		// A lease that is fixed only since the Watchdog stopped its renewal is none that
 		// its owner chose.
-		f.Fixed = f.Fixed && !h.isStopped
+		f.Fixed = f.Fixed && !h.stopped()
 		return CheckHolder(now, f, w.scan)
 	}
-	f, v, listed := w.confirm(f, holder)
+	v, listed := w.confirm(f, holder)
 	if !listed {
 		return
 	}
 	if owner := w.since(f.Since); owner != h.owner {
-		w.reset(now, h, f, Holder)
+		w.newOwner(now, h, f)
 		h.owner = owner
 	}
 	w.judge(h, f, v)
 	h.nextLook = w.since(now) + w.periodOf(f)
 }
 
-// confirm runs a check, and runs it again on fresh facts where it accuses. It returns
-// the facts behind the verdict, and false when the hold has ended.
-func (w *Watchdog) confirm(f Facts, check func(Facts) Verdict) (Facts, Verdict, bool) {
-	v := check(f)
+// confirm runs a check, and runs it again on fresh facts where it accuses. It leaves in f
+// the facts behind the verdict, and returns false when the hold has ended.
+func (w *Watchdog) confirm(f *Facts, check func(Facts) Verdict) (v Verdict, listed bool) {
+	v = check(*f)
 	if v.Health != Unhealthy {
-		return f, v, true
+		return v, true
 	}
-	f, listed := w.cfg.Source.Lookup(f.ID)
+	fresh, listed := w.cfg.Source.Lookup(f.ID)
 	if !listed {
-		return f, v, false
+		return v, false
 	}
-	return f, check(f), true
+	*f = fresh
+	return check(fresh), true
 }
 
 // renewalCounts lets a confirmed renewal stand for the lock-status check.
-func (w *Watchdog) renewalCounts(h *hold, f Facts) {
+func (w *Watchdog) renewalCounts(h *hold, f *Facts) {
 	if h.statusClean() && !f.LastConfirmed.IsZero() && (!h.isSet(LockStatus) || w.since(f.LastConfirmed) > h.last[LockStatus]) {
 		w.judge(h, f, healthy(LockStatus, f.LastConfirmed))
 	}
@@ -148,35 +149,39 @@ func send[T any](w *Watchdog, to chan<- T, answer T) {
 // confirmed is the newer word.
 func (w *Watchdog) judgeStatuses(a statusAnswer) {
 	defer w.asks.reset()
-	for i, f := range w.asks.facts {
-		h := w.asks.holds[i]
-		if h.place < 0 {
-			continue // it has ended
-		}
+	now := w.since(time.Now())
+	for i, h := range w.asks.holds {
 		var s Status
 		if i < len(a.statuses) {
 			s = a.statuses[i]
 		}
-		if s.Answered { // silence is no word: the next turn asks again
+		if h.place == 0 {
+			continue // it has ended
+		}
+		f := &w.asks.facts[i]
+		if s.Answered { // silence is no word: the next round asks again
 			h.asked = w.since(a.asked)
 		}
-		if w.judgeStatus(h, f, s, a.asked); s.Answered && h.place >= 0 {
-			if w.plan(h, f, w.nextQuestion(h, f), w.since(time.Now())); h.asked < w.since(w.suspect) {
-				w.places.set(h, w.since(w.lastTurn)) // that answer was about before
-			}
+		w.judgeStatus(h, f, s, a.asked)
+		switch {
+		case !s.Answered || h.place == 0:
+		case h.asked < w.since(w.suspect): // that answer was about before
+			w.agenda.Set(h, int64(w.since(w.lastRound)))
+		default:
+			w.plan(h, f, w.nextQuestion(h, f), now)
 		}
 	}
 }
 
 // judgeStatus judges what Redis said about one hold when it was asked at that moment.
-func (w *Watchdog) judgeStatus(h *hold, f Facts, s Status, asked time.Time) {
-	f, v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(asked, f, s) })
+func (w *Watchdog) judgeStatus(h *hold, f *Facts, s Status, asked time.Time) {
+	v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(asked, f, s) })
 	switch {
 	case !listed || f.Lost:
 		return
 	case v.Finding == FieldGone && f.LastConfirmed.After(asked):
 		return
-	case v.Finding == TTLTooLong && h.verdict(LockStatus).finding != TTLTooLong:
+	case v.Finding == TTLTooLong && h.concern(LockStatus).finding != TTLTooLong:
 		// An extension may have reached Redis whose answer has not reached us. The
 		// second time in a row it is no coincidence.
 		v.Health = Unknown
@@ -200,7 +205,7 @@ func (w *Watchdog) judgeProbe(now time.Time, a probeAnswer) {
 func (w *Watchdog) lookAtProcess(now time.Time, blind bool, stats RenewalStats) {
 	due := !now.Before(w.nextAll)
 	loop := CheckRenewalLoop(now, w.cfg.Period, stats)
-	news := loop.Finding == RenewalStalled && w.process.verdict(Renewal).finding != RenewalStalled
+	news := loop.Finding == RenewalStalled && w.process.concern(Renewal).finding != RenewalStalled
 	if !blind && (due || news) {
 		w.judge(&w.process, w.aboutProcess(), loop)
 	}

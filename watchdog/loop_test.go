@@ -231,11 +231,11 @@ func TestWatchdog_I2_SelfLateAccusesNobody(t *testing.T) {
 		w.alive[1], w.alive[2], w.alive[3] = false, false, false
 		d := wd.New(w.config())
 		defer d.Stop()
-		wd.Turn(d, time.Now(), 0) // adopts the holds; at once only id-dependent looks
+		wd.Round(d, time.Now(), 0) // adopts the holds; at once only id-dependent looks
 		w.events, w.actions, w.looks = nil, nil, map[uint64][]time.Time{}
 
 		pass(20 * time.Second) // the process is stopped
-		wd.Turn(d, time.Now(), 19*time.Second)
+		wd.Round(d, time.Now(), 19*time.Second)
 		if len(w.late) != 1 || w.late[0] != 19*time.Second {
 			t.Errorf("own lateness told as %v", w.late)
 		}
@@ -246,10 +246,10 @@ func TestWatchdog_I2_SelfLateAccusesNobody(t *testing.T) {
 			t.Errorf("about the process: %+v", v)
 		}
 		pass(4 * time.Second) // still within the time that it gives the others
-		wd.Turn(d, time.Now(), 0)
+		wd.Round(d, time.Now(), 0)
 		w.want(t, 1, "found")
 		pass(2 * time.Second)
-		wd.Turn(d, time.Now(), 0)
+		wd.Round(d, time.Now(), 0)
 		w.want(t, 1, "found 1 renewal_late")
 		w.want(t, 1, "found 3 over_max_hold")
 	})
@@ -265,12 +265,12 @@ func TestWatchdog_I2_SmallLatenessIsExcused(t *testing.T) {
 		w.alive[1] = false
 		d := wd.New(w.config())
 		defer d.Stop()
-		wd.Turn(d, time.Now(), 0)
+		wd.Round(d, time.Now(), 0)
 		pass(16 * time.Second)
-		wd.Turn(d, time.Now(), 2*time.Second)
+		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 0, "found 1")
 		pass(5 * time.Second)
-		wd.Turn(d, time.Now(), 2*time.Second)
+		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 1, "found 1 renewal_late")
 	})
 }
@@ -471,23 +471,18 @@ func TestWatchdog_GoroutineEndsAfterHandingOn(t *testing.T) {
 	})
 }
 
-// TestWatchdog_LastRun: each check's last run moves on.
-func TestWatchdog_LastRun(t *testing.T) {
+// TestWatchdog_Verdicts: each check that has looked has its verdict, and it is a fresh one.
+func TestWatchdog_Verdicts(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
-		for c := wd.Renewal; c <= wd.Recovery+1; c++ {
-			if !d.LastRun(c).IsZero() {
-				t.Errorf("%v has run before anything", c)
-			}
-		}
 		w.add(hold(1))
 		pass(time.Minute)
-		for c := wd.Renewal; c <= wd.Connection; c++ {
-			if age := time.Since(d.LastRun(c)); age > 10*time.Second {
-				t.Errorf("%v ran %v ago", c, age)
-			}
-		}
 		if got := fmt.Sprint(len(d.Verdicts(1)), len(d.Verdicts(0)), d.Verdicts(2)); got != "3 2 []" {
 			t.Errorf("verdicts %s", got)
+		}
+		for _, v := range append(d.Verdicts(1), d.Verdicts(0)...) {
+			if age := time.Since(v.At); age > 10*time.Second || v.Health != wd.Healthy {
+				t.Errorf("%v ago: %+v", age, v)
+			}
 		}
 	})
 }

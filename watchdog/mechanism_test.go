@@ -64,11 +64,11 @@ func TestWatchdog_I2_ALateLoopIsExcused(t *testing.T) {
 		start := time.Now()
 		w.stats = wd.RenewalStats{LoopLastTurn: start, NextDue: start.Add(time.Second)}
 		pass(4500 * time.Millisecond) // due for 3.5 s, more than half a period
-		wd.Turn(d, time.Now(), 2*time.Second)
+		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 0, "found")
 		w.want(t, 0, "restart")
 		pass(3 * time.Second) // and now it stands still
-		wd.Turn(d, time.Now(), 2*time.Second)
+		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 1, "found 0 renewal_stalled")
 	})
 }

@@ -168,9 +168,9 @@ func endsHold(action string) bool {
 	return false
 }
 
-// remedy is what is being done about one check of one hold. It exists from the first
+// episode is what is being done about one check of one hold. It exists from the first
 // Unhealthy verdict until the next Healthy one, whatever is found in between.
-type remedy struct {
+type episode struct {
 	attempt Attempt // the last action that was taken
 	// pending: the outcome of attempt is not known yet.
 	pending bool
@@ -184,120 +184,122 @@ type remedy struct {
 	failed bool
 }
 
-// recover does what follows from a verdict. In words: while an action is pending, settle
-// what came of it, and wait if that is not known. Healthy ends the episode. Otherwise
+// recover does what follows from a verdict. In words: while an action is pending, ask
+// whether it helped, and wait if that is not known. Healthy ends the episode. Otherwise
 // plan: what was only told is not told twice, and what was done is repeated until it has
 // been tried often enough. What was tried and told counts for the whole episode, so that
 // findings that alternate bring neither for ever.
-func (w *Watchdog) recover(h *hold, f Facts, v Verdict) {
-	r := h.remedy(v.Check)
-	if r != nil && r.pending && !w.settle(h, r, f, v) && r.attempt.Finding == v.Finding {
-		return
+func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
+	e := h.episode(v.Check)
+	if e != nil && e.pending {
+		if known := w.judgeAttempt(h, e, f, v); !known && e.attempt.Finding == v.Finding {
+			return
+		}
 	}
 	if v.Health != Unhealthy {
-		if v.Health == Healthy && r != nil {
-			w.endEpisode(h, r, f, v)
+		if v.Health == Healthy && e != nil {
+			w.endEpisode(h, e, f, v)
 		}
 		return
 	}
-	if r == nil {
-		r = h.newRemedy(v.Check, f)
+	if e == nil {
+		e = h.open(v.Check, f)
 	}
-	met := r.met&(1<<v.Finding) != 0
-	action := plan(f, v, !f.Fixed && !h.stoppedRenewing(w, f), met, int(h.verdict(v.Check).fails))
+	met := e.met&(1<<v.Finding) != 0
+	action := plan(*f, v, !f.Fixed && !h.stoppedRenewing(f), met, int(h.concern(v.Check).fails))
 	switch {
-	case action == ActionTell && met, r.tries[action] > maxTries && f.ID != 0:
+	case action == ActionTell && met, e.tries[action] > maxTries && f.ID != 0:
 		return
-	case action != ActionTell && v.At.Before(r.notBefore):
+	case action != ActionTell && v.At.Before(e.notBefore):
 		return
 	}
-	r.met |= 1 << v.Finding
+	e.met |= 1 << v.Finding
 	if action == ActionTell {
-		w.cfg.OnRecovery(f, v, action, Told)
+		w.cfg.OnRecovery(*f, v, action, Told)
 		return
 	}
-	w.try(h, r, f, v, action)
+	w.try(h, e, f, v, action)
 }
 
 // unsettled tells that nobody will know what came of a pending action; v carries the reason
 // of the last verdict.
-func (w *Watchdog) unsettled(r *remedy, f Facts, v Verdict) {
-	if !r.pending {
+func (w *Watchdog) unsettled(e *episode, f *Facts, v Verdict) {
+	if !e.pending {
 		return
 	}
-	r.pending = false
-	v.Check, v.Finding = r.attempt.Check, r.attempt.Finding
-	w.cfg.OnRecovery(f, v, r.attempt.Action, Unsettled)
+	e.pending = false
+	v.Check, v.Finding = e.attempt.Check, e.attempt.Finding
+	w.cfg.OnRecovery(*f, v, e.attempt.Action, Unsettled)
 }
 
 // endEpisode closes an episode. Where an action had failed and the check became healthy by
 // itself, the Recovery check is healthy again too: nothing is left to be recovered.
-func (w *Watchdog) endEpisode(h *hold, r *remedy, f Facts, v Verdict) {
-	w.unsettled(r, f, v)
-	h.forget(v.Check)
-	if r.failed && h.verdict(Recovery).health == Unhealthy && !h.failing(v.Check) {
-		w.record(h, f, healthy(Recovery, v.At))
+func (w *Watchdog) endEpisode(h *hold, e *episode, f *Facts, v Verdict) {
+	w.unsettled(e, f, v)
+	h.concerns.of[v.Check].episode = nil
+	if e.failed && h.concern(Recovery).health == Unhealthy && !h.failing(v.Check) {
+		w.note(h, f, healthy(Recovery, v.At))
 	}
 }
 
 // try takes one action, or tells that no more is taken.
-func (w *Watchdog) try(h *hold, r *remedy, f Facts, v Verdict, action string) {
+func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) {
 	// Not v.At, which is the moment of the question: what happened between that and the
 	// action is no consequence of the action.
 	now := time.Now()
-	w.unsettled(r, f, v)
-	r.attempt = Attempt{Check: v.Check, Finding: v.Finding, Action: action, At: now}
-	if r.tries == nil {
-		r.tries = make(map[string]int)
+	w.unsettled(e, f, v)
+	e.attempt = Attempt{Check: v.Check, Finding: v.Finding, Action: action, At: now}
+	if e.tries == nil {
+		e.tries = make(map[string]int)
 	}
-	tries := r.tries[action]
-	r.tries[action]++
+	tries := e.tries[action]
+	e.tries[action]++
 	if tries >= maxTries && f.ID != 0 {
-		w.cfg.OnRecovery(f, v, action, GaveUp)
+		w.cfg.OnRecovery(*f, v, action, GaveUp)
 		return
 	}
 	if f.ID == 0 {
-		r.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(tries, 8), maxBackoff)))
+		e.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(tries, 8), maxBackoff)))
 	}
 	if !w.act(f.ID, action, v.Finding) {
-		w.cfg.OnRecovery(f, v, action, Declined)
+		w.cfg.OnRecovery(*f, v, action, Declined)
 		return
 	}
-	r.pending = true
+	e.pending = true
 	switch action {
 	case ActionStopRenewing, ActionCancel, ActionDelete:
-		h.stopped, h.isStopped = w.since(now), true
+		h.concerns.stopped = now
 	}
 	switch action {
 	case ActionStopRenewing, ActionCancel:
 		// The lease is left to end; only after its end is a hold that is still there
 		// a failure.
-		r.attempt.Until = v.At.Add(f.Lease + w.periodOf(f))
+		e.attempt.Until = v.At.Add(f.Lease + w.periodOf(f))
 		if f.Deadline.After(v.At) {
-			r.attempt.Until = f.Deadline.Add(w.periodOf(f))
+			e.attempt.Until = f.Deadline.Add(w.periodOf(f))
 		}
 	}
-	w.cfg.OnRecovery(f, v, action, Acted)
+	w.cfg.OnRecovery(*f, v, action, Acted)
 }
 
-// settle asks the recovery check about a pending action and tells what it says. It
+// judgeAttempt asks the recovery check about a pending action and tells what it says. It
 // returns false while nothing is known yet.
-func (w *Watchdog) settle(h *hold, r *remedy, f Facts, v Verdict) bool {
-	rv := CheckRecovery(v.At, r.attempt, v)
+func (w *Watchdog) judgeAttempt(h *hold, e *episode, f *Facts, v Verdict) bool {
+	rv := CheckRecovery(v.At, e.attempt, v)
 	if rv.Health == Unknown {
 		return false
 	}
-	r.pending = false
-	r.failed = rv.Health == Unhealthy
+	e.pending = false
+	e.failed = rv.Health == Unhealthy
 	// One action that helped does not make up for another one that did not.
-	if r.failed || !h.failing(v.Check) {
-		w.record(h, f, rv)
+	if e.failed || !h.failing(v.Check) {
+		w.note(h, f, rv)
 	}
 	outcome := Helped
-	if r.failed {
+	if e.failed {
 		outcome = NotHelped
 	}
-	v.Finding = r.attempt.Finding // what it was about, also where nothing is found now
-	w.cfg.OnRecovery(f, v, r.attempt.Action, outcome)
+	v.Finding = e.attempt.Finding // what it was about, also where nothing is found now
+	w.cfg.OnRecovery(*f, v, e.attempt.Action, outcome)
 	return true
 }

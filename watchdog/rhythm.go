@@ -1,21 +1,33 @@
 package watchdog
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
-// known is when Redis last had a good word for the hold. A confirmed renewal is such a word,
-// but not while the last answer was a bad one, because a renewal says nothing about other
-// fields or the count.
-func (w *Watchdog) known(h *hold, f Facts) time.Duration {
-	known := h.asked
-	if h.statusClean() {
+// never is later than every moment.
+const never = time.Duration(math.MaxInt64)
+
+// nextQuestion is when Redis is asked about the hold unless it has had a word for it
+// before. Answers from before a jump of the clock are none.
+func (w *Watchdog) nextQuestion(h *hold, f *Facts) time.Duration {
+	known, renewal := h.asked, never
+	if h.statusClean() { // a renewal says nothing about other fields or the count
 		known = max(known, w.since(f.LastConfirmed))
+		if !f.Fixed && !f.NextRenewal.IsZero() && !h.stopped() {
+			renewal = w.since(f.NextRenewal)
+		}
 	}
-	return known
+	if suspect := w.since(w.suspect); known < suspect {
+		return suspect
+	}
+	return askAt(known, renewal, h.nextLook, w.periodOf(f), tickFor(w.cfg.Period))
 }
 
-// nextQuestion is when Redis is asked about the hold unless it has had a word for it before.
-// With the default times a renewal is two periods after the one before, and one question
-// lies between them:
+// askAt returns the moment of the next question about a hold of which Redis had a good
+// word last at known, whose next renewal is due at renewal (never: none), which is looked
+// at next at look, and in which no period may pass without a word. With the default times
+// a renewal is two periods after the one before, and one question lies between them:
 //
 //	grant             question              renewal             question             renewal
 //	  ├── at most W ─────┼────── W ────────────┼─────── W ──────────┼─────── W ──────────┤
@@ -23,39 +35,33 @@ func (w *Watchdog) known(h *hold, f Facts) time.Duration {
 //
 // The moments are counted back from the renewal that is due, so that the word after the last
 // question is that renewal's. Where that is due within a period there is nothing to ask,
-// unless at most a tick later it has brought no word: it failed, or it was not sent.
-func (w *Watchdog) nextQuestion(h *hold, f Facts) time.Duration {
-	known, period := w.known(h, f), w.periodOf(f)
-	if suspect := w.since(w.suspect); known < suspect {
-		return suspect
-	}
-	last := known + period
-	if f.Fixed || f.NextRenewal.IsZero() || h.isStopped || !h.statusClean() {
-		if h.nextLook <= last {
-			return w.meet(h.nextLook-tickFor(period), h.nextLook) // one visit for both
-		}
-		return w.meet(last-tickFor(period), last)
-	}
-	renewal := w.since(f.NextRenewal)
-	if tick := tickFor(period); renewal <= last {
+// unless at most a tick later it has brought no word: it failed, or it was not sent. Without
+// a renewal one visit serves for look and question.
+func askAt(known, renewal, look, period, grid time.Duration) time.Duration {
+	last, tick := known+period, tickFor(period)
+	switch {
+	case renewal == never:
+		last = min(last, look)
+		return meet(last-tick, last, grid)
+	case renewal <= last:
 		// Its word counts from then, so the one after it is due a period later.
 		end := max(last, min(last+tick, renewal+period))
-		return w.meet(min(last+tick/2, end), end)
+		return meet(min(last+tick/2, end), end, grid)
 	}
 	questions := (renewal - known - 1) / period // each leaves at most a period to the next word
-	return w.meet(renewal-questions*period, last)
+	return meet(renewal-questions*period, last, grid)
 }
 
 // meet returns a moment from first to last at which other holds are visited too: that of a
 // tick or of the finest tick. Where neither lies between them it is the one before, and one
 // more question follows. Only where there is no choice is it that very moment: renewals that
 // keep a rhythm of two periods go out in batches, and so do the questions between them.
-func (w *Watchdog) meet(first, last time.Duration) time.Duration {
-	if first == last {
+func meet(first, last, grid time.Duration) time.Duration {
+	switch {
+	case first == last:
 		return first
-	}
-	if tick := tickFor(w.cfg.Period); last/tick*tick >= first {
-		return last / tick * tick
+	case last/grid*grid >= first:
+		return last / grid * grid
 	}
 	return last / minTick * minTick
 }
@@ -68,9 +74,8 @@ func (h *hold) lookDue(r round, period time.Duration) bool {
 
 // plan sets the moment before which nothing is to be done about the hold: question, look
 // or deadline, whichever is first. It may be too early, never too late: what is confirmed
-// meanwhile only moves it on. What is due at the present turn has been done, or is done at
-// the next tick.
-func (w *Watchdog) plan(h *hold, f Facts, question, now time.Duration) {
+// meanwhile only moves it on. What is due now has been done, or is done at the next tick.
+func (w *Watchdog) plan(h *hold, f *Facts, question, now time.Duration) {
 	step := tickFor(w.periodOf(f))
 	next := h.nextLook
 	if !f.Lost {
@@ -83,5 +88,5 @@ func (w *Watchdog) plan(h *hold, f Facts, question, now time.Duration) {
 	if next <= now {
 		next = now + step
 	}
-	w.places.set(h, next)
+	w.agenda.Set(h, int64(next))
 }

@@ -48,8 +48,8 @@ func (q *question) reset() {
 	q.holds, q.facts = q.holds[:0], q.facts[:0]
 }
 
-// turn is one tick. late is how much later than planned it came.
-func (w *Watchdog) turn(now time.Time, late time.Duration) {
+// run is one round. late is how much later than planned it came.
+func (w *Watchdog) run(now time.Time, late time.Duration) {
 	w.watchClock(now)
 	if late > selfLateAfter(w.cfg.Period) {
 		w.selfLate(now, late)
@@ -75,11 +75,11 @@ func excused(s RenewalStats, late time.Duration) RenewalStats {
 // watchClock makes every hold suspect when the wall clock jumped.
 func (w *Watchdog) watchClock(now time.Time) {
 	wall := w.cfg.wall(now)
-	if jump := wall.Sub(w.lastWall) - now.Sub(w.lastTurn); jump.Abs() > clockJump {
+	if jump := wall.Sub(w.lastWall) - now.Sub(w.lastRound); jump.Abs() > clockJump {
 		w.suspect = now
-		w.places.allDue()
+		w.agenda.SetAll(func(*hold) int64 { return 0 })
 	}
-	w.lastTurn, w.lastWall = now, wall
+	w.lastRound, w.lastWall = now, wall
 }
 
 // selfLate says that this process came late, and closes the eyes for as long again (at
@@ -88,72 +88,96 @@ func (w *Watchdog) selfLate(now time.Time, late time.Duration) {
 	w.lateAt = now
 	w.quiet = now.Add(min(late, w.cfg.Period))
 	v := unknown(Renewal, now, SelfLate, fmt.Sprintf("the watchdog's own tick came %v late", late))
-	w.record(&w.process, w.aboutProcess(), v)
+	w.note(&w.process, w.aboutProcess(), v)
 	w.cfg.OnSelfLate(late)
 }
 
 // batch is the holds that are visited at once.
 type batch struct {
-	holds []*hold
+	holds []due
 	ids   [atOnce]uint64
 	facts [atOnce]Facts
 }
 
-// visitDue visits every hold whose moment has come, some at once.
+// due is a hold and the moment that has come for it.
+type due struct {
+	hold *hold
+	at   int64
+}
+
+// visitDue visits every hold whose moment has come, some at once. Each is given another
+// moment, but those for which the question had no room keep theirs. So they come first the
+// next time, and behind a server that hangs nobody waits for longer than a round or two.
 func (w *Watchdog) visitDue(r round) {
-	for h := range w.places.due(r.at) {
-		if w.visits.holds = append(w.visits.holds, h); len(w.visits.holds) == atOnce {
-			w.visitAll(r)
+	var waiting []due
+	for w.soonest() <= r.at {
+		b := &w.visits
+		for len(b.holds) < atOnce && w.soonest() <= r.at {
+			h, at := w.agenda.First()
+			w.agenda.Remove(h)
+			b.ids[len(b.holds)] = h.id
+			b.holds = append(b.holds, due{h, at})
 		}
+		waiting = w.visitAll(r, b, waiting)
+		clear(b.holds)
+		b.holds = b.holds[:0]
 	}
-	w.visitAll(r)
-	if n := len(w.asks.holds); n > 0 && !w.askingStatus { // the next question begins where this one ends
-		w.places.from = int(w.asks.holds[n-1].place) / stretch
+	for _, d := range waiting {
+		w.agenda.Set(d.hold, d.at)
 	}
+}
+
+// soonest returns when the first hold is to be visited; never without one.
+func (w *Watchdog) soonest() time.Duration {
+	if w.agenda.Len() == 0 {
+		return never
+	}
+	_, at := w.agenda.First()
+	return time.Duration(at)
 }
 
 // visitAll visits the holds of the batch. Their facts are asked for together, which costs
-// half of asking for one after the other: see Source.LookupAll.
-func (w *Watchdog) visitAll(r round) {
-	b := &w.visits
-	for i, h := range b.holds {
-		b.ids[i] = h.id
-	}
+// half of asking for one after the other: see Source.LookupAll. Those that wait for the
+// next question are added to waiting.
+func (w *Watchdog) visitAll(r round, b *batch, waiting []due) []due {
 	n := len(b.holds)
 	w.cfg.Source.LookupAll(b.ids[:n], b.facts[:n])
-	for i, h := range b.holds {
-		if f := &b.facts[i]; f.ID != 0 {
-			w.visit(r, h, *f)
-		} else { // its end is about to be told, or its lease is just being replaced
-			w.places.set(h, r.at+w.tick)
+	for i, d := range b.holds {
+		f := &b.facts[i]
+		switch {
+		case f.ID == 0: // its end is about to be told, or its lease is just being replaced
+			w.agenda.Set(d.hold, int64(r.at+w.tick))
+		case !w.visit(r, d.hold, f):
+			waiting = append(waiting, d)
 		}
 	}
-	clear(b.holds)
 	clear(b.facts[:n])
-	b.holds = b.holds[:0]
+	return waiting
 }
 
-// visit looks at a hold where that is due, and notes that Redis is to be asked about it.
-func (w *Watchdog) visit(r round, h *hold, f Facts) {
-	w.shortest = min(w.shortest, w.periodOf(f))
-	next, waits := w.nextQuestion(h, f), false
-	if !f.Lost && next <= r.at {
-		if waits = w.askingStatus || len(w.asks.facts) >= maxAsk; !waits {
-			w.asks.add(h, f)
-		}
+// visit looks at a hold where that is due, and collects it for a question to Redis. It
+// returns false where that has no room for it now.
+func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
+	period := w.periodOf(f)
+	w.shortest = min(w.shortest, period)
+	next := w.nextQuestion(h, f)
+	ask := !f.Lost && next <= r.at
+	full := w.askingStatus || len(w.asks.facts) >= maxAsk
+	if ask && !full {
+		w.asks.add(h, *f)
 	}
 	if !r.blind && f.scanned(r.now) && w.scanAllowed(r.now, f.Lease) {
 		w.scan = scanGoroutines(r.now, w.goroutines(r.now), w.cfg.count(), w.cfg.dump)
 		w.lastScan = r.now
 	}
-	if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal, ActionLose) {
+	if h.lookDue(r, period) || leaseOver(r.now, *f) && !h.gaveUp(Renewal, ActionLose) {
 		w.look(r, h, f)
 	}
-	if waits { // for the answer to the question before
-		w.places.set(h, r.at)
-		return
+	if ask && full {
+		return false
 	}
 	w.plan(h, f, next, r.at)
+	return true
 }
 
 // follow takes in the holds that have come since the last tick, and drops those that went.
@@ -209,19 +233,18 @@ func (w *Watchdog) adopt(at time.Duration, f Facts) {
 	h := &hold{
 		id:       f.ID,
 		owner:    w.since(f.Since),
-		nextLook: at + time.Duration((1+spread)/2*float64(w.periodOf(f))),
+		nextLook: at + time.Duration((1+spread)/2*float64(w.periodOf(&f))),
 		asked:    math.MinInt64 / 2,
 	}
 	w.mu.Lock()
 	w.holds[f.ID] = h
 	w.mu.Unlock()
-	w.shortest = min(w.shortest, w.periodOf(f))
-	w.places.add(h, at)
-	w.plan(h, f, w.nextQuestion(h, f), at-1)
+	w.shortest = min(w.shortest, w.periodOf(&f))
+	w.plan(h, &f, w.nextQuestion(h, &f), at-1)
 	w.peak = max(w.peak, len(w.holds))
 }
 
-// shrink makes map and list anew when most of what they held has gone, because they never
+// shrink makes map and heap anew when most of what they held has gone, because they never
 // give memory back by themselves.
 func (w *Watchdog) shrink() {
 	if len(w.holds) == 0 {
@@ -235,9 +258,9 @@ func (w *Watchdog) shrink() {
 		smaller[id] = h
 	}
 	w.mu.Lock()
-	w.holds, w.remarks = smaller, maps.Clone(w.remarks)
+	w.holds = smaller
 	w.mu.Unlock()
-	w.places = w.places.clone()
+	w.agenda.Clip()
 	if !w.askingStatus {
 		w.asks = question{}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/heap"
 )
 
 // Watchdog looks at every hold of one process. New makes it; the zero value is of no
@@ -21,27 +23,25 @@ type Watchdog struct {
 	started bool
 	stopped bool
 	holds   map[uint64]*hold
-	remarks map[uint64]string // why a holder seems blocked, of those that are not in trouble
-	process hold              // what concerns the process as a whole
-	lastRun [checkCount]time.Time
+	process hold // what concerns the process as a whole
 
 	// The rest belongs to the loop alone, except for the answers' channels. epoch
 	// and the channels are written once by Start.
-	epoch    time.Time
-	places   places // all holds
-	peak     int    // the most holds since the map was last made
-	visits   batch
-	tick     time.Duration // the present distance of ticks
-	shortest time.Duration // the shortest period that was seen since paced
-	before   time.Duration // and in the period before that
-	paced    time.Duration
-	nextAll  time.Time // when the process as a whole is looked at
-	quiet    time.Time // until then renewals and holders are not accused
-	suspect  time.Time // answers from before prove nothing: the wall clock jumped
-	lastTurn time.Time
-	lastWall time.Time
-	scan     Goroutines
-	lastScan time.Time
+	epoch     time.Time
+	agenda    heap.Heap[*hold] // all holds, by the moment at which each is to be visited: see plan
+	peak      int              // the most holds since the map was last made
+	visits    batch
+	tick      time.Duration // the present distance of ticks
+	shortest  time.Duration // the shortest period that was seen since paced
+	before    time.Duration // and in the period before that
+	paced     time.Duration
+	nextAll   time.Time // when the process as a whole is looked at
+	quiet     time.Time // until then renewals and holders are not accused
+	suspect   time.Time // answers from before prove nothing: the wall clock jumped
+	lastRound time.Time
+	lastWall  time.Time
+	scan      Goroutines
+	lastScan  time.Time
 
 	statuses     chan statusAnswer
 	askingStatus bool
@@ -62,7 +62,7 @@ func New(cfg Config) *Watchdog {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Watchdog{
 		cfg: cfg, ctx: ctx, cancel: cancel,
-		holds: make(map[uint64]*hold), remarks: make(map[uint64]string), shortest: cfg.Period, before: cfg.Period,
+		holds: make(map[uint64]*hold), shortest: cfg.Period, before: cfg.Period,
 	}
 }
 
@@ -93,18 +93,6 @@ func (w *Watchdog) Stop() {
 	w.wg.Wait()
 }
 
-// LastRun returns when the check last reached a verdict on anything, and the zero time
-// if it never did. A moment that does not move on means that the Watchdog is stuck,
-// stopped, or has nothing to look at.
-func (w *Watchdog) LastRun(c Check) time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if int(c) >= checkCount {
-		return time.Time{}
-	}
-	return w.lastRun[c]
-}
-
 // Verdicts returns the last verdict of each check that has looked at the hold, in the
 // order of the checks; with id 0, those about the process as a whole. It returns nil for
 // a hold that was not looked at or has ended. The slice is the caller's.
@@ -120,18 +108,10 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 	}
 	var verdicts []Verdict
 	for c, at := range h.last {
-		if !h.isSet(Check(c)) {
-			continue
+		if check := Check(c); h.isSet(check) {
+			now := h.concern(check)
+			verdicts = append(verdicts, Verdict{Check: check, Health: now.health, Finding: now.finding, Reason: now.reason, At: w.epoch.Add(at)})
 		}
-		r := h.verdict(Check(c))
-		v := Verdict{Check: Check(c), Health: r.health, Finding: r.finding, At: w.epoch.Add(at)}
-		switch {
-		case h.trouble != nil:
-			v.Reason = h.trouble.reasons[c]
-		case h.remarked && v.Check == Holder:
-			v.Reason = w.remarks[id]
-		}
-		verdicts = append(verdicts, v)
 	}
 	return slices.Clip(verdicts)
 }
@@ -143,7 +123,7 @@ func (w *Watchdog) Unhealthy() []uint64 {
 	defer w.mu.Unlock()
 	var ids []uint64
 	for id, h := range w.holds {
-		if h.trouble != nil && slices.ContainsFunc(h.trouble.verdicts[:], func(r record) bool { return r.health == Unhealthy }) {
+		if h.concerns != nil && slices.ContainsFunc(h.concerns.of[:], func(c concern) bool { return c.health == Unhealthy }) {
 			ids = append(ids, id)
 		}
 	}
@@ -151,12 +131,12 @@ func (w *Watchdog) Unhealthy() []uint64 {
 }
 
 // loop is the Watchdog's one goroutine. In words: sleep until the next tick, the moment of a
-// hold, or the next answer; at a turn look at all that is due and ask Redis about the rest;
+// hold, or the next answer; in a round look at all that is due and ask Redis about the rest;
 // judge answers as they come; at the end clear every alert.
 func (w *Watchdog) loop() {
 	defer w.clearAll()
 	w.tick = tickFor(w.cfg.Period)
-	w.lastTurn, w.lastWall = w.epoch, w.cfg.wall(w.epoch)
+	w.lastRound, w.lastWall = w.epoch, w.cfg.wall(w.epoch)
 	w.nextAll = w.epoch
 	tick := w.epoch.Add(w.tick)
 	due := tick
@@ -174,24 +154,24 @@ func (w *Watchdog) loop() {
 			w.judgeProbe(time.Now(), a)
 		case <-timer.C:
 			now := time.Now()
-			w.turn(now, now.Sub(due))
+			w.run(now, now.Sub(due))
 			if !due.Before(tick) {
 				tick = w.after(tick)
 			}
 		}
-		due = w.nextTurn(tick)
+		due = w.nextRound(tick)
 		timer.Reset(time.Until(due))
 	}
 }
 
-// nextTurn returns when the next turn is: at the tick, or before it when the first hold is
+// nextRound returns when the next round is: at the tick, or before it when the first hold is
 // to be visited. While a question is open no other could be put, so the next is not early.
-func (w *Watchdog) nextTurn(tick time.Time) time.Time {
-	soonest := w.places.soonest()
+func (w *Watchdog) nextRound(tick time.Time) time.Time {
+	soonest := w.soonest()
 	if w.askingStatus || soonest >= w.since(tick) {
 		return tick
 	}
-	return w.epoch.Add(max(soonest, w.since(w.lastTurn)+breath))
+	return w.epoch.Add(max(soonest, w.since(w.lastRound)+breath))
 }
 
 // after returns when the tick after the one that was due at due comes. Ticks keep their
@@ -206,34 +186,24 @@ func (w *Watchdog) after(due time.Time) time.Time {
 	return now.Add(w.tick)
 }
 
-// clearAll ends what is known about every hold when nobody looks any more.
+// clearAll ends what is known about every hold when nobody looks any more. The loop has
+// ended, so only Verdicts and Unhealthy may still read beside it.
 func (w *Watchdog) clearAll() {
-	w.mu.Lock()
-	ids := make([]uint64, 0, len(w.holds))
-	for id, h := range w.holds {
-		if h.trouble != nil {
-			ids = append(ids, id)
-		}
+	for _, h := range w.holds {
+		w.close(h, false)
 	}
-	w.mu.Unlock()
-	for _, id := range ids {
-		w.closeEpisodes(w.holds[id], false)
-	}
-	if w.process.trouble != nil {
-		w.closeEpisodes(&w.process, false)
-	}
+	w.close(&w.process, false)
 	w.mu.Lock()
 	clear(w.holds)
-	clear(w.remarks)
 	w.mu.Unlock()
-	w.places = places{}
+	w.agenda = heap.Heap[*hold]{}
 }
 
 // since turns a moment into the short form that is kept per hold.
 func (w *Watchdog) since(t time.Time) time.Duration { return t.Sub(w.epoch) }
 
 // periodOf returns how often the hold is looked at.
-func (w *Watchdog) periodOf(f Facts) time.Duration {
+func (w *Watchdog) periodOf(f *Facts) time.Duration {
 	if f.Period > 0 {
 		return f.Period
 	}
@@ -241,7 +211,7 @@ func (w *Watchdog) periodOf(f Facts) time.Duration {
 }
 
 // thresholdOf returns how many failures in a row make an alert.
-func (w *Watchdog) thresholdOf(f Facts) int {
+func (w *Watchdog) thresholdOf(f *Facts) int {
 	if f.AlertThreshold > 0 {
 		return f.AlertThreshold
 	}
@@ -249,6 +219,6 @@ func (w *Watchdog) thresholdOf(f Facts) int {
 }
 
 // aboutProcess returns the Facts of callbacks that speak of the whole process.
-func (w *Watchdog) aboutProcess() Facts {
-	return Facts{Period: w.cfg.Period, AlertThreshold: w.cfg.AlertThreshold}
+func (w *Watchdog) aboutProcess() *Facts {
+	return &Facts{Period: w.cfg.Period, AlertThreshold: w.cfg.AlertThreshold}
 }

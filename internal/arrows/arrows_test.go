@@ -21,7 +21,7 @@ var allowed = map[string][]string{
 	"queue":          {},
 	"internal/heap":  {},
 	"renewal":        {"internal/heap"},
-	"watchdog":       {},
+	"watchdog":       {"internal/heap"},
 	"lettuce_compat": {"github.com/redis/go-redis/v9"},
 	"internal/goid":  {"github.com/petermattis/goid"},
 	"internal/waits": {"queue"},

@@ -26,14 +26,14 @@ var watchdogMutants = []mutant{
 		name: "watchdog-deadline-while-blind", file: "watchdog/round.go",
 		mechanism: "a deadline that has passed is looked at also while nobody is accused",
 		breaks:    "a lost lease is told as late as the process was",
-		old:       "if h.lookDue(r, w.periodOf(f)) || leaseOver(r.now, f) && !h.gaveUp(Renewal, ActionLose) {", fresh: "if h.lookDue(r, w.periodOf(f)) {",
+		old:       "if h.lookDue(r, period) || leaseOver(r.now, *f) && !h.gaveUp(Renewal, ActionLose) {", fresh: "if h.lookDue(r, period) {",
 		tests: []string{"TestWatchdog_I2_SelfLateAccusesNobody"},
 	},
 	{
 		name: "watchdog-judged-again", file: "watchdog/look.go",
 		mechanism: "accuse, then act: an accusation is judged again on fresh facts",
 		breaks:    "a hold that was released in between is accused, or its successor",
-		old:       "\tf, listed := w.cfg.Source.Lookup(f.ID)\n\tif !listed {\n\t\treturn f, v, false\n\t}\n\treturn f, check(f), true\n", fresh: "\treturn f, v, true\n",
+		old:       "\tfresh, listed := w.cfg.Source.Lookup(f.ID)\n\tif !listed {\n\t\treturn v, false\n\t}\n\t*f = fresh\n\treturn check(fresh), true\n", fresh: "\treturn v, true\n",
 		tests: []string{"TestWatchdog_I1_EndedIsNotAccused"},
 	},
 	{
