@@ -48,7 +48,7 @@ func TestProgram(t *testing.T) {
 	if err := json.Unmarshal(text, &objects); err != nil {
 		t.Fatal(err)
 	}
-	if want := len(library.All) + 1; len(objects) != want {
+	if want := len(library.All()) + 1; len(objects) != want {
 		t.Fatalf("%d objects, not %d", len(objects), want)
 	}
 	// That versions are known is invariant I4 of package library.

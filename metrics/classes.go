@@ -15,23 +15,17 @@ import (
 // reached. A lock that is given this name shares its series.
 const otherClass = "other"
 
-// attempt is a combination of labels that an attempt to get a lock can end with.
-type attempt struct {
-	outcome anteroom.AcquireOutcome
-	via     anteroom.Via
-}
-
 // class is the series of one lock class. It is complete before it is published and
 // never changed afterwards, so it is read without a lock.
 type class struct {
 	resolved
 	label string
 
-	attempts counters[attempt]
+	attempts counters[anteroom.Outcome]
 	waits    prometheus.Observer
-	releases counters[anteroom.ReleaseOutcome]
+	releases counters[anteroom.Outcome]
 	holds    prometheus.Observer
-	renewals counters[anteroom.RenewOutcome]
+	renewals counters[anteroom.Outcome]
 	margins  prometheus.Observer
 	losses   counters[anteroom.LossReason]
 	alerts   map[string]prometheus.Gauge // by check
@@ -82,21 +76,17 @@ func newClassFamilies(f *factory) classFamilies {
 // newClass makes the series of a class, all 0.
 func (f *classFamilies) newClass(label string) *class {
 	c := &class{label: label, alerts: map[string]prometheus.Gauge{}}
-	for _, o := range anteroom.AcquireOutcomes {
-		for _, via := range anteroom.Vias {
-			// What was acquired came some way, everything else came no way.
-			if (o == anteroom.Acquired) != (via == anteroom.ViaNone) {
-				c.attempts = append(c.attempts, counter[attempt]{attempt{o, via}, c.counter(f.attempts, label, string(o), string(via))})
-			}
-		}
+	for _, o := range anteroom.AcquireOutcomes() {
+		outcome, via := o.AcquireLabels()
+		c.attempts = append(c.attempts, counter[anteroom.Outcome]{o, c.counter(f.attempts, label, outcome, via)})
 	}
-	c.releases = countersOf(c, f.releases, anteroom.ReleaseOutcomes)
-	c.renewals = countersOf(c, f.renewals, anteroom.RenewOutcomes)
-	c.losses = countersOf(c, f.losses, anteroom.LossReasons)
+	c.releases = countersOf(c, f.releases, anteroom.ReleaseOutcomes())
+	c.renewals = countersOf(c, f.renewals, anteroom.RenewOutcomes())
+	c.losses = countersOf(c, f.losses, anteroom.LossReasons())
 	c.waits = c.histogram(f.waits, label)
 	c.holds = c.histogram(f.holds, label)
 	c.margins = c.histogram(f.margins, label)
-	for _, check := range anteroom.CheckNames {
+	for _, check := range anteroom.CheckNames() {
 		c.alerts[check] = c.gauge(f.alerts, label, check)
 	}
 	return c

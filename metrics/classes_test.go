@@ -128,7 +128,7 @@ func TestMetrics_I2_HammerNewClasses(t *testing.T) {
 			m := &counts{fmt.Sprintf("class-%d", w): {Held: 1}}
 			c.Attach(m)
 			for i := range rounds {
-				c.Acquired(fmt.Sprintf("class-%d", (i+w)%names), anteroom.Acquired, anteroom.ViaRedis, 1)
+				c.Acquired(fmt.Sprintf("class-%d", (i+w)%names), anteroom.OutcomeGranted, 1)
 			}
 			c.Detach(m)
 		})

@@ -85,43 +85,38 @@ func want(t testing.TB, g prometheus.Gatherer, values map[string]float64) {
 func everything(obs anteroom.Observer, classes ...string) {
 	const d = 20 * time.Millisecond
 	for _, class := range classes {
-		for _, o := range anteroom.AcquireOutcomes {
-			if o != anteroom.Acquired {
-				obs.Acquired(class, o, anteroom.ViaNone, d)
-			}
+		for _, o := range anteroom.AcquireOutcomes() {
+			obs.Acquired(class, o, d)
 		}
-		for _, via := range []anteroom.Via{anteroom.ViaRedis, anteroom.ViaHandoff, anteroom.ViaReentry} {
-			obs.Acquired(class, anteroom.Acquired, via, d)
-		}
-		for _, o := range anteroom.ReleaseOutcomes {
+		for _, o := range anteroom.ReleaseOutcomes() {
 			obs.Released(class, o, d)
 		}
-		for _, o := range anteroom.RenewOutcomes {
+		for _, o := range anteroom.RenewOutcomes() {
 			obs.Renewed(class, o, d)
 		}
-		for _, r := range anteroom.LossReasons {
+		for _, r := range anteroom.LossReasons() {
 			obs.Lost(class, r)
 		}
-		for _, c := range anteroom.CheckNames {
+		for _, c := range anteroom.CheckNames() {
 			obs.Alert(class, c, true)
 		}
 	}
-	for _, name := range anteroom.CommandNames {
-		for _, o := range anteroom.CommandOutcomes {
+	for _, name := range anteroom.CommandNames() {
+		for _, o := range anteroom.CommandOutcomes() {
 			obs.Command(name, o, d)
 		}
 	}
-	for _, c := range anteroom.CheckNames {
-		for _, f := range append([]string{"healthy", "unknown"}, anteroom.FindingNames...) {
+	for _, c := range anteroom.CheckNames() {
+		for _, f := range append([]string{"healthy", "unknown"}, anteroom.FindingNames()...) {
 			obs.Checked(c, f)
 		}
 	}
-	for _, a := range anteroom.ActionNames {
-		for _, o := range anteroom.RecoveryOutcomes {
-			obs.Recovered(anteroom.CheckNames[0], a, o)
+	for _, a := range anteroom.ActionNames() {
+		for _, o := range anteroom.RecoveryOutcomes() {
+			obs.Recovered(anteroom.CheckNames()[0], a, o)
 		}
 	}
-	for _, k := range anteroom.EventKinds {
+	for _, k := range anteroom.EventKinds() {
 		obs.EventRaised(k, false)
 		obs.EventRaised(k, true)
 	}

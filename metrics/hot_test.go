@@ -15,10 +15,10 @@ import (
 func calls(c *metrics.Collector, class string) map[string]func() {
 	const d = 3 * time.Millisecond
 	return map[string]func(){
-		"Acquired":         func() { c.Acquired(class, anteroom.Acquired, anteroom.ViaHandoff, d) },
-		"Acquired refused": func() { c.Acquired(class, anteroom.AcquireRefused, anteroom.ViaNone, d) },
-		"Released":         func() { c.Released(class, anteroom.ReleasedByHandoff, d) },
-		"Renewed":          func() { c.Renewed(class, anteroom.RenewedOK, d) },
+		"Acquired":         func() { c.Acquired(class, anteroom.OutcomeHandedOff, d) },
+		"Acquired refused": func() { c.Acquired(class, anteroom.OutcomeRefused, d) },
+		"Released":         func() { c.Released(class, anteroom.OutcomeHandedOff, d) },
+		"Renewed":          func() { c.Renewed(class, anteroom.OutcomeRenewed, d) },
 		"Lost":             func() { c.Lost(class, anteroom.LostGone) },
 		"Command":          func() { c.Command("acquire", "ok", d) },
 		"Checked":          func() { c.Checked("lock_status", "healthy") },
@@ -98,15 +98,15 @@ func BenchmarkObserver(b *testing.B) {
 		b.Run(name+"/acquire+release", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Acquired("orders", anteroom.Acquired, anteroom.ViaHandoff, time.Millisecond)
-				c.Released("orders", anteroom.ReleasedByHandoff, time.Millisecond)
+				c.Acquired("orders", anteroom.OutcomeHandedOff, time.Millisecond)
+				c.Released("orders", anteroom.OutcomeHandedOff, time.Millisecond)
 			}
 		})
 		b.Run(name+"/acquire+release/parallel", func(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					c.Acquired("orders", anteroom.Acquired, anteroom.ViaHandoff, time.Millisecond)
-					c.Released("orders", anteroom.ReleasedByHandoff, time.Millisecond)
+					c.Acquired("orders", anteroom.OutcomeHandedOff, time.Millisecond)
+					c.Released("orders", anteroom.OutcomeHandedOff, time.Millisecond)
 				}
 			})
 		})

@@ -13,14 +13,14 @@ import (
 
 // Acquired implements anteroom.Observer: it counts the attempt, and notes the wait of
 // one that got the lock.
-func (c *Collector) Acquired(name string, outcome anteroom.AcquireOutcome, via anteroom.Via, wait time.Duration) {
+func (c *Collector) Acquired(name string, outcome anteroom.Outcome, wait time.Duration) {
 	cl := c.class(name)
-	if !c.inc(cl.attempts.of(attempt{outcome, via})) {
+	if !c.inc(cl.attempts.of(outcome)) {
 		return
 	}
 	// A re-entry never waits, and a wait that was given up says how patient the caller
 	// was and nothing about the lock; both would make the mean mean nothing.
-	if outcome == anteroom.Acquired && via != anteroom.ViaReentry {
+	if outcome == anteroom.OutcomeGranted || outcome == anteroom.OutcomeHandedOff {
 		observe(cl.waits, wait)
 	}
 }
@@ -28,25 +28,25 @@ func (c *Collector) Acquired(name string, outcome anteroom.AcquireOutcome, via a
 // Released implements anteroom.Observer: it counts the hold, and notes how long the
 // possession lasted that ended with it, also where the lock had been lost meanwhile:
 // its owner worked all that time.
-func (c *Collector) Released(name string, outcome anteroom.ReleaseOutcome, held time.Duration) {
+func (c *Collector) Released(name string, outcome anteroom.Outcome, held time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.releases.of(outcome)) {
 		return
 	}
 	// The end of an inner hold is not the end of the possession.
-	if outcome != anteroom.ReleasedNested {
+	if outcome != anteroom.OutcomeNested {
 		observe(cl.holds, held)
 	}
 }
 
 // Renewed implements anteroom.Observer: it counts the renewal, and notes what was left
 // of the lease where it was confirmed.
-func (c *Collector) Renewed(name string, outcome anteroom.RenewOutcome, left time.Duration) {
+func (c *Collector) Renewed(name string, outcome anteroom.Outcome, left time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.renewals.of(outcome)) {
 		return
 	}
-	if outcome == anteroom.RenewedOK || outcome == anteroom.Reacquired {
+	if outcome == anteroom.OutcomeRenewed || outcome == anteroom.OutcomeReacquired {
 		observe(cl.margins, left)
 	}
 }

@@ -50,7 +50,7 @@ func newProcessSeries(f *factory) processSeries {
 
 	p.events = map[anteroom.EventKind]prometheus.Counter{}
 	events := f.counters("events_total", "Events raised, those included that were dropped later.", "kind")
-	for _, k := range anteroom.EventKinds {
+	for _, k := range anteroom.EventKinds() {
 		p.events[k] = p.counter(events, string(k))
 	}
 	p.dropped = p.counter(f.counters("events_dropped_total", "Events that neither the log nor OnEvent got, because too many were waiting."))
@@ -66,9 +66,9 @@ func (p *processSeries) makeCommands(f *factory) {
 	p.commandTimes = map[string]prometheus.Observer{}
 	commands := f.counters("redis_commands_total", "Commands to Redis that ended or were abandoned.", "command", "outcome")
 	times := f.histograms("redis_command_seconds", "How long commands to Redis took until the caller was free, whatever came of them.", f.cfg.CommandBuckets, "command")
-	for _, name := range anteroom.CommandNames {
+	for _, name := range anteroom.CommandNames() {
 		p.commandTimes[name] = p.histogram(times, name)
-		for _, o := range anteroom.CommandOutcomes {
+		for _, o := range anteroom.CommandOutcomes() {
 			p.commands[pair{name, o}] = p.counter(commands, name, o)
 		}
 	}
@@ -81,7 +81,7 @@ func (p *processSeries) makeWatchdog(f *factory) {
 	p.lastRuns = map[string]prometheus.Gauge{}
 	checks := f.counters("watchdog_checks_total", "Checks that the watchdog made.", "check", "outcome")
 	lastRuns := f.gauges("watchdog_last_run_timestamp_seconds", "When a check was made last, in seconds since 1970. 0: not yet.", "check")
-	for _, name := range anteroom.CheckNames {
+	for _, name := range anteroom.CheckNames() {
 		p.lastRuns[name] = p.gauge(lastRuns, name)
 		for _, h := range []string{healthy, unhealthy, unknown} {
 			p.checks[pair{name, h}] = p.counter(checks, name, h)
@@ -91,13 +91,13 @@ func (p *processSeries) makeWatchdog(f *factory) {
 	// series that can never count.
 	p.findings = map[string]prometheus.Counter{}
 	findings := f.counters("watchdog_findings_total", "What unhealthy checks found.", "finding")
-	for _, name := range anteroom.FindingNames {
+	for _, name := range anteroom.FindingNames() {
 		p.findings[name] = p.counter(findings, name)
 	}
 	p.recoveries = map[pair]prometheus.Counter{}
 	recoveries := f.counters("recoveries_total", "Actions of the watchdog, each counted once, when it is known what came of it.", "action", "outcome")
-	for _, a := range anteroom.ActionNames {
-		for _, o := range anteroom.RecoveryOutcomes {
+	for _, a := range anteroom.ActionNames() {
+		for _, o := range anteroom.RecoveryOutcomes() {
 			p.recoveries[pair{a, o}] = p.counter(recoveries, a, o)
 		}
 	}

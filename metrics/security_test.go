@@ -213,7 +213,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.outage(m, network)
 	closed()
 
-	for _, kind := range anteroom.EventKinds {
+	for _, kind := range anteroom.EventKinds() {
 		switch kind {
 		case anteroom.EventClockJump, anteroom.EventSelfLate:
 			continue // a machine that slept: TestLog_NoKindOfEventNamesAKey has them

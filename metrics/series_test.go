@@ -56,9 +56,9 @@ func TestMetrics_I5_UnrecognizedReportsMakeNoSeries(t *testing.T) {
 	c.Attach(&counts{"orders": {}})
 	before, _ := gather(t, r)
 	reports := []func(){
-		func() { c.Acquired("orders", "perhaps", anteroom.ViaRedis, 1) },
-		func() { c.Acquired("orders", anteroom.Acquired, anteroom.ViaNone, 1) },
-		func() { c.Acquired("orders", anteroom.AcquireRefused, anteroom.ViaRedis, 1) },
+		func() { c.Acquired("orders", "perhaps", 1) },
+		func() { c.Acquired("orders", "acquired", 1) },
+		func() { c.Acquired("orders", anteroom.OutcomeRenewed, 1) },
 		func() { c.Released("orders", "perhaps", 1) },
 		func() { c.Renewed("orders", "perhaps", 1) },
 		func() { c.Lost("orders", "perhaps") },
@@ -146,7 +146,7 @@ func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
 				t.Errorf("native %v: %s is native: %v", native, name, s.native)
 			}
 		}
-		if histograms != 3+len(anteroom.CommandNames) {
+		if histograms != 3+len(anteroom.CommandNames()) {
 			t.Errorf("native %v: %d histograms", native, histograms)
 		}
 	}
@@ -174,21 +174,21 @@ func TestMetrics_LintIsClean(t *testing.T) {
 // A short life of two locks, and all that it shows.
 func TestMetrics_ScriptedSequence(t *testing.T) {
 	c, _ := newCollector(t, metrics.Config{WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
-	c.Acquired("orders", anteroom.Acquired, anteroom.ViaRedis, 5*time.Millisecond)
-	c.Acquired("orders", anteroom.Acquired, anteroom.ViaReentry, 0)
-	c.Released("orders", anteroom.ReleasedNested, time.Second)
-	c.Acquired("orders", anteroom.AcquireCancelled, anteroom.ViaNone, time.Minute)
-	c.Released("orders", anteroom.ReleasedByHandoff, 2*time.Second)
-	c.Acquired("orders", anteroom.Acquired, anteroom.ViaHandoff, 50*time.Millisecond)
-	c.Renewed("orders", anteroom.RenewedOK, 18*time.Second)
-	c.Renewed("orders", anteroom.RenewFailed, 0)
-	c.Renewed("orders", anteroom.Reacquired, 500*time.Millisecond)
+	c.Acquired("orders", anteroom.OutcomeGranted, 5*time.Millisecond)
+	c.Acquired("orders", anteroom.OutcomeNested, 0)
+	c.Released("orders", anteroom.OutcomeNested, time.Second)
+	c.Acquired("orders", anteroom.OutcomeCancelled, time.Minute)
+	c.Released("orders", anteroom.OutcomeHandedOff, 2*time.Second)
+	c.Acquired("orders", anteroom.OutcomeHandedOff, 50*time.Millisecond)
+	c.Renewed("orders", anteroom.OutcomeRenewed, 18*time.Second)
+	c.Renewed("orders", anteroom.OutcomeFailed, 0)
+	c.Renewed("orders", anteroom.OutcomeReacquired, 500*time.Millisecond)
 	c.Alert("orders", "renewal", true)
 	c.Alert("orders", "renewal", true)
 	c.Alert("orders", "renewal", false)
 	c.Lost("orders", anteroom.LostDeadline)
-	c.Released("orders", anteroom.ReleaseLost, 20*time.Second)
-	c.Released("orders", anteroom.ReleasedInRedis, -time.Second) // two clock readings in the wrong order
+	c.Released("orders", anteroom.OutcomeLost, 20*time.Second)
+	c.Released("orders", anteroom.OutcomeReleased, -time.Second) // two clock readings in the wrong order
 	c.Checked("lock_status", "field_gone")
 	c.Checked("lock_status", "healthy")
 	c.Checked("lock_status", "unknown")

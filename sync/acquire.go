@@ -65,12 +65,12 @@ func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
 
 // entered reports that the caller of r has come in with t.
 func (e *entry) entered(r *request, t *tenure) {
-	via := ViaRedis
+	outcome := OutcomeGranted
 	if t.handOffs > 0 {
-		via = ViaHandoff
+		outcome = OutcomeHandedOff
 	}
-	e.m.obs.Acquired(e.cfg.Name, Acquired, via, t.since.Sub(r.waiter.Began))
-	r.traceEntered(t, via)
+	e.m.obs.Acquired(e.cfg.Name, outcome, t.since.Sub(r.waiter.Began))
+	r.traceEntered(t, outcome)
 }
 
 // failed words why the caller of r did not come in.
@@ -159,7 +159,7 @@ func (t *trouble) reason() error {
 func (m *Manager) notEntered(key string, r *request, err error) error {
 	outcome, observed := outcomes(err)
 	if m.observed {
-		m.obs.Acquired(r.settings.cfg.Name, observed, ViaNone, time.Since(r.waiter.Began))
+		m.obs.Acquired(r.settings.cfg.Name, observed, time.Since(r.waiter.Began))
 	}
 	failed := &Error{Op: r.op, Key: key, Outcome: outcome, Err: err}
 	r.traceFailed(m, key, failed)
@@ -167,20 +167,20 @@ func (m *Manager) notEntered(key string, r *request, err error) error {
 }
 
 // outcomes says what a failure to acquire left behind, and as what it counts.
-func outcomes(err error) (outcome Outcome, observed AcquireOutcome) {
-	outcome, observed = OutcomeNothing, AcquireFailed
+func outcomes(err error) (outcome, observed Outcome) {
+	outcome, observed = OutcomeNothing, OutcomeFailed
 	var answered *serverError
 	switch {
 	case errors.Is(err, ErrConfig) && !errors.As(err, &answered):
 		outcome = OutcomeMistake
 	case errors.Is(err, ErrUnknown):
-		outcome, observed = OutcomeUnknown, AcquireUnknown
+		outcome, observed = OutcomeUnknown, OutcomeUnknown
 	case errors.Is(err, ErrUnavailable):
-		observed = AcquireUnavailable
+		observed = OutcomeUnavailable
 	case errors.Is(err, ErrNotAcquired) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		observed = AcquireCancelled
+		observed = OutcomeCancelled
 	case errors.Is(err, ErrNotAcquired):
-		observed = AcquireRefused
+		observed = OutcomeRefused
 	}
 	return outcome, observed
 }

@@ -26,13 +26,13 @@ func (o hooked) call(method string) {
 	}
 }
 
-func (o hooked) Acquired(string, anteroom.AcquireOutcome, anteroom.Via, time.Duration) {
+func (o hooked) Acquired(string, anteroom.Outcome, time.Duration) {
 	o.call("Acquired")
 }
 
-func (o hooked) Released(string, anteroom.ReleaseOutcome, time.Duration) { o.call("Released") }
+func (o hooked) Released(string, anteroom.Outcome, time.Duration) { o.call("Released") }
 
-func (o hooked) Renewed(string, anteroom.RenewOutcome, time.Duration) { o.call("Renewed") }
+func (o hooked) Renewed(string, anteroom.Outcome, time.Duration) { o.call("Renewed") }
 
 func (o hooked) Lost(string, anteroom.LossReason) { o.call("Lost") }
 

@@ -21,10 +21,10 @@ type margins struct {
 	n     map[string]int
 }
 
-func (m *margins) Renewed(class string, o anteroom.RenewOutcome, left time.Duration) {
+func (m *margins) Renewed(class string, o anteroom.Outcome, left time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if o != anteroom.RenewedOK {
+	if o != anteroom.OutcomeRenewed {
 		return
 	}
 	m.n[class]++

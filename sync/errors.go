@@ -45,19 +45,37 @@ var (
 	ErrInUse = errors.New("anteroom: key in use")
 )
 
-// Outcome says what an operation left behind.
+// Outcome says how an operation ended. AcquireOutcomes, ReleaseOutcomes and RenewOutcomes
+// list those that an Observer and a Tracer are told.
 type Outcome string
 
-// The outcomes of an Error.
+// How an operation ended, and in an Error what it left behind.
 const (
-	OutcomeNothing  Outcome = "nothing happened"       // no command had an effect
-	OutcomeUnknown  Outcome = "unknown"                // a command may have taken effect; it is being cleaned up
-	OutcomeHeld     Outcome = "held"                   // the lock is held as before
-	OutcomeReleased Outcome = "released"               // the lock is released, though later than it should
-	OutcomeLost     Outcome = "lost"                   // the lock was lost before
-	OutcomePending  Outcome = "released in background" // the release is still being sent
-	OutcomeRemains  Outcome = "ends with its lease"    // the lock stays in Redis until its lease ends
-	OutcomeMistake  Outcome = "mistake in the program" // nothing was tried
+	OutcomeUnknown  Outcome = "unknown"  // a command may have taken effect; its clean-up or repeat goes on in the background
+	OutcomeReleased Outcome = "released" // Redis confirmed it; in an Error: though later than it should
+	OutcomeLost     Outcome = "lost"     // the lock was lost before
+)
+
+// How an operation ended, for an Observer and a Tracer.
+const (
+	OutcomeGranted     Outcome = "granted"     // acquired: Redis granted it
+	OutcomeHandedOff   Outcome = "handed_off"  // passed on within the process: acquired from, or released to, another owner
+	OutcomeNested      Outcome = "nested"      // an inner hold of a reentrant lock began or ended
+	OutcomeRefused     Outcome = "refused"     // held by another; of a renewal: the lock was gone
+	OutcomeCancelled   Outcome = "cancelled"   // the context or the wait limit ended while another held it
+	OutcomeUnavailable Outcome = "unavailable" // Redis did not answer; a release is retried in the background
+	OutcomeFailed      Outcome = "failed"      // wrong type, no permission, closed, …; of a renewal: no usable answer, tried again
+	OutcomeRenewed     Outcome = "renewed"
+	OutcomeReacquired  Outcome = "reacquired" // by a renewal, see RecoverReacquire
+)
+
+// What an operation left behind, in an Error.
+const (
+	OutcomeNothing Outcome = "nothing happened"       // no command had an effect
+	OutcomeHeld    Outcome = "held"                   // the lock is held as before
+	OutcomePending Outcome = "released in background" // the release is still being sent
+	OutcomeRemains Outcome = "ends with its lease"    // the lock stays in Redis until its lease ends
+	OutcomeMistake Outcome = "mistake in the program" // nothing was tried
 )
 
 // Error is the type of all errors of this package.

@@ -39,10 +39,12 @@ const (
 )
 
 // EventKinds lists them all.
-var EventKinds = []EventKind{
-	EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
-	EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
-	EventSelfLate, EventAlert, EventAlertCleared, EventRecovery, EventClosing,
+func EventKinds() []EventKind {
+	return []EventKind{
+		EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
+		EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
+		EventSelfLate, EventAlert, EventAlertCleared, EventRecovery, EventClosing,
+	}
 }
 
 // Event is something that a person or a program may want to know. Fields that do

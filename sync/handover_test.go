@@ -73,7 +73,7 @@ func (o *slow) take(what string) {
 	o.mu.Unlock()
 }
 
-func (o *slow) Renewed(_ string, outcome anteroom.RenewOutcome, _ time.Duration) {
+func (o *slow) Renewed(_ string, outcome anteroom.Outcome, _ time.Duration) {
 	o.take(string(outcome))
 }
 

@@ -189,8 +189,8 @@ type renewals struct {
 	worst        atomic.Int64 // the most that a lease had aged when its renewal landed, in ns
 }
 
-func (r *renewals) Renewed(_ string, o anteroom.RenewOutcome, left time.Duration) {
-	if o != anteroom.RenewedOK {
+func (r *renewals) Renewed(_ string, o anteroom.Outcome, left time.Duration) {
+	if o != anteroom.OutcomeRenewed {
 		r.failed.Add(1)
 		return
 	}

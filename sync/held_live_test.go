@@ -46,4 +46,4 @@ type renewalCount struct {
 	n atomic.Int64
 }
 
-func (r *renewalCount) Renewed(string, anteroom.RenewOutcome, time.Duration) { r.n.Add(1) }
+func (r *renewalCount) Renewed(string, anteroom.Outcome, time.Duration) { r.n.Add(1) }

@@ -200,7 +200,7 @@ func (h *holdState) reenter(ctx context.Context, r *request) (*Hold, error) {
 		_, _ = t.exit(op, nil)
 		return nil, err
 	}
-	e.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
+	e.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
 	return newHold(inner, ctx), nil
 }
 

@@ -25,10 +25,10 @@ func TestLabels_ListsHoldEveryValueOfTheirType(t *testing.T) {
 		name      string
 		list, all []string
 	}{
-		{"CheckNames", anteroom.CheckNames, allOf[watchdog.Check]()},
-		{"FindingNames", slices.Concat(anteroom.FindingNames, remarks), allOf[watchdog.Finding]()},
-		{"RecoveryOutcomes", append([]string{watchdog.Acted.String()}, anteroom.RecoveryOutcomes...), allOf[watchdog.RecoveryOutcome]()},
-		{"CommandOutcomes", anteroom.CommandOutcomes, allOf[lettucecompat.Outcome]()},
+		{"CheckNames", anteroom.CheckNames(), allOf[watchdog.Check]()},
+		{"FindingNames", slices.Concat(anteroom.FindingNames(), remarks), allOf[watchdog.Finding]()},
+		{"RecoveryOutcomes", append([]string{watchdog.Acted.String()}, anteroom.RecoveryOutcomes()...), allOf[watchdog.RecoveryOutcome]()},
+		{"CommandOutcomes", anteroom.CommandOutcomes(), allOf[lettucecompat.Outcome]()},
 	} {
 		same(t, c.name, c.list, c.all)
 	}
@@ -50,19 +50,19 @@ func allOf[T interface {
 // Actions, commands and the sets of observer.go are constants of a string type or
 // literals, which a program cannot enumerate; so their sources are read.
 func TestLabels_ListsHoldEveryConstant(t *testing.T) {
-	same(t, "ActionNames", anteroom.ActionNames, constants(t, "../watchdog", func(name, typ string) bool {
+	same(t, "ActionNames", anteroom.ActionNames(), constants(t, "../watchdog", func(name, typ string) bool {
 		return typ == "" && strings.HasPrefix(name, "Action")
 	}))
-	same(t, "AcquireOutcomes", anteroom.AcquireOutcomes, constantsOf[anteroom.AcquireOutcome](t, "AcquireOutcome"))
-	same(t, "Vias", anteroom.Vias, constantsOf[anteroom.Via](t, "Via"))
-	same(t, "ReleaseOutcomes", anteroom.ReleaseOutcomes, constantsOf[anteroom.ReleaseOutcome](t, "ReleaseOutcome"))
-	same(t, "RenewOutcomes", anteroom.RenewOutcomes, constantsOf[anteroom.RenewOutcome](t, "RenewOutcome"))
+	errorsOnly := []anteroom.Outcome{anteroom.OutcomeNothing, anteroom.OutcomeHeld, anteroom.OutcomePending, anteroom.OutcomeRemains, anteroom.OutcomeMistake}
+	all := slices.Concat(anteroom.AcquireOutcomes(), anteroom.ReleaseOutcomes(), anteroom.RenewOutcomes(), errorsOnly)
+	slices.Sort(all)
+	same(t, "Outcomes", slices.Compact(all), constantsOf[anteroom.Outcome](t, "Outcome"))
 	var reasons []anteroom.LossReason
 	for _, r := range constants(t, "../renewal", func(_, of string) bool { return of == "Reason" }) {
 		reasons = append(reasons, anteroom.LossReason(r))
 	}
-	same(t, "LossReasons", anteroom.LossReasons, reasons)
-	same(t, "EventKinds", anteroom.EventKinds, constantsOf[anteroom.EventKind](t, "EventKind"))
+	same(t, "LossReasons", anteroom.LossReasons(), reasons)
+	same(t, "EventKinds", anteroom.EventKinds(), constantsOf[anteroom.EventKind](t, "EventKind"))
 }
 
 func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
 	}
 	slices.Sort(reported)
 	reported = slices.DeleteFunc(slices.Compact(reported), func(name string) bool { return name == "exists" })
-	same(t, "CommandNames", anteroom.CommandNames, reported)
+	same(t, "CommandNames", anteroom.CommandNames(), reported)
 }
 
 // Client.Exists is for who uses the wire by itself. A Manager asks for the status, which

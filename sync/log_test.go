@@ -150,7 +150,7 @@ func TestLog_SaysWhatTheDocumentSays(t *testing.T) {
 			rows[c.name] = got
 		}
 	}
-	for _, r := range anteroom.LossReasons {
+	for _, r := range anteroom.LossReasons() {
 		if !reasons[string(r)] {
 			t.Errorf("no case is lost by %s", r)
 		}

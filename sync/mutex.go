@@ -182,7 +182,7 @@ func (mu *Mutex) reenter(e *entry, r *request) (in bool, err error) {
 			Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
 		})
 	}
-	mu.m.obs.Acquired(e.cfg.Name, Acquired, ViaReentry, 0)
+	mu.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
 	return true, nil
 }
 

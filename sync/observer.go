@@ -17,16 +17,15 @@ import (
 // each method, so that they can serve as metric labels.
 type Observer interface {
 	// Acquired: an attempt to get a lock ended after wait. outcome is one of
-	// AcquireOutcomes; via tells how an acquired lock came (ViaRedis: granted by
-	// Redis, ViaHandoff: passed on within the process, ViaReentry: entered again).
-	Acquired(class string, outcome AcquireOutcome, via Via, wait time.Duration)
+	// AcquireOutcomes; the first three mean that the lock was acquired.
+	Acquired(class string, outcome Outcome, wait time.Duration)
 
 	// Released: a hold ended by release after held. outcome is one of ReleaseOutcomes.
-	Released(class string, outcome ReleaseOutcome, held time.Duration)
+	Released(class string, outcome Outcome, held time.Duration)
 
-	// Renewed: a renewal was answered. left is, for a success, the time that was
+	// Renewed: a renewal was answered. outcome is one of RenewOutcomes. left is, for a success, the time that was
 	// left of the lease when the answer landed: the figure that predicts loss.
-	Renewed(class string, outcome RenewOutcome, left time.Duration)
+	Renewed(class string, outcome Outcome, left time.Duration)
 
 	// Lost: a hold was lost.
 	Lost(class string, reason LossReason)
@@ -54,65 +53,37 @@ type Observer interface {
 	EventRaised(kind EventKind, dropped bool)
 }
 
-// AcquireOutcome is how an attempt to get a lock ended.
-type AcquireOutcome string
+// AcquireOutcomes lists how an attempt to get a lock may end.
+func AcquireOutcomes() []Outcome {
+	return []Outcome{
+		OutcomeGranted, OutcomeHandedOff, OutcomeNested,
+		OutcomeRefused, OutcomeCancelled, OutcomeUnavailable, OutcomeUnknown, OutcomeFailed,
+	}
+}
 
-// The outcomes of acquiring.
-const (
-	Acquired           AcquireOutcome = "acquired"
-	AcquireRefused     AcquireOutcome = "refused"     // held by another
-	AcquireCancelled   AcquireOutcome = "cancelled"   // the context or the wait limit ended while another held it
-	AcquireUnavailable AcquireOutcome = "unavailable" // Redis did not answer
-	AcquireUnknown     AcquireOutcome = "unknown"     // an answer was lost
-	AcquireFailed      AcquireOutcome = "failed"      // wrong type, no permission, closed, …
-)
+// ReleaseOutcomes lists how a release may end.
+func ReleaseOutcomes() []Outcome {
+	return []Outcome{OutcomeReleased, OutcomeHandedOff, OutcomeNested, OutcomeLost, OutcomeUnknown, OutcomeUnavailable}
+}
 
-// AcquireOutcomes lists them all.
-var AcquireOutcomes = []AcquireOutcome{Acquired, AcquireRefused, AcquireCancelled, AcquireUnavailable, AcquireUnknown, AcquireFailed}
+// RenewOutcomes lists how a renewal may end.
+func RenewOutcomes() []Outcome {
+	return []Outcome{OutcomeRenewed, OutcomeReacquired, OutcomeRefused, OutcomeFailed}
+}
 
-// Via is how an acquired lock came to its owner.
-type Via string
-
-// The ways of acquiring.
-const (
-	ViaRedis   Via = "redis"
-	ViaHandoff Via = "handoff"
-	ViaReentry Via = "reentry"
-	ViaNone    Via = "none" // not acquired
-)
-
-// Vias lists them all.
-var Vias = []Via{ViaRedis, ViaHandoff, ViaReentry, ViaNone}
-
-// ReleaseOutcome is how a release ended.
-type ReleaseOutcome string
-
-// The outcomes of releasing.
-const (
-	ReleasedInRedis    ReleaseOutcome = "released"    // Redis confirmed it
-	ReleasedByHandoff  ReleaseOutcome = "handed_off"  // passed to a waiter of this process
-	ReleasedNested     ReleaseOutcome = "nested"      // an inner hold of a reentrant lock
-	ReleaseLost        ReleaseOutcome = "lost"        // the lock had been lost before
-	ReleaseUnknown     ReleaseOutcome = "unknown"     // the answer was lost; retried in the background
-	ReleaseUnavailable ReleaseOutcome = "unavailable" // Redis did not take it; retried in the background
-)
-
-// ReleaseOutcomes lists them all.
-var ReleaseOutcomes = []ReleaseOutcome{ReleasedInRedis, ReleasedByHandoff, ReleasedNested, ReleaseLost, ReleaseUnknown, ReleaseUnavailable}
-
-// RenewOutcome is how a renewal ended.
-type RenewOutcome string
-
-// The outcomes of renewing.
-const (
-	RenewedOK    RenewOutcome = "renewed"
-	Reacquired   RenewOutcome = "reacquired" // taken back, see RecoverReacquire
-	RenewRefused RenewOutcome = "refused"    // the lock was gone: lost
-	RenewFailed  RenewOutcome = "failed"     // no usable answer; tried again
-)
-
-// RenewOutcomes lists them all.
-var RenewOutcomes = []RenewOutcome{RenewedOK, Reacquired, RenewRefused, RenewFailed}
+// AcquireLabels words one of AcquireOutcomes as metrics and spans show it: "acquired" and
+// how the lock came ("redis", "handoff" or "reentry"), or how acquiring failed and "none".
+func (o Outcome) AcquireLabels() (outcome, via string) {
+	switch o {
+	case OutcomeGranted:
+		return "acquired", "redis"
+	case OutcomeHandedOff:
+		return "acquired", "handoff"
+	case OutcomeNested:
+		return "acquired", "reentry"
+	}
+	return string(o), "none"
+}
 
 // LossReason is why a lock was lost: a string, one of LossReasons.
 type LossReason = renewal.Reason
@@ -127,19 +98,21 @@ const (
 )
 
 // LossReasons lists them all.
-var LossReasons = []LossReason{LostGone, LostDeadline, LostForced, LostClosed, LostWatchdog}
+func LossReasons() []LossReason {
+	return []LossReason{LostGone, LostDeadline, LostForced, LostClosed, LostWatchdog}
+}
 
 // NopObserver ignores everything. Embed it to implement a part of Observer.
 type NopObserver struct{}
 
 // Acquired does nothing.
-func (NopObserver) Acquired(string, AcquireOutcome, Via, time.Duration) {}
+func (NopObserver) Acquired(string, Outcome, time.Duration) {}
 
 // Released does nothing.
-func (NopObserver) Released(string, ReleaseOutcome, time.Duration) {}
+func (NopObserver) Released(string, Outcome, time.Duration) {}
 
 // Renewed does nothing.
-func (NopObserver) Renewed(string, RenewOutcome, time.Duration) {}
+func (NopObserver) Renewed(string, Outcome, time.Duration) {}
 
 // Lost does nothing.
 func (NopObserver) Lost(string, LossReason) {}

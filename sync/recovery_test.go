@@ -36,15 +36,16 @@ func (c *counter) get(name string) int {
 	return c.counts[name]
 }
 
-func (c *counter) Acquired(_ string, o anteroom.AcquireOutcome, v anteroom.Via, _ time.Duration) {
-	c.add("acquired/" + string(o) + "/" + string(v))
+func (c *counter) Acquired(_ string, o anteroom.Outcome, _ time.Duration) {
+	outcome, via := o.AcquireLabels()
+	c.add("acquired/" + outcome + "/" + via)
 }
 
-func (c *counter) Released(_ string, o anteroom.ReleaseOutcome, _ time.Duration) {
+func (c *counter) Released(_ string, o anteroom.Outcome, _ time.Duration) {
 	c.add("released/" + string(o))
 }
 
-func (c *counter) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) {
+func (c *counter) Renewed(_ string, o anteroom.Outcome, _ time.Duration) {
 	c.add("renewed/" + string(o))
 }
 func (c *counter) Command(name, outcome string, _ time.Duration) { c.add("command/" + name) }

@@ -48,7 +48,7 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 	const client = "web-7-31337-9f3c2a1b00de"
 	for _, key := range []string{"customer:anna", "k", "a\"b\r\n\x00\xffc"} {
 		holder := client + ":17"
-		for _, kind := range EventKinds {
+		for _, kind := range EventKinds() {
 			for _, answer := range telltale {
 				text := fmt.Sprintf(answer, key, holder, client)
 				if key == "k" && !strings.Contains(answer, "'%[1]s'") && !strings.Contains(answer, "with args") {

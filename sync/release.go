@@ -35,11 +35,11 @@ func (t *tenure) exit(op string, wait context.Context) (departure, error) {
 	switch exit {
 	case queue.Nested:
 		if err := g.err(op, now); err != nil {
-			return e.ended(ReleaseLost, held, err)
+			return e.ended(OutcomeLost, held, err)
 		}
-		return e.ended(ReleasedNested, held, nil)
+		return e.ended(OutcomeNested, held, nil)
 	case queue.HandedOff:
-		return e.ended(ReleasedByHandoff, held, nil)
+		return e.ended(OutcomeHandedOff, held, nil)
 	case queue.Final:
 		return g.release(op, wait, u.handOffs, held)
 	}
@@ -59,7 +59,7 @@ func (t *tenure) exit(op string, wait context.Context) (departure, error) {
 	if t.left(exit) {
 		g.letGoLost()
 	}
-	return e.ended(ReleaseLost, held, err)
+	return e.ended(OutcomeLost, held, err)
 }
 
 // unit is what leaving needs to know of a tenure.
@@ -102,12 +102,12 @@ func (t *tenure) left(exit queue.Exit) bool {
 
 // departure is how one unit left, and how long it had the lock.
 type departure struct {
-	outcome ReleaseOutcome
+	outcome Outcome
 	held    time.Duration
 }
 
 // ended reports the end of one unit, after held, and passes err through.
-func (e *entry) ended(o ReleaseOutcome, held time.Duration, err error) (departure, error) {
+func (e *entry) ended(o Outcome, held time.Duration, err error) (departure, error) {
 	if e.m.observed {
 		e.m.obs.Released(e.cfg.Name, o, held)
 	}
@@ -137,7 +137,7 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 		case end = <-result:
 		case <-wait.Done():
 			// The release goes on without its caller.
-			return e.ended(ReleaseUnknown, held, &Error{
+			return e.ended(OutcomeUnknown, held, &Error{
 				Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
 			})
 		}
@@ -161,7 +161,7 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 
 // ending is how the release of a grant went.
 type ending struct {
-	outcome ReleaseOutcome
+	outcome Outcome
 	loss    *loss
 	err     error    // of the first try, where it was not confirmed
 	cleanup *cleanup // the clean-up that goes on
@@ -173,9 +173,9 @@ func (n ending) after(e *entry) ending {
 	defer e.mu.Unlock()
 	switch f := n.cleanup.f; {
 	case f.ours:
-		return ending{outcome: ReleasedInRedis}
+		return ending{outcome: OutcomeReleased}
 	case f.confirmed:
-		return ending{outcome: ReleaseLost, loss: &loss{Cause: renewal.Cause{Reason: LostGone, At: goneSince(f.deadline)}}}
+		return ending{outcome: OutcomeLost, loss: &loss{Cause: renewal.Cause{Reason: LostGone, At: goneSince(f.deadline)}}}
 	}
 	return n
 }
@@ -185,7 +185,7 @@ func (n ending) error(op string, g *grant) error {
 	switch {
 	case n.loss != nil:
 		return g.lossError(op, n.loss)
-	case n.outcome == ReleaseUnknown:
+	case n.outcome == OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, n.err)}
 	}
 	return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnavailable, n.err)}
@@ -233,7 +233,7 @@ func (e *entry) endLost(g *grant) ending {
 		g.letGoLost()
 	}
 	e.do(e.q.Released())
-	return ending{outcome: ReleaseLost, loss: g.lossOr(reason)}
+	return ending{outcome: OutcomeLost, loss: g.lossOr(reason)}
 }
 
 // mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
@@ -268,7 +268,7 @@ func (e *entry) endTurn(g *grant, handOffs int) ending {
 			// All waiters left meanwhile.
 			return e.endGrant(g, none)
 		}
-		return ending{outcome: ReleasedByHandoff}
+		return ending{outcome: OutcomeHandedOff}
 	}
 	if reply.Outcome == lettucecompat.OutcomeOK {
 		e.holdBack()
@@ -283,7 +283,7 @@ func (e *entry) released(g *grant, handOffs int, o lettucecompat.Outcome, err er
 	e.mu.Lock()
 	usual := g.field == nil
 	e.mu.Unlock()
-	end := ending{outcome: ReleasedInRedis}
+	end := ending{outcome: OutcomeReleased}
 	// Where the release has removed the field of a grant to which nothing unusual has
 	// happened, nothing is left of it: nobody need know more.
 	if o != lettucecompat.OutcomeOK || !usual {
@@ -314,18 +314,18 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	})
 	switch {
 	case released:
-		return ending{outcome: ReleasedInRedis}
+		return ending{outcome: OutcomeReleased}
 	case answered:
 		c := g.lease.Load().Loss(LostGone)
 		c.By = byRelease
 		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), found: g.found()}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		g.raiseLost(l)
-		return ending{outcome: ReleaseLost, loss: l}
+		return ending{outcome: OutcomeLost, loss: l}
 	}
-	outcome := ReleaseUnavailable
+	outcome := OutcomeUnavailable
 	if o == lettucecompat.OutcomeUnknown {
-		outcome = ReleaseUnknown
+		outcome = OutcomeUnknown
 	}
 	ev := g.event(EventReleaseFailed)
 	ev.Err = err

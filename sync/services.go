@@ -105,16 +105,16 @@ func (l *lists[T]) give(list *[]T) {
 
 func (m *Manager) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
 	g := l.Owner().(*grant)
-	outcome := RenewedOK
+	outcome := OutcomeRenewed
 	if reacquired {
-		outcome = Reacquired
+		outcome = OutcomeReacquired
 	}
 	m.obs.Renewed(g.e.cfg.Name, outcome, left)
 }
 
 func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 	g := l.Owner().(*grant)
-	m.obs.Renewed(g.e.cfg.Name, RenewFailed, 0)
+	m.obs.Renewed(g.e.cfg.Name, OutcomeFailed, 0)
 	if failures == 2 {
 		ev := g.event(EventRenewalFailing)
 		ev.Err, ev.Since = err, l.LastConfirmed()
@@ -132,7 +132,7 @@ func (m *Manager) lost(lease *renewal.Lease) {
 	}
 	l := g.lossNow()
 	if l.By == renewal.ByRenewal {
-		m.obs.Renewed(g.e.cfg.Name, RenewRefused, 0)
+		m.obs.Renewed(g.e.cfg.Name, OutcomeRefused, 0)
 	}
 	m.obs.Lost(g.e.cfg.Name, l.Reason)
 	g.raiseLost(l)

@@ -51,8 +51,7 @@ type AcquireStart struct {
 
 // AcquireEnd says how acquiring ended.
 type AcquireEnd struct {
-	Outcome AcquireOutcome
-	Via     Via
+	Outcome Outcome // one of AcquireOutcomes
 	// HandOffs is how many local owners the lock had before this one since Redis
 	// granted it; 0 where it was not acquired.
 	HandOffs int
@@ -76,9 +75,9 @@ type ReleaseStart struct {
 
 // ReleaseEnd says how releasing ended.
 type ReleaseEnd struct {
-	Outcome ReleaseOutcome // "" where Unlock is about to panic: another goroutine has unlocked it
-	Held    time.Duration  // how long it was held
-	Err     error          // as Release returns it; for Unlock, what it could not return
+	Outcome Outcome       // one of ReleaseOutcomes; "" where Unlock is about to panic: another goroutine has unlocked it
+	Held    time.Duration // how long it was held
+	Err     error         // as Release returns it; for Unlock, what it could not return
 }
 
 // NopTracer traces nothing. Embed it to implement a part of Tracer.
@@ -105,10 +104,10 @@ func (mu *Mutex) traceAcquire(ctx context.Context, r *request) context.Context {
 }
 
 // traceEntered tells that the caller of r has come in with t.
-func (r *request) traceEntered(t *tenure, via Via) {
+func (r *request) traceEntered(t *tenure, outcome Outcome) {
 	if ended := r.ended; ended != nil {
 		r.ended = nil // r may serve another caller
-		ended(AcquireEnd{Outcome: Acquired, Via: via, HandOffs: int(t.handOffs), Holder: t.g.name()})
+		ended(AcquireEnd{Outcome: outcome, HandOffs: int(t.handOffs), Holder: t.g.name()})
 	}
 }
 
@@ -122,7 +121,7 @@ func (r *request) traceReentered(t *tenure, err error) {
 		r.traceFailed(t.g.e.m, t.g.e.key, err)
 		return
 	}
-	r.traceEntered(t, ViaReentry)
+	r.traceEntered(t, OutcomeNested)
 }
 
 // traceReenteredLock is traceReentered for Lock and TryLock, of which the latter may say
@@ -139,7 +138,7 @@ func (r *request) traceFailed(m *Manager, key string, err error) {
 	if ended := r.ended; ended != nil {
 		r.ended = nil
 		_, outcome := outcomes(err)
-		ended(AcquireEnd{Outcome: outcome, Via: ViaNone, Err: m.events.publicErr(reason(err), &Event{Key: key})})
+		ended(AcquireEnd{Outcome: outcome, Err: m.events.publicErr(reason(err), &Event{Key: key})})
 	}
 }
 

@@ -85,10 +85,10 @@ func TestGrowth_Keys(t *testing.T) {
 func TestGrowth_I3_RenewalsAreJudged(t *testing.T) {
 	o := &observer{}
 	o.reset()
-	o.Renewed("", anteroom.RenewedOK, lease*2/3)
-	o.Renewed("", anteroom.RenewedOK, lateBelow-1)
-	o.Renewed("", anteroom.RenewFailed, 0)
-	o.Renewed("", anteroom.RenewRefused, 0)
+	o.Renewed("", anteroom.OutcomeRenewed, lease*2/3)
+	o.Renewed("", anteroom.OutcomeRenewed, lateBelow-1)
+	o.Renewed("", anteroom.OutcomeFailed, 0)
+	o.Renewed("", anteroom.OutcomeRefused, 0)
 	o.Lost("", anteroom.LostGone)
 	if o.renewed.Load() != 2 || o.late.Load() != 1 || o.failed.Load() != 2 || o.lost.Load() != 1 || o.leastLeft.Load() != int64(lateBelow-1) {
 		t.Errorf("%+v", o)

@@ -30,8 +30,8 @@ const (
 	lateBelow = lease - lease/20 - lease/3 - lease/6
 )
 
-func (o *observer) Renewed(_ string, outcome anteroom.RenewOutcome, left time.Duration) {
-	if outcome != anteroom.RenewedOK {
+func (o *observer) Renewed(_ string, outcome anteroom.Outcome, left time.Duration) {
+	if outcome != anteroom.OutcomeRenewed {
 		o.failed.Add(1)
 		return
 	}

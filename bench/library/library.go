@@ -93,12 +93,14 @@ const (
 )
 
 // Peers are the names of the other packages for locks in Redis.
-var Peers = []string{Redsync, Redislock, Rueidislock}
+func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
 
 // All are the names of everything that locks, in the order of the tables.
-var All = []string{
-	Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
-	Redsync, Redislock, Rueidislock, Evalsha, Mutex, Semaphore,
+func All() []string {
+	return []string{
+		Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
+		Redsync, Redislock, Rueidislock, Evalsha, Mutex, Semaphore,
+	}
 }
 
 // For returns the library of that name as it is best for that kind of work.
@@ -108,7 +110,7 @@ func For(name string, kind Kind) (Library, error) {
 	}
 	make, ok := table[name]
 	if !ok {
-		return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All)
+		return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All())
 	}
 	return make(kind), nil
 }

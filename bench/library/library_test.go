@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func each(t *testing.T, f func(t *testing.T, addr string, lib library.Library)) {
 	t.Helper()
 	s := testredis.Start(t)
-	for _, name := range library.All {
+	for _, name := range library.All() {
 		lib, err := library.For(name, library.Short)
 		if err != nil {
 			t.Fatal(err)
@@ -56,7 +56,7 @@ const again = 3 * time.Second
 // back for long: rueidislock now and then leaves a waiter asleep whose lock was released,
 // for good if nobody else uses the key. That is its own affair and not what is tested here.
 func lock(ctx context.Context, lib library.Library, h library.Handle) error {
-	for slices.Contains(library.Peers, lib.Name) && ctx.Err() == nil {
+	for slices.Contains(library.Peers(), lib.Name) && ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, again)
 		err := h.Lock(try)
 		late := try.Err() != nil
@@ -138,7 +138,7 @@ func TestLibraries_EndWithTheirContext(t *testing.T) {
 // TestFor: every library says what it is. Its version is not known to a test (I4 is
 // TestProgram's).
 func TestFor(t *testing.T) {
-	for _, name := range append(slices.Clone(library.All), library.Nothing) {
+	for _, name := range append(library.All(), library.Nothing) {
 		for _, kind := range []library.Kind{library.Alone, library.Short, library.Long} {
 			lib, err := library.For(name, kind)
 			if err != nil {

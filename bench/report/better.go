@@ -63,7 +63,7 @@ func better(s set, _ []string) string {
 func (s set) beaten() (found []string) {
 	for _, c := range compared {
 		ours, _, ok := s.best(c.name, c.more, []string{library.Anteroom, library.AnteroomFair})
-		theirs, peer, there := s.best(c.name, c.more, library.Peers)
+		theirs, peer, there := s.best(c.name, c.more, library.Peers())
 		if !ok || !there {
 			continue
 		}

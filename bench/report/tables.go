@@ -59,7 +59,7 @@ func table(s set, args []string) string {
 	t := newRows(head...)
 	for _, r := range some {
 		cells := []string{
-			r.Library, cell(r, measure.OpsPerS) + spread(r, measure.OpsPerS), some.ratio(r, measure.OpsPerS, library.Peers),
+			r.Library, cell(r, measure.OpsPerS) + spread(r, measure.OpsPerS), some.ratio(r, measure.OpsPerS, library.Peers()),
 			cell(r, measure.MinPerGoroutine) + "…" + cell(r, measure.MaxPerGoroutine),
 		}
 		for _, c := range columns {

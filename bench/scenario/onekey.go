@@ -10,7 +10,7 @@ import (
 )
 
 // contenders are all but the one that differs only where nobody contends.
-var contenders = slices.DeleteFunc(slices.Clone(library.All), func(name string) bool { return name == library.AnteroomDefaults })
+var contenders = slices.DeleteFunc(library.All(), func(name string) bool { return name == library.AnteroomDefaults })
 
 // oneKey is many goroutines of one process that want one key, for no time and for a
 // millisecond.
@@ -50,7 +50,7 @@ func oneKey() []Scenario {
 
 // contended is what is demanded of 64 goroutines on one key.
 var contended = []Target{
-	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 100},
+	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers(), AtLeast: 100},
 	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: []string{library.Semaphore}, AtLeast: 0.9},
 	{Of: library.AnteroomFullFair, Figure: measure.OpsPerS, Over: []string{library.Semaphore}, AtLeast: 0.5},
 	{Of: library.AnteroomFair, Figure: MostToLeast, AtMost: 1.2},

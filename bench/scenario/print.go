@@ -46,7 +46,7 @@ func (o Outcome) Print(w io.Writer) {
 			local = library.Semaphore
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t", r.Library, number(measure.OpsPerS)(r), width(r),
-			o.ratio(r.Library, library.Peers...), o.ratio(r.Library, local))
+			o.ratio(r.Library, library.Peers()...), o.ratio(r.Library, local))
 		for _, c := range columns {
 			fmt.Fprint(t, c.text(r), "\t")
 		}

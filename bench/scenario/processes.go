@@ -35,7 +35,7 @@ func processes() []Scenario {
 			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, 800*time.Millisecond, 1
 			s.QuickWarm, s.QuickLibraries = 300*time.Millisecond, []string{library.AnteroomFair, library.Redislock, library.Rueidislock}
 			s.Targets = []Target{
-				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 20},
+				{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers(), AtLeast: 20},
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
 		case 16:
@@ -74,7 +74,7 @@ func (r Round) crew(ctx context.Context, goroutines []int) (out crew.Outcome, f 
 	}
 	defer probe.Close()
 	span := r.For
-	if slices.Contains(library.Peers, r.Library.Name) && span > long {
+	if slices.Contains(library.Peers(), r.Library.Name) && span > long {
 		span = enough
 	}
 	var begin, end measure.Reading

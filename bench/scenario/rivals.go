@@ -28,7 +28,7 @@ func rivals() []Scenario {
 		QuickLibraries: []string{library.AnteroomFair, library.Anteroom, library.Rueidislock},
 		Measure:        together,
 		Targets: []Target{
-			{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers, AtLeast: 50},
+			{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers(), AtLeast: 50},
 			{Of: library.AnteroomFair, Figure: crew.LeastShare, AtLeast: 30},
 			{Of: library.Anteroom, Figure: crew.LeastShare, AtLeast: 30},
 		},

@@ -42,7 +42,7 @@ func Find(name string) (Scenario, error) {
 func alone() []Scenario {
 	s := Scenario{
 		Name: "alone", Title: "One goroutine, lock and unlock",
-		Libraries: append(slices.Clone(library.All), library.Nothing), Kind: library.Alone,
+		Libraries: append(library.All(), library.Nothing), Kind: library.Alone,
 		Load: measure.Load{Goroutines: 1, Keys: 1}, Placed: true,
 		// Short rounds and many: a tenth is to be told apart, and a machine's speed changes
 		// within seconds.

@@ -18,22 +18,22 @@ type meter struct {
 }
 
 // Acquired counts a lock that was obtained, and how long that took.
-func (m *meter) Acquired(class string, o anteroom.AcquireOutcome, via anteroom.Via, wait time.Duration) {
-	m.Observer.Acquired(class, o, via, wait)
-	if o != anteroom.Acquired {
+func (m *meter) Acquired(class string, o anteroom.Outcome, wait time.Duration) {
+	m.Observer.Acquired(class, o, wait)
+	if outcome, _ := o.AcquireLabels(); outcome != "acquired" {
 		return
 	}
 	m.acquired.Add(1)
-	if via == anteroom.ViaHandoff {
+	if o == anteroom.OutcomeHandedOff {
 		m.handOffs.Add(1)
 	}
 	m.waits[bucketOf(wait)].Add(1)
 }
 
 // Renewed counts the renewals that succeeded.
-func (m *meter) Renewed(class string, o anteroom.RenewOutcome, left time.Duration) {
+func (m *meter) Renewed(class string, o anteroom.Outcome, left time.Duration) {
 	m.Observer.Renewed(class, o, left)
-	if o == anteroom.RenewedOK || o == anteroom.Reacquired {
+	if o == anteroom.OutcomeRenewed || o == anteroom.OutcomeReacquired {
 		m.renewals.Add(1)
 	}
 }

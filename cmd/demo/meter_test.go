@@ -38,14 +38,14 @@ func TestMeterCountsAndPassesOn(t *testing.T) {
 		if n%100 == 0 {
 			wait = time.Second // one in a hundred: just not part of the p99
 		}
-		m.Acquired("c", anteroom.Acquired, anteroom.ViaHandoff, wait)
+		m.Acquired("c", anteroom.OutcomeHandedOff, wait)
 	}
 	before := m.stats()
-	m.Acquired("c", anteroom.Acquired, anteroom.ViaRedis, 2*time.Second)
-	m.Acquired("c", anteroom.AcquireRefused, anteroom.ViaNone, time.Hour)
-	m.Renewed("c", anteroom.RenewedOK, time.Second)
-	m.Renewed("c", anteroom.Reacquired, time.Second)
-	m.Renewed("c", anteroom.RenewFailed, 0)
+	m.Acquired("c", anteroom.OutcomeGranted, 2*time.Second)
+	m.Acquired("c", anteroom.OutcomeRefused, time.Hour)
+	m.Renewed("c", anteroom.OutcomeRenewed, time.Second)
+	m.Renewed("c", anteroom.OutcomeReacquired, time.Second)
+	m.Renewed("c", anteroom.OutcomeFailed, 0)
 
 	if p := before.p99(); p < time.Millisecond || p > 1250*time.Microsecond {
 		t.Errorf("p99 %v, want about 1ms", p)

@@ -212,7 +212,7 @@ func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 // TestDocs_EveryEventHasAnEntry: who is woken by an event finds what to do about it.
 func TestDocs_EveryEventHasAnEntry(t *testing.T) {
 	text := read(t, "docs/operations.md")
-	for _, kind := range anteroom.EventKinds {
+	for _, kind := range anteroom.EventKinds() {
 		if !strings.Contains(text, "\n### "+string(kind)+"\n") {
 			t.Errorf("docs/operations.md has no entry for the event %s", kind)
 		}

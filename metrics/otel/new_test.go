@@ -27,7 +27,7 @@ func TestNew_UsesTheGlobalProvider(t *testing.T) {
 	global.Do(func() { otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))) })
 	before := len(spans.Ended())
 	_, ended := tracer.StartAcquire(context.Background(), anteroom.AcquireStart{Op: "acquire"})
-	ended(anteroom.AcquireEnd{Outcome: anteroom.Acquired, Holder: "host-1-0123456789ab:7"})
+	ended(anteroom.AcquireEnd{Outcome: anteroom.OutcomeGranted, Holder: "host-1-0123456789ab:7"})
 	if n := len(spans.Ended()) - before; n != 1 {
 		t.Errorf("%d spans", n)
 	}

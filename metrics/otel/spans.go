@@ -39,12 +39,13 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 	}
 	return context.WithValue(ctx, acquireKey{}, span.SpanContext()), func(end anteroom.AcquireEnd) {
 		defer span.End()
-		span.SetAttributes(OutcomeKey.String(string(end.Outcome)))
+		outcome, via := end.Outcome.AcquireLabels()
+		span.SetAttributes(OutcomeKey.String(outcome))
 		switch end.Outcome {
-		case anteroom.Acquired:
-			span.SetAttributes(ViaKey.String(string(end.Via)), HandOffsKey.Int(end.HandOffs))
+		case anteroom.OutcomeGranted, anteroom.OutcomeHandedOff, anteroom.OutcomeNested:
+			span.SetAttributes(ViaKey.String(via), HandOffsKey.Int(end.HandOffs))
 			setGrant(span, end.Holder)
-		case anteroom.AcquireRefused, anteroom.AcquireCancelled:
+		case anteroom.OutcomeRefused, anteroom.OutcomeCancelled:
 			// An answer, and for a Try a good one; or the caller's own decision. What Redis
 			// had to do with the end of a wait is unavailable or unknown.
 		default:
@@ -75,7 +76,7 @@ func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func
 		}
 		span.SetAttributes(OutcomeKey.String(string(end.Outcome)), HeldKey.Float64(end.Held.Seconds()))
 		switch end.Outcome {
-		case anteroom.ReleasedInRedis, anteroom.ReleasedByHandoff, anteroom.ReleasedNested:
+		case anteroom.OutcomeReleased, anteroom.OutcomeHandedOff, anteroom.OutcomeNested:
 		default:
 			fail(span, string(end.Outcome), end.Err)
 		}

@@ -26,8 +26,8 @@ const (
 	KeyKey       = attribute.Key("anteroom.key")           // with WithKeys only
 	OperationKey = attribute.Key("anteroom.operation")     // "acquire", "try acquire", "do", "lock", "try lock", "release" or "unlock"
 	ModeKey      = attribute.Key("anteroom.mode")          // "fair" or "non-fair"
-	OutcomeKey   = attribute.Key("anteroom.outcome")       // one of AcquireOutcomes or ReleaseOutcomes
-	ViaKey       = attribute.Key("anteroom.via")           // one of Vias, of an acquired lock
+	OutcomeKey   = attribute.Key("anteroom.outcome")       // "acquired", or one of AcquireOutcomes or ReleaseOutcomes
+	ViaKey       = attribute.Key("anteroom.via")           // of an acquired lock: "redis", "handoff" or "reentry"
 	HandOffsKey  = attribute.Key("anteroom.handoffs")      // local owners before this one, since Redis granted the lock
 	GrantKey     = attribute.Key("anteroom.grant")         // as "grant" in the log
 	HeldKey      = attribute.Key("anteroom.hold.duration") // of a release, in seconds

@@ -273,10 +273,10 @@ func (n *counter) Command(name, outcome string, _ time.Duration) {
 	n.commands[name]++
 }
 
-func (n *counter) Renewed(_ string, o anteroom.RenewOutcome, _ time.Duration) {
+func (n *counter) Renewed(_ string, o anteroom.Outcome, _ time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if o == anteroom.RenewedOK {
+	if o == anteroom.OutcomeRenewed {
 		n.renewals++
 	}
 }

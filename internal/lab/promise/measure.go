@@ -37,11 +37,11 @@ func kinds() []Kind {
 		{"expiry, Redis stopped", false, expiry(Stopped), 1},
 		{"stopped holder", false, Paused, 1},
 	}
-	for _, k := range Removals {
+	for _, k := range Removals() {
 		all = append(all, Kind{
 			"removal, " + k.String(), true,
 			func(lib Library, s *testredis.Server, n int) ([]Sample, error) { return Removed(lib, s, n, k) },
-			len(Removals),
+			len(Removals()),
 		})
 	}
 	return all

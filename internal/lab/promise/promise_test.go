@@ -90,10 +90,10 @@ func TestRemoval_IsToldWithinItsBound(t *testing.T) {
 		samples []promise.Sample
 		err     error
 	}
-	results := make([]result, len(promise.Removals))
-	libs := make([]promise.Library, len(promise.Removals))
+	results := make([]result, len(promise.Removals()))
+	libs := make([]promise.Library, len(promise.Removals()))
 	var wg sync.WaitGroup
-	for i, kind := range promise.Removals {
+	for i, kind := range promise.Removals() {
 		libs[i] = unrenewed()
 		if kind == promise.Flushed || kind == promise.Restarted {
 			libs[i] = renewed()
@@ -102,7 +102,7 @@ func TestRemoval_IsToldWithinItsBound(t *testing.T) {
 		wg.Go(func() { results[i].samples, results[i].err = promise.Removed(libs[i], s, 20, kind) })
 	}
 	wg.Wait()
-	for i, kind := range promise.Removals {
+	for i, kind := range promise.Removals() {
 		if results[i].err != nil {
 			t.Errorf("%v: %v", kind, results[i].err)
 			continue

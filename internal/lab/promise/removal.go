@@ -28,7 +28,9 @@ const (
 )
 
 // Removals are all of them.
-var Removals = []Removal{Deleted, OtherType, OtherHolder, Flushed, Restarted}
+func Removals() []Removal {
+	return []Removal{Deleted, OtherType, OtherHolder, Flushed, Restarted}
+}
 
 // String names the removal as tables do.
 func (k Removal) String() string {
