@@ -9,14 +9,6 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// Dialect names how locks look in Redis. Programs that share a lock must speak
-// the same dialect.
-type Dialect uint8
-
-// DesignDocument is the dialect of docs/protocol.md: a hash at the lock's own
-// key, channel "lock:release:<key>", JSON messages.
-const DesignDocument Dialect = 0
-
 // Config configures a Manager. The zero value is ready to use.
 type Config struct {
 	// ClientID names this Manager in Redis, so that HGETALL on a lock tells an operator
@@ -49,9 +41,6 @@ type Config struct {
 	// Tracer is told where acquiring and releasing begin and end, for spans; the
 	// metrics/otel module has one for OpenTelemetry. Defaults to none.
 	Tracer Tracer
-
-	// Dialect defaults to DesignDocument, the only one there is.
-	Dialect Dialect
 
 	// Defaults configures the locks that Manager.Mutex makes, and those of Manager.NewMutex
 	// where their LockConfig is zero. Its Key must be empty.
@@ -102,9 +91,6 @@ func (c Config) normal() (Config, error) {
 	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
-	}
-	if c.Dialect != DesignDocument {
-		return c, configError("Dialect", "is %d; only DesignDocument exists", c.Dialect)
 	}
 	if c.CommandTimeout != 0 {
 		if err := inBounds("CommandTimeout", c.CommandTimeout, smallestTimeoutUnit, maxCommandTimeout, ""); err != nil {

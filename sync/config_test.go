@@ -144,7 +144,6 @@ func TestMistakesInTheProgram(t *testing.T) {
 		for field, cfg := range map[string]anteroom.Config{
 			"ClientID":        {ClientID: "a:b"},
 			"CommandTimeout":  {CommandTimeout: -1},
-			"Dialect":         {Dialect: 9},
 			"MaxInFlight":     {MaxInFlight: -1},
 			"Defaults.Key":    {Defaults: anteroom.LockConfig{Key: "k"}},
 			"LeaseTime":       {Defaults: anteroom.LockConfig{LeaseTime: 1}},

@@ -39,7 +39,7 @@ func FuzzConfig(f *testing.F) {
 		}
 
 		// The same values, as what a Manager is configured with.
-		m := Config{ClientID: name, CommandTimeout: time.Duration(watchdog), MaxInFlight: handoffs, RenewalInFlight: threshold, Dialect: Dialect(reentrancy), Defaults: c}
+		m := Config{ClientID: name, CommandTimeout: time.Duration(watchdog), MaxInFlight: handoffs, RenewalInFlight: threshold, Defaults: c}
 		m.Defaults.Key = ""
 		made, err := m.normal()
 		switch {
