@@ -175,10 +175,6 @@ func (q *eventQueue) raiseAt(level slog.Level, ctx context.Context, e Event) {
 	}
 }
 
-// full tells whether an event that is raised now would be dropped, so that nobody gathers
-// its facts in vain: in an outage a process may lose 100,000 locks at once.
-func (q *eventQueue) full() bool { return len(q.ch) == cap(q.ch) }
-
 // stop delivers what is queued and ends the goroutine. Later events are dropped.
 func (q *eventQueue) stop() {
 	q.once.Do(func() { close(q.quit) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"hash/fnv"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -141,25 +142,15 @@ func (q *eventQueue) publicEvent(e Event) Event {
 	return e
 }
 
-// found words what the watchdog found wrong at its last look, about a grant and, after
-// that, about the process as a whole; not what came of its own actions.
-func (m *Manager) found(grant uint64) string {
-	s := ""
-	add := func(verdicts []watchdog.Verdict) {
-		for _, v := range verdicts {
-			what := v.Check.String() + ":" + v.Finding.String()
-			if v.Health != watchdog.Unhealthy || v.Check == watchdog.Recovery || strings.Contains(s, what) {
-				continue
-			}
-			if s != "" {
-				s += ","
-			}
-			s += what
+// found words what verdicts on a hold and, after them, those on the process as a whole say is
+// wrong; not what came of the watchdog's own actions.
+func (m *Manager) found(verdicts []watchdog.Verdict) string {
+	var found []string
+	for _, v := range slices.Concat(verdicts, m.dog.Verdicts(0)) {
+		what := v.Check.String() + ":" + v.Finding.String()
+		if v.Health == watchdog.Unhealthy && v.Check != watchdog.Recovery && !slices.Contains(found, what) {
+			found = append(found, what)
 		}
 	}
-	if grant != 0 {
-		add(m.dog.Verdicts(grant))
-	}
-	add(m.dog.Verdicts(0))
-	return s
+	return strings.Join(found, ",")
 }

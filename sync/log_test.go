@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -255,16 +256,60 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 }
 
 // What the watchdog had found of a hold is told with its loss, although it forgets the hold
-// with it.
+// before the loss is reported.
 func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, seen := manager(t, s.client(), anteroom.Config{})
+		m, seen := manager(t, s.client(), anteroom.Config{Observer: slowToHearOfLosses{}})
 		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
 		time.Sleep(20 * time.Second)
 		must[bool](t)(m.ForceRelease(bg, "k"))
 		<-h.Context().Done()
-		synctest.Wait()
+		time.Sleep(2 * time.Minute)
 		if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
+			t.Errorf("%v, found %q", lost, lost[0].Found)
+		}
+	})
+}
+
+// slowToHearOfLosses is an Observer that is reported a loss a minute before others are.
+type slowToHearOfLosses struct{ anteroom.NopObserver }
+
+func (slowToHearOfLosses) Lost(string, anteroom.LossReason) { time.Sleep(time.Minute) }
+
+// Close tells what it gives up before it ends the watchdog, which knows more of it.
+func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
+	for range 30 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, seen := manager(t, s.client(), anteroom.Config{})
+			acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
+			time.Sleep(20 * time.Second)
+			ctx, cancel := context.WithCancel(bg)
+			cancel()
+			_ = m.Close(ctx)
+			time.Sleep(time.Minute)
+			if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
+				t.Fatalf("%v, found %q", lost, lost[0].Found)
+			}
+		})
+	}
+}
+
+// What was held against one owner is not told of the next.
+func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, seen := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second, Recovery: anteroom.RecoverNotify})
+		first := acquire(t, mu)
+		next := make(chan *anteroom.Hold)
+		go func() { h, _ := mu.Acquire(bg); next <- h }()
+		time.Sleep(20*time.Second + time.Millisecond) // between two looks of the watchdog
+		ok(t, first.Release(bg))
+		h := <-next
+		time.Sleep(time.Millisecond)
+		must[bool](t)(m.ForceRelease(bg, "k"))
+		<-h.Context().Done()
+		synctest.Wait()
+		if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "" {
 			t.Errorf("%v, found %q", lost, lost[0].Found)
 		}
 	})

@@ -2,10 +2,12 @@ package anteroom
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
 )
 
 // loss says when and why a grant was lost.
@@ -13,10 +15,10 @@ type loss struct {
 	renewal.Cause
 
 	// Of a loss that was told, when it is reported: to how many holds, whose they were, and
-	// what the watchdog had found.
-	owners int
-	owner  *tenure
-	found  string
+	// what the watchdog had said of the hold, which it forgets when the grant is unlisted.
+	owners   int
+	owner    *tenure
+	verdicts []watchdog.Verdict
 }
 
 // What can find that Redis no longer has a lock, beside renewal.ByRenewal: see Cause.By.
@@ -49,9 +51,9 @@ func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.m.unlist(g) // after its clean-up is counted: Close waits for both
 	l := &loss{Cause: c}
 	t := g.tell(l)
-	l.found = g.found() // the watchdog forgets the grant with its removal
 	met, order := g.e.q.Lose(g.n)
 	g.e.do(order)
+	l.verdicts = g.verdicts(t)
 	if met == queue.Lost && t != nil { // nil: its waiter is just coming in, and finds the loss
 		if g.ownerGone.Load() {
 			t.expel()
@@ -74,7 +76,7 @@ func (g *grant) raiseLost(l *loss) {
 	t, ev := l.owner, g.event(EventLost)
 	ev.Reason, ev.Since, ev.Err, ev.Owners = l.Reason, l.At, l.Err, l.owners
 	ev.about(g, l.Cause)
-	ev.Found = l.found
+	ev.Found = g.e.m.found(l.verdicts)
 	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load())
 	if l.By != "" {
 		ev.Text += ", found " + l.By
@@ -85,13 +87,15 @@ func (g *grant) raiseLost(l *loss) {
 	g.e.m.events.raiseWith(t.values(), ev)
 }
 
-// found is what the watchdog has found wrong with the hold and the process, for an event: ""
-// where that would not be told any more.
-func (g *grant) found() string {
-	if g.e.m.events.full() {
-		return ""
+// verdicts are those of the watchdog on the hold of t, the last owner of g. What it had to
+// say of an earlier owner is not among them. It takes the watchdog's mutex and allocates one
+// slice: the renewal loop calls it, once for each grant that is lost.
+func (g *grant) verdicts(t *tenure) []watchdog.Verdict {
+	list := g.e.m.dog.Verdicts(g.n)
+	if t == nil {
+		return list
 	}
-	return g.e.m.found(g.n)
+	return slices.DeleteFunc(list, func(v watchdog.Verdict) bool { return v.Check == watchdog.Holder && v.At.Before(t.since) })
 }
 
 // values returns the context whose values the first hold of t has. It has none where t is

@@ -318,7 +318,7 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	case answered:
 		c := g.lease.Load().Loss(LostGone)
 		c.By = byRelease
-		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), found: g.found()}
+		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), verdicts: g.verdicts(g.lastOwner())}
 		e.m.obs.Lost(e.cfg.Name, LostGone)
 		g.raiseLost(l)
 		return ending{outcome: OutcomeLost, loss: l}

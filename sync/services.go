@@ -202,7 +202,7 @@ func (m *Manager) checked(_ watchdog.Facts, v watchdog.Verdict) {
 func (m *Manager) alert(f watchdog.Facts, c watchdog.Check, failures int) {
 	m.obs.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
 	m.events.raiseWith(m.valuesOf(f), Event{
-		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String(), CallSite: f.CallSite, Found: m.found(f.ID),
+		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: c.String(), CallSite: f.CallSite, Found: m.found(m.dog.Verdicts(f.ID)),
 		Text: plural(failures, "check") + " in a row failed",
 	})
 }

@@ -409,9 +409,23 @@ var syncMutants = []mutant{
 	{
 		name: "sync-found-before-the-removal", file: "sync/loss.go",
 		mechanism: "what the watchdog found is asked for before the lost grant leaves it",
-		breaks:    "the record of a loss does not say that its renewals failed",
-		old:       "\tl.found = g.found() // the watchdog forgets the grant with its removal\n", fresh: "\tl.found = g.e.m.found(0)\n",
+		breaks:    "the record of a loss does not say what was wrong with the hold",
+		old:       "\tev.Found = g.e.m.found(l.verdicts)\n", fresh: "\tev.Found = g.e.m.found(g.verdicts(t))\n",
 		tests: []string{"TestLost_SaysWhatWasFoundOfTheHold"},
+	},
+	{
+		name: "sync-found-of-this-owner", file: "sync/loss.go",
+		mechanism: "what the watchdog said of an earlier owner is not told with a loss",
+		breaks:    "a holder is accused of what another goroutine did",
+		old:       "v.Check == watchdog.Holder && v.At.Before(t.since)", fresh: "v.Check == watchdog.Holder && v.At.IsZero()",
+		tests: []string{"TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid"},
+	},
+	{
+		name: "sync-close-tells-before-the-watchdog-ends", file: "sync/close.go",
+		mechanism: "Close waits until what it gave up is told, and ends the watchdog then",
+		breaks:    "what was wrong with a hold that Close gave up is not told",
+		old:       "return m.jobs.Load() == 0 && len(m.grants) == 0\n", fresh: "return m.jobs.Load() == 0\n",
+		tests: []string{"TestLost_ByCloseSaysWhatWasFoundOfTheHold"},
 	},
 	{
 		name: "sync-reasons-of-ours-stay", file: "sync/redact.go",
