@@ -1,6 +1,7 @@
 package lettucecompat_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -9,34 +10,61 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// BenchmarkAcquireRelease against BenchmarkBare is the price of this package over two
-// bare EVALSHA calls of the same size.
-func BenchmarkAcquireRelease(b *testing.B) {
-	c := newClient(b, onReal(b, nil).raw)
-	b.ReportAllocs()
-	for n := uint64(0); b.Loop(); n++ {
-		field := lettucecompat.NewField("me", n)
-		if c.TryAcquire(ctx, lockRequest("k", field)).Outcome != ok {
-			b.Fatal("not acquired")
-		}
-		if c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: field}).Outcome != ok {
-			b.Fatal("not released")
-		}
+// BenchmarkPair against BenchmarkBare is the price of this package over two bare EVALSHA
+// calls of the same size, on the same kind of client.
+func BenchmarkPair(b *testing.B) {
+	for _, bc := range []struct {
+		name     string
+		option   func(*redis.Options)
+		mayLeave bool
+	}{
+		{"default", unchanged, false},
+		{"mindful", mindful, false},
+		{"default/may-leave", unchanged, true},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			c := newClient(b, onReal(b, nil).real.Client(b, bc.option))
+			caller := ctx
+			if bc.mayLeave {
+				cancellable, cancel := context.WithCancel(ctx)
+				defer cancel()
+				caller = cancellable
+			}
+			b.ReportAllocs()
+			for n := uint64(0); b.Loop(); n++ {
+				field := lettucecompat.NewField("me", n)
+				if c.TryAcquire(caller, lockRequest("k", field)).Outcome != ok {
+					b.Fatal("not acquired")
+				}
+				if c.Release(caller, lettucecompat.ReleaseRequest{Key: "k", Field: field}).Outcome != ok {
+					b.Fatal("not released")
+				}
+			}
+		})
 	}
 }
 
 func BenchmarkBare(b *testing.B) {
-	rdb := onReal(b, nil).raw
-	lock, unlock := redis.NewScript(lettucecompat.AcquireSource), redis.NewScript(lettucecompat.ReleaseSource)
-	message := lettucecompat.ReleaseMessage("k", "me:1", time.Now())
-	b.ReportAllocs()
-	for b.Loop() {
-		if lock.Run(ctx, rdb, []string{"k"}, "me:1", "10000").Err() != nil ||
-			unlock.Run(ctx, rdb, []string{"k"}, "me:1", "lock:release:k", message).Err() != nil {
-			b.Fatal("failed")
-		}
+	for _, bc := range []struct {
+		name   string
+		option func(*redis.Options)
+	}{{"default", unchanged}, {"mindful", mindful}} {
+		b.Run(bc.name, func(b *testing.B) {
+			rdb := onReal(b, nil).real.Client(b, bc.option)
+			lock, unlock := redis.NewScript(lettucecompat.AcquireSource), redis.NewScript(lettucecompat.ReleaseSource)
+			message := lettucecompat.ReleaseMessage("k", "me:1", time.Now())
+			b.ReportAllocs()
+			for b.Loop() {
+				if lock.Run(ctx, rdb, []string{"k"}, "me:1", "10000").Err() != nil ||
+					unlock.Run(ctx, rdb, []string{"k"}, "me:1", "lock:release:k", message).Err() != nil {
+					b.Fatal("failed")
+				}
+			}
+		})
 	}
 }
+
+func unchanged(*redis.Options) {}
 
 func BenchmarkAcquireReleaseManyKeys(b *testing.B) {
 	c := newClient(b, onReal(b, nil).raw)

@@ -5,18 +5,8 @@ import (
 	"time"
 )
 
-// callState is where a call stands. Guarded by lane.mu.
-type callState uint8
-
-const (
-	callQueued callState = iota
-	callFlying
-	callAnswered
-	callLeft
-)
-
 // scriptCall is a call of one script in one piece with all that it needs on its way: its
-// command, the arguments, and the flight that it travels in if it is the first there. It is
+// command, the arguments, and the trip that it travels in if it is the first there. It is
 // made anew each time: go-redis may still read what was abandoned, and a hook may keep a
 // command and its context for as long as it likes.
 type scriptCall struct {
@@ -56,12 +46,12 @@ type call struct {
 	done    chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
 
 	// Guarded by lane.mu.
-	state      callState
-	flight     *flight
+	over       bool      // answered or left
+	trip       *trip     // nil: queued
 	sentAt     time.Time // before anything was handed to go-redis; zero: never was
 	err        error     // why it was ended without an answer
 	next, prev *call     // place among the awaited
-	lead       flight    // the one that begins with this call, if one does
+	lead       trip      // the one that begins with this call, if one does
 }
 
 // withdraw marks every command of k as never sent, where that is still possible.

@@ -45,7 +45,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				want(t, "took", time.Since(start), time.Second)
 				want(t, "outcome", got.Outcome, tc.outcome)
 				want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
-				live, total := lettucecompat.Flights(c)
+				live, total := lettucecompat.Trips(c)
 				want(t, "live", live, 0)
 				want(t, "total", total, 0)
 				synctest.Wait() // the alarm has rung, and ends
@@ -62,35 +62,109 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 }
 
 // TestACallerCarriesItself: on its own goroutine where it has no wish to leave and the
-// client minds deadlines, with what the hooks of the client may expect; otherwise not.
+// client will be back in time, with what the hooks of the client may expect; otherwise not.
 func TestACallerCarriesItself(t *testing.T) {
+	long := func(o *redis.Options) { o.ReadTimeout = time.Minute }
 	for _, tc := range []struct {
 		name   string
-		minded bool
+		option func(*redis.Options)
+		wrap   bool // in a type that New does not know
 		wish   bool // the caller's context can end
+		idle   bool // Redis has not answered for a while
 		own    bool
 	}{
-		{"by itself", true, false, true},
-		{"may leave", true, true, false},
-		{"the client is not known to return", false, false, false},
+		{name: "by itself", option: mindful, own: true},
+		{name: "by itself after a while", option: mindful, idle: true, own: true},
+		{name: "may leave", option: mindful, wish: true},
+		{name: "default client", option: unchanged, own: true},
+		{name: "default client, may leave", option: unchanged, wish: true},
+		{name: "default client after a while", option: unchanged, idle: true},
+		{name: "default client with a long limit", option: long},
+		{name: "client of an unknown type", option: mindful, wrap: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := onReal(t, nil, func(o *redis.Options) { o.ContextTimeoutEnabled = tc.minded })
-			c := b.client(t)
-			cctx, cancel := ctx, context.CancelFunc(func() {})
-			if tc.wish {
-				cctx, cancel = context.WithCancel(ctx)
-			}
-			defer cancel()
-			warm(t, c)
-			stack := make([]byte, 1<<16)
-			seen := make(chan string, 10)
-			b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
-			want(t, "acquire", c.TryAcquire(cctx, lockRequest("k", "me:1")).Outcome, ok)
-			here := strings.Contains(<-seen, "testing.tRunner(")
-			want(t, "on the caller's goroutine", here, tc.own)
+			synctest.Test(t, func(t *testing.T) {
+				b := onMini(t, tc.option)
+				stack := make([]byte, 1<<16)
+				seen := make(chan string, 10)
+				b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
+				c := b.client(t)
+				if tc.wrap {
+					c = newClient(t, struct{ lettucecompat.Redis }{b.rdb})
+				}
+				cctx, cancel := ctx, context.CancelFunc(func() {})
+				if tc.wish {
+					cctx, cancel = context.WithCancel(ctx)
+				}
+				defer cancel()
+				warm(t, c)
+				if tc.idle {
+					time.Sleep(2 * time.Second)
+				}
+				for len(seen) > 0 {
+					<-seen
+				}
+				want(t, "acquire", c.TryAcquire(cctx, lockRequest("k", "me:1")).Outcome, ok)
+				here := strings.Contains(<-seen, "testing.tRunner(")
+				want(t, "on the caller's goroutine", here, tc.own)
+			})
 		})
 	}
+}
+
+// TestWire_I7_ACarriedCallIsNotSentLate: a connection that is greeted only after the call's
+// time is over brings nothing of it to Redis.
+func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		b.net.HoldReplies()
+		go b.rdb.BLPop(ctx, time.Minute, "empty") // has the only connection
+		synctest.Wait()
+		time.AfterFunc(2*time.Second, b.net.Heal)
+		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
+		time.Sleep(time.Minute)
+		want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
+	})
+}
+
+// TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller: when Redis falls silent, the one caller
+// that carries its call is held for the client's own limit; all others, those beside it and
+// those after it, are free at theirs.
+func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		b.net.BlackHole()
+		start := time.Now()
+		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
+		acquire := func(key string, took chan<- time.Duration) {
+			got := c.TryAcquire(ctx, lockRequest(key, "me:1"))
+			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
+				t.Errorf("%s: %+v", key, got)
+			}
+			took <- time.Since(start)
+		}
+		go acquire("held", held)
+		synctest.Wait()
+		for i := range 10 {
+			go acquire(fmt.Sprintf("beside%d", i), beside)
+		}
+		for range 10 {
+			want(t, "beside it", <-beside, time.Second)
+		}
+		if took := <-held; took < 4*time.Second || took > 5*time.Second+100*time.Millisecond {
+			t.Errorf("it was held for %v, the client's limit is 5s", took)
+		}
+		start = time.Now()
+		got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1"})
+		want(t, "after it", time.Since(start), time.Second)
+		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
+	})
 }
 
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is

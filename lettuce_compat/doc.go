@@ -18,9 +18,9 @@
 //	                                        │ messages
 //	caller ◄── Watch.C, OnForced ── subscriber (one connection)
 //
-// Where the client keeps to the deadlines of contexts (ContextTimeoutEnabled) and nothing
-// else is under way, nor was of late more than one other, a caller whose context cannot end
-// carries its call itself; all other calls are carried by a goroutine of the lane, so that
+// A caller whose context cannot end carries its call itself while nothing else is under way,
+// nor was of late more than one other, and the client is known to return in time
+// (lane.carriesItselfLocked); all other calls are carried by a goroutine of the lane, so that
 // their callers may leave.
 //
 // A command is held until go-redis asks for its bytes, then sent; a caller that leaves
@@ -42,8 +42,9 @@
 //	     a field, never a key.
 //	I7   A caller is free at its time limit and when its context ends, at once. What it
 //	     leaves in the queue is never sent; what it leaves under way is bounded. A caller
-//	     that carries its call itself trusts the client's deadline, and a hook that blocks
-//	     beyond it holds it up.
+//	     that carries its call itself trusts the client: a hook that blocks holds it up,
+//	     and a client that does not mind deadlines does, up to its ReadTimeout and at most
+//	     five time limits. That meets one caller of a lane in an outage.
 //	I8   Renewals and status questions have capacity of their own.
 //	I9   No wake-up is lost: a confirmation of a subscription signals, a Watch on a
 //	     confirmed channel is signalled when it is made, and a signal that is not taken

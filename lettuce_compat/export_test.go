@@ -13,7 +13,7 @@ func Queued(c *Client) int {
 }
 
 // Awaited returns how many calls the lane of acquires and releases counts as awaited: all
-// that are queued or flying, of which every flight takes its share.
+// that are queued or under way, of which every trip takes its share.
 func Awaited(c *Client) int {
 	l := c.single.Load().locks
 	l.mu.Lock()
@@ -21,9 +21,9 @@ func Awaited(c *Client) int {
 	return l.awaited
 }
 
-// Flights returns the round trips under way on the lane of acquires and releases:
+// Trips returns the round trips under way on the lane of acquires and releases:
 // those that somebody waits for, and all.
-func Flights(c *Client) (live, total int) {
+func Trips(c *Client) (live, total int) {
 	l := c.single.Load().locks
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,54 +2,52 @@ package lettucecompat
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
 
+// The alarm of a lane rings again no sooner than walkSpacing after it has looked at manyCalls
+// calls, and in proportion with more of them: some ten times what the walk takes.
 const (
-	// maxBatch bounds the commands that share one round trip (beyond it by one call's at
-	// most), so that one slow connection delays a bounded number of callers.
-	maxBatch = 256
-	// strandedPerSlot bounds the abandoned flights of a lane to this many times its
-	// limit. Beyond it new calls wait: a hung server costs a bounded number of
-	// goroutines and connections.
-	strandedPerSlot = 4
+	manyCalls   = 2000
+	walkSpacing = time.Millisecond
 )
 
-// lane sends calls to one shard. A call goes at once while the lane has room (see room,
-// at most limit flights); otherwise it queues, and a flight that lands takes its share of what is queued
-// into its next round trip.
+// lane sends calls to one server. A call goes at once while the lane has room (see room);
+// otherwise it queues, and who comes back from a trip takes a share of what is queued along
+// on the next one.
 //
-// A flight is carried by a goroutine of the lane, so that its callers are free to leave.
-// The exception is a caller that has no wish to leave, on a client that is known to return
-// by itself in time (bounded), while nothing else is under way: it carries its own call,
-// which spares it two changes of goroutine, about as much as the round trip itself on the
-// same machine. While nothing is under way no goroutine exists, but for one that lingers a
-// moment.
+// Trips are made by goroutines of the lane, so that callers are free to leave. A caller that
+// cannot leave may make its own, see carriesItselfLocked: that spares it two changes of
+// goroutine, about as much as the round trip itself on the same machine. While nothing is
+// under way the lane has no goroutine, but for one that lingers a moment.
 //
 // The awaited calls stand in one list in the order of their arrival: first those that are
-// flying, then, from queued on, those that are not.
+// under way, then, from queued on, those that are not.
 type lane struct {
-	c     *Client
-	limit int
+	c      *Client
+	limit  int  // see room
+	trusts bool // its callers may be held by a client that does not mind deadlines
 
 	mu         sync.Mutex
-	live       int  // flights that somebody waits for
-	slow       int  // those of them that have been under way for long: see lane.room
-	total      int  // live and abandoned flights
-	boarding   bool // a goroutine is on its way to take what is queued
-	crowded    bool // more than two calls were awaited when the last flight left
 	head, tail *call
+	queued     *call       // the first that is not under way
 	awaited    int         // calls from head to tail
-	queued     *call       // the first that is not flying
-	idle       chan<- bool // a goroutine that lingers; nil: none. true: fly
+	live       int         // trips that somebody waits for
+	slow       int         // those of them that have been under way for long
+	total      int         // live and abandoned trips
+	starting   bool        // a goroutine is on its way to take what is queued
+	crowded    bool        // more than two calls were awaited when the last trip began
+	answeredAt time.Time   // when the last trip began, if it was answered
+	spare      tripContext // for the next trip; may be empty
+	idle       chan<- bool // wakes a goroutine that lingers, true: for a trip; nil: none does
 	idleEnd    time.Time   // until when it does
-	spare      scope       // for the next flight; may be empty
+	hasty      bool        // none lingers any more
 	alarm      *time.Timer
 	alarmAt    time.Time // when it rings; zero: it does not
 	closed     bool
-	brisk      bool          // a goroutine without work ends at once
-	quiet      chan struct{} // set by close: closed when live is 0
+	drained    chan struct{} // set by close: closed when nobody waits for anything
 }
 
 // do sends k, now, and waits until it is answered (nil), ctx ends, or timeout passes. When it
@@ -67,11 +65,11 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	}
 	l.push(k)
 	l.ringLocked(k.end, now)
-	if l.carriesItself(k) {
-		f := l.boardLocked(now)
-		l.departLocked(f, k.end)
+	if l.carriesItselfLocked(k, now) {
+		t := l.takeLocked(1, now)
+		t.ctx.end = k.end
 		l.mu.Unlock()
-		return l.carry(f, k)
+		return l.carryOwn(t, k)
 	}
 	k.done = make(chan struct{}, 1)
 	l.startLocked(now)
@@ -84,123 +82,30 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	}
 }
 
-// carriesItself tells whether the caller of k, which was queued just now, sends it on its
-// own goroutine.
-func (l *lane) carriesItself(k *call) bool {
-	return l.c.bounded && k.ctx.Done() == nil && k.wait == nil && l.queued == k && l.live == 0 && !l.boarding && !l.crowded && l.roomLocked()
-}
-
 // leave gives k up with err, unless its answer or the end of its time came first.
 func (l *lane) leave(k *call, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if k.state != callAnswered && k.state != callLeft {
+	if !k.over {
 		l.leaveLocked(k, err)
 	}
 	return k.err
 }
 
-// leaveLocked ends k with err. A queued call is never sent; the flight of the last caller
-// that leaves becomes stranded and gives its slot back, and its context ends, which frees
-// it where it only waits for a connection.
+// leaveLocked ends k with err. A queued call is never sent. A trip whose last caller leaves
+// is abandoned: it gives its place up, and its context ends, which frees it where it only
+// waits for a connection.
 func (l *lane) leaveLocked(k *call, err error) {
-	switch k.state {
-	case callQueued:
-		l.remove(k)
-		l.landedLocked()
-	case callFlying:
-		l.remove(k)
-		f := k.flight
-		if f.present--; f.present == 0 {
-			f.abandoned = true
-			f.endLocked()
-			l.freeLocked(f)
-			l.landedLocked()
-			defer l.startLocked(time.Now())
+	l.remove(k)
+	k.over, k.err = true, k.withdraw(err)
+	if t := k.trip; t != nil {
+		if t.present--; t.present == 0 {
+			t.ctx.stop()
+			l.freeLocked(t)
+			l.startLocked(time.Now())
 		}
 	}
-	k.state, k.err = callLeft, k.withdraw(err)
-}
-
-// startLocked sends a goroutine for what is queued while the lane has room. One at a time
-// is on its way, and sends for the next where it leaves something behind. Where there is no
-// room the lane looks again when the flights under way have become slow.
-func (l *lane) startLocked(now time.Time) {
-	if l.queued == nil || l.boarding {
-		return
-	}
-	if !l.roomLocked() {
-		if l.live < l.limit {
-			l.ringLocked(now.Add(l.patience()), now)
-		}
-		return
-	}
-	l.boarding = true
-	if l.idle != nil {
-		l.idle <- true
-		l.idle = nil
-		return
-	}
-	go l.fly()
-}
-
-// boardLocked takes a share of what is queued, up to maxBatch, into a flight: the one that
-// its first call has with it. A call that waits for replicas travels alone: WAIT speaks
-// about one connection and holds it up.
-func (l *lane) boardLocked(now time.Time) *flight {
-	l.crowded = l.awaited > 2
-	share := min(l.share(), maxBatch)
-	f := &l.queued.lead
-	f.calls = f.alone[:0]
-	if share > 1 {
-		f.calls = make([]*call, 0, share)
-	}
-	for commands := 0; l.queued != nil && len(f.calls) < share && commands < maxBatch; {
-		k := l.queued
-		if len(f.calls) > 0 && (k.wait != nil || f.calls[0].wait != nil) {
-			break
-		}
-		k.state, k.flight, k.sentAt = callFlying, f, now
-		f.calls = append(f.calls, k)
-		commands += len(k.cmds)
-		l.queued = k.next
-	}
-	f.present, f.began = len(f.calls), now
-	l.live++
-	l.total++
-	return f
-}
-
-// landLocked answers the callers of f that are still there.
-func (l *lane) landLocked(f *flight) {
-	for _, k := range f.calls {
-		if k.state != callFlying {
-			continue
-		}
-		k.state = callAnswered
-		l.remove(k)
-		if k.done != nil {
-			k.done <- struct{}{}
-		}
-	}
-	if f.ended || f.calls[0].ctx != context.Background() {
-		f.scope.cancel()
-	} else {
-		l.spare = f.scope
-	}
-	l.total--
-	if !f.abandoned {
-		l.freeLocked(f)
-	}
-	l.landedLocked()
-}
-
-// landedLocked tells close when the last awaited flight is over.
-func (l *lane) landedLocked() {
-	if l.quiet != nil && l.live == 0 && l.queued == nil {
-		close(l.quiet)
-		l.quiet = nil
-	}
+	l.drainLocked()
 }
 
 // close refuses new calls. What is queued or under way goes on; the channel it returns
@@ -211,21 +116,96 @@ func (l *lane) close() <-chan struct{} {
 	defer l.mu.Unlock()
 	l.closed = true
 	l.dismissLocked()
-	if l.quiet == nil {
-		l.quiet = make(chan struct{})
+	if l.drained == nil {
+		l.drained = make(chan struct{})
 	}
-	quiet := l.quiet
-	l.landedLocked()
-	return quiet
+	drained := l.drained
+	l.drainLocked()
+	return drained
 }
 
-// hurry ends the goroutine that lingers; none does from then on.
-func (l *lane) hurry() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.brisk = true
-	l.dismissLocked()
+// drainLocked tells close when nobody waits for anything any more.
+func (l *lane) drainLocked() {
+	if l.drained != nil && l.live == 0 && l.queued == nil {
+		close(l.drained)
+		l.drained = nil
+	}
 }
+
+// A lane has one timer for all that ends by time: the waits of its callers and the
+// lingering of its goroutine. It is set when something is to end before
+// it rings, and not when that is over: most calls are answered long before, so that it rings
+// once a time limit for nothing, where a timer for each call would be set and stopped for
+// each.
+
+// ringLocked sees to it that the alarm rings at the moment at, or before.
+func (l *lane) ringLocked(at, now time.Time) {
+	if !l.alarmAt.IsZero() && !at.Before(l.alarmAt) {
+		return
+	}
+	l.alarmAt = at
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(at.Sub(now), l.rang)
+		return
+	}
+	l.alarm.Reset(at.Sub(now))
+}
+
+// rang ends what is due and sets the alarm for the next.
+func (l *lane) rang() {
+	late := false
+	l.mu.Lock()
+	now := time.Now()
+	l.alarmAt = time.Time{}
+	if l.idle != nil && !now.Before(l.idleEnd) {
+		l.dismissLocked()
+	}
+	if l.idle != nil {
+		l.ringLocked(l.idleEnd, now)
+	}
+	// Where a great many wait, those that end soon after one another end together: a walk
+	// over all of them for each would keep the lane for itself.
+	var looked int
+	var first time.Time
+	for k := l.head; k != nil; looked++ {
+		next := k.next
+		l.markLocked(k.trip, now)
+		switch {
+		case now.Before(k.end):
+			if first.IsZero() || k.end.Before(first) {
+				first = k.end
+			}
+		case k.done == nil:
+			// Its caller, who carries it, is freed of waiting for a connection, and sends
+			// nothing any more. Only an answer that it waits for may come later.
+			k.trip.ctx.stop()
+			_ = k.withdraw(nil)
+			late = true
+		default:
+			l.leaveLocked(k, k.timedOut())
+			k.done <- struct{}{}
+			late = true
+		}
+		k = next
+	}
+	if late {
+		l.answeredAt = time.Time{}
+	}
+	if !first.IsZero() {
+		if soonest := now.Add(time.Duration(looked/manyCalls) * walkSpacing); first.Before(soonest) {
+			first = soonest
+		}
+		l.ringLocked(first, now)
+	}
+	l.startLocked(now) // beside trips that have become slow
+	l.mu.Unlock()
+	if late {
+		l.c.relocate() // a node that hangs may have been replaced; its own error comes much later
+	}
+}
+
+// timedOut is the error of a call whose time is over.
+func (k *call) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }
 
 // push appends k to the awaited calls.
 func (l *lane) push(k *call) {

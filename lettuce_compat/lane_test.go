@@ -34,10 +34,10 @@ func TestLaneSharesRoundTrips(t *testing.T) {
 	want(t, "single commands", gate.processed.Load(), int64(1))
 }
 
-// TestLaneFlightsShareEvenly: what is queued when all flights are under way is divided among
-// them as they land; the first does not take everything. Connections that give no answer
+// TestLaneTripsShareEvenly: what is queued when all trips are under way is divided among
+// them as they come back; the first does not take everything. Connections that give no answer
 // take no share.
-func TestLaneFlightsShareEvenly(t *testing.T) {
+func TestLaneTripsShareEvenly(t *testing.T) {
 	for _, hung := range []int{0, 12} {
 		t.Run(fmt.Sprintf("hung=%d", hung), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -185,9 +185,9 @@ func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
 	})
 }
 
-// TestWire_I7_StrandedAreBounded: a hung server costs five flights per slot and no more;
+// TestWire_I7_AbandonedAreBounded: a hung server costs five trips per place and no more;
 // when it answers again everything flows.
-func TestWire_I7_StrandedAreBounded(t *testing.T) {
+func TestWire_I7_AbandonedAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		gate := newGate("blocker")
@@ -196,14 +196,14 @@ func TestWire_I7_StrandedAreBounded(t *testing.T) {
 		for range 20 {
 			c.TryAcquire(ctx, lockRequest("blocker", "me:1"))
 		}
-		live, total := lettucecompat.Flights(c)
+		live, total := lettucecompat.Trips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 5)
 		want(t, "sent", len(gate.arrived), 5)
 		want(t, "beyond", c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome, failed)
 		gate.open()
 		synctest.Wait()
-		_, total = lettucecompat.Flights(c)
+		_, total = lettucecompat.Trips(c)
 		want(t, "total", total, 0)
 		want(t, "after", c.TryAcquire(ctx, lockRequest("k", "me:3")).Outcome, ok)
 	})
@@ -315,7 +315,7 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		for range 100 {
 			want(t, "outcome", <-done, gone)
 		}
-		live, total := lettucecompat.Flights(c)
+		live, total := lettucecompat.Trips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 0)
 		time.Sleep(time.Second)

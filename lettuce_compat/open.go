@@ -2,7 +2,6 @@ package lettucecompat
 
 import (
 	"cmp"
-	"fmt"
 	"runtime"
 	"time"
 
@@ -87,40 +86,4 @@ func (s settings) cluster(o *redis.ClusterOptions) *redis.ClusterClient {
 	o.PoolSize = cmp.Or(o.PoolSize, max(s.pool, 5*runtime.GOMAXPROCS(0)))
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return redis.NewClusterClient(o)
-}
-
-// Costs says what settings of the user's client cost, a sentence for each that costs
-// something, with what to set instead. replicas tells whether acquires wait for replicas.
-// Of a client that is neither a *redis.Client nor a *redis.ClusterClient nothing is known,
-// and nothing is said.
-func (c *Client) Costs(replicas bool) []string {
-	var bounded bool
-	var pool int
-	var read time.Duration
-	switch r := c.rdb.(type) {
-	case *redis.Client:
-		o := r.Options()
-		bounded, pool, read = o.ContextTimeoutEnabled, capacity(o.PoolSize, o.MaxActiveConns), o.ReadTimeout
-	case *redis.ClusterClient:
-		o := r.Options()
-		bounded, pool, read = o.ContextTimeoutEnabled, capacity(o.PoolSize, o.MaxActiveConns), o.ReadTimeout
-	default:
-		return nil
-	}
-	var costs []string
-	if !bounded {
-		costs = append(costs, fmt.Sprintf("ContextTimeoutEnabled is off: an uncontended Lock or Unlock needs a second goroutine, and a command that is given up keeps that goroutine and its connection until ReadTimeout (%v); set ContextTimeoutEnabled", read))
-	}
-	if need := underWay(c.opt.MaxInFlight, replicas); pool < need {
-		costs = append(costs, fmt.Sprintf("PoolSize allows %d connections, and up to %d commands are under way at once (MaxInFlight is %d): those beyond it spend their time limit waiting in the pool; set PoolSize to %d or more, or a lower MaxInFlight", pool, need, c.opt.MaxInFlight, need))
-	}
-	return costs
-}
-
-// capacity is how many connections a pool allows at once.
-func capacity(poolSize, maxActive int) int {
-	if maxActive > 0 {
-		return min(poolSize, maxActive)
-	}
-	return poolSize
 }

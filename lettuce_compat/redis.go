@@ -32,11 +32,11 @@ type Client struct {
 	opt     Options
 	dialect Dialect
 	// route returns the client of the node that owns a key; nil on a single server.
-	route   func(ctx context.Context, key string) (*redis.Client, error)
-	hidden  atomic.Bool // route is nil, and there is a cluster all the same: see hidden.go
-	alone   atomic.Bool // a server behind a client of an unknown type has said that it is in no cluster
-	bounded bool        // rdb keeps to the deadline of a context
-	routed  atomic.Bool // the cluster's layout is known: route does no I/O any more
+	route  func(ctx context.Context, key string) (*redis.Client, error)
+	hidden atomic.Bool // route is nil, and there is a cluster all the same: see hidden.go
+	alone  atomic.Bool // a server behind a client of an unknown type has said that it is in no cluster
+	limits clientLimits
+	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
@@ -47,7 +47,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	closed bool
-	brisk  bool              // its lanes are: StopListening was called
+	hasty  bool              // no goroutine lingers: StopListening was called
 	shards map[string]*shard // by address; "" before routed and on a single server
 	single atomic.Pointer[shard]
 }
@@ -67,11 +67,12 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := checkReadTimeout(rdb); err != nil {
+	limits, err := limitsOf(rdb)
+	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		rdb: rdb, opt: opt, dialect: opt.Dialect,
+		rdb: rdb, opt: opt, dialect: opt.Dialect, limits: limits,
 		tags:   sync.OnceValue(slotNumbers),
 		shards: map[string]*shard{},
 	}
@@ -89,44 +90,10 @@ func New(rdb Redis, opt Options) (*Client, error) {
 		c.route = func(_ context.Context, key string) (*redis.Client, error) { return r.GetShardClientForKey(key) }
 		c.routed.Store(true) // a Ring computes the shard
 	}
-	c.bounded = mindsDeadlines(rdb)
 	c.warn.report = opt.OnWarning
 	c.sub = newSubscriber(c)
 	c.single.Store(c.shard(""))
 	return c, nil
-}
-
-// checkReadTimeout refuses a client that would wait for a reply for ever: each command
-// that is abandoned while a server hangs would keep its connection, and in the end no
-// command could be sent although the server answers again.
-func checkReadTimeout(rdb Redis) error {
-	var read time.Duration
-	var minded bool
-	switch r := rdb.(type) {
-	case *redis.Client:
-		read, minded = r.Options().ReadTimeout, r.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
-		read, minded = r.Options().ReadTimeout, r.Options().ContextTimeoutEnabled
-	default:
-		return nil
-	}
-	if read <= 0 && !minded {
-		return configError("redis client", "its ReadTimeout is switched off: set ReadTimeout, or ContextTimeoutEnabled")
-	}
-	return nil
-}
-
-// mindsDeadlines reports whether rdb keeps to the deadline of a context in everything it
-// does. go-redis minds it on the socket only if its options say so, which is not the
-// default.
-func mindsDeadlines(rdb Redis) bool {
-	switch r := rdb.(type) {
-	case *redis.Client:
-		return r.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
-		return r.Options().ContextTimeoutEnabled
-	}
-	return false
 }
 
 // Multi reports whether keys live on several servers, so that nothing can be said
@@ -183,6 +150,7 @@ func (c *Client) shard(addr string) *shard {
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
 		}
+		s.locks.trusts = true
 		c.shards[addr] = s
 	}
 	return s
@@ -190,7 +158,7 @@ func (c *Client) shard(addr string) *shard {
 
 // lane returns a new lane. The caller has c.mu.
 func (c *Client) lane(limit int) *lane {
-	return &lane{c: c, limit: limit, closed: c.closed, brisk: c.brisk}
+	return &lane{c: c, limit: limit, closed: c.closed, hasty: c.hasty}
 }
 
 // Close refuses further commands with ErrClosed, ends the subscription and signals
@@ -259,8 +227,3 @@ func (s *smoothed) add(d time.Duration) {
 }
 
 func (s *smoothed) value() time.Duration { return time.Duration(s.ns.Load()) }
-
-// Bounded reports whether the user's client is known to keep to the deadline of a context.
-// Where it is, a call whose context has no end is made on its caller's goroutine, if no
-// other is under way and the lane is not crowded, and nothing but its time limit calls it off.
-func (c *Client) Bounded() bool { return c.bounded }

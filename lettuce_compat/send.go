@@ -14,32 +14,32 @@ type sender interface {
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
-// send makes one round trip of a flight, more only where a node did not know a script
+// send makes the round trip t, more only where a node did not know a script
 // or no longer owns a slot. When it returns, every command has its reply or its error.
-func (c *Client) send(f *flight) {
-	if w := f.calls[0].wait; w != nil {
-		c.sendWait(&f.ctx, f.calls[0].cmds[0], w)
+func (c *Client) send(t *trip) {
+	if w := t.calls[0].wait; w != nil {
+		c.sendWait(&t.ctx, t.calls[0].cmds[0], w)
 		return
 	}
 	var cmds []*command
-	if len(f.calls) == 1 {
-		cmds = f.calls[0].cmds
+	if len(t.calls) == 1 {
+		cmds = t.calls[0].cmds
 	} else {
-		cmds = make([]*command, 0, len(f.calls))
-		for _, k := range f.calls {
+		cmds = make([]*command, 0, len(t.calls))
+		for _, k := range t.calls {
 			cmds = append(cmds, k.cmds...)
 		}
 	}
 	if len(cmds) == 1 {
-		c.sendOne(&f.ctx, cmds[0])
+		c.sendOne(&t.ctx, cmds[0])
 	} else {
-		c.sendMany(&f.ctx, cmds)
+		c.sendMany(&t.ctx, cmds)
 	}
 	for _, cmd := range cmds {
 		c.noteCluster(cmd)
 	}
 	if cmds[0].Err() == nil {
-		c.rtt.add(time.Since(f.began))
+		c.rtt.add(time.Since(t.began))
 	}
 }
 

@@ -116,15 +116,15 @@ func (c *Client) Forget(key string) {
 
 // StopListening ends the subscription connection for good and waits for its
 // goroutines, at most one CommandTimeout; commands go on, and leave no goroutine that
-// lingers. Waiting for a release then works by polling. It is for an owner that closes while
-// holds are left, whose late releases must still be sent.
+// lingers. Waiting for a release then works by polling. It is for an owner that closes while holds are left, whose late releases must
+// still be sent.
 func (c *Client) StopListening() {
 	c.mu.Lock()
-	c.brisk = true
+	c.hasty = true
 	for _, s := range c.shards {
-		s.locks.hurry()
-		s.synced.hurry()
-		s.keep.hurry()
+		s.locks.lingerNoMore()
+		s.synced.lingerNoMore()
+		s.keep.lingerNoMore()
 	}
 	c.mu.Unlock()
 	timer := time.NewTimer(c.opt.CommandTimeout)
