@@ -1,11 +1,11 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 )
 
@@ -75,7 +75,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
 	k := c.acquireCall(&r)
-	limit, lanes := c.timeout(r.Timeout), c.lanes(r.Key)
+	limit, lanes := cmp.Or(r.Timeout, c.opt.CommandTimeout), c.lanes(r.Key)
 	lane := lanes.locks
 	if r.Replicas > 0 {
 		lane = lanes.synced
@@ -99,7 +99,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 // acquireCall is the script with what it is told. What follows the lease says nothing for a
 // plain request and is left out: most are.
 func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
-	s, fence, lease := c.dialect.scripts.acquire, c.fenceIf(r.Key, r.Tokens > 0), c.said.millis(r.Lease)
+	s, fence, lease := c.dialect.scripts.acquire, c.fenceIf(r.Key, r.Tokens > 0), millis(r.Lease)
 	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
 		return newScriptCall(s, r.Key, fence, r.Field, lease)
 	}
@@ -172,24 +172,6 @@ func asPermanent(err error) bool {
 // before its holder thinks that it ends. At least 1, since 0 would delete the key.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
-}
-
-// said remembers the last duration that was said, as an argument: nearly all locks of a
-// process have one lease.
-type said struct{ last atomic.Pointer[saidMillis] }
-
-type saidMillis struct {
-	d   time.Duration
-	arg any // millis(d)
-}
-
-func (s *said) millis(d time.Duration) any {
-	m := s.last.Load()
-	if m == nil || m.d != d {
-		m = &saidMillis{d, millis(d)}
-		s.last.Store(m)
-	}
-	return m.arg
 }
 
 // recordMillis prints how long a fencing record lives.

@@ -23,8 +23,8 @@ func TestBatch_IsOneCommand(t *testing.T) {
 		renewals = append(renewals, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 	}
-	renew := func() { want(t, "renew", c.Renew(ctx, "", renewals, 0)[size-1].Outcome, ok) }
-	ask := func() { want(t, "status", c.Status(ctx, "", queries, 0)[size-1].Outcome, ok) }
+	renew := func() { want(t, "renew", c.Renew(ctx, renewals, 0)[size-1].Outcome, ok) }
+	ask := func() { want(t, "status", c.Status(ctx, queries, 0)[size-1].Outcome, ok) }
 	renew() // the script is loaded
 	ask()
 	scripts := func() string {

@@ -48,13 +48,13 @@ func TestCluster(t *testing.T) {
 		t.Fatalf("shard is %s", c.Shard("k"))
 	}
 	b.raw.ScriptFlush(ctx)
-	for i, got := range c.Renew(ctx, c.Shard("k"), batch, 0) {
+	for i, got := range c.Renew(ctx, batch, 0) {
 		if got.Outcome != ok {
 			t.Fatalf("renew %.20q: %+v", oddKeys[i], got)
 		}
 		b.wantTTL(t, oddKeys[i], 59*time.Second, time.Minute)
 	}
-	for i, got := range c.Status(ctx, c.Shard("k"), queries, 0) {
+	for i, got := range c.Status(ctx, queries, 0) {
 		if got.Outcome != ok || got.Count != 1 {
 			t.Fatalf("status %.20q: %+v", oddKeys[i], got)
 		}
@@ -101,7 +101,7 @@ func TestClusterMoves(t *testing.T) {
 	b.raw.HSet(ctx, "{b}2", "me:3", "1")
 	raw2.HSet(ctx, "{a}2", "me:3", "1")
 	// The client's layout is of before: both items go to the first node, in one batch.
-	for i, got := range c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "{b}2", Field: "me:3", Lease: time.Minute}, {Key: "{a}2", Field: "me:3", Lease: time.Minute}}, 5*time.Second) {
+	for i, got := range c.Renew(ctx, []lettucecompat.Renewal{{Key: "{b}2", Field: "me:3", Lease: time.Minute}, {Key: "{a}2", Field: "me:3", Lease: time.Minute}}, 5*time.Second) {
 		if got.Outcome != ok {
 			t.Fatalf("item %d: %+v", i, got)
 		}
@@ -126,7 +126,7 @@ func TestRing(t *testing.T) {
 	for i := range 20 {
 		key := fmt.Sprintf("k%d", i)
 		want(t, "acquire", c.TryAcquire(ctx, fenced(key, "me:1")).Outcome, ok)
-		want(t, "renew", c.Renew(ctx, "", []lettucecompat.Renewal{{Key: key, Field: "me:1", Lease: time.Minute, Reacquire: true}}, 0)[0].Outcome, ok)
+		want(t, "renew", c.Renew(ctx, []lettucecompat.Renewal{{Key: key, Field: "me:1", Lease: time.Minute, Reacquire: true}}, 0)[0].Outcome, ok)
 		shards[c.Shard(key)] = true
 	}
 	want(t, "shards", len(shards), 2)

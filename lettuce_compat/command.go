@@ -113,10 +113,10 @@ func (c *command) result(left error) (Outcome, error) {
 		return OutcomeUnknown, left
 	}
 	err := c.Err()
-	switch Classify(err) {
-	case ClassNone:
+	if err == nil {
 		return OutcomeOK, nil
-	case ClassUnknown:
+	}
+	if classify(err) == classUnknown {
 		if c.withdraw() {
 			return OutcomeFailed, &notSentError{err}
 		}

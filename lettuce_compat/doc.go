@@ -1,13 +1,13 @@
 // Package lettucecompat is the wire: it says one thing at a time to Redis about one
 // lock (or a batch of them) and reports exactly what is known about the effect. It owns
-// the scripts, the layout of keys and messages (a Dialect), the subscription connection
+// the scripts, the layout of keys and messages, the subscription connection
 // and the time limits of commands.
 //
 // It is not a lock. It does not wait for one, renew one by itself, retry, or remember
 // who holds what: every such decision is its caller's, who is told in each reply what
 // the decision needs. The name says what it replaces: the design document's
-// LettuceClient (docs/design.md §4.2.5), whose four calls TryAcquire, Release, Renew and
-// Exists are still the core.
+// LettuceClient (docs/design.md §4.2.5), whose four calls are TryAcquire, Release, Renew
+// and Status here.
 //
 //	caller ── TryAcquire, Release, EndTurn ──► lane "locks" ─┐  per shard: at most
 //	caller ── Renew, Status, Extend, Ping ───► lane "keep" ──┤  limit round trips,

@@ -29,28 +29,23 @@ var (
 	errMalformed = errors.New("malformed reply")
 )
 
-// Class sorts the errors of Redis and of the way to it by what a caller can do.
-type Class uint8
+// class sorts the errors of Redis and of the way to it by what a caller can do.
+type class uint8
 
 const (
-	// ClassNone is the class of a nil error.
-	ClassNone Class = iota
-	// ClassPermanent needs a human: wrong type, missing permission, wrong password, any
+	// classNone is the class of a nil error.
+	classNone class = iota
+	// classPermanent needs a human: wrong type, missing permission, wrong password, any
 	// other refusal of a script. Repeating the command gives the same answer.
-	ClassPermanent
-	// ClassTransient is a refusal that passes: loading, read-only after a failover,
+	classPermanent
+	// classTransient is a refusal that passes: loading, read-only after a failover,
 	// out of memory, busy with a script, a cluster being reshaped.
-	ClassTransient
-	// ClassUnreachable means that nothing was sent: no connection could be had.
-	ClassUnreachable
-	// ClassUnknown means that the command was, or may have been, sent.
-	ClassUnknown
+	classTransient
+	// classUnreachable means that nothing was sent: no connection could be had.
+	classUnreachable
+	// classUnknown means that the command was, or may have been, sent.
+	classUnknown
 )
-
-// String returns the name used in logs.
-func (c Class) String() string {
-	return [...]string{"none", "permanent", "transient", "unreachable", "unknown"}[min(c, ClassUnknown)]
-}
 
 // transientCodes are the first words of server answers that pass by themselves.
 var transientCodes = []string{
@@ -58,47 +53,47 @@ var transientCodes = []string{
 	"NOREPLICAS", "MOVED", "ASK", "NOSCRIPT", "UNBLOCKED", "UNKILLABLE", "FAILOVER",
 }
 
-// Classify sorts err. An error of a server is permanent or transient and means that
+// classify sorts err. An error of a server is permanent or transient and means that
 // the command had no effect; everything that does not say that it was never sent is
-// ClassUnknown.
-func Classify(err error) Class {
+// classUnknown.
+func classify(err error) class {
 	if err == nil {
-		return ClassNone
+		return classNone
 	}
 	if asPermanent(err) {
-		return ClassPermanent
+		return classPermanent
 	}
 	var answer redis.Error
 	if errors.As(err, &answer) {
 		if errors.Is(err, redis.Nil) {
-			return ClassUnknown // no script of ours answers nil
+			return classUnknown // no script of ours answers nil
 		}
 		return classifyAnswer(answer.Error())
 	}
 	var unsent *notSentError
 	if errors.As(err, &unsent) || errors.Is(err, ErrClosed) {
-		return ClassUnreachable
+		return classUnreachable
 	}
 	// These come from the pool, before a connection was there to write to.
 	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
-		return ClassUnreachable
+		return classUnreachable
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return ClassUnreachable
+		return classUnreachable
 	}
-	return ClassUnknown
+	return classUnknown
 }
 
 // classifyAnswer sorts the text of an error answer.
-func classifyAnswer(text string) Class {
+func classifyAnswer(text string) class {
 	if slices.Contains(transientCodes, answerCode(text)) {
-		return ClassTransient
+		return classTransient
 	}
 	text = strings.TrimPrefix(text, "ERR ")
 	if strings.HasPrefix(text, "max number of clients reached") || strings.HasPrefix(text, "max clients") {
-		return ClassTransient
+		return classTransient
 	}
-	return ClassPermanent
+	return classPermanent
 }
 
 // answerCode returns the code of an error answer, its first word. Servers before 7 put
@@ -136,7 +131,14 @@ func hasCode(err error, code string) bool {
 
 // Permanent reports whether repeating the command that failed with err is in vain
 // until somebody changes the server, the permissions or the key.
-func Permanent(err error) bool { return Classify(err) == ClassPermanent }
+func Permanent(err error) bool { return classify(err) == classPermanent }
+
+// Transient reports whether err is an answer of Redis that says that the command was refused
+// and may be accepted later.
+func Transient(err error) bool { return classify(err) == classTransient }
+
+// Uncertain reports whether the command that failed with err was, or may have been, sent.
+func Uncertain(err error) bool { return classify(err) == classUnknown }
 
 // notSentError marks an error that arose before the command could be sent.
 type notSentError struct{ err error }

@@ -33,7 +33,19 @@ func Trips(c *Client) (live, total int) {
 // FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
+// Class and its values sort errors.
+type Class = class
+
+const (
+	ClassNone        = classNone
+	ClassPermanent   = classPermanent
+	ClassTransient   = classTransient
+	ClassUnreachable = classUnreachable
+	ClassUnknown     = classUnknown
+)
+
 var (
+	Classify        = classify
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 

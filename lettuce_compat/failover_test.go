@@ -62,8 +62,8 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 			nodes.AwaitMaster(int(lettucecompat.KeySlot(key)), old)
 			var wg sync.WaitGroup
 			for what, works := range map[string]func() bool{
-				"a renewal":            func() bool { return renewer.Renew(ctx, "", renew, 0)[0].Outcome == ok },
-				"a batch of renewals":  func() bool { return batcher.Renew(ctx, "", batch, 0)[0].Outcome == ok },
+				"a renewal":            func() bool { return renewer.Renew(ctx, renew, 0)[0].Outcome == ok },
+				"a batch of renewals":  func() bool { return batcher.Renew(ctx, batch, 0)[0].Outcome == ok },
 				"an acquire":           func() bool { return acquirer.TryAcquire(ctx, lockRequest(key, id+":3")).Outcome == refused },
 				"an acquire with WAIT": func() bool { return waiter.TryAcquire(ctx, withWait(key, id+":4")).Outcome == refused },
 				// One that hangs keeps its subscribers, who find out by a probe.

@@ -106,7 +106,7 @@ func TestReacquire(t *testing.T) {
 				b.raw.FlushAll(ctx)
 				want(t, "acquire", c.TryAcquire(ctx, fenced("k", "me:1")).Outcome, ok)
 				tc.happen()
-				got := c.Renew(ctx, "", []lettucecompat.Renewal{again}, 0)[0]
+				got := c.Renew(ctx, []lettucecompat.Renewal{again}, 0)[0]
 				want(t, "outcome", got.Outcome, tc.want)
 				want(t, "reacquired", got.Reacquired, tc.want == ok)
 				if tc.want == ok {

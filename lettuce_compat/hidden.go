@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.D
 	}
 	for _, cmd := range cmds {
 		if c.noteCluster(cmd) {
-			left = c.timeout(limit) - time.Since(now)
+			left = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(now)
 			return left, left > 0
 		}
 	}

@@ -42,12 +42,12 @@ func TestHiddenCluster(t *testing.T) {
 			}
 			want(t, "multi", c.Multi(), false)
 			for range 2 { // the batch that finds out gets its answer, too
-				for i, got := range c.Status(ctx, "", queries, 0) {
+				for i, got := range c.Status(ctx, queries, 0) {
 					if got.Outcome != ok || got.Count != 1 {
 						t.Fatalf("status of %s: %+v", queries[i].Key, got)
 					}
 				}
-				for i, got := range c.Renew(ctx, "", batch, 0) {
+				for i, got := range c.Renew(ctx, batch, 0) {
 					if got.Outcome != ok || got.SentAt.IsZero() {
 						t.Fatalf("renewal of %s: %+v", batch[i].Key, got)
 					}
@@ -79,7 +79,7 @@ func TestHiddenCluster_ByARenewal(t *testing.T) {
 		want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, "me:1")).Outcome, ok)
 		batch = append(batch, lettucecompat.Renewal{Key: key, Field: "me:1", Lease: time.Minute})
 	}
-	for i, got := range c.Renew(ctx, "", batch, 0) {
+	for i, got := range c.Renew(ctx, batch, 0) {
 		if got.Outcome != ok {
 			t.Errorf("%s: %+v", batch[i].Key, got)
 		}

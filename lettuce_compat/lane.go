@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -50,13 +51,15 @@ type lane struct {
 	drained    chan struct{} // set by close: closed when nobody waits for anything
 }
 
-// do sends k, now, and waits until it is answered (nil), ctx ends, or timeout passes. When it
+// do sends k, now, and waits until it is answered (nil), ctx ends, or timeout (0:
+// Options.CommandTimeout) passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
 // tells which. A caller is free at once, whatever the connection does.
 func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Duration) error {
 	if ctx.Err() != nil {
 		return k.withdraw(context.Cause(ctx))
 	}
+	timeout = cmp.Or(timeout, l.c.opt.CommandTimeout)
 	k.ctx, k.timeout, k.end = ctx, timeout, now.Add(timeout)
 	l.mu.Lock()
 	if l.closed {

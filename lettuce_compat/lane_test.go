@@ -222,7 +222,7 @@ func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
 		go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
 		<-gate.arrived
 		start := time.Now()
-		want(t, "renewal", c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0].Outcome, ok)
+		want(t, "renewal", c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0].Outcome, ok)
 		want(t, "took", time.Since(start), time.Duration(0))
 		gate.open()
 		<-replies
@@ -269,7 +269,7 @@ func TestObservers(t *testing.T) {
 	})
 	c.TryAcquire(ctx, lockRequest("k", "me:1"))
 	c.TryAcquire(ctx, lockRequest("k", "me:2"))
-	c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second}, {Key: "x", Field: "me:1", Lease: time.Second}}, 0)
+	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second}, {Key: "x", Field: "me:1", Lease: time.Second}}, 0)
 	c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
 	if _, err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)

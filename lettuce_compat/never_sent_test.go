@@ -87,8 +87,8 @@ func everything(c *lettucecompat.Client) map[string]struct {
 	w := c.TryAcquire(ctx, synced) // a pipeline, or a connection of its own
 	r := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:3"})
 	e := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "held", Field: "me:3", Lease: time.Minute})
-	n := c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "held", Field: "me:3", Lease: time.Minute}}, 0)[0]
-	s := c.Status(ctx, "", []lettucecompat.Query{{Key: "held", Field: "me:3"}}, 0)[0]
+	n := c.Renew(ctx, []lettucecompat.Renewal{{Key: "held", Field: "me:3", Lease: time.Minute}}, 0)[0]
+	s := c.Status(ctx, []lettucecompat.Query{{Key: "held", Field: "me:3"}}, 0)[0]
 	return map[string]ended{
 		"acquire": {a.Outcome, a.SentAt, a.Err}, "acquire with replicas": {w.Outcome, w.SentAt, w.Err},
 		"release": {r.Outcome, time.Time{}, r.Err}, "turn": {e.Outcome, e.SentAt, e.Err},

@@ -62,7 +62,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of acquire, release, turn, renew, extend, status, exists, inspect,
+	// Name is one of acquire, release, turn, renew, extend, status, inspect,
 	// force, ping, probe.
 	Name     string
 	Outcome  Outcome

@@ -41,7 +41,6 @@ type Client struct {
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
 	rtt       smoothed
-	said      said
 	warn      warnings
 	sub       *subscriber
 
@@ -131,6 +130,9 @@ func (c *Client) addr(key string) string {
 
 // lanes returns the lanes to the server that owns key.
 func (c *Client) lanes(key string) *shard {
+	if c.route == nil {
+		return c.single.Load()
+	}
 	addr := c.addr(key)
 	if addr == "" {
 		return c.single.Load()
@@ -190,14 +192,6 @@ func (c *Client) observe(name string, o Outcome, start time.Time) {
 	if c.opt.OnCommand != nil {
 		c.opt.OnCommand(CommandStat{Name: name, Outcome: o, Duration: time.Since(start)})
 	}
-}
-
-// timeout returns the limit of a command that asks for d.
-func (c *Client) timeout(d time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return c.opt.CommandTimeout
 }
 
 // fenceIf returns the key of the fencing record of a lock, or "" where a script does not

@@ -80,6 +80,6 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) R
 
 // one sends a call of a single command down a lane and returns what is known about it.
 func (c *Client) one(ctx context.Context, l *lane, k *call, now time.Time, limit time.Duration) (Outcome, error) {
-	left := l.do(ctx, k, now, c.timeout(limit))
+	left := l.do(ctx, k, now, limit)
 	return k.cmds[0].result(left)
 }

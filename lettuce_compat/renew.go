@@ -2,9 +2,7 @@ package lettucecompat
 
 import (
 	"context"
-	"errors"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -33,10 +31,9 @@ type RenewReply struct {
 // Renew raises the leases of a batch of fields, at most some hundred, that belong to
 // one shard: one script call on a single server, one pipeline to the node on a
 // cluster. It only ever raises a time to live, never shortens one. It returns one reply
-// per item, in order; one bad key fails no other. shard is what Shard said when the
-// items were grouped; an item that has moved since is sent to its new owner.
-func (c *Client) Renew(ctx context.Context, shard string, batch []Renewal, timeout time.Duration) []RenewReply {
-	_ = shard // the owner is asked for anew: the layout may have changed since
+// per item, in order; one bad key fails no other. The owner of the keys is asked for anew; an item that has
+// moved is sent to its new one.
+func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
 	start := time.Now()
 	replies := c.renew(ctx, batch, start, timeout)
 	worst := OutcomeOK
@@ -67,7 +64,7 @@ func (c *Client) renew(ctx context.Context, batch []Renewal, now time.Time, time
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, c.renewCommand(rest[:size]))
 	}
-	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
+	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, timeout)
 	if left == nil {
 		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
 			return c.renew(ctx, batch, time.Now(), rest)
@@ -187,23 +184,3 @@ func (e scriptError) Error() string { return string(e) }
 
 // RedisError marks it as an answer of the server, as go-redis does.
 func (e scriptError) RedisError() {}
-
-// Exists reports whether field holds key, as the design document's status check does.
-// A key of another type is not held.
-func (c *Client) Exists(ctx context.Context, key, field string) (bool, error) {
-	start := time.Now()
-	cmd := newCommand(1, "hexists", key, field)
-	outcome, err := c.one(ctx, c.lanes(key).keep, newCall(cmd), start, 0)
-	c.observe("exists", outcome, start)
-	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	n, ok := cmd.Val().(int64)
-	if !ok {
-		return false, errors.Join(errMalformed, cmd.Err())
-	}
-	return n == 1, nil
-}

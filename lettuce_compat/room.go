@@ -21,10 +21,9 @@ const (
 )
 
 // hasRoomLocked reports whether another trip may start.
-func (l *lane) hasRoomLocked() bool { return l.live < l.room() && l.total < l.mostTrips() }
-
-// mostTrips bounds the trips of a lane with those that are abandoned.
-func (l *lane) mostTrips() int { return l.limit * (1 + abandonedPerPlace) }
+func (l *lane) hasRoomLocked() bool {
+	return l.live < l.room() && l.total < l.limit*(1+abandonedPerPlace)
+}
 
 // room is how many trips may be under way. Each costs both ends the same few system
 // calls, whatever it carries, so where round trips are short there are few, and what waits

@@ -137,7 +137,7 @@ func TestScriptRenewAndStatus(t *testing.T) {
 			items[i].Lease = 10 * time.Second
 			queries = append(queries, lettucecompat.Query{Key: items[i].Key, Field: items[i].Field})
 		}
-		for i, got := range c.Renew(ctx, c.Shard("mine"), items, 0) {
+		for i, got := range c.Renew(ctx, items, 0) {
 			want(t, items[i].Key+": renewal", got.Outcome, outcomes[i])
 			want(t, items[i].Key+": error", got.Err, nil)
 		}
@@ -146,16 +146,11 @@ func TestScriptRenewAndStatus(t *testing.T) {
 		b.wantTTL(t, "endless", 9*time.Second, 10*time.Second)
 		b.wantTTL(t, "theirs", 4*time.Second, 5*time.Second)
 		want(t, "missing exists", b.raw.Exists(ctx, "missing").Val(), int64(0))
-		for i, got := range c.Status(ctx, c.Shard("mine"), queries, 0) {
+		for i, got := range c.Status(ctx, queries, 0) {
 			want(t, items[i].Key+": status", got.Outcome, outcomes[i])
 			if got.Outcome == ok && (got.Count != 1 || got.Fields != 1 || got.TTL <= 0) {
 				t.Fatalf("%s: %+v", items[i].Key, got)
 			}
-		}
-		for key, there := range map[string]bool{"mine": true, "theirs": false, "string": false, "missing": false} {
-			got, err := c.Exists(ctx, key, "me:1")
-			want(t, key+": exists", got, there)
-			want(t, key+": error", err, nil)
 		}
 		want(t, "extend", c.Extend(ctx, lettucecompat.Renewal{Key: "mine", Field: "me:1", Lease: time.Hour}, 0).Outcome, ok)
 		b.wantTTL(t, "mine", 59*time.Minute, time.Hour)
@@ -274,7 +269,7 @@ func TestWire_I6_OthersStay(t *testing.T) {
 		c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Second, Repeat: true, Drop: []string{"me:0"}})
 		c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1", Keep: time.Second, Fenced: true})
 		c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: time.Second, Fenced: true})
-		c.Renew(ctx, "", []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second, Reacquire: true}}, 0)
+		c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second, Reacquire: true}}, 0)
 		b.wantHash(t, "k", theirs)
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour)
 	})

@@ -36,7 +36,9 @@ func (c *Client) send(t *trip) {
 		c.sendMany(&t.ctx, cmds)
 	}
 	for _, cmd := range cmds {
-		c.noteCluster(cmd)
+		if cmd.Err() != nil {
+			c.noteCluster(cmd)
+		}
 	}
 	if cmds[0].Err() == nil {
 		c.rtt.add(time.Since(t.began))
@@ -47,8 +49,13 @@ func (c *Client) send(t *trip) {
 // ASK by itself, which repeats nothing: the node that answers so has not executed it.
 func (c *Client) sendOne(ctx context.Context, cmd *command) {
 	process(ctx, c.rdb, cmd)
+	if c.route != nil && !c.routed.Load() {
+		c.learnNodes(ctx, cmd)
+	}
+	if cmd.Err() == nil {
+		return
+	}
 	c.noteStale(cmd)
-	c.learnNodes(ctx, cmd)
 	if !noScript(cmd) {
 		return
 	}
@@ -153,11 +160,7 @@ func (c *Client) owner(ctx context.Context, key string) sender {
 // learnNodes notes that the cluster's layout is known, after which asking for the
 // owner of a key needs no I/O and may be done on a caller's goroutine.
 func (c *Client) learnNodes(ctx context.Context, cmd *command) {
-	if c.route == nil || c.routed.Load() {
-		return
-	}
-	switch Classify(cmd.Err()) {
-	case ClassUnreachable, ClassUnknown:
+	if classify(cmd.Err()) >= classUnreachable {
 		return // asking would be I/O, while the caller waits for an answer that is there
 	}
 	if _, err := c.route(ctx, cmd.key); err == nil {
@@ -169,8 +172,11 @@ func (c *Client) learnNodes(ctx context.Context, cmd *command) {
 // demoted: its keys may have another owner by now.
 func (c *Client) noteStale(cmds ...*command) {
 	for _, cmd := range cmds {
-		class := Classify(cmd.Err())
-		if class == ClassUnknown || class == ClassUnreachable || hasCode(cmd.Err(), "READONLY") {
+		if cmd.Err() == nil {
+			continue
+		}
+		class := classify(cmd.Err())
+		if class == classUnknown || class == classUnreachable || hasCode(cmd.Err(), "READONLY") {
 			c.relocate()
 			return
 		}

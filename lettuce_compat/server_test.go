@@ -35,7 +35,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 			o   lettucecompat.Outcome
 			err error
 		}{
-			"renew":   {c.Renew(ctx, "", []lettucecompat.Renewal{short}, 0)[0].Outcome, c.Renew(ctx, "", []lettucecompat.Renewal{short}, 0)[0].Err},
+			"renew":   {c.Renew(ctx, []lettucecompat.Renewal{short}, 0)[0].Outcome, c.Renew(ctx, []lettucecompat.Renewal{short}, 0)[0].Err},
 			"release": {c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1"}).Outcome, c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1"}).Err},
 			"keep":    {c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1", Keep: time.Second}).Outcome, c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1", Keep: time.Second}).Err},
 			"turn":    {c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: "me:1", Lease: time.Second}).Outcome, c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: "me:1", Lease: time.Second}).Err},
@@ -43,7 +43,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 			want(t, key+": "+what, got.o, failed)
 			want(t, key+": "+what+": class", lettucecompat.Classify(got.err), lettucecompat.ClassTransient)
 		}
-		if st := c.Status(ctx, "", []lettucecompat.Query{q}, 0)[0]; st.Outcome == gone {
+		if st := c.Status(ctx, []lettucecompat.Query{q}, 0)[0]; st.Outcome == gone {
 			t.Fatalf("%s: a replica concluded gone", key)
 		}
 	}

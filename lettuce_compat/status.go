@@ -19,8 +19,7 @@ type StatusReply struct {
 
 // Status asks how a batch of fields of one shard stands, in one round trip. It changes
 // nothing. It returns one reply per item, in order; one bad key fails no other.
-func (c *Client) Status(ctx context.Context, shard string, batch []Query, timeout time.Duration) []StatusReply {
-	_ = shard // see Renew
+func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
 	start := time.Now()
 	replies := c.status(ctx, batch, start, timeout)
 	worst := OutcomeOK
@@ -43,7 +42,7 @@ func (c *Client) status(ctx context.Context, batch []Query, now time.Time, timeo
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, c.statusCommand(rest[:size]))
 	}
-	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, c.timeout(timeout))
+	left := c.lanes(batch[0].Key).keep.do(ctx, k, now, timeout)
 	if left == nil {
 		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
 			return c.status(ctx, batch, time.Now(), rest)

@@ -81,10 +81,8 @@ func newSubscriber(c *Client) *subscriber {
 
 // startLocked starts the writer at the first need.
 func (s *subscriber) startLocked() {
-	if !s.started {
-		s.started = true
-		go s.run()
-	}
+	s.started = true
+	go s.run()
 }
 
 // close ends the connection and signals every watch. The channel it returns is closed

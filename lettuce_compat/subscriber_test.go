@@ -72,12 +72,10 @@ func TestWire_I9_Resubscribed(t *testing.T) {
 	signal(t, "a message on the new connection", w1.C())
 }
 
-func TestReconnectAndWakeAll(t *testing.T) {
+func TestReconnect(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	w := watchConfirmed(t, c, "k")
-	c.WakeAll()
-	signal(t, "WakeAll", w.C())
 	before := b.net.Dials()
 	c.Reconnect()
 	signal(t, "Reconnect", w.C())

@@ -57,7 +57,7 @@ func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
 // answered a moment ago: then at most one caller of a lane is held in an outage, the one that
 // was under way when it began.
 func (l *lane) carriesItselfLocked(k *call, now time.Time) bool {
-	if k.ctx.Done() != nil || k.wait != nil || l.queued != k || l.live > 0 || l.starting || l.crowded || l.total >= l.mostTrips() {
+	if k.ctx.Done() != nil || k.wait != nil || l.queued != k || l.live > 0 || l.starting || l.crowded || l.total >= l.limit {
 		return false
 	}
 	holds := l.c.limits.holds
@@ -85,7 +85,7 @@ func (l *lane) carryOwn(t *trip, k *call) error {
 
 // isLate tells whether err came because the time of k was over.
 func (k *call) isLate(err error) bool {
-	return !time.Now().Before(k.end) && Classify(err) >= ClassUnreachable
+	return !time.Now().Before(k.end) && classify(err) >= classUnreachable
 }
 
 // neverRecovered makes a panic of the user's client, of a hook for example, end the process

@@ -51,7 +51,7 @@ func (c *Client) endTurn(ctx context.Context, r TurnRequest, now time.Time) Turn
 		r.Field, millis(r.Lease), channel, c.dialect.message(r.Key, r.Field, now), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
-	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, c.timeout(r.Timeout))
+	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, r.Timeout)
 	reply := c.parseTurn(&k.command, left, channel)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt

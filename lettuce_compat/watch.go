@@ -16,7 +16,7 @@ type Watch struct {
 // C returns the wake-up channel. It has room for one signal and several are merged. It
 // is signalled by a message on the key's channel, by every confirmation of the
 // subscription (the first and each after a reconnection: a message may have been missed
-// before it), by Reconnect, WakeAll and the client's Close. It is never closed.
+// before it), by Reconnect and the client's Close. It is never closed.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
 // Confirmed reports whether the server has confirmed the subscription and the
@@ -65,7 +65,9 @@ func (c *Client) Watch(key string) *Watch {
 		w.signal()
 		return w
 	}
-	s.startLocked()
+	if !s.started {
+		s.startLocked()
+	}
 	name := c.dialect.channel(key)
 	ch := s.channels[name]
 	if ch == nil {
@@ -87,16 +89,9 @@ func (c *Client) Watch(key string) *Watch {
 func (c *Client) Subscribe() {
 	c.sub.mu.Lock()
 	defer c.sub.mu.Unlock()
-	if !c.sub.closed {
+	if !c.sub.closed && !c.sub.started {
 		c.sub.startLocked()
 	}
-}
-
-// WakeAll signals every watch.
-func (c *Client) WakeAll() {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	c.sub.wakeAllLocked()
 }
 
 // Forget unsubscribes the channel of key now, if nobody watches it, instead of after

@@ -347,7 +347,7 @@ func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
 		if r := wire.Release(bg, lettucecompat.ReleaseRequest{Key: "k", Field: first.Holder()}); r.Outcome != lettucecompat.OutcomeGone {
 			t.Fatalf("a late release: %+v", r)
 		}
-		late := wire.Renew(bg, "", []lettucecompat.Renewal{{Key: "k", Field: first.Holder(), Lease: time.Hour}}, 0)
+		late := wire.Renew(bg, []lettucecompat.Renewal{{Key: "k", Field: first.Holder(), Lease: time.Hour}}, 0)
 		if late[0].Outcome != lettucecompat.OutcomeGone || s.TTL("k") > 30*time.Second {
 			t.Fatalf("a late renewal: %+v", late)
 		}

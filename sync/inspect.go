@@ -97,7 +97,7 @@ func asked(op, key string, err error) error {
 	switch {
 	case lettucecompat.Permanent(err):
 		e.Err = &serverError{err}
-	case lettucecompat.Classify(err) == lettucecompat.ClassUnknown:
+	case lettucecompat.Uncertain(err):
 		e.Outcome, e.Err = OutcomeUnknown, joined(ErrUnknown, ErrUnavailable, err)
 	}
 	return e

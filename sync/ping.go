@@ -123,7 +123,7 @@ func reach(err error) error {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	_, alert := errors.AsType[tls.AlertError](err)
 	switch {
-	case errors.Is(err, context.Canceled), lettucecompat.Classify(err) == lettucecompat.ClassTransient:
+	case errors.Is(err, context.Canceled), lettucecompat.Transient(err):
 		return nil
 	case certificate, record, alert:
 		return errors.New("check the certificates of both sides, and that both speak TLS")

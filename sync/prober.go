@@ -37,13 +37,13 @@ func (p *prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.
 	answers := p.answers[:len(holds)] // each is written by one goroutine
 	clear(answers)
 	var wg sync.WaitGroup
-	for shard, at := range byShard {
+	for _, at := range byShard {
 		batches := slices.Collect(slices.Chunk(at, statusBatch))
 		var next atomic.Int64
 		for range min(len(batches), statusInFlight) {
 			wg.Go(func() {
 				for i := next.Add(1); i <= int64(len(batches)); i = next.Add(1) {
-					p.ask(ctx, shard, holds, batches[i-1], answers)
+					p.ask(ctx, holds, batches[i-1], answers)
 				}
 			})
 		}
@@ -53,13 +53,13 @@ func (p *prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.
 }
 
 // ask asks one shard about some of the holds.
-func (p *prober) ask(ctx context.Context, shard string, holds []watchdog.Facts, some []int, answers []watchdog.Status) {
+func (p *prober) ask(ctx context.Context, holds []watchdog.Facts, some []int, answers []watchdog.Status) {
 	queries := p.m.queries.take()
 	defer p.m.queries.give(queries)
 	for _, i := range some {
 		*queries = append(*queries, lettucecompat.Query{Key: holds[i].Key, Field: p.m.field(holds[i])})
 	}
-	for j, r := range p.m.wire.Status(ctx, shard, *queries, 0) {
+	for j, r := range p.m.wire.Status(ctx, *queries, 0) {
 		answers[some[j]] = watchdog.Status{
 			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
 			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,

@@ -32,7 +32,7 @@ func TestSync_I4_ALateRenewalRevivesNoLostLock(t *testing.T) {
 			wire, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: m.ClientID()})
 			ok(t, err)
 			defer wire.Close()
-			late := wire.Renew(bg, "", []lettucecompat.Renewal{{Key: "k", Field: h.Holder(), Lease: 30 * time.Second, Reacquire: true}}, 0)
+			late := wire.Renew(bg, []lettucecompat.Renewal{{Key: "k", Field: h.Holder(), Lease: 30 * time.Second, Reacquire: true}}, 0)
 			if late[0].Outcome != lettucecompat.OutcomeGone || s.Exists("k") {
 				t.Errorf("released %v: the late renewal answers %v, and the key is there: %v", released, late[0].Outcome, s.Exists("k"))
 			}

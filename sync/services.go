@@ -23,7 +23,7 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease))
 	results := make([]renewal.Result, len(items))
 	if !s.m.wire.Multi() {
-		s.renew(ctx, "", items, end, results, func(i int) int { return i })
+		s.renew(ctx, items, end, results, func(i int) int { return i })
 		return results
 	}
 	groups := map[string][]int{}
@@ -32,13 +32,13 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 		groups[shard] = append(groups[shard], i)
 	}
 	var wg sync.WaitGroup
-	for shard, members := range groups {
+	for _, members := range groups {
 		wg.Go(func() {
 			some := make([]renewal.Item, len(members))
 			for j, i := range members {
 				some[j] = items[i]
 			}
-			s.renew(ctx, shard, some, end, results, func(j int) int { return members[j] })
+			s.renew(ctx, some, end, results, func(j int) int { return members[j] })
 		})
 	}
 	wg.Wait()
@@ -48,7 +48,7 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 // renew asks one shard until end, the time limit of its batch, and sends nothing after it:
 // how long a renewal may be under way after its lease has ended is what field.burn counts
 // on. The result of item j belongs at place(j).
-func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, end time.Time, results []renewal.Result, place func(j int) int) {
+func (s sender) renew(ctx context.Context, items []renewal.Item, end time.Time, results []renewal.Result, place func(j int) int) {
 	left := time.Until(end)
 	if left <= 0 { // this goroutine has waited for a processor for so long
 		for j := range items {
@@ -64,7 +64,7 @@ func (s sender) renew(ctx context.Context, shard string, items []renewal.Item, e
 		}
 		*batch = append(*batch, r)
 	}
-	for j, r := range s.m.wire.Renew(ctx, shard, *batch, left) {
+	for j, r := range s.m.wire.Renew(ctx, *batch, left) {
 		results[place(j)] = renewal.Result{
 			Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
 			Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,

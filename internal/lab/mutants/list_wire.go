@@ -54,7 +54,7 @@ var wireMutants = []mutant{
 		name: "wire-hidden-cluster", file: "lettuce_compat/hidden.go",
 		mechanism: "a batch that meets a Cluster nobody knew of is asked about again, key by key",
 		breaks:    "the batch that finds out has no answer, and a removal is told later than promised",
-		old:       "\t\t\tleft = c.timeout(limit) - time.Since(now)\n\t\t\treturn left, left > 0\n", fresh: "\t\t\treturn 0, false\n",
+		old:       "\t\t\tleft = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(now)\n\t\t\treturn left, left > 0\n", fresh: "\t\t\treturn 0, false\n",
 		tests: []string{"TestHiddenCluster_ByARenewal"},
 	},
 	{
@@ -82,7 +82,7 @@ var wireMutants = []mutant{
 		name: "wire-abandoned", file: "lettuce_compat/room.go",
 		mechanism: "abandoned round trips of a lane are bounded",
 		breaks:    "a server that hangs takes every connection and a goroutine for each try",
-		old:       "l.live < l.room() && l.total < l.mostTrips()", fresh: "l.live < l.room()",
+		old:       "l.live < l.room() && l.total < l.limit*(1+abandonedPerPlace)", fresh: "l.live < l.room()",
 		tests: []string{"TestWire_I7_AbandonedAreBounded"},
 	},
 	{
