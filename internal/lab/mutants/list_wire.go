@@ -118,7 +118,7 @@ var wireMutants = []mutant{
 		mechanism: "a caller carries its call on a client without deadlines only while Redis answers",
 		breaks:    "in an outage every Lock and Unlock waits for the client's read timeout",
 		old:       " && now.Sub(l.answeredAt) < trustTime", fresh: "",
-		tests: []string{"TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller"},
+		tests: []string{"TestACallerCarriesItself"},
 	},
 	{
 		name: "wire-carried-is-withdrawn", file: "lettuce_compat/lane.go",
