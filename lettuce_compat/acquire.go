@@ -153,7 +153,7 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 			return AcquireReply{Outcome: OutcomeRefused, Holder: text(answer[1]), TTL: fromMillis(ttl)}
 		}
 	}
-	return AcquireReply{Outcome: OutcomeUnknown, Err: errMalformed}
+	return AcquireReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
 // permanentError marks an error of ours that repeating does not cure.

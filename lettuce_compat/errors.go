@@ -24,9 +24,9 @@ var (
 	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
 	// ErrNotSubscribed is returned by Probe while the subscription is being made.
 	ErrNotSubscribed = errors.New("the subscription connection is down and being made anew")
-	// errMalformed is the error of a reply that no script of ours gives. Since a script
+	// ErrMalformed is the error of a reply that no script of ours gives. Since a script
 	// ran, its effect is unknown.
-	errMalformed = errors.New("malformed reply")
+	ErrMalformed = errors.New("malformed reply")
 )
 
 // class sorts the errors of Redis and of the way to it by what a caller can do.

@@ -30,7 +30,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	}
 	fields, ok := k.command.Val().([]any)
 	if !ok {
-		return nil, errMalformed
+		return nil, ErrMalformed
 	}
 	for _, f := range fields {
 		released = append(released, text(f))

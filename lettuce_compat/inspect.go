@@ -44,13 +44,13 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	}
 	a, ok := k.command.Val().([]any)
 	if !ok || len(a) != 6 {
-		return Info{}, errMalformed
+		return Info{}, ErrMalformed
 	}
 	ttl, ok1 := a[1].(int64)
 	pairs, ok2 := a[2].([]any)
 	subscribers, ok3 := a[5].(int64)
 	if !ok1 || !ok2 || !ok3 {
-		return Info{}, errMalformed
+		return Info{}, ErrMalformed
 	}
 	info := Info{
 		Type: text(a[0]), TTL: fromMillis(ttl), LastGrantee: text(a[4]), Subscribers: int(subscribers),

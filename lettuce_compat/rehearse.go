@@ -48,7 +48,7 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (
 	}
 	list, ok := k.command.Val().([]any)
 	if !ok {
-		return nil, errMalformed
+		return nil, ErrMalformed
 	}
 	for _, what := range list {
 		without = append(without, text(what))

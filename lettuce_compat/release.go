@@ -75,7 +75,7 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) R
 			return ReleaseReply{Outcome: OutcomeOK, Marked: true}
 		}
 	}
-	return ReleaseReply{Outcome: OutcomeUnknown, Err: errMalformed}
+	return ReleaseReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
 // one sends a call of a single command down a lane and returns what is known about it.

@@ -138,7 +138,7 @@ func appendRenewals(replies []RenewReply, cmd *command, left error, n int) []Ren
 	outcome, err := cmd.result(left)
 	answers, _ := cmd.entries(outcome, n)
 	if outcome == OutcomeOK && answers == nil {
-		outcome, err = OutcomeUnknown, errMalformed
+		outcome, err = OutcomeUnknown, ErrMalformed
 	}
 	for i := range n {
 		r := RenewReply{Outcome: outcome, Err: err}
@@ -160,7 +160,7 @@ func parseRenewal(answer any) RenewReply {
 	if text, is := answer.(string); is {
 		return RenewReply{Outcome: OutcomeFailed, Err: scriptError(text)}
 	}
-	return RenewReply{Outcome: OutcomeUnknown, Err: errMalformed}
+	return RenewReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
 // entries returns the answers of a script that gives one entry per key, nil if the

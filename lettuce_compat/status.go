@@ -71,7 +71,7 @@ func appendStatus(replies []StatusReply, cmd *command, left error, n int) []Stat
 	outcome, err := cmd.result(left)
 	answers, _ := cmd.entries(outcome, n)
 	if outcome == OutcomeOK && answers == nil {
-		outcome, err = OutcomeUnknown, errMalformed
+		outcome, err = OutcomeUnknown, ErrMalformed
 	}
 	for i := range n {
 		r := StatusReply{Outcome: outcome, Err: err}
@@ -104,5 +104,5 @@ func parseStatus(answer any) StatusReply {
 			}
 		}
 	}
-	return StatusReply{Outcome: OutcomeUnknown, Err: errMalformed}
+	return StatusReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }

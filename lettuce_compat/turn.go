@@ -66,7 +66,7 @@ func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
 	}
 	answer, _ := cmd.Val().([]any)
 	if len(answer) != 3 {
-		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: errMalformed}
+		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
 	}
 	others, ok := answer[1].(int64)
 	receivers, counted := answer[2].(int64)
@@ -81,5 +81,5 @@ func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
 			return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
 		}
 	}
-	return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: errMalformed}
+	return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
 }

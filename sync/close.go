@@ -123,16 +123,11 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 // not return.
 func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
-	// What was given up is told before the watchdog ends, which has something to say of it.
-	m.await(context.Background(), func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.jobs.Load() == 0 && len(m.grants) == 0
-	})
+	m.await(context.Background(), func() bool { return m.jobs.Load() == 0 })
 	m.outages.stop()
 	m.lookout.Stop()
+	m.leases.Stop() // first: it tells what was given up, of which the watchdog has something to say
 	m.dog.Stop()
-	m.leases.Stop()
 	m.reports.Wait()
 	m.mu.Lock()
 	givenUp := m.givenUp

@@ -160,7 +160,8 @@ type VerdictState struct {
 	Check   string
 	Health  string // "healthy", "unhealthy" or "unknown"
 	Finding string
-	Reason  string
+	Reason  string // in the library's words
+	Err     error  // what Redis brought instead of an answer, if Reason speaks of that
 	At      time.Time
 }
 
@@ -270,7 +271,7 @@ func (m *Manager) verdicts(n uint64) []VerdictState {
 	var list []VerdictState
 	for _, v := range m.dog.Verdicts(n) {
 		list = append(list, VerdictState{
-			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, At: m.dated(v.At),
+			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, Err: v.Err, At: m.dated(v.At),
 		})
 	}
 	return list

@@ -132,12 +132,9 @@ func (q *eventQueue) publicErr(err error, e *Event) error {
 	return publicError{err, q.words(e, false).of(err)}
 }
 
-// publicEvent returns e with its texts as the log would show them without LogKeys. Its
+// publicEvent returns e with its error as the log would show it without LogKeys. Its
 // Key and Holder stay: they have fields of their own, which a Tracer may leave alone.
 func (q *eventQueue) publicEvent(e Event) Event {
-	if e.quotes() {
-		e.Text = q.words(&e, false).foreign(e.Text)
-	}
 	e.Err = q.publicErr(e.Err, &e)
 	return e
 }

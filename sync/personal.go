@@ -17,11 +17,12 @@ func (e Event) WithoutKey() (text, err string) {
 	return q.text(&e), err
 }
 
-// WithoutKey returns the Reason of v as log records carry it without Config.LogKeys. Only
-// where it quotes a server the key is taken out of it.
+// WithoutKey returns what Err says, as WithoutKey of an Event does, without the name of key.
 func (v VerdictState) WithoutKey(key string) string {
-	if !quotes(v.Check) {
-		return v.Reason
+	if v.Err == nil {
+		return ""
 	}
-	return without(withoutEcho(v.Reason), key)
+	e := Event{Key: key, Err: v.Err}
+	_, err := e.WithoutKey()
+	return err
 }

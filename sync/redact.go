@@ -1,10 +1,9 @@
 package anteroom
 
 import (
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/anteroom/anteroom/watchdog"
 )
 
 // echo is where a server's answer begins to repeat what it was sent: "ERR unknown command
@@ -19,33 +18,20 @@ const withheld = "(withheld)"
 // are shown, holders never.
 func (q *eventQueue) words(e *Event, keys bool) words {
 	return words{keys: keys, foreign: func(text string) string {
-		text = withoutEcho(text)
+		names := []string{e.Holder, q.clientID}
 		if !keys {
-			text = without(text, e.Key)
+			names = append(names, e.Key)
 		}
-		text = without(text, e.Holder)
-		return without(text, q.clientID)
+		return without(text, names...)
 	}}
 }
 
-// text returns the Text of e as the log shows it.
+// text returns the Text of e as the log shows it. It is ours, and names nobody.
 func (q *eventQueue) text(e *Event) string {
 	if q.logKeys && e.named != "" {
 		return e.named
 	}
-	if e.quotes() {
-		return q.words(e, q.logKeys).foreign(e.Text)
-	}
 	return e.Text
-}
-
-// quotes tells whether the Text of e may quote an answer of a server: what the watchdog says
-// of its questions to Redis. All other texts are ours, and name nobody.
-func (e *Event) quotes() bool { return e.Kind == EventRecovery && quotes(e.Check) }
-
-// quotes tells whether the reasons of a check may quote an answer of a server.
-func quotes(check string) bool {
-	return check != watchdog.Holder.String() && check != watchdog.Renewal.String()
 }
 
 // withoutEcho takes out the arguments that a server repeats.
@@ -56,9 +42,20 @@ func withoutEcho(text string) string {
 	return text
 }
 
-// without takes a name out of a text, as it is and as Go quotes it. One of less than four
-// bytes is taken out between quotation marks only: the letters of a key "a" are everywhere.
-func without(text, name string) string {
+// without takes names out of what somebody else has said, as they are and as Go quotes them,
+// and the arguments that a server repeats. A long name goes first: a short one may be a part
+// of it. One of less than four bytes is taken out between quotation marks only: the letters
+// of a key "a" are everywhere.
+func without(text string, names ...string) string {
+	text = withoutEcho(text)
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+	for _, name := range names {
+		text = withoutName(text, name)
+	}
+	return text
+}
+
+func withoutName(text, name string) string {
 	if name == "" {
 		return text
 	}

@@ -225,6 +225,6 @@ func (m *Manager) recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 	}
 	m.events.raiseWith(m.valuesOf(f), Event{
 		Kind: kind, Key: f.Key, Class: f.Class, Holder: m.field(f), Check: v.Check.String(), CallSite: f.CallSite,
-		Text: v.Reason + ": " + action + ": " + o.String(),
+		Text: v.Reason + ": " + action + ": " + o.String(), Err: v.Err,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -176,29 +177,26 @@ func TestPersonal_KeysCanBeTakenOut(t *testing.T) {
 	if _, err := e.WithoutKey(); err != `refused "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
 		t.Errorf("the error of an event: %q", err)
 	}
-	for check, want := range map[string]string{
-		"connection": `PING failed: no "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)`,
-		"holder":     `PING failed: no "order:42": ` + echoed, // the check asks no server: these words are ours
-	} {
-		e := anteroom.Event{Kind: anteroom.EventRecovery, Key: "order:42", Check: check, Text: `PING failed: no "order:42": ` + echoed}
-		v := anteroom.VerdictState{Check: check, Reason: e.Text}
-		if text, _ := e.WithoutKey(); text != want {
-			t.Errorf("the text of an event of %s: %q", check, text)
-		}
-		if text := v.WithoutKey("order:42"); text != want {
-			t.Errorf("the reason of %s: %q", check, text)
-		}
+	v := anteroom.VerdictState{Check: "connection", Reason: "PING failed", Err: errors.New(`no "order:42": ` + echoed)}
+	if err := v.WithoutKey("order:42"); err != `no "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
+		t.Errorf("the error of a verdict: %q", err)
+	}
+	// A short name may be a part of a long one.
+	e = anteroom.Event{Kind: anteroom.EventUnavailable, Key: "web-1", Holder: "web-1-0a1b2c:7", Err: errors.New("ERR no web-1-0a1b2c:7")}
+	if _, err := e.WithoutKey(); err != "ERR no (withheld)" {
+		t.Errorf("a name within a name: %q", err)
 	}
 }
 
 // A key that is called like one of our words, or like a file, takes nothing away from them.
 func TestPersonal_AKeyEatsNoWordOfOurs(t *testing.T) {
-	const text = "held for 23s, taken at /srv/leader.go:12"
-	e := anteroom.Event{Kind: anteroom.EventAlert, Key: "leader", Check: "holder", Text: text, Err: anteroom.ErrUnavailable}
-	if got, err := e.WithoutKey(); got != text || err != "redis unavailable" {
-		t.Errorf("%q, %q", got, err)
-	}
-	if got := (anteroom.VerdictState{Check: "holder", Reason: text}).WithoutKey("leader"); got != text {
-		t.Errorf("%q", got)
+	for _, key := range []string{"leader", "holder", "message", "reconnect", "malformed"} {
+		const text = "a published message did not arrive: reconnect the holder: leader.go:12"
+		for _, check := range []string{"holder", "connection", "lock_status", "renewal", "recovery"} {
+			e := anteroom.Event{Kind: anteroom.EventRecovery, Key: key, Check: check, Text: text, Err: fmt.Errorf("%w (reply)", lettucecompat.ErrMalformed)}
+			if got, err := e.WithoutKey(); got != text || err != "malformed reply (reply)" {
+				t.Errorf("%s, %s: %q, %q", key, check, got, err)
+			}
+		}
 	}
 }

@@ -37,6 +37,7 @@ type concerns struct {
 // that has not spoken.
 type concern struct {
 	reason  string
+	err     error    // Verdict.Err
 	episode *episode // what is being done about it
 	fails   int32    // Unhealthy verdicts in a row; Unknown leaves it alone
 	health  Health
@@ -170,7 +171,7 @@ func (w *Watchdog) note(h *hold, f *Facts, v Verdict) {
 // whether an alert is to be raised or cleared. The caller has Watchdog.mu.
 func (w *Watchdog) weigh(h *hold, f *Facts, v Verdict) (raise, clear bool, fails int) {
 	c := &h.concerns.of[v.Check]
-	c.health, c.finding, c.reason = v.Health, v.Finding, v.Reason
+	c.health, c.finding, c.reason, c.err = v.Health, v.Finding, v.Reason, v.Err
 	switch v.Health {
 	case Unhealthy:
 		c.fails++

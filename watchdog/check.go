@@ -119,8 +119,11 @@ type Verdict struct {
 	// (HolderBlocked).
 	Finding Finding
 	// Reason is one sentence for people. It is empty where Finding is None and
-	// Health is Healthy. It never contains the lock's key.
+	// Health is Healthy. It is in our words: it quotes nobody, and names no key.
 	Reason string
+	// Err is what a question to Redis brought instead of an answer, if Reason speaks of
+	// that. It may quote anything.
+	Err error
 	// At is the moment for which the verdict speaks.
 	At time.Time
 }
@@ -136,4 +139,10 @@ func unhealthy(c Check, at time.Time, f Finding, reason string) Verdict {
 // unknown returns the verdict of a check that could not ask.
 func unknown(c Check, at time.Time, f Finding, reason string) Verdict {
 	return Verdict{Check: c, Health: Unknown, Finding: f, Reason: reason, At: at}
+}
+
+// because returns v with what Redis brought instead of an answer.
+func (v Verdict) because(err error) Verdict {
+	v.Err = err
+	return v
 }

@@ -1,9 +1,6 @@
 package watchdog
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Probe is what one look at the connection brought.
 type Probe struct {
@@ -24,10 +21,9 @@ type Probe struct {
 func CheckConnection(now time.Time, p Probe) Verdict {
 	switch {
 	case p.PingErr != nil:
-		return unhealthy(Connection, now, RedisUnreachable, fmt.Sprintf("PING failed: %v", p.PingErr))
+		return unhealthy(Connection, now, RedisUnreachable, "PING failed").because(p.PingErr)
 	case p.DeliveryErr != nil:
-		return unhealthy(Connection, now, DeliveryDead,
-			fmt.Sprintf("a published message did not arrive: %v", p.DeliveryErr))
+		return unhealthy(Connection, now, DeliveryDead, "a published message did not arrive").because(p.DeliveryErr)
 	}
 	return healthy(Connection, now)
 }

@@ -195,7 +195,7 @@ func (w *Watchdog) judgeProbe(now time.Time, a probeAnswer) {
 	v := CheckConnection(now, a.probe)
 	patience := 2*w.cfg.CommandTimeout + selfLateAfter(w.cfg.Period)
 	if v.Health == Unhealthy && (w.lateAt.After(a.asked) || now.Sub(a.asked) > patience) {
-		v = unknown(Connection, now, SelfLate, "this process was late itself: "+v.Reason)
+		v = unknown(Connection, now, SelfLate, "this process was late itself: "+v.Reason).because(v.Err)
 	}
 	w.judge(&w.process, w.aboutProcess(), v)
 }

@@ -297,7 +297,7 @@ func TestWatchdog_I3_SilenceIsNoVerdict(t *testing.T) {
 			t.Errorf("unhealthy for not having answered: %v", ids)
 		}
 		v := d.Verdicts(1)[1]
-		if v.Health != wd.Unknown || v.Reason != "Redis did not answer: silent" {
+		if v.Health != wd.Unknown || v.Reason != "Redis did not answer" || v.Err == nil || v.Err.Error() != "silent" {
 			t.Errorf("verdict %+v", v)
 		}
 		w.answer(nil)

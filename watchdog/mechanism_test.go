@@ -13,6 +13,20 @@ import (
 
 // The two halves of the connection check stand each for itself: after a PING that failed
 // delivery is not asked about.
+// What Redis said stands apart from our words, which are shown as they are.
+func TestVerdict_QuotesNobody(t *testing.T) {
+	said := errors.New("ERR no such key: customer:anna")
+	for reason, v := range map[string]wd.Verdict{
+		"PING failed":                        wd.CheckConnection(time.Now(), wd.Probe{PingErr: said}),
+		"a published message did not arrive": wd.CheckConnection(time.Now(), wd.Probe{DeliveryErr: said}),
+		"Redis did not answer":               wd.CheckLockStatus(time.Now(), wd.Facts{}, wd.Status{Err: said}),
+	} {
+		if v.Reason != reason || v.Err != said {
+			t.Errorf("%q, %v: want the reason %q and what Redis said", v.Reason, v.Err, reason)
+		}
+	}
+}
+
 func TestCheckConnection_EachHalf(t *testing.T) {
 	t.Parallel()
 	now, broken := time.Now(), errors.New("broken")

@@ -14,11 +14,7 @@ import (
 func CheckLockStatus(now time.Time, f Facts, s Status) Verdict {
 	switch {
 	case !s.Answered:
-		reason := "Redis did not answer"
-		if s.Err != nil {
-			reason += ": " + s.Err.Error()
-		}
-		return unknown(LockStatus, now, None, reason)
+		return unknown(LockStatus, now, None, "Redis did not answer").because(s.Err)
 	case s.Gone:
 		return unhealthy(LockStatus, now, FieldGone, "Redis does not know this holder any more")
 	case !s.Present:

@@ -110,7 +110,7 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 	for c, at := range h.last {
 		if check := Check(c); h.isSet(check) {
 			now := h.concern(check)
-			verdicts = append(verdicts, Verdict{Check: check, Health: now.health, Finding: now.finding, Reason: now.reason, At: w.epoch.Add(at)})
+			verdicts = append(verdicts, Verdict{Check: check, Health: now.health, Finding: now.finding, Reason: now.reason, Err: now.err, At: w.epoch.Add(at)})
 		}
 	}
 	return slices.Clip(verdicts)

@@ -36,7 +36,7 @@ func (p *Page) gather(q query) Report {
 	now := time.Now()
 	r.At = now.UTC()
 	for _, s := range surveys {
-		m := Manager{ClientID: s.ClientID, CallSitesRecorded: s.CallSites, Closed: s.Closed, Checks: checks(s.Verdicts, "", now)}
+		m := Manager{ClientID: s.ClientID, CallSitesRecorded: s.CallSites, Closed: s.Closed, Checks: checks(s.Verdicts, "", hide, now)}
 		for name, n := range s.Counts {
 			c := classes[name]
 			classes[name] = anteroom.Count{
@@ -117,7 +117,7 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	l := Lock{
 		Name: nameOf(f.Key, hide), filter: filterOf(f.Key, hide), Manager: f.manager, Class: show(f.Class),
 		Status: f.Status, Lost: f.Lost, HeldBy: brief(f.HeldBy, maxKeyText), Waiting: f.Waiting, Waiters: []Waiter{},
-		Checks: checks(f.Verdicts, hidden(f.Key, hide), now),
+		Checks: checks(f.Verdicts, f.Key, hide, now),
 	}
 	if !f.Since.IsZero() {
 		l.Owner = &Owner{
@@ -146,21 +146,18 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	return l
 }
 
-// hidden returns the key that has to be taken out of texts, or "".
-func hidden(key string, hide bool) string {
-	if hide {
-		return key
-	}
-	return ""
-}
-
-// checks words verdicts. Where key is not empty it is taken out of their reasons.
-func checks(verdicts []anteroom.VerdictState, key string, now time.Time) []Check {
+// checks words verdicts. What servers said in them is shown without key where that is to be
+// hidden.
+func checks(verdicts []anteroom.VerdictState, key string, hide bool, now time.Time) []Check {
 	list := []Check{}
 	for _, v := range verdicts {
 		reason := v.Reason
-		if key != "" {
-			reason = v.WithoutKey(key)
+		switch {
+		case v.Err == nil:
+		case hide:
+			reason += ": " + v.WithoutKey(key)
+		default:
+			reason += ": " + v.Err.Error()
 		}
 		list = append(list, Check{
 			Check: v.Check, Health: v.Health, Finding: v.Finding, Reason: brief(reason, maxEventText),

@@ -111,7 +111,7 @@ var syncMutants = []mutant{
 		name: "sync-words-ours", file: "sync/redact.go",
 		mechanism: "names are taken out of what others have said, not out of texts of ours",
 		breaks:    "a key called leader takes the file name out of a call site",
-		old:       "return e.Kind == EventRecovery && quotes(e.Check)", fresh: "return true",
+		old:       "\treturn e.Text\n", fresh: "\treturn q.words(e, false).foreign(e.Text)\n",
 		tests: []string{"TestLog_AKeyEatsNoWordOfOurs"},
 	},
 	{
@@ -359,8 +359,8 @@ var syncMutants = []mutant{
 		name: "sync-log-withholds-holders", file: "sync/redact.go",
 		mechanism: "the log takes holders out of what servers answer",
 		breaks:    "client ids stand in the log",
-		old:       "\t\ttext = without(text, e.Holder)\n\t\treturn without(text, q.clientID)\n",
-		fresh:     "\t\treturn text\n",
+		old:       "names := []string{e.Holder, q.clientID}",
+		fresh:     "names := []string{}",
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
@@ -422,16 +422,9 @@ var syncMutants = []mutant{
 	},
 	{
 		name: "sync-close-tells-before-the-watchdog-ends", file: "sync/close.go",
-		mechanism: "Close waits until what it gave up is told, and ends the watchdog then",
+		mechanism: "Close ends the renewals, which tells what it gave up, before the watchdog",
 		breaks:    "what was wrong with a hold that Close gave up is not told",
-		old:       "return m.jobs.Load() == 0 && len(m.grants) == 0\n", fresh: "return m.jobs.Load() == 0\n",
+		old:       "\tm.leases.Stop() // first: it tells what was given up, of which the watchdog has something to say\n\tm.dog.Stop()\n", fresh: "\tm.dog.Stop()\n\tm.leases.Stop()\n",
 		tests: []string{"TestLost_ByCloseSaysWhatWasFoundOfTheHold"},
-	},
-	{
-		name: "sync-reasons-of-ours-stay", file: "sync/redact.go",
-		mechanism: "names are searched in the answers of servers only",
-		breaks:    "a hidden key that is called leader eats the name of leader.go",
-		old:       "return check != watchdog.Holder.String() && check != watchdog.Renewal.String()", fresh: "return check != watchdog.LockStatus.String()",
-		tests: []string{"TestPersonal_AKeyEatsNoWordOfOurs"},
 	},
 }

@@ -51,10 +51,17 @@ var watchdogMutants = []mutant{
 		tests: []string{"TestWatchdog_I1_ExtensionUnderWay"},
 	},
 	{
+		name: "watchdog-reasons-quote-nobody", file: "watchdog/connection.go",
+		mechanism: "what Redis said stands apart from the words of a verdict",
+		breaks:    "a text that is shown as ours names keys",
+		old:       "\"PING failed\").because(p.PingErr)", fresh: "\"PING failed: \"+p.PingErr.Error())",
+		tests: []string{"TestVerdict_QuotesNobody"},
+	},
+	{
 		name: "watchdog-silence", file: "watchdog/status.go",
 		mechanism: "silence is no verdict",
 		breaks:    "an outage of Redis is read as the loss of every lock",
-		old:       "return unknown(LockStatus, now, None, reason)", fresh: "return unhealthy(LockStatus, now, FieldGone, reason)",
+		old:       "return unknown(LockStatus, now, None, \"Redis did not answer\")", fresh: "return unhealthy(LockStatus, now, FieldGone, \"Redis did not answer\")",
 		tests: []string{"TestWatchdog_I3_SilenceIsNoVerdict"},
 	},
 	{
