@@ -73,15 +73,6 @@ func (s *scene) wait(e *entry, kind queue.Kind, others ...uint64) {
 	}
 }
 
-// leave ends the wait of a goroutine.
-func (s *scene) leave(e *entry, id uint64) {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if _, err := e.q.Wait(ctx, s.waiters[id]); err == nil {
-		s.t.Fatalf("goroutine %d came in", id)
-	}
-}
-
 // events ends the Manager's events and returns those of a kind.
 func (s *scene) events(kind EventKind) (list []Event) {
 	s.m.events.stop()

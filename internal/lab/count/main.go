@@ -126,7 +126,8 @@ func walk(path string) {
 		_ = coverage.ClearCounters()
 		if path == "lock" {
 			mu.Lock()
-			mu.Unlock() //nolint:staticcheck // nothing is to be done between
+			//lint:ignore SA2001 nothing is to be done between
+			mu.Unlock()
 		} else {
 			first, done := must(mu.Acquire(ctx)), make(chan error)
 			go func() { done <- must(mu.Acquire(ctx)).Release(ctx) }()
