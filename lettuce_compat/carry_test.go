@@ -76,9 +76,8 @@ func TestACallerCarriesItself(t *testing.T) {
 		{name: "by itself", option: mindful, own: true},
 		{name: "by itself after a while", option: mindful, idle: true, own: true},
 		{name: "may leave", option: mindful, wish: true},
-		{name: "default client", option: unchanged, own: true},
+		{name: "default client", option: unchanged},
 		{name: "default client, may leave", option: unchanged, wish: true},
-		{name: "default client after a while", option: unchanged, idle: true},
 		{name: "default client with a long limit", option: long},
 		{name: "client of an unknown type", option: mindful, wrap: true},
 	} {
@@ -128,42 +127,6 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 		time.Sleep(time.Minute)
 		want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
-	})
-}
-
-// TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller: when Redis falls silent, the one caller
-// that carries its call is held for the client's own limit; all others, those beside it and
-// those after it, are free at theirs.
-func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := onMini(t)
-		c := b.client(t)
-		warm(t, c)
-		b.net.BlackHole()
-		start := time.Now()
-		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
-		acquire := func(key string, took chan<- time.Duration) {
-			got := c.TryAcquire(ctx, lockRequest(key, "me:1"))
-			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
-				t.Errorf("%s: %+v", key, got)
-			}
-			took <- time.Since(start)
-		}
-		go acquire("held", held)
-		synctest.Wait()
-		for i := range 10 {
-			go acquire(fmt.Sprintf("beside%d", i), beside)
-		}
-		for range 10 {
-			want(t, "beside it", <-beside, time.Second)
-		}
-		if took := <-held; took < 4*time.Second || took > 5*time.Second+100*time.Millisecond {
-			t.Errorf("it was held for %v, the client's limit is 5s", took)
-		}
-		start = time.Now()
-		got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1"})
-		want(t, "after it", time.Since(start), time.Second)
-		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 	})
 }
 

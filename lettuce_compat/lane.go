@@ -27,9 +27,8 @@ const (
 // The awaited calls stand in one list in the order of their arrival: first those that are
 // under way, then, from queued on, those that are not.
 type lane struct {
-	c      *Client
-	limit  int  // see room
-	trusts bool // its callers may be held by a client that does not mind deadlines
+	c     *Client
+	limit int // see room
 
 	mu         sync.Mutex
 	head, tail *call
@@ -40,7 +39,6 @@ type lane struct {
 	total      int         // live and abandoned trips
 	starting   bool        // a goroutine is on its way to take what is queued
 	crowded    bool        // more than two calls were awaited when the last trip began
-	answeredAt time.Time   // when the last trip began, if it was answered
 	spare      tripContext // for the next trip; may be empty
 	idle       chan<- bool // wakes a goroutine that lingers, true: for a trip; nil: none does
 	idleEnd    time.Time   // until when it does
@@ -68,7 +66,7 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	}
 	l.push(k)
 	l.ringLocked(k.end, now)
-	if l.carriesItselfLocked(k, now) {
+	if l.carriesItselfLocked(k) {
 		t := l.takeLocked(1, now)
 		t.ctx.end = k.end
 		l.mu.Unlock()
@@ -190,9 +188,6 @@ func (l *lane) rang() {
 			late = true
 		}
 		k = next
-	}
-	if late {
-		l.answeredAt = time.Time{}
 	}
 	if !first.IsZero() {
 		if soonest := now.Add(time.Duration(looked/manyCalls) * walkSpacing); first.Before(soonest) {

@@ -152,7 +152,6 @@ func (c *Client) shard(addr string) *shard {
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
 		}
-		s.locks.trusts = true
 		c.shards[addr] = s
 	}
 	return s

@@ -208,8 +208,7 @@ func (h *holdState) reenter(ctx context.Context, r *request) (*Hold, error) {
 // over for this hold. The first call counts; further ones return ErrNotHeld.
 //
 // It waits for Redis for two CommandTimeouts at most: the first answer takes up to one,
-// and where that does not confirm the release, repetitions are awaited for the rest. One
-// first answer may take longer, see Config.CommandTimeout. A ctx
+// and where that does not confirm the release, repetitions are awaited for the rest. A ctx
 // that ends meanwhile ends the wait, not the release. One that has ended before, or ends
 // with this hold as Hold.Context does, is no error by itself: the release is sent, and the
 // first answer to it awaited, since only that tells whether the lock had lasted.

@@ -82,7 +82,8 @@ func (h *hold) episode(c Check) *episode {
 	return h.concerns.of[c].episode
 }
 
-// open begins an episode. The check has spoken, and not well, so there are concerns.
+// open begins an episode. The check has spoken, and not well, so there are concerns. The
+// caller has Watchdog.mu: Verdicts copies the concern.
 func (h *hold) open(c Check, f *Facts) *episode {
 	h.concerns.facts = *f
 	h.concerns.of[c].episode = new(episode)

@@ -203,7 +203,9 @@ func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 		return
 	}
 	if e == nil {
+		w.mu.Lock()
 		e = h.open(v.Check, f)
+		w.mu.Unlock()
 	}
 	met := e.met&(1<<v.Finding) != 0
 	action := plan(*f, v, !f.Fixed && !h.stoppedRenewing(f), met, int(h.concern(v.Check).fails))
@@ -236,7 +238,9 @@ func (w *Watchdog) unsettled(e *episode, f *Facts, v Verdict) {
 // itself, the Recovery check is healthy again too: nothing is left to be recovered.
 func (w *Watchdog) endEpisode(h *hold, e *episode, f *Facts, v Verdict) {
 	w.unsettled(e, f, v)
+	w.mu.Lock() // Verdicts copies the concern
 	h.concerns.of[v.Check].episode = nil
+	w.mu.Unlock()
 	if e.failed && h.concern(Recovery).health == Unhealthy && !h.failing(v.Check) {
 		w.note(h, f, healthy(Recovery, v.At))
 	}

@@ -216,7 +216,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-tries-count-on", file: "watchdog/recovery.go",
 		mechanism: "tries count for a whole episode, whatever is found in between",
 		breaks:    "two findings that alternate bring an action for ever",
-		old:       "\tif e == nil {\n\t\te = h.open(v.Check, f)\n", fresh: "\tif e == nil || e.met&(1<<v.Finding) == 0 {\n\t\te = h.open(v.Check, f)\n",
+		old:       "\tif e == nil {\n\t\tw.mu.Lock()\n", fresh: "\tif e == nil || e.met&(1<<v.Finding) == 0 {\n\t\tw.mu.Lock()\n",
 		tests: []string{"TestRecovery_I8_FindingsThatAlternate"},
 	},
 	{

@@ -108,24 +108,10 @@ var wireMutants = []mutant{
 	},
 	{
 		name: "wire-carries-only-the-patient", file: "lettuce_compat/trip.go",
-		mechanism: "a caller carries its call only on a client whose limits are short",
+		mechanism: "a caller carries its call only on a client that minds deadlines",
 		breaks:    "a Lock or Unlock waits for the client's read timeout while Redis hangs",
-		old:       "holds <= mostHeld*k.timeout", fresh: "true",
+		old:       "return l.c.Bounded() && ", fresh: "return ",
 		tests: []string{"TestACallerCarriesItself", "TestWire_I7_AbandonedAtOnce"},
-	},
-	{
-		name: "wire-trusts-what-answered", file: "lettuce_compat/trip.go",
-		mechanism: "a caller carries its call on a client without deadlines only while Redis answers",
-		breaks:    "in an outage every Lock and Unlock waits for the client's read timeout",
-		old:       " && now.Sub(l.answeredAt) < trustTime", fresh: "",
-		tests: []string{"TestACallerCarriesItself"},
-	},
-	{
-		name: "wire-carried-is-withdrawn", file: "lettuce_compat/lane.go",
-		mechanism: "a carried call that has not been sent by its limit never is",
-		breaks:    "an acquire or a release takes effect after its time, when nobody counts on it",
-		old:       "\t\t\t_ = k.withdraw(nil)\n", fresh: "",
-		tests: []string{"TestWire_I7_ACarriedCallIsNotSentLate"},
 	},
 	{
 		name: "wire-share-without-slow", file: "lettuce_compat/room.go",
