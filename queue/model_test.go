@@ -11,8 +11,9 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// model says what a Synchronizer must do, in the plainest way: slices, no links, no channels, one goroutine. It is settled
-// after each step, as a bubble is: a waiter whose goroutine Waits looks at once, and one that has only Entered looks when its
+// model says what a Synchronizer must do in the plainest way: slices, no links, no channels, one goroutine. It
+// settles after each step, as a bubble does: a waiter whose goroutine is in Wait looks at once, one that has only
+// entered looks when its Wait begins. So every order of wake-up and look occurs.
 // Wait begins. So every order of wake-up and look is met.
 type model struct {
 	fair     bool
@@ -27,7 +28,7 @@ type model struct {
 	now      time.Duration
 }
 
-// guest is a waiter of the model beside the party that it stands for.
+// guest is a waiter of the model, beside the party that it models.
 type guest struct {
 	*party
 	kind     queue.Kind
@@ -40,7 +41,7 @@ type guest struct {
 	lost     bool        // its tenure ended by a loss, and it has not been given back since
 	err      error       // what Wait must return
 	order    queue.Order // with err
-	number   uint64      // what it came in with last
+	number   uint64      // of its last admission
 	grant    uint64
 	handOffs int
 }
@@ -111,7 +112,7 @@ func (m *model) departed() queue.Order {
 	return queue.Nothing
 }
 
-// settle lets everybody look who was woken or whose context ended, until nothing moves.
+// settle lets every waiter look that was woken or whose context ended, until nothing moves.
 func (m *model) settle() {
 	for moved := true; moved; {
 		moved = false
@@ -201,8 +202,10 @@ func (m *model) giveBack(g *guest) queue.Order {
 		g.since, g.queued = m.now, true
 	}
 	at := 0
-	if len(m.line) > 0 && m.line[0].owed {
-		at = 1
+	for i, other := range m.line {
+		if other.owed {
+			at = i + 1 // the owed one may be behind waiters that were given back before it looked (I6)
+		}
 	}
 	m.line = slices.Insert(m.line, at, g)
 	switch {
@@ -216,7 +219,7 @@ func (m *model) giveBack(g *guest) queue.Order {
 	return queue.Nothing
 }
 
-// trial runs one random history on the model and on a Synchronizer, and compares after each step all that can be seen.
+// trial runs one random history on the model and on a Synchronizer, and compares everything visible after each step.
 type trial struct {
 	*fixture
 	rt     *rapid.T // for drawing
@@ -225,8 +228,8 @@ type trial struct {
 	grants uint64
 }
 
-// intN draws a number below n. rapid's own ranges prefer small numbers; these are even,
-// so that all kinds of steps are as frequent as their share says, and shrink to 0.
+// intN draws a number below n. rapid's own ranges prefer small numbers; these are uniform, so that steps of each kind
+// are as frequent as their share says, and they shrink to 0.
 func (r *trial) intN(n int) int {
 	return rapid.Custom(func(t *rapid.T) int {
 		v := 0
@@ -260,7 +263,7 @@ func (r *trial) step() {
 			g.cancel(errGiveUp)
 		}
 	case 6:
-		// Redis answers, whatever it was asked.
+		// Redis answers the current order.
 		r.answer()
 	case 7, 8:
 		tenure := r.m.number
@@ -355,7 +358,7 @@ func (r *trial) reenter() {
 	}
 }
 
-// rare is what a program seldom does: close, or give an admission back, also one that was lost long ago.
+// rare does what programs seldom do: close, or give an admission back, even one that was lost long ago.
 func (r *trial) rare() {
 	if r.intN(4) == 0 {
 		r.note("fail")
@@ -367,7 +370,7 @@ func (r *trial) rare() {
 		return
 	}
 	g := r.pick(func(g *guest) bool {
-		// One that was admitted and has not exited: the current owner with one unit, or one whose hold was lost.
+		// Admitted and not exited: the current owner with one unit, or one whose hold was lost.
 		return g == r.m.owner && r.m.count == 1 || g.lost
 	})
 	if g != nil {
@@ -394,7 +397,7 @@ func (r *trial) note(format string, args ...any) {
 	r.rt.Logf(format, args...)
 }
 
-// compare looks at everything that can be seen from outside.
+// compare checks everything that is visible from outside.
 func (r *trial) compare() {
 	m, x := r.m, r.fixture
 	want := queue.Tenure{State: m.state, Number: m.number, Grant: m.grant, Count: m.count, HandOffs: m.handOffs}
@@ -426,7 +429,7 @@ func (r *trial) compare() {
 	}
 }
 
-// finish lets everybody come in and go, so that the history also shows that nobody is stuck.
+// finish lets every guest be admitted and exit, so that the history also shows that nobody is stuck.
 func (r *trial) finish() {
 	for _, g := range r.guests {
 		if g.done == nil && (g.err != nil || slices.Contains(r.m.line, g)) {
