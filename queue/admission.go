@@ -2,28 +2,31 @@ package queue
 
 import "time"
 
-// StarvationThreshold is how long a waiter of a non-fair Synchronizer may be passed: one that was woken in vain after it has
-// waited longer than this gets the next grant or hand-off, and no newcomer may take that. The number is that of Go's own
-// sync.Mutex, for the same reason: below it passing buys throughput, above it the tail of the waiting times pays for it.
+// StarvationThreshold is how long a waiter of a non-fair Synchronizer may be passed: one that is woken in vain after
+// waiting longer than this gets the next grant or hand-off, and no newcomer may take it. The value is that of Go's
+// own sync.Mutex, for the same reason: below it barging buys throughput; above it the tail of the waiting times pays
+// for it.
 const StarvationThreshold = time.Millisecond
 
-// This file is "May this one in?". It looks at the state and at who is head, and never at how the list is built.
+// This file answers "May this waiter be admitted?". It looks at the state and at who is head, never at how the list
+// is built.
 
-// mayBargeLocked reports whether a newcomer may take the grant although others wait: only while nobody owns it, only in
-// non-fair mode, and never past a waiter that is owed the next one (I5, I6). Granted means that somebody waits (I4), so there
-// is no case of an empty queue here.
+// mayBargeLocked reports whether a newcomer may take the grant although others wait: only while nobody owns it, only
+// in non-fair mode, and never past a head that is owed the next one (I5, I6). Granted implies that somebody waits
+// (I4), so the queue is not empty here.
 func (s *Synchronizer) mayBargeLocked() bool {
 	return s.Word().State() == Granted && !s.fair && !s.waiters.head.owed
 }
 
-// mayTakeLocked reports whether a queued waiter may come in: being first gives the right to take a grant that nobody owns.
+// mayTakeLocked reports whether a queued waiter may be admitted: only the head may take a grant that nobody owns.
 func (s *Synchronizer) mayTakeLocked(w *Waiter) bool {
 	return s.Word().State() == Granted && s.waiters.head == w
 }
 
-// mayShareLocked reports whether a Try kind may queue for the answer of an attempt: the one that is under way, or the one
-// that follows the release under way, or a first one. It may not where an owner stands before it (it would wait for that
-// owner, I12), nor behind a waiter that goes on after a refusal (that one is ahead of it, so a grant is not for it).
+// mayShareLocked reports whether a Try kind may queue for the answer of an attempt: the running one, the one that
+// follows the release in progress, or a first one. It may not where there is an owner (it would wait for that owner,
+// I12), nor behind a waiter that stays after a refusal (that one is ahead of it, so the grant would not be the
+// Try's).
 func (s *Synchronizer) mayShareLocked() bool {
 	switch s.Word().State() {
 	case Free, Acquiring, Releasing:
@@ -33,17 +36,18 @@ func (s *Synchronizer) mayShareLocked() bool {
 	}
 }
 
-// wokenInVainLocked notes that w was woken and may not come in: a newcomer took the grant, the grant was lost, or a
-// given-back waiter stands before it. Past the threshold w is owed the next one. The mark belongs to the waiter and leaves
-// the queue with it, so that a head that gives up does not leave its privilege to one that has only just come.
+// wokenInVainLocked notes that w was woken and may not be admitted: a newcomer took the grant, the grant was lost, or
+// a given-back waiter is now before it. Past the threshold w is owed the next one. The mark belongs to the waiter and
+// leaves the queue with it, so a head that gives up does not pass its privilege to a waiter that has only just
+// arrived.
 func (s *Synchronizer) wokenInVainLocked(w *Waiter) {
 	if !s.fair && s.age()-w.since > StarvationThreshold {
 		w.owed = true
 	}
 }
 
-// admitLocked makes w the owner of the grant: a new tenure begins, with count 1. Try kinds that are still queued have their
-// answer with that, and it is a refusal (I12).
+// admitLocked makes w the owner of the grant: a new tenure begins, with count 1. Try kinds that are still queued have
+// thereby their answer, and it is a refusal (I12).
 func (s *Synchronizer) admitLocked(w *Waiter) {
 	handOffs := s.Word().HandOffs()
 	s.lastNumber++
@@ -60,8 +64,8 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 	}
 }
 
-// failLocked takes every queued waiter whose kind is chosen out of the list and wakes it with err. It returns how many those
-// were. O(number of waiters).
+// failLocked removes every queued waiter whose kind is chosen from the list, wakes it with err, and returns how many
+// there were. O(number of waiters).
 func (s *Synchronizer) failLocked(chosen func(Kind) bool, err error) int {
 	n := 0
 	for w := s.waiters.head; w != nil; {
@@ -76,7 +80,7 @@ func (s *Synchronizer) failLocked(chosen func(Kind) bool, err error) int {
 	return n
 }
 
-// expel ends the wait of w, which is not linked, with err. Needs mu.
+// expel ends the wait of w, which is not linked, with err. The caller holds mu.
 func (w *Waiter) expel(err error) {
 	w.phase = phaseOut
 	w.failure = err

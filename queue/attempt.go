@@ -1,14 +1,16 @@
 package queue
 
-// This file is the side of the key's driver, of the release and of the lease: what Redis answered, told to the queue.
+// This file is the side of the key's driver, of the release and of the lease: it takes what Redis answered to the
+// queue.
 //
-// Granted, Refused and Abandon are the driver's, and there is one driver exactly while the state is Acquiring (I2). Released
-// and Resumed answer SendRelease. A call out of that order means that two parties believe to be in charge of the key, which
-// would break exclusion sooner or later without a trace; so Granted, Released and Resumed panic then.
+// Granted, Refused and Abandon are for the driver, and there is exactly one driver while the state is Acquiring (I2).
+// Released and Resumed answer SendRelease. A call out of that order means that two parties believe they are in charge
+// of the key, which would sooner or later break exclusion without a trace, so Granted, Released and Resumed then
+// panic.
 
-// Granted tells that the attempt was granted, under a number that no other grant of this Synchronizer has. The state becomes
-// Granted and the head is woken; without waiters it becomes Releasing, and the order is SendRelease. The driver has ended
-// with this call. It panics unless the state is Acquiring.
+// Granted reports that the attempt was granted, under a number that no other grant of this Synchronizer has. The
+// state becomes Granted and the head is woken; without waiters the state becomes Releasing, and the order is
+// SendRelease. The driver has ended with this call. It panics unless the state is Acquiring.
 func (s *Synchronizer) Granted(grant uint64) Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -17,12 +19,13 @@ func (s *Synchronizer) Granted(grant uint64) Order {
 	return s.offerLocked(0)
 }
 
-// Refused tells that the attempt was refused: every Try kind fails with ErrRefused, the others stay. The driver must then ask
-// Abandon whether anybody is left; no order tells it. In any state but Acquiring there is no attempt and nothing happens.
+// Refused reports that the attempt was refused: every Try kind fails with ErrRefused, the others stay. The driver
+// must then call Abandon to learn whether anyone still waits; no order says so. In any state but Acquiring it does
+// nothing.
 func (s *Synchronizer) Refused() { s.FailTries(ErrRefused) }
 
-// FailTries is Refused with another error, for an attempt that brought no usable answer: whoever came to try does not wait
-// for the next one. err must not be nil: Wait would return it as success.
+// FailTries is Refused with another error, for an attempt that got no usable answer: a Try does not wait for the next
+// attempt. It panics if err is nil, which Wait would return as success.
 func (s *Synchronizer) FailTries(err error) {
 	if err == nil {
 		panic("queue: FailTries with a nil error")
@@ -34,9 +37,9 @@ func (s *Synchronizer) FailTries(err error) {
 	}
 }
 
-// Fail ends the wait of every waiter that can be told, which are the Refusable, with err, which must not be nil: Wait would
-// return it as success. The order is for the caller: SendRelease where the grant was meant for one of them and nobody is
-// left, RecallAttempt where the attempt has nobody left (a driver that calls Fail itself goes on to Abandon).
+// Fail ends the wait of every Refusable waiter with err. The order is for the caller: SendRelease where the grant was
+// meant for one of them and no waiter remains, RecallAttempt where none remains during an attempt (a driver that
+// calls Fail itself goes on to Abandon). It panics if err is nil, which Wait would return as success.
 func (s *Synchronizer) Fail(err error) Order {
 	if err == nil {
 		panic("queue: Fail with a nil error")
@@ -49,9 +52,9 @@ func (s *Synchronizer) Fail(err error) Order {
 	return s.departedLocked()
 }
 
-// Abandon ends the attempt if nobody waits for it any more: the state becomes Free, and true tells the driver that it has
-// ended. Otherwise somebody waits (again), and false tells it to go on: after Refused it may wait for a release first, after
-// a RecallAttempt it attempts at once.
+// Abandon ends the attempt if nobody waits for it any more: the state becomes Free, and the driver has ended. It then
+// returns true. False means that somebody waits (again) and the driver must continue: after Refused it may wait for a
+// release first, after a RecallAttempt it attempts at once.
 func (s *Synchronizer) Abandon() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +65,8 @@ func (s *Synchronizer) Abandon() bool {
 	return true
 }
 
-// Released tells that the release is over, whatever came of it: the state becomes Free, or Acquiring with StartAttempt if
-// somebody waits. It panics unless the state is Releasing.
+// Released reports that the release is over, with whatever result: the state becomes Free, or Acquiring with
+// StartAttempt if somebody waits. It panics unless the state is Releasing.
 func (s *Synchronizer) Released() Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,9 +74,9 @@ func (s *Synchronizer) Released() Order {
 	return s.restartLocked()
 }
 
-// Resumed tells that the grant was kept instead of released, since no other process wants it: the state becomes Granted, the
-// head is woken and the hand-offs count from 0 again. Without waiters the state stays Releasing, and the order is to send
-// the release now. It panics unless the state is Releasing.
+// Resumed reports that the grant was kept instead of released, since no other process wants it: the state becomes
+// Granted, the head is woken and the hand-offs count from 0 again. Without waiters the state stays Releasing, and the
+// order is SendRelease. It panics unless the state is Releasing.
 func (s *Synchronizer) Resumed() Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,14 +84,16 @@ func (s *Synchronizer) Resumed() Order {
 	return s.offerLocked(0)
 }
 
-// Lose tells that grant is gone in Redis, or is too old to be trusted. Loss and hand-off are decided by one step on the word,
-// so a grant is lost by exactly one owner or while nobody owned it (I8). It returns what it met:
+// Lose reports that grant is gone in Redis, or is too old to be trusted. One step on the word decides between loss
+// and hand-off, so a grant is lost either by exactly one owner or while nobody owned it (I8). It returns the state it
+// found:
 //
-//   - Free: nothing that could be lost. The grant is not the current one, was lost before, or is being released, and the
-//     release wins. Nothing changed.
-//   - Granted: a grant that nobody owned yet. A new attempt begins for those who wait.
-//   - Owned: an owner that can be told. Its tenure has ended, later exits of its units are Stale, and the queue goes on.
-//   - Lost: an owner of a Deaf kind. The lock stays closed in this process until that owner exits (I11).
+//   - Free: there was nothing to lose. The grant is not the current one, was lost before, or is being released, and
+//     the release wins. Nothing changed.
+//   - Granted: nobody owned the grant yet. A new attempt begins for those who wait.
+//   - Owned: the owner can be notified. Its tenure has ended, later exits of its units are Stale, and the queue moves
+//     on.
+//   - Lost: the owner is of a Deaf kind. The lock stays closed in this process until that owner exits (I11).
 //
 // The order is StartAttempt where somebody waits and need not wait for the loser.
 func (s *Synchronizer) Lose(grant uint64) (met State, order Order) {
@@ -112,7 +117,7 @@ func (s *Synchronizer) Lose(grant uint64) (met State, order Order) {
 	}
 }
 
-// mustBeLocked panics unless the state is want; call names the method, for whoever reads the panic.
+// mustBeLocked panics unless the state is want; call names the method in the panic.
 func (s *Synchronizer) mustBeLocked(want State, call string) {
 	if state := s.Word().State(); state != want {
 		panic("queue: " + call + " while " + state.String())

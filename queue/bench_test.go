@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// instant carries out orders at once, as if Redis granted everything and took no time, so that what is measured is the queue.
+// instant carries out orders at once, as if Redis granted everything in no time, so that only the queue is measured.
 func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
 	for {
 		switch order {
@@ -86,8 +86,8 @@ func BenchmarkMutex(b *testing.B) {
 	}
 }
 
-// BenchmarkChannelSemaphore is the alternative that was rejected: a buffered channel as the queue. It is in order of arrival
-// too, but nothing can be decided about who waits in it: no kinds, no refusal, no list to show.
+// BenchmarkChannelSemaphore is the rejected alternative: a buffered channel as the queue. It admits in order of
+// arrival too, but knows nothing of its waiters: no kinds, no refusal, no list to show.
 func BenchmarkChannelSemaphore(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
@@ -104,8 +104,8 @@ func BenchmarkChannelSemaphore(b *testing.B) {
 	}
 }
 
-// BenchmarkListSemaphore is the shape of x/sync's semaphore, in short: a list of channels under a mutex, where the releaser
-// makes the waiter the owner. The fair mode is measured against it.
+// BenchmarkListSemaphore is the shape of x/sync's semaphore, in short: a list of channels under a mutex, where the
+// releaser makes the waiter the owner. The fair mode is measured against it.
 func BenchmarkListSemaphore(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {

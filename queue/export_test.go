@@ -3,7 +3,7 @@ package queue
 // Pack is the word's encoder; the decoders are exported.
 func Pack(state State, count, handOffs int) Word { return pack(state, count, handOffs) }
 
-// Waiting returns all who wait, first to last.
+// Waiting returns all waiters, first to last.
 func (s *Synchronizer) Waiting() []WaiterInfo {
 	infos, _ := s.First(0)
 	return infos

@@ -1,8 +1,8 @@
 package queue
 
-// fifo is "who waits, in which order?": a doubly linked list through the waiters themselves, so that joining allocates
-// nothing and leaving from any place is O(1). It knows nothing of states and admission. Guarded by the Synchronizer's mu;
-// the zero value is an empty list.
+// fifo answers "Who waits, in which order?": a doubly linked list through the waiters themselves, so that joining
+// allocates nothing and removal from any place is O(1). It knows nothing of states and admission. Guarded by the
+// Synchronizer's mu; the zero value is an empty list.
 type fifo struct {
 	head, tail *Waiter
 	len, tries int32 // tries: how many of len are Try kinds
@@ -35,7 +35,7 @@ func (q *fifo) insertAfter(p, w *Waiter) {
 	}
 }
 
-// remove unlinks w, which must be linked here, and cuts its own links, so that a waiter that is gone keeps no other alive.
+// remove unlinks w, which must be linked here, and clears its links, so that a removed waiter keeps no other alive.
 func (q *fifo) remove(w *Waiter) {
 	if w.prev == nil {
 		q.head = w.next

@@ -9,8 +9,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// I6, also where newcomers take grants that turn out to be none for them and give them back: a
-// waiter is passed for StarvationThreshold, and not for as long as newcomers come.
+// I6, also where newcomers take grants that they cannot use and give them back: a waiter is passed for
+// StarvationThreshold, and not for as long as newcomers arrive.
 func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 	s := queue.New(false)
 	var wg sync.WaitGroup
@@ -33,7 +33,7 @@ func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 		s.Granted(grants + 1)
 		w := &queue.Waiter{Owner: grants + 2, Kind: queue.Refusable}
 		if in, _, _ := s.Enter(w); in {
-			s.GiveBack(w) // what it took is not what it wishes for: a new attempt begins
+			s.GiveBack(w) // w cannot use what it took: a new attempt begins
 			wait(w)
 			continue
 		}

@@ -13,19 +13,20 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// redis plays the other side of a Synchronizer as package sync would: a driver goroutine for each StartAttempt and a release
-// goroutine for each SendRelease, whose answers are drawn at random. It counts what is under way, which must be one at most.
+// redis plays the other side of a Synchronizer as package sync would: a driver goroutine for each StartAttempt and a
+// release goroutine for each SendRelease, whose answers are drawn at random. It counts those running: never more than
+// one of each.
 type redis struct {
 	t        *testing.T
 	s        *queue.Synchronizer
 	work     sync.WaitGroup
-	recall   chan struct{} // what RecallAttempt wakes the driver with
+	recall   chan struct{} // how RecallAttempt wakes the driver
 	drivers  atomic.Int32
 	releases atomic.Int32
 	grants   atomic.Uint64
 	orders   [4]atomic.Int64
 
-	refuse, keep, lose float64 // how probable each answer is
+	refuse, keep, lose float64 // the probability of each answer
 }
 
 func newRedis(t *testing.T, s *queue.Synchronizer) *redis {
@@ -74,7 +75,7 @@ func (r *redis) drive() {
 		r.drivers.Add(1)
 		select {
 		case <-r.recall:
-		case <-time.After(50 * time.Microsecond): // as if the message of a release came
+		case <-time.After(50 * time.Microsecond): // as if the message of a release arrived
 		}
 	}
 }
@@ -89,7 +90,7 @@ func (r *redis) release() {
 	r.obey(r.s.Released())
 }
 
-// mustBeQuiet checks what is left when everybody has gone: nothing.
+// mustBeQuiet checks that nothing remains once all goroutines have finished.
 func (r *redis) mustBeQuiet() {
 	r.t.Helper()
 	r.work.Wait()
@@ -101,7 +102,7 @@ func (r *redis) mustBeQuiet() {
 	}
 }
 
-// within fails the test with the queue's state when f does not end: that is how a lost wake-up or a lost order looks.
+// within fails the test with the queue's state if f does not return, the symptom of a lost wake-up or a lost order.
 func within(t *testing.T, s *queue.Synchronizer, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -109,11 +110,11 @@ func within(t *testing.T, s *queue.Synchronizer, f func()) {
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("stands still: %v, first of those who wait: %v", s, s.Waiting()[:min(3, s.Len())])
+		t.Fatalf("the queue hangs: %v, first waiters: %v", s, s.Waiting()[:min(3, s.Len())])
 	}
 }
 
-// rounds is how often each goroutine of a hammer test comes.
+// rounds is how often each goroutine of a hammer test enters.
 func rounds() int {
 	if testing.Short() {
 		return 100
@@ -126,7 +127,7 @@ func hammerModes(t *testing.T, f func(t *testing.T, s *queue.Synchronizer)) {
 	t.Run("non-fair", func(t *testing.T) { f(t, queue.New(false)) })
 }
 
-// Everything that cannot be lost or given up: the plain counter is exact, so exclusion held and every Lock came in.
+// No losses and no cancelled waiters: the plain counter is exact, so exclusion held and every Lock was admitted.
 func TestQueue_HammerLock(t *testing.T) {
 	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
 		r := newRedis(t, s)
@@ -166,20 +167,22 @@ func TestQueue_HammerLock(t *testing.T) {
 	})
 }
 
-// tally counts what came of the visits of TestQueue_HammerEverything, so that the test can say that it met all cases.
+// tally counts the results of the visits of TestQueue_HammerEverything, so that the test can check that all cases
+// occurred.
 type tally struct {
 	in, left, refused, rejected, nested, lost, givenBack atomic.Int64
 }
 
-// Every kind, contexts that end at any moment, refusals, losses, re-entry and give-backs at once. Exclusion is checked among
-// those whose tenure is current; after a loss, the successor of a Hold may be in beside it, and that is what Stale tells.
+// Every kind, contexts that end at any moment, refusals, losses, re-entry and give-backs at once. Exclusion is
+// checked among owners whose tenure is current: after a loss, a Hold may overlap with its successor, and its exits
+// are then Stale.
 func TestQueue_HammerEverything(t *testing.T) {
 	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
 		r := newRedis(t, s)
 		r.refuse, r.keep, r.lose = 0.3, 0.3, 0.1
 		var n tally
-		// A crowd meets hand-offs and long queues; a pair meets the empty queue, where attempts are recalled and abandoned.
-		// How often a pair meets that is up to the scheduler, so it goes on for a while until it has.
+		// A crowd gets hand-offs and long queues; a pair gets the empty queue, where attempts are recalled and
+		// abandoned. How often that happens is up to the scheduler, so pairs run again until it has.
 		for i, workers := range []int{16, 2, 2, 2, 2, 2, 2, 2, 2, 2} {
 			if i > 1 && r.orders[queue.RecallAttempt].Load() > 0 {
 				break
@@ -255,7 +258,7 @@ func visit(r *redis, owner uint64, n *tally) {
 	stay(r, w, n)
 }
 
-// stay is a tenure from coming in to its last exit.
+// stay is a tenure from its admission to its last exit.
 func stay(r *redis, w *queue.Waiter, n *tally) {
 	units := 1
 	if rand.IntN(4) == 0 && r.s.ReenterTenure(w.Number) == nil {
@@ -292,7 +295,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	}
 }
 
-// Readers of the inspection getters race with everything; under -race this is the test that they may.
+// Readers of the inspection getters race with everything; -race proves that they may.
 func TestQueue_HammerInspection(t *testing.T) {
 	s := queue.New(false)
 	r := newRedis(t, s)

@@ -14,15 +14,15 @@ var (
 	errGiveUp = errors.New("gave up")
 )
 
-// testingT is what the harness needs of a *testing.T or a *rapid.T.
+// testingT is the part of *testing.T and *rapid.T that the harness uses.
 type testingT interface {
 	Helper()
 	Fatalf(format string, args ...any)
 	Cleanup(func())
 }
 
-// fixture is a Synchronizer in a synctest bubble with what the tests say about it. "Settle" means that every goroutine of the
-// bubble is parked, so what is asserted after it is final and not a matter of luck.
+// fixture is a Synchronizer in a synctest bubble, with the tests' assertions. synctest.Wait returns when every
+// goroutine of the bubble is parked, so what is asserted after it is final and not a matter of luck.
 type fixture struct {
 	t testingT
 	s *queue.Synchronizer
@@ -34,7 +34,7 @@ func inBubble(t *testing.T, fair bool, f func(x *fixture)) {
 	synctest.Test(t, func(t *testing.T) { f(&fixture{t, queue.New(fair)}) })
 }
 
-// bothModes runs f fair and non-fair.
+// bothModes runs f in fair and in non-fair mode.
 func bothModes(t *testing.T, f func(x *fixture)) {
 	t.Helper()
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
@@ -42,7 +42,7 @@ func bothModes(t *testing.T, f func(x *fixture)) {
 	}
 }
 
-// party is a goroutine that waits, and what came of it.
+// party is a waiting goroutine and its results.
 type party struct {
 	x        *fixture
 	w        *queue.Waiter
@@ -56,7 +56,7 @@ type party struct {
 	err      error       // of Wait
 }
 
-// entered names the answer of Enter.
+// entered names the result of Enter.
 func (p *party) entered() string { return entered(p.in, p.refused) }
 
 func entered(in bool, refused error) string {
@@ -69,13 +69,13 @@ func entered(in bool, refused error) string {
 	return "queued"
 }
 
-// enter lets a new waiter in or queue; it does not Wait yet.
+// enter calls Enter with a new waiter; it does not Wait yet.
 func (x *fixture) enter(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	return x.enterAs(&queue.Waiter{}, kind, owner)
 }
 
-// enterAs is enter with a waiter that the test has.
+// enterAs is enter with a given waiter.
 func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	w.Kind, w.Owner, w.Note = kind, owner, owner
@@ -86,8 +86,8 @@ func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party
 	return p
 }
 
-// line is enter for one that must queue, up to there: what wakes it up has no effect before wait, so a test can stop time
-// between a wake-up and its being looked at.
+// line is enter for a waiter that must queue, without its Wait: a wake-up has no effect before wait, so a test can
+// stop time between a wake-up and the look at it.
 func (x *fixture) line(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	p := x.enter(kind, owner)
@@ -97,7 +97,7 @@ func (x *fixture) line(kind queue.Kind, owner uint64) *party {
 	return p
 }
 
-// wait starts the goroutine that Waits.
+// wait starts the goroutine that calls Wait.
 func (p *party) wait() *party {
 	p.done = make(chan struct{})
 	go func() {
@@ -107,7 +107,7 @@ func (p *party) wait() *party {
 	return p
 }
 
-// park is line and wait, up to the moment when the goroutine is parked.
+// park is line and wait; it returns when the goroutine is parked.
 func (x *fixture) park(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	p := x.line(kind, owner).wait()
@@ -115,7 +115,7 @@ func (x *fixture) park(kind queue.Kind, owner uint64) *party {
 	return p
 }
 
-// giveUp ends the party's context and waits until that has had its effect.
+// giveUp ends the party's context and returns when that has had its effect.
 func (p *party) giveUp() {
 	p.cancel(errGiveUp)
 	synctest.Wait()
@@ -153,7 +153,7 @@ func (p *party) mustHaveLeft(err error, order queue.Order) {
 	}
 }
 
-// must compares one answer.
+// must compares one result.
 func must[T comparable](x *fixture, what string, got, want T) {
 	x.t.Helper()
 	if got != want {
@@ -161,7 +161,7 @@ func must[T comparable](x *fixture, what string, got, want T) {
 	}
 }
 
-// mustBe checks state, count, hand-offs and the number of those who wait.
+// mustBe checks the state, the count, the hand-offs and the number of waiters.
 func (x *fixture) mustBe(state queue.State, count, handOffs, waiting int) {
 	x.t.Helper()
 	word := x.s.Word()
@@ -184,7 +184,7 @@ func (x *fixture) mustLose(grant uint64, want queue.State, wantOrder queue.Order
 	must(x, "Lose's order", order, wantOrder)
 }
 
-// own brings the first owner in, by a grant of that number.
+// own admits the first owner by a grant of that number.
 func (x *fixture) own(kind queue.Kind, owner, grant uint64) *party {
 	x.t.Helper()
 	p := x.park(kind, owner)
@@ -194,8 +194,8 @@ func (x *fixture) own(kind queue.Kind, owner, grant uint64) *party {
 	return p
 }
 
-// drain ends everything, so that no goroutine is left in the bubble: it works off the queue as the driver and every owner
-// would. It fails the test when the queue stands still.
+// drain works off the queue as the driver and every owner would, so that no goroutine remains in the bubble. It fails
+// the test if the queue hangs.
 func (x *fixture) drain() {
 	x.t.Helper()
 	for i := uint64(1 << 32); ; i++ {
@@ -213,7 +213,7 @@ func (x *fixture) drain() {
 		case queue.Releasing:
 			x.s.Released()
 		default:
-			x.t.Fatalf("the queue stands still: %v", x.s)
+			x.t.Fatalf("the queue hangs: %v", x.s)
 		}
 	}
 }

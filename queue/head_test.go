@@ -6,8 +6,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// Two have been woken: the heir of a grant, and one that was given back and now stands
-// before it. Whoever looks first, only the head takes (I5).
+// Two waiters have been woken: the heir of a grant, and one that was given back and is now before it. Whichever looks
+// first, only the head takes (I5).
 func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Refusable, 1, 1)
@@ -24,7 +24,7 @@ func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	})
 }
 
-// A driver that was recalled finds somebody waiting again, and goes on.
+// A driver that was recalled finds a new waiter and continues.
 func TestQueue_I2_AbandonOnlyWhenNobodyWaits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.park(queue.Refusable, 1)

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// Everything in this file but Word, OwnedBy and Current is for monitoring, not for synchronization control: by the time the answer is
-// looked at, it may be wrong.
+// The getters of this file are for monitoring, not for synchronization control: the answer may be wrong by the time
+// it is looked at. Word, OwnedBy, Current and HeadNote also serve the lock path, and HasQueued and Len do so as
+// hints.
 
-// Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields that mean nothing in a state
-// are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and Lost.
+// Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields without meaning in a
+// state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and
+// Lost.
 type Tenure struct {
 	State    State
 	Number   uint64
@@ -31,9 +33,9 @@ type WaiterInfo struct {
 // Word returns the state word without taking the lock.
 func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
 
-// OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not left, and
-// whether it came by a Deaf kind. It takes no lock. A byLock of true is exact and stays so until the goroutine itself leaves;
-// a tenure of another kind may be ended by anybody at any moment.
+// OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not
+// exited yet, and whether it was admitted by a Deaf kind. It takes no lock. A byLock of true is exact and stays so
+// until the goroutine itself exits; a tenure of another kind may be ended by anybody at any moment.
 func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
 	if owner == 0 {
 		return false, false
@@ -42,7 +44,7 @@ func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
 	return o>>1 == owner, o == ownership(owner, Deaf)
 }
 
-// ownership packs what Synchronizer.owner says.
+// ownership packs the value of Synchronizer.owner.
 func ownership(owner uint64, kind Kind) uint64 {
 	if owner == 0 {
 		return 0
@@ -56,15 +58,16 @@ func ownership(owner uint64, kind Kind) uint64 {
 // Front is a consistent copy of who owns the lock and of who waits longest for it.
 type Front struct {
 	Current Tenure
-	// Waiting is how many wait; First is the first of them, who has waited longest unless a waiter was given back before it.
+	// Waiting is the number of waiters; First is the head, which has waited longest unless a waiter was given back
+	// before it.
 	Waiting int
 	First   WaiterInfo
 	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
-	// Never so for owner 0, which stands for no goroutine.
+	// Never true for owner 0, which stands for no goroutine.
 	OwnerWaits bool
 }
 
-// Current returns the state and the tenure as they are at one moment.
+// Current returns the state and the tenure, both from the same moment.
 func (s *Synchronizer) Current() Tenure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,15 +93,16 @@ func (s *Synchronizer) currentLocked() Tenure {
 // HasQueued reports whether somebody waits.
 func (s *Synchronizer) HasQueued() bool { return s.Len() > 0 }
 
-// Len returns how many wait.
+// Len returns the number of waiters.
 func (s *Synchronizer) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int(s.waiters.len)
 }
 
-// Line returns how many wait, and for how long the first of them has waited: nobody has waited longer, but for what passed
-// between a caller's Began and its Enter. Both are 0 where nobody waits. It costs the lock path no more than Len.
+// Line returns the number of waiters, and how long the first of them has waited: nobody has waited longer, apart from
+// the time between a caller's Began and its Enter. Both are 0 where nobody waits. It costs the lock path no more than
+// Len.
 func (s *Synchronizer) Line() (length int, first time.Duration) {
 	s.mu.Lock()
 	length = int(s.waiters.len)
@@ -112,8 +116,8 @@ func (s *Synchronizer) Line() (length int, first time.Duration) {
 	return length, first
 }
 
-// HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for whoever is head when it is
-// sent; by the time of the answer somebody else may be.
+// HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for the waiter that is
+// head when it is sent; by the time of the answer another may be.
 func (s *Synchronizer) HeadNote() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +127,8 @@ func (s *Synchronizer) HeadNote() any {
 	return s.waiters.head.Note
 }
 
-// First returns the first n of those who wait, or all of them if n is 0, and how many wait. It holds the lock for the walk
-// over those n, so that it costs the lock path in proportion to their number: meant for a person who looks, not for a loop.
+// First returns the first n waiters, or all of them if n is 0, and how many there are in all. It holds the lock for
+// the walk over those n, so it costs the lock path in proportion: meant for a person who looks, not for a loop.
 func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +143,8 @@ func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
 	return infos, all
 }
 
-// Front returns the tenure and the first waiter as they are at one moment, and false where nobody waits. It costs the same
-// however many wait.
+// Front returns the tenure and the first waiter, both from the same moment, and false where nobody waits. Its cost
+// does not depend on the number of waiters.
 func (s *Synchronizer) Front() (Front, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +156,8 @@ func (s *Synchronizer) Front() (Front, bool) {
 	}, true
 }
 
-// AppendWaiting appends the goroutines of those who wait to ids, first to last. Like First it holds the lock for the walk,
-// but it copies eight bytes for each, and allocates nothing where ids has the room.
+// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like First it holds the lock for the
+// walk, but it copies eight bytes for each, and allocates nothing where ids has the capacity.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,8 +167,8 @@ func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	return ids
 }
 
-// Find returns what is known about the goroutine owner where it waits. It walks the queue. Owner 0 stands for no goroutine,
-// and is not found.
+// Find returns what is known about the goroutine owner if it waits. It walks the queue. Owner 0 stands for no
+// goroutine and is never found.
 func (s *Synchronizer) Find(owner uint64) (WaiterInfo, bool) {
 	if owner == 0 {
 		return WaiterInfo{}, false

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// The layout is a promise to whoever reads the word in a dump or in a log: docs/design.md §5.1.
+// The layout is a promise to anyone who reads the word in a dump or a log: docs/design.md §5.1.
 func TestQueue_WordLayout(t *testing.T) {
 	for _, c := range []struct {
 		word     queue.Word
@@ -78,7 +78,7 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 	})
 }
 
-// Line tells of the first in line, who is not the first any more once it has left.
+// Line measures the wait of the first waiter; once that one has left the queue, another is first.
 func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		line := func(length int, first time.Duration) {
@@ -102,7 +102,7 @@ func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
 	})
 }
 
-// A waiter's Since stays when it is given back: it tells how long the goroutine waits, not since its last disappointment.
+// A waiter's Since survives GiveBack: it tells since when the goroutine has waited, not since when it was given back.
 func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		began := time.Now()
@@ -117,7 +117,7 @@ func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 	})
 }
 
-// A caller that has read the clock before it came says since when it waits.
+// A caller that read the clock before Enter sets the beginning of its wait.
 func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		w := &queue.Waiter{Kind: queue.Refusable, Began: time.Now()}
@@ -163,7 +163,7 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 	})
 }
 
-// Goroutines that are not known, which is what owner 0 stands for, are not one and the same.
+// Unknown goroutines, which owner 0 stands for, are not taken for the same one.
 func TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.own(queue.Refusable, 0, 1)

@@ -37,7 +37,7 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 	})
 }
 
-// Whoever comes in each state, only the one that makes the state Acquiring is told to start an attempt.
+// Of waiters that enter in any state, only the one that makes the state Acquiring is ordered to start an attempt.
 func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		must(x, "first", x.park(queue.Deaf, 1).order, queue.StartAttempt)
@@ -66,7 +66,7 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 		for owner := range uint64(5) {
 			parties = append(parties, x.park(queue.Refusable, owner+2))
 		}
-		// Head, tail and middle leave by their contexts; a second end of the context and a failure after it change nothing.
+		// Head, tail and middle are cancelled; a second end of the context and a failure after it change nothing.
 		for i, leaver := range []int{0, 4, 2} {
 			parties[leaver].giveUp()
 			parties[leaver].mustHaveLeft(errGiveUp, queue.Nothing)
@@ -90,7 +90,7 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 	})
 }
 
-// A woken heir that leaves passes on what woke it; to the next, or back to Redis.
+// A woken heir that is cancelled passes its wake-up on: to the next waiter, or back to Redis.
 func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
@@ -110,7 +110,7 @@ func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	})
 }
 
-// A waiter behind the heir that leaves while the grant waits does not disturb it.
+// A waiter behind the heir that is cancelled while the grant waits does not disturb it.
 func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)
@@ -125,7 +125,7 @@ func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	})
 }
 
-// A wake-up that comes between Enter and Wait is there when Wait begins.
+// A wake-up that arrives between Enter and Wait is there when Wait begins.
 func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		p := x.line(queue.Deaf, 1)
@@ -135,7 +135,7 @@ func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 	})
 }
 
-// Two wake-ups, the first of which is not looked at before the second, are one; and the newest state counts.
+// Two wake-ups of which the first was not looked at are one, and the newest state counts.
 func TestQueue_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		p := x.line(queue.Refusable, 1)
@@ -204,7 +204,7 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 	})
 }
 
-// starve makes a head that was woken in vain after it has waited for d, and returns the owner that passed it.
+// starve returns a head that was woken in vain after waiting for d, and the owner that passed it.
 func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	x.t.Helper()
 	a := x.own(queue.Deaf, 1, 1)
@@ -217,8 +217,9 @@ func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	return head, owner
 }
 
-// The head runs as soon as it is woken, so that a newcomer mostly, but not always, meets the moment at which only the rule
-// keeps it out. On either side of that moment the answer must be the same; the rounds make it certain that it was met.
+// The head runs as soon as it is woken, so a newcomer mostly, but not always, meets the moment at which only the rule
+// keeps it out. On either side of that moment the result must be the same; the rounds make it certain that the moment
+// occurred.
 func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		for range 50 {
@@ -238,10 +239,11 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 	})
 }
 
-// The threshold itself is not past it, and the privilege leaves with the waiter that has it, and ends when it comes in.
+// The threshold itself is not past it. The privilege leaves the queue with its waiter, and ends when the waiter is
+// admitted.
 func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		// Where a given-back owner goes tells whether the head is owed the next one: behind it if so.
+		// The place of a given-back owner tells whether the head is owed the next grant: behind it if so.
 		_, owner := x.starve(queue.StarvationThreshold)
 		x.s.GiveBack(owner.w)
 		must(x, "first", x.s.Waiting()[0].Owner, owner.w.Owner)
@@ -258,7 +260,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 		x.drain()
 	})
 	inBubble(t, false, func(x *fixture) {
-		// Having come in ends it, also for a waiter that gives back what it got.
+		// The admission ends it, even if the waiter gives the admission back.
 		head, owner := x.starve(time.Second)
 		x.s.Exit(owner.w.Number, true)
 		head.mustBeIn()
@@ -270,7 +272,7 @@ func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	})
 }
 
-// The next one may be a grant rather than a hand-off.
+// The next one may be a grant instead of a hand-off.
 func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
@@ -325,7 +327,7 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
 		b.mustWait()
 		x.drain()
-		// Handed off first: the loss finds nobody owning it, and the heir does not get what is gone.
+		// Handed off first: the loss finds the grant without an owner, and the heir does not get what is gone.
 		c, d := x.own(queue.Deaf, 3, 2), x.line(queue.Deaf, 4)
 		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
 		x.mustLose(2, queue.Granted, queue.StartAttempt)
@@ -424,8 +426,8 @@ func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
 	})
 }
 
-// A Try kind that comes when the driver has had its refusal, or has lost its last waiter, gets an answer of its own: the
-// driver is told, whichever of its steps comes next.
+// A Try kind that enters when the driver has had its refusal, or has lost its last waiter, gets an answer of its own:
+// the driver is recalled, whichever of its steps comes next.
 func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		first := x.park(queue.Try|queue.Refusable, 1)
@@ -479,7 +481,8 @@ func TestQueue_I12_GiveBackOfATry(t *testing.T) {
 
 func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		// Ended before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each time.
+		// Cancelled before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each
+		// time.
 		for grant := range uint64(100) {
 			p := x.line(queue.Refusable, 1)
 			x.s.Granted(grant + 1)
@@ -487,7 +490,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 			p.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
 			must(x, "Released", x.s.Released(), queue.Nothing)
 		}
-		// The cause comes back, and a deadline's is the context package's own.
+		// The cause is returned; for a deadline it is the context package's own.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		w, began := &queue.Waiter{}, time.Now()
@@ -497,7 +500,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 			t.Fatalf("order=%v err=%v after %v", order, err, time.Since(began))
 		}
 		must(x, "Abandon", x.s.Abandon(), true)
-		// A failure that was decided first is what is returned.
+		// A failure that was decided first is returned.
 		p := x.line(queue.Refusable, 2)
 		x.s.Fail(errClosed)
 		p.cancel(errGiveUp)
@@ -506,7 +509,7 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 	})
 }
 
-// Leaving is decided by the state at that moment, in every state.
+// The state at that moment decides the effect of a cancellation, in every state.
 func TestQueue_LeavingInEachState(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		leave := func(state queue.State, want queue.Order) {

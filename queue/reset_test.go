@@ -6,8 +6,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// A waiter that came in can be used again, and parks on the channel that it has: it is
-// woken by its own wake-up and by none that was meant for its former self.
+// An admitted waiter can be used again. It parks on the channel that it has, and is woken by its own wake-up only,
+// never by one meant for its previous use.
 func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 5)
@@ -29,7 +29,7 @@ func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 	})
 }
 
-// Only a waiter that came in is known to have looked at every wake-up.
+// Only an admitted waiter is known to have looked at every wake-up.
 func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })
@@ -42,7 +42,7 @@ func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	})
 }
 
-// A goroutine learns without a lock whether it is the owner, and whether by a Deaf kind.
+// A goroutine learns without a lock whether it is the owner, and whether it owns by a Deaf kind.
 func TestQueue_OwnedBy(t *testing.T) {
 	for kind, byLock := range map[queue.Kind]bool{queue.Deaf: true, queue.Try | queue.Refusable | queue.Deaf: true, queue.Refusable: false, queue.Try | queue.Refusable: false} {
 		bothModes(t, func(x *fixture) {
@@ -63,7 +63,7 @@ func TestQueue_OwnedBy(t *testing.T) {
 	}
 }
 
-// mustPanic runs f, which has to panic.
+// mustPanic fails the test unless f panics.
 func mustPanic(x *fixture, what string, f func()) {
 	x.t.Helper()
 	defer func() {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Order tells the caller of a transition what it must do now, outside the lock. Each order is given to exactly one caller,
-// and nobody else will carry it out: an order that is dropped is a key that stands still.
+// Order is what the caller of a transition must do now, outside the lock. Each order is given to exactly one caller
+// and nobody else carries it out: if it is dropped, the key hangs.
 type Order uint8
 
 const (
@@ -17,13 +17,13 @@ const (
 	// StartAttempt: the state became Acquiring. Start the key's driver, which ends with Granted or with an Abandon that
 	// answers true.
 	StartAttempt
-	// SendRelease: the state became Releasing, or stays so. Release the grant in Redis, then call Released (or Resumed, if the
-	// grant was kept).
+	// SendRelease: the state became Releasing, or stays so. Release the grant in Redis, then call Released (or
+	// Resumed, if the grant was kept).
 	SendRelease
-	// RecallAttempt: whom the driver works for has changed. The last waiter left, or a Try kind came that nobody was before (the
-	// driver may have had its refusal already, and a Try must not wait for a release). Wake the driver: it asks Abandon, and
-	// where that answers false it attempts at once. The wake-up must be kept until the driver next waits; one that finds no
-	// driver is void.
+	// RecallAttempt: the waiters that the driver works for have changed. The last one left the queue, or a Try kind
+	// entered an empty one (the driver may have had its refusal already, and a Try must not wait for a release). Wake
+	// the driver: it calls Abandon, and where that returns false it attempts at once. The wake-up must be kept until
+	// the driver next waits; one that finds no driver is void.
 	RecallAttempt
 )
 
@@ -42,51 +42,52 @@ func (o Order) String() string {
 	return "Order(?)"
 }
 
-// Synchronizer lets the goroutines of one process into one key, one after the other. It decides who, and orders what is to
-// be asked of Redis; it asks nothing itself. All methods are safe for concurrent use. Make one with New or Init; it
+// Synchronizer admits the goroutines of one process to one key, one after the other. It decides whom, and orders what
+// Redis must be asked; it asks nothing itself. All methods are safe for concurrent use. Make one with New or Init; it
 // must not be copied.
 //
-// In the terminology of the Go memory model, the Exit that ends a tenure synchronizes before the return of the Enter or Wait
-// that begins the next one. That is so within this process; what a holder may assume of other processes is the lease's
-// matter (docs/guarantees.md).
+// In the terminology of the Go memory model, the Exit that ends a tenure synchronizes before the return of the Enter
+// or Wait that begins the next one. That holds within this process; what a holder may assume of other processes
+// depends on the lease (docs/guarantees.md).
 type Synchronizer struct {
 	// word is the state. Written under mu only; read without it by Word.
 	word atomic.Uint32
 
-	// These stand here for their size: they fill word's eight bytes, and a process may have 100,000 Synchronizers. All but fair
-	// are guarded by mu.
+	// These fields are here for their size: they fill word's eight bytes, and a process may have 100,000
+	// Synchronizers. All but fair are guarded by mu.
 	kind       Kind // of the current tenure
 	ownerWaits bool // see Front
 	fair       bool // written by Init only
 
-	// owner is the goroutine id of the current tenure, or 0, and in its lowest bit whether the tenure is of a Deaf kind. Written
-	// under mu only. A goroutine that reads another id than its own here is not the owner: only itself could have made it so, and
-	// its own writes it sees.
+	// owner is the goroutine id of the current tenure, or 0, and its lowest bit tells whether the tenure is of a Deaf
+	// kind. Written under mu only. A goroutine that reads another id than its own here is not the owner: only the
+	// goroutine itself could have become the owner, and it sees its own writes.
 	owner atomic.Uint64
 
-	// mu makes each transition one step. Held for a few loads and stores, and in Refused, Fail and First for a walk over the
-	// queue; nothing blocks and nobody is called while it is held.
+	// mu makes each transition one step. Held for a few loads and stores, and for a walk over the queue where Try
+	// kinds or Refusable waiters fail, in GiveBack, and in First, AppendWaiting and Find. Nothing blocks and nobody
+	// is called while it is held.
 	mu         sync.Mutex
 	waiters    fifo
-	grant      uint64 // of the states Granted, Owned, Releasing, Lost; else 0
+	grant      uint64 // of the states Granted, Owned, Releasing and Lost; else 0
 	number     uint64 // of the tenure, in the states Owned and Lost; else 0
-	lastNumber uint64 // the last one given: tenures are never numbered twice
+	lastNumber uint64 // the last one given: no number is used twice
 
 	born time.Time // with a monotonic reading; written by Init only
 }
 
-// New returns a free Synchronizer. A fair one admits in the order of arrival. One that is not fair lets a newcomer take a
-// grant that nobody owns yet, which saves the switch to a sleeping goroutine; see StarvationThreshold for the bound.
+// New returns a free Synchronizer. A fair one admits in the order of arrival. A non-fair one lets a newcomer take a
+// grant that nobody owns yet, which saves the switch to a parked goroutine; see StarvationThreshold for the bound.
 func New(fair bool) *Synchronizer {
 	s := new(Synchronizer)
 	s.Init(fair)
 	return s
 }
 
-// Init is New for a zero Synchronizer that is a part of something else. It is called once, before anybody else knows s.
+// Init is New for a zero Synchronizer embedded in another value. It is called once, before anybody else knows s.
 func (s *Synchronizer) Init(fair bool) { s.fair, s.born = fair, time.Now() }
 
-// age is the time since the Synchronizer was made. It stands for the time of day wherever a waiter is concerned: it reads one
+// age is the time since the Synchronizer was made. Waiters are timed by it instead of the time of day: it reads one
 // clock where time.Now reads two, and takes a third of the space.
 func (s *Synchronizer) age() time.Duration { return time.Since(s.born) }
 
@@ -95,10 +96,10 @@ func (s *Synchronizer) setLocked(state State, count, handOffs int) {
 	s.word.Store(uint32(pack(state, count, handOffs)))
 }
 
-// Enter brings w to the door. It never blocks. If in is true, w took a grant that nobody owned: it is the owner and must
-// Exit. On an error, ErrRefused, which only a Try kind meets, w would have to wait for somebody: it is not queued, and used
-// up. Otherwise w is queued: the caller must call Wait, and carry out the order first or meanwhile (StartAttempt if the key
-// was Free, RecallAttempt perhaps for a Try kind). It panics if w has been used before.
+// Enter admits w at once or queues it. It never blocks. If in is true, w took a grant that nobody owned: it is the
+// owner and must Exit. The only error is ErrRefused, for a Try kind that would have to wait for somebody: w is not
+// queued, and is used up. Otherwise w is queued: the caller must call Wait, and carry out the order before or during
+// that (StartAttempt if the key was Free; a Try kind may get RecallAttempt). It panics if w has been used before.
 func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +121,8 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	case state == Free:
 		return false, s.restartLocked(), nil
 	case state == Acquiring && first && w.Kind.IsTry():
-		// Between Refused and Abandon, or between the departure of the last waiter and Abandon, the driver owes no answer any more.
-		// Later Try kinds share the one that this order brings.
+		// Between Refused and Abandon, or between the removal of the last waiter and Abandon, the driver owes no
+		// answer any more. Later Try kinds share the one that this order brings.
 		return false, RecallAttempt, nil
 	}
 	return false, Nothing, nil
@@ -134,21 +135,22 @@ func (s *Synchronizer) enqueueLocked(p, w *Waiter) {
 	s.waiters.insertAfter(p, w)
 }
 
-// Wait parks until w is in (nil), ctx ends (context.Cause(ctx)), or w is failed: ErrRefused for a Try kind, or the error that
-// was given to Fail. On an error w is out of the queue and used up. The order must be carried out whatever the error: a
-// waiter that leaves may have to release the grant or to recall the attempt.
+// Wait parks until w is admitted (nil), ctx ends (context.Cause(ctx)), or w fails: ErrRefused or the error given to
+// FailTries for a Try kind, or the error given to Fail. On an error w is out of the queue and used up. The order must
+// be carried out whatever the error: a waiter that gives up may have to release the grant or to recall the attempt.
 //
-// A context that has ended always wins, up to the moment of coming in, also when the grant was there before (I13): a waiter
-// that is woken as heir with an ended context passes the grant on. A failure that was decided before that is returned as it
-// is. Wait is called once for each Enter that queued w and for each GiveBack, by one goroutine; it panics with a w that was never queued.
+// A context that has ended always wins, up to the moment of admission, even if the grant was there first (I13): an
+// heir that is woken with an ended context passes the grant on. A failure that was decided before that is returned
+// unchanged. Wait is called once for each Enter that queued w and for each GiveBack, by one goroutine. It panics if w
+// was never queued.
 func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 	if w.ready == nil {
 		panic("queue: Wait with a Waiter that is not queued")
 	}
 	done := ctx.Done()
-	// Repeatedly: park until woken or ctx ends. Then, under the lock: if failed, say so; else if ctx has ended, leave and pass on
-	// what was meant for this one; else if first and the grant is unowned, take it; else somebody was quicker or the grant is
-	// gone: park again at the same place.
+	// Repeatedly: park until woken or ctx ends. Then, under the lock: if failed, return the error; else if ctx has
+	// ended, leave the queue and pass on what was meant for this waiter; else if first and nobody owns the grant,
+	// take it; else somebody was quicker or the grant is gone: park again at the same place.
 	for {
 		w.park(done)
 		s.mu.Lock()
@@ -158,7 +160,7 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 			s.mu.Unlock()
 			return Nothing, w.failure
 		case isClosed(done):
-			order := s.leaveLocked(w)
+			order := s.giveUpLocked(w)
 			s.mu.Unlock()
 			return order, context.Cause(ctx)
 		case s.mayTakeLocked(w):
@@ -172,15 +174,15 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 	}
 }
 
-// leaveLocked takes a queued waiter out, wherever it stands.
-func (s *Synchronizer) leaveLocked(w *Waiter) Order {
+// giveUpLocked removes a queued waiter, at whatever place it is.
+func (s *Synchronizer) giveUpLocked(w *Waiter) Order {
 	s.waiters.remove(w)
 	w.phase = phaseOut
 	return s.departedLocked()
 }
 
-// departedLocked settles what the departure of one or more waiters leaves behind. Where the grant was meant for one of them
-// it goes to the next; where nobody is left the grant is released, or the attempt recalled.
+// departedLocked handles what the removal of one or more waiters requires. If the grant was meant for one of them,
+// the next gets it; if no waiter remains, the grant is released or the attempt recalled.
 func (s *Synchronizer) departedLocked() Order {
 	word := s.Word()
 	switch {
@@ -193,8 +195,8 @@ func (s *Synchronizer) departedLocked() Order {
 	}
 }
 
-// offerLocked leaves a grant that is here without an owner, for the head, which is woken (I4); a wake-up that is already on
-// its way is enough. Without waiters nobody wants it: it goes back.
+// offerLocked offers a grant that nobody owns to the head, which is woken (I4); a wake-up that is already on its way
+// is enough. Without waiters nobody wants the grant: it is released.
 func (s *Synchronizer) offerLocked(handOffs int) Order {
 	if s.waiters.empty() {
 		s.setLocked(Releasing, 0, handOffs)
@@ -205,7 +207,7 @@ func (s *Synchronizer) offerLocked(handOffs int) Order {
 	return Nothing
 }
 
-// restartLocked goes on without a grant: a new attempt if somebody waits, else free (I1).
+// restartLocked continues without a grant: a new attempt if somebody waits, else Free (I1).
 func (s *Synchronizer) restartLocked() Order {
 	s.grant = 0
 	if s.waiters.empty() {

@@ -2,23 +2,24 @@ package queue
 
 import "errors"
 
-// Exit is the answer of Synchronizer.Exit.
+// Exit is the result of Synchronizer.Exit.
 type Exit uint8
 
 const (
 	// Stale: the tenure is not the current one, or it has ended; nothing changed.
 	Stale Exit = iota
-	// Nested: one unit left, others remain. The tenure may be lost.
+	// Nested: one unit exited, others remain. The tenure may be lost.
 	Nested
-	// HandedOff: the last unit left, and the grant waits for the next local owner.
+	// HandedOff: the last unit exited, and the grant waits for the next local owner.
 	HandedOff
-	// Final: the last unit left, and the state is Releasing; the order is SendRelease.
+	// Final: the last unit exited, and the state is Releasing; the order is SendRelease.
 	Final
-	// WasLost: the last unit of a lost tenure left. Nothing is to be released: the key is Free, or a new attempt begins.
+	// WasLost: the last unit of a lost tenure exited. There is nothing to release: the key is Free, or a new attempt
+	// begins.
 	WasLost
 )
 
-// String returns the answer's name.
+// String returns the result's name.
 func (e Exit) String() string {
 	switch e {
 	case Stale:
@@ -35,11 +36,10 @@ func (e Exit) String() string {
 	return "Exit(?)"
 }
 
-// Exit takes one unit off the count of the tenure with that number. When the last one leaves, the grant passes to the next
-// waiter if mayHandOff says that it is fit to be passed on, somebody waits and the count of hand-offs has room (I10);
-// otherwise it is released.
-// An Exit of a tenure that is not the current one answers Stale and changes nothing (I7), so an exit that comes late, or
-// twice, never frees a successor.
+// Exit takes one unit off the count of the tenure with that number. When the last unit exits, the grant passes to the
+// next waiter if mayHandOff says that it is fit for a hand-off, somebody waits and the count of hand-offs has room
+// (I10); otherwise it is released. An Exit of a tenure that is not the current one returns Stale and changes nothing
+// (I7), so a late or repeated exit never frees a successor.
 func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,33 +62,33 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
 	return Final, SendRelease
 }
 
-// Why a tenure cannot be re-entered. Nothing has changed then.
+// Why a tenure cannot be re-entered. Nothing has changed.
 var (
 	ErrNotOwner   = errors.New("queue: the caller does not own the lock")
 	ErrCountLimit = errors.New("queue: the count is at its limit") // MaxCount (I9)
 	ErrWasLost    = errors.New("queue: the caller's tenure is lost")
 )
 
-// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind; one more Exit
-// is due then. A lost tenure is re-entered only with allowLost. The error is ErrNotOwner, ErrCountLimit or ErrWasLost. It
-// returns the number of the tenure that the answer speaks of, or 0 with ErrNotOwner; owner 0 is never the owner.
+// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind; one
+// more Exit is due then. A lost tenure is re-entered only with allowLost. The error is ErrNotOwner, ErrCountLimit or
+// ErrWasLost. The number is that of the tenure concerned, or 0 with ErrNotOwner; owner 0 is never the owner.
 func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64, err error) {
-	// Most callers are not the owner, and they learn it without the lock; the field says why that is sound.
+	// Most callers are not the owner and learn it without the lock; the field owner says why that is sound.
 	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, ErrNotOwner
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Looked at again, since whoever took the goroutine for ended may have left in its place.
+	// Checked again: the tenure may have been expelled meanwhile, if its goroutine was taken for ended.
 	if _, byLock := s.OwnedBy(owner); !byLock {
 		return 0, ErrNotOwner
 	}
 	return s.number, s.reenterLocked(allowLost)
 }
 
-// ReenterTenure adds a unit if the tenure with that number is the current one and not lost. The error is ErrCountLimit,
-// ErrWasLost for a lost tenure of a Deaf kind, or ErrNotOwner; a lost tenure of another kind has ended, which is ErrNotOwner
-// too. Any goroutine may call it.
+// ReenterTenure adds a unit if the tenure with that number is the current one and not lost. The error is
+// ErrCountLimit, ErrWasLost for a lost tenure of a Deaf kind, or ErrNotOwner; a lost tenure of another kind has
+// ended, which is also ErrNotOwner. Any goroutine may call it.
 func (s *Synchronizer) ReenterTenure(number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Synchronizer) ReenterTenure(number uint64) error {
 	return s.reenterLocked(false)
 }
 
-// reenterLocked adds a unit to the current tenure, which exists: the state is Owned or Lost.
+// reenterLocked adds a unit to the current tenure, which must exist: the state is Owned or Lost.
 func (s *Synchronizer) reenterLocked(allowLost bool) error {
 	word := s.Word()
 	switch {
@@ -111,14 +111,14 @@ func (s *Synchronizer) reenterLocked(allowLost bool) error {
 	return nil
 }
 
-// GiveBack undoes the admission of w: its caller found, before it returned to its own caller, that the grant is not valid any
-// more (the process was stopped, or the wake-up came late). w goes back to the head of the queue, and its caller must call
-// Wait again, and carry out the order: StartAttempt where this began a new attempt, RecallAttempt where a Try kind joined one. What is to happen to the invalid grant
-// in Redis is the caller's matter; here it is forgotten.
+// GiveBack undoes the admission of w: before its caller returned to its own caller, it found that the grant is no
+// longer valid (the process was stopped, or the wake-up came late). w goes back to the head of the queue, and its
+// caller must call Wait again and carry out the order: StartAttempt where this began a new attempt, RecallAttempt
+// where a Try kind joined one. What happens to the invalid grant in Redis is up to the caller; here it is dropped.
 //
-// If the tenure was lost meanwhile, w is put at the head of whatever is going on by now, except that a Try kind fails with
-// ErrRefused where it would have to wait for another owner (I12); Wait says so. A head that is owed the next grant stays
-// before w (I6). It panics if w was not admitted.
+// If the tenure was lost meanwhile, w becomes head in the present state of the queue, except that a Try kind fails
+// with ErrRefused where it would have to wait for another owner (I12); Wait returns that. A head that is owed the
+// next grant stays before w (I6). It panics if w was not admitted.
 func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	var before *Waiter
 	for other := s.waiters.head; other != nil; other = other.next {
 		if other.owed {
-			before = other // it may stand behind some that were given back before it was woken in vain
+			before = other // it may be behind waiters that were given back before it was woken in vain
 		}
 	}
 	s.enqueueLocked(before, w)
@@ -147,7 +147,7 @@ func (s *Synchronizer) GiveBack(w *Waiter) Order {
 	case state == Free:
 		return s.restartLocked()
 	case state == Granted:
-		// The head may be another now, and the one that was woken will find that it is not first and park again (I4).
+		// The head may have changed; the one that was woken before finds that it is not first and parks again (I4).
 		return s.offerLocked(s.Word().HandOffs())
 	case state == Acquiring && w.Kind.IsTry():
 		return RecallAttempt // the driver may be waiting for a release, which a Try does not wait for (I12)

@@ -357,10 +357,10 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 		x.s.Granted(3)
 		a.wait().mustBeIn()
 
-		x.mustLose(3, queue.Owned, queue.StartAttempt) // granted to the next, who has not taken it
+		x.mustLose(3, queue.Owned, queue.StartAttempt) // granted to the next, which has not taken it
 		x.s.Granted(4)
 		must(x, "GiveBack when Granted", x.s.GiveBack(a.w), queue.Nothing)
-		b.wait().mustWait() // woken as heir, and not the first any more
+		b.wait().mustWait() // woken as heir, but no longer first
 		a.wait().mustBeIn()
 		b.mustWait()
 
@@ -373,7 +373,7 @@ func TestQueue_GiveBackAfterTheTenureWasLost(t *testing.T) {
 		a.mustBeIn()
 		x.drain()
 
-		c := x.own(queue.Deaf, 3, 6) // lost, and it stays: its own tenure
+		c := x.own(queue.Deaf, 3, 6) // lost and still open: its own tenure
 		x.mustLose(6, queue.Lost, queue.Nothing)
 		must(x, "GiveBack when Lost", x.s.GiveBack(c.w), queue.StartAttempt)
 		x.s.Granted(7)
@@ -432,7 +432,7 @@ func TestQueue_MisuseIsRefusedLoudly(t *testing.T) {
 	s.Enter(w)
 	mustPanic(t, "second Enter", func() { s.Enter(w) })
 	mustPanic(t, "GiveBack of a queued waiter", func() { s.GiveBack(w) })
-	// After each of them the lock is free and nothing has changed.
+	// After each panic the lock is free and nothing has changed.
 	if s.Word().State() != queue.Acquiring || s.Len() != 1 {
 		t.Fatal(s)
 	}
@@ -446,7 +446,7 @@ func TestQueue_StringsAreNames(t *testing.T) {
 		}
 		seen[name] = true
 	}
-	// One value past the last has a name too: whatever is printed says something.
+	// One value past the last has a name too: every printed value says something.
 	for v := range queue.Lost + 2 {
 		add(v.String())
 	}

@@ -3,8 +3,8 @@ package queue
 import "strconv"
 
 // State is what a key is to this process. The numbers are part of the word's layout: Free and Owned are those of the
-// design document (docs/design.md §5.1), the others are the steps between a wish and a possession that a lock kept by a
-// server has and a lock in memory has not.
+// design document (docs/design.md §5.1), the others are the steps between request and possession that a lock granted
+// by a server has and a lock in memory does not.
 type State uint8
 
 const (
@@ -12,13 +12,13 @@ const (
 	Free State = 0
 	// Owned: a tenure is current; the count is at least 1.
 	Owned State = 1
-	// Acquiring: the key's driver asks for a grant. The grant is for the key, whoever is head when it comes.
+	// Acquiring: the key's driver asks for a grant. The grant is for the key, whichever waiter is head when it comes.
 	Acquiring State = 2
 	// Granted: this process has the grant and no goroutine owns it yet; the head of the queue has been woken.
 	Granted State = 3
-	// Releasing: the grant is being released; only Released and Resumed lead out of here.
+	// Releasing: the grant is being released; only Released and Resumed end this state.
 	Releasing State = 4
-	// Lost: the grant is gone, and its owner, which cannot be told, still counts on it; the count is at least 1.
+	// Lost: the grant is gone, and its owner, which cannot be notified, still relies on it; the count is at least 1.
 	Lost State = 5
 )
 
@@ -55,8 +55,8 @@ const (
 //	|    state    |    count    |         hand-offs         |
 //	+-------------+-------------+---------------------------+
 //
-// The low 16 bits, reserved in the document, count the hand-offs since the grant. A Word is a copy: it says what was true
-// at one moment, and never half of one transition and half of another.
+// The low 16 bits, reserved in the document, count the hand-offs since the grant. A Word is a copy, true at one
+// moment: it never mixes two transitions.
 type Word uint32
 
 const (
@@ -66,8 +66,8 @@ const (
 	handOffsMask = 0xffff
 )
 
-// pack builds the word. The callers keep count and handOffs within their bounds (I9, I10): a larger value would run into
-// the neighbouring field and turn one state into another.
+// pack builds the word. The callers keep count and handOffs within their bounds (I9, I10): a larger value would
+// overflow into the neighbouring field and turn one state into another.
 func pack(state State, count, handOffs int) Word {
 	return Word(uint32(state)<<stateShift | uint32(count)<<countShift | uint32(handOffs))
 }
@@ -78,5 +78,5 @@ func (w Word) State() State { return State(w >> stateShift) }
 // Count returns the reentrancy count, bits 16 to 23: 0 exactly when the state is neither Owned nor Lost.
 func (w Word) Count() int { return int(w >> countShift & countMask) }
 
-// HandOffs returns how often the grant has passed from owner to owner since it was given, bits 0 to 15.
+// HandOffs returns how often the grant has passed from owner to owner since it was granted, bits 0 to 15.
 func (w Word) HandOffs() int { return int(w & handOffsMask) }

@@ -185,7 +185,7 @@ var queueMutants = []mutant{
 		name: "queue-reenter-only-own", file: "queue/tenure.go",
 		mechanism: "only the owner re-enters",
 		breaks:    "two goroutines are in at once",
-		old:       "if _, byLock := s.OwnedBy(owner); !byLock {\n\t\treturn 0, ErrNotOwner\n\t}\n\ts.mu.Lock()\n\tdefer s.mu.Unlock()\n\t// Looked at again, since whoever took the goroutine for ended may have left in its place.\n\tif _, byLock := s.OwnedBy(owner); !byLock {",
+		old:       "if _, byLock := s.OwnedBy(owner); !byLock {\n\t\treturn 0, ErrNotOwner\n\t}\n\ts.mu.Lock()\n\tdefer s.mu.Unlock()\n\t// Checked again: the tenure may have been expelled meanwhile, if its goroutine was taken for ended.\n\tif _, byLock := s.OwnedBy(owner); !byLock {",
 		fresh:     "s.mu.Lock()\n\tdefer s.mu.Unlock()\n\tif s.number == 0 || !s.kind.IsDeaf() {",
 		tests:     []string{"TestQueue_ReenterOwner"},
 	},
