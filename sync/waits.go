@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/watchdog"
 )
 
 // WaitInfo is one wait of an EventLongWait or an EventDeadlock.
@@ -52,12 +52,12 @@ const (
 // waitReports makes events of what the Lookout finds. Only the look under way uses it.
 type waitReports struct {
 	m                   *Manager
-	scan                func(asked []int64) watchdog.Goroutines
+	scan                func(now time.Time, asked []int64) goroutines.Scan
 	forWaits, forCycles time.Time // when goroutines were last looked at
 }
 
 func newLookout(m *Manager) *waits.Lookout {
-	r := &waitReports{m: m, scan: watchdog.Scan}
+	r := &waitReports{m: m, scan: goroutines.Look}
 	return waits.New(m.cfg.LongWait, m.waitedFor(), r.report)
 }
 
@@ -234,7 +234,7 @@ func (r *waitReports) locate(last *time.Time, now time.Time, events []Event) str
 		return "goroutines were looked at less than " + scanEvery.String() + " ago"
 	}
 	*last = now
-	found := r.scan(asked)
+	found := r.scan(now, asked)
 	for _, ev := range events {
 		for i := range ev.Waits {
 			w := &ev.Waits[i]

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/internal/waits"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/watchdog"
 )
 
 // scene is queues without Redis and without goroutines behind the waiters, and a lookout
@@ -21,7 +21,7 @@ type scene struct {
 	l       *waits.Lookout
 	raised  *[]Event
 	scans   int
-	scan    func(asked []int64) watchdog.Goroutines
+	scan    func(asked []int64) goroutines.Scan
 	grants  uint64
 	waiters map[uint64]*queue.Waiter
 }
@@ -35,15 +35,15 @@ func newScene(t testing.TB, cfg Config) *scene {
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	s := &scene{t: t, m: m, raised: &raised, waiters: map[uint64]*queue.Waiter{}}
 	m.cfg.LongWait = 30 * time.Second
-	s.scan = func(asked []int64) watchdog.Goroutines {
+	s.scan = func(asked []int64) goroutines.Scan {
 		s.scans++
-		g := watchdog.Goroutines{Complete: true, States: map[int64]watchdog.Goroutine{}}
+		g := goroutines.Scan{Complete: true, States: map[int64]goroutines.Goroutine{}}
 		for _, id := range asked {
-			g.States[id] = watchdog.Goroutine{State: "select", Frame: "main.f (/f.go:1)", Caller: fmt.Sprintf("/f.go:%d", id)}
+			g.States[id] = goroutines.Goroutine{State: "select", Frame: "main.f (/f.go:1)", Caller: fmt.Sprintf("/f.go:%d", id)}
 		}
 		return g
 	}
-	r := &waitReports{m: m, scan: func(asked []int64) watchdog.Goroutines { return s.scan(asked) }}
+	r := &waitReports{m: m, scan: func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }}
 	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), r.report)
 	return s
 }
@@ -120,8 +120,8 @@ func TestLookout_ScansRarely(t *testing.T) {
 // Where there are too many goroutines the event says so.
 func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 	s := newScene(t, Config{})
-	s.scan = func([]int64) watchdog.Goroutines {
-		return watchdog.Goroutines{Reason: "100000 goroutines are too many to look at"}
+	s.scan = func([]int64) goroutines.Scan {
+		return goroutines.Scan{Reason: "100000 goroutines are too many to look at"}
 	}
 	now := time.Now()
 	s.key("a", 1, queue.Deaf, 2)

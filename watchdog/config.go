@@ -2,8 +2,9 @@ package watchdog
 
 import (
 	"cmp"
-	"runtime"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/goroutines"
 )
 
 const (
@@ -63,10 +64,9 @@ type Config struct {
 	// OnSelfLate is called when the Watchdog's own tick came late by that much.
 	OnSelfLate func(late time.Duration)
 
-	// For tests: the goroutine dump, the count of goroutines, the wall clock.
-	dump  func(buf []byte) int
-	count func() int
-	wall  func(now time.Time) time.Time
+	// For tests: the goroutine scan, and the wall clock.
+	scan func(now time.Time, asked []int64) Goroutines
+	wall func(now time.Time) time.Time
 }
 
 // withDefaults returns the Config with every zero value replaced.
@@ -90,11 +90,8 @@ func (c Config) withDefaults() Config {
 	if c.OnSelfLate == nil {
 		c.OnSelfLate = func(time.Duration) {}
 	}
-	if c.dump == nil {
-		c.dump = func(buf []byte) int { return runtime.Stack(buf, true) }
-	}
-	if c.count == nil {
-		c.count = runtime.NumGoroutine
+	if c.scan == nil {
+		c.scan = goroutines.Look
 	}
 	if c.wall == nil {
 		c.wall = func(now time.Time) time.Time { return now.Round(0) }

@@ -3,10 +3,14 @@ package watchdog
 import (
 	"time"
 	"unsafe"
+
+	"github.com/anteroom/anteroom/internal/goroutines"
 )
 
 // WithDump replaces the goroutine dump and the count of goroutines.
-func WithDump(c *Config, count func() int, dump func([]byte) int) { c.count, c.dump = count, dump }
+func WithDump(c *Config, count func() int, dump func([]byte) int) {
+	c.scan = func(now time.Time, asked []int64) Goroutines { return goroutines.Read(now, asked, count(), dump) }
+}
 
 // WithWall replaces the wall clock.
 func WithWall(c *Config, wall func(now time.Time) time.Time) { c.wall = wall }
@@ -35,17 +39,8 @@ func Round(w *Watchdog, now time.Time, late time.Duration) {
 	w.run(now, late)
 }
 
-// Limits of the goroutine scan.
-const (
-	MaxScanGoroutines = maxScanGoroutines
-	MaxDump           = maxDump
-)
-
 // Breath is the least time between two rounds.
 const Breath = breath
-
-// ScanGoroutines is one scan with a dump of the test's own.
-var ScanGoroutines = scanGoroutines
 
 // HoldSize is what the Watchdog keeps for a healthy hold, beside its places in map and list.
 const HoldSize = unsafe.Sizeof(hold{})

@@ -3,7 +3,16 @@ package watchdog
 import (
 	"fmt"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/goroutines"
 )
+
+// Goroutines is the result of one goroutine scan: its States say of each goroutine that was
+// asked about where it is, or that it has ended.
+type Goroutines = goroutines.Scan
+
+// Goroutine is one goroutine in a scan.
+type Goroutine = goroutines.Goroutine
 
 // CheckHolder judges whether a hold's owner can still let go of it. It is healthy when
 // the Hold is reachable, MaxHold is not over, and, for a hold that only one goroutine can
@@ -13,7 +22,8 @@ import (
 // verdict. A fixed lease is never unreachable: it ends by itself, as its owner chose. It
 // reads nothing but its arguments.
 func CheckHolder(now time.Time, f Facts, g Goroutines) Verdict {
-	state, asked := g.of(f)
+	state, asked := g.States[f.Goroutine]
+	asked = asked && f.Since.Before(g.At)
 	switch held := now.Sub(f.Since); {
 	case asked && g.Complete && state.Ended:
 		return unhealthy(Holder, now, HolderGone,
@@ -27,7 +37,7 @@ func CheckHolder(now time.Time, f Facts, g Goroutines) Verdict {
 		return unknown(Holder, now, None, "the goroutine scan has no result: "+g.Reason)
 	case asked && state.Parked():
 		v := healthy(Holder, now)
-		v.Finding, v.Reason = HolderBlocked, state.blocked(f.Goroutine)
+		v.Finding, v.Reason = HolderBlocked, state.Remark(f.Goroutine)
 		return v
 	}
 	return healthy(Holder, now)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/goroutines"
 	wd "github.com/anteroom/anteroom/watchdog"
 )
 
@@ -432,7 +433,7 @@ func TestWatchdog_GoroutineScan(t *testing.T) {
 		}
 		w.end(2)
 		n := len(taken())
-		count.Store(wd.MaxScanGoroutines + 1)
+		count.Store(goroutines.MaxCount + 1)
 		pass(40 * time.Second)
 		if len(taken()) != n {
 			t.Error("a scan above the limit of goroutines")

@@ -167,7 +167,7 @@ func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 		w.asks.add(h, *f)
 	}
 	if !r.blind && f.scanned(r.now) && w.scanAllowed(r.now, f.Lease) {
-		w.scan = scanGoroutines(r.now, w.goroutines(r.now), w.cfg.count(), w.cfg.dump)
+		w.scan = w.cfg.scan(r.now, w.goroutines(r.now))
 		w.lastScan = r.now
 	}
 	if h.lookDue(r, period) || leaseOver(r.now, *f) && !h.gaveUp(Renewal, ActionLose) {

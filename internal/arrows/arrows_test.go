@@ -18,19 +18,20 @@ const module = "github.com/anteroom/anteroom/"
 // standard library: ours by their folder, others by a prefix of their path. Tests
 // may import more; they never reach a user.
 var allowed = map[string][]string{
-	"queue":          {},
-	"internal/heap":  {},
-	"renewal":        {"internal/heap"},
-	"watchdog":       {"internal/heap"},
-	"lettuce_compat": {"github.com/redis/go-redis/v9"},
-	"internal/goid":  {"github.com/petermattis/goid"},
-	"internal/waits": {"queue"},
-	"sync":           {"queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/waits"},
-	"metrics":        {"sync", "github.com/prometheus/client_golang"},
-	"metrics/debug":  {"sync"},
-	"sync/locktest":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":   {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
-	"cmd/demo":       {"sync", "metrics", "metrics/debug", "internal/child", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
+	"queue":               {},
+	"internal/heap":       {},
+	"renewal":             {"internal/heap"},
+	"watchdog":            {"internal/heap", "internal/goroutines"},
+	"lettuce_compat":      {"github.com/redis/go-redis/v9"},
+	"internal/goid":       {"github.com/petermattis/goid"},
+	"internal/goroutines": {},
+	"internal/waits":      {"queue"},
+	"sync":                {"queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/goroutines", "internal/waits"},
+	"metrics":             {"sync", "github.com/prometheus/client_golang"},
+	"metrics/debug":       {"sync"},
+	"sync/locktest":       {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"cmd/anteroom":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
+	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
 
 	// The laboratory: nothing of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},

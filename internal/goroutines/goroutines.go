@@ -1,4 +1,8 @@
-package watchdog
+// Package goroutines asks the runtime where goroutines are and which have ended.
+//
+// It relies on ids that the runtime never gives twice, and on the text of a goroutine dump,
+// of which it passes over what it does not understand.
+package goroutines
 
 import (
 	"bytes"
@@ -11,17 +15,18 @@ import (
 )
 
 const (
-	// maxScanGoroutines: the dump stops the world for some 6 µs a goroutine, and a
-	// tenth of a second is the most that a lock library may take from its program.
-	maxScanGoroutines = 20_000
+	// MaxCount is how many goroutines a process may have to be looked at: the dump stops the
+	// world for some 6 µs each, and a tenth of a second is the most that a lock library may
+	// take from its program.
+	MaxCount = 20_000
 	// The dump's buffer: a guess from the count first, doubled while the dump fills it.
 	dumpPerGoroutine = 2 << 10
 	minDump          = 256 << 10
 	maxDump          = 64 << 20
 )
 
-// Goroutines is the result of one goroutine scan.
-type Goroutines struct {
+// Scan is what one goroutine dump says about those that were asked about.
+type Scan struct {
 	// At is when the dump was taken.
 	At time.Time
 	// Complete is false when the dump was cut short or not taken; Reason says why.
@@ -30,15 +35,6 @@ type Goroutines struct {
 	Reason   string
 	// States holds an entry for each goroutine that was asked about.
 	States map[int64]Goroutine
-}
-
-// of returns what the scan says about the hold's goroutine, and whether it asked.
-func (g Goroutines) of(f Facts) (Goroutine, bool) {
-	if f.Goroutine == 0 || !f.Since.Before(g.At) {
-		return Goroutine{}, false
-	}
-	state, asked := g.States[f.Goroutine]
-	return state, asked
 }
 
 // Goroutine is one goroutine in a dump.
@@ -59,11 +55,11 @@ type Goroutine struct {
 	// goroutine is not inside this library.
 	Caller string
 
-	remark string // blocked, made once for all its holds
+	remark string // see Remark; made once, because a goroutine may hold many thousand locks
 }
 
-// blocked words the remark about a goroutine that is parked.
-func (g Goroutine) blocked(id int64) string {
+// Remark words what a goroutine is doing.
+func (g Goroutine) Remark(id int64) string {
 	if g.remark != "" {
 		return g.remark
 	}
@@ -104,10 +100,10 @@ func (g Goroutine) String() string {
 	return fmt.Sprintf("is in %q for %s in %s", g.State, waited, g.Frame)
 }
 
-// ParseGoroutines reads a dump as runtime.Stack writes it and returns an entry for each
-// of the asked ids; those that the dump does not show are Ended. Ended means something
-// only if the dump is complete. Lines that it does not understand are passed over.
-func ParseGoroutines(dump []byte, asked []int64) map[int64]Goroutine {
+// parse reads a dump as runtime.Stack writes it and returns an entry for each of the asked
+// ids; those that the dump does not show are Ended. Ended means something only if the dump
+// is complete.
+func parse(dump []byte, asked []int64) map[int64]Goroutine {
 	states := make(map[int64]Goroutine, len(asked))
 	for _, id := range asked {
 		states[id] = Goroutine{Ended: true}
@@ -228,40 +224,34 @@ func primitive(function string) bool {
 	return false
 }
 
-// Scan asks the runtime where the asked goroutines are, under the rule of the Watchdog's
-// own scan: not in a process of more than 20,000. It stops the world for some 6 µs a
-// goroutine, so whoever calls it does so rarely.
-func Scan(asked []int64) Goroutines {
-	return scanGoroutines(time.Now(), asked, runtime.NumGoroutine(), func(buf []byte) int { return runtime.Stack(buf, true) })
+// Look asks the runtime about goroutines at the moment now. It stops the world for some
+// 6 µs a goroutine, so callers do it rarely; a process of more than 20,000 is left alone.
+func Look(now time.Time, asked []int64) Scan {
+	return Read(now, asked, runtime.NumGoroutine(), func(buf []byte) int { return runtime.Stack(buf, true) })
 }
 
-// scanGoroutines asks the runtime about the goroutines. It stops the world once for
-// each size of buffer that it tries, so the first guess is generous. On failure the
-// result is not complete and still lists what was asked.
-func scanGoroutines(now time.Time, asked []int64, count int, dump func([]byte) int) Goroutines {
-	if count > maxScanGoroutines {
-		return Goroutines{
-			At: now, States: ParseGoroutines(nil, asked),
-			Reason: fmt.Sprintf("%d goroutines are too many to look at", count),
-		}
+// Read is Look with a count of goroutines and a dump of the caller's own. It takes the dump
+// once for each size of buffer that it tries, so the first guess is generous. On failure
+// the result is not complete and still lists what was asked.
+func Read(now time.Time, asked []int64, count int, dump func([]byte) int) Scan {
+	failed := func(reason string) Scan { return Scan{At: now, Reason: reason, States: parse(nil, asked)} }
+	if count > MaxCount {
+		return failed(fmt.Sprintf("%d goroutines are too many to look at", count))
 	}
 	for size := min(max(minDump, count*dumpPerGoroutine), maxDump); ; size = min(2*size, maxDump) {
 		buf := make([]byte, size)
 		if n := dump(buf); n < size {
-			states := ParseGoroutines(buf[:n], asked)
+			states := parse(buf[:n], asked)
 			for id, state := range states {
 				if state.Parked() {
-					state.remark = state.blocked(id)
+					state.remark = state.Remark(id)
 					states[id] = state
 				}
 			}
-			return Goroutines{At: now, Complete: true, States: states}
+			return Scan{At: now, Complete: true, States: states}
 		}
 		if size == maxDump {
-			return Goroutines{
-				At: now, States: ParseGoroutines(nil, asked),
-				Reason: fmt.Sprintf("the dump is longer than %d MiB", maxDump>>20),
-			}
+			return failed(fmt.Sprintf("the dump is longer than %d MiB", maxDump>>20))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package watchdog_test
+package goroutines
 
 import (
 	"runtime"
@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/petermattis/goid"
-
-	wd "github.com/anteroom/anteroom/watchdog"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // parkHere blocks where the dump can name it.
 func parkHere(id chan<- int64, until <-chan struct{}) {
@@ -17,9 +18,9 @@ func parkHere(id chan<- int64, until <-chan struct{}) {
 	<-until
 }
 
-// TestGoroutines_RealDump looks at two goroutines of this very process: one that has
+// TestLook_AtThisProcess looks at two goroutines of this very process: one that has
 // ended and one that is blocked in a channel receive.
-func TestGoroutines_RealDump(t *testing.T) {
+func TestLook_AtThisProcess(t *testing.T) {
 	t.Parallel()
 	ids, until := make(chan int64), make(chan struct{})
 	gone := make(chan struct{})
@@ -33,8 +34,7 @@ func TestGoroutines_RealDump(t *testing.T) {
 	// An ended goroutine closes its channel before it ends, and a parked one tells its
 	// id before it parks: the dump is repeated until both have got there.
 	for {
-		g := wd.ScanGoroutines(time.Now(), []int64{ended, parked}, runtime.NumGoroutine(),
-			func(buf []byte) int { return runtime.Stack(buf, true) })
+		g := Look(time.Now(), []int64{ended, parked})
 		if !g.Complete || len(g.States) != 2 {
 			t.Fatalf("the scan brought %+v", g)
 		}
@@ -53,7 +53,7 @@ func TestGoroutines_RealDump(t *testing.T) {
 	}
 }
 
-func TestParseGoroutines(t *testing.T) {
+func TestParse(t *testing.T) {
 	t.Parallel()
 	const dump = `goroutine 1 [running]:
 main.main()
@@ -111,8 +111,8 @@ main.main()
 goroutine x [running]:
 goroutine 26 [running
 not a header`
-	got := wd.ParseGoroutines([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 27, 28, 99})
-	for id, want := range map[int64]wd.Goroutine{
+	got := parse([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 27, 28, 99})
+	for id, want := range map[int64]Goroutine{
 		1:  {State: "running", Frame: "main.main (/src/main.go:10)"},
 		22: {State: "chan receive", Waited: 5 * time.Minute, Frame: "example.com/app.(*Job).run.func1 (/src/app/job.go:77)"},
 		23: {State: "sync.Mutex.Lock", Waited: 1201 * time.Minute, Frame: "example.com/app.work (/src/app/work.go:9)"},
@@ -143,17 +143,17 @@ not a header`
 		t.Errorf("ended: %q", s)
 	}
 	for _, busy := range []string{"running", "runnable", "syscall", ""} {
-		if (wd.Goroutine{State: busy}).Parked() {
+		if (Goroutine{State: busy}).Parked() {
 			t.Errorf("%q counts as parked", busy)
 		}
 	}
 }
 
-// TestGoroutines_Limits: no scan above the limit, and a buffer that grows up to its cap.
-func TestGoroutines_Limits(t *testing.T) {
+// TestRead_Limits: no scan above the limit, and a buffer that grows up to its cap.
+func TestRead_Limits(t *testing.T) {
 	t.Parallel()
 	asked := []int64{7}
-	g := wd.ScanGoroutines(time.Now(), asked, wd.MaxScanGoroutines+1, func([]byte) int {
+	g := Read(time.Now(), asked, MaxCount+1, func([]byte) int {
 		t.Error("the dump was taken above the limit")
 		return 0
 	})
@@ -163,7 +163,7 @@ func TestGoroutines_Limits(t *testing.T) {
 
 	text := "goroutine 7 [running]:\nmain.f()\n\t/f.go:1 +0x1\n\n" + strings.Repeat("x", 1<<20)
 	var sizes []int
-	g = wd.ScanGoroutines(time.Now(), asked, 1, func(buf []byte) int {
+	g = Read(time.Now(), asked, 1, func(buf []byte) int {
 		sizes = append(sizes, len(buf))
 		return copy(buf, text)
 	})
@@ -172,11 +172,11 @@ func TestGoroutines_Limits(t *testing.T) {
 	}
 
 	largest := 0
-	g = wd.ScanGoroutines(time.Now(), asked, 1, func(buf []byte) int {
+	g = Read(time.Now(), asked, 1, func(buf []byte) int {
 		largest = max(largest, len(buf))
 		return len(buf) // however large, the dump fills it
 	})
-	if g.Complete || g.Reason == "" || largest != wd.MaxDump {
+	if g.Complete || g.Reason == "" || largest != maxDump {
 		t.Errorf("cut short at %d: %+v", largest, g)
 	}
 }
