@@ -7,9 +7,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Counter is what a Collector reads at each scrape. *anteroom.Manager has it.
-// Counts is called by the goroutine of the scrape, maybe by several at once, while no
-// lock of the Collector is held.
+// Counter is what a Collector reads at each scrape; *anteroom.Manager implements it. Counts is called on the scrape's
+// goroutine, possibly by several scrapes at once, and no lock of the Collector is held during the call.
 type Counter interface {
 	Counts() map[string]anteroom.Count
 }
@@ -17,15 +16,14 @@ type Counter interface {
 // sources are the attached Managers.
 type sources struct {
 	mu sync.Mutex
-	// list is only ever appended to, or replaced as a whole: a scrape reads the part that it
-	// saw under mu without holding it.
+	// list is only appended to or replaced as a whole, so a scrape reads the slice it saw under mu without holding
+	// mu.
 	list []Counter
 }
 
-// Attach makes m's locks and waiters part of held, waiters and their ages from the next
-// scrape on. Attaching twice changes nothing. The Collector keeps m until Detach: a program
-// that makes and closes Managers detaches them. m must be comparable, as pointers
-// are, so that it can be found again; a nil m panics.
+// Attach includes m's locks and waiters in held, waiters and their ages from the next scrape on. Attaching twice has
+// no further effect. The Collector keeps m until Detach: a program that creates and closes Managers must detach them.
+// m must be comparable, as pointers are, so that it can be found again. A nil m panics.
 func (c *Collector) Attach(m Counter) {
 	if m == nil {
 		panic("anteroom/metrics: Attach(nil)")
@@ -37,8 +35,8 @@ func (c *Collector) Attach(m Counter) {
 	}
 }
 
-// Detach takes m out again, so that it adds nothing to the next scrape. What was
-// counted stays counted. Detaching what is not attached changes nothing.
+// Detach removes m from the next scrape on. Counters keep what they counted. Detaching a Counter that is not attached
+// has no effect.
 func (c *Collector) Detach(m Counter) {
 	c.sources.mu.Lock()
 	defer c.sources.mu.Unlock()
@@ -47,9 +45,8 @@ func (c *Collector) Detach(m Counter) {
 	}
 }
 
-// count asks all attached Managers and returns the sums by class, of the ages the
-// greatest, and how many Managers there are. A class that is met here for the first time becomes known (I1)
-// but is no report, so that a scrape never counts as an overflow.
+// count reads all attached Managers and returns the sums by class (of the ages the maximum) and the number of
+// Managers. A class first seen here becomes known (I1) but is not a report, so a scrape never counts as an overflow.
 func (c *Collector) count() (map[*class]anteroom.Count, int) {
 	c.sources.mu.Lock()
 	list := c.sources.list

@@ -36,7 +36,7 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 		`anteroom_oldest_hold_age_seconds{class="mail"}`:   0,
 		`anteroom_oldest_wait_age_seconds{class="mail"}`:   0,
 	})
-	*a = counts{} // idle now: known classes stay, as 0
+	*a = counts{} // idle now: known classes remain, as 0
 	c.Detach(b)
 	c.Detach(b)
 	want(t, r, map[string]float64{
@@ -50,7 +50,7 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 	})
 }
 
-// Classes that a scrape meets beyond the cap are summed in "other" and are no report.
+// Classes beyond the cap that a scrape finds are summed in "other" and are no report.
 func TestMetrics_I4_CountsBeyondTheCap(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
 	c.Lost("orders", anteroom.LostGone)
@@ -72,8 +72,8 @@ func TestMetrics_AttachNilPanics(t *testing.T) {
 	c.Attach(nil)
 }
 
-// busy is a Manager that reports and attaches while it is asked, as one whose Counts
-// waits for a lock under which it reports would.
+// busy is a Manager that reports and attaches during Counts, like one whose Counts waits for a lock under which it
+// reports.
 type busy struct{ c *metrics.Collector }
 
 func (b *busy) Counts() map[string]anteroom.Count {
@@ -91,7 +91,7 @@ func TestMetrics_NoLockIsHeldWhileAManagerIsAsked(t *testing.T) {
 	})
 }
 
-// leaver detaches itself when it is asked.
+// leaver detaches itself during Counts.
 type leaver struct{ c *metrics.Collector }
 
 func (l *leaver) Counts() map[string]anteroom.Count {
@@ -99,7 +99,7 @@ func (l *leaver) Counts() map[string]anteroom.Count {
 	return map[string]anteroom.Count{"orders": {Held: 1}}
 }
 
-// A scrape asks those who were attached when it began, whatever changes meanwhile.
+// A scrape asks the Managers that were attached when it began, whatever changes meanwhile.
 func TestMetrics_DetachDuringAScrape(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	c.Attach(&leaver{c})
@@ -109,7 +109,7 @@ func TestMetrics_DetachDuringAScrape(t *testing.T) {
 	want(t, r, map[string]float64{`anteroom_held{class="orders"}`: 1, `anteroom_managers`: 1})
 }
 
-// A real Manager, from the first lock to the end of the Manager.
+// A real Manager, from its first lock to its Close.
 func TestMetrics_WithAManager(t *testing.T) {
 	srv := miniredis.RunT(t)
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
@@ -152,7 +152,7 @@ func TestMetrics_WithAManager(t *testing.T) {
 		t.Fatal(gone, err)
 	}
 	<-hold.Context().Done()
-	_ = hold.Release(ctx) // says that the lock was lost
+	_ = hold.Release(ctx) // reports that the lock was lost
 	if err := m.Close(ctx); err != nil {
 		t.Fatal(err)
 	}

@@ -11,12 +11,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// otherClass is the class of all locks whose own class came after the cap was
-// reached. A lock that is given this name shares its series.
+// otherClass is the class of all locks whose own class appeared after the cap was reached. A lock configured with
+// this name shares its series.
 const otherClass = "other"
 
-// class is the series of one lock class. It is complete before it is published and
-// never changed afterwards, so it is read without a lock.
+// class is the series of one lock class. It is complete before it is published and never changes afterwards, so it is
+// read without a lock.
 type class struct {
 	resolved
 	label string
@@ -31,9 +31,8 @@ type class struct {
 	alerts   map[string]prometheus.Gauge // by check
 }
 
-// counters are the series of a family by what is counted, in the order of the lists that
-// package anteroom exports, which begin with what happens most. They are few, and the
-// first are found in less time than a map takes to hash a string.
+// counters are the series of one family, in the order of the lists that package anteroom exports, most frequent
+// first. They are few: a linear search finds the first ones in less time than a map takes to hash a string.
 type counters[K comparable] []counter[K]
 
 type counter[K comparable] struct {
@@ -41,7 +40,7 @@ type counter[K comparable] struct {
 	prometheus.Counter
 }
 
-// of returns the series for what, nil where there is none.
+// of returns the series for what, or nil if there is none.
 func (c counters[K]) of(what K) prometheus.Counter {
 	for i := range c {
 		if c[i].what == what {
@@ -51,8 +50,8 @@ func (c counters[K]) of(what K) prometheus.Counter {
 	return nil
 }
 
-// classFamilies are the metric families with a class. They serve to make series and
-// to describe them; nothing looks a series up in them again.
+// classFamilies are the metric families with a class label. They serve to create and describe series, never to look
+// one up.
 type classFamilies struct {
 	attempts, releases, renewals, losses *prometheus.CounterVec
 	waits, holds, margins                *prometheus.HistogramVec
@@ -62,18 +61,18 @@ type classFamilies struct {
 // newClassFamilies makes the families, with no series yet.
 func newClassFamilies(f *factory) classFamilies {
 	return classFamilies{
-		attempts: f.counters("acquire_attempts_total", "Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.", "class", "outcome", "via"),
-		waits:    f.histograms("acquire_wait_seconds", "How long those waited who got the lock, re-entries not included.", f.cfg.WaitBuckets, "class"),
-		releases: f.counters("releases_total", "Holds that their owner ended.", "class", "outcome"),
-		holds:    f.histograms("hold_seconds", "How long owners had the lock, from getting it to ending it, inner holds not included.", f.cfg.HoldBuckets, "class"),
-		renewals: f.counters("renewals_total", "Renewals that were answered, or that got no usable answer.", "class", "outcome"),
-		margins:  f.histograms("renewal_margin_seconds", "What was left of the lease when a renewal was confirmed: 0 is a lost lock.", f.cfg.MarginBuckets, "class"),
-		losses:   f.counters("lost_total", "Locks that were lost.", "class", "reason"),
-		alerts:   f.gauges("alerts_active", "Alerts of the watchdog that were raised and not cleared yet.", "class", "check"),
+		attempts: f.counters("acquire_attempts_total", "Completed attempts to acquire a lock, by outcome and, if acquired, by what granted it.", "class", "outcome", "via"),
+		waits:    f.histograms("acquire_wait_seconds", "Wait of the attempts that acquired the lock, except re-entries.", f.cfg.WaitBuckets, "class"),
+		releases: f.counters("releases_total", "Holds that their owner released, by outcome.", "class", "outcome"),
+		holds:    f.histograms("hold_seconds", "Time from acquiring a lock to releasing it, except nested holds.", f.cfg.HoldBuckets, "class"),
+		renewals: f.counters("renewals_total", "Renewals that were answered or failed, by outcome.", "class", "outcome"),
+		margins:  f.histograms("renewal_margin_seconds", "Time left on the lease when a renewal was confirmed. 0 means a lost lock.", f.cfg.MarginBuckets, "class"),
+		losses:   f.counters("lost_total", "Lost locks, by reason.", "class", "reason"),
+		alerts:   f.gauges("alerts_active", "Watchdog alerts raised and not yet cleared.", "class", "check"),
 	}
 }
 
-// newClass makes the series of a class, all 0.
+// newClass creates the series of a class, all 0.
 func (f *classFamilies) newClass(label string) *class {
 	c := &class{label: label, alerts: map[string]prometheus.Gauge{}}
 	for _, o := range anteroom.AcquireOutcomes() {
@@ -92,7 +91,7 @@ func (f *classFamilies) newClass(label string) *class {
 	return c
 }
 
-// countersOf makes one series of c for each value of the family's second label.
+// countersOf creates one series of c for each value of the family's second label.
 func countersOf[K ~string](c *class, v *prometheus.CounterVec, values []K) counters[K] {
 	list := make(counters[K], len(values))
 	for i, value := range values {
@@ -101,13 +100,13 @@ func countersOf[K ~string](c *class, v *prometheus.CounterVec, values []K) count
 	return list
 }
 
-// classTable is what is known about classes at one moment. It is never changed, only
-// replaced as a whole: reading it takes one atomic load and one look-up, with no lock
-// and no allocation (a sync.Map would allocate for each string that it is asked for).
+// classTable is the set of known classes at one moment. It is never changed, only replaced as a whole: a read takes
+// one atomic load and one lookup, with no lock and no allocation (a sync.Map would allocate for each string looked
+// up).
 type classTable struct {
-	byName map[string]*class // by the name that the Manager gives
+	byName map[string]*class // by the name that the Manager reports
 	list   []*class          // each class once
-	other  *class            // nil until the cap was passed
+	other  *class            // nil until the cap is exceeded
 }
 
 // find returns the class with that label, or nil.
@@ -120,7 +119,7 @@ func (t *classTable) find(label string) *class {
 	return nil
 }
 
-// classes finds the class for a name, and makes it at the name's first appearance.
+// classes finds the class for a name, and creates it when the name first appears.
 type classes struct {
 	families classFamilies
 	max      int
@@ -134,22 +133,22 @@ func (c *classes) init(f classFamilies, limit int) {
 	c.table.Store(&classTable{byName: map[string]*class{}})
 }
 
-// get returns the class for name. over tells that the name came after the cap was
-// reached, so that the class is the common one.
+// get returns the class for name. over reports that the name appeared after the cap was reached, so that the class is
+// "other".
 func (c *classes) get(name string) (cl *class, over bool) {
 	t := c.table.Load()
 	if cl := t.byName[name]; cl != nil {
 		return cl, false
 	}
 	if t.other != nil {
-		return t.other, true // the table is full and stays so
+		return t.other, true // the table is full for good
 	}
 	return c.getSlow(name)
 }
 
-// getSlow makes a class, outlined so that get stays small. Under mu it looks again,
-// because somebody else may have made the class, or reached the cap, since get looked.
-// It copies the names each time: there are at most MaxClasses, and each comes once.
+// getSlow creates a class, outlined so that get stays small. It looks again under mu, because another goroutine may
+// have created the class, or reached the cap, since get looked. It copies the map each time: at most MaxClasses
+// times.
 func (c *classes) getSlow(name string) (cl *class, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -164,8 +163,8 @@ func (c *classes) getSlow(name string) (cl *class, over bool) {
 	over = len(t.byName) >= c.max
 	label := otherClass
 	if !over {
-		// A name may hold any bytes, a label value only UTF-8. Two names that differ in
-		// their bad bytes only become one class.
+		// A name may hold any bytes, a label value only UTF-8. Two names that differ only in invalid bytes become one
+		// class.
 		label = strings.ToValidUTF8(name, "\uFFFD")
 	}
 	if cl = t.find(label); cl == nil {

@@ -57,7 +57,7 @@ func TestMetrics_I2_FullCapWithoutOverflowHasNoOther(t *testing.T) {
 	}
 }
 
-// A class of the name that overflow uses shares its series instead of colliding.
+// A class with the name used for overflow shares its series instead of colliding.
 func TestMetrics_ClassNamedOther(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
 	c.Lost("other", anteroom.LostGone)
@@ -80,8 +80,8 @@ func TestMetrics_ClassNamesThatAreNotUTF8(t *testing.T) {
 	})
 }
 
-// The series that docs/metrics.md promises a class and everything else to cost, as
-// Prometheus counts them: a histogram is its buckets, +Inf, sum and count.
+// The number of series that docs/metrics.md promises for a class and for everything else, as Prometheus counts them:
+// a histogram is its buckets, +Inf, sum and count.
 func TestMetrics_SeriesBudget(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	c.Attach(&counts{"orders": {}})
@@ -103,8 +103,8 @@ func TestMetrics_SeriesBudget(t *testing.T) {
 	}
 }
 
-// Many goroutines meet the same new classes at once, while scrapes go on: nothing is
-// counted twice or lost, and the cap holds at every moment.
+// Many goroutines use the same new classes at once, while scrapes go on: nothing is counted twice or lost, and the
+// cap holds at every moment.
 func TestMetrics_I2_HammerNewClasses(t *testing.T) {
 	const workers, rounds, limit, names = 8, 200, 20, 40
 	c, r := newCollector(t, metrics.Config{MaxClasses: limit})

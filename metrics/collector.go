@@ -9,21 +9,19 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Collector counts what Managers report and hands it to Prometheus. Make it with
-// New, give it to Managers as their Observer, Attach them, and register it. All
-// methods are safe for concurrent use; it must not be copied.
+// Collector counts what Managers report and exports it to Prometheus. Create it with New, set it as the Managers'
+// Observer, Attach them, and register it. All methods are safe for concurrent use; it must not be copied.
 //
-// Several Managers may share a Collector: their figures are then sums, except for the
-// ages, which are the greatest of all, and watchdog_last_run_timestamp_seconds, which is
-// the latest. Give a Manager
-// that has to be watched by itself a Collector of its own, told apart by ConstLabels.
+// Managers may share a Collector: values are then sums, except for the ages, which are maxima, and
+// watchdog_last_run_timestamp_seconds, which is the latest. To monitor a Manager on its own, give it a Collector of
+// its own, distinguished by ConstLabels.
 type Collector struct {
 	families []prometheus.Collector // for Describe; their Collect is never called, see Collect
 	process  processSeries
 	classes  classes
 	sources  sources
 
-	// What is read at the scrape has no state here, only a description.
+	// Values read at the scrape have no state here, only a description.
 	held, waiters, holdAge, waitAge, managers, goroutines *prometheus.Desc
 }
 
@@ -32,8 +30,8 @@ var (
 	_ prometheus.Collector = (*Collector)(nil)
 )
 
-// New returns a Collector that is registered nowhere and attached to nothing, or nil
-// and an error that wraps anteroom.ErrConfig and names the field and its bound.
+// New returns a Collector that is neither registered nor attached to a Manager, or nil and an error that wraps
+// anteroom.ErrConfig and names the field and its bound.
 func New(cfg Config) (*Collector, error) {
 	cfg, err := cfg.normal()
 	if err != nil {
@@ -44,18 +42,18 @@ func New(cfg Config) (*Collector, error) {
 	c.classes.init(newClassFamilies(f), cfg.MaxClasses)
 	c.families = f.made
 	c.held = f.desc("held", "Locks held by the attached Managers.", "class")
-	c.waiters = f.desc("waiters", "Callers that wait for a lock in the attached Managers.", "class")
-	// Ages and no timestamps, which a clock that differs from Prometheus' would falsify: they
-	// are computed at the scrape, so nothing can have stopped updating them.
-	c.holdAge = f.desc("oldest_hold_age_seconds", "How long the oldest hold has lasted, 0 where nothing is held.", "class")
-	c.waitAge = f.desc("oldest_wait_age_seconds", "How long the caller has waited that waits longest, 0 where nobody waits.", "class")
+	c.waiters = f.desc("waiters", "Callers waiting for a lock in the attached Managers.", "class")
+	// Ages, not timestamps, which would be wrong by the difference between this clock and Prometheus': they are
+	// computed at the scrape, so they cannot become stale.
+	c.holdAge = f.desc("oldest_hold_age_seconds", "Age of the oldest hold, 0 if nothing is held.", "class")
+	c.waitAge = f.desc("oldest_wait_age_seconds", "Age of the longest wait, 0 if nobody waits.", "class")
 	c.managers = f.desc("managers", "Attached Managers.")
-	c.goroutines = f.desc("goroutines", "Goroutines of the whole process, parked waiters included.")
+	c.goroutines = f.desc("goroutines", "Goroutines of the whole process, including parked waiters.")
 	return c, nil
 }
 
-// Describe implements prometheus.Collector. What it sends does not depend on the
-// classes that are known, so a registry finds every clash of names at the registration.
+// Describe implements prometheus.Collector. What it sends does not depend on the known classes, so a registry finds
+// every conflict of names at registration.
 func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, f := range c.families {
 		f.Describe(ch)
@@ -65,15 +63,14 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It asks each attached Manager for its
-// Counts, which takes time in proportion to the Manager's live keys.
+// Collect implements prometheus.Collector. It asks each attached Manager for its Counts, which takes time
+// proportional to the Manager's live keys.
 //
-// It hands out the series that it has resolved itself and not through the families:
-// these hold a lock of theirs while they send, so a registry that is slow to receive
-// would stop the first caller of a new class (I3).
+// It sends the series that it has resolved itself instead of collecting the families, which hold a lock of their own
+// while they send: a registry that is slow to receive would block the first caller of a new class (I3).
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	counts, managers := c.count()
-	table := c.classes.table.Load() // after count, which may have met new classes
+	table := c.classes.table.Load() // after count, which may have added classes
 	for _, cl := range table.list {
 		for _, s := range cl.series {
 			ch <- s
@@ -91,13 +88,13 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	ch <- gauge(c.goroutines, float64(runtime.NumGoroutine()))
 }
 
-// gauge is what is read at the scrape.
+// gauge is a value read at the scrape.
 func gauge(d *prometheus.Desc, value float64, labels ...string) prometheus.Metric {
 	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 }
 
-// factory makes metric families that share a Config, and remembers them for Describe.
-// Its methods panic on a bad name or label, which Config.normal has ruled out.
+// factory creates metric families that share a Config, and remembers them for Describe. Its methods panic on an
+// invalid name or label, which Config.normal has ruled out.
 type factory struct {
 	cfg  Config
 	made []prometheus.Collector
@@ -107,8 +104,7 @@ func (f *factory) opts(name, help string) prometheus.Opts {
 	return prometheus.Opts{Namespace: f.cfg.Namespace, Name: name, Help: help, Unit: unitOf(name), ConstLabels: f.cfg.ConstLabels}
 }
 
-// unitOf is the unit that a name ends with, for the expositions that carry it. What is
-// counted has none.
+// unitOf returns the unit that a name ends with, for the expositions that carry it. Counts have none.
 func unitOf(name string) string {
 	if strings.HasSuffix(name, "_seconds") {
 		return "seconds"
@@ -148,8 +144,8 @@ func (f *factory) desc(name, help string, labels ...string) *prometheus.Desc {
 		prometheus.UnconstrainedLabels(labels), f.cfg.ConstLabels, prometheus.WithUnit(unitOf(name)))
 }
 
-// resolved gathers the series of one class, or of the process, that were looked up
-// once, so that neither an event nor a scrape has to do it again.
+// resolved collects the series of one class, or of the process, looked up once, so that neither a report nor a scrape
+// has to look them up.
 type resolved struct{ series []prometheus.Metric }
 
 func (r *resolved) counter(v *prometheus.CounterVec, labels ...string) prometheus.Counter {

@@ -18,13 +18,12 @@ const (
 	defaultNamespace = "anteroom"
 	defaultClasses   = 100
 	maxClasses       = 1000
-	// maxBuckets bounds the series of a histogram: each bucket is one more for each
-	// class or command.
+	// maxBuckets bounds the series of a histogram: each bucket is one more for each class or command.
 	maxBuckets = 100
 )
 
-// The native histograms' resolution and its bounds. Without the two bounds a
-// histogram would grow with the spread of what it is told.
+// The resolution of native histograms and its bounds. Without the two bounds a histogram would grow with the spread
+// of its values.
 const (
 	nativeFactor     = 1.1
 	nativeMaxBuckets = 160
@@ -33,76 +32,70 @@ const (
 
 // Config configures a Collector. The zero value is ready to use.
 type Config struct {
-	// Namespace is the prefix of all metric names, a letter or '_' followed by
-	// letters, digits and '_'. Defaults to "anteroom".
+	// Namespace is the prefix of all metric names: a letter or '_', followed by letters, digits and '_'. Defaults to
+	// "anteroom".
 	Namespace string
 
-	// ConstLabels are added to every series. Use them to tell two Collectors of one
-	// registry apart, for example {"redis": "eu"}; what is the same for the whole
-	// process belongs into the scrape configuration instead. A name follows the rule of
-	// Namespace, must not begin with "__", and must not be a label of the metrics.
-	// Defaults to none.
+	// ConstLabels are added to every series. Use them to distinguish two Collectors of one registry, for example
+	// {"redis": "eu"}; labels of the whole process belong in the scrape configuration. A name follows the rule of
+	// Namespace, must not begin with "__", and must not be a label of the metrics. Defaults to none.
 	ConstLabels prometheus.Labels
 
-	// WaitBuckets are the upper bounds, in seconds, of acquire_wait_seconds: at most 100,
-	// positive, finite and increasing. Each one costs a series per class. Defaults to 22
-	// from 1 µs, which is a hand-off within the process, to 1 minute.
+	// WaitBuckets are the upper bounds, in seconds, of acquire_wait_seconds: at most 100, positive, finite and
+	// increasing. Each costs one series per class. Defaults to 22 bounds from 1 µs, a hand-off within the process, to
+	// 1 minute.
 	WaitBuckets []float64
 
-	// HoldBuckets are the same for hold_seconds. Defaults to 18 from 10 µs to 1 hour.
+	// HoldBuckets are the same for hold_seconds. Defaults to 18 bounds from 10 µs to 1 hour.
 	HoldBuckets []float64
 
-	// MarginBuckets are the same for renewal_margin_seconds. Defaults to 18 from 10 ms to
-	// 1 hour, the densest where the margins of leases of some seconds to a minute are.
+	// MarginBuckets are the same for renewal_margin_seconds. Defaults to 18 bounds from 10 ms to 1 hour, densest at
+	// the margins of leases from some seconds to a minute.
 	MarginBuckets []float64
 
-	// CommandBuckets are the same for redis_command_seconds; each one costs a series per
-	// command. Defaults to 18 from 50 µs to 1 minute, the greatest CommandTimeout.
+	// CommandBuckets are the same for redis_command_seconds; each costs one series per command. Defaults to 18 bounds
+	// from 50 µs to 1 minute, the greatest CommandTimeout.
 	CommandBuckets []float64
 
-	// NativeHistograms adds Prometheus' native histograms to the classic ones. They
-	// show quantiles with an error of some 5 %, or more where 160 buckets do not span
-	// what was seen, and need a server that scrapes them. Such a server stores no classic
-	// buckets by default, so queries have to ask for either: docs/metrics.md has them
-	// all in that form. Defaults to false.
+	// NativeHistograms adds Prometheus' native histograms to the classic ones. They give quantiles with an error of
+	// about 5 %, or more if the observed values span more than 160 buckets, and need a server that scrapes them. Such
+	// a server stores no classic buckets by default, so queries must ask for either: all queries in docs/metrics.md
+	// do. Defaults to false.
 	NativeHistograms bool
 
-	// MaxClasses is how many lock classes (LockConfig.Name) get series of their own,
-	// in the order in which they appear; what comes later is counted as class "other".
-	// It bounds what a program can cost its Prometheus that names locks after keys by
+	// MaxClasses is how many lock classes (LockConfig.Name) get series of their own, in order of appearance; later
+	// ones are counted as class "other". It bounds the cost to Prometheus of a program that names locks after keys by
 	// mistake: a class is about 100 series. From 1 to 1000. Defaults to 100.
 	MaxClasses int
 }
 
-// The default buckets are chosen for what each histogram measures: two bounds are at most
-// five times apart, and the densest where most of it is. Nobody writes to them: normal
-// copies what it hands out.
+// The default buckets fit what each histogram measures: adjacent bounds differ by at most a factor of five, and are
+// densest where most values are. normal copies them, so nothing writes to them.
 var (
-	// A hand-off takes a microsecond, an acquire over a local network 0.1 ms, and whoever
-	// waits for work waits as long as that lasts.
+	// A hand-off takes a microsecond, an acquire over a local network 0.1 ms, and a waiter waits as long as the work
+	// takes.
 	defaultWaitBuckets = []float64{
 		1e-6, 5e-6, 2e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60,
 	}
 	defaultHoldBuckets = []float64{
 		1e-5, 5e-5, 2.5e-4, .001, .005, .025, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1200, 3600,
 	}
-	// Some 60 ms are left of the shortest lease, and some 18 s of the default one.
+	// About 60 ms remain of the shortest lease, and about 18 s of the default one.
 	defaultMarginBuckets = []float64{
 		.01, .05, .1, .25, .5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 300, 1200, 3600,
 	}
-	// Those that are abandoned at the default limit of 1 s are the first beyond it.
+	// Commands abandoned at the default limit of 1 s are the first beyond it.
 	defaultCommandBuckets = []float64{
 		5e-5, 1e-4, 2.5e-4, 5e-4, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 30, 60,
 	}
 )
 
-// ownLabels are the labels that ConstLabels must not use: those of the metrics, and
-// those that Prometheus gives a meaning.
+// ownLabels are the labels that ConstLabels must not use: those of the metrics, and those with a meaning to
+// Prometheus.
 var ownLabels = []string{"class", "outcome", "via", "reason", "check", "finding", "action", "command", "kind", "le", "quantile"}
 
-// normal returns c with its defaults filled in, or an error that wraps
-// anteroom.ErrConfig and names field and bound. The buckets are copied, because
-// histograms that are made later refer to them; labels are copied by each family.
+// normal returns c with defaults filled in, or an error that wraps anteroom.ErrConfig and names field and bound. It
+// copies the buckets, because histograms created later refer to them; each family copies the labels.
 func (c Config) normal() (Config, error) {
 	if c.Namespace == "" {
 		c.Namespace = defaultNamespace
@@ -113,7 +106,7 @@ func (c Config) normal() (Config, error) {
 	for name, value := range c.ConstLabels {
 		switch {
 		case !validName(name) || strings.HasPrefix(name, "__"):
-			return c, configError("ConstLabels", "has the name %q; use a letter or '_' followed by letters, digits and '_', and not \"__\" in front", name)
+			return c, configError("ConstLabels", "has the name %q; use a letter or '_' followed by letters, digits and '_', not starting with \"__\"", name)
 		case slices.Contains(ownLabels, name):
 			return c, configError("ConstLabels", "has the name %q, which the metrics use themselves", name)
 		case !utf8.ValidString(value):
@@ -147,8 +140,7 @@ func (c Config) normal() (Config, error) {
 	return c, nil
 }
 
-// checkBuckets checks bounds, which client_golang would meet with a panic at the first
-// class, in the middle of somebody's Lock.
+// checkBuckets rejects bounds on which client_golang would panic at the first class, in the middle of a Lock.
 func checkBuckets(field string, b []float64) error {
 	if len(b) > maxBuckets {
 		return configError(field, "has %d bounds; at most %d are allowed", len(b), maxBuckets)
@@ -164,8 +156,7 @@ func checkBuckets(field string, b []float64) error {
 	return nil
 }
 
-// validName is the rule for names that every Prometheus and every query accepts
-// without quotes.
+// validName is the rule for names that every Prometheus and every query accepts unquoted.
 func validName(s string) bool {
 	for i, r := range s {
 		letter := r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

@@ -47,8 +47,8 @@ func TestConfig_ErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// Every label of every metric is refused as a ConstLabel: a label that is missing in
-// the list of refused ones would panic or fail at the registration instead.
+// Every label of every metric is refused as a ConstLabel: a label missing from the list of refused ones would panic
+// or fail at registration instead.
 func TestConfig_OwnLabelsAreRefused(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	everything(c, "orders")
@@ -67,7 +67,7 @@ func TestConfig_OwnLabelsAreRefused(t *testing.T) {
 	}
 }
 
-// What the caller does to its Config afterwards changes nothing.
+// Later changes to the caller's Config have no effect.
 func TestConfig_IsCopied(t *testing.T) {
 	cfg := metrics.Config{WaitBuckets: []float64{1, 2}, ConstLabels: prometheus.Labels{"redis": "eu"}}
 	c, r := newCollector(t, cfg)
@@ -80,7 +80,7 @@ func TestConfig_IsCopied(t *testing.T) {
 	}
 }
 
-// Each histogram has the buckets of its own field, and no other's.
+// Each histogram has the buckets of its own field.
 func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{
 		WaitBuckets: []float64{1}, HoldBuckets: []float64{1, 2}, MarginBuckets: []float64{1, 2, 3}, CommandBuckets: []float64{1, 2, 3, 4},
@@ -99,8 +99,8 @@ func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 	}
 }
 
-// What a histogram is there to measure falls between two of its bounds that are at most
-// five times apart, so that no quantile is wrong by more.
+// Everything that a histogram is meant to measure falls between two bounds that differ by at most a factor of five,
+// so no quantile is wrong by more.
 func TestConfig_DefaultBucketsTellApartWhatIsMeasured(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	everything(c, "orders")

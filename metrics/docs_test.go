@@ -30,7 +30,7 @@ func readPage(t *testing.T) string {
 
 var quoted = regexp.MustCompile("`([^`]*)`")
 
-// words returns what stands in back quotes.
+// words returns the words in back quotes.
 func words(cell string) []string {
 	var list []string
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
@@ -39,8 +39,7 @@ func words(cell string) []string {
 	return list
 }
 
-// rows returns the cells of the page's table rows that have n columns, without the
-// heads.
+// rows returns the cells of the page's table rows with n columns, without the headers.
 func rows(text string, n int) [][]string {
 	var list [][]string
 	for line := range strings.Lines(text) {
@@ -56,8 +55,7 @@ func rows(text string, n int) [][]string {
 	return list
 }
 
-// The tables name every metric, with its type, its labels and their values, and no
-// other.
+// The tables name every metric, with its type, its labels and their values, and no others.
 func TestDocs_TablesMatchTheMetrics(t *testing.T) {
 	text := readPage(t)
 	c, r := newCollector(t, metrics.Config{})
@@ -159,7 +157,7 @@ func TestDocs_EveryFigureHasAQuery(t *testing.T) {
 	}
 }
 
-// promtool returns the path of the tool that comes with Prometheus, or skips.
+// promtool returns the path of the tool that comes with Prometheus, or skips the test.
 func promtool(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("promtool")
@@ -169,8 +167,8 @@ func promtool(t *testing.T) string {
 	return path
 }
 
-// Every query gives a number, no NaN and not nothing, when it is asked of what the
-// Collector exports. promtool's engine evaluates them over two scrapes a minute apart.
+// Every query on what the Collector exports returns a number, neither NaN nor an empty result. promtool's engine
+// evaluates them over two scrapes a minute apart.
 func TestDocs_QueriesGiveNumbers(t *testing.T) {
 	tool := promtool(t)
 	c, r := newCollector(t, metrics.Config{})
@@ -187,7 +185,7 @@ func TestDocs_QueriesGiveNumbers(t *testing.T) {
 	file.WriteString("  promql_expr_test:\n")
 	asked := queries(readPage(t))
 	for _, q := range asked {
-		// A comparison drops NaN; what is left is counted.
+		// A comparison drops NaN; the rest is counted.
 		fmt.Fprintf(&file, "  - expr: %q\n    eval_time: 1m\n    exp_samples: [{labels: '{}', value: 1}]\n",
 			fmt.Sprintf("count((%s) > -Inf) > bool 0", q.expr))
 	}

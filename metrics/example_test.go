@@ -13,8 +13,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A Collector is the Manager's Observer, reads the Manager at each scrape, and is
-// registered by the program, here in a registry of its own.
+// A Collector is the Manager's Observer, reads the Manager at each scrape, and is registered by the program, here in
+// a registry of its own.
 func Example() {
 	srv := miniredis.NewMiniRedis()
 	if err := srv.Start(); err != nil {

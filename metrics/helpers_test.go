@@ -10,8 +10,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// newCollector returns a Collector, registered in a registry that checks everything
-// that it collects against what it described.
+// newCollector returns a Collector in a registry that checks everything it collects against its descriptions.
 func newCollector(t testing.TB, cfg metrics.Config) (*metrics.Collector, *prometheus.Registry) {
 	t.Helper()
 	c, err := metrics.New(cfg)
@@ -34,8 +33,7 @@ type series struct {
 	native  bool
 }
 
-// gather returns all series by name and labels, as name{a="x",b="y"} with sorted
-// labels, and the type of each family.
+// gather returns all series by name and labels, as name{a="x",b="y"} with sorted labels, and the type of each family.
 func gather(t testing.TB, g prometheus.Gatherer) (map[string]series, map[string]string) {
 	t.Helper()
 	families, err := g.Gather()
@@ -67,7 +65,7 @@ func gather(t testing.TB, g prometheus.Gatherer) (map[string]series, map[string]
 	return all, types
 }
 
-// want fails the test where a counter or gauge has another value.
+// want fails the test if a counter or gauge has another value.
 func want(t testing.TB, g prometheus.Gatherer, values map[string]float64) {
 	t.Helper()
 	all, _ := gather(t, g)
@@ -80,8 +78,8 @@ func want(t testing.TB, g prometheus.Gatherer, values map[string]float64) {
 	}
 }
 
-// everything tells obs of each thing that can happen, once per class, with every
-// combination of label values that a Manager gives.
+// everything reports to obs each thing that can happen, once per class, with every combination of label values that a
+// Manager uses.
 func everything(obs anteroom.Observer, classes ...string) {
 	const d = 20 * time.Millisecond
 	for _, class := range classes {
@@ -123,7 +121,7 @@ func everything(obs anteroom.Observer, classes ...string) {
 	obs.Subscription(true)
 }
 
-// counts is an attached Manager without a Manager.
+// counts is a Counter without a Manager.
 type counts map[string]anteroom.Count
 
 func (c *counts) Counts() map[string]anteroom.Count { return *c }

@@ -11,7 +11,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// calls are all observer methods, in the forms that come often.
+// calls are all observer methods, with their frequent arguments.
 func calls(c *metrics.Collector, class string) map[string]func() {
 	const d = 3 * time.Millisecond
 	return map[string]func(){
@@ -41,7 +41,7 @@ func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
 		c.Lost("beyond", anteroom.LostGone)
 		for _, class := range []string{"orders", "one of many beyond the cap"} {
 			for name, call := range calls(c, class) {
-				call() // a native histogram makes a bucket at its first value
+				call() // a native histogram creates a bucket at its first value
 				if n := testing.AllocsPerRun(100, call); n != 0 {
 					t.Errorf("native %v, class %q: %s allocates %v times", native, class, name, n)
 				}
@@ -50,8 +50,7 @@ func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
 	}
 }
 
-// A registry that stops receiving in the middle of a scrape stops nobody who reports,
-// not even with a class that is new.
+// A registry that stops receiving in the middle of a scrape blocks no report, not even one of a new class.
 func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
 	c, err := metrics.New(metrics.Config{MaxClasses: 1000})
 	if err != nil {
@@ -64,7 +63,7 @@ func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
 		c.Collect(ch)
 		close(ch)
 	}()
-	// However far the scrape has come, reports go through.
+	// However far the scrape has got, reports go through.
 	for i := 0; ; i++ {
 		if _, more := <-ch; !more {
 			break

@@ -9,17 +9,16 @@ import (
 // pair is a combination of two label values, as a key.
 type pair struct{ a, b string }
 
-// processSeries are the series without a class. All of them exist from New on (I1);
-// the maps are never written afterwards, so they are read without a lock.
+// processSeries are the series without a class. All of them exist from New on (I1); the maps are never written
+// afterwards, so they are read without a lock.
 type processSeries struct {
 	resolved
 
-	// Every command of commands (by command and outcome) has its times.
+	// commands are by command and outcome, commandTimes by command.
 	commands     map[pair]prometheus.Counter
 	commandTimes map[string]prometheus.Observer
 
-	// Every check of checks (by check and health) has its last run. recoveries are by
-	// action and outcome.
+	// checks are by check and health, lastRuns by check, recoveries by action and outcome.
 	checks     map[pair]prometheus.Counter
 	findings   map[string]prometheus.Counter
 	lastRuns   map[string]prometheus.Gauge
@@ -33,39 +32,39 @@ type processSeries struct {
 	unrecognized prometheus.Counter
 }
 
-// The healths of a check, as the label outcome shows them. Checked tells the first
-// and the last by these words, the second by a finding.
+// The healths of a check, as the label outcome shows them. Checked gets the first and the last as these words, and
+// the second as a finding.
 const (
 	healthy   = "healthy"
 	unhealthy = "unhealthy"
 	unknown   = "unknown"
 )
 
-// newProcessSeries makes the families without a class and all of their series.
+// newProcessSeries creates the families without a class and all of their series.
 func newProcessSeries(f *factory) processSeries {
 	var p processSeries
 	p.makeCommands(f)
 	p.makeWatchdog(f)
-	p.subscriptions = p.gauge(f.gauges("subscriptions_up", "Subscription connections to Redis that are up, one for each Manager that has needed one."))
+	p.subscriptions = p.gauge(f.gauges("subscriptions_up", "Subscription connections to Redis that are up: one for each Manager that needed one."))
 
 	p.events = map[anteroom.EventKind]prometheus.Counter{}
-	events := f.counters("events_total", "Events raised, those included that were dropped later.", "kind")
+	events := f.counters("events_total", "Events raised, including those dropped later.", "kind")
 	for _, k := range anteroom.EventKinds() {
 		p.events[k] = p.counter(events, string(k))
 	}
-	p.dropped = p.counter(f.counters("events_dropped_total", "Events that neither the log nor OnEvent got, because too many were waiting."))
-	p.overflows = p.counter(f.counters("class_overflows_total", "Reports that were counted as class \"other\", because there are more classes than MaxClasses."))
-	p.unrecognized = p.counter(f.counters("unrecognized_reports_total", "Reports with a label value outside of the documented sets, which are counted nowhere else."))
+	p.dropped = p.counter(f.counters("events_dropped_total", "Events delivered neither to the log nor to OnEvent, because the queue was full."))
+	p.overflows = p.counter(f.counters("class_overflows_total", "Reports counted as class \"other\", because there are more than MaxClasses classes."))
+	p.unrecognized = p.counter(f.counters("unrecognized_reports_total", "Reports with a label value outside the documented sets, counted nowhere else."))
 	return p
 }
 
-// makeCommands counts by outcome and measures by command only: a histogram is some
-// twenty series, so one for each outcome as well would be most of what is exported.
+// makeCommands counts by command and outcome, but measures by command only: a histogram is about twenty series, so
+// one for each outcome would be most of what is exported.
 func (p *processSeries) makeCommands(f *factory) {
 	p.commands = map[pair]prometheus.Counter{}
 	p.commandTimes = map[string]prometheus.Observer{}
-	commands := f.counters("redis_commands_total", "Commands to Redis that ended or were abandoned.", "command", "outcome")
-	times := f.histograms("redis_command_seconds", "How long commands to Redis took until the caller was free, whatever came of them.", f.cfg.CommandBuckets, "command")
+	commands := f.counters("redis_commands_total", "Commands to Redis that were completed or abandoned, by outcome.", "command", "outcome")
+	times := f.histograms("redis_command_seconds", "Time until commands to Redis were completed or abandoned, whatever their outcome.", f.cfg.CommandBuckets, "command")
 	for _, name := range anteroom.CommandNames() {
 		p.commandTimes[name] = p.histogram(times, name)
 		for _, o := range anteroom.CommandOutcomes() {
@@ -74,28 +73,26 @@ func (p *processSeries) makeCommands(f *factory) {
 	}
 }
 
-// makeWatchdog makes what tells that the watchdog is alive, what it sees and what it
-// does about that.
+// makeWatchdog creates the series that show that the watchdog is alive, what it finds and what it does about it.
 func (p *processSeries) makeWatchdog(f *factory) {
 	p.checks = map[pair]prometheus.Counter{}
 	p.lastRuns = map[string]prometheus.Gauge{}
-	checks := f.counters("watchdog_checks_total", "Checks that the watchdog made.", "check", "outcome")
-	lastRuns := f.gauges("watchdog_last_run_timestamp_seconds", "When a check was made last, in seconds since 1970. 0: not yet.", "check")
+	checks := f.counters("watchdog_checks_total", "Watchdog checks, by outcome.", "check", "outcome")
+	lastRuns := f.gauges("watchdog_last_run_timestamp_seconds", "Time of the last run of a check, in seconds since 1970. 0 if none yet.", "check")
 	for _, name := range anteroom.CheckNames() {
 		p.lastRuns[name] = p.gauge(lastRuns, name)
 		for _, h := range []string{healthy, unhealthy, unknown} {
 			p.checks[pair{name, h}] = p.counter(checks, name, h)
 		}
 	}
-	// A finding belongs to one check, so the check is no label here: it would only add
-	// series that can never count.
+	// A finding belongs to one check, so check is not a label here: it would only add series that stay 0.
 	p.findings = map[string]prometheus.Counter{}
-	findings := f.counters("watchdog_findings_total", "What unhealthy checks found.", "finding")
+	findings := f.counters("watchdog_findings_total", "Findings of unhealthy checks.", "finding")
 	for _, name := range anteroom.FindingNames() {
 		p.findings[name] = p.counter(findings, name)
 	}
 	p.recoveries = map[pair]prometheus.Counter{}
-	recoveries := f.counters("recoveries_total", "Actions of the watchdog, each counted once, when it is known what came of it.", "action", "outcome")
+	recoveries := f.counters("recoveries_total", "Recovery actions of the watchdog, each counted once its outcome is known.", "action", "outcome")
 	for _, a := range anteroom.ActionNames() {
 		for _, o := range anteroom.RecoveryOutcomes() {
 			p.recoveries[pair{a, o}] = p.counter(recoveries, a, o)

@@ -30,7 +30,7 @@ var (
 	ruleField = regexp.MustCompile(`^ +(expr|severity|summary|description|runbook_url): (.*)$`)
 )
 
-// readRules reads the file by its lines: it is ours, and promtool says whether it is YAML.
+// readRules parses the file by lines: it is ours, and promtool checks that it is YAML.
 func readRules(t *testing.T) []rule {
 	t.Helper()
 	var rules []rule
@@ -74,7 +74,7 @@ func readFile(t *testing.T, name string) string {
 	return string(text)
 }
 
-// promtool's own cases: that the file is valid, and what rules_test.yml says of each rule.
+// promtool checks that the file is valid, and runs the cases of rules_test.yml.
 func TestRules_PromtoolAgrees(t *testing.T) {
 	tool := promtool(t)
 	for _, args := range [][]string{
@@ -93,8 +93,8 @@ var (
 	grouping = regexp.MustCompile(`\b(?:by|on) \(([^)]*)\)`)
 )
 
-// exported returns the values of each label of each metric, and of the metrics that a rule
-// of the file records only their names.
+// exported returns the values of each label of each exported metric; of the metrics that a rule of the file records,
+// only the names.
 func exported(t *testing.T, rules []rule) map[string]map[string][]string {
 	t.Helper()
 	c, r := newCollector(t, metrics.Config{})
@@ -126,8 +126,8 @@ func exported(t *testing.T, rules []rule) map[string]map[string][]string {
 	return known
 }
 
-// A rule that asks for what does not exist is never an error, it only never fires: so each
-// name of a metric, a label and a label's value is one that the Collector exports.
+// A rule about something that does not exist is no error, it just never fires: so each name of a metric, a label and
+// a label's value must be one that the Collector exports.
 func TestRules_NameOnlyWhatTheCollectorExports(t *testing.T) {
 	rules := readRules(t)
 	known := exported(t, rules)
@@ -165,8 +165,8 @@ func TestRules_NameOnlyWhatTheCollectorExports(t *testing.T) {
 
 var quantile = regexp.MustCompile(`histogram_quantile\((\S+), sum by \(([^)]*), le\) \(rate\((\w+)_bucket\[`)
 
-// A server has the classic buckets or the native histogram, so each expression asks for
-// either, and for the same of both.
+// A server has the classic buckets or the native histogram, so each expression asks for either, with the same
+// arguments.
 func TestRules_HistogramsAreClassicOrNative(t *testing.T) {
 	asked := 0
 	for _, r := range readRules(t) {
@@ -191,8 +191,8 @@ func TestRules_HistogramsAreClassicOrNative(t *testing.T) {
 
 var runbook = regexp.MustCompile(`(?m)^### (Anteroom\w+)\n\n\*(\w+)\.\*`)
 
-// Each alert has its section of docs/operations.md with the same severity, and names it;
-// no section is about an alert that does not exist.
+// Each alert has its section of docs/operations.md, which names it and has the same severity; no section is about an
+// alert that does not exist.
 func TestRules_EachAlertHasItsRunbook(t *testing.T) {
 	sections := map[string]string{}
 	for _, m := range runbook.FindAllStringSubmatch(readFile(t, operations), -1) {
@@ -219,8 +219,7 @@ func TestRules_EachAlertHasItsRunbook(t *testing.T) {
 	}
 }
 
-// Each alert is shown to be quiet, to fire and to clear, in that order, and each record
-// has a value that is expected.
+// Each alert is shown inactive, firing and cleared, in that order, and each record has a value that is expected.
 func TestRules_EachRuleHasItsCases(t *testing.T) {
 	cases := readFile(t, casesFile)
 	states := map[string]string{}

@@ -39,8 +39,7 @@ func scrape(t *testing.T, r *prometheus.Registry, accept string) string {
 	return string(body)
 }
 
-// promtool's linter is another one than client_golang's, and it reads what is
-// really sent.
+// promtool's linter differs from client_golang's, and reads what is really sent.
 func TestScrape_PromtoolFindsNothing(t *testing.T) {
 	tool := promtool(t)
 	for _, cfg := range []metrics.Config{{}, {NativeHistograms: true}, {Namespace: "shop", ConstLabels: prometheus.Labels{"redis": "eu"}}} {

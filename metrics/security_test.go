@@ -24,13 +24,13 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// secret is part of every name that must not be written down: keys, client id, password.
+// secret is part of every name that must not be written anywhere: keys, client id, password.
 const secret = "s3cr3tMark"
 
-// The key holds what is written differently in JSON, in text, in URLs and in Lua.
+// The key contains characters that JSON, text, URLs and Lua encode differently.
 const secretKey = `order:"` + secret + `" {x} /?&=%41` + "\r\n\x00\xff'"
 
-// lockedBuffer is a bytes.Buffer that a logger and a test share.
+// lockedBuffer is a bytes.Buffer shared by a logger and a test.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -48,8 +48,8 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// spy is what a program writes down about its locks: its log in both of slog's forms,
-// at every level, and its metrics.
+// spy collects everything that a program writes about its locks: its log in both of slog's formats, at every level,
+// and its metrics.
 type spy struct {
 	t      *testing.T
 	log    lockedBuffer
@@ -71,7 +71,7 @@ func newSpy(t *testing.T) *spy {
 	return s
 }
 
-// manager returns a Manager that is watched, closed with the test.
+// manager returns a Manager whose output is collected, closed with the test.
 func (s *spy) manager(rdb anteroom.Redis, id string, locks anteroom.LockConfig) *anteroom.Manager {
 	s.t.Helper()
 	locks.Name = "orders"
@@ -101,7 +101,7 @@ func (s *spy) check(err error) {
 	}
 }
 
-// acquired notes the hold's token, which is as secret as its key.
+// acquired remembers the hold's token, which is as secret as its key.
 func (s *spy) acquired(h *anteroom.Hold, err error) *anteroom.Hold {
 	s.t.Helper()
 	s.check(err)
@@ -117,7 +117,7 @@ func (s *spy) seen(kind anteroom.EventKind) int {
 	return s.kinds[kind]
 }
 
-// waitFor waits, generously because a server process may be slow, for one more event.
+// waitFor waits for more events of a kind, for a long time because a server process may be slow.
 func (s *spy) waitFor(kind anteroom.EventKind, more int) {
 	s.t.Helper()
 	s.until(string(kind), func() bool { return s.seen(kind) >= more })
@@ -136,7 +136,7 @@ func (s *spy) until(what string, f func() bool) {
 	}
 }
 
-// written fails the test where the log or a scrape holds a secret in any form.
+// written fails the test if the log or a scrape contains a secret in any form.
 func (s *spy) written() {
 	s.t.Helper()
 	texts := map[string]string{"log": s.log.String(), "metrics": scrape(s.t, s.r, "")}
@@ -157,8 +157,8 @@ func (s *spy) written() {
 	}
 }
 
-// forms returns in what form the secrets would show. The mark consists of letters and
-// digits, which quoting and URL encoding leave alone; base64 depends on where it begins.
+// forms returns the forms in which the secrets would appear. The mark consists of letters and digits, which quoting
+// and URL encoding leave alone; base64 depends on the offset.
 func forms(tokens []int64) map[string]bool {
 	all := map[string]bool{secret: true, hex.EncodeToString([]byte(secret)): true, strings.ToUpper(hex.EncodeToString([]byte(secret))): true}
 	for _, whole := range []string{secretKey, "order:\""} {
@@ -168,7 +168,7 @@ func forms(tokens []int64) map[string]bool {
 	}
 	for pad := range 3 {
 		text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", pad) + secret))
-		all[text[4:len(text)-4]] = true // without the ends, which neighbours change
+		all[text[4:len(text)-4]] = true // without the ends, which depend on their neighbours
 	}
 	for _, token := range tokens {
 		all[strconv.FormatInt(token, 10)], all[strconv.FormatInt(token, 16)] = true, true
@@ -176,8 +176,7 @@ func forms(tokens []int64) map[string]bool {
 	return all
 }
 
-// connect returns a client of the user whose password is a secret, as a program has it
-// from a URL.
+// connect returns a client of the user whose password is a secret, from a URL as in a program.
 func connect(t *testing.T, addr, userinfo string, n *faultnet.Network) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL("redis://" + userinfo + "@" + addr + "/0")
@@ -192,8 +191,8 @@ func connect(t *testing.T, addr, userinfo string, n *faultnet.Network) *redis.Cl
 	return c
 }
 
-// No key, holder, password or token is written down, whatever happens to a lock, as long
-// as nobody asks for it. The kinds of events at the end say that it did happen.
+// No key, holder, password or token is written, whatever happens to a lock, unless asked for. The kinds of events
+// checked at the end prove that it did happen.
 func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s := newSpy(t)
 	server := testredis.Start(t, "--requirepass", secret+"Password")
@@ -216,7 +215,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	for _, kind := range anteroom.EventKinds() {
 		switch kind {
 		case anteroom.EventClockJump, anteroom.EventSelfLate:
-			continue // a machine that slept: TestLog_NoKindOfEventNamesAKey has them
+			continue // only after a suspend: TestLog_NoKindOfEventNamesAKey covers them
 		}
 		if s.seen(kind) == 0 {
 			t.Errorf("no event %s", kind)
@@ -225,8 +224,8 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.written()
 }
 
-// closing: a Manager that is closed under a hold, while the rest goes on. The function that
-// it returns waits until Close has said so, and lets it end.
+// closing: a Manager is closed while it has a hold, and the rest goes on. The returned function waits until Close has
+// reported that, and lets it end.
 func (s *spy) closing(m *anteroom.Manager) (end func()) {
 	ctx := context.Background()
 	h := s.acquired(m.Mutex(secretKey + "closing").Acquire(ctx))
@@ -234,20 +233,20 @@ func (s *spy) closing(m *anteroom.Manager) (end func()) {
 	go func() { closed <- m.Close(ctx) }()
 	return func() {
 		s.waitFor(anteroom.EventClosing, 1)
-		_ = h.Release(ctx) // lost where the machine stood still for a lease
+		_ = h.Release(ctx) // lost if the machine stalled for a lease
 		if err := <-closed; err != nil {
 			s.t.Errorf("Close: %v", err)
 		}
 	}
 }
 
-// removals: lost locks, by deletion and by force, and what their owners do next.
+// removals: locks lost by deletion and by force, and what their owners do next.
 func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
 	ctx, mu := context.Background(), m.Mutex(secretKey)
 	mu.Lock()
 	s.check(admin.Del(ctx, secretKey).Err())
 	s.until("the loss", func() bool { return !mu.Held() })
-	enterAgain(mu) // into what is lost
+	enterAgain(mu) // re-enters a lost lock
 	mu.Unlock()
 	s.waitFor(anteroom.EventUnlockLost, 1)
 	s.waitFor(anteroom.EventReentryLost, 1)
@@ -270,7 +269,7 @@ func enterAgain(l sync.Locker) {
 	defer l.Unlock()
 }
 
-// foreignContent: a field of another beside ours, and a key of another type.
+// foreignContent: a foreign field beside ours, and a key of another type.
 func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
 	ctx, mu := context.Background(), m.Mutex(secretKey)
 	h := s.acquired(mu.Acquire(ctx))
@@ -291,7 +290,7 @@ func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
 	s.check(admin.Del(ctx, secretKey).Err())
 }
 
-// abandoned: a hold that nobody can reach any more.
+// abandoned: a hold that is no longer reachable.
 func (s *spy) abandoned(m *anteroom.Manager) {
 	mu, err := m.NewMutex(anteroom.LockConfig{
 		Key: secretKey + "dropped", Name: "orders", LeaseTime: time.Second,
@@ -330,7 +329,7 @@ func (s *spy) deadlock(m *anteroom.Manager) {
 	ended.Wait()
 }
 
-// malformed: messages that quote secrets, on every channel of ours.
+// malformed: messages that quote secrets, on each of our channels.
 func (s *spy) malformed(admin *redis.Client, m *anteroom.Manager) {
 	ctx := context.Background()
 	h := s.acquired(m.Mutex(secretKey).Acquire(ctx))
@@ -343,8 +342,8 @@ func (s *spy) malformed(admin *redis.Client, m *anteroom.Manager) {
 	s.check(h.Release(ctx))
 }
 
-// refusals: a wrong password, a user without rights, and a server that does not know the
-// commands, whose answer repeats their arguments.
+// refusals: a wrong password, a user without permissions, and a server that does not know the commands and repeats
+// their arguments in its answer.
 func (s *spy) refusals(admin *redis.Client, addr string) {
 	ctx := context.Background()
 	s.check(admin.Do(ctx, "acl", "setuser", "nobody", "on", ">"+secret, "~other:*", "+@all").Err())
@@ -364,11 +363,11 @@ func (s *spy) refusals(admin *redis.Client, addr string) {
 	}
 }
 
-// outage: Redis falls silent under a hold, a release and a waiter, and comes back.
+// outage: Redis falls silent during a hold, a release and a wait, and comes back.
 func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	ctx := context.Background()
-	// Two renewals of it fail more than a second before it is lost, so that a process that
-	// stands still for as long sees them fail too.
+	// Two renewals of it fail more than a second before it is lost, so that even a process that stalls for as long
+	// sees them fail.
 	mu, err := m.NewMutex(anteroom.LockConfig{
 		Key: secretKey + "renewed", Name: "orders", LeaseTime: 3 * time.Second, RenewalTime: 200 * time.Millisecond, Fencing: true,
 	})
@@ -405,7 +404,7 @@ func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	s.waitFor(anteroom.EventSubscriptionUp, up+1)
 }
 
-// With LogKeys the log names keys, and still no password and no holder.
+// With LogKeys the log names keys, but still no password and no holder.
 func TestSecurity_LogKeysNamesKeysOnly(t *testing.T) {
 	server := testredis.Start(t, "--requirepass", secret+"Password")
 	var log lockedBuffer

@@ -14,8 +14,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Whatever can be reported makes no series that was not there before: so each of
-// them existed before its first event.
+// No possible report creates a series that was not there before: so each existed before its first event.
 func TestMetrics_I1_EverySeriesExistsBeforeItsFirstEvent(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	atStart, _ := gather(t, r)
@@ -171,7 +170,7 @@ func TestMetrics_LintIsClean(t *testing.T) {
 	}
 }
 
-// A short life of two locks, and all that it shows.
+// A short life of two locks, and all that it exports.
 func TestMetrics_ScriptedSequence(t *testing.T) {
 	c, _ := newCollector(t, metrics.Config{WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
 	c.Acquired("orders", anteroom.OutcomeGranted, 5*time.Millisecond)
@@ -200,14 +199,14 @@ func TestMetrics_ScriptedSequence(t *testing.T) {
 	c.Attach(&counts{"orders": {Held: 1, Waiting: 2}})
 
 	const expected = `
-# HELP anteroom_acquire_wait_seconds How long those waited who got the lock, re-entries not included.
+# HELP anteroom_acquire_wait_seconds Wait of the attempts that acquired the lock, except re-entries.
 # TYPE anteroom_acquire_wait_seconds histogram
 anteroom_acquire_wait_seconds_bucket{class="orders",le="0.01"} 1
 anteroom_acquire_wait_seconds_bucket{class="orders",le="0.1"} 2
 anteroom_acquire_wait_seconds_bucket{class="orders",le="+Inf"} 2
 anteroom_acquire_wait_seconds_sum{class="orders"} 0.055
 anteroom_acquire_wait_seconds_count{class="orders"} 2
-# HELP anteroom_acquire_attempts_total Attempts to get a lock that ended, by how they ended and, if acquired, how the lock came.
+# HELP anteroom_acquire_attempts_total Completed attempts to acquire a lock, by outcome and, if acquired, by what granted it.
 # TYPE anteroom_acquire_attempts_total counter
 anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="handoff"} 1
 anteroom_acquire_attempts_total{class="orders",outcome="acquired",via="redis"} 1
@@ -217,27 +216,27 @@ anteroom_acquire_attempts_total{class="orders",outcome="failed",via="none"} 0
 anteroom_acquire_attempts_total{class="orders",outcome="refused",via="none"} 0
 anteroom_acquire_attempts_total{class="orders",outcome="unavailable",via="none"} 0
 anteroom_acquire_attempts_total{class="orders",outcome="unknown",via="none"} 0
-# HELP anteroom_alerts_active Alerts of the watchdog that were raised and not cleared yet.
+# HELP anteroom_alerts_active Watchdog alerts raised and not yet cleared.
 # TYPE anteroom_alerts_active gauge
 anteroom_alerts_active{check="connection",class="orders"} 0
 anteroom_alerts_active{check="holder",class="orders"} 0
 anteroom_alerts_active{check="lock_status",class="orders"} 0
 anteroom_alerts_active{check="recovery",class="orders"} 0
 anteroom_alerts_active{check="renewal",class="orders"} 1
-# HELP anteroom_events_dropped_total Events that neither the log nor OnEvent got, because too many were waiting.
+# HELP anteroom_events_dropped_total Events delivered neither to the log nor to OnEvent, because the queue was full.
 # TYPE anteroom_events_dropped_total counter
 anteroom_events_dropped_total 1
 # HELP anteroom_held Locks held by the attached Managers.
 # TYPE anteroom_held gauge
 anteroom_held{class="orders"} 1
-# HELP anteroom_hold_seconds How long owners had the lock, from getting it to ending it, inner holds not included.
+# HELP anteroom_hold_seconds Time from acquiring a lock to releasing it, except nested holds.
 # TYPE anteroom_hold_seconds histogram
 anteroom_hold_seconds_bucket{class="orders",le="1"} 1
 anteroom_hold_seconds_bucket{class="orders",le="10"} 2
 anteroom_hold_seconds_bucket{class="orders",le="+Inf"} 3
 anteroom_hold_seconds_sum{class="orders"} 22
 anteroom_hold_seconds_count{class="orders"} 3
-# HELP anteroom_lost_total Locks that were lost.
+# HELP anteroom_lost_total Lost locks, by reason.
 # TYPE anteroom_lost_total counter
 anteroom_lost_total{class="orders",reason="closed"} 0
 anteroom_lost_total{class="orders",reason="deadline"} 1
@@ -247,7 +246,7 @@ anteroom_lost_total{class="orders",reason="watchdog"} 0
 # HELP anteroom_managers Attached Managers.
 # TYPE anteroom_managers gauge
 anteroom_managers 1
-# HELP anteroom_releases_total Holds that their owner ended.
+# HELP anteroom_releases_total Holds that their owner released, by outcome.
 # TYPE anteroom_releases_total counter
 anteroom_releases_total{class="orders",outcome="handed_off"} 1
 anteroom_releases_total{class="orders",outcome="lost"} 1
@@ -255,26 +254,26 @@ anteroom_releases_total{class="orders",outcome="nested"} 1
 anteroom_releases_total{class="orders",outcome="released"} 1
 anteroom_releases_total{class="orders",outcome="unavailable"} 0
 anteroom_releases_total{class="orders",outcome="unknown"} 0
-# HELP anteroom_renewal_margin_seconds What was left of the lease when a renewal was confirmed: 0 is a lost lock.
+# HELP anteroom_renewal_margin_seconds Time left on the lease when a renewal was confirmed. 0 means a lost lock.
 # TYPE anteroom_renewal_margin_seconds histogram
 anteroom_renewal_margin_seconds_bucket{class="orders",le="1"} 1
 anteroom_renewal_margin_seconds_bucket{class="orders",le="10"} 1
 anteroom_renewal_margin_seconds_bucket{class="orders",le="+Inf"} 2
 anteroom_renewal_margin_seconds_sum{class="orders"} 18.5
 anteroom_renewal_margin_seconds_count{class="orders"} 2
-# HELP anteroom_renewals_total Renewals that were answered, or that got no usable answer.
+# HELP anteroom_renewals_total Renewals that were answered or failed, by outcome.
 # TYPE anteroom_renewals_total counter
 anteroom_renewals_total{class="orders",outcome="failed"} 1
 anteroom_renewals_total{class="orders",outcome="reacquired"} 1
 anteroom_renewals_total{class="orders",outcome="refused"} 0
 anteroom_renewals_total{class="orders",outcome="renewed"} 1
-# HELP anteroom_subscriptions_up Subscription connections to Redis that are up, one for each Manager that has needed one.
+# HELP anteroom_subscriptions_up Subscription connections to Redis that are up: one for each Manager that needed one.
 # TYPE anteroom_subscriptions_up gauge
 anteroom_subscriptions_up 1
-# HELP anteroom_unrecognized_reports_total Reports with a label value outside of the documented sets, which are counted nowhere else.
+# HELP anteroom_unrecognized_reports_total Reports with a label value outside the documented sets, counted nowhere else.
 # TYPE anteroom_unrecognized_reports_total counter
 anteroom_unrecognized_reports_total 0
-# HELP anteroom_waiters Callers that wait for a lock in the attached Managers.
+# HELP anteroom_waiters Callers waiting for a lock in the attached Managers.
 # TYPE anteroom_waiters gauge
 anteroom_waiters{class="orders"} 2
 `

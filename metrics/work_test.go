@@ -19,8 +19,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// work lets a Manager on a real server, watched by c, pass a lock from goroutine to
-// goroutine and renew another one, until the test ends.
+// work runs a Manager on a real server, observed by c, that passes a lock from goroutine to goroutine and renews
+// another one, until the test ends.
 func work(t *testing.T, c *metrics.Collector) {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: testredis.Start(t).Addr()})
@@ -58,8 +58,8 @@ func work(t *testing.T, c *metrics.Collector) {
 	})
 }
 
-// What Prometheus really gets, of a Manager in the middle of its work: each scrape is one
-// valid text, promtool's linter finds nothing in it, and counters never go back.
+// What Prometheus really gets from a Manager at work: each scrape is one valid text, promtool's linter finds nothing
+// in it, and counters never decrease.
 func TestScrape_OfAManagerAtWork(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{NativeHistograms: true})
 	work(t, c)
@@ -93,7 +93,7 @@ func TestScrape_OfAManagerAtWork(t *testing.T) {
 	}
 }
 
-// A lock that is passed on allocates no more with a Collector than without one.
+// A lock that is handed off allocates no more with a Collector than without.
 func TestMetrics_I3_TheLockPathAllocatesNoMoreWithACollector(t *testing.T) {
 	per := map[bool]float64{}
 	for _, watched := range []bool{false, true} {
@@ -105,8 +105,8 @@ func TestMetrics_I3_TheLockPathAllocatesNoMoreWithACollector(t *testing.T) {
 		per[watched] = allocationsPerHandOff(t, obs)
 	}
 	t.Logf("%.4f allocations without, %.4f with a Collector", per[false], per[true])
-	// Half of one, because the watchdog and the race detector's forgetful sync.Pool
-	// allocate beside; a single one in a report would be one more for each.
+	// Half an allocation, because the watchdog and, under the race detector, a lossy sync.Pool allocate too; a single
+	// one per report would be a whole one more.
 	if per[true] > per[false]+.5 {
 		t.Errorf("%.2f allocations for each acquisition with a Collector, %.2f without", per[true], per[false])
 	}
@@ -154,7 +154,7 @@ func allocationsPerHandOff(t *testing.T, obs anteroom.Observer) float64 {
 	return float64(after.Mallocs-before.Mallocs) / count
 }
 
-// What docs/metrics.md says that a scrape of the default number of classes weighs.
+// The size of a scrape with the default number of classes, as docs/metrics.md says.
 func TestScrape_A100Classes(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	for i := range 120 {
@@ -177,7 +177,7 @@ func TestScrape_A100Classes(t *testing.T) {
 	}
 }
 
-// Each metric in seconds says so, and no other one has a unit.
+// Each metric in seconds has that unit, and no other has one.
 func TestMetrics_UnitsAreSeconds(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{NativeHistograms: true, ConstLabels: prometheus.Labels{"redis": "eu"}})
 	everything(c, "orders")

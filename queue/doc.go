@@ -89,11 +89,11 @@
 //	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken and has not looked yet. So a grant that
 //	    nobody owns is always somebody's to take.
 //	I5  Fair: nobody passes a parked waiter; admissions are in the order of arrival.
-//	I6  Non-fair: a waiter that is woken in vain after StarvationThreshold gets the next grant or hand-off, after those that
-//	    were given back before it.
+//	I6  Non-fair: a waiter that is woken in vain after StarvationThreshold gets the next grant or hand-off, after those
+//	    that were given back before it.
 //	I7  A tenure that ended never exits again: the Exit is Stale and frees nobody else's tenure.
-//	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released is
-//	    never lost. One step on the word decides.
+//	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released
+//	    is never lost. One step on the word decides.
 //	I9  The count is 0 exactly when the state is neither Owned nor Lost, and never above MaxCount.
 //	I10 The hand-offs of one grant are never more than MaxHandOffs.
 //	I11 A lost tenure of a Deaf kind admits no local successor until its own exits; one of another kind blocks nobody.

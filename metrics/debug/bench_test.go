@@ -15,8 +15,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// BenchmarkPage makes an answer about n held locks, or n waiters for one, after the watchdog
-// has looked at them. docs/debug.md has the figures of
+// BenchmarkPage makes an answer about n held locks, or n waiters for one, after the watchdog has checked them.
+// docs/debug.md has the results of
 //
 //	go test -run '^$' -bench Page -benchtime 20x ./metrics/debug
 func BenchmarkPage(b *testing.B) {
@@ -55,7 +55,7 @@ func benchPage(b *testing.B, held, waiting int) {
 		})
 	}
 	eventually(b, "they wait", func() bool { return m.Counts()["default"].Waiting == waiting })
-	time.Sleep(6 * time.Second) // the watchdog's period and a tenth of it
+	time.Sleep(6 * time.Second) // the watchdog's period plus a tenth
 	for _, format := range []string{"html", "json"} {
 		b.Run(format, func(b *testing.B) {
 			b.ReportAllocs()

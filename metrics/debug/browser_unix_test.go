@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// browser is a headless Chromium, spoken to by the DevTools protocol over two pipes: JSON
-// messages that end in a zero byte. Its methods are for one goroutine.
+// browser is a headless Chromium, driven by the DevTools protocol over two pipes: JSON messages, each ended by a zero
+// byte. Its methods are for one goroutine.
 type browser struct {
 	t       *testing.T
 	in      *os.File
-	answers chan answer // closed when the browser is gone
+	answers chan answer // closed when the browser has exited
 	session string      // of its one tab
 	last    int
 
@@ -30,7 +30,7 @@ type browser struct {
 	complaints []string // of the page: errors, and what the policy refused; guarded by mu
 }
 
-// answer is one message of the browser.
+// answer is one message from the browser.
 type answer struct {
 	ID     int             `json:"id"`
 	Method string          `json:"method"`
@@ -41,9 +41,8 @@ type answer struct {
 	} `json:"error"`
 }
 
-// startBrowser starts the program at path with an empty tab and ends it, with all processes
-// that it has started, when the test ends. A browser that cannot be started here is no error of the page: ok
-// is false then, and why says more.
+// startBrowser starts the program at path with an empty tab. The end of the test kills it and all processes that it
+// has started. If the browser cannot be started here, that is no error of the page: ok is false, and why says more.
 func startBrowser(t *testing.T, path string) (b *browser, why string) {
 	t.Helper()
 	ours, in, err := os.Pipe()
@@ -54,15 +53,14 @@ func startBrowser(t *testing.T, path string) (b *browser, why string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the test's own folder: a helper that dies a moment later may still write there, and
-	// a folder that cannot be removed would fail the test.
+	// Not the test's own folder: a helper that dies a moment later may still write to it, and a folder that cannot be
+	// removed would fail the test.
 	home, err := os.MkdirTemp("", "anteroom-chromium")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	// No sandbox: it does not work for root and in many containers, and nothing is opened
-	// but our own page.
+	// No sandbox: it does not work for root and in many containers, and only our own page is opened.
 	cmd := exec.Command(path, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
 		"--no-first-run", "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--disable-background-timer-throttling", "--disable-renderer-backgrounding", "--mute-audio", "--hide-scrollbars",
@@ -70,7 +68,7 @@ func startBrowser(t *testing.T, path string) (b *browser, why string) {
 	cmd.Env = append(os.Environ(), "HOME="+home, "TMPDIR="+home)
 	cmd.ExtraFiles = []*os.File{ours, theirs} // 3 and 4 of the child
 	cmd.Stderr = &said
-	cmd.WaitDelay = 10 * time.Second // for helpers that hold standard error open
+	cmd.WaitDelay = 10 * time.Second // for helpers that keep standard error open
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		for _, f := range []*os.File{ours, in, out, theirs} {
@@ -84,13 +82,13 @@ func startBrowser(t *testing.T, path string) (b *browser, why string) {
 	var reader sync.WaitGroup
 	reader.Go(func() { b.read(out) })
 	t.Cleanup(func() {
-		// The group is the browser and what it has started; its number is still ours,
-		// because the browser has not been waited for.
+		// The group is the browser and the processes it started; its id is still valid because the browser has not
+		// been waited for.
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		_ = cmd.Wait()
 		_ = in.Close()
 		_ = out.Close()
-		for range b.answers { // what nobody has asked for any more
+		for range b.answers { // drop answers that nobody waits for
 		}
 		reader.Wait()
 		for range 100 {
@@ -114,7 +112,7 @@ func startBrowser(t *testing.T, path string) (b *browser, why string) {
 	return b, ""
 }
 
-// read takes in what the browser says, until it is gone.
+// read receives the browser's messages until it exits.
 func (b *browser) read(out *os.File) {
 	defer close(b.answers)
 	r := bufio.NewReader(out)
@@ -138,7 +136,7 @@ func (b *browser) read(out *os.File) {
 	}
 }
 
-// try asks the browser for something and waits for its answer.
+// try sends a command to the browser and waits for its answer.
 func (b *browser) try(method string, params map[string]any, result any) error {
 	b.last++
 	m := map[string]any{"id": b.last, "method": method}
@@ -159,7 +157,7 @@ func (b *browser) try(method string, params map[string]any, result any) error {
 	case a, ok := <-b.answers:
 		switch {
 		case !ok:
-			return fmt.Errorf("the browser is gone, asked for %s", method)
+			return fmt.Errorf("the browser has exited; the command was %s", method)
 		case a.Error != nil:
 			return fmt.Errorf("%s: %s", method, a.Error.Message)
 		case a.ID != b.last:
@@ -196,7 +194,7 @@ func (b *browser) value(expression string, to any) error {
 	return json.Unmarshal(a.Result.Value, to)
 }
 
-// eval is value, or the end of the test.
+// eval is value, but fails the test on an error.
 func eval[T any](b *browser, expression string) (v T) {
 	b.t.Helper()
 	if err := b.value(expression, &v); err != nil {
@@ -209,15 +207,15 @@ func eval[T any](b *browser, expression string) (v T) {
 func (b *browser) open(url string) {
 	b.t.Helper()
 	var failed struct{ ErrorText string }
-	_ = eval[bool](b, "window.left = true") // so that the page before is not taken for the new one
+	_ = eval[bool](b, "window.left = true") // so that the previous page is not taken for the new one
 	if b.ask("Page.navigate", map[string]any{"url": url}, &failed); failed.ErrorText != "" {
 		b.t.Fatal(failed.ErrorText)
 	}
 	b.until(`!window.left && document.readyState == "complete" && document.getElementById("pause")?.hidden === false`)
 }
 
-// until waits until an expression is true. Between two pages there is nothing to evaluate
-// it in, which is not true either.
+// until waits until an expression is true. Between two pages there is nothing to evaluate it in, which counts as
+// false.
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	eventually(b.t, expression, func() bool {
@@ -226,14 +224,14 @@ func (b *browser) until(expression string) {
 	})
 }
 
-// screen makes the page as large as a screen, with its colours.
+// screen sets the size and the colour scheme of the page.
 func (b *browser) screen(width, height int, phone bool, scheme string) {
 	b.t.Helper()
 	b.ask("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": phone}, nil)
 	b.ask("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
 }
 
-// shoot saves a picture of the page.
+// shoot saves a screenshot of the page.
 func (b *browser) shoot(file string) {
 	b.t.Helper()
 	var shot struct{ Data string }
@@ -247,7 +245,7 @@ func (b *browser) shoot(file string) {
 	}
 }
 
-// complained returns what the page complained about.
+// complained returns the page's errors so far.
 func (b *browser) complained() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

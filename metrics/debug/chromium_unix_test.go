@@ -21,7 +21,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// visits counts what a browser asks a page for.
+// visits counts a browser's requests.
 type visits struct {
 	http.Handler
 	pages, fragments, others atomic.Int64
@@ -43,8 +43,8 @@ func (v *visits) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	v.Handler.ServeHTTP(rw, req)
 }
 
-// chromium starts the browser, or skips the test where there is none that works here. It is
-// large, so CI does not install it; make test counts the skip.
+// chromium starts the browser, or skips the test if there is none that works here. It is large, so CI does not
+// install it; make test counts the skip.
 func chromium(t *testing.T) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -60,9 +60,8 @@ func chromium(t *testing.T) *browser {
 	return b
 }
 
-// contended is a program at work, with two Managers: a lock that nobody gets for now, one that
-// passes through many hands all the time, one that a stranger has spoilt, and one of a name
-// that would like to be a script.
+// contended is a program at work with two Managers: a lock that nobody gets for now, one that changes hands all the
+// time, one that somebody else has overwritten, and one whose name is HTML with a script.
 type contended struct {
 	m      *anteroom.Manager
 	hold   *anteroom.Hold // of order:42
@@ -115,17 +114,17 @@ func contend(t *testing.T, p *debug.Page) *contended {
 	return c
 }
 
-// article is how the page's part of order:42 in the first Manager is found.
+// article finds the page's section of order:42 in the first Manager.
 var article = fmt.Sprintf(`document.querySelector('article[data-manager="worker-1"][data-hash="%s"]')`, anteroom.KeyHash("order:42"))
 
-// A real browser shows a run under way, and keeps up with it without a reload.
+// A real browser shows the state of a running program, and follows it without a reload.
 func TestChromium_ShowsAContendedRun(t *testing.T) {
 	b := chromium(t)
 	p := newPaced(t, debug.Config{Refresh: 500 * time.Millisecond})
 	c := contend(t, p)
 	v := &visits{Handler: p}
 	srv := httptest.NewServer(v)
-	t.Cleanup(srv.Close) // before the locks are released, so it is last
+	t.Cleanup(srv.Close) // before the locks are released, so it runs last
 
 	b.screen(1280, 900, false, "light")
 	b.open(srv.URL + "/debug/anteroom/")
@@ -159,7 +158,7 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 	b.until(`document.querySelector('article[data-manager="worker-2"][data-status="acquiring"]')?.innerText.includes("held by ` + s.Holder + `")`)
 	save(b, "debug")
 
-	// The page is marked; a reload would take the mark away.
+	// The page is marked; a reload would remove the mark.
 	_ = eval[bool](b, `window.mark = true`)
 	shown := eval[string](b, `document.querySelector("time").dateTime`)
 	b.until(`document.querySelector("time").dateTime != "` + shown + `"`)
@@ -178,7 +177,7 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 
 	pauses(t, b, v)
 
-	// It fits every width, in both colours, with a key of 200 letters.
+	// It fits every width, in both colour schemes, with a key of 200 letters.
 	for _, width := range []int{1280, 390, 320} {
 		for _, scheme := range []string{"light", "dark"} {
 			b.screen(width, 844, width < 500, scheme)
@@ -202,8 +201,8 @@ func save(b *browser, name string) {
 	}
 }
 
-// pauses checks that a paused page stands still, and one whose program is away says so.
-// Only the failed answers may be complained about.
+// pauses checks that a paused page does not change, and that the page says when the program does not answer. Only the
+// failed requests may cause errors.
 func pauses(t *testing.T, b *browser, v *visits) {
 	t.Helper()
 	if said := b.complained(); len(said) > 0 {
@@ -211,8 +210,8 @@ func pauses(t *testing.T, b *browser, v *visits) {
 	}
 	_ = eval[bool](b, `pause.click(), true`)
 	stood := eval[string](b, `document.querySelector("time").dateTime`)
-	// An answer that was under way may still come, and is not shown. Then nothing is asked
-	// for during a time in which a page that goes on would.
+	// An answer in flight may still arrive, and is not shown. Then nothing is requested during a time in which a
+	// running page would.
 	eventually(t, "nothing is asked for any more", func() bool {
 		asked := v.fragments.Load()
 		return eval[bool](b, `new Promise((done) => setTimeout(done, 800, true))`) && v.fragments.Load() == asked
@@ -226,7 +225,7 @@ func pauses(t *testing.T, b *browser, v *visits) {
 	_ = eval[bool](b, `pause.click(), true`)
 	b.until(`document.querySelector("time").dateTime != "` + stood + `"`)
 	v.away.Store(true)
-	b.until(`said.textContent.includes("what stands here is old")`)
+	b.until(`said.textContent.includes("this data is out of date")`)
 	v.away.Store(false)
 	b.until(`said.textContent == ""`)
 }

@@ -16,8 +16,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A page is told the Manager's events, looks at the Manager when it is asked, and is
-// mounted by the program, here on a server of its own.
+// A Page gets the Manager's events, reads the Manager on each request, and is mounted by the program, here on a
+// server of its own.
 func Example() {
 	srv := miniredis.NewMiniRedis()
 	if err := srv.Start(); err != nil {
@@ -43,7 +43,7 @@ func Example() {
 	}
 	defer m.Close(ctx)
 	page.Attach(m)
-	mux := http.NewServeMux() // of the listener that serves pprof, which only operators reach
+	mux := http.NewServeMux() // on the listener that serves pprof, which only operators can reach
 	mux.Handle("/debug/anteroom/", page)
 	web := httptest.NewServer(mux)
 	defer web.Close()

@@ -8,13 +8,13 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// found is one lock of one Manager before it is worded.
+// found is one lock of one Manager before it is formatted.
 type found struct {
 	manager string
 	anteroom.State
 }
 
-// gather asks the attached Managers and makes the Report.
+// gather reads the attached Managers and builds the Report.
 func (p *Page) gather(q query) Report {
 	hide := p.cfg.HideKeys
 	r := Report{KeysHidden: hide, Managers: []Manager{}, Classes: []Class{}, Locks: []Lock{}, Events: []Event{}}
@@ -80,7 +80,7 @@ func cut[T any](list []T, n int) ([]T, int) {
 	return list[:n], len(list) - n
 }
 
-// order is that of Survey.States, for those of several Managers.
+// order is the order of Survey.States, across several Managers.
 func order(a, b found) int {
 	if x, y := a.unwell(), b.unwell(); x != y {
 		if x {
@@ -91,7 +91,7 @@ func order(a, b found) int {
 	return cmp.Or(cmp.Compare(b.wait(), a.wait()), earlier(a.Granted, b.Granted), cmp.Compare(a.Key, b.Key))
 }
 
-// unwell tells what comes first.
+// unwell reports whether f is lost or unhealthy, and so sorts first.
 func (f found) unwell() bool {
 	return f.Status == "lost" || slices.ContainsFunc(f.Verdicts, func(v anteroom.VerdictState) bool { return v.Health == "unhealthy" })
 }
@@ -112,7 +112,7 @@ func earlier(a, b time.Time) int {
 	return a.Compare(b)
 }
 
-// lock words one lock. waiters is how many waiters the answer may still list.
+// lock formats one lock. waiters is how many more waiters the answer may list.
 func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	l := Lock{
 		Name: nameOf(f.Key, hide), filter: filterOf(f.Key, hide), Manager: f.manager, Class: show(f.Class),
@@ -146,8 +146,7 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 	return l
 }
 
-// checks words verdicts. What servers said in them is shown without key where that is to be
-// hidden.
+// checks formats verdicts. If keys are hidden, it removes the key from server errors.
 func checks(verdicts []anteroom.VerdictState, key string, hide bool, now time.Time) []Check {
 	list := []Check{}
 	for _, v := range verdicts {
@@ -167,7 +166,7 @@ func checks(verdicts []anteroom.VerdictState, key string, hide bool, now time.Ti
 	return list
 }
 
-// recent adds the events that are asked for, the newest first.
+// recent adds the events that match q, newest first.
 func (p *Page) recent(r *Report, q query, now time.Time) {
 	list, seen := p.events.newest()
 	r.EventsSeen = seen

@@ -14,8 +14,7 @@ import (
 // anyHost in Config.Hosts allows every host.
 const anyHost = "*"
 
-// normalHosts returns hosts as they are compared, or an error that wraps
-// anteroom.ErrConfig.
+// normalHosts returns hosts in the form in which they are compared, or an error that wraps anteroom.ErrConfig.
 func normalHosts(hosts []string) ([]string, error) {
 	list := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -27,27 +26,26 @@ func normalHosts(hosts []string) ([]string, error) {
 	return list, nil
 }
 
-// guard says why req is not answered, or "".
+// guard says why req is refused, or "".
 //
-// A page in the operator's browser may ask whatever the browser can reach. It cannot read
-// an answer of another origin, so it makes this Page one of its own: it lets its own name
-// point here for a while (DNS rebinding). The request then bears that name in Host. An
-// address is no name and points nowhere else, and browsers resolve localhost themselves.
-// Sec-Fetch-Site says of the other requests that a foreign page makes or leads to; what is
-// no browser sends neither header, or can send what it likes, and reads nothing that its
+// A foreign page in the operator's browser may request anything that the browser can reach. It cannot read an answer
+// of another origin, so it makes this Page part of its own origin by pointing its own name here for a while (DNS
+// rebinding). The request then carries that name in Host. An address is not a name and cannot be pointed elsewhere,
+// and browsers resolve localhost themselves. Sec-Fetch-Site marks the other requests that a foreign page makes or
+// links to. A client that is not a browser sends neither header, or any value it likes, and reads nothing that its
 // user may not read.
 func (p *Page) guard(req *http.Request) string {
 	if host := req.Host; host != "" && !p.allows(host) {
-		return fmt.Sprintf("the page is not shown under the host %q: ask for it by address, or list the name in debug.Config.Hosts", brief(host, maxKeyText))
+		return fmt.Sprintf("host %q is not allowed: use an address, or list the name in debug.Config.Hosts", brief(host, maxKeyText))
 	}
 	switch site := req.Header.Get("Sec-Fetch-Site"); site {
 	case "", "none", "same-origin":
 		return ""
 	}
-	return "the page is not shown to other sites, nor where their links lead: open its address by itself"
+	return "requests from other sites and links are not allowed: enter the address yourself"
 }
 
-// allows tells whether a request may be for host, with or without a port.
+// allows reports whether a request may be for host, with or without a port.
 func (p *Page) allows(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -11,7 +11,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A foreign page that lets its own name point at this machine has that name in Host.
+// A foreign page that points its own name at this machine has that name in Host.
 func TestPage_I7_Hosts(t *testing.T) {
 	for _, c := range []struct {
 		hosts   []string
@@ -27,7 +27,7 @@ func TestPage_I7_Hosts(t *testing.T) {
 		{nil, "[::1]:6060", true},
 		{nil, "[::1]", true},
 		{nil, "[fe80::1%eth0]:6060", true},
-		{nil, "", true}, // no browser
+		{nil, "", true}, // not a browser
 		{nil, "evil.example", false},
 		{nil, "evil.example:6060", false},
 		{nil, "localhost.evil.example", false},

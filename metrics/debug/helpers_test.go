@@ -19,10 +19,10 @@ import (
 
 var bg = context.Background()
 
-// patience bounds what must happen in any case; it is never waited out where all is well.
+// patience bounds what must happen in any case; it is waited out only on a failure.
 const patience = time.Minute
 
-// newPage returns a Page that answers as soon as it is asked.
+// newPage returns a Page without pacing.
 func newPage(t testing.TB, cfg debug.Config) *debug.Page {
 	t.Helper()
 	p := newPaced(t, cfg)
@@ -39,14 +39,14 @@ func newPaced(t testing.TB, cfg debug.Config) *debug.Page {
 	return p
 }
 
-// request is one that a browser on this machine makes.
+// request returns a request as a browser on this machine makes it.
 func request(method, target string) *http.Request {
 	r := httptest.NewRequest(method, target, nil)
 	r.Host = "localhost:6060"
 	return r
 }
 
-// get asks the page for a target such as "/?format=json".
+// get requests a target such as "/?format=json" from the page.
 func get(t testing.TB, p http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	rec := httptest.NewRecorder()
@@ -57,7 +57,7 @@ func get(t testing.TB, p http.Handler, target string) *httptest.ResponseRecorder
 	return rec
 }
 
-// report asks the page for its JSON.
+// report requests the page's JSON.
 func report(t testing.TB, p http.Handler, query string) debug.Report {
 	t.Helper()
 	var r debug.Report
@@ -109,13 +109,13 @@ func acquire(t testing.TB, mu *anteroom.Mutex) *anteroom.Hold {
 	return h
 }
 
-// parked are goroutines that wait for a lock, one after the other, and pass it on at once.
+// parked are goroutines that wait for a lock, one after the other, and release it at once.
 type parked struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
-// park lets n goroutines wait for mu, in order, until they get it or end is called.
+// park makes n goroutines wait for mu, in order, until they get it or end is called.
 func park(t testing.TB, m *anteroom.Manager, mu *anteroom.Mutex, n int) *parked {
 	t.Helper()
 	ctx, cancel := context.WithCancel(bg)
@@ -153,10 +153,10 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// fixed is a Source that says the same for ever.
+// fixed is a Source whose Survey never changes.
 type fixed struct{ survey anteroom.Survey }
 
-// Survey does what a Manager's does with Match, MaxKeys and MaxWaiters.
+// Survey applies Match, MaxKeys and MaxWaiters as a Manager's does.
 func (f *fixed) Survey(o anteroom.SurveyOptions) anteroom.Survey {
 	s := f.survey
 	s.States, s.Keys = nil, 0

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// The page's parts. Script and style are put into it as they are, so that their hashes in
-// the policy are right.
+// The page's parts. Script and style are inserted verbatim, so that their hashes in the policy match.
 var (
 	//go:embed page.html
 	pageText string
@@ -22,8 +21,8 @@ var (
 	style string
 )
 
-// policy is the page's Content-Security-Policy (I3): nothing is loaded but what the page
-// itself consists of, and its script may ask only where the page came from.
+// policy is the page's Content-Security-Policy (I3): nothing is loaded beyond the page itself, and its script may
+// connect only to its own origin.
 var policy = strings.Join([]string{
 	"default-src 'none'", "script-src " + hash(script), "style-src " + hash(style), "connect-src 'self'", "img-src data:",
 	"base-uri 'none'", "form-action 'self'", "frame-ancestors 'none'",
@@ -44,7 +43,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"add":    func(a, b int) int { return a + b },
 }).Parse(pageText))
 
-// view is what the templates are given.
+// view is the data of the templates.
 type view struct {
 	Report
 	q     query
@@ -52,8 +51,8 @@ type view struct {
 	began time.Time
 }
 
-// RefreshMS is when the page asks again. It counts what the answer has taken up to the place
-// where the template asks for it.
+// RefreshMS is the delay before the page's next request. It accounts for the time that the answer has taken up to the
+// place where the template calls it.
 func (v view) RefreshMS() int64 {
 	return max(v.cfg.Refresh, costShare*time.Since(v.began)).Milliseconds()
 }
@@ -62,15 +61,15 @@ func (v view) RefreshMS() int64 {
 func (v view) Class() string { return plain(v.q.class) }
 func (v view) Key() string   { return plain(v.q.key) }
 
-// Limit, Filtered and Events tell what was asked for.
+// Limit is the number of locks asked for, MaxLocks its maximum. Filtered reports whether there is a filter.
 func (v view) Limit() int     { return v.q.limit }
 func (v view) MaxLocks() int  { return maxLocks }
 func (v view) Filtered() bool { return v.q.class != "" || v.q.key != "" }
 
-// Several tells that it must be said whose a lock is.
+// Several reports whether each lock must name its Manager.
 func (v view) Several() bool { return len(v.Managers)+v.ManagersNotShown > 1 }
 
-// Unrecorded tells that some Manager does not record call sites.
+// Unrecorded reports whether some Manager does not record call sites.
 func (v view) Unrecorded() bool {
 	for _, m := range v.Managers {
 		if !m.CallSitesRecorded {
@@ -80,8 +79,8 @@ func (v view) Unrecorded() bool {
 	return false
 }
 
-// Self, JSON and All are the same page again, as JSON, and without a filter. The escaping is
-// done by url.Values, which knows bytes that are no UTF-8.
+// Self, JSON and All link to the same page again, as JSON, and without a filter. url.Values escapes them, and handles
+// bytes that are not UTF-8.
 func (v view) Self() template.URL { return template.URL(v.q.link(formatHTML)) }
 func (v view) JSON() template.URL { return template.URL(v.q.link(formatJSON)) }
 func (v view) All() template.URL {
@@ -90,14 +89,14 @@ func (v view) All() template.URL {
 	return template.URL(q.link(formatHTML))
 }
 
-// MoreEvents is the page with all events that are kept.
+// MoreEvents links to the page with all kept events.
 func (v view) MoreEvents() template.URL {
 	q := v.q
 	q.events = v.cfg.Events
 	return template.URL(q.link(formatHTML))
 }
 
-// Link finds the locks of the class.
+// Link filters by the class.
 func (c Class) Link() template.URL { return template.URL("?class=" + url.QueryEscape(c.filter)) }
 
 func keyLink(filter string) template.URL {
@@ -107,15 +106,15 @@ func keyLink(filter string) template.URL {
 	return template.URL("?key=" + url.QueryEscape(filter))
 }
 
-// Unwell marks what stands first.
+// Unwell marks the locks that sort first.
 func (l Lock) Unwell() bool {
 	return l.Lost || slices.ContainsFunc(l.Checks, func(c Check) bool { return c.Health == "unhealthy" })
 }
 
-// Link finds the lock by its key, "" where that is too long for a link.
+// Link filters by the lock's key; "" if that is too long for a link.
 func (l Lock) Link() template.URL { return keyLink(l.filter) }
 
-// WaitersLink shows many of its waiters.
+// WaitersLink shows up to 1000 of its waiters.
 func (l Lock) WaitersLink() template.URL {
 	if link := keyLink(l.filter); link != "" {
 		return link + "&waiters=1000"
@@ -123,10 +122,10 @@ func (l Lock) WaitersLink() template.URL {
 	return ""
 }
 
-// Link finds the event's lock.
+// Link filters by the key of the event's lock.
 func (e Event) Link() template.URL { return keyLink(e.filter) }
 
-// Tone is how an event is coloured: "bad", "good" or "warn".
+// Tone is the colour of an event: "bad", "good" or "warn".
 func (e Event) Tone() string {
 	switch e.Kind {
 	case "lost", "release_given_up", "unlock_lost", "reentry_lost", "self_deadlock", "abandoned", "deadlock", "misconfigured":
@@ -137,7 +136,7 @@ func (e Event) Tone() string {
 	return "warn"
 }
 
-// Low and High divide the lease for its meter: less than a quarter is bad, more than a half is good.
+// Low and High are the bounds of the lease's meter: below a quarter is bad, above a half is good.
 func (l Lease) Low() float64  { return l.LengthSeconds / 4 }
 func (l Lease) High() float64 { return l.LengthSeconds / 2 }
 

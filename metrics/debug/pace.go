@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// The bounds of what all clients together cost (I6).
+// The bounds on the cost of all clients together (I6).
 const (
-	// costShare: an answer that took a moment to make is followed by nineteen of them in
-	// which none is made.
+	// costShare: after an answer that took t to make, none is made for nineteen times t.
 	costShare = 20
-	// maxRest bounds that, because what is measured is time and not work: a process that was
-	// stopped in the middle of an answer must not lose its page for hours.
+	// maxRest bounds that rest, because it is derived from elapsed time, not from work: a process that was stopped in
+	// the middle of an answer must not lose its page for hours.
 	maxRest = time.Minute
-	// maxWait bounds how long a request waits for its turn. The page's script waits 15 s.
+	// maxWait bounds how long a request waits for its turn. The page's script gives up after 15 s.
 	maxWait = 10 * time.Second
-	// maxWaiting bounds how many do. Each is a goroutine and a connection.
+	// maxWaiting bounds the number of waiting requests. Each is a goroutine and a connection.
 	maxWaiting = 64
 )
 
-// errBusy answers who has waited for too long, or would be one too many.
-var errBusy = errors.New("too much is asked of the page: it may cost a twentieth of a processor")
+// errBusy answers a request that has waited too long, or would be one too many.
+var errBusy = errors.New("too many requests: the page may use at most a twentieth of a processor")
 
-// answer is what was made for a query.
+// answer is the result for a query.
 type answer struct {
 	q           query
 	began       time.Time // nothing in it is older
@@ -34,19 +33,18 @@ type answer struct {
 	err         error
 }
 
-// pace makes answers, one at a time and so rarely that they cost a costShare-th of a
-// processor, whoever asks and how often.
+// pace makes answers one at a time and so rarely that they cost at most a costShare-th of a processor, whatever the
+// clients do.
 type pace struct {
-	share   time.Duration // costShare, but in benchmarks
-	turn    chan struct{} // capacity 1: whoever has put something in has what stands below
-	last    answer        // the last one, if somebody waited when it was made
-	next    time.Time     // none is made earlier
+	share   time.Duration // costShare, except in benchmarks
+	turn    chan struct{} // capacity 1: a goroutine that has sent to it owns the fields below
+	last    answer        // the last one, if a request was waiting when it was made
+	next    time.Time     // none is made before that
 	waiting atomic.Int32  // requests in get
 }
 
-// get returns an answer to q that was begun after the call: a new one, or that of another
-// request that waited with the same question. It returns errBusy if there is none within
-// maxWait, or ctx's error.
+// get returns an answer to q that was begun after the call: a new one, or that of another waiting request with the
+// same query. It returns errBusy if there is none within maxWait, or ctx's error.
 func (p *pace) get(ctx context.Context, q query, produce func(query) answer) (answer, error) {
 	asked := time.Now()
 	defer p.waiting.Add(-1)
@@ -80,8 +78,8 @@ func (p *pace) get(ctx context.Context, q query, produce func(query) answer) (an
 	}
 }
 
-// inTurn returns an answer, or how long there will be none yet. The caller has taken the
-// turn; inTurn gives it back, also where produce panics.
+// inTurn returns an answer, or how long until one may be made. The caller has taken the turn; inTurn gives it back,
+// even if produce panics.
 func (p *pace) inTurn(asked time.Time, q query, produce func(query) answer) (answer, time.Duration) {
 	defer func() { <-p.turn }()
 	if p.last.q == q && p.last.began.After(asked) {

@@ -16,7 +16,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// slow is a Source that takes its time, and adds it up.
+// slow is a Source whose Survey takes time, which it adds up.
 type slow struct {
 	takes time.Duration
 	spent atomic.Int64
@@ -30,14 +30,14 @@ func (s *slow) Survey(anteroom.SurveyOptions) anteroom.Survey {
 	return anteroom.Survey{Counts: map[string]anteroom.Count{"orders": {Held: int(s.asked.Load())}}}
 }
 
-// status asks the page once.
+// status requests the page once.
 func status(p http.Handler, target string) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	p.ServeHTTP(rec, request(http.MethodGet, target))
 	return rec
 }
 
-// Whoever asks, and however often: in a minute three seconds go into answers.
+// Whatever the clients do: in a minute, three seconds go into answers.
 func TestPage_I6_ATwentiethOfAProcessor(t *testing.T) {
 	for name, c := range map[string]struct {
 		clients int
@@ -69,7 +69,7 @@ func TestPage_I6_ATwentiethOfAProcessor(t *testing.T) {
 								if err != nil || after < 1 || after > 2 {
 									t.Errorf("I6: Retry-After is %q", rec.Header().Get("Retry-After"))
 								}
-								time.Sleep(500 * time.Millisecond) // and does not care
+								time.Sleep(500 * time.Millisecond) // ignoring Retry-After
 							default:
 								t.Errorf("status %d", rec.Code)
 							}
@@ -90,7 +90,7 @@ func TestPage_I6_ATwentiethOfAProcessor(t *testing.T) {
 	}
 }
 
-// Those with the same question share an answer, but none is older than its question.
+// Those with the same query share an answer, but none is older than its request.
 func TestPage_I6_TheSameQuestionIsAnsweredOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced(t, debug.Config{})
@@ -123,8 +123,8 @@ func TestPage_I6_TheSameQuestionIsAnsweredOnce(t *testing.T) {
 	})
 }
 
-// Who waits for too long is told when to come again, and an answer that took very long,
-// because the process was stopped, makes nobody wait for more than a minute.
+// A request that waits too long gets a Retry-After. An answer that took very long because the process was stopped
+// delays others by a minute at most.
 func TestPage_I6_TheWaitIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPaced(t, debug.Config{})
@@ -149,7 +149,7 @@ func TestPage_I6_TheWaitIsBounded(t *testing.T) {
 	})
 }
 
-// A Source that panics takes neither the turn nor the page with it.
+// A Source that panics blocks neither the turn nor the page.
 func TestPage_APanicGivesTheTurnBack(t *testing.T) {
 	p := newPage(t, debug.Config{})
 	p.Attach(broken{})

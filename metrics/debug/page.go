@@ -20,23 +20,21 @@ const (
 
 // Config configures a Page. The zero value is ready to use.
 type Config struct {
-	// Events is how many recent events are kept, 1 to 10,000. Defaults to 200.
+	// Events is the number of recent events to keep, 1 to 10,000. Defaults to 200.
 	Events int
 
-	// Refresh is how often an open page asks again, 500 ms to 1 hour. It asks less often
-	// where an answer takes long, and not at all while it is paused or out of sight.
-	// Defaults to 2 s.
+	// Refresh is how often an open page refreshes, 500 ms to 1 hour. It refreshes less often if an answer takes long,
+	// and not at all while it is paused or hidden. Defaults to 2 s.
 	Refresh time.Duration
 
-	// Hosts are the names, without a port, under which the page may be asked for. A request
-	// for another name gets a 403, because a foreign page in the operator's browser may have
-	// let its own name point here. Any address, localhost and names below it are always
-	// allowed. "*" allows every name: for a program that stands behind a proxy that
-	// checks who asks. Defaults to none.
+	// Hosts are the names, without a port, under which the page may be requested. A request for another name gets a
+	// 403, because a foreign page in the operator's browser may have pointed its own name here. Any address,
+	// localhost and names below it are always allowed. "*" allows every name: use it behind a proxy that
+	// authenticates. Defaults to none.
 	Hosts []string
 
-	// HideKeys shows the short hash of a key, as log records carry it, in place of the key,
-	// takes it out of messages, and makes the filter by key one by hash. Defaults to false.
+	// HideKeys shows the short hash of a key, as in log records, in place of the key, removes keys from messages, and
+	// filters by hash instead of by key. Defaults to false.
 	HideKeys bool
 }
 
@@ -58,27 +56,27 @@ func (c Config) normal() (Config, error) {
 	return c, err
 }
 
-// Source is what a Page looks at. *anteroom.Manager has it. Survey is called by the
-// goroutine of the request while no lock of the Page is held.
+// Source is what a Page shows; *anteroom.Manager implements it. Survey is called on the request's goroutine while no
+// lock of the Page is held.
 type Source interface {
 	Survey(anteroom.SurveyOptions) anteroom.Survey
 }
 
-// Page is an http.Handler that shows the attached Managers. Make it with New. All methods
-// are safe for concurrent use; it must not be copied.
+// Page is an http.Handler that shows the attached Managers. Create it with New. All methods are safe for concurrent
+// use; it must not be copied.
 type Page struct {
 	cfg    Config
 	events ring
 	pace   pace
 
 	mu sync.Mutex
-	// sources is only ever appended to, or replaced as a whole: a request reads the part
-	// that it saw under mu without holding it.
+	// sources is only appended to or replaced as a whole, so a request reads the slice it saw under mu without
+	// holding mu.
 	sources []Source
 }
 
-// New returns a Page that is mounted nowhere and attached to nothing, or nil and an error
-// that wraps anteroom.ErrConfig and names the field and its bound.
+// New returns a Page without Managers, or nil and an error that wraps anteroom.ErrConfig and names the field and its
+// bound.
 func New(cfg Config) (*Page, error) {
 	cfg, err := cfg.normal()
 	if err != nil {
@@ -87,9 +85,9 @@ func New(cfg Config) (*Page, error) {
 	return &Page{cfg: cfg, events: ring{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
 }
 
-// Attach makes m's locks part of the page. Attaching twice changes nothing. The Page keeps
-// m until Detach: a program that makes and closes Managers detaches them. m must be
-// comparable, as pointers are, so that it can be found again; a nil m panics.
+// Attach adds m's locks to the page. Attaching twice has no further effect. The Page keeps m until Detach: a program
+// that creates and closes Managers must detach them. m must be comparable, as pointers are, so that it can be found
+// again. A nil m panics.
 func (p *Page) Attach(m Source) {
 	if m == nil {
 		panic("anteroom/metrics/debug: Attach(nil)")
@@ -101,7 +99,7 @@ func (p *Page) Attach(m Source) {
 	}
 }
 
-// Detach takes m out again. Its events stay. Detaching what is not attached changes nothing.
+// Detach removes m. Its events stay. Detaching a Source that is not attached has no effect.
 func (p *Page) Detach(m Source) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,8 +108,8 @@ func (p *Page) Detach(m Source) {
 	}
 }
 
-// OnEvent keeps e among the recent events. It is what Config.OnEvent of a Manager wants; it
-// returns at once.
+// OnEvent adds e to the recent events. Set it as a Manager's Config.OnEvent, or call it from yours. It does not
+// block.
 func (p *Page) OnEvent(e anteroom.Event) { p.events.add(e, p.cfg.HideKeys) }
 
 func (p *Page) attached() []Source {

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const main = document.querySelector("main"), said = document.getElementById("said"), pause = document.getElementById("pause");
-  // The first format counts. The rest of the query stays as it is, byte for byte.
+  // The first format wins. The rest of the query is passed on byte for byte.
   const source = "?format=fragment&" + location.search.slice(1);
   let paused = false, underWay = false, timer = 0;
 
@@ -10,7 +10,7 @@
     clearTimeout(timer);
     if (!paused) timer = setTimeout(refresh, Number(document.getElementById("pace").dataset.refreshMs));
   };
-  // Whoever has marked something, to copy it, would lose the mark.
+  // A refresh would clear a selection that the user is about to copy.
   const reading = () => {
     const marked = getSelection();
     return marked !== null && !marked.isCollapsed && main.contains(marked.anchorNode);
@@ -38,7 +38,7 @@
       if (!paused) tell("", false);
       if (!paused && !reading()) show(text);
     } catch (error) {
-      if (!paused) tell(`No answer since ${live().dataset.at} UTC: what stands here is old.`, true);
+      if (!paused) tell(`No answer since ${live().dataset.at} UTC: this data is out of date.`, true);
     }
     underWay = false;
     later();

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The bounds of what one answer lists (I4).
+// The bounds on what one answer lists (I4).
 const (
 	defaultLocks   = 50
 	maxLocks       = 500
@@ -27,17 +27,17 @@ const (
 	formatJSON     = "json"
 )
 
-// query is what a request asks for.
+// query is a parsed request.
 type query struct {
 	format, class, key     string
 	limit, waiters, events int
 }
 
-// parseQuery reads the parameters, or says which one is not as it has to be.
+// parseQuery reads the parameters, or returns an error that names the invalid one.
 func parseQuery(u *url.URL, events int) (query, error) {
 	v, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return query{}, fmt.Errorf("the query cannot be read: %w", err)
+		return query{}, fmt.Errorf("invalid query: %w", err)
 	}
 	q := query{format: v.Get("format"), class: v.Get("class"), key: v.Get("key")}
 	for _, f := range [][2]string{{"class", q.class}, {"key", q.key}} {
@@ -73,12 +73,12 @@ func parseQuery(u *url.URL, events int) (query, error) {
 	return q, nil
 }
 
-// finds tells whether a lock or event of that class and key is asked for.
+// finds reports whether a lock or event of that class and key matches.
 func (q query) finds(class, filter string) bool {
 	return (q.class == "" || q.class == class) && strings.HasPrefix(filter, q.key)
 }
 
-// link returns the query as a relative reference, with the format given.
+// link returns the query as a relative URL with the given format.
 func (q query) link(format string) string {
 	v := url.Values{}
 	set := func(name, value, fallback string) {

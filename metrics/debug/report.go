@@ -2,29 +2,28 @@ package debug
 
 import "time"
 
-// Report is what the page shows, as ?format=json answers it. Times are RFC 3339 in UTC,
-// durations seconds. Strings that come from the program are as they are where they print,
-// and as Go quotes them otherwise. Fields may be added; none changes its meaning.
+// Report is the content of the page, as ?format=json returns it. Times are RFC 3339 in UTC, durations seconds.
+// Strings of the program are verbatim if all of them is printable, and otherwise quoted as in Go. Fields may be
+// added; none changes its meaning.
 type Report struct {
 	At time.Time `json:"at"`
 	// KeysHidden is Config.HideKeys.
 	KeysHidden bool `json:"keys_hidden"`
-	// Held and Waiting are the sums of all Managers, whatever the filter.
+	// Held and Waiting are the totals of all Managers, regardless of the filter.
 	Held    int `json:"held"`
 	Waiting int `json:"waiting"`
-	// Managers are those attached, in the order in which they were.
+	// Managers are the attached ones, in the order of Attach.
 	Managers         []Manager `json:"managers"`
 	ManagersNotShown int       `json:"managers_not_shown"`
-	// Classes are ordered by waiting, then held; the filter does not apply to them.
+	// Classes are sorted by waiting, then held; the filter does not apply to them.
 	Classes         []Class `json:"classes"`
 	ClassesNotShown int     `json:"classes_not_shown"`
-	// Keys is how many live keys the filter finds. Locks are the first of them: lost or
-	// unhealthy ones, then the longest waits, then what Redis granted the longest ago.
+	// Keys is the number of live keys that match the filter. Locks are the first of them: lost or unhealthy ones,
+	// then the longest waits, then the oldest grants.
 	Keys          int    `json:"keys"`
 	Locks         []Lock `json:"locks"`
 	LocksNotShown int    `json:"locks_not_shown"`
-	// Events are the newest that the filter finds among those that are kept, EventsSeen
-	// how many there have been in all.
+	// Events are the newest kept ones that match the filter; EventsSeen counts all events so far.
 	Events         []Event `json:"events"`
 	EventsNotShown int     `json:"events_not_shown"`
 	EventsSeen     int64   `json:"events_seen"`
@@ -42,26 +41,25 @@ type Manager struct {
 	Checks []Check `json:"checks"`
 }
 
-// Class sums up the locks of one LockConfig.Name.
+// Class is the totals of the locks of one LockConfig.Name.
 type Class struct {
 	Class   string `json:"class"`
 	Held    int    `json:"held"`
 	Waiting int    `json:"waiting"`
-	// The ages of the oldest hold and of the longest wait, 0 without one.
+	// The ages of the oldest hold and of the longest wait, 0 if there is none.
 	OldestHoldSeconds float64 `json:"oldest_hold_seconds"`
 	OldestWaitSeconds float64 `json:"oldest_wait_seconds"`
 
 	filter string // the value of the parameter class that finds it
 }
 
-// Name is how a key is called.
+// Name is how a key is shown.
 type Name struct {
-	// Key is the key, or its first 256 bytes; "" where keys are hidden. KeyQuoted tells
-	// that it stands there as Go quotes it.
+	// Key is the key, or its first 256 bytes; "" if keys are hidden. KeyQuoted reports that it is quoted as in Go.
 	Key       string `json:"key"`
 	KeyQuoted bool   `json:"key_quoted"`
 	KeyBytes  int    `json:"key_bytes"`
-	// KeyHash is key_hash of the log.
+	// KeyHash is key_hash in the log.
 	KeyHash string `json:"key_hash"`
 }
 
@@ -73,14 +71,12 @@ type Lock struct {
 	// Status is "free", "acquiring", "granted", "owned", "releasing" or "lost".
 	Status string `json:"status"`
 	Lost   bool   `json:"lost"`
-	// Owner is null where nobody of this process owns the lock, Lease where Redis has not
-	// granted it to this process.
+	// Owner is null if no goroutine of this process owns the lock, Lease if Redis has not granted it to this process.
 	Owner *Owner `json:"owner"`
 	Lease *Lease `json:"lease"`
-	// HeldBy is the field with which another process held the key when this one was
-	// refused last.
+	// HeldBy is the field under which another process held the key when this one was last refused.
 	HeldBy string `json:"held_by"`
-	// Waiting is how many wait in this process, Waiters the first of them in order.
+	// Waiting is the number of waiters in this process, Waiters the first of them in order.
 	Waiting         int      `json:"waiting"`
 	Waiters         []Waiter `json:"waiters"`
 	WaitersNotShown int      `json:"waiters_not_shown"`
@@ -90,39 +86,39 @@ type Lock struct {
 	filter string // the value of the parameter key that finds it
 }
 
-// Owner is who owns a lock.
+// Owner describes the owner of a lock.
 type Owner struct {
-	// Goroutine acquired it. Kind is how: "lock", "try_lock", "hold" or "try"; the last two
-	// may be released by any goroutine.
+	// Goroutine is the one that acquired it, Kind how: "lock", "try_lock", "hold" or "try"; the last two may be
+	// released by any goroutine.
 	Goroutine int64     `json:"goroutine"`
 	Kind      string    `json:"kind"`
 	CallSite  string    `json:"call_site"`
 	Since     time.Time `json:"since"`
-	// HeldSeconds is the time since then, Count how often it is held (reentrancy).
+	// HeldSeconds is the time since then, Count the number of units (reentrancy).
 	HeldSeconds float64 `json:"held_seconds"`
 	Count       int     `json:"count"`
 	// Token is the fencing token, 0 without Fencing.
 	Token int64 `json:"token"`
 }
 
-// Lease is the grant of Redis to this process.
+// Lease is Redis' grant to this process.
 type Lease struct {
 	Holder  string    `json:"holder"` // the field in Redis
 	Granted time.Time `json:"granted"`
-	// LengthSeconds is how long the lease was made. LeftSeconds is how long the lock can
-	// be relied on without a further renewal, up to Deadline; negative after it.
+	// LengthSeconds is the full length of the lease. LeftSeconds is how long the lock can be relied on without a
+	// further renewal, up to Deadline; negative after it.
 	LengthSeconds float64   `json:"length_seconds"`
 	LeftSeconds   float64   `json:"left_seconds"`
 	Deadline      time.Time `json:"deadline"`
-	// NextRenewal is null for a lease that is not renewed; NextRenewalSeconds is how long
-	// it is until then, negative where it is due.
+	// NextRenewal is null for a lease that is not renewed; NextRenewalSeconds is the time until then, negative if
+	// overdue.
 	NextRenewal        *time.Time `json:"next_renewal"`
 	NextRenewalSeconds *float64   `json:"next_renewal_seconds"`
-	// HandOffs counts those within the process since the grant or the turn's extension.
+	// HandOffs counts hand-offs within the process since the grant or the turn's extension.
 	HandOffs int `json:"hand_offs"`
 }
 
-// Waiter is one caller that waits.
+// Waiter is one waiting caller.
 type Waiter struct {
 	Goroutine      int64   `json:"goroutine"`
 	Kind           string  `json:"kind"` // as Owner.Kind

@@ -26,7 +26,7 @@ func TestConfig_BoundsAreNamed(t *testing.T) {
 	}
 }
 
-// lockOf returns the part of a key.
+// lockOf returns the lock with a key.
 func lockOf(t testing.TB, r debug.Report, key string) debug.Lock {
 	t.Helper()
 	i := slices.IndexFunc(r.Locks, func(l debug.Lock) bool { return l.Key == key })
@@ -36,7 +36,7 @@ func lockOf(t testing.TB, r debug.Report, key string) debug.Lock {
 	return r.Locks[i]
 }
 
-// What the page says of real locks is what their Managers say.
+// What the page says of real locks agrees with their Managers.
 func TestReport_AgreesWithSnapshot(t *testing.T) {
 	srv, begun := server(t), time.Now()
 	p := newPage(t, debug.Config{})
@@ -98,7 +98,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 		t.Fatalf("%d waiting, %d listed, %d not shown", l.Waiting, len(l.Waiters), l.WaitersNotShown)
 	}
 	for i, w := range l.Waiters {
-		if want := s.Waiters[i]; w.Goroutine != want.Goroutine || w.Kind != "hold" || w.CallSite != want.CallSite || w.CallSite == "" || w.WaitingSeconds > want.Waiting.Seconds()+.001 { // it is rounded
+		if want := s.Waiters[i]; w.Goroutine != want.Goroutine || w.Kind != "hold" || w.CallSite != want.CallSite || w.CallSite == "" || w.WaitingSeconds > want.Waiting.Seconds()+.001 { // rounded
 			t.Errorf("waiter %d: %+v, want %+v", i, w, want)
 		}
 	}
@@ -127,7 +127,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	eventually(t, "an empty page", func() bool { return report(t, p, "").Keys == 0 })
 }
 
-// Of several Managers the first are those that would be first in one.
+// The locks of several Managers are in the order that they would have in one.
 func TestReport_OrderAcrossManagers(t *testing.T) {
 	p := newPage(t, debug.Config{})
 	now := time.Now()
@@ -183,7 +183,7 @@ func TestReport_Filters(t *testing.T) {
 			t.Errorf("%q: %d keys, %d locks, %d events, %d held", query, r.Keys, len(r.Locks), len(r.Events), r.Held)
 		}
 	}
-	// The link beside a key finds it, whatever it consists of.
+	// The link beside a key finds it, whatever bytes it consists of.
 	if body := get(t, p, "/").Body.String(); !strings.Contains(body, `href="?key=order%3A2%FF"`) {
 		t.Error("no link with the key's own bytes")
 	}
@@ -212,7 +212,7 @@ func TestHideKeys_NoKeyIsShownAndNoneCanBeFoundOut(t *testing.T) {
 	}
 }
 
-// The words of the library stay as they are, whatever a hidden key is called.
+// The library's own words stay as they are, whatever a hidden key is called.
 func TestHideKeys_AKeyEatsNoFileName(t *testing.T) {
 	const text = "held for 23s, taken at /srv/leader.go:12"
 	p := newPage(t, debug.Config{HideKeys: true})
@@ -257,7 +257,7 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 	}
 }
 
-// The document names every field of the JSON, and no other.
+// The page in docs names every field of the JSON, and no others.
 func TestDocs_EveryFieldIsNamed(t *testing.T) {
 	text, err := os.ReadFile("../../docs/debug.md")
 	if err != nil {

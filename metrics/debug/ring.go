@@ -7,8 +7,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// What is kept of an event is bounded, too: a key may have 64 KiB, and an error quotes
-// what a server says.
+// The text kept of an event is bounded too: a key may have 64 KiB, and an error quotes what a server says.
 const (
 	maxEventText = 1 << 10
 )
@@ -23,14 +22,14 @@ type ring struct {
 	seen int64  // guarded by mu
 }
 
-// kept is one event as it will be shown, and by what it can be asked for.
+// kept is one event as it will be shown, with its values for filtering.
 type kept struct {
 	Event
 	class, filter string
 }
 
-// add keeps e in place of the oldest one. The error is turned into text here: it may hold
-// on to anything.
+// add keeps e, in place of the oldest event if the ring is full. The error becomes text here, because it may
+// reference anything.
 func (r *ring) add(e anteroom.Event, hide bool) {
 	k := keep(e, hide)
 	r.mu.Lock()
@@ -44,7 +43,7 @@ func (r *ring) add(e anteroom.Event, hide bool) {
 	r.next = (r.next + 1) % r.max
 }
 
-// newest returns what is kept, the newest first, and how many events there have been.
+// newest returns the kept events, newest first, and how many there have been.
 func (r *ring) newest() (list []kept, seen int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +55,7 @@ func (r *ring) newest() (list []kept, seen int64) {
 	return list, r.seen
 }
 
-// keep makes what is shown of e.
+// keep converts e to what is shown of it.
 func keep(e anteroom.Event, hide bool) kept {
 	text, err := e.WithoutKey()
 	if !hide {

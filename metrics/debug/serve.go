@@ -9,12 +9,11 @@ import (
 	"time"
 )
 
-// ServeHTTP answers GET and HEAD at whatever path it is mounted. The query parameters are
-// in docs/debug.md. It makes one answer at a time, in memory, and so rarely that all clients
-// together cost a twentieth of a processor: further requests wait for their turn, up to ten
-// seconds or until their clients leave, and those with the same question share an answer.
-// Who waits for longer gets a 503. A request for a host that is not allowed, or from another
-// site, gets a 403: see Config.Hosts.
+// ServeHTTP answers GET and HEAD at whatever path it is mounted. docs/debug.md lists the query parameters. It makes
+// one answer at a time, in memory, and so rarely that all clients together cost at most a twentieth of a processor:
+// further requests wait for their turn, for up to ten seconds or until their clients disconnect, and those with the
+// same query share an answer. A request that waits longer gets a 503. A request for a host that is not allowed, or
+// from another site, gets a 403: see Config.Hosts.
 func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	h := rw.Header()
 	h.Set("Cache-Control", "no-store")
@@ -43,19 +42,19 @@ func (p *Page) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 		http.Error(rw, err.Error(), http.StatusServiceUnavailable)
 		return
 	case err != nil:
-		return // the client has left
+		return // the client has disconnected
 	case a.err != nil:
-		http.Error(rw, "the page cannot be made: "+a.err.Error(), http.StatusInternalServerError)
+		http.Error(rw, "cannot render the page: "+a.err.Error(), http.StatusInternalServerError)
 		return
 	}
 	h.Set("Content-Type", a.contentType)
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if req.Method == http.MethodGet {
-		_, _ = rw.Write(a.body) // a client that has left needs no answer
+		_, _ = rw.Write(a.body) // an error means that the client has disconnected
 	}
 }
 
-// answer makes the whole answer.
+// answer makes the complete answer.
 func (p *Page) answer(q query) answer {
 	began := time.Now()
 	r := p.gather(q)

@@ -67,8 +67,8 @@ func TestPage_BadParametersAreNamed(t *testing.T) {
 	for query, words := range map[string]string{
 		"format=xml": `format is "xml"`, "limit=0": "limit", "limit=501": "from 1 to 500", "limit=many": "limit",
 		"waiters=-1": "waiters", "waiters=1001": "from 1 to 1000", "events=51": "from 0 to 50",
-		"class=%zz": "cannot be read", "key=" + strings.Repeat("k", 1025): "key has 1025 bytes",
-		"limit=%3Cscript%3E": `limit is "<script>"`, // harmless: it is plain text, and nosniff
+		"class=%zz": "invalid query", "key=" + strings.Repeat("k", 1025): "key has 1025 bytes",
+		"limit=%3Cscript%3E": `limit is "<script>"`, // harmless: plain text, and nosniff
 	} {
 		rec := httptest.NewRecorder()
 		p.ServeHTTP(rec, request(http.MethodGet, "/?"+query))
@@ -84,7 +84,7 @@ var evil = []string{
 	`javascript:alert(1)`, "{{.Held}}", "\xff\xfe\x00", "a\u202eb\u2028c\x1b[31m", "line\nbreak\ttab", "&lt;b&gt;", strings.Repeat("k", 70_000),
 }
 
-// hostile is a Manager all of whose texts are evil.
+// hostile is a Manager whose texts are all evil.
 func hostile(p *debug.Page) *fixed {
 	s := anteroom.Survey{ClientID: "worker-1", Counts: map[string]anteroom.Count{}}
 	now := time.Now()
@@ -141,8 +141,7 @@ func TestPage_I2_EverythingIsEscaped(t *testing.T) {
 	}
 }
 
-// attribute finds what only something that was not escaped can bring, once the values of
-// attributes are taken out.
+// attribute finds what can only come from unescaped text, once the values of attributes are removed.
 var (
 	values    = regexp.MustCompile(`="[^"<>]*"`)
 	attribute = regexp.MustCompile(`<[^<>]*\s(?:on\w+|style|src)=[^<>]*>`)
@@ -180,7 +179,7 @@ func TestPage_I3_ThePolicyAllowsThePageAndNothingElse(t *testing.T) {
 	}
 }
 
-// many is a Manager with more of everything than anybody wants to see.
+// many is a Manager with more of everything than an answer lists.
 func many(n int) *fixed {
 	s := anteroom.Survey{ClientID: "worker-1", Counts: map[string]anteroom.Count{}}
 	waiters := make([]anteroom.WaiterState, n)
@@ -244,8 +243,7 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 	}
 }
 
-// What an answer costs is known when all of it has been made: 500 locks take longer to be
-// written than to be found.
+// The cost of an answer is known only when it is complete: 500 locks take longer to write than to find.
 func TestPage_ThePaceIsThatOfTheWholeAnswer(t *testing.T) {
 	p := newPage(t, debug.Config{Refresh: time.Second})
 	p.Attach(many(10))
@@ -259,7 +257,7 @@ func TestPage_ThePaceIsThatOfTheWholeAnswer(t *testing.T) {
 	}
 }
 
-// stuck is a client that takes no byte until it is let go.
+// stuck is a client that reads nothing until it is freed.
 type stuck struct {
 	http.ResponseWriter
 	begun, free chan struct{}
@@ -301,7 +299,7 @@ func TestPage_I5_AClientThatHangsDelaysNobody(t *testing.T) {
 	<-ended
 }
 
-// gate is a Source that answers when it is told to.
+// gate is a Source that returns when the test allows it.
 type gate struct{ asked, free chan struct{} }
 
 func (g gate) Survey(anteroom.SurveyOptions) anteroom.Survey {
@@ -310,7 +308,7 @@ func (g gate) Survey(anteroom.SurveyOptions) anteroom.Survey {
 	return anteroom.Survey{}
 }
 
-// A request that has to wait for its turn ends with its client, and one after it gets its own.
+// A request that waits for its turn ends with its client, and the next one gets its own turn.
 func TestPage_OneAnswerAtATime(t *testing.T) {
 	p := newPage(t, debug.Config{})
 	g := gate{make(chan struct{}, 2), make(chan struct{})}
@@ -325,7 +323,7 @@ func TestPage_OneAnswerAtATime(t *testing.T) {
 		p.ServeHTTP(httptest.NewRecorder(), request(http.MethodGet, "/").WithContext(ctx))
 	}()
 	leave()
-	<-left // although the first is still at it
+	<-left // although the first has not been answered
 	select {
 	case <-g.asked:
 		t.Error("two answers were made at once")

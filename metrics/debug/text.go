@@ -10,11 +10,11 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// maxKeyText bounds what is shown of a key, in bytes.
+// maxKeyText bounds how much of a key is shown, in bytes.
 const maxKeyText = 256
 
-// show returns s if all of it prints, and otherwise as Go quotes it: neither a byte that is
-// no UTF-8 nor one that turns the direction of writing may change what stands beside it.
+// show returns s if it is printable, and otherwise quoted as in Go: neither invalid UTF-8 nor a character that
+// changes the writing direction may affect the text around it.
 func show(s string) string {
 	if prints(s) {
 		return s
@@ -22,15 +22,15 @@ func show(s string) string {
 	return strconv.Quote(s)
 }
 
-// brief is show for what may be long: of about max bytes, or twice that where it is quoted. No
-// more than that is looked at.
+// brief is show for strings that may be long: the result has about max bytes, or twice that if it is quoted. It reads
+// no more than that of s.
 func brief(s string, max int) string { return clip(show(clip(s, max)), 2*max) }
 
 func prints(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) })
 }
 
-// plain is s for the value of a form's field, with a mark for each character that does not print.
+// plain returns s for the value of a form's field, with a mark for each unprintable character.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
@@ -51,7 +51,7 @@ func clip(s string, max int) string {
 	return s[:max] + "…"
 }
 
-// nameOf says how a key is called on the page.
+// nameOf returns how a key is shown on the page.
 func nameOf(key string, hide bool) Name {
 	n := Name{KeyHash: anteroom.KeyHash(key), KeyBytes: len(key)}
 	if hide {
@@ -61,8 +61,8 @@ func nameOf(key string, hide bool) Name {
 	return n
 }
 
-// filterOf is what the parameter key is compared with, as a beginning of it. Where keys are
-// hidden it is the hash: with the key whoever asks could find it out letter by letter.
+// filterOf is what the parameter key must be a prefix of. If keys are hidden it is the hash: filtering by the key
+// would let a client find it out letter by letter.
 func filterOf(key string, hide bool) string {
 	if hide {
 		return anteroom.KeyHash(key)
@@ -73,10 +73,9 @@ func filterOf(key string, hide bool) string {
 // seconds rounds to milliseconds.
 func seconds(d time.Duration) float64 { return float64(d.Round(time.Millisecond)) / 1e9 }
 
-// lasting words a time in seconds for people. It is asked for what is negative where that is
-// worth a word of its own, and otherwise shows it as no time at all; it takes any number.
+// lasting formats a number of seconds for people. Any number is allowed; negative ones are shown as 0.
 func lasting(s float64) string {
-	const most = 1e9 // thirty years, where a Duration ends after 290
+	const most = 1e9 // thirty years; a Duration overflows after 290
 	d := time.Duration(max(min(s, most), 0) * 1e9).Round(time.Millisecond)
 	switch {
 	case d < time.Second:

@@ -46,7 +46,7 @@ func TestAcquire_I3_ThroughRedis(t *testing.T) {
 	})
 }
 
-// The span's length is the wait, the release says how long it was held.
+// The span's duration is the wait; the release records how long the lock was held.
 func TestAcquire_HandedOff(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		m := l.manager()
@@ -102,7 +102,7 @@ func TestAcquire_Failures(t *testing.T) {
 		err = mu.Do(ctx, func(context.Context) error { t.Error("it ran"); return nil })
 		last(err, "cancelled", "do", codes.Unset)
 		ctx, cancel = context.WithCancel(bg)
-		time.AfterFunc(time.Second, cancel) // while it waits
+		time.AfterFunc(time.Second, cancel) // during the wait
 		_, err = mu.Acquire(ctx)
 		last(err, "cancelled", "acquire", codes.Unset)
 		_, err = mu.Acquire(bg, anteroom.Wait(-1))
@@ -115,10 +115,10 @@ func TestAcquire_Failures(t *testing.T) {
 		last(err, "unknown", "try acquire", codes.Error)
 		l.net.Heal()
 		l.net.Refuse()
-		_, err = l.manager().Mutex("j").TryAcquire(bg) // one that has no connections yet
+		_, err = l.manager().Mutex("j").TryAcquire(bg) // a Manager without connections
 		last(err, "unavailable", "try acquire", codes.Error)
 		ctx, cancel = context.WithTimeout(bg, time.Second)
-		_, err = l.manager().Mutex("j").Acquire(ctx) // that the caller gave up is not the reason
+		_, err = l.manager().Mutex("j").Acquire(ctx) // the cancellation is not the reason
 		cancel()
 		last(err, "unavailable", "acquire", codes.Error)
 		l.net.Heal()
@@ -130,7 +130,7 @@ func TestAcquire_Failures(t *testing.T) {
 	})
 }
 
-// A nested acquire and its release have spans of their own, which belong together.
+// A nested acquire and its release have spans of their own, linked to each other.
 func TestAcquire_Nested(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		mu := l.manager().Mutex("k")
@@ -207,7 +207,7 @@ func TestLocks_I4_HaveSpansByOption(t *testing.T) {
 	})
 }
 
-// A caller that is not sampled makes no span, whatever happens to its lock.
+// A caller that is not sampled creates no span, whatever happens to its lock.
 func TestSampling_I4_NothingOfWhatIsNotSampled(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		ctx, request := l.request()
@@ -226,7 +226,7 @@ func TestSampling_I4_NothingOfWhatIsNotSampled(t *testing.T) {
 	}, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 }
 
-// I2: neither key nor holder, in whatever a server may answer.
+// I2: neither key nor holder, whatever a server may answer.
 func TestSpans_I2_NameNoKeyAndNoHolder(t *testing.T) {
 	for _, keys := range []bool{false, true} {
 		inside(t, func(l *laboratory) {
@@ -265,7 +265,7 @@ func TestSpans_I2_NameNoKeyAndNoHolder(t *testing.T) {
 	}
 }
 
-// Many goroutines, some of which give up: each acquire and each release has its one span.
+// Many goroutines, some of which give up: each acquire and each release has exactly one span.
 func TestSpans_I1_ConcurrentUse(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		mu := l.manager().Mutex("k")

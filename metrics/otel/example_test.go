@@ -14,8 +14,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A program that has set a global TracerProvider needs no option. Here the spans of a
-// request go to a recorder, and are printed.
+// A program that has set a global TracerProvider needs no option. Here the spans of a request go to a recorder and
+// are printed.
 func ExampleNew() {
 	srv := miniredis.NewMiniRedis()
 	if err := srv.Start(); err != nil {

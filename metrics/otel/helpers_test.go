@@ -28,8 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var bg = context.Background()
 
-// laboratory is an embedded server in virtual time, reached over a network with faults, and
-// the spans that were made.
+// laboratory is an embedded server in virtual time, behind a faulty network, and the spans created.
 type laboratory struct {
 	*miniredis.Miniredis
 	t        *testing.T
@@ -38,7 +37,7 @@ type laboratory struct {
 	provider *sdktrace.TracerProvider
 }
 
-// inside runs f in a bubble. Every span that was started must have ended by its end (I1).
+// inside runs f in a bubble and checks that every started span has ended by its end (I1).
 func inside(t *testing.T, f func(l *laboratory), opts ...sdktrace.TracerProviderOption) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,7 +51,7 @@ func inside(t *testing.T, f func(l *laboratory), opts ...sdktrace.TracerProvider
 			t.Errorf("I1: %d spans were started, %d ended", n, m)
 		}
 		l.net.Heal()
-		time.Sleep(2 * time.Second) // go-redis goes on dialing
+		time.Sleep(2 * time.Second) // go-redis keeps dialing
 	})
 }
 
@@ -75,8 +74,8 @@ func (l *laboratory) manager(opts ...anteroomotel.Option) *anteroom.Manager {
 	return m
 }
 
-// away makes Redis refuse, until nothing is sent any more: a connection of m that is found
-// dead may have carried a command, so that its outcome is unknown.
+// away makes Redis refuse connections, until nothing is sent any more: a connection of m that is found dead may have
+// carried a command, whose outcome is then unknown.
 func (l *laboratory) away(m *anteroom.Manager) {
 	l.t.Helper()
 	l.net.Refuse()
@@ -89,12 +88,12 @@ func (l *laboratory) away(m *anteroom.Manager) {
 	l.t.Fatal("connections without end")
 }
 
-// request begins what a caller traces itself.
+// request starts a span as a caller does.
 func (l *laboratory) request() (context.Context, trace.Span) {
 	return l.provider.Tracer("program").Start(bg, "request")
 }
 
-// named returns the ended spans of that name, in the order of their ends.
+// named returns the ended spans with that name, in the order in which they ended.
 func (l *laboratory) named(name string) []sdktrace.ReadOnlySpan {
 	var list []sdktrace.ReadOnlySpan
 	for _, s := range l.spans.Ended() {
@@ -105,7 +104,7 @@ func (l *laboratory) named(name string) []sdktrace.ReadOnlySpan {
 	return list
 }
 
-// one returns the only span of that name.
+// one returns the only span with that name.
 func (l *laboratory) one(name string) sdktrace.ReadOnlySpan {
 	l.t.Helper()
 	list := l.named(name)
@@ -115,7 +114,7 @@ func (l *laboratory) one(name string) sdktrace.ReadOnlySpan {
 	return list[0]
 }
 
-// value returns an attribute of a span as text, "" where it has none.
+// value returns an attribute of a span as text, "" if it has none.
 func value(s sdktrace.ReadOnlySpan, key attribute.Key) string {
 	for _, a := range s.Attributes() {
 		if a.Key == key {
@@ -125,7 +124,7 @@ func value(s sdktrace.ReadOnlySpan, key attribute.Key) string {
 	return ""
 }
 
-// says fails unless the attributes of s are as given.
+// says fails the test unless the attributes of s are as given.
 func says(t *testing.T, s sdktrace.ReadOnlySpan, want map[attribute.Key]string) {
 	t.Helper()
 	for key, v := range want {
@@ -135,7 +134,7 @@ func says(t *testing.T, s sdktrace.ReadOnlySpan, want map[attribute.Key]string) 
 	}
 }
 
-// linked fails unless s links to the span to, and to no other.
+// linked fails the test unless s links to the span to, and to no other.
 func linked(t *testing.T, s, to sdktrace.ReadOnlySpan) {
 	t.Helper()
 	if l := s.Links(); len(l) != 1 || l[0].SpanContext.SpanID() != to.SpanContext().SpanID() {
@@ -160,7 +159,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// together runs f n times at once.
+// together runs f n times concurrently.
 func together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {

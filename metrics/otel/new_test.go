@@ -15,13 +15,13 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A provider can be set after the fact once in a process.
+// The provider can be replaced only once in a process.
 var (
 	global sync.Once
 	spans  = tracetest.NewSpanRecorder()
 )
 
-// Without an option spans go to the global provider, also to one that is set later.
+// Without an option, spans go to the global provider, even one that is set later.
 func TestNew_UsesTheGlobalProvider(t *testing.T) {
 	tracer := anteroomotel.New()
 	global.Do(func() { otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))) })
@@ -33,7 +33,7 @@ func TestNew_UsesTheGlobalProvider(t *testing.T) {
 	}
 }
 
-// A library uses the API; the SDK is the program's.
+// The library uses the API; the SDK is the program's.
 func TestImports_TheAPIAlone(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").Output()
 	if err != nil {

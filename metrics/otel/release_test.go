@@ -14,7 +14,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A release that is not confirmed says so, and who does not wait for it has an answer too.
+// A release that is not confirmed says so, and one that does not wait gets an answer too.
 func TestRelease_NotConfirmed(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		m := l.manager()
@@ -42,7 +42,7 @@ func TestRelease_NotConfirmed(t *testing.T) {
 		ctx, cancel = context.WithTimeout(bg, 3*time.Second)
 		defer cancel()
 		switch err := h.Release(ctx); {
-		case errors.Is(err, anteroom.ErrUnknown): // by a connection that was not yet known to be dead
+		case errors.Is(err, anteroom.ErrUnknown): // on a connection that was not yet known to be dead
 			failed("unknown")
 		case errors.Is(err, anteroom.ErrUnavailable):
 			failed("unavailable")
@@ -54,7 +54,7 @@ func TestRelease_NotConfirmed(t *testing.T) {
 	})
 }
 
-// A release without a span in its context is in the trace of the acquire's caller.
+// A release without a span in its context belongs to the trace of the acquire's caller.
 func TestRelease_InTheTraceOfTheCaller(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		ctx, request := l.request()
@@ -67,7 +67,7 @@ func TestRelease_InTheTraceOfTheCaller(t *testing.T) {
 	})
 }
 
-// While the caller's span is open the loss stands on it, and nowhere else.
+// While the caller's span is open the loss is an event on it, and nowhere else.
 func TestLost_OnTheCallersSpan(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		ctx, request := l.request()
@@ -100,7 +100,7 @@ func TestLost_OnTheCallersSpan(t *testing.T) {
 	})
 }
 
-// When the caller's span is over, or there was none, the loss has a span of its own.
+// When the caller's span has ended, or there was none, the loss has a span of its own.
 func TestLost_ByItself(t *testing.T) {
 	for _, withCaller := range []bool{true, false} {
 		inside(t, func(l *laboratory) {
@@ -133,7 +133,7 @@ func TestLost_ByItself(t *testing.T) {
 	}
 }
 
-// A hold that is nested in the work of another lock is told of by its own acquire.
+// The loss of a hold that is nested in the work of another lock links to its own acquire.
 func TestLost_LinksToItsOwnAcquire(t *testing.T) {
 	inside(t, func(l *laboratory) {
 		m := l.manager()

@@ -13,18 +13,17 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// acquireKey is the context key of the trace.SpanContext of the acquire by which a hold
-// came: what its release, and its loss, link to.
+// acquireKey is the context key of the trace.SpanContext of a hold's acquire, to which its release and its loss link.
 type acquireKey struct{}
 
-// acquiredBy returns it; it is not valid where there is none.
+// acquiredBy returns that span context, which is invalid if there is none.
 func acquiredBy(ctx context.Context) trace.SpanContext {
 	sc, _ := ctx.Value(acquireKey{}).(trace.SpanContext)
 	return sc
 }
 
-// StartAcquire starts the span of an acquire as a child of ctx's. The hold's context keeps
-// that of the caller: the span of the acquire is over when the work begins.
+// StartAcquire starts the span of an acquire as a child of ctx's span. The hold's context keeps the caller's span:
+// the span of the acquire has ended when the work begins.
 func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (context.Context, func(anteroom.AcquireEnd)) {
 	if a.Lock && !t.locks {
 		return ctx, nil
@@ -32,7 +31,7 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 	_, span := t.tracer.Start(ctx, SpanAcquire, trace.WithAttributes(t.about(a.Key, a.Class, a.Op, a.Fair)...))
 	if !span.IsRecording() {
 		span.End()
-		if acquiredBy(ctx).IsValid() { // that of an outer hold is not this one's
+		if acquiredBy(ctx).IsValid() { // do not inherit an outer hold's acquire
 			ctx = context.WithValue(ctx, acquireKey{}, trace.SpanContext{})
 		}
 		return ctx, nil
@@ -46,16 +45,16 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 			span.SetAttributes(ViaKey.String(via), HandOffsKey.Int(end.HandOffs))
 			setGrant(span, end.Holder)
 		case anteroom.OutcomeRefused, anteroom.OutcomeCancelled:
-			// An answer, and for a Try a good one; or the caller's own decision. What Redis
-			// had to do with the end of a wait is unavailable or unknown.
+			// A refusal is an answer, for a Try a normal one; a cancellation is the caller's own decision. If Redis
+			// caused the end of a wait, the outcome is unavailable or unknown.
 		default:
 			fail(span, string(end.Outcome), end.Err)
 		}
 	}
 }
 
-// StartRelease starts the span of a release as a child of ctx's or, where that has none, of
-// the span that the caller of the acquire had.
+// StartRelease starts the span of a release as a child of ctx's span or, if ctx has none, of the span in which the
+// lock was acquired.
 func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func(anteroom.ReleaseEnd) {
 	if r.Lock && !t.locks {
 		return nil
@@ -83,13 +82,12 @@ func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func
 	}
 }
 
-// Lost tells of a loss on the caller's span while that is open, where whoever looks at the
-// request sees it in its place. Otherwise it makes a short span of its own, which is
-// linked to the acquire.
+// Lost records a loss as an event on the caller's span while that is open, where it appears in its place in the
+// request. Otherwise it creates a short span of its own, linked to the acquire.
 func (t *Tracer) Lost(ctx context.Context, e anteroom.Event) {
 	by := acquiredBy(ctx)
 	if !by.IsValid() && !t.locks {
-		return // by Lock, or by an acquire that was not sampled
+		return // acquired by Lock, or by an acquire that was not sampled
 	}
 	attrs := t.lost(e)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
@@ -102,7 +100,7 @@ func (t *Tracer) Lost(ctx context.Context, e anteroom.Event) {
 	span.End()
 }
 
-// about is what a span says of its lock from the start, so that samplers see it.
+// about returns the attributes of a lock that a span has from the start, so that samplers see them.
 func (t *Tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, ClassKey.String(class), OperationKey.String(op))
@@ -117,7 +115,7 @@ func (t *Tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
 	return attrs
 }
 
-// lost is what is told of a loss.
+// lost returns the attributes of a loss.
 func (t *Tracer) lost(e anteroom.Event) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{
 		ClassKey.String(e.Class), ReasonKey.String(string(e.Reason)), TextKey.String(e.Text), FailuresKey.Int(e.Failures),
@@ -135,7 +133,7 @@ func (t *Tracer) lost(e anteroom.Event) []attribute.KeyValue {
 	return attrs
 }
 
-// linkTo links a span to sc, if that is one.
+// linkTo links a span to sc if sc is valid.
 func linkTo(sc trace.SpanContext) trace.SpanStartOption {
 	if !sc.IsValid() {
 		return trace.WithAttributes()
@@ -143,7 +141,7 @@ func linkTo(sc trace.SpanContext) trace.SpanStartOption {
 	return trace.WithLinks(trace.Link{SpanContext: sc})
 }
 
-// fail marks a span as failed. kind is from a closed set.
+// fail marks a span as failed. kind must be from a closed set.
 func fail(span trace.Span, kind string, err error) {
 	text := kind
 	if err != nil {
@@ -153,8 +151,8 @@ func fail(span trace.Span, kind string, err error) {
 	span.SetStatus(codes.Error, text)
 }
 
-// setGrant notes the number of a holder's field "<client id>:<n>", by which a span and a
-// record of the log find each other. The client id names a host, and stays out.
+// setGrant records the number in a holder's field "<client id>:<n>", by which spans and log records can be matched.
+// The client id names a host and is omitted.
 func setGrant(span trace.Span, holder string) {
 	if n, err := strconv.ParseInt(holder[strings.LastIndexByte(holder, ':')+1:], 10, 64); err == nil {
 		span.SetAttributes(GrantKey.Int64(n))

@@ -13,7 +13,7 @@ import (
 // ScopeName is the name of the instrumentation scope of all spans.
 const ScopeName = "github.com/anteroom/anteroom/metrics/otel"
 
-// The names of the spans; Lost is also that of the event on a span that is still open.
+// The names of the spans; SpanLost is also that of the event on a span that is still open.
 const (
 	SpanAcquire = "anteroom.acquire"
 	SpanRelease = "anteroom.release"
@@ -42,8 +42,8 @@ const (
 	ErrorKey         = attribute.Key("anteroom.lost.error")
 )
 
-// Tracer is an anteroom.Tracer for OpenTelemetry. All its methods are safe for concurrent
-// use, and several Managers may share one.
+// Tracer is an anteroom.Tracer for OpenTelemetry. All methods are safe for concurrent use, and Managers may share
+// one.
 type Tracer struct {
 	anteroom.NopTracer
 	tracer trace.Tracer
@@ -65,19 +65,17 @@ type option func(*config)
 
 func (o option) apply(c *config) { o(c) }
 
-// WithTracerProvider makes the spans come from p. Defaults to the global one, also where
-// that is set after New.
+// WithTracerProvider creates the spans with p. Defaults to the global provider, even if that is set after New.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return option(func(c *config) { c.provider = p })
 }
 
-// WithKeys puts the lock's key into the spans. Keys may hold personal data, so by default
-// a span has the class alone.
+// WithKeys adds the lock's key to the spans. Keys may hold personal data, so by default a span has only the class.
 func WithKeys() Option { return option(func(c *config) { c.keys = true }) }
 
-// WithLocks makes spans of Lock, TryLock, TryLockFor and Unlock too. They have no context,
-// so each is the root of a trace of its own; for a lock that is taken often that is many
-// traces. Use Acquire or Do where a lock is to be seen in its request's trace.
+// WithLocks creates spans for Lock, TryLock, TryLockFor and Unlock too. They have no context, so each is the root of
+// a trace of its own: many traces for a lock that is acquired often. To see a lock in its request's trace, use
+// Acquire or Do.
 func WithLocks() Option { return option(func(c *config) { c.locks = true }) }
 
 // New returns a Tracer for anteroom.Config.
@@ -95,7 +93,7 @@ func New(opts ...Option) *Tracer {
 	}
 }
 
-// version is that of this module, as the program was built; "" where the build does not say.
+// version returns the version of this module in the program; "" if the build does not record it.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

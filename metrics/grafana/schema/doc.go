@@ -1,9 +1,8 @@
-// Package schema checks the shape of the dashboards beside it against Grafana's own JSON
-// schema of dashboards. It is a module of its own, so that the validator, and what that
-// needs, never enters the module graph of a program that uses the library; bench is one
-// for the same reason.
+// Package schema checks the structure of the dashboards beside it against Grafana's own JSON schema of dashboards. It
+// is a module of its own, so that the validator and its dependencies never enter the module graph of programs that
+// use the library.
 //
 // grafana-dashboard.schema.json is jsonschema/dashboard.jsonschema.json of the repository
-// grafana/grafana-foundation-sdk, unchanged. It is under the Apache License 2.0, which
-// stands in LICENSE beside it and covers that file only.
+// grafana/grafana-foundation-sdk, unchanged. It is under the Apache License 2.0, whose text in LICENSE beside it
+// covers that file only.
 package schema

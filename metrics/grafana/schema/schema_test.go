@@ -15,12 +15,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // file is Grafana's schema.
 const file = "grafana-dashboard.schema.json"
 
-// anything lists the places where Grafana's own model (TypeScript: any) takes any value
-// and the schema, which was translated from it, says object. Grafana itself writes strings
-// and numbers there: the name of a column, its unit, its decimals.
+// anything lists the properties where Grafana's own model (TypeScript: any) takes any value but the schema translated
+// from it says object. Grafana itself writes strings and numbers there: the name of a column, its unit, its decimals.
 var anything = map[string]string{"MatcherConfig": "options", "DynamicConfigValue": "value"}
 
-// rulesOf returns the schema, with anything where any value is meant.
+// rulesOf returns the schema, changed to accept any value in those places.
 func rulesOf(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	f, err := os.Open(file)
@@ -36,7 +35,7 @@ func rulesOf(t *testing.T) *jsonschema.Schema {
 	for name, property := range anything {
 		properties := definitions[name].(map[string]any)["properties"].(map[string]any)
 		if properties[property].(map[string]any)["type"] != "object" {
-			t.Errorf("the schema has mended %s.%s: take it off the list", name, property)
+			t.Errorf("the schema now accepts %s.%s: remove it from the list", name, property)
 		}
 		properties[property] = map[string]any{}
 	}
@@ -72,7 +71,7 @@ func TestSchema_DashboardsHaveGrafanasShape(t *testing.T) {
 		if err := check(string(text)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
-		// The proof that the schema sees something.
+		// This proves that the schema rejects something.
 		for right, wrong := range map[string]string{
 			`"title":`: `"titel":`, `"w": 4`: `"w": "4"`, `"w": 12`: `"w": 30`, `"schemaVersion":`: `"schemaversion":`, `"mode": "thresholds"`: `"mode": "pretty"`,
 		} {
