@@ -21,12 +21,12 @@ import (
 // Whoever waits sleeps in here. The callers of this function are as few as may be: a
 // processor that has switched to another goroutine predicts none of its returns, and a
 // hand-off is not much longer than that.
-func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
+func (e *entry) acquire(ctx context.Context, r *request) error {
 	if ctx.Err() != nil {
-		return nil, e.failed(r, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
+		return e.failed(r, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
 	}
 	if r.terms.fixed() && r.terms.lease < e.cfg.MinHold {
-		return nil, e.failed(r, configError("Lease", "is %v, shorter than MinHold (%v)", r.terms.lease, e.cfg.MinHold))
+		return e.failed(r, configError("Lease", "is %v, shorter than MinHold (%v)", r.terms.lease, e.cfg.MinHold))
 	}
 	w := &r.waiter
 	w.Note = r.terms
@@ -38,7 +38,7 @@ func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
 		e.do(order)
 	}
 	if err != nil {
-		return nil, e.failed(r, ErrNotAcquired) // somebody of this process is before it; nothing was asked
+		return e.failed(r, ErrNotAcquired) // somebody of this process is before it; nothing was asked
 	}
 	for {
 		if e.m.closing.Load() {
@@ -49,15 +49,15 @@ func (e *entry) acquire(ctx context.Context, r *request) (*tenure, error) {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
 			if err != nil {
-				return nil, e.failed(r, e.waitError(ctx, err))
+				return e.failed(r, e.waitError(ctx, err))
 			}
 		}
-		if t := e.settle(ctx, r); t != nil {
+		if t := e.settle(r); t != nil {
 			if e.m.observed {
 				e.entered(r, t)
 			}
 			r.recycle(e.m)
-			return t, nil
+			return nil
 		}
 		in = false
 	}
@@ -69,7 +69,7 @@ func (e *entry) entered(r *request, t *tenure) {
 	if t.handOffs > 0 {
 		outcome = OutcomeHandedOff
 	}
-	e.m.obs.Acquired(e.cfg.Name, outcome, t.since.Sub(r.waiter.Began))
+	e.m.obs.Acquired(e.cfg.Name, outcome, t.began().Sub(r.waiter.Began))
 	r.traceEntered(t, outcome)
 }
 
@@ -82,19 +82,19 @@ func (e *entry) failed(r *request, err error) error {
 // settle makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns nil. Once Close has begun it admits nobody, also by a hand-off or
 // a turn's end that was under way: Acquire is told then, and Lock stays parked.
-func (e *entry) settle(ctx context.Context, r *request) *tenure {
+func (e *entry) settle(r *request) *tenure {
 	w := &r.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
-		var place *tenure
-		if w.Kind.IsDeaf() {
-			place = g.placeOfLocks()
+		var t *tenure
+		if r.hold != nil {
+			t = r.hold.begin()
 		} else {
-			place = newPossession(valuesOf(ctx, r.nested))
+			t = g.placeOfLocks()
 		}
 		// One clock is read where time.Now reads two. A suspension of the machine within a
 		// hand-off shows at the owner's first question, as one right after it does.
-		if !e.m.closing.Load() && g.admit(place, r, g.since.Add(time.Since(g.since))) {
-			return place
+		if !e.m.closing.Load() && g.admit(t, r, g.since.Add(time.Since(g.since))) {
+			return t
 		}
 		e.retire(g, w.HandOffs-1)
 	}
@@ -117,7 +117,7 @@ func (e *entry) retire(g *grant, handOffs int) {
 		// between, or goroutines that ask for different leases keep the lock here for good.
 		e.holdBack()
 	} else if !e.m.closing.Load() {
-		g.letGoLost()
+		g.burnLost()
 	}
 }
 

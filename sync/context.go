@@ -2,9 +2,7 @@ package anteroom
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
-	"weak"
 )
 
 // holdKey is the context key under which the context of a Hold carries it.
@@ -21,32 +19,25 @@ func HoldFrom(ctx context.Context) (h *Hold, ok bool) {
 	return h, ok
 }
 
-// outer returns the Hold of this lock that ctx carries, nil where there is none or it
-// does not matter. nested tells whether ctx carries a Hold of any lock.
-func (mu *Mutex) outer(ctx context.Context) (s *holdState, nested bool) {
-	h, nested := HoldFrom(ctx)
-	if mu.cfg.Reentrancy == NotReentrant {
-		return nil, nested
-	}
-	for ; h != nil; h, _ = HoldFrom(h.values) {
-		if e := h.s.t.g.e; e.m == mu.m && e.key == mu.key {
-			return h.s, nested
-		}
-	}
-	return nil, nested
+// holdContext is a context that the library ends: a Hold's, or the parent of those of a
+// tenure's Holds. A Hold's keeps the Hold reachable, and so does every context derived from
+// it: work that still has the context still holds the lock.
+type holdContext struct {
+	context.Context // without values, since the library keeps it
+	end             context.CancelCauseFunc
+	h               *Hold // nil: a tenure's, which is nobody's context but a parent
 }
 
-// holdContext is a Hold's context. It keeps the Hold reachable, and so does every
-// context derived from it: work that still has the context still holds the lock.
-type holdContext struct {
-	context.Context // ended by holdState.end; the library keeps it, so it has no values
-	h               *Hold
+func newHoldContext(parent context.Context, h *Hold) *holdContext {
+	c := &holdContext{h: h}
+	c.Context, c.end = context.WithCancelCause(parent)
+	return c
 }
 
 // Err compares with the clock, so that a process that was stopped past its
 // deadline sees the end before a timer or goroutine had a chance to run.
 func (c *holdContext) Err() error {
-	_ = c.h.s.err() // ends the context where the deadline has passed
+	_ = c.h.err() // ends the context where the deadline has passed
 	return c.Context.Err()
 }
 
@@ -68,82 +59,48 @@ func (c *holdContext) Value(key any) any {
 // well: a context.AfterFunc that was not stopped, or a child of it that was not cancelled,
 // keeps a Hold that was forgotten from being reported as EventAbandoned.
 func (h *Hold) Context() context.Context {
-	s := h.s
-	s.mu.Lock()
-	if s.ending == nil {
-		s.ending = &endable{}
-		s.ending.Context, s.ending.end = context.WithCancelCause(context.Background())
-		if s.ended != nil {
-			s.ending.end(s.cause())
+	t := h.t
+	t.g.e.mu.Lock()
+	released := h.sentinel == nil
+	if h.ctx == nil {
+		parent := context.Background()
+		if !released {
+			if t.ctx == nil {
+				t.ctx = newHoldContext(parent, nil)
+			}
+			parent = t.ctx.Context
 		}
+		h.ctx = newHoldContext(parent, h)
 	}
-	ctx := s.ending.Context
-	s.mu.Unlock()
-	_ = s.err()
-	return &holdContext{ctx, h}
+	ctx := h.ctx
+	t.g.e.mu.Unlock()
+	if released {
+		ctx.end(h.releasedError())
+	} else {
+		_ = h.err() // ends the context where the lock is lost
+	}
+	return ctx
 }
 
-// valuesOf returns the values that the library keeps of a context with which a lock is
-// acquired, for the records and spans about it: those of a context that carries a Hold
-// end with the new Hold, or they would keep the outer one reachable, and a forgotten pair
-// of them would never be noticed.
-func valuesOf(ctx context.Context, nested bool) context.Context {
-	if !nested {
-		return ctx
+// err is Hold.Err. A loss that it finds by the clock ends the contexts of the tenure.
+func (h *Hold) err() error {
+	released, loss := h.look("hold")
+	if released {
+		return h.releasedError()
 	}
-	return &nestedValues{Context: context.Background()}
+	if loss != nil {
+		h.t.end(loss)
+	}
+	return loss
 }
 
-// nestedValues are the values of a Hold as long as somebody else has it.
-type nestedValues struct {
-	context.Context
-	of atomic.Pointer[weak.Pointer[Hold]] // nil until the Hold is made
-}
-
-func (v *nestedValues) Value(key any) any {
-	if of := v.of.Load(); of != nil {
-		if h := of.Value(); h != nil {
-			return h.values.Value(key)
-		}
+// look tells whether h was released, and otherwise returns why it is lost, or nil.
+func (h *Hold) look(op string) (released bool, loss error) {
+	g := h.t.g
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
+	if h.sentinel == nil {
+		return true, nil // what is being released is not valid either
 	}
-	return nil
-}
-
-// end ends the hold's context with cause; the first cause stays. When it returns the
-// context has ended, also where another goroutine is just about to end it. It does no
-// I/O and calls nobody but the context's own functions.
-func (s *holdState) end(cause error) {
-	s.mu.Lock()
-	if s.ended == nil {
-		s.ended = cause
-	}
-	ending := s.ending
-	if ending == nil { // nobody has asked for a context
-		s.mu.Unlock()
-		return
-	}
-	cause = s.cause()
-	s.mu.Unlock()
-	ending.end(cause) // a second time it does nothing, and waits for the first
-}
-
-// cause is the cause with which the context ends. The caller has mu.
-func (s *holdState) cause() error {
-	if s.ended == errByRelease { //nolint:errorlint // identity is meant
-		return s.releasedError()
-	}
-	return s.ended
-}
-
-// err is Hold.Err.
-func (s *holdState) err() error {
-	err := s.t.g.err("hold", time.Now())
-	// Asked in this order: a hold that is being released is not valid either.
-	if s.released.Load() {
-		return s.releasedError()
-	}
-	if err != nil {
-		s.end(err)
-	}
-	return err
+	return false, g.errLocked(op, time.Now())
 }

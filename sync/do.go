@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/anteroom/anteroom/queue"
 )
@@ -38,18 +37,18 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 		if !returned { // a panic or Goexit goes on after this
 			stop()
 			cancel(nil)
-			_ = h.releaseOnce("do")
+			_, _ = h.exit("do", nil)
 		}
 	}()
 	// Its Err compares with the clock, as that of the hold's own context does: work that
 	// was stopped past the deadline has nothing else to ask.
-	err = fn(&holdContext{inner, h})
+	err = fn(&holdContext{Context: inner, h: h})
 	returned = true
 	stop()
 	cancel(nil)
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome tells whether the work was protected to the end.
-	released := h.releaseOnce("do")
+	_, released := h.exit("do", nil) // nil where fn has released the Hold itself
 	if err == nil {
 		return released
 	}
@@ -58,40 +57,3 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	}
 	return err
 }
-
-// releaseOnce is Release that waits for the first answer only.
-func (h *Hold) releaseOnce(op string) error {
-	if !h.s.released.CompareAndSwap(false, true) {
-		return nil // fn released it itself through the Hold's methods; nothing is left to do
-	}
-	return h.exit(op, nil)
-}
-
-// workError is the error of what ran under a lock, and that of its release.
-type workError struct{ work, release error }
-
-// Error is the work's own text, and why the release failed, unless the work has told that
-// already: it was told of the same loss.
-func (e *workError) Error() string {
-	text := e.work.Error()
-	switch {
-	case e.tells():
-		return text
-	case strings.Contains(text, prefix):
-		return text + ": " + plain.of(e.release)
-	}
-	return text + ": " + e.release.Error()
-}
-
-func (e *workError) tells() bool {
-	return errors.Is(e.work, ErrLost) && errors.Is(e.release, ErrLost)
-}
-
-func (e *workError) words(w words) string {
-	if e.tells() {
-		return w.of(e.work)
-	}
-	return w.of(e.work) + ": " + w.of(e.release)
-}
-
-func (e *workError) Unwrap() []error { return []error{e.work, e.release} }

@@ -60,6 +60,6 @@
 //
 // # Lock order
 //
-// Manager.mu, entry.mu, holdState.mu, each alone or in this order; the
-// queue's and the renewal's own mutexes are taken inside them and call nobody.
+// Manager.mu, entry.mu, each alone or in this order; the queue's and the renewal's
+// own mutexes are taken inside them and call nobody.
 package anteroom

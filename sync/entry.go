@@ -53,8 +53,8 @@ func (mu *Mutex) use() (*entry, error) {
 	return e, err
 }
 
-// forget lets go of e where it has ended, so that an idle Mutex keeps nothing alive.
-func (mu *Mutex) forget(e *entry) {
+// clearLast clears mu.last where e has ended, so that an idle Mutex keeps nothing alive.
+func (mu *Mutex) clearLast(e *entry) {
 	if e.refs.Load() == 0 {
 		mu.last.CompareAndSwap(e, nil)
 	}

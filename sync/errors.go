@@ -3,6 +3,7 @@ package anteroom
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -108,3 +109,32 @@ func quoteKey(key string) string {
 	}
 	return fmt.Sprintf("%q", key)
 }
+
+// workError is the error of what ran under a lock, and that of its release.
+type workError struct{ work, release error }
+
+// Error is the work's own text, and why the release failed, unless the work has told that
+// already: it was told of the same loss.
+func (e *workError) Error() string {
+	text := e.work.Error()
+	switch {
+	case e.tells():
+		return text
+	case strings.Contains(text, prefix):
+		return text + ": " + plain.of(e.release)
+	}
+	return text + ": " + e.release.Error()
+}
+
+func (e *workError) tells() bool {
+	return errors.Is(e.work, ErrLost) && errors.Is(e.release, ErrLost)
+}
+
+func (e *workError) words(w words) string {
+	if e.tells() {
+		return w.of(e.work)
+	}
+	return w.of(e.work) + ": " + w.of(e.release)
+}
+
+func (e *workError) Unwrap() []error { return []error{e.work, e.release} }

@@ -12,8 +12,7 @@ import (
 // LockUntil is Lock, but for an end that only a test can give it. It tells whether the
 // caller has the lock.
 func LockUntil(ctx context.Context, mu *Mutex) bool {
-	in, _ := mu.lock(ctx, "lock", queue.Deaf)
-	return in
+	return mu.lock(ctx, "lock", queue.Deaf) == nil
 }
 
 // ClockJumped and WasLate report what a test cannot cause in virtual time: there a machine

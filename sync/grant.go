@@ -40,23 +40,6 @@ type grant struct {
 	field *field // in Redis; nil where it was granted, and nothing unusual has happened to it; guarded by entry.mu once the grant is held or burnt
 }
 
-// tenure is one local owner's possession of a grant, by Lock or by Acquire. It does
-// not change from when its owner is admitted until the next one is. One by Lock is
-// overwritten then, in its place in the grant, so that handing on allocates nothing:
-// whoever leaves reads what it needs before (tenure.unit). One by Acquire is its holds'
-// own.
-type tenure struct {
-	g         *grant
-	number    uint64 // the queue's
-	goroutine int64  // that acquired it
-	handOffs  int32  // since the turn began
-	lock      bool   // by Lock or TryLock: its owner cannot be told
-	since     time.Time
-	token     int64
-	callSite  string
-	holds     *holdSet // nil for a lock
-}
-
 // begin makes a wanted grant, which Redis has just answered with yes, a held one. It returns
 // false where the answer came after the deadline, so that it is worth nothing.
 func (g *grant) begin(r lettucecompat.AcquireReply) bool {
@@ -85,17 +68,6 @@ func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID
 
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
-
-// placeOfLocks returns where the owners by Lock stand, one after the other. Only the waiter
-// that the queue has admitted asks for it; a grant that comes to holds has none.
-func (g *grant) placeOfLocks() *tenure {
-	place := g.byLock.Load()
-	if place == nil {
-		place = new(tenure)
-		g.byLock.Store(place)
-	}
-	return place
-}
 
 // startLease hands the grant to the RenewalManager.
 func (g *grant) startLease(sentAt time.Time) {
@@ -170,28 +142,6 @@ func (g *grant) minHoldLeft() time.Duration {
 		return 0
 	}
 	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
-}
-
-// admit makes the caller of r the owner, with its tenure in place, if the grant is
-// still worth having and is on the caller's terms. A grant whose renewal the
-// watchdog has stopped is not: that was held against the owner before, who had decided
-// to pass it on already. Only the monotonic reading of now counts.
-func (g *grant) admit(place *tenure, r *request, now time.Time) bool {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
-		return false
-	}
-	if place.g == nil { // once: others may hold the place of the locks, and read it without the mutex
-		place.g = g
-	}
-	place.number, place.goroutine, place.lock = r.waiter.Number, int64(r.waiter.Owner), r.waiter.Kind.IsDeaf()
-	place.since, place.handOffs, place.callSite = now, int32(r.waiter.HandOffs), r.terms.callSite
-	if g.token > 0 {
-		place.token = g.token + int64(place.handOffs)
-	}
-	g.owner = place
-	return true
 }
 
 // mayHandOff tells whether the grant may pass to another local owner without

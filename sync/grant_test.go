@@ -205,7 +205,8 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k", LeaseTime: 200 * time.Millisecond, RenewalTime: -1}, time.Now(), 0)
 	e.m.leases.Stop() // nobody tells
-	h := newHold(&holdState{t: &tenure{g: g}}, context.Background())
+	h := &Hold{values: context.Background()}
+	h.begin().g = g
 	ctx := h.Context()
 	if err := ctx.Err(); err != nil && time.Now().Before(g.deadline()) {
 		t.Errorf("before the deadline: %v", err)

@@ -54,7 +54,7 @@ func TestField_F1_TheLimitOfItsRenewals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := h.s.t.g
+	g := h.t.g
 	g.e.mu.Lock()
 	got := g.fieldLocked().timeout
 	g.e.mu.Unlock()

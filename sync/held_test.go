@@ -19,8 +19,9 @@ func TestHeld_Sizes(t *testing.T) {
 		{"entry, with its queue.Synchronizer", unsafe.Sizeof(entry{}), 208},
 		{"grant", unsafe.Sizeof(grant{}), 144},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
-		{"possession, with its first holdState", unsafe.Sizeof(possession{}), 176},
-		{"tenure, of a Lock", unsafe.Sizeof(tenure{}), 96},
+		{"tenure", unsafe.Sizeof(tenure{}), 96},
+		{"Hold", unsafe.Sizeof(Hold{}), 48},
+		{"sentinel", unsafe.Sizeof(sentinel{}), 24},
 	} {
 		if part.size > part.most {
 			t.Errorf("%s has %d bytes, want at most %d", part.name, part.size, part.most)

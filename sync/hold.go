@@ -2,11 +2,8 @@ package anteroom
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
+	"runtime"
 	"time"
-	"weak"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -22,29 +19,11 @@ import (
 // fixed lease is not, since it ends by itself. As long as anything is registered with its
 // context, somebody has the Hold; see Context.
 type Hold struct {
-	s        *holdState
-	sentinel *sentinel       // nil for a fixed lease, and once it is released
+	t        *tenure
+	by       *Mutex          // through which it came
 	values   context.Context // the acquiring context, whose end does not matter
-}
-
-// holdState is the part of a Hold that the library keeps. It must not refer to
-// the Hold, so that the garbage collector can tell when nobody can release it.
-type holdState struct {
-	t    *tenure
-	next *holdState // in the tenure's holdSet, guarded by entry.mu
-
-	released  atomic.Bool
-	abandoned atomic.Bool // see abandon
-
-	mu     sync.Mutex
-	ended  error    // set once: why the context ends, or errByRelease; guarded by mu
-	ending *endable // of its context, made on demand; guarded by mu
-}
-
-// endable is a context that somebody else ends.
-type endable struct {
-	context.Context
-	end context.CancelCauseFunc
+	sentinel *sentinel       // nil once it is released; guarded by entry.mu
+	ctx      *holdContext    // on demand; guarded by entry.mu
 }
 
 // Acquire waits until it holds the lock or ctx ends. ctx bounds the waiting only:
@@ -73,11 +52,8 @@ func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, 
 }
 
 func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts []AcquireOption) (*Hold, error) {
-	if mu == nil || mu.m == nil {
-		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
-	}
-	if mu.settings == nil {
-		return nil, mu.mistake(op, validKey(mu.key))
+	if err := mu.unusable(op); err != nil {
+		return nil, err
 	}
 	r := mu.m.newRequest(op, kind, mu.settings)
 	if mu.m.traced {
@@ -90,8 +66,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 			return nil, err
 		}
 	}
-	outer, nested := mu.outer(ctx)
-	if outer != nil {
+	if outer := mu.outer(ctx); outer != nil {
 		if h, err := outer.reenter(ctx, r); h != nil || err != nil {
 			r.traceReentered(outer.t, err)
 			return h, err
@@ -105,103 +80,35 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu.m.cfg.RecordCallSites {
 		r.terms = r.terms.from(mu.m.callSite())
 	}
-	r.nested = nested
+	h := &Hold{by: mu, values: ctx}
+	r.hold = h
 	bounded := ctx
 	if r.wait > 0 {
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	t, err := e.acquire(bounded, r)
-	if err != nil {
-		mu.forget(e)
+	if err := e.acquire(bounded, r); err != nil {
+		mu.clearLast(e)
 		return nil, err
-	}
-	t.holds.by = mu
-	h := newHold(&t.holds.first, ctx)
-	if v, ok := t.holds.values.(*nestedValues); ok {
-		of := weak.Make(h)
-		v.of.Store(&of)
 	}
 	return h, nil
 }
 
-// newHold makes the Hold for one registered unit of a tenure, with the values of ctx.
-func newHold(s *holdState, ctx context.Context) *Hold {
-	h := &Hold{s: s, values: ctx}
-	if !s.t.g.terms.fixed() {
-		h.guard() // a fixed lease ends by itself, so forgetting it is no mistake
+// begin makes the tenure of h, which is its first Hold. It stands ready before its owner is
+// admitted, so that no loss can miss it.
+func (h *Hold) begin() *tenure {
+	if h.t != nil {
+		return h.t // it was not admitted before
 	}
-	return h
-}
-
-// register adds h to those who are told of a loss, or returns the loss.
-func (g *grant) register(h *holdState) error {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	if g.loss != nil {
-		return g.lossError("acquire", g.loss)
+	h.sentinel = newSentinel()
+	h.t = &tenure{holds: 1, sentinel: h.sentinel.weak}
+	if _, nested := HoldFrom(h.values); nested {
+		h.sentinel.values = h.values // in the tenure they would keep the outer Hold reachable
+	} else {
+		h.t.values = h.values
 	}
-	h.t.holds.add(h)
-	return nil
-}
-
-// unregister forgets a hold that was released, so that a long hold that is entered
-// again and again keeps no trace of it.
-func (h *holdState) unregister() {
-	g := h.t.g
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	h.t.holds.remove(h)
-}
-
-// reenter adds a unit to the tenure of h. It returns nil, nil where h is not live
-// any more, so that the caller queues like everybody else.
-func (h *holdState) reenter(ctx context.Context, r *request) (*Hold, error) {
-	op := r.op
-	t, e := h.t, h.t.g.e
-	if h.released.Load() || !e.tryRef() {
-		return nil, nil
-	}
-	entered := false
-	defer func() {
-		if !entered {
-			e.unref()
-		}
-	}()
-	if err := t.g.err(op, time.Now()); err != nil {
-		if h.released.Load() {
-			return nil, nil // released meanwhile, which is no loss
-		}
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: joined(ErrNotAcquired, ctx.Err(), otherCause(ctx))}
-	}
-	if r.terms != &r.settings.terms {
-		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend")}
-	}
-	if field := e.differs(r.settings); field != "" {
-		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: e.contradicts(field)}
-	}
-	switch e.q.ReenterTenure(t.number) {
-	case nil:
-		entered = true
-	case queue.ErrCountLimit:
-		return nil, &Error{Op: op, Key: e.key, Outcome: OutcomeHeld, Err: ErrReentryLimit}
-	default:
-		if h.released.Load() {
-			return nil, nil
-		}
-		return nil, t.g.lossError(op, t.g.lossOr(LostGone))
-	}
-	inner := &holdState{t: t}
-	if err := t.g.register(inner); err != nil {
-		_, _ = t.exit(op, nil)
-		return nil, err
-	}
-	e.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
-	return newHold(inner, ctx), nil
+	return h.t
 }
 
 // Release ends the hold. It always acts, and after it was called no renewal is handed
@@ -221,57 +128,54 @@ func (h *holdState) reenter(ctx context.Context, r *request) (*Hold, error) {
 // nobody else can be harmed by it. EventReleaseFailed and EventReleaseGivenUp report
 // what becomes of it.
 func (h *Hold) Release(ctx context.Context) error {
-	if !h.s.released.CompareAndSwap(false, true) {
+	first, err := h.exit("release", ctx)
+	if !first {
 		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeNothing, Err: ErrNotHeld}
 	}
-	return h.exit("release", ctx)
+	return err
 }
 
-// exit ends the unit that h is, for whoever has marked it as released.
-func (h *Hold) exit(op string, wait context.Context) error {
-	s := h.s
-	h.unguard()
-	s.end(errByRelease)
-	s.unregister()
-	var ended func(ReleaseEnd)
-	if s.t.g.e.m.traced {
-		ended = s.t.traceRelease(op, wait, h.values)
+// exit ends the unit that h is, where this is the first call for h. See tenure.exit.
+func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
+	t := h.t
+	s, ctx := t.remove(h)
+	if s == nil {
+		return false, nil
 	}
-	d, err := s.t.exit(op, wait)
-	s.t.holds.by.forget(s.t.g.e)
-	d.tell(ended, s.t.g.e, err)
-	return err
+	if ctx != nil {
+		ctx.end(h.releasedError()) // before anybody else comes in
+	}
+	err = t.exit(op, wait, h.values)
+	h.by.clearLast(t.g.e)
+	runtime.KeepAlive(s) // so far reports may have asked for its values
+	return true, err
 }
 
 // errReleased is why a released hold is not held.
 var errReleased = joined(ErrNotHeld, ownText("it was released"))
 
-// errByRelease stands for releasedError where no context has been asked for: most holds
-// end without one.
-var errByRelease = errors.New("by release")
-
 // releasedError is the *Error of a hold that was released.
-func (s *holdState) releasedError() error {
-	return &Error{Op: "hold", Key: s.t.g.e.key, Outcome: OutcomeReleased, Err: errReleased}
+func (h *Hold) releasedError() error {
+	return &Error{Op: "hold", Key: h.Key(), Outcome: OutcomeReleased, Err: errReleased}
 }
 
 // Key returns the lock's key.
-func (h *Hold) Key() string { return h.s.t.g.e.key }
+func (h *Hold) Key() string { return h.t.g.e.key }
 
 // Holder returns the field that stands for this hold in Redis,
 // "<client id>:<n>"; holds that were handed on within a process share it.
-func (h *Hold) Holder() string { return h.s.t.g.name() }
+func (h *Hold) Holder() string { return h.t.g.name() }
 
 // Since returns when the hold began.
-func (h *Hold) Since() time.Time { return h.s.t.g.e.m.dated(h.s.t.since) }
+func (h *Hold) Since() time.Time { return h.t.g.e.m.dated(h.t.began()) }
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock
 // when asked, so it is right also after this process was stopped for a while.
-func (h *Hold) Err() error { return h.s.err() }
+func (h *Hold) Err() error { return h.err() }
 
 // Held reports whether Err returns nil.
-func (h *Hold) Held() bool { return h.s.err() == nil }
+func (h *Hold) Held() bool { return h.err() == nil }
 
 // Token returns the fencing token of this hold, which is larger than that of every
 // hold before it, so that a resource which has seen a later one can refuse this one.
@@ -283,17 +187,17 @@ func (h *Hold) Held() bool { return h.s.err() == nil }
 // begun, and whether it still counts is for the resource to decide. Err and Held say
 // what this process knows of that.
 func (h *Hold) Token() (token int64, ok bool) {
-	token = h.s.t.token
+	token = h.t.token
 	return token, token != 0
 }
 
 // Deadline returns the moment up to which the lock can be relied on without a
 // further renewal: the end of the lease less the margin. Renewals move it on.
-func (h *Hold) Deadline() time.Time { return h.s.t.g.deadline() }
+func (h *Hold) Deadline() time.Time { return h.t.g.deadline() }
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
 func (h *Hold) TTL() time.Duration {
-	if h.s.err() != nil {
+	if h.err() != nil {
 		return 0
 	}
 	return max(time.Until(h.Deadline()), 0)
@@ -306,11 +210,11 @@ func (h *Hold) TTL() time.Duration {
 // longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
-	g := h.s.t.g
+	g := h.t.g
 	if err := inBounds("d", d, minLease, maxLease, ""); err != nil {
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeHeld, Err: err}
 	}
-	if err := h.s.err(); err != nil {
+	if err := h.err(); err != nil {
 		return err
 	}
 	lease := g.lease.Load()
@@ -321,10 +225,10 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
 		lease.Extend(r.SentAt, d)
-		return h.s.err()
+		return h.err()
 	case lettucecompat.OutcomeGone:
 		if !lease.Lose(renewal.Cause{Reason: LostGone, By: byExtend, Err: r.Err}) {
-			if err := h.s.err(); err != nil {
+			if err := h.err(); err != nil {
 				return err // released or lost meanwhile, for a reason of its own
 			}
 		}

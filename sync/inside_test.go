@@ -113,7 +113,7 @@ func TestCloseEndsAnAcquireThatGoesBack(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	e.mu.Lock() // B stops on its way in, as if it were descheduled there
-	if exit, _ := e.q.Exit(a.s.t.number, true); exit != queue.HandedOff {
+	if exit, _ := e.q.Exit(a.t.number, true); exit != queue.HandedOff {
 		t.Fatalf("the lock was not passed on: %v", exit)
 	}
 	defer e.unref() // for a's release, which would want the mutex
@@ -191,36 +191,51 @@ func TestCloseBesideADriverWithAnAnswer(t *testing.T) {
 	}
 }
 
-// Whoever finds a loss by the clock has ended the hold's context when it returns, also
-// where the goroutine that tells of losses has begun to and was not run further.
+// Whoever finds a loss has ended the contexts of all Holds when it returns, also where the
+// goroutine that concludes losses has noted it, or begun to end them, and was not run further.
 func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
-	var s holdState
-	ctx, cancel := context.WithCancelCause(t.Context())
+	ctx := context.Background()
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(ctx) }()
+	mu := m.Mutex("k")
+	outer, err := mu.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := mu.Acquire(outer.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := outer.Context().(*holdContext).Context, inner.Context().(*holdContext).Context
+	g, end := outer.t.g, outer.t.ctx.end
 	begun, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	first := true
-	s.ending = &endable{ctx, func(cause error) {
-		if first {
-			first = false
+	var first atomic.Bool
+	outer.t.ctx.end = func(cause error) {
+		if !first.Swap(true) {
 			close(begun)
-			<-goOn
+			<-goOn // as if it were descheduled here
 		}
-		cancel(cause)
-	}}
-	one := errors.New("one")
+		end(cause)
+	}
 	go func() {
 		defer close(done)
-		s.end(one)
+		g.markLost(&loss{Cause: renewal.Cause{Reason: LostForced, At: time.Now()}})
 	}()
 	<-begun
-	s.end(errors.New("two"))
-	if ctx.Err() == nil {
-		t.Error("end has returned, and the context goes on")
+	if inner.Err() == nil {
+		t.Error("the loss is not seen")
+	}
+	if one.Err() == nil || two.Err() == nil {
+		t.Error("Err has told the loss, and a context goes on")
 	}
 	close(goOn)
 	<-done
-	if cause := context.Cause(ctx); cause != one { //nolint:errorlint // identity is meant
-		t.Errorf("the cause is %v, want the first one", cause)
+	cause := context.Cause(one)
+	outer.t.end(errors.New("another"))
+	if !errors.Is(cause, ErrLost) || context.Cause(one) != cause || context.Cause(two) != cause { //nolint:errorlint // identity is meant
+		t.Errorf("the causes are %v and %v, want the first one, %v", context.Cause(one), context.Cause(two), cause)
 	}
+	_, _ = inner.Release(ctx), outer.Release(ctx)
 }
 
 // A Hold that was forgotten by its loss is not entered again: that would bring back an
@@ -233,9 +248,9 @@ func TestAnEndedEntryIsNotEnteredAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := h.s.t.g.e
+	e := h.t.g.e
 	refs := e.refs.Swap(0) // as at the moment when the last reference has gone
-	inner, err := h.s.reenter(context.Background(), m.newRequest("acquire", queue.Refusable, mu.settings))
+	inner, err := h.reenter(context.Background(), m.newRequest("acquire", queue.Refusable, mu.settings))
 	left := e.refs.Load()
 	e.refs.Add(refs)
 	if inner != nil || err != nil || left != 0 {

@@ -224,7 +224,7 @@ func (e *entry) oldest(age time.Duration, now time.Time) time.Duration {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	if t := g.owner; t != nil && cur.Number != 0 && t.number == cur.Number && g.n == cur.Grant {
-		age = max(age, now.Sub(t.since))
+		age = max(age, now.Sub(t.began()))
 	}
 	return age
 }
@@ -258,7 +258,7 @@ func (e *entry) state(now time.Time, waiters int) State {
 	s.Lost = s.Lost || !g.valid(now)
 	g.e.mu.Lock()
 	if t := g.owner; t != nil && t.number == cur.Number {
-		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, e.m.dated(t.since), t.token
+		s.Goroutine, s.CallSite, s.Since, s.Token = t.goroutine, t.callSite, e.m.dated(t.began()), t.token
 		s.Kind = kindName(cur.Kind)
 	}
 	g.e.mu.Unlock()

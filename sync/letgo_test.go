@@ -31,15 +31,15 @@ func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			other.s.t.g.e.mu.Lock() // one loss is told after the other, and this one waits
-			other.s.t.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
-			if !h.s.t.g.lease.Load().Lose(renewal.Cause{Reason: c.reason}) {
+			other.t.g.e.mu.Lock() // one loss is told after the other, and this one waits
+			other.t.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
+			if !h.t.g.lease.Load().Lose(renewal.Cause{Reason: c.reason}) {
 				t.Fatal("not lost")
 			}
 			if err := h.Release(ctx); !errors.Is(err, ErrLost) {
 				t.Errorf("release: %v", err)
 			}
-			other.s.t.g.e.mu.Unlock()
+			other.t.g.e.mu.Unlock()
 			_ = other.Release(ctx)
 			for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 				info, err := m.Inspect(ctx, "k")

@@ -1,7 +1,6 @@
 package anteroom
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -33,10 +32,10 @@ func (e *Event) about(g *grant, c renewal.Cause) {
 	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = c.LastConfirmed, c.Deadline, c.Failures, g.terms.lease
 }
 
-// letGoLost has a lost grant removed, under which nobody works any more, where it may be
-// in Redis for longer: it was given up here, or it is a fixed lease, which an Extend
-// without an answer may have made long.
-func (g *grant) letGoLost() {
+// burnLost has a lost grant removed under which nobody works any more, where it may be in
+// Redis for long: it was given up here, or it is a fixed lease, which an Extend without an
+// answer may have made long.
+func (g *grant) burnLost() {
 	l := g.lossOr(LostGone)
 	if g.terms.fixed() || l.Reason == LostClosed || l.Reason == LostWatchdog {
 		g.burn(false, (*field).letGo)
@@ -50,7 +49,7 @@ func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()     // the grant's own reference
 	defer g.e.m.unlist(g) // after its clean-up is counted: Close waits for both
 	l := &loss{Cause: c}
-	t := g.tell(l)
+	t := g.markLost(l)
 	met, order := g.e.q.Lose(g.n)
 	g.e.do(order)
 	l.verdicts = g.verdicts(t)
@@ -58,7 +57,7 @@ func (g *grant) Lost(c renewal.Cause) {
 		if g.ownerGone.Load() {
 			t.expel()
 		} else if g.e.cfg.Reentrancy == ByGoroutine {
-			g.e.m.keepStale(g, t)
+			g.e.m.listLost(g, t)
 		}
 	}
 	// The cause's deadline, since install may not have put the lease into the grant yet.
@@ -67,7 +66,7 @@ func (g *grant) Lost(c renewal.Cause) {
 		return f.lost(l.Reason, now, over, !g.terms.fixed(), doomed)
 	})
 	if met == queue.Granted {
-		g.letGoLost() // its last owner has passed it on, and the next had not come in yet
+		g.burnLost() // its last owner has passed it on, and the next had not come in yet
 	}
 }
 
@@ -84,7 +83,7 @@ func (g *grant) raiseLost(l *loss) {
 	if t != nil {
 		ev.CallSite = t.callSite
 	}
-	g.e.m.events.raiseWith(t.values(), ev)
+	g.e.m.events.raiseWith(t.reportContext(), ev)
 }
 
 // verdicts are those of the watchdog on the hold of t, the last owner of g. What it had to
@@ -95,68 +94,24 @@ func (g *grant) verdicts(t *tenure) []watchdog.Verdict {
 	if t == nil {
 		return list
 	}
-	return slices.DeleteFunc(list, func(v watchdog.Verdict) bool { return v.Check == watchdog.Holder && v.At.Before(t.since) })
+	return slices.DeleteFunc(list, func(v watchdog.Verdict) bool { return v.Check == watchdog.Holder && v.At.Before(t.began()) })
 }
 
-// values returns the context whose values the first hold of t has. It has none where t is
-// nil or by Lock.
-func (t *tenure) values() context.Context {
-	if t == nil || t.holds == nil {
-		return context.Background()
-	}
-	return t.holds.values // written before t's owner was admitted
-}
-
-// keepStale lists a lost tenure for the watchdog until its owner lets go: should the
-// owner have ended, nobody else would.
-func (m *Manager) keepStale(g *grant, t *tenure) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if t.live() { // it may have left a moment ago
-		m.stale[g.n] = g
-	}
-}
-
-// expel ends a lost tenure for an owner that has ended without unlocking: nobody
-// else could, and the local queue would stand still for good.
-func (t *tenure) expel() {
-	e := t.g.e
-	for {
-		exit, order := e.q.Exit(t.number, false)
-		if exit != queue.Nested && exit != queue.WasLost {
-			return
-		}
-		if exit == queue.WasLost {
-			e.m.mu.Lock()
-			delete(e.m.stale, t.g.n)
-			e.m.watched.gone(t.g)
-			e.m.mu.Unlock()
-		}
-		e.do(order)
-		e.unref()
-	}
-}
-
-// tell marks the grant as lost, ends the contexts of its holds and counts them. It
-// returns the last owner, which may have left.
-func (g *grant) tell(l *loss) *tenure {
+// markLost notes the loss l, ends the contexts of the last owner, and counts who had the
+// lock. It returns that owner, whose tenure may have ended.
+func (g *grant) markLost(l *loss) *tenure {
 	g.e.mu.Lock()
 	g.loss = l
 	t := g.owner
-	var holds []*holdState
-	if t != nil && t.holds != nil {
-		holds = t.holds.all() // a hold that is released meanwhile leaves the list
+	if t != nil {
+		l.owners = int(t.holds)
 	}
 	g.e.mu.Unlock()
-	cause := g.lossError("hold", l)
-	for _, h := range holds {
-		h.end(cause)
-		if !h.released.Load() {
-			l.owners++ // also where it had noticed by itself
+	if t != nil {
+		t.end(g.lossError("hold", l))
+		if t.lock && t.live() {
+			l.owners = 1
 		}
-	}
-	if t != nil && t.lock && t.live() {
-		l.owners = 1
 	}
 	l.owner = t
 	return t
@@ -198,6 +153,10 @@ func (g *grant) lossError(op string, l *loss) *Error {
 func (g *grant) err(op string, now time.Time) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
+	return g.errLocked(op, now)
+}
+
+func (g *grant) errLocked(op string, now time.Time) error {
 	if g.loss != nil {
 		return g.lossError(op, g.loss)
 	}

@@ -81,7 +81,7 @@ func (mu *Mutex) Config() LockConfig {
 // Hold was passed on to one that will release it: that is reported as
 // EventSelfDeadlock.
 func (mu *Mutex) Lock() {
-	if _, err := mu.lock(context.Background(), "lock", queue.Deaf); err != nil {
+	if err := mu.lock(context.Background(), "lock", queue.Deaf); err != nil {
 		panic(err)
 	}
 }
@@ -91,9 +91,9 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	ok, err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.Deaf)
-	mu.panicOnMistake(err)
-	return ok
+	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.Deaf)
+	panicOnMistake(err)
+	return err == nil
 }
 
 // TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
@@ -104,20 +104,20 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	ok, err := mu.lock(ctx, "try lock", queue.Refusable|queue.Deaf)
-	mu.panicOnMistake(err)
-	return ok
+	err := mu.lock(ctx, "try lock", queue.Refusable|queue.Deaf)
+	panicOnMistake(err)
+	return err == nil
 }
 
 // panicOnMistake panics for what no answer of a server could have caused.
-func (mu *Mutex) panicOnMistake(err error) {
+func panicOnMistake(err error) {
 	if e, ok := err.(*Error); ok && e.Outcome == OutcomeMistake {
 		panic(e)
 	}
 }
 
 // lock enters for Lock, TryLock and TryLockFor.
-func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, error) {
+func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	m := mu.usable(op)
 	r := m.newRequest(op, kind, mu.settings)
 	if m.traced {
@@ -127,23 +127,21 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, er
 	if err == ErrClosed { //nolint:errorlint // as use gives it
 		err := mu.mistake(r.op, err)
 		r.traceFailed(m, mu.key, err)
-		return false, err
+		return err
 	}
 	if err != nil {
-		return false, m.notEntered(mu.key, r, err)
+		return m.notEntered(mu.key, r, err)
 	}
 	r.waiter.Owner = uint64(m.goroutine())
 	if owned, byLock := e.q.OwnedBy(r.waiter.Owner); owned && mu.cfg.Reentrancy == ByGoroutine {
 		if byLock {
-			in, err := mu.reenter(e, r)
-			if m.traced {
-				r.traceReenteredLock(e, in, err)
-			}
-			if !in {
+			err := mu.reenter(e, r)
+			r.traceReentered(e.cur.Load().owner, err)
+			if err != nil {
 				e.unref()
 			}
 			m.spare.Put(r) // it has not been queued
-			return in, err
+			return err
 		}
 		if !kind.IsTry() { // that one waits for nobody
 			m.events.raise(Event{
@@ -155,35 +153,11 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) (bool, er
 	if m.cfg.RecordCallSites {
 		r.terms = r.terms.from(m.callSite())
 	}
-	_, err = e.acquire(ctx, r)
+	err = e.acquire(ctx, r)
 	if err != nil {
-		mu.forget(e)
+		mu.clearLast(e)
 	}
-	return err == nil, err
-}
-
-// reenter enters again, with the caller's reference, for the goroutine that has the
-// lock by Lock or TryLock already. Only itself can end that.
-func (mu *Mutex) reenter(e *entry, r *request) (in bool, err error) {
-	valid := e.cur.Load().valid(time.Now())
-	if !valid && r.waiter.Kind.IsRefusable() {
-		return false, nil
-	}
-	switch _, err := e.q.ReenterOwner(r.waiter.Owner, !r.waiter.Kind.IsRefusable()); err {
-	case nil:
-	case queue.ErrCountLimit:
-		return false, mu.mistake(r.op, ErrReentryLimit)
-	default:
-		return false, nil // lost, and the caller would rather know
-	}
-	if !valid {
-		mu.m.events.raise(Event{
-			Kind: EventReentryLost, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
-			Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
-		})
-	}
-	mu.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
-	return true, nil
+	return err
 }
 
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
@@ -191,9 +165,10 @@ func (mu *Mutex) reenter(e *entry, r *request) (in bool, err error) {
 // CommandTimeout, and a release that is not confirmed by then goes on in the
 // background for up to a lease, while renewal has ended.
 //
-// It panics with an *Error if the lock is not locked, or is held by another
-// goroutine and not NotReentrant; the error says by which, and where it came in, if recorded. Unlock of a lock that was lost does not panic:
-// it is logged and raised as EventUnlockLost, and never frees a successor's lock.
+// It panics with an *Error if the lock is not locked, or is held by another goroutine
+// and not NotReentrant; the error says by which, and where that one came in, if
+// recorded. Unlock of a lock that was lost does not panic: it is logged and raised as
+// EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
 	mu.usable("unlock")
 	e := mu.find()
@@ -201,15 +176,10 @@ func (mu *Mutex) Unlock() {
 	if t == nil {
 		panic(mu.mistake("unlock", joined(ErrNotHeld, mu.whose(e))))
 	}
-	var ended func(ReleaseEnd)
-	if mu.m.traced {
-		ended = t.traceRelease("unlock", nil, context.Background())
-	}
-	d, err := t.exit("unlock", nil)
-	mu.forget(e)
-	d.tell(ended, e, err)
+	err := t.exit("unlock", nil, context.Background())
+	mu.clearLast(e)
 	if err != nil {
-		mu.panicOnMistake(err)
+		panicOnMistake(err)
 		mu.unlockFailed(t, err)
 	}
 }
@@ -219,14 +189,10 @@ func (mu *Mutex) whose(e *entry) error {
 	if e == nil {
 		return nil
 	}
-	g := e.cur.Load()
-	if g == nil {
-		return nil
-	}
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	t := g.owner
-	if t == nil || !t.live() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := e.cur.Load().current()
+	if t == nil {
 		return nil
 	}
 	text := "locked by goroutine "
@@ -236,8 +202,8 @@ func (mu *Mutex) whose(e *entry) error {
 	return ownText(text + strconv.FormatInt(t.goroutine, 10) + at(t.callSite))
 }
 
-// tenure returns the tenure that the caller may unlock: its own, or for
-// NotReentrant that of any goroutine which came by Lock.
+// tenure returns the tenure that the caller may unlock: its own, or for NotReentrant that
+// of any goroutine which came by Lock.
 func (mu *Mutex) tenure(e *entry) *tenure {
 	if e == nil {
 		return nil
@@ -246,18 +212,14 @@ func (mu *Mutex) tenure(e *entry) *tenure {
 		if _, byLock := e.q.OwnedBy(uint64(mu.m.goroutine())); !byLock {
 			return nil
 		}
-		return e.cur.Load().owner // written by this goroutine, and by nobody else until it leaves
+		return e.cur.Load().owner // written by this goroutine, and by nobody else until its last exit
 	}
-	g := e.cur.Load()
-	if g == nil {
-		return nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if t := e.cur.Load().current(); t != nil && t.lock {
+		return t
 	}
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	if g.owner == nil || !g.owner.lock || !g.owner.live() {
-		return nil
-	}
-	return g.owner
+	return nil
 }
 
 // unlockFailed reports what Unlock cannot return.
@@ -299,16 +261,23 @@ func (mu *Mutex) Holds() int {
 
 var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")
 
-// usable returns the Manager, and panics if the Mutex was not made by one or has a
-// bad configuration.
+// usable returns the Manager, and panics where the Mutex cannot be used.
 func (mu *Mutex) usable(op string) *Manager {
-	if mu == nil || mu.m == nil {
-		panic(&Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager})
-	}
-	if mu.settings == nil {
-		panic(mu.mistake(op, validKey(mu.key)))
+	if err := mu.unusable(op); err != nil {
+		panic(err)
 	}
 	return mu.m
+}
+
+// unusable is the error of a Mutex that no Manager has made, or whose key is not valid.
+func (mu *Mutex) unusable(op string) *Error {
+	switch {
+	case mu == nil || mu.m == nil:
+		return &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
+	case mu.settings == nil:
+		return mu.mistake(op, validKey(mu.key))
+	}
+	return nil
 }
 
 func (mu *Mutex) mistake(op string, err error) *Error {

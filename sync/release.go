@@ -17,105 +17,8 @@ const none = -1
 // PUBSUB NUMSUB, and gets its turn then.
 const maxTurnExtensions = 16
 
-// exit ends one unit of a tenure: an Unlock or a Hold's Release. It returns how
-// that ended, and an error as Hold.Release documents. wait bounds how long the
-// caller waits for Redis; nil, or ended: for the first answer only. It gives back one
-// reference on the entry.
-func (t *tenure) exit(op string, wait context.Context) (departure, error) {
-	g, e := t.g, t.g.e
-	// Read before the exit: the next owner by Lock is written to the same place.
-	u := t.unit()
-	now, held := u.now, u.now.Sub(u.since)
-	exit, order := e.q.Exit(u.number, u.mayHandOff)
-	if exit == queue.Stale && u.lock {
-		// A locked tenure ends by its own Unlock only, so another one has ended it.
-		return departure{}, &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
-	}
-	defer e.unref()
-	switch exit {
-	case queue.Nested:
-		if err := g.err(op, now); err != nil {
-			return e.ended(OutcomeLost, held, err)
-		}
-		return e.ended(OutcomeNested, held, nil)
-	case queue.HandedOff:
-		return e.ended(OutcomeHandedOff, held, nil)
-	case queue.Final:
-		return g.release(op, wait, u.handOffs, held)
-	}
-	// The tenure was lost before: nothing is ours to release, but for a lock that
-	// was given up at its deadline and may still be in Redis.
-	e.do(order)
-	if exit == queue.WasLost {
-		e.m.mu.Lock()
-		delete(e.m.stale, g.n)
-		e.m.watched.gone(g)
-		e.m.mu.Unlock()
-	}
-	err := g.err(op, now)
-	if err == nil {
-		err = g.lossError(op, &loss{Cause: renewal.Cause{Reason: LostGone, At: now}})
-	}
-	if t.left(exit) {
-		g.letGoLost()
-	}
-	return e.ended(OutcomeLost, held, err)
-}
-
-// unit is what leaving needs to know of a tenure.
-type unit struct {
-	number   uint64
-	handOffs int
-	lock     bool
-	since    time.Time
-
-	now        time.Time // when it leaves
-	mayHandOff bool      // the grant, at that moment
-}
-
-// unit reads t for one of its owner's units, which keeps it as it is. Of a NotReentrant
-// lock several goroutines may try to unlock at once, of which one is right.
-func (t *tenure) unit() unit {
-	if t.holds == nil && t.g.e.cfg.Reentrancy == NotReentrant {
-		t.g.e.mu.Lock()
-		defer t.g.e.mu.Unlock()
-	}
-	// Both clocks are read, however short the hold seems to be: a process that was stopped
-	// or suspended in it learns here that the lock is lost, before anybody has told it.
-	now := time.Now()
-	return unit{
-		number: t.number, handOffs: int(t.handOffs), lock: t.lock, since: t.since,
-		now: now, mayHandOff: t.g.mayHandOff(int(t.handOffs), now),
-	}
-}
-
-// left tells whether the unit that left a lost tenure was its last: work under an
-// outer hold may still run.
-func (t *tenure) left(exit queue.Exit) bool {
-	if t.lock {
-		return exit == queue.WasLost
-	}
-	t.g.e.mu.Lock()
-	defer t.g.e.mu.Unlock()
-	return t.holds.head == nil
-}
-
-// departure is how one unit left, and how long it had the lock.
-type departure struct {
-	outcome Outcome
-	held    time.Duration
-}
-
-// ended reports the end of one unit, after held, and passes err through.
-func (e *entry) ended(o Outcome, held time.Duration, err error) (departure, error) {
-	if e.m.observed {
-		e.m.obs.Released(e.cfg.Name, o, held)
-	}
-	return departure{o, held}, err
-}
-
 // release sends the release that the queue ordered and waits for it within wait.
-func (g *grant) release(op string, wait context.Context, handOffs int, held time.Duration) (departure, error) {
+func (g *grant) release(op string, wait context.Context, handOffs int) (Outcome, error) {
 	e := g.e
 	// One that has ended bounds nothing any more, and the first answer is worth the wait.
 	repeats := wait != nil && wait.Err() == nil
@@ -137,9 +40,9 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 		case end = <-result:
 		case <-wait.Done():
 			// The release goes on without its caller.
-			return e.ended(OutcomeUnknown, held, &Error{
+			return OutcomeUnknown, &Error{
 				Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
-			})
+			}
 		}
 	}
 	if end.cleanup != nil && repeats {
@@ -152,11 +55,10 @@ func (g *grant) release(op string, wait context.Context, handOffs int, held time
 		case <-enough.C:
 		}
 	}
-	var err error
-	if end.loss != nil || end.err != nil {
-		err = end.error(op, g)
+	if end.loss == nil && end.err == nil {
+		return end.outcome, nil
 	}
-	return e.ended(end.outcome, held, err)
+	return end.outcome, end.error(op, g)
 }
 
 // ending is how the release of a grant went.
@@ -230,7 +132,7 @@ func (e *entry) endLost(g *grant) ending {
 		reason = LostClosed // given up by Close: a late release is still sent
 		g.burn(false, (*field).letGo)
 	} else {
-		g.letGoLost()
+		g.burnLost()
 	}
 	e.do(e.q.Released())
 	return ending{outcome: OutcomeLost, loss: g.lossOr(reason)}
@@ -330,7 +232,7 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	ev := g.event(EventReleaseFailed)
 	ev.Err = err
 	ev.about(g, g.lease.Load().Loss(""))
-	e.m.events.raiseWith(g.lastOwner().values(), ev)
+	e.m.events.raiseWith(g.lastOwner().reportContext(), ev)
 	return ending{outcome: outcome, err: err, cleanup: c}
 }
 

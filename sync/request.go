@@ -36,7 +36,7 @@ type request struct {
 	settings *settings // of the Mutex
 	terms    *terms    // those of settings, or the caller's own
 	wait     time.Duration
-	nested   bool // the caller's context carries a Hold
+	hold     *Hold // that the caller is to have; nil for a Lock
 	waiter   queue.Waiter
 	ended    func(AcquireEnd) // of a Tracer; nil where nothing is to be told
 }
@@ -59,7 +59,7 @@ func (m *Manager) newRequest(op string, kind queue.Kind, s *settings) *request {
 // recycle gives r back, whose caller came in.
 func (r *request) recycle(m *Manager) {
 	r.waiter.Reset()
-	r.wait, r.nested = 0, false
+	r.wait, r.hold = 0, nil
 	m.spare.Put(r)
 }
 

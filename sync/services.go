@@ -120,7 +120,7 @@ func (m *Manager) renewalFailed(l *renewal.Lease, failures int, err error) {
 		ev.Err, ev.Since = err, l.LastConfirmed()
 		ev.about(g, l.Loss(""))
 		ev.Failures = failures
-		m.events.raiseWith(g.lastOwner().values(), ev)
+		m.events.raiseWith(g.lastOwner().reportContext(), ev)
 	}
 }
 
@@ -186,7 +186,7 @@ func (m *Manager) field(f watchdog.Facts) string {
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (m *Manager) valuesOf(f watchdog.Facts) context.Context {
 	if g := m.grant(f.ID); g != nil { // 0, the whole process, is none's number
-		return g.lastOwner().values()
+		return g.lastOwner().reportContext()
 	}
 	return context.Background()
 }

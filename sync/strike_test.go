@@ -45,10 +45,10 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tenure := first.s.t
+			tenure := first.t
 			g, e := tenure.g, tenure.g.e
 			next := heir(t, m, mu)
-			for time.Since(tenure.since) < mu.Config().MaxHold {
+			for time.Since(tenure.began()) < mu.Config().MaxHold {
 				time.Sleep(time.Millisecond)
 			}
 			if !g.mayHandOff(int(tenure.handOffs), time.Now()) {
@@ -60,17 +60,17 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			exit, order := e.q.Exit(tenure.number, true)
 			e.do(order)
 			if exit != queue.HandedOff {
-				g.letGoLost() // the loss came first, and its owner leaves it: see leave
+				g.burnLost() // the loss came first, and its owner gives it up: see exit
 			}
 			e.unref()
 			h := <-next // before the end of the lease that was given up: nobody works under it
 			if h == nil {
 				return
 			}
-			if h.s.t.g == g {
+			if h.t.g == g {
 				t.Error("the next owner got the grant that was given up")
 			}
-			if lease := h.s.t.g.lease.Load(); lease.State() != renewal.StateActive || lease.NextDue().IsZero() {
+			if lease := h.t.g.lease.Load(); lease.State() != renewal.StateActive || lease.NextDue().IsZero() {
 				t.Error("the next owner's lease is not renewed")
 			}
 			if err := h.Release(context.Background()); err != nil {
@@ -93,20 +93,20 @@ func TestWatchdog_AnAccusationExpiresWithItsOwner(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.s.t.since = first.s.t.since.Add(-time.Hour) // long ago; nobody reads it at the moment
+	first.t.since -= time.Hour // long ago; nobody reads it at the moment
 	next := heir(t, m, mu)
 	if err := first.Release(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	h := <-next
-	if h == nil || h.s.t.g != first.s.t.g {
+	if h == nil || h.t.g != first.t.g {
 		t.Fatal("not handed on")
 	}
-	a, id := actor{m}, h.s.t.g.n
+	a, id := actor{m}, h.t.g.n
 	if a.StopRenewing(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.HolderUnreachable) {
 		t.Error("struck the next owner")
 	}
-	if e := h.s.t.g.e; e.q.Word().State() != queue.Owned || !h.Held() {
+	if e := h.t.g.e; e.q.Word().State() != queue.Owned || !h.Held() {
 		t.Error("the next owner's lock is gone")
 	}
 	if err := h.Release(context.Background()); err != nil {
@@ -127,9 +127,9 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := h.s.t.g
+	g := h.t.g
 	g.e.mu.Lock()
-	h.s.t.since = time.Now().Add(-2 * time.Hour)
+	h.t.since -= 2 * time.Hour
 	struck := make(chan bool, 1)
 	go func() { struck <- actor{m}.Cancel(g.n, watchdog.OverMaxHold) }()
 	select {
@@ -138,7 +138,7 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 		struck <- false
 	case <-time.After(50 * time.Millisecond):
 	}
-	h.s.t.since = time.Now() // the next owner
+	h.t.since += 2 * time.Hour // the next owner
 	g.e.mu.Unlock()
 	if <-struck || !h.Held() {
 		t.Error("the next owner was struck")

@@ -124,15 +124,6 @@ func (r *request) traceReentered(t *tenure, err error) {
 	r.traceEntered(t, OutcomeNested)
 }
 
-// traceReenteredLock is traceReentered for Lock and TryLock, of which the latter may say
-// false without an error. Its goroutine owns the lock of e.
-func (r *request) traceReenteredLock(e *entry, in bool, err error) {
-	if !in && err == nil {
-		err = &Error{Op: r.op, Key: e.key, Outcome: OutcomeLost, Err: ErrLost}
-	}
-	r.traceReentered(e.cur.Load().owner, err)
-}
-
 // traceFailed tells that the caller of r has not come in.
 func (r *request) traceFailed(m *Manager, key string, err error) {
 	if ended := r.ended; ended != nil {
@@ -146,17 +137,17 @@ func (r *request) traceFailed(m *Manager, key string, err error) {
 // with these values. ctx is nil where the caller has none.
 func (t *tenure) traceRelease(op string, ctx, values context.Context) func(ReleaseEnd) {
 	e := t.g.e
-	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.holds == nil, Acquired: context.WithoutCancel(values)}
+	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.lock, Acquired: context.WithoutCancel(values)}
 	if ctx == nil {
 		ctx = r.Acquired
 	}
 	return e.m.cfg.Tracer.StartRelease(ctx, r)
 }
 
-// tell says how the release of a lock of e ended.
-func (d departure) tell(ended func(ReleaseEnd), e *entry, err error) {
-	if ended != nil {
-		ended(ReleaseEnd{Outcome: d.outcome, Held: d.held, Err: e.m.events.publicErr(reason(err), &Event{Key: e.key})})
+// traceReleased tells how the release of a lock of e ended, where report is not nil.
+func (e *entry) traceReleased(report func(ReleaseEnd), outcome Outcome, held time.Duration, err error) {
+	if report != nil {
+		report(ReleaseEnd{Outcome: outcome, Held: held, Err: e.m.events.publicErr(reason(err), &Event{Key: e.key})})
 	}
 }
 

@@ -172,7 +172,7 @@ func waitInfo(w waits.Wait) WaitInfo {
 	if g := grantOf(w); g != nil {
 		e.mu.Lock()
 		if t := g.owner; t != nil && t.number == w.Current.Number {
-			info.OwnerSince, info.OwnerSite = e.m.dated(t.since), t.callSite
+			info.OwnerSince, info.OwnerSite = e.m.dated(t.began()), t.callSite
 		}
 		e.mu.Unlock()
 	}

@@ -131,12 +131,12 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 		Strategy: watchdog.Strategy(cfg.Recovery), LastConfirmed: times.Confirmed, Deadline: times.Deadline, NextRenewal: times.NextDue,
 		RenewalFailures: lease.Failures(), Reachable: true,
 	}
-	t := g.owner
-	if t == nil || !t.live() {
+	t := g.current()
+	if t == nil {
 		// Between two owners nobody holds too long, and nobody is gone.
 		f.MaxHold = 0
 	} else {
-		f.Since, f.CallSite = t.since, t.callSite
+		f.Since, f.CallSite = t.began(), t.callSite
 		if t.lock && cfg.Reentrancy == ByGoroutine {
 			f.Goroutine = t.goroutine
 		}
@@ -149,38 +149,15 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 // where there is none.
 func (g *grant) staleFactsLocked() (watchdog.Facts, bool) {
 	cfg := &g.e.cfg
-	t := g.owner
-	if g.loss == nil || t == nil || !t.lock || !t.live() {
+	t := g.current()
+	if g.loss == nil || t == nil || !t.lock {
 		return watchdog.Facts{}, false
 	}
 	return watchdog.Facts{
-		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: t.since, Lost: true, Fixed: true,
+		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: t.began(), Lost: true, Fixed: true,
 		Lease: g.terms.lease, Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold,
 		Strategy: watchdog.Strategy(cfg.Recovery), Goroutine: t.goroutine, Reachable: true, CallSite: t.callSite,
 	}, true
-}
-
-// live tells whether t is still the queue's tenure; it stays recorded as the owner
-// until the next one comes in.
-func (t *tenure) live() bool { return t.g.e.q.Current().Number == t.number }
-
-// reachable tells whether anybody can still release what t holds. The caller has
-// the entry's mu.
-func (t *tenure) reachable() bool {
-	if t.holds == nil {
-		return true
-	}
-	live := 0
-	for h := t.holds.head; h != nil; h = h.next {
-		if h.released.Load() {
-			continue
-		}
-		if !h.abandoned.Load() {
-			return true
-		}
-		live++
-	}
-	return live == 0
 }
 
 // actor carries out what the watchdog decides. It never waits for Redis.

@@ -2,7 +2,7 @@ package main
 
 var grantMutants = []mutant{
 	{
-		name: "sync-admit-valid", file: "sync/grant.go",
+		name: "sync-admit-valid", file: "sync/tenure.go",
 		mechanism: "hand-off validity check: whoever is woken looks at the clock",
 		breaks:    "a goroutine that wakes late works under a lock that is somebody else's",
 		old:       "if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() ||",
@@ -10,7 +10,7 @@ var grantMutants = []mutant{
 		tests:     []string{"TestGrant_IsNotTakenAtItsDeadline"},
 	},
 	{
-		name: "sync-admit-stopped", file: "sync/grant.go",
+		name: "sync-admit-stopped", file: "sync/tenure.go",
 		mechanism: "a grant whose renewal was stopped is not taken over",
 		breaks:    "what was held against one owner strikes the next",
 		old:       "!g.lease.Load().Unexpired(now) || g.unrenewed.Load() ||",
@@ -18,7 +18,7 @@ var grantMutants = []mutant{
 		tests:     []string{"TestGrant_IsNotTakenAtItsDeadline"},
 	},
 	{
-		name: "sync-admit-terms", file: "sync/grant.go",
+		name: "sync-admit-terms", file: "sync/tenure.go",
 		mechanism: "a grant is taken only by who asked for such a lease",
 		breaks:    "a Lease of one hold becomes the lease of the next",
 		old:       " || g.terms != r.terms && !g.terms.sameLease(r.terms) {",
@@ -26,11 +26,11 @@ var grantMutants = []mutant{
 		tests:     []string{"TestGrant_IsNotTakenAtItsDeadline"},
 	},
 	{
-		name: "sync-token-order", file: "sync/grant.go",
+		name: "sync-token-order", file: "sync/tenure.go",
 		mechanism: "each owner of a turn has a token of its own, in order",
 		breaks:    "two owners have the same token",
-		old:       "place.token = g.token + int64(place.handOffs)",
-		fresh:     "place.token = g.token",
+		old:       "t.token = g.token + int64(t.handOffs)",
+		fresh:     "t.token = g.token",
 		tests:     []string{"TestUsedTokensAreNeverGivenBack"},
 	},
 	{
@@ -38,15 +38,15 @@ var grantMutants = []mutant{
 		mechanism: "a hold keeps the token with which its work was begun",
 		breaks:    "the zero of a lost hold passes the check of a resource that nobody has written to yet",
 		old:       "return token, token != 0\n",
-		fresh:     "return token, token != 0 && h.s.err() == nil\n",
+		fresh:     "return token, token != 0 && h.err() == nil\n",
 		tests:     []string{"TestAHoldKeepsItsToken"},
 	},
 	{
-		name: "sync-exit-looks-at-the-clock", file: "sync/release.go",
+		name: "sync-exit-looks-at-the-clock", file: "sync/tenure.go",
 		mechanism: "an exit looks at the clock, however short the hold seems to be",
 		breaks:    "a process that was stopped past its deadline is told that all its work was protected",
-		old:       "mayHandOff(int(t.handOffs), now)",
-		fresh:     "mayHandOff(int(t.handOffs), t.since)",
+		old:       "g.mayHandOff(handOffs, now)",
+		fresh:     "g.mayHandOff(handOffs, t.began())",
 		tests:     []string{"TestExit_AStoppedOwnerLearnsItFromItsRelease"},
 	},
 	{
@@ -170,19 +170,19 @@ var grantMutants = []mutant{
 		tests:     []string{"TestForceReleaseWhileATurnIsExtended"},
 	},
 	{
-		name: "sync-outer-hold-after-close", file: "sync/release.go",
+		name: "sync-outer-hold-after-close", file: "sync/tenure.go",
 		mechanism: "after Close the lock is released by the last unit only",
 		breaks:    "an inner release frees a lock under its outer hold",
-		old:       "\treturn t.holds.head == nil\n",
-		fresh:     "\treturn true\n",
+		old:       "\t\tlast = t.holds == 0\n",
+		fresh:     "\t\tlast = true\n",
 		tests:     []string{"TestAnInnerReleaseAfterCloseSparesTheOuterHold"},
 	},
 	{
 		name: "sync-loss-ends-contexts", file: "sync/loss.go",
 		mechanism: "a loss ends the contexts of the holds",
 		breaks:    "work goes on under a lost lock",
-		old:       "\t\th.end(cause)\n",
-		fresh:     "\t\t_ = cause\n",
+		old:       "\t\tt.end(g.lossError(\"hold\", l))\n",
+		fresh:     "",
 		tests:     []string{"TestPromise_RemovalIsToldWithinItsBound"}, hangs: true,
 	},
 	{
@@ -197,7 +197,7 @@ var grantMutants = []mutant{
 		name: "sync-stale-is-watched", file: "sync/loss.go",
 		mechanism: "a lost lock stays listed until its Unlock",
 		breaks:    "a goroutine that ends after the loss stops the local queue for good",
-		old:       "\t\t\tg.e.m.keepStale(g, t)\n",
+		old:       "\t\t\tg.e.m.listLost(g, t)\n",
 		fresh:     "",
 		tests:     []string{"TestForceReleaseOfALockWhoseGoroutineHasEnded"},
 	},

@@ -1,0 +1,97 @@
+package anteroom
+
+import (
+	"context"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// outer returns the Hold of this lock that ctx carries, nil where there is none or it
+// does not matter.
+func (mu *Mutex) outer(ctx context.Context) *Hold {
+	if mu.cfg.Reentrancy == NotReentrant {
+		return nil
+	}
+	h, _ := HoldFrom(ctx)
+	for ; h != nil; h, _ = HoldFrom(h.values) {
+		if e := h.t.g.e; e.m == mu.m && e.key == mu.key {
+			return h
+		}
+	}
+	return nil
+}
+
+// reenter makes a further Hold of the tenure of h. It returns nil, nil where h is not live
+// any more, so that the caller queues like everybody else.
+func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
+	t, e := h.t, h.t.g.e
+	if !e.tryRef() {
+		return nil, nil
+	}
+	entered := false
+	defer func() {
+		if !entered {
+			e.unref()
+		}
+	}()
+	fail := func(o Outcome, err error) (*Hold, error) {
+		return nil, &Error{Op: r.op, Key: e.key, Outcome: o, Err: err}
+	}
+	if released, loss := h.look(r.op); released || loss != nil {
+		return nil, loss
+	}
+	if ctx.Err() != nil {
+		return fail(OutcomeHeld, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
+	}
+	if r.terms != &r.settings.terms {
+		return fail(OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
+	}
+	if field := e.differs(r.settings); field != "" {
+		return fail(OutcomeMistake, e.contradicts(field))
+	}
+	switch e.q.ReenterTenure(t.number) {
+	case nil:
+		entered = true
+	case queue.ErrCountLimit:
+		return fail(OutcomeHeld, ErrReentryLimit)
+	default:
+		if released, _ := h.look(r.op); released {
+			return nil, nil
+		}
+		return nil, t.g.lossError(r.op, t.g.lossOr(LostGone))
+	}
+	inner := &Hold{t: t, by: h.by, values: ctx}
+	if err := t.add(inner, h, r.op); err != nil || inner.sentinel == nil {
+		_ = t.exit(r.op, nil, nil)
+		return nil, err
+	}
+	e.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
+	return inner, nil
+}
+
+// reenter enters again, with the caller's reference, for the goroutine that has the
+// lock by Lock or TryLock already. Only itself can end that. Of a lost lock Lock gets one
+// unit more, since it would wait for itself, and TryLock the loss.
+func (mu *Mutex) reenter(e *entry, r *request) error {
+	valid, try := e.cur.Load().valid(time.Now()), r.waiter.Kind.IsRefusable()
+	err := queue.ErrWasLost
+	if valid || !try {
+		_, err = e.q.ReenterOwner(r.waiter.Owner, !try)
+	}
+	switch err {
+	case nil:
+	case queue.ErrCountLimit:
+		return mu.mistake(r.op, ErrReentryLimit)
+	default:
+		return &Error{Op: r.op, Key: e.key, Outcome: OutcomeLost, Err: ErrLost}
+	}
+	if !valid {
+		mu.m.events.raise(Event{
+			Kind: EventReentryLost, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
+			Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
+		})
+	}
+	mu.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
+	return nil
+}
