@@ -53,24 +53,14 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 			}
 		}
 		if t := e.settle(r); t != nil {
-			if e.m.observed {
-				e.entered(r, t)
+			if e.m.reports.observed {
+				e.m.reports.acquired(r, t, false)
 			}
 			r.recycle(e.m)
 			return nil
 		}
 		in = false
 	}
-}
-
-// entered reports that the caller of r has come in with t.
-func (e *entry) entered(r *request, t *tenure) {
-	outcome := OutcomeGranted
-	if t.handOffs > 0 {
-		outcome = OutcomeHandedOff
-	}
-	e.m.obs.Acquired(e.cfg.Name, outcome, t.began().Sub(r.waiter.Began))
-	r.traceEntered(t, outcome)
 }
 
 // failed words why the caller of r did not come in.
@@ -157,13 +147,9 @@ func (t *trouble) reason() error {
 
 // notEntered counts a failure and makes it an *Error.
 func (m *Manager) notEntered(key string, r *request, err error) error {
-	outcome, observed := outcomes(err)
-	if m.observed {
-		m.obs.Acquired(r.settings.cfg.Name, observed, time.Since(r.waiter.Began))
-	}
-	failed := &Error{Op: r.op, Key: key, Outcome: outcome, Err: err}
-	r.traceFailed(m, key, failed)
-	return failed
+	outcome, _ := outcomes(err)
+	m.reports.notAcquired(r, err)
+	return &Error{Op: r.op, Key: key, Outcome: outcome, Err: err}
 }
 
 // outcomes says what a failure to acquire left behind, and as what it counts.

@@ -82,10 +82,7 @@ func (e *entry) run(c *cleanup) {
 		}
 	}
 	if c.givenUp {
-		e.m.events.raise(Event{
-			Kind: EventReleaseGivenUp, Key: e.key, Class: e.cfg.Name, Holder: c.f.name,
-			Text: "no release was confirmed; the lease ends the lock",
-		})
+		e.m.reports.releaseGivenUp(e, c.f.name)
 	}
 }
 

@@ -1,10 +1,8 @@
 package anteroom
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -124,11 +122,11 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 func (m *Manager) tearDown(ctx context.Context) {
 	m.end()
 	m.await(context.Background(), func() bool { return m.jobs.Load() == 0 })
-	m.outages.stop()
+	m.reports.troubles.stop()
 	m.lookout.Stop()
 	m.leases.Stop() // first: it tells what was given up, of which the watchdog has something to say
 	m.dog.Stop()
-	m.reports.Wait()
+	m.reports.batches.Wait()
 	m.mu.Lock()
 	givenUp := m.givenUp
 	m.mu.Unlock()
@@ -138,7 +136,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 		m.wire.Close()
 	}
 	m.closeClient()
-	m.events.stop()
+	m.reports.stop()
 	err := m.notClosed(ctx)
 	m.mu.Lock()
 	m.closeErr = err
@@ -162,7 +160,7 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 // sayClosing says what Close waits for.
 func (m *Manager) sayClosing() {
 	m.mu.Lock()
-	classes, holds := map[string]int{}, len(m.grants)
+	classes := map[string]int{}
 	var oldest *grant
 	for _, g := range m.grants {
 		classes[g.e.cfg.Name]++
@@ -171,30 +169,11 @@ func (m *Manager) sayClosing() {
 		}
 	}
 	m.mu.Unlock()
-	ev := Event{Kind: EventClosing, Since: time.Now().Add(-closeNotice)}
-	var waits []string
-	if holds > 0 {
-		names := slices.SortedFunc(maps.Keys(classes), func(a, b string) int {
-			return cmp.Or(cmp.Compare(classes[b], classes[a]), strings.Compare(a, b))
-		})
-		parts := make([]string, 0, maxReports+1)
-		for i, name := range names {
-			if i == maxReports {
-				parts = append(parts, fmt.Sprintf("others of %d more", len(names)-i))
-				break
-			}
-			parts = append(parts, fmt.Sprintf("%d of class %s", classes[name], name))
-		}
-		waits = append(waits, plural(holds, "hold")+": "+strings.Join(parts, ", "))
-		ev.CallSite = oldest.ownerSite()
-	} else if n := m.jobs.Load(); n > 0 {
-		waits = append(waits, plural(int(n), "clean-up"))
+	site := ""
+	if oldest != nil {
+		site = oldest.ownerSite()
 	}
-	if len(waits) == 0 {
-		return // just over
-	}
-	ev.Text = "Close has waited for " + closeNotice.String() + " for " + strings.Join(waits, "; ")
-	m.events.raise(ev)
+	m.reports.closing(classes, site, int(m.jobs.Load()))
 }
 
 // notClosed lists what Close could not end.

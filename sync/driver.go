@@ -192,7 +192,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 // that the grant cannot be used.
 func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	e, g := d.e, d.g
-	if e.m.outages.some.Load() {
+	if e.m.reports.troubles.some.Load() {
 		d.answered()
 	}
 	e.answer.Store(nil)
@@ -216,7 +216,7 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 // answered tells that the server, which has met trouble, has answered an attempt as it
 // should.
 func (d *driver) answered() {
-	d.e.m.outages.answered(d.e, d.e.shardOf(), d.met)
+	d.e.m.reports.troubles.answered(d.e, d.e.shardOf(), d.met)
 	d.met = nil
 }
 
@@ -225,7 +225,7 @@ func (d *driver) refused(r lettucecompat.AcquireReply) {
 	e := d.e
 	answer := &trouble{holder: r.Holder, err: r.Err}
 	e.answer.Store(answer)
-	if e.m.outages.some.Load() {
+	if e.m.reports.troubles.some.Load() {
 		d.answered()
 	}
 	if r.Err == nil {
@@ -263,7 +263,7 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 		return
 	}
 	d.met = new(e.shardOf())
-	e.m.outages.met(e, *d.met, r.Err, !unknown && lettucecompat.Permanent(r.Err))
+	e.m.reports.troubles.met(e, *d.met, r.Err, !unknown && lettucecompat.Permanent(r.Err))
 	if unknown && errors.Is(r.Err, lettucecompat.ErrReplicas) {
 		// A release of this field has no answer and may still land: a later grant must
 		// not be of the same field.

@@ -1,11 +1,7 @@
 package anteroom
 
 import (
-	"context"
-	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -92,7 +88,7 @@ func (e Event) String() string {
 	}
 	s.WriteString(string(e.Kind))
 	if e.Key != "" {
-		s.WriteString(" key_hash=" + keyHash(e.Key))
+		s.WriteString(" key_hash=" + KeyHash(e.Key))
 	}
 	var parts []string
 	if e.Check != "" {
@@ -114,102 +110,4 @@ func (e Event) String() string {
 		s.WriteString(": " + strings.Join(parts, "; "))
 	}
 	return strings.Join(strings.Fields(s.String()), " ") // an answer may have lines
-}
-
-// eventQueueLen bounds the events that wait for OnEvent and the log.
-const eventQueueLen = 1024
-
-// eventQueue carries events off the lock path: whoever raises one never waits.
-type eventQueue struct {
-	logger   *slog.Logger
-	logKeys  bool
-	clientID string
-	onEvent  func(Event)
-	obs      Observer
-
-	tracer Tracer
-
-	ch      chan raised
-	quit    chan struct{}
-	done    sync.WaitGroup
-	once    sync.Once
-	dropped atomic.Int64 // since the log said so last
-}
-
-// raised is an event on its way, with the values of the context under which its hold was
-// acquired, if there was one. An Event that a program keeps must not keep them.
-type raised struct {
-	Event
-	ctx   context.Context
-	level slog.Level
-}
-
-func newEventQueue(cfg Config) *eventQueue {
-	q := &eventQueue{
-		logger: cfg.Logger, logKeys: cfg.LogKeys, clientID: cfg.ClientID, onEvent: cfg.OnEvent, obs: cfg.Observer, tracer: cfg.Tracer,
-		ch: make(chan raised, eventQueueLen), quit: make(chan struct{}),
-	}
-	q.done.Go(q.run)
-	return q
-}
-
-// raise queues e; a full queue drops it and counts that. It waits for nobody but the
-// Observer, which is told here: no lock is held.
-func (q *eventQueue) raise(e Event) { q.raiseWith(context.Background(), e) }
-
-// raiseWith is raise for an event about a hold that was acquired with the values of ctx.
-func (q *eventQueue) raiseWith(ctx context.Context, e Event) { q.raiseAt(e.Kind.level(), ctx, e) }
-
-// raiseAt is raiseWith for an event whose record has another level than its kind.
-func (q *eventQueue) raiseAt(level slog.Level, ctx context.Context, e Event) {
-	if e.At.IsZero() {
-		e.At = time.Now()
-	}
-	e.ClientID = q.clientID
-	select {
-	case q.ch <- raised{e, ctx, level}:
-		q.obs.EventRaised(e.Kind, false)
-	default:
-		q.dropped.Add(1)
-		q.obs.EventRaised(e.Kind, true)
-	}
-}
-
-// stop delivers what is queued and ends the goroutine. Later events are dropped.
-func (q *eventQueue) stop() {
-	q.once.Do(func() { close(q.quit) })
-	q.done.Wait()
-}
-
-func (q *eventQueue) run() {
-	for {
-		select {
-		case e := <-q.ch:
-			q.deliver(e)
-			if len(q.ch) == 0 {
-				q.logDropped()
-			}
-		case <-q.quit:
-			for {
-				select {
-				case e := <-q.ch:
-					q.deliver(e)
-				default:
-					q.logDropped()
-					return
-				}
-			}
-		}
-	}
-}
-
-func (q *eventQueue) deliver(e raised) {
-	ctx := context.WithoutCancel(e.ctx) // its end is about the waiting
-	q.log(ctx, e.level, e.Event)
-	if q.tracer != nil && e.Kind == EventLost && e.Owners > 0 {
-		q.tracer.Lost(ctx, q.publicEvent(e.Event))
-	}
-	if q.onEvent != nil {
-		q.onEvent(e.Event)
-	}
 }

@@ -17,13 +17,13 @@ func LockUntil(ctx context.Context, mu *Mutex) bool {
 
 // ClockJumped and WasLate report what a test cannot cause in virtual time: there a machine
 // does not sleep and no process is stopped.
-func (m *Manager) ClockJumped(d time.Duration) { m.jumped(d) }
+func (m *Manager) ClockJumped(d time.Duration) { m.reports.jumped(d) }
 
-func (m *Manager) WasLate(d time.Duration) { m.stalled(d) }
+func (m *Manager) WasLate(d time.Duration) { m.reports.stalled(d) }
 
 // MeetTrouble reports that an attempt has failed at a server: a test cannot let one fail over.
 func (m *Manager) MeetTrouble(shard string) {
-	m.outages.met(nil, shard, errors.New("no answer"), false)
+	m.reports.troubles.met(nil, shard, errors.New("no answer"), false)
 }
 
 // HoldUpTelling keeps the goroutine that tells losses from going on until then.

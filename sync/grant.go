@@ -181,7 +181,3 @@ func (g *grant) ownerSite() string {
 	}
 	return g.owner.callSite
 }
-
-func (g *grant) event(k EventKind) Event {
-	return Event{Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.name()}
-}

@@ -56,19 +56,19 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 		return nil, err
 	}
 	r := mu.m.newRequest(op, kind, mu.settings)
-	if mu.m.traced {
-		ctx = mu.traceAcquire(ctx, r)
+	if mu.m.reports.observed {
+		ctx = mu.m.reports.acquiring(ctx, mu.key, r)
 	}
 	for _, o := range opts {
 		if err := o.apply(r); err != nil {
 			err := mu.mistake(op, err)
-			r.traceFailed(mu.m, mu.key, err)
+			mu.m.reports.notAcquired(r, err)
 			return nil, err
 		}
 	}
 	if outer := mu.outer(ctx); outer != nil {
 		if h, err := outer.reenter(ctx, r); h != nil || err != nil {
-			r.traceReentered(outer.t, err)
+			mu.m.reports.reentered(r, outer.t, err)
 			return h, err
 		}
 	}

@@ -27,11 +27,6 @@ const (
 	byWatchdog = "by the watchdog"
 )
 
-// about fills in what c says was known of the lease of g.
-func (e *Event) about(g *grant, c renewal.Cause) {
-	e.LastConfirmed, e.Deadline, e.Failures, e.Lease = c.LastConfirmed, c.Deadline, c.Failures, g.terms.lease
-}
-
 // burnLost has a lost grant removed under which nobody works any more, where it may be in
 // Redis for long: it was given up here, or it is a fixed lease, which an Extend without an
 // answer may have made long.
@@ -44,7 +39,7 @@ func (g *grant) burnLost() {
 
 // Lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O. It calls nothing
-// that is the user's: Manager.lost reports the loss after it, on another goroutine.
+// that is the user's: reports.lost tells others after it, on another goroutine.
 func (g *grant) Lost(c renewal.Cause) {
 	defer g.e.unref()     // the grant's own reference
 	defer g.e.m.unlist(g) // after its clean-up is counted: Close waits for both
@@ -68,22 +63,6 @@ func (g *grant) Lost(c renewal.Cause) {
 	if met == queue.Granted {
 		g.burnLost() // its last owner has passed it on, and the next had not come in yet
 	}
-}
-
-// raiseLost raises the event of a loss. Its owners were told: this is for others.
-func (g *grant) raiseLost(l *loss) {
-	t, ev := l.owner, g.event(EventLost)
-	ev.Reason, ev.Since, ev.Err, ev.Owners = l.Reason, l.At, l.Err, l.owners
-	ev.about(g, l.Cause)
-	ev.Found = g.e.m.found(l.verdicts)
-	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load())
-	if l.By != "" {
-		ev.Text += ", found " + l.By
-	}
-	if t != nil {
-		ev.CallSite = t.callSite
-	}
-	g.e.m.events.raiseWith(t.reportContext(), ev)
 }
 
 // verdicts are those of the watchdog on the hold of t, the last owner of g. What it had to

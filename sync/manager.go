@@ -18,32 +18,26 @@ import (
 // many locks it holds. Two Managers exclude each other like two processes, also
 // within one program. All methods are safe for concurrent use.
 type Manager struct {
-	cfg      Config
-	obs      Observer
-	observed bool // obs is more than a NopObserver, or there is a Tracer
-	traced   bool // there is a Tracer
-	made     time.Time
-	wire     *lettucecompat.Client
-	leases   *renewal.Manager
-	dog      *watchdog.Watchdog
-	events   *eventQueue
-	lookout  *waits.Lookout
-	outages  outages
-	pinged   pinged
+	cfg     Config
+	made    time.Time
+	wire    *lettucecompat.Client
+	leases  *renewal.Manager
+	dog     *watchdog.Watchdog
+	lookout *waits.Lookout
+	pinged  pinged
 
-	goroutine  func() int64
-	nextGrant  atomic.Uint64
-	ctx        context.Context // ends when Close begins: attempts and waits of drivers
-	cancel     context.CancelFunc
-	closing    atomic.Bool
-	closed     chan struct{}   // closed when Close has ended
-	notify     chan struct{}   // capacity 1: something that Close waits for has changed
-	over       context.Context // ends when Close stops waiting for clean-ups
-	end        context.CancelFunc
-	jobs       atomic.Int64   // under way, see entry.beginJob
-	subscribed atomic.Bool    // it has been once
-	reports    sync.WaitGroup // of renewals; none begins once leases is stopped
-	spare      sync.Pool      // of *request; its channels must not leave a test bubble that has this Manager
+	goroutine func() int64
+	nextGrant atomic.Uint64
+	ctx       context.Context // ends when Close begins: attempts and waits of drivers
+	cancel    context.CancelFunc
+	closing   atomic.Bool
+	closed    chan struct{}   // closed when Close has ended
+	notify    chan struct{}   // capacity 1: something that Close waits for has changed
+	over      context.Context // ends when Close stops waiting for clean-ups
+	end       context.CancelFunc
+	jobs      atomic.Int64 // under way, see entry.beginJob
+	reports   reports
+	spare     sync.Pool // of *request; its channels must not leave a test bubble that has this Manager
 
 	renewals lists[lettucecompat.Renewal]
 	queries  lists[lettucecompat.Query]
@@ -89,22 +83,18 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
 	m := &Manager{
-		cfg: cfg, obs: cfg.Observer, goroutine: goid.Reader(), made: time.Now(),
+		cfg: cfg, goroutine: goid.Reader(), made: time.Now(),
 		closed: make(chan struct{}), notify: make(chan struct{}, 1),
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
 	}
-	_, ignores := cfg.Observer.(NopObserver)
-	m.traced = cfg.Tracer != nil
-	m.observed = !ignores || m.traced
+	m.reports.init(m)
+	onCommand, onRenewed := m.reports.figures()
 	defaults, _ := cfg.Defaults.normalSettings()
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.timeout
 	wire := lettucecompat.Options{
 		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
-		OnForced: m.forced, OnSubscription: m.subscription, OnWarning: m.warning,
-	}
-	if !ignores { // otherwise no command reads a clock for it
-		wire.OnCommand = m.command
+		OnForced: m.forced, OnSubscription: m.reports.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
 	}
 	m.wire, err = lettucecompat.New(rdb, wire)
 	if err != nil {
@@ -112,27 +102,22 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.over, m.end = context.WithCancel(context.Background())
-	m.events = newEventQueue(cfg)
-	m.outages = outages{m: m, servers: map[string]*outage{}, keys: map[string]*refusal{}}
-	keeping := renewal.Config{
+	m.reports.start()
+	m.leases = renewal.New(renewal.Config{
 		Sender: sender{m}, InFlight: cfg.RenewalInFlight,
-		OnFailed: m.renewalFailed, OnLost: m.lost, OnJump: m.jumped,
-	}
-	if !ignores { // otherwise nothing is to be told of a renewal
-		keeping.OnRenewed = m.renewed
-	}
-	m.leases = renewal.New(keeping)
+		OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnLost: m.reports.leaseLost, OnJump: m.reports.jumped,
+	})
 	m.dog = watchdog.New(watchdog.Config{
 		Source: source{m}, Prober: &prober{m: m}, Actor: actor{m},
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
-		OnVerdict: m.checked, OnAlert: m.alert, OnClear: m.alertCleared, OnRecovery: m.recovery, OnSelfLate: m.stalled,
+		OnVerdict: m.reports.checked, OnAlert: m.reports.alert, OnClear: m.reports.alertCleared, OnRecovery: m.reports.recovery, OnSelfLate: m.reports.stalled,
 	})
 	m.lookout = newLookout(m)
 	m.lookout.Serve(defaults.LongWait)
 	m.leases.Start()
 	m.dog.Start()
 	m.lookout.Start()
-	m.logCosts()
+	m.reports.costs()
 	return m, nil
 }
 

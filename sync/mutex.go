@@ -120,13 +120,13 @@ func panicOnMistake(err error) {
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	m := mu.usable(op)
 	r := m.newRequest(op, kind, mu.settings)
-	if m.traced {
-		mu.traceAcquire(context.Background(), r)
+	if m.reports.observed {
+		m.reports.acquiring(context.Background(), mu.key, r)
 	}
 	e, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
 		err := mu.mistake(r.op, err)
-		r.traceFailed(m, mu.key, err)
+		m.reports.notAcquired(r, err)
 		return err
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	if owned, byLock := e.q.OwnedBy(r.waiter.Owner); owned && mu.cfg.Reentrancy == ByGoroutine {
 		if byLock {
 			err := mu.reenter(e, r)
-			r.traceReentered(e.cur.Load().owner, err)
+			m.reports.reentered(r, e.cur.Load().owner, err)
 			if err != nil {
 				e.unref()
 			}
@@ -144,10 +144,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 			return err
 		}
 		if !kind.IsTry() { // that one waits for nobody
-			m.events.raise(Event{
-				Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: m.callSite(),
-				Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
-			})
+			m.reports.selfDeadlock(e)
 		}
 	}
 	if m.cfg.RecordCallSites {
@@ -180,7 +177,10 @@ func (mu *Mutex) Unlock() {
 	mu.clearLast(e)
 	if err != nil {
 		panicOnMistake(err)
-		mu.unlockFailed(t, err)
+		// A release that goes on in the background has raised its own event.
+		if e, ok := err.(*Error); ok && e.Outcome == OutcomeLost {
+			mu.m.reports.unlockLost(t, e)
+		}
 	}
 }
 
@@ -220,21 +220,6 @@ func (mu *Mutex) tenure(e *entry) *tenure {
 		return t
 	}
 	return nil
-}
-
-// unlockFailed reports what Unlock cannot return.
-func (mu *Mutex) unlockFailed(t *tenure, err error) {
-	e, ok := err.(*Error)
-	if !ok || e.Outcome != OutcomeLost {
-		return // a release that goes on in the background has raised its own event
-	}
-	ev := t.g.event(EventUnlockLost)
-	ev.Since, ev.Err, ev.CallSite = e.Since, e.Err, t.callSite
-	if l := t.g.lossNow(); l != nil {
-		ev.Reason = l.Reason
-		ev.about(t.g, l.Cause)
-	}
-	mu.m.events.raise(ev)
 }
 
 // Held reports whether the calling goroutine holds the lock by Lock or TryLock,

@@ -3,8 +3,6 @@ package anteroom
 import (
 	"context"
 	"io"
-	"log/slog"
-	"strings"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -89,16 +87,4 @@ func (m *Manager) closeClient() {
 		return
 	}
 	time.AfterFunc(left, end)
-}
-
-// logCosts tells what settings of the client cost. A log that hangs holds nobody up.
-func (m *Manager) logCosts() {
-	costs := m.wire.Costs(m.defaults.cfg.Replicas > 0)
-	if len(costs) == 0 {
-		return
-	}
-	m.events.done.Go(func() {
-		m.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "anteroom: redis client",
-			slog.String("text", strings.Join(costs, ". ")))
-	})
 }

@@ -1,13 +1,14 @@
 package anteroom
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// outages says when acquiring meets trouble, and when it does so no more: once for each
+// troubles says when acquiring meets trouble, and when it does so no more: once for each
 // trouble, however many keys and callers meet it.
 //
 //	an answer is missing, or is one that passes    ──► unavailable   ┐ of a server
@@ -17,8 +18,8 @@ import (
 // The trouble of a server is over when an attempt was answered and none has failed for
 // outageQuiet and a CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
 // Cluster has one for each node: the others work meanwhile.
-type outages struct {
-	m    *Manager
+type troubles struct {
+	p    *reports
 	some atomic.Bool // there is trouble, which spares all others the mutex
 
 	mu      sync.Mutex
@@ -63,15 +64,15 @@ func (e *entry) shardOf() string {
 }
 
 // met notes that an attempt for e has failed with err, for good or not, at the server shard.
-func (o *outages) met(e *entry, shard string, err error, forGood bool) {
+func (o *troubles) met(e *entry, shard string, err error, forGood bool) {
 	if ev := o.note(e, shard, err, forGood); ev.Kind != "" {
-		o.m.events.raise(ev)
+		o.p.event(context.Background(), ev)
 	}
 }
 
 // note is met without the raising, which calls the program; the Kind is "" where nothing is
 // to be said.
-func (o *outages) note(e *entry, shard string, err error, forGood bool) (ev Event) {
+func (o *troubles) note(e *entry, shard string, err error, forGood bool) (ev Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stopped {
@@ -107,7 +108,7 @@ func (o *outages) note(e *entry, shard string, err error, forGood bool) (ev Even
 }
 
 // refusedLocked notes that the server refuses e's key until a person changes something.
-func (o *outages) refusedLocked(e *entry, err error, now time.Time) (ev Event) {
+func (o *troubles) refusedLocked(e *entry, err error, now time.Time) (ev Event) {
 	r := o.keys[e.key]
 	if r == nil {
 		if len(o.keys) >= maxTroubles {
@@ -132,14 +133,14 @@ func (o *outages) refusedLocked(e *entry, err error, now time.Time) (ev Event) {
 
 // answered notes that an attempt for e was answered as it should be, by the server shard.
 // before is the server at which its driver has failed, where it has.
-func (o *outages) answered(e *entry, shard string, before *string) {
+func (o *troubles) answered(e *entry, shard string, before *string) {
 	if o.isOver(e.key, shard, before) {
-		o.m.events.raise(Event{Kind: EventAvailable, Key: e.key, Class: e.cfg.Name, Text: "acquiring is not refused any more"})
+		o.p.event(context.Background(), Event{Kind: EventAvailable, Key: e.key, Class: e.cfg.Name, Text: "acquiring is not refused any more"})
 	}
 }
 
 // isOver notes an answer. It tells whether that ends a refusal of the key.
-func (o *outages) isOver(key, shard string, before *string) bool {
+func (o *troubles) isOver(key, shard string, before *string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
@@ -149,7 +150,7 @@ func (o *outages) isOver(key, shard string, before *string) bool {
 		}
 		if name == shard || before != nil && name == *before || now.Sub(out.failed) > outageForgotten {
 			out.answered = now
-			out.over = time.AfterFunc(outageQuiet+o.m.cfg.CommandTimeout, func() { o.end(name, out, now) })
+			out.over = time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(name, out, now) })
 		}
 	}
 	o.some.Store(len(o.servers)+len(o.keys) > 0)
@@ -162,7 +163,7 @@ func (o *outages) isOver(key, shard string, before *string) bool {
 }
 
 // end ends an outage, unless an attempt has failed since it was answered.
-func (o *outages) end(shard string, out *outage, answered time.Time) {
+func (o *troubles) end(shard string, out *outage, answered time.Time) {
 	o.mu.Lock()
 	over := !o.stopped && o.servers[shard] == out && out.over != nil && out.answered.Equal(answered)
 	if over {
@@ -173,11 +174,11 @@ func (o *outages) end(shard string, out *outage, answered time.Time) {
 	if !over {
 		return
 	}
-	o.m.events.raise(Event{Kind: EventAvailable, Since: answered, Text: "acquiring gets answers again" + onServer(shard)})
+	o.p.event(context.Background(), Event{Kind: EventAvailable, Since: answered, Text: "acquiring gets answers again" + onServer(shard)})
 }
 
 // stop ends the timers. Nothing is raised any more.
-func (o *outages) stop() {
+func (o *troubles) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stopped = true

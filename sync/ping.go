@@ -70,7 +70,7 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 			return notReached(op, key, err)
 		}
 		if m.pinged.news(key, strings.Join(without, ", ")) {
-			m.events.raise(Event{Kind: EventWarning, Key: key, Class: cfg.Name, Text: "the Redis user may not use: " +
+			m.reports.event(context.Background(), Event{Kind: EventWarning, Key: key, Class: cfg.Name, Text: "the Redis user may not use: " +
 				strings.Join(without, ", ") + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late"})
 		}
 	}

@@ -1,6 +1,8 @@
 package anteroom
 
 import (
+	"errors"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +18,9 @@ const withheld = "(withheld)"
 
 // words are those in which the log, a Tracer and Event.String speak of e: keys where they
 // are shown, holders never.
-func (q *eventQueue) words(e *Event, keys bool) words {
+func (e *Event) words(keys bool) words {
 	return words{keys: keys, foreign: func(text string) string {
-		names := []string{e.Holder, q.clientID}
+		names := []string{e.Holder, e.ClientID}
 		if !keys {
 			names = append(names, e.Key)
 		}
@@ -27,11 +29,65 @@ func (q *eventQueue) words(e *Event, keys bool) words {
 }
 
 // text returns the Text of e as the log shows it. It is ours, and names nobody.
-func (q *eventQueue) text(e *Event) string {
-	if q.logKeys && e.named != "" {
+func (e *Event) text(keys bool) string {
+	if keys && e.named != "" {
 		return e.named
 	}
 	return e.Text
+}
+
+// withoutKey returns err, of e, with its text as the log shows it without Config.LogKeys.
+// Key and Holder have fields of their own, which a Tracer may leave alone.
+func (e *Event) withoutKey(err error) error {
+	if err == nil {
+		return nil
+	}
+	return publicError{err, e.words(false).of(err)}
+}
+
+// withoutKey returns what err, of an operation on key, wraps: the text of an *Error itself
+// begins with the key.
+func (p *reports) withoutKey(err error, key string) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		err = e.Err
+	}
+	return (&Event{Key: key, ClientID: p.m.cfg.ClientID}).withoutKey(err)
+}
+
+// publicError is an error in whose text no name of a lock or a holder stands. What it is,
+// errors.Is sees as before.
+type publicError struct {
+	error
+	text string
+}
+
+func (e publicError) Error() string { return e.text }
+func (e publicError) Unwrap() error { return e.error }
+
+// KeyHash returns the short hash of a key that log records carry as key_hash, so that
+// what is shown elsewhere can be compared with the log. It tells the keys of a program
+// apart; who guesses a key can see that the guess is right.
+func KeyHash(key string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return strconv.FormatUint(uint64(h.Sum32()), 16)
+}
+
+// WithoutKey returns the Text of e and what its Err says as log records carry them without
+// Config.LogKeys. The library's own words name nobody and stay as they are, whatever the
+// key is called; from what others said, such as a server's answer, the names of key, holder
+// and Manager are taken out, and the arguments that a server repeats.
+func (e Event) WithoutKey() (text, err string) {
+	if e.Err != nil {
+		err = e.words(false).of(e.Err)
+	}
+	return e.text(false), err
+}
+
+// WithoutKey returns what Err says, as WithoutKey of an Event does, without the name of key.
+func (v VerdictState) WithoutKey(key string) string {
+	_, err := Event{Key: key, Err: v.Err}.WithoutKey()
+	return err
 }
 
 // withoutEcho takes out the arguments that a server repeats.

@@ -33,12 +33,14 @@ func logged(t *testing.T, logKeys bool, e Event) string {
 		}
 		return a
 	}}
-	q := newEventQueue(Config{
+	var p reports
+	p.init(&Manager{cfg: Config{
 		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Observer: NopObserver{},
 		Logger: slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&out, all), slog.NewTextHandler(&out, all))),
-	})
-	q.raise(e)
-	q.stop()
+	}})
+	p.start()
+	p.event(context.Background(), e)
+	p.stop()
 	return out.String()
 }
 
@@ -64,7 +66,7 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 						t.Fatalf("%s: the record of %q names %q:\n%s", kind, key, name, got)
 					}
 				}
-				if !strings.Contains(got, "key_hash="+keyHash(key)) {
+				if !strings.Contains(got, "key_hash="+KeyHash(key)) {
 					t.Fatalf("%s: the key's hash is missing:\n%s", kind, got)
 				}
 			}

@@ -66,7 +66,6 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 		_ = t.exit(r.op, nil, nil)
 		return nil, err
 	}
-	e.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
 	return inner, nil
 }
 
@@ -87,11 +86,7 @@ func (mu *Mutex) reenter(e *entry, r *request) error {
 		return &Error{Op: r.op, Key: e.key, Outcome: OutcomeLost, Err: ErrLost}
 	}
 	if !valid {
-		mu.m.events.raise(Event{
-			Kind: EventReentryLost, Key: e.key, Class: e.cfg.Name, CallSite: mu.m.callSite(),
-			Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
-		})
+		mu.m.reports.reentryLost(e)
 	}
-	mu.m.obs.Acquired(e.cfg.Name, OutcomeNested, 0)
 	return nil
 }

@@ -221,18 +221,14 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 		c := g.lease.Load().Loss(LostGone)
 		c.By = byRelease
 		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), verdicts: g.verdicts(g.lastOwner())}
-		e.m.obs.Lost(e.cfg.Name, LostGone)
-		g.raiseLost(l)
+		e.m.reports.lost(g, l)
 		return ending{outcome: OutcomeLost, loss: l}
 	}
 	outcome := OutcomeUnavailable
 	if o == lettucecompat.OutcomeUnknown {
 		outcome = OutcomeUnknown
 	}
-	ev := g.event(EventReleaseFailed)
-	ev.Err = err
-	ev.about(g, g.lease.Load().Loss(""))
-	e.m.events.raiseWith(g.lastOwner().reportContext(), ev)
+	e.m.reports.releaseFailed(g, err)
 	return ending{outcome: outcome, err: err, cleanup: c}
 }
 

@@ -38,7 +38,7 @@ type request struct {
 	wait     time.Duration
 	hold     *Hold // that the caller is to have; nil for a Lock
 	waiter   queue.Waiter
-	ended    func(AcquireEnd) // of a Tracer; nil where nothing is to be told
+	ended    func(Outcome, *tenure, error) // tells a Tracer; nil where there is nothing to tell
 }
 
 // newRequest returns a request on the terms of s.
@@ -49,10 +49,6 @@ func (m *Manager) newRequest(op string, kind queue.Kind, s *settings) *request {
 	}
 	r.op, r.settings, r.terms = op, s, &s.terms
 	r.waiter.Kind = kind
-	if m.observed {
-		// One clock is read where time.Now reads two: only the difference matters.
-		r.waiter.Began = m.made.Add(time.Since(m.made))
-	}
 	return r
 }
 

@@ -148,9 +148,9 @@ func (t *tenure) remove(h *Hold) (*sentinel, *holdContext) {
 // it hears nothing. exit gives back one reference on the entry.
 func (t *tenure) exit(op string, wait, values context.Context) error {
 	g, e := t.g, t.g.e
-	var report func(ReleaseEnd)
-	if e.m.traced && values != nil {
-		report = t.traceRelease(op, wait, values)
+	var ended func(Outcome, time.Duration, error)
+	if e.m.reports.observed && values != nil {
+		ended = e.m.reports.releasing(op, t, wait, values)
 	}
 	// Of a NotReentrant lock several goroutines may try to unlock at once, of which one is
 	// right.
@@ -172,7 +172,7 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 	if exit == queue.Stale && t.lock {
 		// A tenure by Lock ends by its own Unlock only, so another one has ended it.
 		err := &Error{Op: op, Key: e.key, Outcome: OutcomeMistake, Err: ErrNotHeld}
-		e.traceReleased(report, "", 0, err)
+		e.m.reports.released(e, "", 0, err, ended)
 		return err
 	}
 	defer e.unref()
@@ -192,9 +192,8 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 		e.do(order)
 		outcome, err = OutcomeLost, t.exitLost(op, exit == queue.WasLost, now)
 	}
-	if e.m.observed {
-		e.m.obs.Released(e.cfg.Name, outcome, held)
-		e.traceReleased(report, outcome, held, err)
+	if e.m.reports.observed {
+		e.m.reports.released(e, outcome, held, err, ended)
 	}
 	return err
 }

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -95,66 +94,3 @@ func (NopTracer) StartRelease(context.Context, ReleaseStart) func(ReleaseEnd) { 
 func (NopTracer) Lost(context.Context, Event) {}
 
 var _ Tracer = NopTracer{}
-
-// traceAcquire tells the Tracer, which is there, that r begins, and returns the context in
-// place of ctx.
-func (mu *Mutex) traceAcquire(ctx context.Context, r *request) context.Context {
-	ctx, r.ended = mu.m.cfg.Tracer.StartAcquire(ctx, AcquireStart{Key: mu.key, Class: mu.cfg.Name, Op: r.op, Fair: mu.cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
-	return ctx
-}
-
-// traceEntered tells that the caller of r has come in with t.
-func (r *request) traceEntered(t *tenure, outcome Outcome) {
-	if ended := r.ended; ended != nil {
-		r.ended = nil // r may serve another caller
-		ended(AcquireEnd{Outcome: outcome, HandOffs: int(t.handOffs), Holder: t.g.name()})
-	}
-}
-
-// traceReentered tells that the caller of r, who has t already, has entered again, or why
-// it has not.
-func (r *request) traceReentered(t *tenure, err error) {
-	if r.ended == nil {
-		return
-	}
-	if err != nil {
-		r.traceFailed(t.g.e.m, t.g.e.key, err)
-		return
-	}
-	r.traceEntered(t, OutcomeNested)
-}
-
-// traceFailed tells that the caller of r has not come in.
-func (r *request) traceFailed(m *Manager, key string, err error) {
-	if ended := r.ended; ended != nil {
-		r.ended = nil
-		_, outcome := outcomes(err)
-		ended(AcquireEnd{Outcome: outcome, Err: m.events.publicErr(reason(err), &Event{Key: key})})
-	}
-}
-
-// traceRelease tells the Tracer, which is there, that a release begins of t, or of the hold
-// with these values. ctx is nil where the caller has none.
-func (t *tenure) traceRelease(op string, ctx, values context.Context) func(ReleaseEnd) {
-	e := t.g.e
-	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.lock, Acquired: context.WithoutCancel(values)}
-	if ctx == nil {
-		ctx = r.Acquired
-	}
-	return e.m.cfg.Tracer.StartRelease(ctx, r)
-}
-
-// traceReleased tells how the release of a lock of e ended, where report is not nil.
-func (e *entry) traceReleased(report func(ReleaseEnd), outcome Outcome, held time.Duration, err error) {
-	if report != nil {
-		report(ReleaseEnd{Outcome: outcome, Held: held, Err: e.m.events.publicErr(reason(err), &Event{Key: e.key})})
-	}
-}
-
-// reason returns what an *Error wraps, whose own text begins with the key.
-func reason(err error) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Err
-	}
-	return err
-}

@@ -63,7 +63,7 @@ func deadlockText(ev *Event, certain bool, why string, name func(key string) str
 }
 
 // hashed names a key where keys are not shown.
-func hashed(key string) string { return "the key with hash " + keyHash(key) }
+func hashed(key string) string { return "the key with hash " + KeyHash(key) }
 
 func at(site string) string {
 	if site == "" {

@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"strconv"
 	"time"
@@ -101,7 +102,7 @@ func (r *waitReports) longWaits(found waits.Report) {
 	why := r.locate(&r.forWaits, found.At, events)
 	for _, ev := range events {
 		ev.CallSite, ev.Text = ev.Waits[0].CallSite, longWaitText(&ev, why)
-		r.m.events.raise(ev)
+		r.m.reports.event(context.Background(), ev)
 	}
 	if others := found.Overdue[len(some):]; len(others) > 0 {
 		ev := Event{Kind: EventLongWait, At: found.At, Since: r.m.dated(others[0].Waiter.Since)}
@@ -109,7 +110,7 @@ func (r *waitReports) longWaits(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Text = plural(len(others), "further key") + " with callers that have waited for too long"
-		r.m.events.raise(ev)
+		r.m.reports.event(context.Background(), ev)
 	}
 }
 
@@ -139,10 +140,10 @@ func (r *waitReports) deadlocks(found waits.Report) {
 		ev.CallSite = ev.Waits[0].CallSite
 		ev.Text = deadlockText(&ev, certain, why, hashed)
 		ev.named = deadlockText(&ev, certain, why, strconv.Quote)
-		r.m.events.raise(ev)
+		r.m.reports.event(context.Background(), ev)
 	}
 	if n := len(found.Cycles) - len(some); n > 0 {
-		r.m.events.raise(Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
+		r.m.reports.event(context.Background(), Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
 	}
 }
 

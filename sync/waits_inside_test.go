@@ -75,7 +75,7 @@ func (s *scene) wait(e *entry, kind queue.Kind, others ...uint64) {
 
 // events ends the Manager's events and returns those of a kind.
 func (s *scene) events(kind EventKind) (list []Event) {
-	s.m.events.stop()
+	s.m.reports.stop()
 	for _, e := range *s.raised {
 		if e.Kind == kind {
 			list = append(list, e)
@@ -151,7 +151,7 @@ func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 			t.Fatalf("%+v", evs)
 		}
 		for _, key := range []string{"customer:anna", "customer:bert"} {
-			if text := s.m.events.text(&evs[0]); strings.Contains(text, key) != logKeys || strings.Contains(text, keyHash(key)) == logKeys {
+			if text := evs[0].text(logKeys); strings.Contains(text, key) != logKeys || strings.Contains(text, KeyHash(key)) == logKeys {
 				t.Errorf("LogKeys %v: %q", logKeys, text)
 			}
 			if strings.Contains(evs[0].Text, key) {

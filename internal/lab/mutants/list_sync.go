@@ -111,7 +111,7 @@ var syncMutants = []mutant{
 		name: "sync-words-ours", file: "sync/redact.go",
 		mechanism: "names are taken out of what others have said, not out of texts of ours",
 		breaks:    "a key called leader takes the file name out of a call site",
-		old:       "\treturn e.Text\n", fresh: "\treturn q.words(e, false).foreign(e.Text)\n",
+		old:       "\treturn e.Text\n", fresh: "\treturn e.words(false).foreign(e.Text)\n",
 		tests: []string{"TestLog_AKeyEatsNoWordOfOurs"},
 	},
 	{
@@ -132,7 +132,7 @@ var syncMutants = []mutant{
 		name: "sync-outage-quiet", file: "sync/outage.go",
 		mechanism: "an outage is over when nothing has failed for a while",
 		breaks:    "a server that answers now and then floods the log",
-		old:       "time.AfterFunc(outageQuiet+o.m.cfg.CommandTimeout,", fresh: "time.AfterFunc(0,",
+		old:       "time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout,", fresh: "time.AfterFunc(0,",
 		tests: []string{"TestOutage_ThatComesAndGoesIsOne"},
 	},
 	{
@@ -359,7 +359,7 @@ var syncMutants = []mutant{
 		name: "sync-log-withholds-holders", file: "sync/redact.go",
 		mechanism: "the log takes holders out of what servers answer",
 		breaks:    "client ids stand in the log",
-		old:       "names := []string{e.Holder, q.clientID}",
+		old:       "names := []string{e.Holder, e.ClientID}",
 		fresh:     "names := []string{}",
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
@@ -372,7 +372,7 @@ var syncMutants = []mutant{
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
-		name: "sync-recovery-counts-once", file: "sync/services.go",
+		name: "sync-recovery-counts-once", file: "sync/reports_services.go",
 		mechanism: "an action of the watchdog counts when it is known what came of it",
 		breaks:    "each recovery is two in the metric",
 		old:       "if o != watchdog.Acted { // counted", fresh: "{ // counted",
@@ -393,10 +393,10 @@ var syncMutants = []mutant{
 		tests: []string{"TestField_F1_TheLimitOfItsRenewals"},
 	},
 	{
-		name: "sync-observer-beside-the-renewals", file: "sync/services.go",
+		name: "sync-observer-beside-the-renewals", file: "sync/reports_services.go",
 		mechanism: "an Observer is told of renewals on goroutines that no renewal waits for",
 		breaks:    "an Observer that hangs loses every lock",
-		old:       "\t\tm.reports.Go(func() { m.obs.Command(s.Name, s.Outcome.String(), s.Duration) })\n", fresh: "\t\tm.obs.Command(s.Name, s.Outcome.String(), s.Duration)\n",
+		old:       "\t\tp.batches.Go(func() { p.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration) })\n", fresh: "\t\tp.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration)\n",
 		tests: []string{"TestSync_I9_AnObserverThatHangs"}, hangs: true,
 	},
 	{
@@ -407,10 +407,10 @@ var syncMutants = []mutant{
 		tests: []string{"TestTimesForPeopleAfterTheClockWasSet"},
 	},
 	{
-		name: "sync-found-before-the-removal", file: "sync/loss.go",
+		name: "sync-found-before-the-removal", file: "sync/reports.go",
 		mechanism: "what the watchdog found is asked for before the lost grant leaves it",
 		breaks:    "the record of a loss does not say what was wrong with the hold",
-		old:       "\tev.Found = g.e.m.found(l.verdicts)\n", fresh: "\tev.Found = g.e.m.found(g.verdicts(t))\n",
+		old:       "\tev.Found = p.found(l.verdicts)\n", fresh: "\tev.Found = p.found(g.verdicts(l.owner))\n",
 		tests: []string{"TestLost_SaysWhatWasFoundOfTheHold"},
 	},
 	{

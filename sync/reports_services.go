@@ -1,0 +1,149 @@
+package anteroom
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// This file is what the services report: renewal, wire and watchdog.
+
+// figures returns what is to be called for each command and for each renewal: nothing where
+// the Observer ignores both, so that no clock is read for them.
+func (p *reports) figures() (command func(lettucecompat.CommandStat), renewed func(*renewal.Lease, time.Duration, bool)) {
+	if _, ignores := p.m.cfg.Observer.(NopObserver); ignores {
+		return nil, nil
+	}
+	return p.command, p.renewed
+}
+
+// costs logs what settings of the client cost. A log that hangs holds nobody up.
+func (p *reports) costs() {
+	costs := p.m.wire.Costs(p.m.defaults.cfg.Replicas > 0)
+	if len(costs) == 0 {
+		return
+	}
+	p.done.Go(func() {
+		p.m.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "anteroom: redis client", slog.String("text", strings.Join(costs, ". ")))
+	})
+}
+
+// renewed is called where no renewal waits for it, as renewalFailed and leaseLost are: an
+// Observer may be slow there, and nobody is renewed or told later for that.
+func (p *reports) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
+	g := l.Owner().(*grant)
+	outcome := OutcomeRenewed
+	if reacquired {
+		outcome = OutcomeReacquired
+	}
+	p.m.cfg.Observer.Renewed(g.e.cfg.Name, outcome, left)
+}
+
+func (p *reports) renewalFailed(l *renewal.Lease, failures int, err error) {
+	g := l.Owner().(*grant)
+	p.m.cfg.Observer.Renewed(g.e.cfg.Name, OutcomeFailed, 0)
+	if failures == 2 {
+		ev := eventOf(EventRenewalFailing, g, l.Loss(""))
+		ev.Err, ev.Since, ev.Failures = err, l.LastConfirmed(), failures
+		p.event(g.lastOwner().reportContext(), ev)
+	}
+}
+
+// leaseLost reports the loss of a lease, after grant.Lost has told its owners.
+func (p *reports) leaseLost(lease *renewal.Lease) {
+	if g, is := lease.Owner().(*grant); is {
+		p.lost(g, g.lossNow())
+	}
+}
+
+func (p *reports) jumped(d time.Duration) {
+	p.event(context.Background(), Event{Kind: EventClockJump, Text: "wall clock and monotonic clock moved apart by " + d.String() + "; every hold is checked"})
+}
+
+func (p *reports) stalled(late time.Duration) {
+	p.event(context.Background(), Event{Kind: EventSelfLate, Since: time.Now().Add(-late), Text: "this process was late by " + late.String()})
+}
+
+func (p *reports) subscription(up bool, err error) {
+	p.m.cfg.Observer.Subscription(up)
+	if p.m.closing.Load() {
+		return // Close ends it on purpose
+	}
+	ev := Event{Kind: EventSubscriptionDown, Err: err}
+	if up {
+		ev.Kind = EventSubscriptionUp
+	}
+	p.event(context.Background(), ev)
+}
+
+func (p *reports) command(s lettucecompat.CommandStat) {
+	if s.Name == "renew" { // no lease of its batch is renewed before this returns
+		p.batches.Go(func() { p.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration) })
+		return
+	}
+	p.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration)
+}
+
+func (p *reports) warning(w lettucecompat.Warning) {
+	p.event(context.Background(), Event{Kind: EventWarning, Text: w.Kind.String() + ": " + plural(w.Count, "occurrence"), Err: w.Err})
+}
+
+// field is the name in Redis of the hold that the watchdog speaks of; empty where it speaks
+// of the whole process.
+func (p *reports) field(f watchdog.Facts) string {
+	if f.ID == 0 {
+		return ""
+	}
+	return lettucecompat.NewField(p.m.cfg.ClientID, f.ID)
+}
+
+// valuesOf returns the context whose values the hold has that the watchdog speaks of.
+func (p *reports) valuesOf(f watchdog.Facts) context.Context {
+	if g := p.m.grant(f.ID); g != nil { // 0, the whole process, is none's number
+		return g.lastOwner().reportContext()
+	}
+	return context.Background()
+}
+
+func (p *reports) checked(_ watchdog.Facts, v watchdog.Verdict) {
+	finding := v.Health.String()
+	if v.Health == watchdog.Unhealthy {
+		finding = v.Finding.String()
+	}
+	p.m.cfg.Observer.Checked(v.Check.String(), finding)
+}
+
+func (p *reports) alert(f watchdog.Facts, c watchdog.Check, failures int) {
+	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
+	p.event(p.valuesOf(f), Event{
+		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
+		Text: plural(failures, "check") + " in a row failed",
+	})
+}
+
+func (p *reports) alertCleared(f watchdog.Facts, c watchdog.Check) {
+	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), false)
+	p.event(p.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: c.String()})
+}
+
+func (p *reports) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
+	if o != watchdog.Acted { // counted when it is known what came of it
+		p.m.cfg.Observer.Recovered(v.Check.String(), action, o.String())
+	}
+	if o == watchdog.Unsettled {
+		return // no news
+	}
+	kind := EventRecovery
+	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
+		kind = EventAbandoned
+	}
+	p.event(p.valuesOf(f), Event{
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: v.Check.String(), CallSite: f.CallSite,
+		Text: v.Reason + ": " + action + ": " + o.String(), Err: v.Err,
+	})
+}
