@@ -18,7 +18,7 @@ var (
 	flagWord = regexp.MustCompile(`--[a-z][\w-]*`)
 )
 
-// below returns what docs/cli.md says below a heading, up to the next one of its level.
+// below returns the section of docs/cli.md under a heading, up to the next one of its level.
 func below(t *testing.T, doc, heading string) string {
 	t.Helper()
 	_, text, found := strings.Cut(doc, "\n## "+heading+"\n")
@@ -38,7 +38,7 @@ func documented(text string) (flags []string) {
 	return flags
 }
 
-// described returns a flag in the same form. What is empty or off is no default to name.
+// described returns a flag in the same form. An empty or off value is no default worth naming.
 func described(f *pflag.Flag) string {
 	value := f.DefValue
 	if slices.Contains([]string{"false", "0", "0s"}, value) {
@@ -47,14 +47,14 @@ func described(f *pflag.Flag) string {
 	return f.Shorthand + " " + f.Name + " " + value
 }
 
-// sections returns the commands by the section that they are documented in: the command of
-// the first level, for those below it, too.
+// sections returns the commands by the section that documents them: that of the first-level command, for its
+// subcommands too.
 func sections(t *testing.T) map[string][]*cobra.Command {
 	t.Helper()
 	all := map[string][]*cobra.Command{}
 	for path, c := range visible(t) {
 		words := strings.Fields(path)
-		if len(words) > 1 && words[1] != "help" { // whose text is that of --help
+		if len(words) > 1 && words[1] != "help" { // its text is that of --help
 			name := words[0] + " " + words[1]
 			all[name] = append(all[name], c)
 		}
@@ -62,7 +62,7 @@ func sections(t *testing.T) map[string][]*cobra.Command {
 	return all
 }
 
-// ownFlags returns the flags that a text names, without those of a command that exec runs.
+// ownFlags returns the flags that a text names, except those of a command that exec runs.
 func ownFlags(text string) (flags []string) {
 	for line := range strings.Lines(text) {
 		ours, _, _ := strings.Cut(line, " -- ")
@@ -71,8 +71,7 @@ func ownFlags(text string) (flags []string) {
 	return flags
 }
 
-// The document names every command and every flag with its short form and its default, and
-// none that does not exist.
+// The document names every command and every flag with its short form and its default, and no others.
 func TestCLIDocument_FlagsAndCommands(t *testing.T) {
 	data, err := os.ReadFile("../../docs/cli.md")
 	must(t, err)
@@ -117,8 +116,8 @@ func TestCLIDocument_FlagsAndCommands(t *testing.T) {
 	}
 }
 
-// What --help says of a command is enough to use it: what it does, with which exit
-// statuses, and examples, which a shell and the command understand.
+// --help is enough to use a command: it says what the command does and with which exit statuses, and has examples
+// that a shell and the command understand.
 func TestHelp_OfEveryCommand(t *testing.T) {
 	for name, list := range sections(t) {
 		if len(list) > 1 {

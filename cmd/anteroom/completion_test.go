@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// visible returns the commands that help lists, the one for completion included, by path.
+// visible returns the commands that help lists, including the one for completion, by path.
 func visible(t *testing.T) map[string]*cobra.Command {
 	t.Helper()
 	root := rootCommand()
@@ -36,10 +36,10 @@ func visible(t *testing.T) map[string]*cobra.Command {
 	return all
 }
 
-// noFiles ends an answer to a shell that must not offer the names of files.
+// noFiles ends a completion for which the shell must not offer file names.
 var noFiles = fmt.Sprintf(":%d", cobra.ShellCompDirectiveNoFileComp)
 
-// completed returns what the shell is told for a command line: the words, and how it goes on.
+// completed returns the completion of a command line: the words, and the directive.
 func completed(t *testing.T, args ...string) (words []string, directive string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -50,8 +50,7 @@ func completed(t *testing.T, args ...string) (words []string, directive string) 
 	return words[:len(words)-1], words[len(words)-1]
 }
 
-// Commands and flags are offered; names of files only where a command line of another
-// program begins.
+// Commands and flags are offered; file names only where the command line of another program begins.
 func TestCompletion_Words(t *testing.T) {
 	all := visible(t)
 	words, _ := completed(t, "")
@@ -85,7 +84,7 @@ func TestCompletion_Words(t *testing.T) {
 	}
 }
 
-// Each shell's script is printed, and says that it is ours.
+// Each shell's script is printed and names the tool.
 func TestCompletion_Scripts(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		var out, errs bytes.Buffer
@@ -96,7 +95,7 @@ func TestCompletion_Scripts(t *testing.T) {
 	}
 }
 
-// The part of the package bash-completion that the script calls, for machines without it.
+// The part of the package bash-completion that the script uses, for machines without it.
 const bashCompletion = `
 _get_comp_words_by_ref() { words=("${COMP_WORDS[@]}"); cword=$COMP_CWORD; cur=${words[cword]}; prev=${words[cword-1]}; }
 __ltrim_colon_completions() { :; }

@@ -83,7 +83,7 @@ func TestConnect_EveryFormHasItsClient(t *testing.T) {
 	}
 }
 
-// What is wrong with the URL is a wrong command line, and says where it stood.
+// An invalid URL is a usage error that says where the URL came from.
 func TestConnect_AURLThatIsWrong(t *testing.T) {
 	_, err := connected(t, "--redis", "redis://u:hunter2@host/first")
 	if err == nil || err.Error() != `--redis: invalid database number: "first"` {
@@ -119,7 +119,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// What cobra itself refuses is usage, too.
+// What cobra itself rejects is a usage error too.
 func TestExitStatusOfAWrongCommandLine(t *testing.T) {
 	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"watch", "--nonsense"}, {"watch", "a", "b"}} {
 		var out, errs bytes.Buffer

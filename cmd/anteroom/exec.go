@@ -14,12 +14,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The exit statuses of exec besides those of exit.go and the command's own ones.
+// The exit statuses of exec, besides those of exit.go and the command's own.
 const (
 	exitConflict   = 75  // EX_TEMPFAIL: somebody else has the lock; --conflict-exit-code
 	exitLost       = 76  // EX_PROTOCOL: the lock was lost while the command ran
-	exitCannotRun  = 126 // as shells: the command was found and could not be started
-	exitNotFound   = 127 // as shells: there is no such command
+	exitCannotRun  = 126 // as in shells: the command was found but could not be started
+	exitNotFound   = 127 // as in shells: there is no such command
 	exitSignalBase = 128 // plus the number of the signal that ended the command
 )
 
@@ -27,7 +27,7 @@ const (
 type execFlags struct {
 	shell    bool
 	nonblock bool
-	wait     seconds // 0: for ever, unless nonblock
+	wait     seconds // 0: no limit, unless nonblock
 	lease    time.Duration
 	atLeast  time.Duration
 	grace    time.Duration
@@ -37,7 +37,7 @@ type execFlags struct {
 	verbose  bool
 }
 
-// seconds is a duration that may be written as a plain number, as flock(1) has it.
+// seconds is a duration that may be given as a plain number, as for flock(1).
 type seconds struct{ time.Duration }
 
 // Set parses "2.5s", "1m" or "2.5".
@@ -51,13 +51,13 @@ func (s *seconds) Set(text string) error {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return errors.New("must be a time such as 2.5s, 1m or 2.5")
+		return errors.New("must be a duration such as 2.5s, 1m or 2.5")
 	}
 	s.Duration = d
 	return nil
 }
 
-// Type names the kind of value in the help.
+// Type returns the kind of value for the help.
 func (s *seconds) Type() string { return "duration" }
 
 // execCommand returns the command `anteroom exec`.
@@ -90,23 +90,23 @@ func execCommand() *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait if somebody else has the lock")
-	fs.VarP(&f.wait, "wait", "w", "wait so long at most; 0 is -n (default without end)")
+	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait for the lock")
+	fs.VarP(&f.wait, "wait", "w", "longest wait; 0 means -n (default: no limit)")
 	fs.Lookup("wait").DefValue = "" // or the help would say 0s
-	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not obtained")
+	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not acquired")
 	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
-	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a machine that dies")
-	fs.DurationVar(&f.grace, "grace", 0, "after a loss, from TERM to KILL; 0: KILL at once\n(default a fifteenth of --lease, and at most 5s)")
-	fs.DurationVar(&f.atLeast, "at-least", 0, "keep the lock so long, also if the command ends earlier")
+	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a crash of the machine")
+	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL at once\n(default: a fifteenth of --lease, at most 5s)")
+	fs.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this long, even after the command")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token for the command")
-	fs.BoolVar(&f.passEnv, "pass-env", false, "let the command have "+redisVariable+", and so the password in it")
-	fs.BoolVar(&f.verbose, "verbose", false, "say how long it waited and held, and the token")
+	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to the command")
+	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
 	return cmd
 }
 
-// keyAndWords divides the arguments, of which dash came before the first --. A KEY that
-// begins with a dash stands between two of them.
+// keyAndWords splits the arguments, of which dash came before the first --. A KEY that begins with a dash is between
+// two of them.
 func keyAndWords(dash int, args []string) (key string, words []string, err error) {
 	switch {
 	case dash == 1 && len(args) > 1:
@@ -143,22 +143,20 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 	return cfg, nil
 }
 
-// margin is the time from the moment at which a loss is known by the clock to the one at
-// which Redis may let somebody else in: the most that the library allows, because the
-// command has to end in it.
+// margin is the time between the moment when a loss is known by the clock and the moment when Redis may grant the
+// lock to another: the maximum that the library allows, because the command has to end within it.
 func (f *execFlags) margin() time.Duration { return f.lease / 10 }
 
 // slack is the part of the margin in which the supervisor leaves it to the keeper to act.
 func (f *execFlags) slack() time.Duration { return f.margin() / 4 }
 
-// mostGrace is the longest grace with which a command has ended when the margin has,
-// whoever of the two has to end it. What is left of the margin is for the system.
+// mostGrace is the longest grace with which a command has ended when the margin has, whether the keeper or the
+// supervisor ends it. The rest of the margin is for the system.
 func (f *execFlags) mostGrace() time.Duration {
 	return (f.margin() * 2 / 3).Truncate(time.Millisecond)
 }
 
-// program returns the file and the arguments to run. A command that does not exist is
-// found out here, before anybody waits for a lock.
+// program returns the file and the arguments to run. A missing command is detected here, before the wait for a lock.
 func (f *execFlags) program(words []string) (path string, argv []string, err error) {
 	argv = words
 	if f.shell {
@@ -175,7 +173,7 @@ func (f *execFlags) program(words []string) (path string, argv []string, err err
 	return path, argv, nil
 }
 
-// notStarted is the error of a command that did not run.
+// notStarted is the error for a command that did not run.
 func notStarted(name string, err error) error {
 	code := exitCannotRun
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {

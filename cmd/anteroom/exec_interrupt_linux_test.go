@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// interrupted runs a script at a terminal as a shell's job, presses a key when the screen
-// shows r11dy, and returns what it showed until the job had ended. The script has the tool
-// as $TOOL; its status follows the word status.
+// interrupted runs a script at a terminal as a shell's job, presses a key when the screen shows r11dy, and returns
+// what the screen showed until the job ended. The script has the tool as $TOOL; its status follows the word status.
 func interrupted(t *testing.T, url, shell, script, key string) string {
 	t.Helper()
 	if _, err := exec.LookPath(shell); err != nil {
@@ -28,12 +27,12 @@ func interrupted(t *testing.T, url, shell, script, key string) string {
 	return c.screen()
 }
 
-// blocking is a command that blocks in its first round. It is a builtin that does: dash loses
-// an INT that comes while it starts a process.
+// blocking is a command that blocks in its first round, in a builtin: dash loses an INT that arrives while it starts
+// a process.
 const blocking = `sh -c 'echo r$(($1+10))dy; test $1 != 1 || read x' sh`
 
-// A key that ends the command ends the script that has started exec, as it would end one
-// that has started the command itself, or flock(1). (No key ends bash by QUIT.)
+// A key that ends the command ends the script that started exec, as if the script had started the command itself, or
+// flock(1). (No key ends bash by QUIT.)
 func TestExec_X4_InterruptEndsTheScript(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "taken")
@@ -52,7 +51,7 @@ func TestExec_X4_InterruptEndsTheScript(t *testing.T) {
 			if strings.Contains(got, "r12dy") || strings.Contains(got, "went-on") || !strings.Contains(got, "status "+c.status+".") {
 				t.Errorf("the script went on: %q", got)
 			}
-			// The key may end the script itself, which does not wait for exec then.
+			// The key may end the script itself, which then does not wait for exec.
 			for end := time.Now().Add(10 * time.Second); locked(t, rdb, "k") || locked(t, rdb, "l"); time.Sleep(10 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatal("the lock is still there")
@@ -62,7 +61,7 @@ func TestExec_X4_InterruptEndsTheScript(t *testing.T) {
 	}
 }
 
-// A script that catches the key, and a command that does, go on.
+// A script or a command that catches the key goes on.
 func TestExec_X4_InterruptThatIsCaught(t *testing.T) {
 	s, _ := withRedis(t)
 	for name, script := range map[string]string{

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The command has a process group of its own, because the whole of it has to be ended
-// after a loss, and nobody else with it: not us, and not the other side of a pipe that the
-// shell has put into our group. At a terminal that makes it a background job, so:
+// The command has a process group of its own, because all of it must be ended after a loss, and nothing else: neither
+// this process nor the other side of a pipe, which the shell has put into our group. At a terminal that makes it a
+// background job, so:
 //
-//   - With standard input and output at the terminal the command's group becomes its
-//     foreground group at the start. Keys such as Ctrl-C then reach the command directly.
-//   - Otherwise, in a pipeline, the terminal stays with our group, which passes the keys'
-//     signals on. A command that reads from the terminal or changes it is stopped by the
-//     system (TTIN, TTOU); it gets the terminal at that moment and goes on.
-//   - When Ctrl-C or Ctrl-\ ends a command that has the terminal, our group gets the signal,
-//     too, at the very end, and we die of it: a script has to end as if the key had been its.
-//   - When the command is stopped by Ctrl-Z, our group stops, too, and the shell has the
-//     terminal. After that, CONT (fg, bg) lets the command go on, if the lock still is
-//     held. The supervisor is not stopped: it ends the command with the lease.
+//   - If standard input and output are the terminal, the command's group becomes its foreground group at the start.
+//     Keys such as Ctrl-C then reach the command directly.
+//   - Otherwise, in a pipeline, the terminal stays with our group, which passes the keys' signals on. A command that
+//     reads from the terminal or changes it is stopped by the system (TTIN, TTOU); it then gets the terminal and
+//     continues.
+//   - If Ctrl-C or Ctrl-\ ends a command that has the terminal, our group gets the signal too, at the very end, and
+//     this process dies of it: a script has to end as if it had got the key itself.
+//   - If Ctrl-Z stops the command, our group stops too, and the shell has the terminal. After that, CONT (fg, bg)
+//     continues the command if the lock is still held. The supervisor is not stopped: it ends the command with the
+//     lease.
 
-// controlling is the controlling terminal. A nil one is no terminal: its methods do nothing.
+// controlling is the controlling terminal. The methods of a nil one do nothing.
 type controlling struct{ file *os.File }
 
 // openTerminal returns the controlling terminal, or nil.
@@ -51,14 +51,14 @@ func (t *controlling) foreground() int {
 	return group
 }
 
-// foregroundOf returns the foreground group of the terminal behind fd. It fails unless that
-// is our controlling terminal.
+// foregroundOf returns the foreground group of the terminal behind fd. It fails unless that is our controlling
+// terminal.
 func foregroundOf(fd int) (int, error) { return unix.IoctlGetInt(fd, unix.TIOCGPGRP) }
 
 // ours reports whether our group has the terminal.
 func (t *controlling) ours() bool { return t != nil && t.foreground() == unix.Getpgrp() }
 
-// interactive reports whether the command is to have the terminal from the start.
+// interactive reports whether the command should have the terminal from the start.
 func (t *controlling) interactive() bool {
 	if !t.ours() {
 		return false
@@ -68,7 +68,7 @@ func (t *controlling) interactive() bool {
 	return in == nil && out == nil
 }
 
-// give makes a group the terminal's foreground group. The caller ignores TTOU.
+// give makes group the terminal's foreground group. The caller ignores TTOU.
 func (t *controlling) give(group int) {
 	if t != nil && group != 0 {
 		_ = unix.IoctlSetPointerInt(int(t.file.Fd()), unix.TIOCSPGRP, group)
@@ -78,15 +78,15 @@ func (t *controlling) give(group int) {
 // hasTerminal reports whether the command has the terminal, or had it when it ended.
 func (k *keeper) hasTerminal() bool { return k.group != 0 && k.tty.foreground() == k.group }
 
-// takeBack gets the terminal back from the command, and from nobody else.
+// takeBack gets the terminal back from the command, and from no other process.
 func (k *keeper) takeBack() {
 	if k.hasTerminal() {
 		k.tty.give(unix.Getpgrp())
 	}
 }
 
-// stopped takes in that a signal has stopped the command. Without a terminal that is
-// somebody's own business: the lock stays held.
+// stopped handles a signal that has stopped the command. Without a terminal, whoever sent it is in charge: the lock
+// stays held.
 func (k *keeper) stopped(s syscall.Signal) {
 	had := k.hasTerminal()
 	switch {
@@ -98,22 +98,21 @@ func (k *keeper) stopped(s syscall.Signal) {
 		k.resume()
 	default:
 		k.takeBack()
-		// The whole of our group, as if the key had been ours: a script that has started
-		// us has to stop, or the shell does not see that the job has. It is STOP because
-		// the runtime keeps its handler for TSTP once that was caught. CONT ends it.
+		// The whole of our group, as if the key had been for us: the script that started us has to stop, or the shell
+		// does not see that the job has stopped. STOP, because the runtime keeps its handler for TSTP once that was
+		// caught. CONT ends it.
 		_ = syscall.Kill(0, syscall.SIGSTOP)
 	}
 }
 
-// jobControl reports whether there may be a shell that lets our group go on after a stop.
-// There is none where the leader of the session is in our group: in a container, say.
+// jobControl reports whether there may be a shell that continues our group after a stop. There is none if the session
+// leader is in our group, as in a container.
 func jobControl() bool {
 	session, err := unix.Getsid(0)
 	return err == nil && session != unix.Getpgrp()
 }
 
-// resume lets the command go on after a stop, if the lock is still held. If it is not, the
-// loss is on its way and ends the command.
+// resume continues the command after a stop, if the lock is still held. If not, the loss will end the command.
 func (k *keeper) resume() {
 	if k.hold.Err() != nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminalScreen is a terminal that a shell has as its controlling one.
+// terminalScreen is the controlling terminal of a shell.
 type terminalScreen struct {
 	t      *testing.T
 	master *os.File
@@ -24,7 +24,7 @@ type terminalScreen struct {
 	text string // what is on the screen, guarded by mu
 }
 
-// newScreen runs a script with dash or what sh is, as the leader of a session.
+// newScreen runs a script with sh as the leader of a session.
 func newScreen(t *testing.T, url, script string) *terminalScreen {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -104,9 +104,9 @@ func (c *terminalScreen) press(keys string) {
 	}
 }
 
-// The command has the keyboard, Ctrl-C reaches it, and afterwards the terminal is the
-// shell's again. At the key the command is in a builtin: dash loses an INT that comes
-// while it starts a process. The words that are waited for are computed, because the terminal echoes.
+// The command has the keyboard, Ctrl-C reaches it, and afterwards the terminal is the shell's again. At the key the
+// command is in a builtin: dash loses an INT that arrives while it starts a process. The expected words are computed,
+// because the terminal echoes.
 func TestExec_X4_Terminal(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := newScreen(t, s.URL(), `trap : INT; "$0" exec k -- sh -c 'echo r$((1+1))dy; read x; echo "<$x>"; read z'; echo "status-$?"; read y; echo "[$y]"`)
@@ -122,7 +122,7 @@ func TestExec_X4_Terminal(t *testing.T) {
 	}
 }
 
-// In a pipeline the terminal is the shell's job's, and the command gets it when it asks.
+// In a pipeline the shell's job has the terminal, and the command gets it when it asks.
 func TestExec_X4_TerminalInAPipeline(t *testing.T) {
 	s, _ := withRedis(t)
 	c := newScreen(t, s.URL(), `trap : INT; set -m; "$0" exec k -- sh -c 'read x </dev/tty; echo "<$x>"; read z </dev/tty' | cat; echo r$((1+1))dy; read y; echo "[$y]"`)
@@ -134,11 +134,11 @@ func TestExec_X4_TerminalInAPipeline(t *testing.T) {
 	c.until("[more]")
 }
 
-// Ctrl-Z stops the job, and fg lets it go on.
+// Ctrl-Z stops the job, and fg continues it.
 func TestExec_X4_StopAtTheTerminal(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := newScreen(t, s.URL(), `set -m; "$0" exec k -- sh -c 'read w; echo r$((1+1))dy; read x; echo "<$x>"'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
-	c.press("\n") // once it has been read the command has the terminal for certain
+	c.press("\n") // once this has been read, the command certainly has the terminal
 	c.until("r2dy")
 	c.press("\x1a")
 	c.until("b2ck")
@@ -152,14 +152,14 @@ func TestExec_X4_StopAtTheTerminal(t *testing.T) {
 	c.until("status-0")
 }
 
-// A job that is stopped for longer than its lease is ended, and says so when it goes on.
+// A job that is stopped for longer than its lease is ended, and says so when it continues.
 func TestExec_X2_StopForTooLong(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
 	th := newThread(t)
 	c := newScreen(t, s.URL(), `set -m; "$0" exec --lease 3s k -- sh -c '`+strings.ReplaceAll(th.script(), "'", "")+
 		`read w; echo r$((1+1))dy; read x'; echo b$((1+1))ck; read y; fg; echo "status-$?"`)
-	c.press("\n") // once it has been read the command has the terminal for certain
+	c.press("\n") // once this has been read, the command certainly has the terminal
 	c.until("r2dy")
 	c.press("\x1a")
 	c.until("b2ck")

@@ -13,10 +13,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// keeper holds the lock while the command runs. It is not the command's parent: that is
-// the supervisor, a process of this program that outlives the keeper's sudden death and
-// sees when it is stopped. The keeper tells it over and over for how long the lock is
-// still held, and passes on what it is sent.
+// keeper holds the lock while the command runs. It is not the command's parent: that is the supervisor, a process of
+// this program that survives the keeper's sudden death and notices when the keeper is stopped. The keeper sends it
+// again and again for how long the lock is still held, and passes signals on.
 type keeper struct {
 	*execution
 	hold  *anteroom.Hold
@@ -25,14 +24,14 @@ type keeper struct {
 	group int          // the command's process group, 0 until it has started
 	tty   *controlling // nil without one
 	told  bool         // the lock was lost, and the command is being ended for it
-	// signal has ended the command, 0 for none. byKey says that the command had the terminal
-	// then: so it may have been a key's, and nobody else has got it.
+	// signal has ended the command, 0 for none. byKey: the command had the terminal then, so the signal may have been
+	// a key's, and nothing else has received it.
 	signal syscall.Signal
 	byKey  bool
 }
 
-// run starts the command and returns its exit status when nothing of its process group is
-// left. An error means that the command did not run, or that its status is not known.
+// run starts the command and returns its exit status once nothing of its process group remains. An error means that
+// the command did not run, or that its status is unknown.
 func (k *keeper) run(l launch) (status int, err error) {
 	k.tty = openTerminal()
 	defer k.tty.close()
@@ -43,8 +42,8 @@ func (k *keeper) run(l launch) (status int, err error) {
 	defer k.super.wait()
 	defer k.takeBack()
 	signal.Notify(k.signals, notIgnored(passingSignals)...)
-	// From here on the terminal may be the command's while we write or take it back. The
-	// supervisor was started before: what is ignored is inherited.
+	// From here on the terminal may be the command's while this process writes to it or takes it back. The supervisor
+	// was started before that: ignored signals are inherited.
 	signal.Ignore(syscall.SIGTTOU)
 	k.super.tell(superOrder{Kind: orderStart, Start: &l, Valid: k.hold.TTL()})
 	return k.attend(l)
@@ -68,7 +67,7 @@ func (k *keeper) attend(l launch) (status int, err error) {
 			k.super.tell(superOrder{Kind: orderLost})
 			late = time.After(l.Grace + time.Second)
 		case <-late:
-			// Only a supervisor that somebody has stopped comes to this.
+			// The supervisor has been stopped: nothing else delays its report for so long.
 			late = nil
 			k.super.takeOver(k.group)
 		case r, ok := <-k.super.reports:
@@ -82,9 +81,9 @@ func (k *keeper) attend(l launch) (status int, err error) {
 			case r.Kind == reportStopped:
 				k.stopped(syscall.Signal(r.Signal))
 			case r.Kind == reportLeft:
-				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has", k.key, k.group)
+				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has ended", k.key, k.group)
 			case r.Kind == reportEnded:
-				// It may have seen the end of the lease before us, who were stopped or slow.
+				// It may have seen the end of the lease before this process, if that was stopped or slow.
 				if r.Lost && !k.told {
 					k.sayLost("the command was ended")
 				}
@@ -95,17 +94,17 @@ func (k *keeper) attend(l launch) (status int, err error) {
 	}
 }
 
-// sayLost notes that the lock is lost, and says why.
+// sayLost reports that the lock is lost, and why.
 func (k *keeper) sayLost(what string) {
 	k.told = true
-	why := "its lease was over" // as the supervisor saw it
+	why := "its lease expired" // as the supervisor saw it
 	if err := k.hold.Err(); err != nil {
 		why = reason(err)
 	}
 	k.errs.say("lock %q lost, %s: %s", k.key, what, why)
 }
 
-// assure tells the supervisor for how long the lock is held.
+// assure sends the supervisor for how long the lock is held.
 func (k *keeper) assure() {
 	if ttl := k.hold.TTL(); ttl > 0 {
 		k.super.tell(superOrder{Kind: orderValid, Valid: ttl})
@@ -123,12 +122,11 @@ func (k *keeper) pass(s os.Signal) {
 	}
 }
 
-// orphaned ends the group when the supervisor was killed. The system has killed the
-// command itself where it can (see commandAttr); the rest of its group is our child then.
-// A supervisor that was killed before it could tell the group has left us children that
-// we had not had, where they can be listed.
+// orphaned ends the group after the supervisor was killed. The kernel has killed the command itself if it can (see
+// commandAttr); the rest of its group are then our children. If the supervisor was killed before it reported the
+// group, the children that are new are found by listing them, where that is possible.
 func (k *keeper) orphaned() (int, error) {
-	k.super.reap() // only after that its children are ours for certain
+	k.super.reap() // only then are its children certainly ours
 	for {
 		groups := []int{k.group}
 		if k.group == 0 {

@@ -10,18 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// commandAttr gives the command a process group of its own, and makes the kernel kill it
-// when the *thread* that has started it ends. The caller locks that thread.
+// commandAttr gives the command a process group of its own, and makes the kernel kill it when the *thread* that
+// started it ends. The caller locks that thread.
 func commandAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// adopt makes descendants whose parents end children of this process, so that it hears of
-// their end.
+// adopt makes orphaned descendants children of this process, so that it is notified of their end.
 func adopt() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// children lists the children of a process, those that have ended and were not waited for
-// included.
+// children lists the children of a process, including those that have ended but were not waited for.
 func children(parent string) []int {
 	var all []int
 	files, _ := filepath.Glob("/proc/" + parent + "/task/*/children")
@@ -36,10 +34,9 @@ func children(parent string) []int {
 	return all
 }
 
-// onlyZombies reports whether those who are left of a group have all ended, and are not
-// taken in by their parents. A parent that has left the group itself, as a daemon does, may
-// go on for ever. It looks twice, because a process that begins while the system is being
-// looked through may be missed: the second look sees it.
+// onlyZombies reports whether all remaining processes of a group have ended and only wait for their parents to reap
+// them. A parent that has itself left the group, such as a daemon, may never do so. It looks twice, because a process
+// that starts during the first look may be missed; the second look sees it.
 func onlyZombies(group int) bool {
 	for range 2 {
 		if zombies, others := members(group, "self"); zombies == 0 || others > 0 {
@@ -49,15 +46,15 @@ func onlyZombies(group int) bool {
 	return true
 }
 
-// members counts those of a group among the descendants of a process. Nobody who was
-// started by the command is anywhere else, see adopt.
+// members counts the processes of a group among the descendants of a process. All processes started by the command
+// are descendants, see adopt.
 func members(group int, parent string) (zombies, others int) {
 	for _, pid := range children(parent) {
 		name := strconv.Itoa(pid)
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		switch in, ended := inGroup(string(stat), group); {
 		case err != nil && syscall.Kill(pid, 0) != syscall.ESRCH:
-			others++ // it is hidden from us, and so may be anybody
+			others++ // hidden from us, so it may belong to the group
 		case in && ended:
 			zombies++
 		case in:
@@ -69,25 +66,25 @@ func members(group int, parent string) (zombies, others int) {
 	return zombies, others
 }
 
-// inGroup reads a line of /proc/<pid>/stat: whether that process is in a group, and whether
-// it has ended. One whose first thread has ended looks like a zombie while others run.
+// inGroup parses a line of /proc/<pid>/stat: whether the process is in a group, and whether it has ended. A process
+// whose first thread has ended looks like a zombie while its other threads run.
 func inGroup(stat string, group int) (in, ended bool) {
-	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name before may hold anything
+	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name before that may contain anything
 	if len(f) < 18 || f[2] != strconv.Itoa(group) {
 		return false, false
 	}
 	return true, f[0] == "X" || f[0] == "Z" && (f[17] == "0" || f[17] == "1")
 }
 
-// ownProgram returns the file of this program: the very one, also if it was replaced
-// while we waited for a lock.
+// ownProgram returns the file of this program: the running one, even if the file was replaced during the wait for a
+// lock.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// showName makes ps and killall see the tool's name instead of that link's.
+// showName makes ps and killall show the tool's name instead of that of the link.
 func showName() { _ = os.WriteFile("/proc/self/comm", []byte("anteroom"), 0) }
 
-// systemSignals are SIGIO, SIGPWR, SIGSTKFLT and those of real time. Numbers 32 to 34
-// belong to the C libraries, and the Go runtime lets nobody catch them.
+// systemSignals are SIGIO, SIGPWR, SIGSTKFLT and the real-time signals. Numbers 32 to 34 belong to the C libraries,
+// and the Go runtime does not let programs catch them.
 func systemSignals() []os.Signal {
 	all := []os.Signal{syscall.SIGIO, syscall.SIGPWR, syscall.SIGSTKFLT}
 	for n := syscall.Signal(35); n <= 64; n++ {

@@ -50,7 +50,7 @@ func supervisorOf(t *testing.T, c *execTool) int {
 	return pid
 }
 
-// A key that disappears costs the whole group its life, and the reason is said.
+// If the key disappears, the whole group is ended, and the reason is reported.
 func TestExec_X1_LossEndsTheGroup(t *testing.T) {
 	s, rdb := withRedis(t)
 	c, th := runningScript(t, s.URL(), `trap 'echo term >&9; exit 0' TERM; sleep 1000 & echo ready; wait`, "--lease", "2s")
@@ -76,7 +76,7 @@ func TestExec_X1_Grace(t *testing.T) {
 	}
 }
 
-// A Redis that is away for longer than the lease is a loss by the clock.
+// A Redis that is unreachable for longer than the lease causes a loss by the clock.
 func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
@@ -88,7 +88,7 @@ func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
 	c.expect(76, `lock "k" lost`)
 }
 
-// A command that has ended by itself when the loss is found has run without its lock.
+// A command that had ended by itself when the loss was found ran without its lock.
 func TestExec_X5_LossIsFoundAtTheEnd(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "--lease", "1h", "k", "--", "sh", "-c", "echo ready; read x; exit 0")
@@ -100,7 +100,7 @@ func TestExec_X5_LossIsFoundAtTheEnd(t *testing.T) {
 	c.expect(76, "lost")
 }
 
-// A killed anteroom takes the whole group along while Redis still has the lock.
+// If anteroom is killed, the whole group ends while Redis still has the lock.
 func TestExec_X2_KillOfAnteroom(t *testing.T) {
 	s, rdb := withRedis(t)
 	c, th := running(t, s.URL(), "--lease", "1h")
@@ -112,8 +112,7 @@ func TestExec_X2_KillOfAnteroom(t *testing.T) {
 	c.expect(-9, "keeper was killed")
 }
 
-// A command that does not obey then is killed at the end of the lease, however long the
-// grace is.
+// A command that ignores TERM is then killed at the end of the lease, however long the grace is.
 func TestExec_X2_KillOfAnteroomEndsWithTheLease(t *testing.T) {
 	t.Parallel() // it waits for its lease
 	s, _ := withRedis(t)
@@ -130,13 +129,13 @@ func TestExec_X2_StopOfAnteroom(t *testing.T) {
 	c, th := running(t, s.URL(), "--lease", "3s")
 	c.send(syscall.SIGSTOP)
 	th.gone()
-	c.until("its keeper says nothing")
+	c.until("its keeper is silent")
 	c.send(syscall.SIGCONT)
 	c.expect(76, `lock "k" lost, `)
 }
 
-// A killed supervisor takes the command along, by the kernel, also where anteroom cannot
-// do it; the rest of the group is anteroom's to end, and the lock is released.
+// If the supervisor is killed, the kernel kills the command even where anteroom cannot; anteroom ends the rest of the
+// group, and the lock is released.
 func TestExec_X2_KillOfTheSupervisor(t *testing.T) {
 	s, rdb := withRedis(t)
 	th := newThread(t)
@@ -166,7 +165,7 @@ func TestExec_X2_KillOfTheSupervisorEndsTheGroup(t *testing.T) {
 	c.expect(128+9, "supervisor was killed")
 }
 
-// A supervisor that is stopped does not keep a lost command alive.
+// A stopped supervisor does not keep alive a command that has lost its lock.
 func TestExec_X2_StopOfTheSupervisor(t *testing.T) {
 	s, rdb := withRedis(t)
 	c, th := running(t, s.URL(), "--lease", "2s", "--grace", "10ms")
@@ -182,7 +181,7 @@ func TestExec_X2_StopOfTheSupervisor(t *testing.T) {
 	th.gone()
 }
 
-// Released when the command is killed by somebody else.
+// The lock is released if another process kills the command.
 func TestExec_X3_KillOfTheCommand(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", "echo $$; read x")
@@ -199,17 +198,17 @@ func TestExec_X3_KillOfTheCommand(t *testing.T) {
 	}
 }
 
-// A release that Redis does not confirm is said, and the status stays the command's.
+// A release that Redis does not confirm is reported, and the status stays the command's.
 func TestExec_X3_ReleaseWithoutRedis(t *testing.T) {
 	s, _ := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "--lease", "1h", "k", "--", "sh", "-c", "echo ready; read x; exit 5")
 	c.ready()
 	s.Kill()
 	_ = c.in.Close()
-	c.expect(5, "release is not confirmed")
+	c.expect(5, "release not confirmed")
 }
 
-// Nobody reads standard error any more: that ends nobody.
+// A standard error without a reader ends nothing.
 func TestExec_X1_ABrokenStandardError(t *testing.T) {
 	s, rdb := withRedis(t)
 	r, w, err := os.Pipe()
@@ -230,8 +229,8 @@ func TestExec_X1_ABrokenStandardError(t *testing.T) {
 	}
 }
 
-// Standard error is a pipe that is full and has a reader who does not read. The loss, told
-// by the keeper, and the keeper's death, told by the supervisor, end the group all the same.
+// Standard error is a full pipe whose reader does not read. The loss, which the keeper reports, and the keeper's
+// death, which the supervisor reports, still end the group.
 func TestExec_X1_AFullStandardError(t *testing.T) {
 	t.Parallel() // it waits until two voices give up
 	s, rdb := withRedis(t)

@@ -2,11 +2,11 @@ package main
 
 import "time"
 
-// Between anteroom exec and the helper that is the command's parent messages of these two
-// kinds go through pipes, as gob: arguments are bytes of any kind, which JSON would change.
+// anteroom exec and the supervisor exchange messages of these two kinds through pipes, as gob: arguments are
+// arbitrary bytes, which JSON would change.
 
-// order is what the keeper of the lock tells the supervisor. The end of the stream says
-// that the keeper is gone.
+// superOrder is what the keeper of the lock sends to the supervisor. The end of the stream means that the keeper is
+// gone.
 type superOrder struct {
 	Kind   orderKind
 	Start  *launch       // orderStart
@@ -19,7 +19,7 @@ type orderKind int
 const (
 	orderStart  orderKind = iota + 1 // the first one, once
 	orderValid                       // the lock is held for another Valid
-	orderLost                        // it is not: end the command
+	orderLost                        // the lock is lost: end the command
 	orderSignal                      // deliver Signal to the command's group
 )
 
@@ -33,15 +33,15 @@ type launch struct {
 	Foreground bool          // the group gets the terminal
 }
 
-// report is what the supervisor tells the keeper. The end of the stream without a
-// reportEnded says that the supervisor is gone.
+// superReport is what the supervisor sends to the keeper. The end of the stream without a reportEnded means that the
+// supervisor is gone.
 type superReport struct {
 	Kind   reportKind
 	Group  int  // reportStarted: the process group, which is the command's process id
 	Errno  int  // reportFailed
-	Signal int  // reportStopped; reportEnded: the one that has ended the command, 0 for none
-	Status int  // reportEnded: as a shell has it
-	Lost   bool // reportEnded: the supervisor has ended the command, because of a loss
+	Signal int  // reportStopped; reportEnded: the signal that ended the command, 0 for none
+	Status int  // reportEnded: as a shell reports it
+	Lost   bool // reportEnded: the supervisor ended the command because of a loss
 }
 
 type reportKind int
@@ -50,6 +50,6 @@ const (
 	reportStarted reportKind = iota + 1
 	reportFailed             // the command did not start
 	reportStopped            // Signal has stopped the command
-	reportLeft               // the command has ended, and others of its group have not
-	reportEnded              // nothing of the group is left
+	reportLeft               // the command has ended, others of its group have not
+	reportEnded              // nothing of the group remains
 )

@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// runExec refuses: without process groups and signals a command could go on without its
-// lock.
+// runExec fails: without process groups and signals a command could run on without its lock.
 func runExec(*cobra.Command, execFlags, string, []string) error {
 	return errors.New("exec needs process groups and signals, which this system does not have")
 }

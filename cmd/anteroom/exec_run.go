@@ -20,26 +20,25 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// cleanUpTime bounds a release, and without one how long exec goes on to remove what it
-// may have left in Redis. Then the lease removes it.
+// cleanUpTime bounds a release and, if no release was needed, how long exec goes on removing what it may have left in
+// Redis. After that the lease removes it.
 const cleanUpTime = 2 * time.Second
 
 // execution is one run of exec.
 type execution struct {
 	flags   execFlags
 	errs    *voice
-	signals chan os.Signal // those that end, and from the start of the command on all others
+	signals chan os.Signal // those that end a process; all others too once the command starts
 	key     string
-	refused bool        // Redis has said that somebody else has the lock
+	refused bool        // Redis has answered that somebody else has the lock
 	gaveUp  bool        // a release was not confirmed within cleanUpTime
-	away    atomic.Bool // Redis has not answered lately
-	waiting atomic.Bool // Redis has answered, and somebody else has the lock or we have it
+	away    atomic.Bool // the last attempt to reach Redis failed
+	waiting atomic.Bool // Redis has answered: somebody else has the lock, or we have it
 }
 
-// runExec carries out `anteroom exec`. The order is what matters: what cannot work fails
-// before anybody waits; signals are caught before the lock can be held, so that there is
-// no way out that does not release it; and the lock is released when nothing of the
-// command is left.
+// runExec carries out `anteroom exec`. The order matters: what cannot work fails before the wait; signals are caught
+// before the lock can be held, so that every way out releases it; and the lock is released once nothing of the
+// command remains.
 func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error {
 	cfg, err := f.lock(cmd, key)
 	if err != nil {
@@ -65,13 +64,13 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	if err != nil {
 		return err
 	}
-	// A pipe that nobody reads any more must not end us before the command.
+	// A pipe without a reader must not end this process before the command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(x.signals, notIgnored(endingSignals)...)
 	defer signal.Stop(x.signals)
 	if most := f.mostGrace(); f.grace > most {
 		x.errs.say("--grace %v is more than a lease of %v leaves time for (%v): after a loss the command may run "+
-			"beside the next holder; --lease %v leaves enough", f.grace, f.lease, most, 15*f.grace)
+			"at the same time as the next holder; --lease %v leaves enough", f.grace, f.lease, most, 15*f.grace)
 	}
 	hold, err := x.acquire(cmd.Context(), mu)
 	if err != nil {
@@ -80,8 +79,8 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: f.slack()})
 }
 
-// acquire waits for the lock as the flags say. Redis has to answer once, at the start: a
-// wrong address should show at once, and not after the longest wait.
+// acquire waits for the lock as the flags say. Redis must answer once at the start, so that a wrong address shows at
+// once and not after the longest wait.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	caught := make(chan *exitError)
@@ -110,38 +109,38 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	}
 	waited := time.Since(began)
 	cancel()
-	bySignal := <-caught // one that came just now was taken out of x.signals, too
+	bySignal := <-caught // a signal that came just now was taken out of x.signals too
 	if err == nil && bySignal == nil {
 		if x.flags.verbose {
-			x.errs.say("lock %q obtained after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold))
+			x.errs.say("lock %q acquired after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold))
 		}
 		return hold, nil
 	}
 	if err == nil {
-		// The signal came first as far as anybody can tell.
+		// As far as can be told, the signal came first.
 		x.release(hold)
 		return nil, bySignal
 	}
 	return nil, x.notAcquired(err, bySignal, waited)
 }
 
-// notAcquired gives an acquisition that failed its exit status.
+// notAcquired maps a failed acquire to an exit status.
 func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Duration) error {
 	switch {
 	case bySignal != nil:
 		return bySignal
 	case errors.Is(err, anteroom.ErrUnknown) && errors.Is(err, context.DeadlineExceeded) && x.refused && !x.away.Load():
-		// The time was over while a question was on its way; the answer before was no.
+		// The time ended while a request was in flight; the answer before that was a refusal.
 	case !errors.Is(err, anteroom.ErrNotAcquired):
 		return answered(err)
 	}
 	if x.flags.verbose {
-		x.errs.say("lock %q not obtained within %s", x.key, rounded(waited))
+		x.errs.say("lock %q not acquired within %s", x.key, rounded(waited))
 	}
 	return &exitError{status: x.flags.conflict}
 }
 
-// ended is the end by a signal that was meant for the command.
+// ended is the result of a signal that came before the command was started.
 func ended(s os.Signal) *exitError {
 	n, _ := s.(syscall.Signal)
 	return endBy(n, false)
@@ -160,7 +159,7 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	case err != nil:
 		return err
 	case lost:
-		x.errs.say("the lock %q had been lost while the command ran; it ended with %d", x.key, status)
+		x.errs.say("lock %q was lost while the command ran; the command ended with %d", x.key, status)
 		return &exitError{status: exitLost}
 	case x.flags.verbose:
 		x.errs.say("lock %q released after %s", x.key, rounded(held))
@@ -174,12 +173,12 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	return nil
 }
 
-// release gives the lock back and reports whether it had been lost. The caller's context
-// may have ended, so it plays no part.
+// release releases the lock and reports whether it had been lost. It ignores the caller's context, which may have
+// ended.
 func (x *execution) release(hold *anteroom.Hold) (lost bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
 	defer cancel()
-	lost = hold.Err() != nil // which also the clock may tell
+	lost = hold.Err() != nil // the clock alone may show that
 	err := hold.Release(ctx)
 	if lost || err == nil {
 		return lost
@@ -188,11 +187,11 @@ func (x *execution) release(hold *anteroom.Hold) (lost bool) {
 		return true
 	}
 	x.gaveUp = true
-	x.errs.say("the release is not confirmed, and the lease (%v) ends by itself: %s", x.flags.lease, reason(err))
+	x.errs.say("release not confirmed; the lease (%v) will expire by itself: %s", x.flags.lease, reason(err))
 	return false
 }
 
-// close ends the Manager, which removes what an answer that was lost may have left behind.
+// close closes the Manager, which removes what a lost answer may have left in Redis.
 func (x *execution) close(m *anteroom.Manager) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
 	defer cancel()
@@ -202,14 +201,14 @@ func (x *execution) close(m *anteroom.Manager) {
 	_ = m.Close(ctx)
 }
 
-// event says what a person who waits, or looks for the reason of a loss, needs to know.
+// event reports what a user who waits, or looks for the cause of a loss, needs to know.
 func (x *execution) event(e anteroom.Event) {
 	switch e.Kind {
 	case anteroom.EventUnavailable, anteroom.EventAvailable:
 		x.away.Store(e.Kind == anteroom.EventUnavailable)
 	}
 	if !x.waiting.Load() {
-		return // the first answer is the error that ends us
+		return // the first answer is the error that ends the run
 	}
 	switch e.Kind {
 	case anteroom.EventUnavailable:
@@ -221,14 +220,14 @@ func (x *execution) event(e anteroom.Event) {
 	}
 }
 
-// environment returns base with what the command is told about its lock, and without what
-// only we have to know. A token of an outer exec never passes for one of ours.
+// environment returns base plus the variables that describe the lock to the command, minus those that are for
+// anteroom only. The token of an outer exec never passes for this one's.
 func (x *execution) environment(base []string, hold *anteroom.Hold) []string {
 	env := without(base, "ANTEROOM_KEY", "ANTEROOM_HOLDER", "ANTEROOM_TOKEN")
 	if !x.flags.passEnv {
 		env = without(env, redisVariable)
 	}
-	if !strings.Contains(x.key, "\x00") { // which no variable can hold
+	if !strings.Contains(x.key, "\x00") { // no variable can hold a zero byte
 		env = append(env, "ANTEROOM_KEY="+x.key)
 	}
 	env = append(env, "ANTEROOM_HOLDER="+hold.Holder())
@@ -238,7 +237,7 @@ func (x *execution) environment(base []string, hold *anteroom.Hold) []string {
 	return env
 }
 
-// without returns the variables of env that have other names.
+// without returns the variables of env whose names are not in names.
 func without(env []string, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -246,7 +245,7 @@ func without(env []string, names ...string) []string {
 	})
 }
 
-// reason is an error of the library for a line that names the key itself.
+// reason returns the text of a library error for a line that already names the key.
 func reason(err error) string {
 	if e, ok := errors.AsType[*anteroom.Error](err); ok {
 		err = e.Err
@@ -263,5 +262,5 @@ func tokenText(hold *anteroom.Hold) string {
 	return fmt.Sprintf(", token %d", token)
 }
 
-// rounded is a duration as a person reads it.
+// rounded rounds a duration for display.
 func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

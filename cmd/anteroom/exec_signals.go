@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endingSignals end a process that does not catch them. While we wait for the lock they
-// end the waiting; after that they are the command's.
+// endingSignals end a process that does not catch them. During the wait for the lock they end it; after that they are
+// passed on to the command.
 var endingSignals = append([]os.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGABRT,
 }, systemSignals()...)
 
-// passingSignals are caught only when there is a command to pass them on to. Not passed on
-// are KILL and STOP, which nobody can catch; those that tell of a fault in this process
-// itself; CHLD, PIPE, URG and the timers', which concern it alone; TTIN and TTOU.
+// passingSignals are caught only once there is a command to pass them on to. Not passed on are KILL and STOP, which
+// cannot be caught; those caused by a fault in this process; CHLD, PIPE, URG and the timers' signals, which concern
+// it alone; TTIN and TTOU.
 var passingSignals = []os.Signal{syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGWINCH}
 
-// endBy is the end by a signal that has ended the command, or the waiting for the lock. Of
-// those that keys send we die ourselves, because a shell ends its script for a command that
-// did, and not for an exit status. With group our process group gets it as well.
+// endBy is the result of a signal that ended the command or the wait for the lock. If keys send that signal, this
+// process dies of it too, because a shell ends its script for a command that died of it, and not for an exit status.
+// With group, our process group gets it as well.
 func endBy(n syscall.Signal, group bool) *exitError {
 	e := &exitError{status: exitSignalBase + int(n)}
 	if n == syscall.SIGINT || n == syscall.SIGQUIT {
@@ -35,8 +35,8 @@ func endBy(n syscall.Signal, group bool) *exitError {
 	return e
 }
 
-// die becomes a shell that sends the signal. This program cannot die of QUIT: the runtime
-// has its own way. Where there is no shell, there is no script to end.
+// die becomes a shell that sends the signal: this program cannot die of QUIT, which the runtime handles. Without a
+// shell there is no script to end.
 func die(n syscall.Signal, group bool) {
 	whom := "$$"
 	if group {
@@ -47,8 +47,8 @@ func die(n syscall.Signal, group bool) {
 	_ = syscall.Exec("/bin/sh", []string{"sh", "-c", script}, nil)
 }
 
-// notIgnored drops the signals that whoever started us has told us to ignore, as nohup
-// does: the command inherits that.
+// notIgnored drops the signals that were ignored when this process was started, as under nohup: the command inherits
+// that.
 func notIgnored(all []os.Signal) []os.Signal {
 	var some []os.Signal
 	for _, s := range all {

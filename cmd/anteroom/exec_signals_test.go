@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// signalsCommand makes this test program a command that tells of the signals it gets.
+// signalsCommand makes this test program a command that reports the signals it gets.
 const signalsCommand = "test-signals"
 
 // tellSignals writes the number of every signal that arrives, until standard input ends.
@@ -26,7 +26,7 @@ func tellSignals() {
 	for {
 		select {
 		case s := <-got:
-			// The runtime wakes its threads with this one.
+			// The runtime wakes its threads with this signal.
 			if s != syscall.Signal(23) {
 				fmt.Println(int(s.(syscall.Signal)))
 			}
@@ -36,7 +36,7 @@ func tellSignals() {
 	}
 }
 
-// environWithout returns our environment without what other tests or the user have set.
+// environWithout returns our environment without the variables set by other tests or the user.
 func environWithout(more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, "ANTEROOM_") || strings.HasPrefix(v, "GORACE=")

@@ -16,20 +16,19 @@ import (
 // supervisorProcess is the keeper's view of the supervisor.
 type supervisorProcess struct {
 	pid     int
-	before  []int    // the children that we had before, from the program that became us
-	orders  *os.File // nil once it was found broken
+	before  []int    // the children that this process had before, from the program that called exec
+	orders  *os.File // nil once broken
 	enc     *gob.Encoder
 	in      *os.File
 	reports chan superReport // closed when the supervisor has ended
 }
 
-// orderTime bounds one order after the first. The pipe holds thousands of them, so one that
-// does not fit means that the supervisor has been stopped for long.
+// orderTime bounds the sending of each order after the first. The pipe holds thousands of them, so one that does not
+// fit means that the supervisor has been stopped for long.
 const orderTime = time.Second
 
-// startSupervisor starts this program again as a supervisor that waits for its first order.
-// It gets the descriptors that we have got, with their numbers, because they are the
-// command's: its two pipes take numbers that are free.
+// startSupervisor starts this program again as a supervisor that waits for its first order. It inherits our
+// descriptors under their numbers, because they are for the command; its two pipes get free numbers.
 func startSupervisor() (*supervisorProcess, error) {
 	adopt()
 	program, err := ownProgram()
@@ -57,7 +56,7 @@ func startSupervisor() (*supervisorProcess, error) {
 	}
 	s := &supervisorProcess{orders: orders, enc: gob.NewEncoder(orders), in: in, reports: make(chan superReport), before: children("self")}
 	if err == nil {
-		// A group of its own, so that what is sent to ours or to the command's spares it.
+		// A group of its own, so that signals to ours or to the command's spare it.
 		s.pid, err = syscall.ForkExec(program, argv, &syscall.ProcAttr{
 			Env: without(os.Environ(), redisVariable), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 		})
@@ -70,7 +69,7 @@ func startSupervisor() (*supervisorProcess, error) {
 	return s, nil
 }
 
-// listen passes reports on until the supervisor's end of the pipe is closed.
+// listen forwards reports until the supervisor's end of the pipe is closed.
 func (s *supervisorProcess) listen() {
 	defer close(s.reports)
 	dec := gob.NewDecoder(s.in)
@@ -83,15 +82,15 @@ func (s *supervisorProcess) listen() {
 	}
 }
 
-// tell sends an order. A supervisor that cannot be told has ended, which its reports show,
-// or is stopped; it is told no more, so that it finds the stream ended when it goes on.
+// tell sends an order. If that fails, the supervisor has ended, which its reports show, or is stopped. It then gets
+// no further orders, so that it finds the stream ended when it continues.
 func (s *supervisorProcess) tell(o superOrder) {
 	if s.orders == nil {
 		return
 	}
 	limit := orderTime
 	if o.Kind == orderStart {
-		// Arguments can be more than the pipe holds, and then the supervisor has to be up.
+		// The arguments may not fit into the pipe, and then the supervisor has to be up.
 		limit = max(limit, o.Valid)
 	}
 	_ = s.orders.SetWriteDeadline(time.Now().Add(limit))
@@ -101,8 +100,8 @@ func (s *supervisorProcess) tell(o superOrder) {
 	}
 }
 
-// takeOver kills the group in the place of a supervisor that does not do it, and wakes the
-// supervisor. Before the group is known the command, if there is one, dies with it.
+// takeOver kills the group in place of a supervisor that does not, and continues the supervisor. Before the group is
+// known it kills the supervisor; the command, if there is one, dies with it.
 func (s *supervisorProcess) takeOver(group int) {
 	if group == 0 {
 		_ = syscall.Kill(s.pid, syscall.SIGKILL)
@@ -112,7 +111,7 @@ func (s *supervisorProcess) takeOver(group int) {
 	_ = syscall.Kill(s.pid, syscall.SIGCONT)
 }
 
-// wait returns when the supervisor has ended, as it does after its last report.
+// wait returns when the supervisor has ended, which it does after its last report.
 func (s *supervisorProcess) wait() {
 	for range s.reports {
 	}
@@ -132,8 +131,7 @@ func (s *supervisorProcess) reap() {
 	}
 }
 
-// leftGroups returns the process groups, other than ours, of children that have become
-// ours by the supervisor's death.
+// leftGroups returns the process groups, other than ours, of children that became ours by the supervisor's death.
 func (s *supervisorProcess) leftGroups() []int {
 	var groups []int
 	for _, pid := range children("self") {
@@ -145,11 +143,10 @@ func (s *supervisorProcess) leftGroups() []int {
 	return groups
 }
 
-// groupGone reports whether no process that runs is left in a group. One that may not be
-// signalled is one that is left.
+// groupGone reports whether no running process remains in a group. A process that may not be signalled remains.
 func groupGone(group int) bool {
 	return syscall.Kill(-group, 0) == syscall.ESRCH || onlyZombies(group)
 }
 
-// reapAny takes in one child that has ended, if there is one.
+// reapAny reaps one child that has ended, if there is one.
 func reapAny() { _, _ = syscall.Wait4(-1, nil, syscall.WNOHANG, nil) }

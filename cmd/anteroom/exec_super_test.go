@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// A keeper that was stopped between the grant and the start has no lock to run anything
-// under.
+// A keeper that was stopped between the grant and the start has no lock to run the command under.
 func TestExec_X2_NoStartAfterTheLease(t *testing.T) {
 	theirIn, orders, err := os.Pipe()
 	if err != nil {
@@ -56,8 +55,7 @@ func TestExec_X2_NoStartAfterTheLease(t *testing.T) {
 	}
 }
 
-// Arguments that the pipe does not hold wait for a supervisor that starts slowly, for
-// longer than any later order would.
+// Arguments that do not fit into the pipe wait for a slow supervisor, longer than any later order would.
 func TestExec_X4_ASlowSupervisorGetsAllArguments(t *testing.T) {
 	t.Parallel() // it waits for longer than orderTime
 	in, orders, err := os.Pipe()

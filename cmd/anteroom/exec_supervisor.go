@@ -17,15 +17,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisorCommand is the hidden command of the command's parent.
+// supervisorCommand is the name of the hidden command that starts the supervisor.
 const supervisorCommand = "exec-supervisor"
 
-// supervisorCommands returns the hidden command. Its arguments are the numbers of two
-// descriptors.
+// supervisorCommands returns the hidden command. Its arguments are the numbers of two descriptors.
 func supervisorCommands() []*cobra.Command {
 	return []*cobra.Command{{
 		Use:    supervisorCommand,
-		Short:  "The parent of a command that exec runs; it is started by it",
+		Short:  "Internal: started by exec as the parent of its command",
 		Hidden: true,
 		Args:   cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,9 +32,9 @@ func supervisorCommands() []*cobra.Command {
 			for i, text := range args {
 				fd, err := strconv.Atoi(text)
 				if err != nil || fd < 3 {
-					return errors.New(supervisorCommand + " is started by exec, and by nobody else")
+					return errors.New(supervisorCommand + " is internal: only exec starts it")
 				}
-				unix.CloseOnExec(fd) // or the command would have it
+				unix.CloseOnExec(fd) // so that the command does not inherit it
 				pipes[i] = os.NewFile(uintptr(fd), "pipe")
 			}
 			errs := newVoice(cmd.ErrOrStderr())
@@ -45,44 +44,42 @@ func supervisorCommands() []*cobra.Command {
 	}}
 }
 
-// supervisor is the parent of the command. It outlives the keeper of the lock: when the
-// keeper is gone, or has not said for too long that the lock is held, it ends the command.
-// One goroutine does everything, on one thread: the kernel kills the command when the
-// thread that has started it ends (Go issue 27505), so that not even the supervisor's own
-// death leaves the command to itself.
+// supervisor is the parent of the command. It outlives the keeper of the lock: if the keeper is gone, or has not
+// confirmed for too long that the lock is held, it ends the command. One goroutine does everything, on one thread:
+// the kernel kills the command when the thread that started it ends (Go issue 27505), so not even the supervisor's
+// own death leaves the command running.
 type supervisor struct {
 	launch
 	enc    *gob.Encoder
 	errs   *voice
 	group  int         // the command's group, and its process id
-	valid  *time.Timer // fires when the lock is not known to be held any more
+	valid  *time.Timer // fires when the lock is no longer known to be held
 	until  time.Time   // when that is
 	kill   <-chan time.Time
 	ending bool
-	ended  bool // the command has; others of its group may be there
+	ended  bool // the command has ended; others of its group may remain
 	status int
-	by     syscall.Signal // that has ended it, 0 for none
+	by     syscall.Signal // the signal that ended it, 0 for none
 }
 
-// supervise runs one command, from the first order until nothing of its group is left.
+// supervise runs one command, from the first order until nothing of its group remains.
 func supervise(in io.Reader, out io.Writer, errs *voice) error {
 	runtime.LockOSThread() // for good: see supervisor
 	showName()
 	adopt()
-	// Caught and dropped: the keeper decides which signals the command gets, and one that is
-	// sent to all processes of this name must not end its parent first. Ignoring them would
-	// be inherited by the command.
+	// Caught and dropped: the keeper decides which signals the command gets, and a signal to all processes of this
+	// name must not end its parent first. The command would inherit it if they were ignored.
 	signal.Notify(make(chan os.Signal, 1), append(notIgnored(append(endingSignals, passingSignals...)), syscall.SIGPIPE)...)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
 	dec := gob.NewDecoder(in)
 	var first superOrder
 	if err := dec.Decode(&first); err != nil || first.Kind != orderStart || first.Start == nil {
-		return nil // the keeper has ended before it began
+		return nil // the keeper ended before it sent an order
 	}
 	s := &supervisor{launch: *first.Start, enc: gob.NewEncoder(out), errs: errs}
-	if first.Valid <= 0 { // the keeper was stopped for long between the grant and this
-		errs.say("the lock's lease is over; the command is not started")
+	if first.Valid <= 0 { // the keeper was stopped for long after the grant
+		errs.say("the lock's lease has expired; the command is not started")
 		s.report(superReport{Kind: reportEnded, Lost: true})
 		return nil
 	}
@@ -100,7 +97,7 @@ func supervise(in io.Reader, out io.Writer, errs *voice) error {
 	return nil
 }
 
-// receive passes orders on until the keeper is gone.
+// receive forwards orders until the keeper is gone.
 func receive(dec *gob.Decoder, orders chan<- superOrder) {
 	defer close(orders)
 	for {
@@ -112,7 +109,7 @@ func receive(dec *gob.Decoder, orders chan<- superOrder) {
 	}
 }
 
-// start starts the command with the standard descriptors, and all others that were not ours.
+// start starts the command with the standard descriptors and all others that were inherited.
 func (s *supervisor) start() (err error) {
 	s.group, err = syscall.ForkExec(s.Path, s.Argv, &syscall.ProcAttr{
 		Env: s.Env, Files: []uintptr{0, 1, 2}, Sys: commandAttr(),
@@ -120,7 +117,7 @@ func (s *supervisor) start() (err error) {
 	if err != nil {
 		return err
 	}
-	// Only now, because what is ignored is inherited.
+	// Only now, because ignored signals are inherited.
 	signal.Ignore(syscall.SIGTTOU)
 	if s.Foreground {
 		t := openTerminal()
@@ -131,18 +128,18 @@ func (s *supervisor) start() (err error) {
 	return nil
 }
 
-// report tells the keeper. One that is gone needs to know nothing.
+// report reports to the keeper. Errors are ignored: a keeper that is gone needs no report.
 func (s *supervisor) report(r superReport) { _ = s.enc.Encode(r) }
 
-// leftAfter is for how long the rest of a group may outlive its command before it is worth
-// a word. Until then it is looked for each leftEvery, and after that each leftAfter: the
-// end of a process that is not our child is told by nobody.
+// leftAfter is for how long the rest of a group may outlive its command before that is reported. Until then the group
+// is checked every leftEvery, and after that every leftAfter: there is no notification of the end of a process that
+// is not our child.
 const (
 	leftAfter = time.Second
 	leftEvery = 50 * time.Millisecond
 )
 
-// attend is the supervisor's loop. It returns when nothing is left of the group.
+// attend is the supervisor's loop. It returns when nothing of the group remains.
 func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal) {
 	var look *time.Ticker
 	var looks <-chan time.Time
@@ -159,7 +156,7 @@ func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal)
 			s.obey(o)
 		case <-s.valid.C:
 			if !s.ending {
-				s.errs.say("the lock's lease is over and its keeper says nothing (is it stopped?); ending the command (%s)", graceText(s.Grace))
+				s.errs.say("the lock's lease has expired and its keeper is silent (stopped?); ending the command (%s)", graceText(s.Grace))
 				s.end(s.Grace)
 			}
 		case <-s.kill:
@@ -199,15 +196,15 @@ func (s *supervisor) obey(o superOrder) {
 	}
 }
 
-// extend notes for how long the lock is held. The slack lets a keeper that runs be the one
-// that acts and says why; it is a part of the margin before Redis ends the lease.
+// extend sets for how long the lock is held. The slack lets a running keeper be the one that acts and says why; it is
+// part of the margin before the lease expires in Redis.
 func (s *supervisor) extend(d time.Duration) {
 	s.until = time.Now().Add(d)
 	s.valid.Reset(d + s.Slack)
 }
 
-// forsaken ends the command because the keeper was killed. Redis keeps the lock until the
-// lease is over: so long, and no longer, the command may take to end.
+// forsaken ends the command because the keeper was killed. Redis keeps the lock until the end of the lease: the
+// command may take no longer than that to end.
 func (s *supervisor) forsaken() {
 	if s.ending {
 		return
@@ -216,8 +213,8 @@ func (s *supervisor) forsaken() {
 	s.end(min(s.Grace, time.Until(s.until)))
 }
 
-// end asks the whole group to end, and kills it after the grace. A stopped process takes
-// the request in when it is continued.
+// end asks the whole group to end, and kills it after the grace. A stopped process gets the request when it is
+// continued.
 func (s *supervisor) end(grace time.Duration) {
 	if s.ending {
 		return
@@ -232,14 +229,14 @@ func (s *supervisor) end(grace time.Duration) {
 	s.kill = time.After(grace)
 }
 
-// signal sends n to the group. A group that runs as another user may not be signalled.
+// signal sends n to the group. It may lack the permission if the group runs as another user.
 func (s *supervisor) signal(n syscall.Signal) {
 	if err := syscall.Kill(-s.group, n); err != nil && err != syscall.ESRCH && s.ending {
-		s.errs.say("signal %v for the command: %v", n, err)
+		s.errs.say("cannot send signal %v to the command: %v", n, err)
 	}
 }
 
-// reap takes in what became of the command, and of orphans that were made our children.
+// reap handles state changes of the command, and reaps orphans that became our children.
 func (s *supervisor) reap() {
 	for {
 		var w syscall.WaitStatus

@@ -52,7 +52,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 	}
 	tools := make([]*execTool, len(cases))
 	for i, c := range cases {
-		// Each with a key of its own, so that they can run beside one another.
+		// Each has a key of its own, so that they can run in parallel.
 		if k := slices.Index(c.args, "k"); k >= 0 {
 			c.args[k] = fmt.Sprint("k", i)
 		}
@@ -70,7 +70,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 	startTool(t, "redis://127.0.0.1:1", "exec", "k", "--", "true").expect(69, "refused")
 }
 
-// What is wrong with the command line shows before Redis is asked anything.
+// Errors in the command line are reported before Redis is asked anything.
 func TestExec_X5_Usage(t *testing.T) {
 	t.Setenv(redisVariable, "redis://127.0.0.1:1")
 	for _, c := range []struct {
@@ -86,9 +86,9 @@ func TestExec_X5_Usage(t *testing.T) {
 		{[]string{"k", "l", "--", "true"}, "KEY"},
 		{[]string{"--nonsense", "k", "--", "true"}, "nonsense"},
 		{[]string{"-n", "-w", "1s", "k", "--", "true"}, "nonblock"},
-		{[]string{"-w", "-1s", "k", "--", "true"}, "must be a time"},
+		{[]string{"-w", "-1s", "k", "--", "true"}, "must be a duration"},
 		{[]string{"-w", "-1", "k", "--", "true"}, "seconds"},
-		{[]string{"-w", "soon", "k", "--", "true"}, "must be a time"},
+		{[]string{"-w", "soon", "k", "--", "true"}, "must be a duration"},
 		{[]string{"-E", "256", "k", "--", "true"}, "from 0 to 255"},
 		{[]string{"-E", "-1", "k", "--", "true"}, "from 0 to 255"},
 		{[]string{"--lease", "1ms", "k", "--", "true"}, "LeaseTime"},
@@ -120,7 +120,7 @@ func TestExec_Help(t *testing.T) {
 	}
 }
 
-// Descriptors, arguments and the environment reach the command as they are.
+// Descriptors, arguments and the environment reach the command unchanged.
 func TestExec_X4_Untouched(t *testing.T) {
 	s, _ := withRedis(t)
 	r, w, err := os.Pipe()
@@ -152,7 +152,7 @@ func TestExec_X4_Untouched(t *testing.T) {
 		n, _ := r.Read(b)
 		said[i] = string(b[:n])
 	}
-	// The key, and no descriptor, is what is new.
+	// The key is new, and no descriptor is.
 	if want := strings.Replace(said[0], "||", "|k\xff|", 1); said[1] != want || !strings.HasPrefix(want, "a\xff\n$HOME|k\xff|") {
 		t.Errorf("%q, want %q", said[1], want)
 	}
@@ -172,7 +172,7 @@ func TestExec_Environment(t *testing.T) {
 	fmt.Fprintln(c.in)
 	c.expect(0)
 
-	// The next token is larger, and without --fencing there is none, also not an outer one.
+	// The next token is larger; without --fencing there is none, not even one of an outer exec.
 	first := words[2]
 	cmd := exec.Command(os.Args[0], "exec", "--fencing", "--pass-env", "k", "--",
 		os.Args[0], "exec", "l", "--", "sh", "-c", `echo "$ANTEROOM_KEY $ANTEROOM_TOKEN"`)
@@ -185,7 +185,7 @@ func TestExec_Environment(t *testing.T) {
 	}
 }
 
-// The address of Redis, which may hold a password, is for us and not for the command.
+// The URL of Redis, which may contain a password, is not passed to the command.
 func TestExec_ThePasswordIsNotPassedOn(t *testing.T) {
 	s, _ := withRedis(t)
 	for flag, want := range map[string]string{"--fencing": "", "--pass-env": redisVariable + "=" + s.URL()} {
@@ -203,8 +203,7 @@ func TestExec_ThePasswordIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// A grace for which there is no time before somebody else may come in is said at the start;
-// the default one fits.
+// A grace that may outlast the margin causes a warning at the start; the default grace fits.
 func TestExec_X1_AGraceThatIsTooLongIsSaid(t *testing.T) {
 	s, _ := withRedis(t)
 	for _, c := range []struct{ lease, grace, words string }{
@@ -226,8 +225,7 @@ func TestExec_X1_AGraceThatIsTooLongIsSaid(t *testing.T) {
 	}
 }
 
-// The longest grace that is not spoken of ends within the margin, also where the keeper is
-// stopped and the supervisor acts.
+// The longest grace without a warning ends within the margin, even if the keeper is stopped and the supervisor acts.
 func TestExec_X1_TheGraceEndsWithinTheMargin(t *testing.T) {
 	for _, lease := range []time.Duration{100 * time.Millisecond, 30 * time.Second, 24 * time.Hour} {
 		f := execFlags{lease: lease}
@@ -248,9 +246,9 @@ func TestExec_Verbose(t *testing.T) {
 	if err := rdb.Publish(t.Context(), "lock:release:k", "{}").Err(); err != nil {
 		t.Fatal(err)
 	}
-	c.expect(0, `lock "k" obtained after `, ", token ", `lock "k" released after `)
+	c.expect(0, `lock "k" acquired after `, ", token ", `lock "k" released after `)
 	take(t, rdb, "k")
-	startTool(t, s.URL(), "exec", "--verbose", "-w", "10ms", "k", "--", "true").expect(75, `lock "k" not obtained within `)
+	startTool(t, s.URL(), "exec", "--verbose", "-w", "10ms", "k", "--", "true").expect(75, `lock "k" not acquired within `)
 }
 
 // until waits for words on standard error.
@@ -280,7 +278,7 @@ func TestExec_Lease(t *testing.T) {
 	}
 }
 
-// Several run one after the other.
+// Concurrent runs execute one after the other.
 func TestExec_X1_OneAtATime(t *testing.T) {
 	s, _ := withRedis(t)
 	file := filepath.Join(t.TempDir(), "n")
@@ -302,8 +300,7 @@ func TestExec_X1_OneAtATime(t *testing.T) {
 	}
 }
 
-// Every signal that can be passed on is, and the exit status tells which one has ended the
-// command.
+// Every signal that can be passed on is, and the exit status says which one ended the command.
 func TestExec_SignalsReachTheCommand(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "k", "--", os.Args[0], signalsCommand)
@@ -311,7 +308,7 @@ func TestExec_SignalsReachTheCommand(t *testing.T) {
 	for _, n := range append(slices.Clone(endingSignals), passingSignals[1:]...) {
 		n := n.(syscall.Signal)
 		if n > 35 && n < 63 {
-			continue // these do not differ
+			continue // these are equal
 		}
 		c.send(n)
 		if got := c.line(); got != fmt.Sprint(int(n)) {
@@ -332,7 +329,7 @@ func TestExec_SignalsReachTheCommand(t *testing.T) {
 	}
 }
 
-// ready waits for the command's word that it is.
+// ready waits for the command's line "ready".
 func (c *execTool) ready() {
 	c.t.Helper()
 	if l := c.line(); l != "ready" {
@@ -344,7 +341,7 @@ func (c *execTool) ready() {
 func TestExec_StopWithoutATerminal(t *testing.T) {
 	s, rdb := withRedis(t)
 	cmd := exec.Command(os.Args[0], "exec", "k", "--", "sh", "-c", "echo $$; read x; exit 5")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // which has no terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a terminal
 	c := startCommand(t, cmd, s.URL())
 	pid := c.line()
 	c.send(syscall.SIGTSTP)
@@ -358,7 +355,7 @@ func TestExec_StopWithoutATerminal(t *testing.T) {
 	c.expect(5)
 }
 
-// A signal ends the waiting for a lock, and is no conflict.
+// A signal ends the wait for a lock, and is not a conflict.
 func TestExec_SignalWhileWaiting(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "k")
@@ -380,7 +377,7 @@ func TestExec_SignalWhileWaiting(t *testing.T) {
 	}
 }
 
-// What is ignored from the start, as nohup does, stays ignored, here and in the command.
+// A signal ignored from the start, as under nohup, stays ignored, by anteroom and by the command.
 func TestExec_X4_IgnoredSignals(t *testing.T) {
 	s, _ := withRedis(t)
 	cmd := exec.Command("sh", "-c", `trap "" HUP; exec "$0" "$@"`, os.Args[0],
@@ -392,7 +389,7 @@ func TestExec_X4_IgnoredSignals(t *testing.T) {
 	c.expect(5)
 }
 
-// The lock is held as long as anything of the command's group runs.
+// The lock is held until the last process of the command's group has ended.
 func TestExec_X3_TheRestOfTheGroupIsWaitedFor(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", `exec 3<&0; cat <&3 >/dev/null & echo $$; exit 3`)
@@ -408,7 +405,7 @@ func TestExec_X3_TheRestOfTheGroupIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A process that leaves the group is on its own.
+// A process that leaves the group is not waited for.
 func TestExec_X3_ADaemonIsNotWaitedFor(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
@@ -431,7 +428,7 @@ func TestExec_X3_ADaemonIsNotWaitedFor(t *testing.T) {
 	th.gone()
 }
 
-// awaitState waits until a process has a state as /proc has it, "" for gone.
+// awaitState waits until a process has a state in the notation of /proc, "" for gone.
 func awaitState(t *testing.T, pid, state string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/stat"); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// execPatience is for what has to happen and takes no time worth measuring.
+// execPatience bounds what must happen and takes no noticeable time.
 const execPatience = 40 * time.Second
 
 // execTool is one process of anteroom, of the test program itself.
@@ -35,7 +35,7 @@ type execTool struct {
 	once  sync.Once
 }
 
-// screenTail is what standard error has said.
+// screenTail is the output on standard error so far.
 type screenTail struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -53,8 +53,8 @@ func (s *screenTail) String() string {
 	return s.b.String()
 }
 
-// startTool starts `anteroom ARGS`. Whatever becomes of the test, it is ended, and with it,
-// as it promises, its command.
+// startTool starts `anteroom ARGS`. The end of the test ends it in any case, and with it, as it promises, its
+// command.
 func startTool(t *testing.T, url string, args ...string) *execTool {
 	t.Helper()
 	return startCommand(t, exec.Command(os.Args[0], args...), url)
@@ -63,7 +63,7 @@ func startTool(t *testing.T, url string, args ...string) *execTool {
 func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 	t.Helper()
 	c := &execTool{Cmd: cmd, t: t, lines: make(chan string, 256), errs: &screenTail{}, ended: make(chan struct{})}
-	// A program with the race detector would sleep for a second before it ends.
+	// With the race detector the program would sleep for a second before it ends.
 	c.Env = append(environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"="+url), c.Env...)
 	c.Stderr = c.errs
 	var err error
@@ -75,7 +75,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 		t.Fatal(err)
 	}
 	c.Stdout = w
-	// A command that was forgotten would keep standard error open for ever.
+	// A command left running would keep standard error open for ever.
 	c.WaitDelay = execPatience
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -99,8 +99,7 @@ func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 	return c
 }
 
-// wait returns the exit status when the tool has ended and its streams are closed; -n
-// after its death by signal n.
+// wait returns the exit status once the tool has ended and its streams are closed; -n if signal n killed it.
 func (c *execTool) wait() int {
 	c.t.Helper()
 	c.once.Do(func() {
@@ -120,7 +119,7 @@ func (c *execTool) wait() int {
 	return c.ProcessState.ExitCode()
 }
 
-// expect waits for the end and checks the status and words on standard error.
+// expect waits for the end and checks the status and the words on standard error.
 func (c *execTool) expect(status int, words ...string) {
 	c.t.Helper()
 	if got := c.wait(); got != status {
@@ -156,8 +155,8 @@ func (c *execTool) send(s syscall.Signal) {
 	}
 }
 
-// thread is a FIFO that the command of a test has open, and all of its descendants: it
-// ends when the last of them has.
+// thread is a FIFO that a test's command and all of its descendants have open: it ends when the last of them has
+// ended.
 type thread struct {
 	t     *testing.T
 	path  string
@@ -173,7 +172,7 @@ func newThread(t *testing.T) *thread {
 	}
 	go func() {
 		defer close(th.lines)
-		f, err := os.Open(th.path) // until somebody has it open for writing
+		f, err := os.Open(th.path) // blocks until a writer opens it
 		if err != nil {
 			return
 		}
@@ -191,10 +190,10 @@ func newThread(t *testing.T) *thread {
 	return th
 }
 
-// script is the beginning of a script that holds the thread.
+// script is the beginning of a script that holds the thread open.
 func (th *thread) script() string { return "exec 9>'" + th.path + "'; " }
 
-// gone waits until nobody has the thread.
+// gone waits until no process has the thread open.
 func (th *thread) gone() (said []string) {
 	th.t.Helper()
 	end := time.After(execPatience)
@@ -218,7 +217,7 @@ func withRedis(t *testing.T) (*testredis.Server, *redis.Client) {
 	return s, s.Client(t)
 }
 
-// locked reports whether a key is there.
+// locked reports whether a key exists.
 func locked(t *testing.T, rdb *redis.Client, key string) bool {
 	t.Helper()
 	n, err := rdb.Exists(t.Context(), key).Result()
@@ -228,7 +227,7 @@ func locked(t *testing.T, rdb *redis.Client, key string) bool {
 	return n == 1
 }
 
-// take makes somebody else the holder of a key.
+// take replaces the holder of a key.
 func take(t *testing.T, rdb *redis.Client, key string) {
 	t.Helper()
 	err := errors.Join(rdb.HSet(t.Context(), key, "other:1", 1).Err(), rdb.PExpire(t.Context(), key, time.Hour).Err())

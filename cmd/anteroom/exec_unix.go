@@ -7,18 +7,17 @@ import (
 	"syscall"
 )
 
-// commandAttr gives the command a process group of its own. There is no death signal
-// outside of Linux (FreeBSD's is not used): if anteroom and its supervisor are killed at
-// once, the command goes on.
+// commandAttr gives the command a process group of its own. There is no death signal outside Linux (FreeBSD's is not
+// used): if anteroom and its supervisor are killed at once, the command goes on.
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// adopt does nothing: orphans become children of init, and their end is found by asking.
+// adopt does nothing: orphans become children of init, and their end is found by polling.
 func adopt() {}
 
-// children cannot be listed.
+// children returns nothing: there is no way to list them.
 func children(string) []int { return nil }
 
-// onlyZombies cannot be found out: a zombie counts as one who runs.
+// onlyZombies returns false: a zombie counts as a running process.
 func onlyZombies(int) bool { return false }
 
 func ownProgram() (string, error) { return os.Executable() }

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// A zombie is nobody who works. What keeps it is its parent, a daemon, which has left the
-// group and takes no child in.
+// A zombie does no work. It remains because its parent, a daemon that has left the group, does not reap it.
 func TestExec_X3_AZombieIsNotWaitedFor(t *testing.T) {
 	if _, err := exec.LookPath("setsid"); err != nil {
 		t.Skip("needs setsid")
@@ -40,7 +39,7 @@ func TestExec_X3_AZombieIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A process whose first thread has ended looks like a zombie and works.
+// A process whose first thread has ended looks like a zombie but works.
 func TestExec_X3_AZombieWithThreadsRuns(t *testing.T) {
 	s, rdb := withRedis(t)
 	th := newThread(t)
@@ -63,9 +62,9 @@ const headlessCommand = "test-headless"
 
 func init() { helpers[headlessCommand] = headless }
 
-// headless ends the first thread, tells that, and ends with standard input.
+// headless ends the first thread, reports that, and ends with standard input.
 func headless() {
-	for range 64 { // one of so many, each on a thread of its own, has the first one
+	for range 64 { // one of these, each on a thread of its own, has the first thread
 		go func() {
 			runtime.LockOSThread()
 			if syscall.Gettid() == syscall.Getpid() {

@@ -9,21 +9,21 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The exit statuses that are the tool's own. They lie where sysexits.h has them (64 and
-// from 69 on), so that they are told apart from what most programs answer.
+// The tool's own exit statuses. They are those of sysexits.h (64 and from 69 on), to be distinct from those of most
+// programs.
 const (
 	exitFailed      = 1  // any failure that has no status of its own
 	exitUsage       = 64 // EX_USAGE: the command line is wrong; nothing was done
 	exitUnavailable = 69 // EX_UNAVAILABLE: Redis was not reached, or does not serve us
 )
 
-// exitError ends a command with an exit status of its own. Without an error nothing is
-// printed: the command has said what there is to say.
+// exitError ends a command with an exit status. Without an error nothing is printed: the command has said everything
+// already.
 type exitError struct {
 	status int
 	err    error
-	// die ends this process in another way, by a signal. Where it returns, it could not,
-	// and status does. It is nil where the status is all.
+	// die ends this process by a signal instead. If it returns, that was not possible, and status applies. It is nil
+	// if only the status matters.
 	die func()
 }
 
@@ -43,8 +43,8 @@ func usageError(format string, args ...any) error {
 	return &exitError{status: exitUsage, err: fmt.Errorf(format, args...)}
 }
 
-// redisError gives an error of the library its exit status: a Redis that did not answer,
-// or may have done so unheard, is exitUnavailable. Every other error is returned as it is.
+// redisError maps an error of the library to an exit status: exitUnavailable if Redis did not answer, or may have
+// answered unheard. Every other error is returned unchanged.
 func redisError(err error) error {
 	if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
 		return &exitError{status: exitUnavailable, err: err}
@@ -52,10 +52,9 @@ func redisError(err error) error {
 	return err
 }
 
-// began makes every error that comes before the command's own work a usage error: an
-// unknown command or flag, a wrong number of arguments. It returns what gives the exit
-// status of such an error. A command that has a PersistentPreRun of its own has to check
-// its flag groups there itself.
+// began makes every error before the command's own work a usage error: an unknown command or flag, a wrong number of
+// arguments. judge gives such an error its exit status. A command with a PersistentPreRun of its own must check its
+// flag groups there itself.
 func began(root *cobra.Command) (judge func(error) error) {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
@@ -76,8 +75,7 @@ func began(root *cobra.Command) (judge func(error) error) {
 	}
 }
 
-// status returns the exit status of an error that run has got, and whether the error is
-// still to be printed.
+// status returns the exit status for an error returned to run, and whether the error must still be printed.
 func status(err error) (code int, say bool) {
 	if err == nil {
 		return 0, false

@@ -13,35 +13,35 @@ import (
 )
 
 func main() {
-	// Each connection that breaks would be a line of go-redis on standard error; what
-	// matters of it the commands say themselves.
+	// go-redis would write a line to standard error for each broken connection; the commands report what matters of
+	// that.
 	logging.Disable()
 	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// rootCommand returns the command with all of its commands.
+// rootCommand returns the root command with all subcommands.
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "anteroom",
 		Short: "The tool of the Anteroom lock library",
-		Long: `The tool of the Anteroom lock library: locks that many processes share through Redis.
+		Long: `The tool of the Anteroom lock library: locks shared by many processes through Redis.
 
-Redis is named by --redis or by the environment variable ANTEROOM_REDIS. The exit
-status is 64 for a wrong command line and 69 if Redis does not answer; the help of each
-command has the others. docs/cli.md is the manual.`,
+--redis or the environment variable ANTEROOM_REDIS names the Redis. The exit status is 64
+for a wrong command line and 69 if Redis does not answer; the help of each command lists
+the others. docs/cli.md is the manual.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	addRedisFlag(root)
 	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
-	// Arguments are keys, durations and URLs: the names of files are no help.
+	// Arguments are keys, durations and URLs, so do not complete file names.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	return root
 }
 
-// run carries out one command line and returns the exit status; exit.go has the list. It
-// does not return where a signal has to end this process.
+// run carries out one command line and returns the exit status; exit.go has the list. It does not return if a signal
+// ends this process.
 func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) int {
 	root := rootCommand()
 	root.SetArgs(args)
@@ -52,7 +52,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	err := judge(root.ExecuteContext(ctx))
 	code, say := status(err)
 	if say {
-		// The library's errors begin with its name, which here begins every error.
+		// The library's errors begin with its name, which here is the prefix of every error.
 		text := strings.ReplaceAll("\n"+err.Error(), "\nanteroom ", "\nanteroom: ")[1:]
 		fmt.Fprintln(errs, "anteroom:", harmless(strings.TrimPrefix(text, "anteroom: ")))
 	}

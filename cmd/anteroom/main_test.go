@@ -9,18 +9,17 @@ import (
 	"go.uber.org/goleak"
 )
 
-// asCommand makes this test program behave as the command itself, for the tests that
-// need a process of its own.
+// asCommand makes this test program behave as the command itself, for tests that need a separate process.
 const asCommand = "ANTEROOM_TEST_AS_COMMAND"
 
-// helpers are what this test program can be besides, by its first argument.
+// helpers are the test program's other roles, by its first argument.
 var helpers = map[string]func(){signalsCommand: tellSignals}
 
-// undoIgnored lets the programs that tests start have the signals by default that whoever
-// started the tests ignores, as a shell does with INT and QUIT for what it runs in the
-// background: what is ignored stays so across exec, and what is caught does not.
+// undoIgnored restores the default signals for the programs that tests start, if they were ignored when the tests
+// were started, as a shell ignores INT and QUIT for background jobs: ignored signals stay so across exec, caught ones
+// do not.
 func undoIgnored() {
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} { // the others Go catches by itself
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} { // Go catches the others by itself
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
 		}

@@ -16,34 +16,33 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The exit statuses of status, watch and release beside those of exit.go.
+// The exit statuses of status, watch and release, besides those of exit.go.
 const (
-	exitNone    = 1  // what was asked for is not there: no lock is held, nothing was released, too few releases came
+	exitNone    = 1  // nothing found: no lock held, nothing released, or too few releases seen
 	exitOutput  = 74 // EX_IOERR: the output could not be written
-	exitRefused = 77 // EX_NOPERM: Redis answered and refused; asking again is in vain
+	exitRefused = 77 // EX_NOPERM: Redis refused; retrying does not help
 )
 
-// Bounds of --timeout. The longest is the library's own.
+// Bounds of --timeout. The maximum is the library's own.
 const (
 	defaultTimeout = 5 * time.Second
 	minTimeout     = 10 * time.Millisecond
 	maxTimeout     = time.Minute
 )
 
-// addTimeoutFlag gives a command the flag --timeout.
+// addTimeoutFlag adds the flag --timeout to a command.
 func addTimeoutFlag(cmd *cobra.Command, d *time.Duration) {
-	cmd.Flags().DurationVar(d, "timeout", defaultTimeout, "how long Redis may take for each answer")
+	cmd.Flags().DurationVar(d, "timeout", defaultTimeout, "time limit for each answer of Redis")
 }
 
-// named returns a check of the arguments: at least one key, and one at most where many is
-// false.
+// named returns a check of the arguments: at least one key, and at most one unless many.
 func named(many bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s: name the KEY", cmd.Name())
+			return fmt.Errorf("%s: KEY is missing", cmd.Name())
 		}
 		if len(args) > 1 && !many {
-			return fmt.Errorf("%s: one KEY at a time, not %d", cmd.Name(), len(args))
+			return fmt.Errorf("%s: give one KEY, not %d", cmd.Name(), len(args))
 		}
 		for _, key := range args {
 			if err := (anteroom.LockConfig{Key: key}).Validate(); err != nil {
@@ -54,14 +53,13 @@ func named(many bool) cobra.PositionalArgs {
 	}
 }
 
-// operator asks about locks and breaks them. It never holds one.
+// operator inspects and breaks locks. It never holds one.
 type operator struct {
 	m     *anteroom.Manager
 	close func()
 }
 
-// newOperator returns an operator on the Redis that the command line names. It asks Redis
-// nothing yet.
+// newOperator returns an operator for the Redis that the command line names. It sends nothing to Redis yet.
 func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 	if timeout < minTimeout || timeout > maxTimeout {
 		return nil, usageError("--timeout is %v; it must be from %v to %v", timeout, minTimeout, maxTimeout)
@@ -70,20 +68,20 @@ func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What goes wrong is the answer to a question of ours, so nothing is logged beside it.
+	// Every failure is returned as the answer to a request, so nothing is logged beside it.
 	m, err := anteroom.NewManager(rdb, anteroom.Config{CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		_ = rdb.Close()
 		return nil, usageError("%w", err)
 	}
 	return &operator{m, func() {
-		_ = m.Close(context.Background()) // nothing is held, so it waits for nobody
+		_ = m.Close(context.Background()) // nothing is held, so it does not wait
 		_ = rdb.Close()
 	}}, nil
 }
 
-// answered gives an error of the library its exit status: redisError's, or exitRefused
-// where Redis has answered, and its words.
+// answered maps an error of the library to an exit status: redisError's, or exitRefused if Redis answered with a
+// refusal.
 func answered(err error) error {
 	if err = redisError(err); errors.Is(err, anteroom.ErrConfig) {
 		return &exitError{status: exitRefused, err: plain{err}}
@@ -91,14 +89,14 @@ func answered(err error) error {
 	return err
 }
 
-// plain is an error of the library about a key, an argument or a permission, in the words of
-// a tool: whoever uses it has configured nothing, and repeats nothing.
+// plain is a library error about a key, an argument or a permission, reworded for a user of the tool, who has
+// configured nothing and repeats no command.
 type plain struct{ error }
 
-// notLock is what the library's scripts answer about a key that holds something else.
+// notLock matches what the library's scripts answer about a key that holds something else.
 var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds .*, not a lock)`)
 
-// Error says what is wrong, with the key that it concerns.
+// Error says what is wrong, and with which key.
 func (p plain) Error() string {
 	text := p.error.Error()
 	e, ok := errors.AsType[*anteroom.Error](p.error)
@@ -112,26 +110,26 @@ func (p plain) Error() string {
 // Unwrap returns the library's error.
 func (p plain) Unwrap() error { return p.error }
 
-// holder is what the field of a lock says about who holds it.
+// holder is what the field of a lock says about its holder.
 type holder struct {
-	Field  string  `json:"holder"` // as it stands in Redis
+	Field  string  `json:"holder"` // as in Redis
 	Client *string `json:"client"` // nil for a holder of another kind
-	Host   *string `json:"host"`   // nil where the client id has another form, and so is Pid
+	Host   *string `json:"host"`   // nil if the client id has another form; so is Pid
 	Pid    *int    `json:"pid"`
 	Count  int64   `json:"count,omitempty"`
 
-	kept bool // nobody holds it any more: MinHold keeps the key taken
+	kept bool // released, and kept by MinHold
 }
 
-// ownID is the form that the library gives a client id: of host and process, or of the
-// name that the program has set.
+// ownID matches the client ids that the library generates: from host and process id, or from the name that the
+// program has set.
 var ownID = regexp.MustCompile(`^(?:(.+)-([0-9]+)-|.+\.)[0-9a-f]{12}$`)
 
-// keptSuffix ends the mark that a release with MinHold leaves (docs/protocol.md §4).
+// keptSuffix ends the field that a release with MinHold leaves (docs/protocol.md §4).
 const keptSuffix = ":kept"
 
-// holderOf reads a field, or the holder that a release message names: that is a client id
-// alone where somebody has forced the release.
+// holderOf parses a field, or the holder in a release message, which after a forced release is only the client id of
+// who forced it.
 func holderOf(field string) holder {
 	h := holder{Field: field}
 	name, kept := strings.CutSuffix(field, keptSuffix)
@@ -151,7 +149,7 @@ func holderOf(field string) holder {
 	return h
 }
 
-// holdersOf reads all fields of a lock.
+// holdersOf parses all fields of a lock.
 func holdersOf(info anteroom.Info) []holder {
 	holders := []holder{}
 	for _, f := range info.Holders {
@@ -162,7 +160,7 @@ func holdersOf(info anteroom.Info) []holder {
 	return holders
 }
 
-// where returns host and process id as people are shown them.
+// where returns host and process id for display.
 func (h holder) where() (host, pid string) {
 	host, pid = "-", "-"
 	if h.Host != nil {

@@ -14,10 +14,10 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// soon bounds what has to happen on a machine that may be stopped for seconds.
+// soon bounds what must happen, on a machine that may stall for seconds.
 const soon = 30 * time.Second
 
-// tool runs one command line against a server, with nobody at the terminal.
+// tool runs one command line against a server, without a terminal.
 func tool(t *testing.T, s *testredis.Server, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -25,7 +25,7 @@ func tool(t *testing.T, s *testredis.Server, args ...string) (code int, out, err
 	return code, o.String(), e.String()
 }
 
-// client returns a Manager on a server, closed with the test, and its losses.
+// client returns a Manager on a server, closed with the test, and a channel of its losses.
 func client(t *testing.T, s *testredis.Server, cfg anteroom.Config) (*anteroom.Manager, <-chan anteroom.Event) {
 	t.Helper()
 	losses := make(chan anteroom.Event, 16)
@@ -49,7 +49,7 @@ func client(t *testing.T, s *testredis.Server, cfg anteroom.Config) (*anteroom.M
 	return m, losses
 }
 
-// hold acquires a lock, which the caller releases.
+// hold acquires a lock; the caller releases it.
 func hold(t *testing.T, mu *anteroom.Mutex) *anteroom.Hold {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
@@ -72,7 +72,7 @@ func TestHolderOf(t *testing.T) {
 	for _, c := range []struct{ field, client, host, pid string }{
 		{"web-7-31337-9f3c2a1b00de:17", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
 		{"web-7-31337-9f3c2a1b00de:17:kept", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
-		{"h-1-2-0123456789ab", "h-1-2-0123456789ab", "h-1", "2"}, // forced a release
+		{"h-1-2-0123456789ab", "h-1-2-0123456789ab", "h-1", "2"}, // the client that forced a release
 		{"payments:1", "payments", "-", "-"},
 		{"web-x-9f3c2a1b00de:1", "web-x-9f3c2a1b00de", "-", "-"},
 		{"web-1-9f3c2a1b00d:1", "web-1-9f3c2a1b00d", "-", "-"},
@@ -94,7 +94,7 @@ func TestHolderOf(t *testing.T) {
 	}
 }
 
-// Every command of this file's kind words what keeps it from its answer in the same way.
+// All commands of this kind report in the same way what keeps them from an answer.
 func TestOperator_O3_ExitStatuses(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -113,9 +113,9 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		status     int
 		args       []string
 	}{
-		{"", "name the KEY", exitUsage, []string{"status"}},
-		{"", "name the KEY", exitUsage, []string{"release", "--force"}},
-		{"", "one KEY at a time", exitUsage, []string{"release", "--force", "a", "b"}},
+		{"", "KEY is missing", exitUsage, []string{"status"}},
+		{"", "KEY is missing", exitUsage, []string{"release", "--force"}},
+		{"", "give one KEY", exitUsage, []string{"release", "--force", "a", "b"}},
 		{"", "is empty", exitUsage, []string{"status", "k", ""}},
 		{"", "70000 bytes", exitUsage, []string{"release", "--force", "-y", long}},
 		{"", "--timeout is 1ms", exitUsage, []string{"status", "--timeout", "1ms", "k"}},
@@ -123,7 +123,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{"", "json quiet", exitUsage, []string{"status", "--json", "--quiet", "k"}},
 		{"", "--count is -1", exitUsage, []string{"watch", "--count", "-1"}},
 		{"", "--for is -1s", exitUsage, []string{"watch", "--for", "-1s"}},
-		{"", "name the KEY", exitUsage, []string{"watch", "--fixed"}},
+		{"", "KEY is missing", exitUsage, []string{"watch", "--fixed"}},
 		{"", "at most 1", exitUsage, []string{"watch", "a", "b"}},
 		{"", "anteroom:fence:", exitUsage, []string{"watch", "--fixed", "anteroom:fence:{k}"}},
 		{"", "anteroom:fence:", exitUsage, []string{"exec", "anteroom:fence:{k}", "--", "true"}},
@@ -164,7 +164,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	}
 }
 
-// A server that accepts and says nothing holds nobody up for longer than --timeout.
+// A server that accepts connections but never answers delays nobody beyond --timeout.
 func TestOperator_ASilentServer(t *testing.T) {
 	s := testredis.Start(t)
 	must(t, s.Client(t).HSet(t.Context(), "k", "me:1", 1).Err())
@@ -182,7 +182,7 @@ func TestOperator_ASilentServer(t *testing.T) {
 	}
 }
 
-// gone tells whether a key does not exist.
+// gone reports whether a key does not exist.
 func gone(t *testing.T, rdb *redis.Client, key string) bool {
 	t.Helper()
 	n, err := rdb.Exists(t.Context(), key).Result()

@@ -26,19 +26,19 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release --force [flags] KEY",
 		Short: "Break a lock that somebody holds",
-		Long: `Deletes the lock of KEY, whoever holds it. The holder is told at once, on a channel of its
-own, and the next one who waits is let in at once, too: whoever works under the lock is
-told and not stopped, so for a moment two may be at work. A holder that is no client of
-Anteroom cannot be told.
+		Long: `Deletes the lock of KEY, whoever holds it. The holder is notified at once, on a channel of
+its own, and the next waiter is admitted at once. The notification does not stop the
+holder's work, so for a moment two may be at work. A holder that is not a client of
+Anteroom cannot be notified.
 
-It shows who holds the lock and asks; --yes does not ask, and has to be given where
-standard input is no terminal. If another one holds the lock when the answer is given, it
-asks again.
+It shows who holds the lock and asks for confirmation; --yes skips the question, and is
+required if standard input is not a terminal. If the holder has changed when the answer is
+given, it asks again.
 
 The exit status is 0 if a lock was released, 1 if nobody held it or the answer was not
-yes, 64 for a wrong command line or a question that nobody answers, 69 if Redis does not
-answer (the lock may then be released or not; asking again is safe), 77 if Redis refuses
-or the key is no lock.
+yes, 64 for a wrong command line or a question that cannot be answered, 69 if Redis does
+not answer (the lock may or may not have been released; repeating the command is safe),
+77 if Redis refuses or the key is not a lock.
 
 ` + redisHelp,
 		Example: `  anteroom release --force order:42
@@ -46,19 +46,19 @@ or the key is no lock.
 		Args: named(false),
 		RunE: func(cmd *cobra.Command, keys []string) error { return runRelease(cmd, o, keys[0]) },
 	}
-	cmd.Flags().BoolVarP(&o.force, "force", "f", false, "yes, a lock that another one holds; nothing is done without it")
+	cmd.Flags().BoolVarP(&o.force, "force", "f", false, "required: confirms that the lock of another holder is to be broken")
 	cmd.Flags().BoolVarP(&o.yes, "yes", "y", false, "do not ask")
 	addTimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
 
-// errNoForce explains what is missing.
-var errNoForce = errors.New(`release breaks a lock that somebody else holds, and whoever works under it works on.
-A program that holds a lock releases it itself, and a lease that nobody renews ends by
-itself ("anteroom status KEY" shows when). If that is no way out, add --force`)
+// errNoForce explains what --force does.
+var errNoForce = errors.New(`release breaks a lock that somebody else holds, and does not stop that holder's work.
+A program that holds a lock releases it itself, and a lease that nobody renews expires by
+itself ("anteroom status KEY" shows when). If that does not help, add --force`)
 
 // errNobodyAsked explains why nothing was done.
-var errNobodyAsked = errors.New("nobody is here to be asked, because standard input is no terminal: add --yes to release it without a question")
+var errNobodyAsked = errors.New("cannot prompt: standard input is not a terminal; use --yes")
 
 // runRelease shows who holds the lock, asks, and releases it.
 func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
@@ -84,8 +84,8 @@ func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
 			return err
 		}
 	}
-	// What was not found a moment ago is still asked for if nobody is asked: it forgets the
-	// last grantee, so that no renewal on its way takes a lock that vanished again.
+	// Without a question the release is sent even if the lock was just seen free: it clears the last grantee, so that
+	// no renewal in flight takes a lock that has vanished.
 	was, err := op.m.ForceRelease(cmd.Context(), key)
 	switch {
 	case err != nil:
@@ -98,7 +98,7 @@ func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
 	return printed(fmt.Fprintf(cmd.OutOrStdout(), "released %s, which was held by %s\n", shown(key), names(held)))
 }
 
-// release is one release by force.
+// release is one forced release.
 type release struct {
 	op   *operator
 	key  string
@@ -117,20 +117,20 @@ func (r *release) look(ctx context.Context) ([]holder, error) {
 		what := "is held by"
 		switch {
 		case h.kept:
-			what = "is held by nobody any more; MinHold keeps it taken after"
+			what = "is no longer held; MinHold keeps it taken after its release by"
 		case h.Client == nil:
-			what = "is held by a client of another kind, which cannot be told,"
+			what = "is held by a client of another kind, which cannot be notified:"
 		}
 		fmt.Fprintf(r.errs, "%s %s %s (host %s, pid %s)\n", shown(r.key), what, shown(h.Field), host, pid)
 	}
 	if len(holders) > 0 {
-		fmt.Fprintf(r.errs, "left of its lease: %s; listening for its release: %s\n", remaining(info.TTL), listening(info.Subscribers))
+		fmt.Fprintf(r.errs, "lease left: %s; listening for its release: %s\n", remaining(info.TTL), listening(info.Subscribers))
 	}
 	return holders, nil
 }
 
-// ask asks until the answer is about those who hold the lock when it is given. It returns
-// them if the answer is yes. What was typed before a question is no answer to it.
+// ask asks until the answer is about the current holders. It returns them if the answer is yes. Input typed before a
+// question is discarded.
 func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder, error) {
 	for {
 		if len(held) == 0 {
@@ -156,20 +156,20 @@ func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder
 		if same(holdersOf(now), held) {
 			return held, nil
 		}
-		fmt.Fprintln(r.errs, "not released: that has changed meanwhile")
+		fmt.Fprintln(r.errs, "not released: the holder has changed")
 		if held, err = r.look(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// free says that there was nothing to do.
+// free reports that there was nothing to release.
 func (r *release) free() error {
 	fmt.Fprintf(r.errs, "%s is free: nothing was released\n", shown(r.key))
 	return &exitError{status: exitNone}
 }
 
-// same reports whether two looks saw the same holders, in whatever order.
+// same reports whether two looks found the same holders, in any order.
 func same(a, b []holder) bool {
 	fields := func(list []holder) (f []string) {
 		for _, h := range list {
@@ -190,24 +190,24 @@ func names(list []holder) string {
 	return strings.Join(all, " and ")
 }
 
-// remaining words what is left of a lease.
+// remaining formats the rest of a lease.
 func remaining(ttl time.Duration) string {
 	if ttl < 0 {
-		return "it never ends"
+		return "unlimited"
 	}
 	return ttl.Round(time.Millisecond).String()
 }
 
-// listening words how many listen.
+// listening formats the number of listeners.
 func listening(n int) string {
 	if n < 0 {
-		return "not known"
+		return "unknown"
 	}
 	return fmt.Sprint(n)
 }
 
-// terminal returns in if somebody may sit in front of it, nil otherwise. The null device
-// passes for one, and is found out when it does not answer.
+// terminal returns in if it may be a terminal, nil otherwise. The null device passes for one, and is detected when it
+// does not answer.
 func terminal(in io.Reader) *os.File {
 	f, ok := in.(*os.File)
 	if !ok {

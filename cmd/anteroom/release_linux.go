@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forget drops what was typed and not read. What is no terminal has nothing to drop.
+// forget discards input that was typed and not read. It does nothing unless in is a terminal.
 func forget(in *os.File) {
 	raw, err := in.SyscallConn()
 	if err != nil {

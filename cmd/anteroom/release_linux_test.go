@@ -13,8 +13,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// newTerminal returns both ends of a terminal: where a person types, and what a program is
-// given as its standard input.
+// newTerminal returns both ends of a terminal: the user's, and a program's standard input.
 func newTerminal(t *testing.T) (person, program *os.File) {
 	t.Helper()
 	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
@@ -50,7 +49,7 @@ func askedTo(t *testing.T, s *testredis.Server, status int, key string, answers 
 
 func says(text string) func() string { return func() string { return text } }
 
-// A person is shown who holds the lock, and only a yes releases it.
+// The user is shown who holds the lock, and only a yes releases it.
 func TestRelease_O2_AsksAtATerminal(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -58,7 +57,7 @@ func TestRelease_O2_AsksAtATerminal(t *testing.T) {
 	must(t, rdb.HSet(t.Context(), "k", holder, 1).Err())
 	for _, no := range []string{"\n", "n\n", "no\n", "yes please\n", "\x04"} {
 		want := exitNone
-		if no == "\x04" { // end of input: nobody has answered
+		if no == "\x04" { // end of input: no answer
 			want = exitUsage
 		}
 		out, errs := askedTo(t, s, want, "k", says(no))
@@ -77,7 +76,7 @@ func TestRelease_O2_AsksAtATerminal(t *testing.T) {
 	}
 }
 
-// A yes is about those who were shown. Who has come meanwhile is shown, and asked about.
+// A yes is about the holders that were shown. A new holder is shown, and the question repeated.
 func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -88,7 +87,7 @@ func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 		return "y\n"
 	}
 	out, errs := askedTo(t, s, exitNone, "k", change, says("n\n"))
-	if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "that has changed meanwhile\nk is held by second:1") {
+	if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "the holder has changed\nk is held by second:1") {
 		t.Errorf("%q, %q", out, errs)
 	}
 	vanish := func() string {
@@ -96,12 +95,12 @@ func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 		return "y\n"
 	}
 	out, errs = askedTo(t, s, exitNone, "k", vanish)
-	if out != "" || !strings.HasSuffix(errs, "that has changed meanwhile\nk is free: nothing was released\n") {
+	if out != "" || !strings.HasSuffix(errs, "the holder has changed\nk is free: nothing was released\n") {
 		t.Errorf("%q, %q", out, errs)
 	}
 }
 
-// What was typed before the question is no answer: nobody had been shown who holds it.
+// Input typed before the question is no answer: the holder had not been shown yet.
 func TestRelease_O2_AnAnswerBeforeTheQuestionIsNone(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -4,5 +4,5 @@ package main
 
 import "os"
 
-// forget would drop what was typed and not read; the call differs from system to system.
+// forget would discard input that was typed and not read; the call differs from system to system.
 func forget(*os.File) {}

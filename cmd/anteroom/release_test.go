@@ -14,8 +14,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The holder is told through its own Manager's channel, not by a look of its watchdog or a
-// renewal, which are minutes away; and who waits gets in.
+// The holder is notified through its own Manager's channel, not by its watchdog's next check or a renewal, which are
+// minutes away; and a waiter is admitted.
 func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 	s := testredis.Start(t)
 	locks := anteroom.LockConfig{LeaseTime: time.Hour, WatchdogPeriod: 10 * time.Minute}
@@ -31,7 +31,7 @@ func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 		next <- got
 	}()
 	awaitSubscribers(t, s, "order:42", 1)
-	// Its own channel has to be heard before it can be told.
+	// The Manager must listen on its own channel before it can be notified.
 	awaitOwnChannel(t, s, m.ClientID())
 
 	code, out, errs := tool(t, s, "release", "--force", "--yes", "order:42")
@@ -56,7 +56,7 @@ func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 	_ = h.Release(t.Context())
 }
 
-// awaitOwnChannel waits until a Manager hears its own channel.
+// awaitOwnChannel waits until a Manager listens on its own channel.
 func awaitOwnChannel(t *testing.T, s *testredis.Server, id string) {
 	t.Helper()
 	rdb := s.Client(t)
@@ -68,7 +68,7 @@ func awaitOwnChannel(t *testing.T, s *testredis.Server, id string) {
 	}
 }
 
-// Without a yes nothing happens: neither without --force, nor where nobody can be asked.
+// Without a yes nothing happens: neither without --force, nor where no question can be asked.
 func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -83,9 +83,9 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	}{
 		{nil, "add --force", []string{"k"}},
 		{nil, "add --force", []string{"--yes", "k"}},
-		{nil, "add --yes", []string{"--force", "k"}},
-		{strings.NewReader("y\n"), "add --yes", []string{"--force", "k"}},
-		{null, "add --yes", []string{"--force", "k"}},
+		{nil, "use --yes", []string{"--force", "k"}},
+		{strings.NewReader("y\n"), "use --yes", []string{"--force", "k"}},
+		{null, "use --yes", []string{"--force", "k"}},
 	} {
 		var out, errs screen.Screen
 		code := run(t.Context(), append([]string{"release", "--redis", s.URL()}, c.args...), c.in, &out, &errs)
@@ -95,7 +95,7 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	}
 }
 
-// Where nobody holds the lock that is said, and it is not the status of a success.
+// A free lock is reported, and the exit status is not that of a success.
 func TestRelease_OfWhatIsFree(t *testing.T) {
 	s := testredis.Start(t)
 	code, out, errs := tool(t, s, "release", "--force", "--yes", "k")
@@ -104,7 +104,7 @@ func TestRelease_OfWhatIsFree(t *testing.T) {
 	}
 }
 
-// What others have written is released too, after it is said what cannot be done for it.
+// Fields written by others are released too, after a report of what that cannot do.
 func TestRelease_O1_OddHolders(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -114,8 +114,8 @@ func TestRelease_O1_OddHolders(t *testing.T) {
 		}
 		must(t, rdb.HSet(t.Context(), name, name, 1, "me:1:kept", 1).Err())
 		code, out, errs := tool(t, s, "release", "--force", "--yes", "--", name)
-		if code != 0 || !gone(t, rdb, name) || !strings.Contains(errs, "which cannot be told") || !strings.Contains(errs, "held by nobody any more") ||
-			!strings.Contains(errs, "it never ends") || !strings.Contains(out, " and ") {
+		if code != 0 || !gone(t, rdb, name) || !strings.Contains(errs, "which cannot be notified") || !strings.Contains(errs, "is no longer held") ||
+			!strings.Contains(errs, "lease left: unlimited") || !strings.Contains(out, " and ") {
 			t.Errorf("%q: exit status %d, %q, %q", name, code, out, errs)
 		}
 		printable(t, out+errs)

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// Keys, holders and messages come from whoever may write to Redis, and answers from
-// servers and proxies. What is printed of them passes through this file, so that nothing
-// of it is a command to a terminal or looks like a line of ours.
+// Keys, holders and messages come from anyone who can write to Redis, and answers from servers and proxies. All that
+// is printed of them passes through this file, so that none of it is a command to a terminal or looks like a line of
+// ours.
 
-// shown returns s as a word for people: as it is, or quoted as Go quotes it where it is
-// empty or holds a space, a quotation mark, a backslash, or anything that does not print.
+// shown returns s as a word for display: unchanged, or quoted as in Go if it is empty or contains a space, a
+// quotation mark, a backslash, or anything unprintable.
 func shown(s string) string {
 	plain := func(r rune) bool {
 		return unicode.IsGraphic(r) && unicode.IsPrint(r) && !strings.ContainsRune(" \"\\", r)
@@ -27,7 +27,7 @@ func shown(s string) string {
 	return s
 }
 
-// excerpt is shown of a text that may be long.
+// excerpt is shown for a text that may be long.
 func excerpt(s string) string {
 	const most = 200
 	if len(s) <= most {
@@ -36,8 +36,7 @@ func excerpt(s string) string {
 	return fmt.Sprintf("%q... (%d bytes)", s[:most], len(s))
 }
 
-// harmless returns the text of an error with everything escaped that does not print,
-// except line ends.
+// harmless returns the text of an error with everything unprintable escaped, except line ends.
 func harmless(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -51,8 +50,8 @@ func harmless(text string) string {
 	return b.String()
 }
 
-// writeJSON writes v as one line. Beyond what JSON demands, characters that do not print
-// are escaped, because the line may be read on a terminal.
+// writeJSON writes v as one line. Beyond what JSON requires, it escapes unprintable characters, because the line may
+// be read on a terminal.
 func writeJSON(w io.Writer, v any) error {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -73,11 +72,10 @@ func writeJSON(w io.Writer, v any) error {
 	return printed(fmt.Fprintln(w, b.String()))
 }
 
-// keyJSON names a key in a line of JSON.
+// keyJSON is a key in a line of JSON.
 type keyJSON struct {
 	Key string `json:"key"`
-	// Base64 is the exact key where JSON cannot carry it: bytes that are not UTF-8 are
-	// U+FFFD in Key.
+	// Base64 is the exact key if JSON cannot represent it: bytes that are not UTF-8 are U+FFFD in Key.
 	Base64 []byte `json:"key_base64,omitempty"`
 }
 
@@ -88,8 +86,7 @@ func keyOf(key string) keyJSON {
 	return keyJSON{Key: key, Base64: []byte(key)}
 }
 
-// printed gives a failure to write the exit status exitOutput: a program that reads us
-// must not take half of the output for all of it.
+// printed maps a failure to write to exitOutput: a program that reads the output must not take half of it for all.
 func printed(_ int, err error) error {
 	if err != nil {
 		return &exitError{status: exitOutput, err: fmt.Errorf("output: %w", err)}

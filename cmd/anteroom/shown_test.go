@@ -9,15 +9,14 @@ import (
 	"unicode"
 )
 
-// hostile are texts as a stranger may put them into Redis: commands to a terminal in
-// seven and in eight bits, bytes that are no UTF-8, an override of the writing direction,
-// and what looks like a line or a column of ours.
+// hostile are texts that a stranger may put into Redis: terminal commands in seven and in eight bits, bytes that are
+// not UTF-8, an override of the writing direction, and text that looks like a line or a column of ours.
 var hostile = []string{
 	"k\x1b[2J", "k\x1b]0;title\x07", "k\u009b31m", "k\x9b31m", "k\r\n2026 k", "k\tx", "k\x00", "k\x7f", "\xff\xfe",
 	"k\u202e", "k\u2028", "k\u200b", "k\U000e0041", "k held", "a  b", `k"`, `k\`, "", "-",
 }
 
-// printable demands that nothing in a text but line ends is a command to a terminal.
+// printable fails the test if a text contains anything but line ends that a terminal would take for a command.
 func printable(t *testing.T, text string) {
 	t.Helper()
 	for _, r := range text {

@@ -27,32 +27,32 @@ func statusCommand() *cobra.Command {
 		Use:   "status [flags] KEY...",
 		Short: "Show who holds a lock",
 		Long: `Shows for each KEY who holds it, on which host and in which process, how much of its
-lease is left, the newest fencing token, and how many listen for its release. It changes
-nothing. What it shows may be out of date when it is read.
+lease is left, the newest fencing token, and how many connections listen for its release.
+It changes nothing. The answer may be out of date when it is read.
 
-A lock is free, held, or kept: nobody holds it any more, and MinHold keeps it taken for
-the rest of its time. Host and process come from the holder's name; "-" stands where the
-program has named itself otherwise.
+A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
+time. Host and process come from the holder's name; they are "-" if the program has set a
+name of another form.
 
 The exit status is 0 if every key was answered, whoever holds it. With --quiet it is 0 if
-one of them at least is held or kept, and 1 if all are free. It is 64 for a wrong command
-line, 69 if Redis does not answer, 77 if Redis refuses or a key is no lock.
+at least one of them is held or kept, and 1 if all are free. It is 64 for a wrong command
+line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.
 
 ` + redisHelp,
 		Example: `  anteroom status order:42
   anteroom status --json order:42 order:43 | jq -r '.holders[].host'
-  anteroom status --quiet nightly-report || echo "nobody is at it"`,
+  anteroom status --quiet nightly-report || echo "not running"`,
 		Args: named(true),
 		RunE: func(cmd *cobra.Command, keys []string) error { return runStatus(cmd, o, keys) },
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one line of JSON for each key")
-	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print nothing; the exit status tells whether one is held")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "print nothing; the exit status says whether a lock is held")
 	addTimeoutFlag(cmd, &o.timeout)
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
 	return cmd
 }
 
-// lockStatus is what is told of one key.
+// lockStatus is the output for one key.
 type lockStatus struct {
 	keyJSON
 	State       string   `json:"state"`
@@ -70,11 +70,10 @@ const (
 	stateFree    = "free"
 	stateHeld    = "held"
 	stateKept    = "kept"    // by MinHold
-	stateRefused = "refused" // Redis did not answer the question, or no lock is there
+	stateRefused = "refused" // Redis did not answer the request, or the key is not a lock
 )
 
-// runStatus asks about the keys in turn. What was answered before Redis fell silent is
-// still shown.
+// runStatus inspects the keys in turn. Answers that came before Redis fell silent are still shown.
 func runStatus(cmd *cobra.Command, o statusOptions, keys []string) error {
 	op, err := newOperator(cmd, o.timeout)
 	if err != nil {
@@ -95,7 +94,7 @@ func runStatus(cmd *cobra.Command, o statusOptions, keys []string) error {
 	return errors.Join(o.print(cmd, all), o.judge(all, err))
 }
 
-// statusOf words one answer.
+// statusOf converts one answer.
 func statusOf(key string, info anteroom.Info, err error) lockStatus {
 	s := lockStatus{keyJSON: keyOf(key), State: stateFree, Holders: holdersOf(info), ttl: info.TTL}
 	if err != nil {
@@ -123,8 +122,7 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 	return s
 }
 
-// judge returns what decides the exit status: the error, or with --quiet that no key is
-// taken.
+// judge returns what determines the exit status: the error or, with --quiet, that no key is taken.
 func (o statusOptions) judge(all []lockStatus, err error) error {
 	if err != nil || !o.quiet {
 		return err
@@ -137,7 +135,7 @@ func (o statusOptions) judge(all []lockStatus, err error) error {
 	return &exitError{status: exitNone}
 }
 
-// print shows the answers, as lines of JSON or as a table with notes beside it.
+// print writes the answers, as lines of JSON or as a table with notes on standard error.
 func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
 	if o.quiet || len(all) == 0 {
 		return nil
@@ -161,7 +159,7 @@ func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
 	return nil
 }
 
-// table prints a row for each holder, and one for each key that nobody holds.
+// table prints a row for each holder, and one for each key without a holder.
 func table(out io.Writer, all []lockStatus) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
@@ -180,7 +178,7 @@ func table(out io.Writer, all []lockStatus) error {
 	return printed(fmt.Fprint(out, text.String()))
 }
 
-// rows returns the holders, or an empty one in their place.
+// rows returns the holders, or an empty one if there is none.
 func (s lockStatus) rows() []holder {
 	if len(s.Holders) == 0 {
 		return []holder{{}}
@@ -188,7 +186,7 @@ func (s lockStatus) rows() []holder {
 	return s.Holders
 }
 
-// name is the key as people are shown it.
+// name returns the key for display.
 func (s lockStatus) name() string {
 	if s.Base64 != nil {
 		return shown(string(s.Base64))
@@ -196,7 +194,7 @@ func (s lockStatus) name() string {
 	return shown(s.Key)
 }
 
-// left words what is left of the lease.
+// left formats the rest of the lease.
 func (s lockStatus) left() string {
 	switch {
 	case s.TTL != nil:
@@ -207,19 +205,19 @@ func (s lockStatus) left() string {
 	return "-"
 }
 
-// notes are what a person should know beside the table.
+// notes returns what a person should know in addition to the table.
 func (s lockStatus) notes() []string {
 	var notes []string
 	if n := len(s.Holders); n > 1 {
-		notes = append(notes, fmt.Sprintf("has %d fields, where a lock has one: a client that breaks the protocol has written to it", n))
+		notes = append(notes, fmt.Sprintf("has %d fields instead of one: a client that breaks the protocol has written to it", n))
 	}
 	if len(s.Holders) > 0 && s.TTL == nil {
-		notes = append(notes, "has no time to live, which no lock of Anteroom is without: it never ends by itself")
+		notes = append(notes, "has no time to live, unlike every lock of Anteroom: it never expires")
 	}
 	return notes
 }
 
-// number words a figure that may not be known.
+// number formats a value that may be unknown.
 func number[T int | int64](n *T) string {
 	if n == nil {
 		return "-"

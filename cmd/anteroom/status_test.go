@@ -13,7 +13,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// answer is a line of `anteroom status --json` as a program reads it.
+// answer is a line of `anteroom status --json` as a program parses it.
 type answer struct {
 	Key     string
 	Base64  []byte `json:"key_base64"`
@@ -29,8 +29,8 @@ type answer struct {
 	Error       string
 }
 
-// answersTo runs `anteroom status --json` and demands that nothing but the documented fields is
-// printed, all of them for every key.
+// answersTo runs `anteroom status --json` and checks that exactly the documented fields are printed, all of them for
+// every key.
 func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (answers []answer, out string) {
 	t.Helper()
 	code, out, errs := tool(t, s, append([]string{"status", "--json"}, keys...)...)
@@ -56,7 +56,7 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 	return answers, out
 }
 
-// awaitSubscribers waits until so many listen for the release of key.
+// awaitSubscribers waits until n connections listen for the release of key.
 func awaitSubscribers(t *testing.T, s *testredis.Server, key string, n int64) {
 	t.Helper()
 	rdb := s.Client(t)
@@ -71,7 +71,7 @@ func awaitSubscribers(t *testing.T, s *testredis.Server, key string, n int64) {
 	}
 }
 
-// A held lock: who, where, until when, with which token, and who waits for it.
+// A held lock: holder, host and process, time to live, token, and number of subscribers.
 func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	s := testredis.Start(t)
 	m, _ := client(t, s, anteroom.Config{})
@@ -121,7 +121,7 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	must(t, h.Release(t.Context()))
 }
 
-// What others have written, and a lock that MinHold keeps.
+// Fields written by others, and a lock kept by MinHold.
 func TestStatus_OddKeys(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -169,7 +169,7 @@ func TestStatus_Quiet(t *testing.T) {
 	}
 }
 
-// Names of keys and of holders that are commands to a terminal arrive quoted, and whole.
+// Names of keys and of holders that contain terminal commands are printed quoted, and complete.
 func TestStatus_O1_HostileNames(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -19,8 +19,8 @@ import (
 // watchOptions are the flags of `anteroom watch`.
 type watchOptions struct {
 	json, fixed bool
-	count       int           // of releases after which to end, 0 for no end
-	length      time.Duration // after which to end, from when releases are heard, 0 for no end
+	count       int           // end after so many releases; 0 means no limit
+	length      time.Duration // end after this time, measured from the first confirmed subscription; 0 means no limit
 }
 
 // watchCommand returns the command `anteroom watch`.
@@ -29,38 +29,38 @@ func watchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "watch [flags] [PATTERN]",
 		Short: "Show releases as they happen",
-		Long: `Prints a line for each release of a key that PATTERN covers: when it was heard of, the key,
-and who has released it; after a release by force, the name of who forced it. PATTERN is
-one of Redis: * is any text, ? one character, [ab] one of these, and a backslash takes
-the next character as it is. Without one every key is covered.
+		Long: `Prints a line for each release of a key that matches PATTERN: when it was received, the
+key, and who released it or, for a forced release, who forced it. PATTERN is a pattern of
+Redis: * matches any text, ? one character, [ab] one of these, and a backslash quotes the
+next character. Without a PATTERN every key matches.
 
-Only what is announced can be heard. A lease that ends by itself, a DEL by hand and a
-hand-off within a process are not, and what is released while the connection is down is
-missed: standard error says when it goes and when it is back. A message that announces
-nothing is shown as such.
+Only announced releases are seen. A lease that expires, a DEL by hand and a hand-off
+within a process are not announced, and what is released while the connection is down is
+missed: standard error reports when it is lost and when it is back. Other messages on
+these channels are shown as such.
 
 An interrupt ends it with exit status 0, and so does --for. With --count the exit status
 is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69
-if Redis cannot be reached at the start, 77 if Redis refuses. Later it is tried again
-and again.
+if Redis cannot be reached at the start, 77 if Redis refuses. After the start it
+reconnects without limit.
 
 ` + redisHelp,
 		Example: `  anteroom watch 'order:*'
   anteroom watch --json | jq -r .key
-  anteroom watch --fixed --count 1 --for 30s nightly-report && echo "it is done"`,
+  anteroom watch --fixed --count 1 --for 30s nightly-report && echo "done"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			// The second signal is nobody's but the system's: it ends us at once.
+			// The second signal gets the default action: it ends the process at once.
 			context.AfterFunc(ctx, stop)
 			return runWatch(ctx, cmd, o, args)
 		},
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print lines of JSON")
-	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is one key, and nothing in it is special")
-	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 is no end")
-	cmd.Flags().DurationVar(&o.length, "for", 0, "end after having watched for so long; 0 is no end")
+	cmd.Flags().BoolVarP(&o.fixed, "fixed", "F", false, "PATTERN is a literal key")
+	cmd.Flags().IntVarP(&o.count, "count", "n", 0, "end after so many releases; 0 means no limit")
+	cmd.Flags().DurationVar(&o.length, "for", 0, "end after watching for this long; 0 means no limit")
 	return cmd
 }
 
@@ -72,7 +72,7 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	case o.length < 0:
 		return usageError("--for is %v; it must not be negative", o.length)
 	case o.fixed && len(args) == 0:
-		return usageError("--fixed: name the KEY")
+		return usageError("--fixed: KEY is missing")
 	}
 	pattern := "*"
 	if len(args) > 0 {
@@ -104,18 +104,18 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	return err
 }
 
-// errEnough ends a listener that has heard as many releases as were asked for.
+// errEnough ends a listener that has heard as many releases as were requested.
 var errEnough = errors.New("enough")
 
 // reporter prints what a listener hears. It belongs to the listener's goroutine.
 type reporter struct {
 	out, errs io.Writer
 	json      bool
-	most      int // 0 for no end
+	most      int // 0 for no limit
 	seen      int
 }
 
-// eventJSON is one line of --json. A field that an event does not have is left out.
+// eventJSON is one line of --json. Fields that an event does not have are omitted.
 type eventJSON struct {
 	Time  string `json:"time"`
 	Event string `json:"event"` // "release", "malformed", "subscribed" or "disconnected"
@@ -126,10 +126,10 @@ type eventJSON struct {
 	Error       string `json:"error,omitempty"`
 }
 
-// maxPayload bounds what is repeated of a message that announces nothing.
+// maxPayload bounds how much of a malformed message is repeated.
 const maxPayload = 4096
 
-// clockForm is how moments are written: when we heard of it, by our clock.
+// clockForm is the format of times: when the message was received, by the local clock.
 const clockForm = "2006-01-02T15:04:05.000Z07:00"
 
 func (r *reporter) line(now time.Time, event string, e eventJSON) error {
@@ -137,12 +137,12 @@ func (r *reporter) line(now time.Time, event string, e eventJSON) error {
 	return writeJSON(r.out, e)
 }
 
-// subscribed says that from now on releases are heard; away is how long they were not.
+// subscribed reports that releases are heard from now on; away is how long they were not.
 func (r *reporter) subscribed(what string, away time.Duration) error {
 	if away == 0 {
 		fmt.Fprintf(r.errs, "anteroom: watching %s\n", shown(what))
 	} else {
-		fmt.Fprintf(r.errs, "anteroom: watching %s again, after %v; what was released meanwhile is not shown\n", shown(what), away.Round(time.Millisecond))
+		fmt.Fprintf(r.errs, "anteroom: watching %s again after %v; releases in between are not shown\n", shown(what), away.Round(time.Millisecond))
 	}
 	if !r.json {
 		return nil
@@ -150,17 +150,17 @@ func (r *reporter) subscribed(what string, away time.Duration) error {
 	return r.line(time.Now(), "subscribed", eventJSON{})
 }
 
-// disconnected says that nothing is heard any more.
+// disconnected reports that nothing is heard any more.
 func (r *reporter) disconnected(err error) error {
-	fmt.Fprintf(r.errs, "anteroom: the connection is lost (%s); trying again\n", harmless(err.Error()))
+	fmt.Fprintf(r.errs, "anteroom: the connection is lost (%s); reconnecting\n", harmless(err.Error()))
 	if !r.json {
 		return nil
 	}
 	return r.line(time.Now(), "disconnected", eventJSON{Error: err.Error()})
 }
 
-// heard prints one message. It returns errEnough after the last one that was asked for.
-// Every message counts, since every one wakes those who wait.
+// heard prints one message. It returns errEnough after the last requested one. Every message counts, since every one
+// wakes waiters.
 func (r *reporter) heard(channel, payload string) error {
 	now := time.Now()
 	a, bad := lettucecompat.DesignDocument.ParseRelease(channel, payload)

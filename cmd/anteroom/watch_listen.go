@@ -13,42 +13,40 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// A connection that has been silent for pingEvery is asked for a sign of life, and one
-// that has been silent for patience is given up. go-redis would never do that: it writes
-// its pings and does not wait for answers.
+// A connection that has been silent for pingEvery is pinged, and one that has been silent for patience is given up.
+// go-redis itself never gives one up: it sends its pings and does not wait for answers.
 const (
 	pingEvery = 5 * time.Second
 	patience  = 15 * time.Second
 )
 
-// Bounds of the pause between two tries to connect.
+// Bounds of the pause between two attempts to connect.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
 )
 
 // errSilent is why a connection was given up.
-var errSilent = errors.New("nothing was heard of Redis")
+var errSilent = errors.New("no sign of life from Redis")
 
-// listener hears the messages of all channels that a pattern covers, over one connection
-// after the other. It subscribes by patterns only: a process that passes a lock on within
-// itself asks how many are subscribed to the channel, and would take us for one who waits.
+// listener receives the messages of all channels that match a pattern, over one connection after the other. It
+// subscribes only by patterns: before a hand-off a process asks how many clients are subscribed to the channel, and
+// would count this one as a waiter.
 type listener struct {
 	rdb            redis.UniversalClient
 	pattern        string
 	ping, patience time.Duration
-	length         time.Duration // from the first confirmation to the end, 0 for no end
+	length         time.Duration // from the first confirmation to the end, 0 for no limit
 	report         *reporter
 
 	end       context.CancelFunc // of run
-	confirmed bool               // once at least
+	confirmed bool               // at least once
 	lost      time.Time          // when the last connection ended; zero while there is one
 }
 
-// run listens until ctx ends, which is no error. Before the first confirmation every
-// failure ends it, because then the address may be wrong; afterwards only a refusal does,
-// or the reporter. The context has no deadline for the length: go-redis would give it to
-// the connection, which then ends first and passes for one that is lost.
+// run listens until ctx ends, which is not an error. Before the first confirmation every failure ends it, because the
+// address may be wrong; afterwards only a refusal does, or the reporter. The context gets no deadline for the length:
+// go-redis would apply it to the connection, which would then end first and look like a lost one.
 func (l *listener) run(ctx context.Context) error {
 	ctx, l.end = context.WithCancel(ctx)
 	defer l.end()
@@ -86,14 +84,13 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// overError carries what the reporter ended us with through listen, where it must not be
-// taken for an error of the connection.
+// overError carries the reporter's error through listen, where it must not be taken for an error of the connection.
 type overError struct{ err error }
 
 func (e *overError) Error() string { return e.err.Error() }
 
-// listen makes a connection and reports what arrives on it, until it ends. The connection
-// is then closed, and all goroutines of this call have ended.
+// listen opens a connection and reports what arrives on it, until it ends. The connection is then closed, and all
+// goroutines of this call have ended.
 func (l *listener) listen(ctx context.Context) error {
 	ps := l.rdb.Subscribe(ctx) // to nothing yet, and without I/O
 	var silent atomic.Bool
@@ -113,8 +110,7 @@ func (l *listener) listen(ctx context.Context) error {
 	return err
 }
 
-// guard returns when the connection has been silent for too long (true), or ctx or the
-// reading has ended.
+// guard returns when the connection has been silent for too long (true), or when ctx or the reading has ended.
 func (l *listener) guard(ctx context.Context, ps *redis.PubSub, heard *moment, ended <-chan struct{}) bool {
 	tick := time.NewTicker(l.ping)
 	defer tick.Stop()
@@ -135,7 +131,7 @@ func (l *listener) guard(ctx context.Context, ps *redis.PubSub, heard *moment, e
 	}
 }
 
-// read subscribes and hands over what arrives.
+// read subscribes and forwards what arrives.
 func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) error {
 	if err := ps.PSubscribe(ctx, l.pattern); err != nil {
 		return err
@@ -158,14 +154,14 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 	}
 }
 
-// subscribed notes that the server has confirmed the subscription.
+// subscribed handles the server's confirmation of the subscription.
 func (l *listener) subscribed() error {
 	var away time.Duration
 	if !l.confirmed && l.length > 0 {
 		time.AfterFunc(l.length, l.end)
 	}
 	if l.confirmed {
-		away = 1 // go-redis has connected anew by itself, within no time that we know
+		away = 1 // go-redis has reconnected by itself; how long that took is unknown
 		if !l.lost.IsZero() {
 			away = time.Since(l.lost)
 		}
@@ -174,10 +170,10 @@ func (l *listener) subscribed() error {
 	return l.report.subscribed(l.pattern, away)
 }
 
-// moment is when something happened last. Safe for concurrent use.
+// moment is when something last happened. Safe for concurrent use.
 type moment struct {
 	start time.Time
-	since atomic.Int64 // start
+	since atomic.Int64 // time since start
 }
 
 func newMoment() *moment { return &moment{start: time.Now()} }

@@ -26,7 +26,7 @@ type watching struct {
 	status    chan int
 }
 
-// watch starts a run and returns when it hears releases.
+// watch starts a run and returns when it receives releases.
 func watch(t *testing.T, s *testredis.Server, args ...string) *watching {
 	t.Helper()
 	w := &watching{t: t, status: make(chan int, 1)}
@@ -54,7 +54,7 @@ func (w *watching) await(s *screen.Screen, word string, n int) {
 	}
 }
 
-// ends waits for the run's end, and checks its exit status.
+// ends waits for the run's end and checks its exit status.
 func (w *watching) ends(status int) {
 	w.t.Helper()
 	select {
@@ -69,8 +69,7 @@ func (w *watching) ends(status int) {
 
 var atFront = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)  `)
 
-// Releases of holders, by force, and of strangers, each on a line of its own; and what is
-// none.
+// Releases by holders, by force, and by strangers, each on a line of its own; and messages that are not releases.
 func TestWatch_Releases(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -90,7 +89,7 @@ func TestWatch_Releases(t *testing.T) {
 		must(t, rdb.Publish(t.Context(), "lock:release:order:7", payload).Err())
 	}
 	lines.ends(0)
-	plain.await(&plain.out, "\n", 4) // it hears the same, but for "other"
+	plain.await(&plain.out, "\n", 4) // it receives the same, except "other"
 	plain.cancel()
 	plain.ends(0)
 
@@ -145,7 +144,7 @@ func forcedBy(t *testing.T, out string) (by string) {
 	return by
 }
 
-// --fixed takes a name as it is, where a pattern would cover others, or not itself.
+// --fixed takes a name literally, where a pattern would match others, or not the name itself.
 func TestWatch_Fixed(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -163,8 +162,8 @@ func TestWatch_Fixed(t *testing.T) {
 	}
 }
 
-// The user of docs/operations.md §3, with the one more command that docs/cli.md names, may
-// watch by the pattern of its own rule and by no other.
+// The user of docs/operations.md §3, with the one additional command that docs/cli.md names, may watch the pattern of
+// its own rule and no other.
 func TestWatch_Permissions(t *testing.T) {
 	s := testredis.Start(t)
 	must(t, s.Client(t).Do(t.Context(), "acl", "setuser", "op", "on", ">pw", "resetchannels", "&lock:release:order:*", "&anteroom:client:*",
@@ -184,7 +183,7 @@ func TestWatch_Permissions(t *testing.T) {
 	w.ends(0)
 }
 
-// A permission that is taken away later ends it too: trying again would be in vain.
+// A permission revoked later ends it too: a retry would be in vain.
 func TestWatch_RefusedLater(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -202,8 +201,8 @@ func TestWatch_RefusedLater(t *testing.T) {
 	}
 }
 
-// --for ends it, counted from when it hears; that is a failure only where --count asked for
-// more, and never a connection that is lost.
+// --for ends it, counted from when it listens. That is a failure only if --count asked for more, and never a lost
+// connection.
 func TestWatch_For(t *testing.T) {
 	s := testredis.Start(t)
 	for status, args := range [][]string{0: {"watch", "--for", "300ms"}, exitNone: {"watch", "--for", "300ms", "--count", "1"}} {
@@ -214,7 +213,7 @@ func TestWatch_For(t *testing.T) {
 	}
 }
 
-// Its end does not make a success of a server that never answered.
+// The end of --for does not turn a server that never answered into a success.
 func TestWatch_ForOfASilentServer(t *testing.T) {
 	s := testredis.Start(t)
 	s.Pause()
@@ -226,14 +225,14 @@ func TestWatch_ForOfASilentServer(t *testing.T) {
 	}
 }
 
-// A server that goes away is told, and heard again when it is back.
+// A lost server is reported, and heard again when it is back.
 func TestWatch_ConnectsAgain(t *testing.T) {
 	s := testredis.Start(t)
 	w := watch(t, s, "--json", "--count", "1")
 	s.Kill()
 	w.await(&w.errs, "the connection is lost (", 1)
 	s.Restart()
-	w.await(&w.errs, "again, after ", 1)
+	w.await(&w.errs, "again after ", 1)
 	must(t, s.Client(t).Publish(t.Context(), "lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"h"}`).Err())
 	w.ends(0)
 	var events []string
@@ -247,7 +246,7 @@ func TestWatch_ConnectsAgain(t *testing.T) {
 	}
 }
 
-// A connection that stays open and delivers nothing is given up.
+// A connection that stays open but delivers nothing is given up.
 func TestWatch_NoticesSilence(t *testing.T) {
 	s := testredis.Start(t)
 	w := &watching{t: t, status: make(chan int, 1)}
@@ -264,11 +263,10 @@ func TestWatch_NoticesSilence(t *testing.T) {
 	})
 	w.await(&w.errs, "watching ", 1)
 	s.Pause()
-	w.await(&w.errs, "nothing was heard of Redis for 1s", 1)
+	w.await(&w.errs, "no sign of life from Redis for 1s", 1)
 	s.Resume()
-	w.await(&w.errs, "again, after", 1)
-	// On a machine that stands still for a second the connection may be given up once more,
-	// and a message be lost.
+	w.await(&w.errs, "again after", 1)
+	// If the machine stalls for a second, the connection may be given up once more, and a message be lost.
 	for end := time.Now().Add(soon); len(w.status) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		must(t, rdb.Publish(t.Context(), "lock:release:k", "{}").Err())
 	}
@@ -297,12 +295,12 @@ func TestWatch_SignalsEndIt(t *testing.T) {
 	}
 }
 
-// What cannot be printed ends it, so that nobody waits for a reader that has gone.
+// A failure to write ends it, so that it does not outlive its reader.
 func TestWatch_AFullDiskEndsIt(t *testing.T) {
 	s := testredis.Start(t)
 	var errs screen.Screen
 	errs.On("watching", func(string) {
-		// Not from here: the listener waits for us.
+		// Not from here: the listener waits for this function.
 		go s.Client(t).Publish(context.Background(), "lock:release:k", "{}")
 	})
 	if code := run(t.Context(), []string{"watch", "--redis", s.URL()}, nil, full{}, &errs); code != exitOutput {

@@ -23,7 +23,7 @@ var lastLine = regexp.MustCompile(`(?:^|\n)acquisitions=(\d+) handoffs=(\d+) fau
 // figures are the numbers of a last line.
 type figures struct{ acquisitions, handoffs, faults, lost, overlaps, violations, failed int }
 
-// lastOf checks the shape of the last line and returns its figures.
+// lastOf checks the format of the last line and returns its figures.
 func lastOf(t *testing.T, out string) figures {
 	t.Helper()
 	m := lastLine.FindStringSubmatch(out)
@@ -52,7 +52,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 	defer cancel()
 	var out, errs screen.Screen
 	var page, locks string
-	out.On("fault: ForceRelease", func(text string) { // everything is at work
+	out.On("fault: ForceRelease", func(text string) { // everything is running
 		page, locks = scrape(t, urlPattern.FindString(text)), scrape(t, debugPattern.FindString(text)+"?format=json")
 	})
 	out.On("demo:mailing is usable again", func(string) { cancel() })
@@ -99,7 +99,7 @@ func scrape(t *testing.T, url string) string {
 	return string(text)
 }
 
-// checkLocks checks that the debug page, as JSON, shows every process and what happened.
+// checkLocks checks that the debug page, as JSON, shows every process and the events.
 func checkLocks(t *testing.T, text string, processes int) {
 	t.Helper()
 	var r debug.Report
@@ -138,7 +138,7 @@ func checkMetrics(t *testing.T, page string, processes int) {
 	}
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
-		return // the checks above stand without it
+		return // the checks above do not need it
 	}
 	cmd := exec.Command(promtool, "check", "metrics")
 	cmd.Stdin = strings.NewReader(page)
@@ -151,7 +151,7 @@ func TestDemo_I5_CancelEndsEarlyWithLastLine(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs screen.Screen
-	// In the middle of a fault: what it has to bring is still waited for.
+	// In the middle of a fault: the run still waits for its effects.
 	out.On("fault: DEL", func(string) { cancel() })
 	begin := time.Now()
 	status := run(ctx, []string{"--for", "10m", "--processes", "2"}, &out, &errs)
@@ -188,7 +188,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 	}
 }
 
-// A run whose library keeps a loss to itself fails, and says which.
+// A run whose library does not report a loss fails and names it.
 func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 	var out screen.Screen
 	d := newDemo(options{length: 2 * time.Second, processes: 2}, &out)

@@ -9,12 +9,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// expectation is something that has to happen because of an injected fault: a loss that
-// the library has to report, or a key that has to become usable again. Its fields are
-// fixed but for took and by, which are written once before met is closed.
+// expectation is something that must happen because of an injected fault: a loss that the library has to report, or a
+// key that has to become usable again. Its fields do not change, except took and by, which are written once before
+// met is closed.
 type expectation struct {
 	key     string
-	reasons []anteroom.LossReason // any one of them; none for a key that has to be usable
+	reasons []anteroom.LossReason // any one of them; none for a key that must become usable
 	from    time.Time
 	within  time.Duration
 	met     chan struct{} // closed when it has happened, in time or not
@@ -22,19 +22,19 @@ type expectation struct {
 	by      int // the process that entered
 }
 
-// expectLoss registers that a loss of key with one of these reasons has to be reported. It
-// is called before the fault, because the report may overtake the fault's own return.
+// expectLoss registers that a loss of key with one of these reasons must be reported. It is called before the fault,
+// because the report may arrive before the fault returns.
 func (l *ledger) expectLoss(key string, within time.Duration, reasons ...anteroom.LossReason) *expectation {
 	return l.expect(&expectation{key: key, reasons: reasons, within: within})
 }
 
-// expectEntry registers that somebody has to enter key from now on.
+// expectEntry registers that a process must enter key from now on.
 func (l *ledger) expectEntry(key string, within time.Duration) *expectation {
 	return l.expect(&expectation{key: key, within: within})
 }
 
-// expect opens x. The clock starts here, so that the time that is printed includes the
-// fault itself and never flatters the library.
+// expect opens x. The clock starts here, so the printed time includes the fault itself and never flatters the
+// library.
 func (l *ledger) expect(x *expectation) *expectation {
 	x.from, x.met = time.Now(), make(chan struct{})
 	l.mu.Lock()
@@ -43,7 +43,7 @@ func (l *ledger) expect(x *expectation) *expectation {
 	return x
 }
 
-// withdraw takes back an expectation whose fault did not take place.
+// withdraw removes an expectation whose fault did not take place.
 func (l *ledger) withdraw(x *expectation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,9 +55,8 @@ func (l *ledger) withdraw(x *expectation) {
 	}
 }
 
-// await waits until x is met or its bound has passed, and reports whether it was met
-// within its bound. The wait is bounded by x itself and by nothing else: a report that is
-// on its way when the user ends the run still counts.
+// await waits until x is met or its bound has passed, and reports whether it was met within its bound. Only x bounds
+// the wait: a report in flight when the user ends the run still counts.
 func (l *ledger) await(x *expectation) bool {
 	timer := time.NewTimer(time.Until(x.from.Add(x.within)))
 	defer timer.Stop()
@@ -70,9 +69,8 @@ func (l *ledger) await(x *expectation) bool {
 	return x.inTime()
 }
 
-// meet marks the oldest open expectation of that key and reason, "" for an entry, and returns
-// it, nil if there is none. One report meets one expectation: two faults of a kind need two
-// reports. The caller has ledger.mu.
+// meet marks the oldest open expectation of that key and reason, "" for an entry, and returns it, or nil if there is
+// none. One report meets one expectation: two faults of a kind need two reports. The caller holds ledger.mu.
 func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expectation {
 	for _, x := range l.expected {
 		asked := len(x.reasons) == 0 && reason == "" || slices.Contains(x.reasons, reason)
@@ -85,18 +83,17 @@ func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expe
 	return nil
 }
 
-// entered is told of every visit; the caller has ledger.mu.
+// entered is called for every visit. The caller holds ledger.mu.
 func (l *ledger) entered(key string, process int) { l.meet(key, "", process) }
 
-// lossReported takes in a loss that the library reported. It returns how long after its
-// fault it came, and false where no fault asks for it: a machine that stands still for
-// longer than a lease loses locks, and then the report is right and nobody's fault.
+// lossReported handles a loss that the library reported. It returns how long after its fault it came, and false if no
+// fault caused it: a machine that stalls for longer than a lease loses locks, and then the report is right.
 func (l *ledger) lossReported(process int, key string, reason anteroom.LossReason) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sums.lost++
 	if a := l.accounts[key]; a != nil && !a.fenced && time.Now().Before(l.calmUntil) {
-		l.violate("%s was lost (%s), although the server was away for less than its lease", a.name, reason)
+		l.violate("%s was lost (%s), although the outage was shorter than its lease", a.name, reason)
 	}
 	if x := l.meet(key, reason, process); x != nil {
 		return x.took, true
@@ -104,16 +101,15 @@ func (l *ledger) lossReported(process int, key string, reason anteroom.LossReaso
 	return 0, false
 }
 
-// forbidLosses says that no plain lock may be lost for the time d: the server is away for
-// less than their leases.
+// forbidLosses declares that no plain lock may be lost for the time d: the outage is shorter than their leases.
 func (l *ledger) forbidLosses(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calmUntil = time.Now().Add(d)
 }
 
-// unmet says, in sentences, which expectations were not met, or not in time. It is asked
-// when every process has ended, so that nothing can come any more.
+// unmet returns, as sentences, the expectations that were not met, or not in time. It is called when every process
+// has ended, so that nothing can arrive any more.
 func (l *ledger) unmet() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,10 +143,10 @@ func (x *expectation) isMet() bool {
 	}
 }
 
-// inTime reports whether x was met within its bound; the caller has ledger.mu.
+// inTime reports whether x was met within its bound. The caller holds ledger.mu.
 func (x *expectation) inTime() bool { return x.isMet() && x.took <= x.within }
 
-// causes names the reasons.
+// causes joins the reasons.
 func (x *expectation) causes() string {
 	var words []string
 	for _, r := range x.reasons {

@@ -9,7 +9,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// wantUnmet checks the only thing that is missing, "" for nothing.
+// wantUnmet checks the only missing expectation, "" for none.
 func wantUnmet(t *testing.T, l *ledger, words string) {
 	t.Helper()
 	unmet := l.unmet()
@@ -46,7 +46,7 @@ func TestDemo_I4_LossIsMatchedByKeyAndCause(t *testing.T) {
 	})
 }
 
-// A lock that was released by force is reported as gone where the notice of it came too late.
+// A forced release is reported as gone if the notice of it came too late.
 func TestDemo_I4_EitherCauseMeetsIt(t *testing.T) {
 	for _, reason := range []anteroom.LossReason{anteroom.LostForced, anteroom.LostGone} {
 		l, _ := testLedger()

@@ -15,48 +15,46 @@ const (
 	shortOutage = 600 * time.Millisecond
 	// longOutage is longer than a fenced lease and well below a plain one.
 	longOutage = awayLease + 600*time.Millisecond
-	// busy is what a loaded machine may add to the time that the library promises: the
-	// reports pass through queues and pipes, and through goroutines that have to run.
-	// The time that it really took is printed.
+	// busy is what a loaded machine may add to the time that the library promises: reports pass through queues and
+	// pipes, and through goroutines that have to run. The actual time is printed.
 	busy = 4 * time.Second
-	// removalBound is the promise for a lock that was removed, docs/guarantees.md §3.
+	// removalBound is the promise for a removed lock, docs/guarantees.md §3.
 	removalBound = watchdogPeriod + commandTimeout + busy
-	// usableBound is when a key that lost its holder has to have another one: a lease,
-	// a poll of a waiter that was not woken, and the queue before it.
+	// usableBound is when a key that lost its holder must have another one: a lease, a poll of a waiter that was not
+	// woken, and the queue before it.
 	usableBound = plainLease + 2*time.Second + busy
-	// between is the rest between two faults, so that what was reported can be read.
+	// between is the pause between two faults, so that the reports can be read.
 	between = 400 * time.Millisecond
 )
 
-// injector brings the faults of a run about, one after the other, and waits for what the
-// library has to say about each. Only one goroutine uses it.
+// injector injects the faults of a run, one after the other, and waits for the library's reports about each. Only one
+// goroutine uses it.
 type injector struct {
 	*ledger                     // what is expected, and what came
 	console   *console          // where each fault is announced before it happens
 	prefix    string            // of every key
-	server    server            // that is taken away
-	processes []process         // that obey
+	server    server            // the one that faults take away
+	processes []process         // the ones that carry out orders
 	stranger  *redis.Client     // a client that knows nothing of the library
 	operator  *anteroom.Manager // the one who releases by force
-	turn      int               // of the process that the next fault is aimed at
-	noOutage  bool              // the server does not let us
+	turn      int               // index of the process that the next fault is aimed at
+	noOutage  bool              // the server does not permit outages
 }
 
 // fault is one kind of fault.
 type fault struct {
-	// inject brings it about and settles it. Where it could not, it says so, and the
-	// fault is not counted.
+	// inject injects the fault and waits for its effects. If it could not, it prints that, and the fault is not
+	// counted.
 	inject func()
-	// embeddedOnly: nobody may do that to a server that others use.
+	// embeddedOnly: not allowed on a server that others use.
 	embeddedOnly bool
 }
 
-// run injects faults until ctx ends. It returns when the last one is settled, which takes
-// no longer than that one's bounds: a fault that has begun is carried through, because a
-// lock that was prepared for it would otherwise be lost without a cause.
+// run injects faults until ctx ends. It returns when the last one is settled, within that one's bounds: a fault that
+// has begun is carried through, because a lock prepared for it would otherwise be lost without a cause.
 //
-// One fault follows the other and never overlaps with it, so that what is reported belongs
-// to it: a lock that is deleted while the server is away would be lost by either.
+// Faults never overlap, so every report belongs to the current one: a lock that is deleted while the server is away
+// would be lost by either.
 func (i *injector) run(ctx context.Context, isEmbedded bool) {
 	faults := []fault{
 		{inject: i.deleteKey},
@@ -77,9 +75,9 @@ func (i *injector) run(ctx context.Context, isEmbedded bool) {
 	}
 }
 
-// deleteKey: somebody who knows nothing of locks deletes the key of a held one. Nobody is
-// told by Redis, so the watchdog or the next renewal has to find out; until then another
-// holder may be let in, and both run. Their resource is what keeps order.
+// deleteKey: a client that knows nothing of locks deletes the key of a held one. Redis notifies nobody, so the
+// watchdog or the next renewal has to find out; until then another holder may be admitted, and both run. Their
+// resource keeps order.
 func (i *injector) deleteKey() {
 	key, holder, ok := i.prepare(actHold, keyDeleted)
 	if !ok {
@@ -102,10 +100,9 @@ func (i *injector) deleteKey() {
 	i.settle(x)
 }
 
-// releaseByForce: an operator releases a lock that is held. The holder's Manager is told
-// by a message, so the report comes at once. A message that is lost, because the connection
-// for it is being made again after an outage, or that a check overtakes on a busy machine,
-// leaves a removal like any other, with its bound and its reason.
+// releaseByForce: an operator releases a held lock. A message notifies the holder's Manager, so the report comes at
+// once. If the message is lost, because its connection is being re-established after an outage, or if a check
+// overtakes it on a busy machine, this is a removal like any other, with its bound and its reason.
 func (i *injector) releaseByForce() {
 	key, holder, ok := i.prepare(actHold, keyForced)
 	if !ok {
@@ -124,22 +121,22 @@ func (i *injector) releaseByForce() {
 	i.settle(x)
 }
 
-// forgetUnlock: a goroutine locks and ends. The watchdog has to find that out, and stop
-// renewing, so that the lease ends.
+// forgetUnlock: a goroutine locks and ends. The watchdog has to find that out and stop renewing, so that the lease
+// expires.
 func (i *injector) forgetUnlock() {
 	key, holder, ok := i.prepare(actForget, keyForgot)
 	if !ok {
 		return
 	}
-	// It looks at goroutines once a lease has passed, and then the lease has to end.
+	// The watchdog looks at goroutines once a lease has passed, and then the lease has to expire.
 	x := i.expectLoss(key, 2*forgetLease+2*watchdogPeriod+busy, anteroom.LostDeadline)
 	i.console.say("fault: a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
 	i.injected()
 	i.settle(x)
 }
 
-// dropHold: a Hold with a fixed lease is dropped and never released. That is a use that the
-// library allows: the lease ends by itself, and says so.
+// dropHold: a Hold with a fixed lease is dropped and never released. The library allows that: the lease expires by
+// itself, and the loss is reported.
 func (i *injector) dropHold() {
 	key, holder, ok := i.prepare(actDrop, keyDropped)
 	if !ok {
@@ -151,22 +148,21 @@ func (i *injector) dropHold() {
 	i.settle(x)
 }
 
-// shortAbsence: the server is away for less than any lease, and nothing may be lost.
+// shortAbsence: the server is away for less than any lease, so nothing may be lost.
 func (i *injector) shortAbsence() {
 	if i.noOutage {
 		return
 	}
 	i.console.say("fault: the server is away for %v, less than every lease: no plain lock may be lost", shortOutage)
-	// A second more, because what the outage did may be reported after it.
+	// One second more, because effects of the outage may be reported after it.
 	i.forbidLosses(shortOutage + time.Second)
 	if i.outage(shortOutage) {
 		i.console.say("the server is back")
 	}
 }
 
-// longAbsence: the server is away for longer than one lock's lease and less than the
-// others'. The holder can reach nobody and is told all the same, by its own clock, before
-// the server could give the lock away.
+// longAbsence: the server is away for longer than one lock's lease and less than the others'. The holder cannot reach
+// the server, and is still notified, by its own clock, before the server could grant the lock to another.
 func (i *injector) longAbsence() {
 	key, holder, ok := i.prepare(actHold, keyAway)
 	if !ok {
@@ -181,8 +177,8 @@ func (i *injector) longAbsence() {
 	}
 }
 
-// outage takes the server away and counts that. Where the server does not let us, that is
-// said once and not tried again.
+// outage takes the server away and counts the fault. If the server does not permit that, it prints so once and does
+// not try again.
 func (i *injector) outage(d time.Duration) bool {
 	if err := i.server.outage(d); err != nil {
 		i.noOutage = true
@@ -193,9 +189,8 @@ func (i *injector) outage(d time.Duration) bool {
 	return true
 }
 
-// prepare makes the next process hold the lock that a fault is aimed at. Without ok it
-// could not, and the fault is not injected. Each fault is aimed at another process, so that
-// every process of a run is hit.
+// prepare makes the next process hold the lock that a fault is aimed at. If it cannot, ok is false and the fault is
+// not injected. Each fault is aimed at the next process, so that every process of a run is hit.
 func (i *injector) prepare(a act, name string) (key string, holder int, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime+commandTimeout)
 	defer cancel()
@@ -209,15 +204,15 @@ func (i *injector) prepare(a act, name string) (key string, holder int, ok bool)
 	return key, at + 1, true
 }
 
-// failed says that a fault did not take place. Its victim gives up by itself, see tellTime.
+// failed reports that a fault did not take place. Its victim gives up by itself, see tellTime.
 func (i *injector) failed(x *expectation, err error) {
 	i.withdraw(x)
 	i.console.say("no fault: %s: %v", i.name(x.key), err)
 }
 
-// settle waits, each time within the bound, until the loss that a fault caused is reported
-// and its key has another holder. A report is printed where it arrives; one that is missing
-// is named here, beside its fault, and again at the end of the run.
+// settle waits, each time within the bound, until the loss caused by a fault is reported and its key has another
+// holder. A report is printed where it arrives; a missing one is named here, beside its fault, and again at the end
+// of the run.
 func (i *injector) settle(x *expectation) {
 	if !i.await(x) {
 		i.console.say("not reported within %v: the loss of %s with reason %s", x.within, i.name(x.key), x.causes())

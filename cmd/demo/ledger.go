@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// resource is what the locks of the demonstration protect. The ledger is it, directly in
-// the same process and through a pipe from another one.
+// resource is what the locks of the demonstration protect. The ledger implements it, directly in the same process and
+// through a pipe from another one.
 //
-// Each call is atomic by itself and none waits for another visit: the resource excludes
-// nobody, so that two visitors at once show.
+// Each call is atomic and none waits for another visit: the resource excludes nobody, so that overlapping visits
+// show.
 type resource interface {
-	// enter begins a visit to key and returns its number and the value found there.
-	// On a fenced key a token that is too old is not admitted; the visit counts all the
-	// same, because its visitor believes that it holds the lock.
+	// enter begins a visit to key and returns its number and the value found there. On a fenced key a token that is
+	// too old is not admitted; the visit counts all the same, because its visitor believes that it holds the lock.
 	enter(key string, token int64) pass
 	// write replaces the value and reports whether the resource accepted it.
 	write(visit, value int64) bool
@@ -28,14 +27,13 @@ type pass struct {
 	Admitted bool  `json:"admitted"`
 }
 
-// ledger is the resource behind every lock, and the judge of what happens to it. It keeps
-// the rule of the resource (admits) apart from the audit of what was accepted, so that a
-// resource that accepts too much is found out, too.
+// ledger is the resource behind every lock, and judges what happens to it. It keeps the rule of the resource (admits)
+// apart from the audit of accepted writes, so that a resource that accepts too much is detected too.
 //
 // All methods are safe for concurrent use, and none blocks on anything but mu.
 type ledger struct {
 	say func(format string, args ...any)
-	// admits is the rule of a fenced resource; tests put a broken one here.
+	// admits is the rule of a fenced resource; tests replace it with a broken one.
 	admits func(newest, token int64) bool
 
 	mu         sync.Mutex
@@ -48,32 +46,32 @@ type ledger struct {
 	violations int                 // guarded by mu
 }
 
-// sums is what the ledger contributes to the last line.
+// sums is the ledger's part of the last line.
 type sums struct{ faults, lost, overlaps int }
 
-// account is the ledger's page for one key; guarded by ledger.mu.
+// account is the ledger's page for one key. Guarded by ledger.mu.
 type account struct {
-	name   string // for people
+	name   string // for display
 	fenced bool
 	inside int // visits under way
 	value  int64
-	writes int64 // accepted ones: what value must be at the end
+	writes int64 // accepted ones: the value expected at the end
 	// newest is the largest token that the resource has seen.
 	newest int64
-	// audited is the same as the audit knows it, and auditedBy the visit that brought it.
+	// audited is the same from the audit's view, and auditedBy the visit that presented it.
 	audited, auditedBy int64
 	visits, refused    int64
 }
 
-// visit is one possession as the ledger sees it; guarded by ledger.mu.
+// visit is one tenure as the ledger sees it. Guarded by ledger.mu.
 type visit struct {
 	account *account
 	process int
 	token   int64
 }
 
-// maxSaid bounds the violations that are printed one by one: a broken lock would bring
-// thousands a second, and the first ones tell the story.
+// maxSaid bounds the violations that are printed one by one: a broken lock would cause thousands a second, and the
+// first ones are enough.
 const maxSaid = 20
 
 // newLedger returns a ledger with an empty page for each lock.
@@ -85,11 +83,11 @@ func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
 	return l
 }
 
-// admits is the check that docs/guarantees.md asks of a resource: a token that is not
-// older than the newest one seen, and none at all is never enough.
+// admits is the check that docs/guarantees.md demands of a resource: a token no older than the newest one seen. A
+// missing token is never enough.
 func admits(newest, token int64) bool { return token > 0 && token >= newest }
 
-// as returns the ledger as the resource that one process uses.
+// as returns the ledger as the resource of one process.
 func (l *ledger) as(process int) resource { return localResource{l, process} }
 
 type localResource struct {
@@ -101,8 +99,8 @@ func (r localResource) enter(key string, token int64) pass { return r.l.enter(r.
 func (r localResource) write(visit, value int64) bool      { return r.l.write(visit, value) }
 func (r localResource) leave(visit int64)                  { r.l.leave(visit) }
 
-// enter is resource.enter for one process. Whoever enters is a holder as far as the ledger
-// knows, whatever its token: overlaps are counted before tokens are looked at.
+// enter is resource.enter for one process. A visitor counts as a holder whatever its token: overlaps are counted
+// before tokens are checked.
 func (l *ledger) enter(process int, key string, token int64) pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,9 +127,8 @@ func (l *ledger) enter(process int, key string, token int64) pass {
 	return p
 }
 
-// presentLocked shows the token to the fenced resource before anything is read: from then
-// on it refuses older ones, so that what the visitor reads cannot be overwritten by
-// somebody who read it earlier.
+// presentLocked presents the token to the fenced resource before anything is read: from then on it refuses older
+// ones, so that what the visitor reads cannot be overwritten by a visitor that read it earlier.
 func (l *ledger) presentLocked(a *account, id, token int64) bool {
 	if token > 0 && token == a.audited && id != a.auditedBy {
 		l.violate("token %d of %s was given to two holds", token, a.name)
@@ -147,8 +144,8 @@ func (l *ledger) presentLocked(a *account, id, token int64) bool {
 	return true
 }
 
-// write is resource.write. A plain resource takes what it is given, as a variable would; a
-// fenced one compares the token of the visit with the newest one that it has seen.
+// write is resource.write. A plain resource accepts every value, as a variable would; a fenced one compares the token
+// of the visit with the newest one that it has seen.
 func (l *ledger) write(id, value int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,8 +187,8 @@ func (l *ledger) leave(id int64) {
 	}
 }
 
-// gone ends the visits of a process that has ended: it cannot leave any more, and a
-// process that does not run is no second holder.
+// gone ends the visits of a process that has ended: it cannot leave any more, and a process that does not run is no
+// second holder.
 func (l *ledger) gone(process int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -203,14 +200,14 @@ func (l *ledger) gone(process int) {
 	}
 }
 
-// injected counts a fault. Only one that took place is counted.
+// injected counts a fault that took place.
 func (l *ledger) injected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sums.faults++
 }
 
-// violate counts a violation and says it; the caller has mu.
+// violate counts and prints a violation. The caller holds mu.
 func (l *ledger) violate(format string, args ...any) {
 	l.violations++
 	if l.violations <= maxSaid {
@@ -218,21 +215,20 @@ func (l *ledger) violate(format string, args ...any) {
 	}
 }
 
-// close compares, when all visitors have left, each value with the number of accepted
-// writes: every update was made by adding one to the value read. It returns the sums and
-// the number of violations. It is called once.
+// close compares, after all visitors have left, each value with the number of accepted writes: every update added one
+// to the value read. It returns the sums and the number of violations. It is called once.
 func (l *ledger) close() (sums, int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.accounts {
 		if a.value != a.writes {
-			l.violate("lost updates: %s stands at %d after %d accepted writes", a.name, a.value, a.writes)
+			l.violate("lost updates: %s is %d after %d accepted writes", a.name, a.value, a.writes)
 		}
 	}
 	return l.sums, l.violations
 }
 
-// refused returns how many accesses the fenced resources refused.
+// refused returns the number of accesses that the fenced resources refused.
 func (l *ledger) refused() (n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

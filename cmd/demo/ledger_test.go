@@ -15,7 +15,7 @@ const (
 	fencedKey = "test:" + keyDeleted
 )
 
-// said collects what a ledger says.
+// said collects the output of a ledger.
 type said struct {
 	mu    sync.Mutex
 	lines []string
@@ -39,7 +39,7 @@ func section(l *ledger, process int, key string, token int64) {
 	l.leave(p.Visit)
 }
 
-// wantViolation checks that there was exactly one, in these words.
+// wantViolation checks that there was exactly one, with these words.
 func wantViolation(t *testing.T, l *ledger, s *said, words string) {
 	t.Helper()
 	_, n := l.close()
@@ -66,7 +66,7 @@ func TestDemo_I2_OverlapOnPlainKeyIsViolation(t *testing.T) {
 	l.write(one.Visit, one.Value+1)
 	l.leave(one.Visit)
 	p := two
-	p.Value++ // the second one saw the first one's update, so that nothing else is wrong
+	p.Value++ // the second visit saw the first one's update, so that nothing else is wrong
 	l.write(two.Visit, p.Value+1)
 	l.leave(two.Visit)
 	wantViolation(t, l, s, "two holders at once")
@@ -78,14 +78,14 @@ func TestDemo_I2_LostUpdateIsViolation(t *testing.T) {
 	l.leave(stale.Visit)
 	section(l, 2, plainKey, 0)
 	again := l.enter(1, plainKey, 0)
-	l.write(again.Visit, stale.Value+1) // read before the other one wrote
+	l.write(again.Visit, stale.Value+1) // read before the other visit wrote
 	l.leave(again.Visit)
-	wantViolation(t, l, s, "lost updates: demo:stock stands at 1 after 2 accepted writes")
+	wantViolation(t, l, s, "lost updates: demo:stock is 1 after 2 accepted writes")
 }
 
 func TestDemo_I2_LossOfPlainLockWhileServerIsShortlyAway(t *testing.T) {
 	l, s := testLedger()
-	l.lossReported(1, plainKey, anteroom.LostDeadline) // a loss that nothing forbids
+	l.lossReported(1, plainKey, anteroom.LostDeadline) // not forbidden
 	l.forbidLosses(time.Hour)
 	l.lossReported(1, fencedKey, anteroom.LostDeadline)
 	l.lossReported(1, plainKey, anteroom.LostDeadline)
@@ -167,7 +167,7 @@ func TestLedgerKnowsItsKeys(t *testing.T) {
 	wantViolation(t, l, s, "no key of this run")
 }
 
-// The first lines tell the story; thousands would hide it.
+// The first lines are enough; thousands would hide them.
 func TestLedgerBoundsWhatItSays(t *testing.T) {
 	l, s := testLedger()
 	for range 10 * maxSaid {

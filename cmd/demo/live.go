@@ -12,8 +12,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// console writes what a run has to say, a line at a time and each with the time of day,
-// and counts what would be too many lines. Safe for concurrent use.
+// console writes the output of a run, line by line and each with the time of day, and counts events of which there
+// would be too many lines. Safe for concurrent use.
 type console struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -31,21 +31,21 @@ func (c *console) say(format string, args ...any) {
 	fmt.Fprintf(c.out, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 
-// last writes the last line of a run, which stands alone.
+// last writes the last line of a run, which has no time of day.
 func (c *console) last(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fmt.Fprintln(c.out, line)
 }
 
-// count notes an event that is reported with others of its kind.
+// count counts an event that is reported together with others of its kind.
 func (c *console) count(k anteroom.EventKind) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tally[k]++
 }
 
-// tallied returns the counted events in words, "" where there were none, and forgets them.
+// tallied returns the counted events as text, "" if there were none, and resets the counts.
 func (c *console) tallied() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,9 +58,9 @@ func (c *console) tallied() string {
 	return strings.Join(parts, ", ")
 }
 
-// reported takes in an event of the library: it is printed in plain words, or counted
-// where one fault brings dozens of it. It may be called by several processes at once, and
-// in the goroutine of a Manager that delivers its events, so it must not wait for one.
+// reported handles an event of the library: it prints it in plain words, or counts it if one fault causes dozens of
+// them. Several processes may call it at once, on the goroutine of a Manager that delivers its events, so it must not
+// wait for one.
 func (d *demo) reported(r report) {
 	switch r.Kind {
 	case anteroom.EventLost:
@@ -72,8 +72,7 @@ func (d *demo) reported(r report) {
 		return
 	}
 	if r.Key == "" {
-		// What concerns a process comes from every process at once, and again each
-		// period while the server is away.
+		// Events of the process come from every process at once, and again each period while the server is away.
 		d.console.count(r.Kind)
 		return
 	}
@@ -88,7 +87,7 @@ func (d *demo) reported(r report) {
 	}
 }
 
-// subject names what a problem is about; one without a key is about the process.
+// subject names what a problem is about: a lock, or the process if there is no key.
 func (d *demo) subject(key string) string {
 	if key == "" {
 		return "the process"
@@ -96,18 +95,18 @@ func (d *demo) subject(key string) string {
 	return d.ledger.name(key)
 }
 
-// reportedLoss prints a loss, and tells one that a fault asked for from one that nobody did.
+// reportedLoss prints a loss, and whether a fault caused it.
 func (d *demo) reportedLoss(r report) {
 	after, asked := d.ledger.lossReported(r.Process, r.Key, r.Reason)
 	if !asked {
-		d.console.say("reported: lock lost: %s in process %d, reason %s; no fault asked for it", d.ledger.name(r.Key), r.Process, r.Reason)
+		d.console.say("reported: lock lost: %s in process %d, reason %s; not caused by a fault", d.ledger.name(r.Key), r.Process, r.Reason)
 		return
 	}
 	d.console.say("reported: lock lost: %s in process %d, reason %s, %v after the fault", d.ledger.name(r.Key), r.Process, r.Reason, round(after))
 }
 
-// live prints the figures of every second until ctx ends: what came in that second, and for
-// the waiters how many there are now.
+// live prints the figures of every second until ctx ends: what happened in that second, and the present number of
+// waiters.
 func (d *demo) live(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -137,7 +136,7 @@ func (d *demo) stats() (all stats) {
 	return all
 }
 
-// round shortens a duration to three digits or so, for people.
+// round shortens a duration to about three digits for display.
 func round(d time.Duration) time.Duration {
 	switch {
 	case d >= 100*time.Millisecond:

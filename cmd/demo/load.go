@@ -17,8 +17,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// worker is one process of the demonstration, or what stands for one: a Manager of its
-// own, a connection pool of its own, and the goroutines that use the locks.
+// worker is one process of the demonstration, or a stand-in for one: a Manager and a connection pool of its own, and
+// the goroutines that use the locks.
 //
 // Its methods are safe for concurrent use; stop ends it for good.
 type worker struct {
@@ -29,15 +29,15 @@ type worker struct {
 	meter  *meter               // the Observer of m, and of the Managers of forget
 	reg    *prometheus.Registry // private: nothing is registered for the whole program
 	res    resource             // what the locks protect
-	tell   func(report)         // where events go; called by several goroutines
-	page   *debug.Page          // shows m, and the Managers of forget; nil for none
+	tell   func(report)         // receives events; called by several goroutines
+	page   *debug.Page          // shows m, and the Managers of forget; may be nil
 	ctx    context.Context      // ends when stop begins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
-// newWorker makes a worker that has not begun yet. It takes rdb over. Events go to tell,
-// which must not block for long, and to page, unless that is nil.
+// newWorker creates a worker that does not run yet, and takes over rdb. Events go to tell, which must not block for
+// long, and to page, unless that is nil.
 func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page *debug.Page) (*worker, error) {
 	collector, err := metrics.New(metrics.Config{
 		ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)},
@@ -63,8 +63,7 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page 
 	return w, nil
 }
 
-// manager makes a Manager on the worker's connection. Who closes it before the run ends calls
-// unshow.
+// manager creates a Manager on the worker's connection. If it is closed before the run ends, unshow must be called.
 func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error) {
 	m, err := anteroom.NewManager(w.rdb, anteroom.Config{
 		// Events are printed by the demonstration itself, once and in plain words.
@@ -86,7 +85,7 @@ func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error
 	return m, err
 }
 
-// unshow takes a Manager from the page.
+// unshow removes a Manager from the page.
 func (w *worker) unshow(m *anteroom.Manager) {
 	if w.page != nil {
 		w.page.Detach(m)
@@ -99,8 +98,8 @@ func (w *worker) event(e anteroom.Event) {
 	})
 }
 
-// start sets the goroutines to work. They work until stop, or until an error that no
-// waiting mends, which is told as a problem.
+// start starts the goroutines. They run until stop, or until an error that will not go away by itself, which is
+// reported as a problem.
 func (w *worker) start() error {
 	for _, k := range w.locks {
 		mu, err := w.m.NewMutex(k.config(w.plan.Prefix))
@@ -112,7 +111,7 @@ func (w *worker) start() error {
 			w.wg.Go(func() {
 				for w.ctx.Err() == nil {
 					if err := body(); isFinal(err) {
-						// Nothing that waiting mends; the same answer would come again.
+						// Waiting does not help; the same answer would come again.
 						w.tell(report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
 						return
 					}
@@ -123,8 +122,7 @@ func (w *worker) start() error {
 	return nil
 }
 
-// body returns what one goroutine repeats with the lock. Its error is why one round did not
-// come about.
+// body returns what one goroutine repeats with the lock. It returns an error if a round did not take place.
 func (w *worker) body(k lock, mu *anteroom.Mutex) func() error {
 	switch k.use {
 	case useMutex:
@@ -137,8 +135,8 @@ func (w *worker) body(k lock, mu *anteroom.Mutex) func() error {
 	return func() error { return w.fenced(mu) }
 }
 
-// locked is the drop-in use of a sync.Locker. Lock cannot be told to give up, so the end of
-// the run waits for the rounds under way.
+// locked is the drop-in use of a sync.Locker. Lock cannot be cancelled, so the end of the run waits for the current
+// rounds.
 func (w *worker) locked(mu sync.Locker, key string) error {
 	mu.Lock()
 	w.increment(key, 0, 0)
@@ -147,8 +145,8 @@ func (w *worker) locked(mu sync.Locker, key string) error {
 	return nil
 }
 
-// acquired is the same by Acquire, which ends when the run does. An error of Release is one
-// that a fault explains; the library goes on with the release by itself.
+// acquired is the same with Acquire, which ends when the run does. A fault explains an error of Release; the library
+// continues the release by itself.
 func (w *worker) acquired(mu *anteroom.Mutex) error {
 	hold, err := mu.Acquire(w.ctx)
 	if err != nil {
@@ -160,9 +158,8 @@ func (w *worker) acquired(mu *anteroom.Mutex) error {
 	return err
 }
 
-// longJob holds the lock for so long that the lease is renewed several times, and through
-// absences of the server. If the lock is lost all the same, ctx ends and the job with it, too late
-// to be harmless: the ledger sees the second holder.
+// longJob holds the lock through several renewals, and through outages of the server. If the lock is lost all the
+// same, ctx ends and the job with it, too late to be harmless: the ledger sees the second holder.
 func (w *worker) longJob(mu *anteroom.Mutex) error {
 	return mu.Do(w.ctx, func(ctx context.Context) error {
 		pass := w.res.enter(mu.Key(), 0)
@@ -173,9 +170,9 @@ func (w *worker) longJob(mu *anteroom.Mutex) error {
 	})
 }
 
-// fenced takes the token to the resource, which is what makes a lock safe that can be lost.
-// The impatient process asks only when it has nothing else to do, and so comes fresh to a
-// lock that was deleted, while the patient ones are still waiting for its release.
+// fenced presents the token to the resource, which makes a lock that can be lost safe. The impatient process tries
+// only when it has nothing else to do, and so is the first at a lock that was deleted, while the patient ones still
+// wait for its release.
 func (w *worker) fenced(mu *anteroom.Mutex) error {
 	defer pause(w.ctx, 10*time.Millisecond+upTo(20*time.Millisecond))
 	var hold *anteroom.Hold
@@ -192,22 +189,22 @@ func (w *worker) fenced(mu *anteroom.Mutex) error {
 	return w.release(hold)
 }
 
-// release waits for the answer no longer than a run can afford at its end; a release
-// that is not confirmed by then goes on in the background.
+// release waits for the answer no longer than a run can afford at its end; the library continues an unconfirmed
+// release in the background.
 func (w *worker) release(hold *anteroom.Hold) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	return hold.Release(ctx)
 }
 
-// tokenOf returns what the hold of a fenced lock shows to its resource, which refuses 0.
+// tokenOf returns what the hold of a fenced lock presents to its resource, which refuses 0.
 func tokenOf(hold *anteroom.Hold) int64 {
 	token, _ := hold.Token()
 	return token
 }
 
-// increment is one protected section: read, let others run, write what was read plus one.
-// Two at once lose an update.
+// increment is one protected section: read, let others run, write what was read plus one. Two concurrent sections
+// lose an update.
 func (w *worker) increment(key string, token int64, work time.Duration) {
 	pass := w.res.enter(key, token)
 	pause(w.ctx, work)
@@ -215,9 +212,8 @@ func (w *worker) increment(key string, token int64, work time.Duration) {
 	w.res.leave(pass.Visit)
 }
 
-// isFinal tells an error that repeating does not mend, for example a missing permission,
-// from one that a fault or the end of the run explains. It is asked after every round, so
-// nil is not final either.
+// isFinal reports whether err will not go away by a retry, for example a missing permission; errors explained by a
+// fault or by the end of the run, and nil, are not final.
 func isFinal(err error) bool {
 	for _, passing := range []error{
 		anteroom.ErrNotAcquired, anteroom.ErrUnavailable, anteroom.ErrUnknown, anteroom.ErrLost,
@@ -230,8 +226,8 @@ func isFinal(err error) bool {
 	return err != nil
 }
 
-// pause waits for d or until ctx ends. A d of 0 only lets others run, which is what a
-// protected section needs in its middle for an overlap to show.
+// pause waits for d or until ctx ends. A d of 0 only lets others run, which a protected section needs for an overlap
+// to show.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -244,9 +240,8 @@ func pause(ctx context.Context, d time.Duration) {
 // upTo returns a random time below d.
 func upTo(d time.Duration) time.Duration { return rand.N(d) }
 
-// stop ends the goroutines and closes the Manager. Both are bounded by leaveTime and ctx:
-// a caller parked in Lock while Redis is away for good stays parked, and is named in the
-// error.
+// stop ends the goroutines and closes the Manager, both bounded by leaveTime and ctx. A caller parked in Lock while
+// Redis is away for good stays parked, and is named in the error.
 func (w *worker) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
@@ -264,8 +259,8 @@ func (w *worker) stop(ctx context.Context) error {
 	return errors.Join(err, w.rdb.Close())
 }
 
-// stats returns the worker's figures as of now. The waiters are read from the Manager, so
-// that they are what they are and not the difference of two counters.
+// stats returns the worker's current figures. The waiters are read from the Manager, so they are exact and not the
+// difference of two counters.
 func (w *worker) stats() stats {
 	s := w.meter.stats()
 	for _, c := range w.m.Counts() {

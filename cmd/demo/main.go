@@ -18,29 +18,29 @@ import (
 )
 
 func main() {
-	// Every connection that a fault cuts would be a line of go-redis on standard error;
-	// what matters of it is reported by the library under demonstration.
+	// go-redis would write a line to standard error for each connection that a fault cuts; the library reports what
+	// matters of that.
 	logging.Disable()
 	child.Run(roles)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The second signal is nobody's but the system's: it ends us at once.
+	// The second signal gets the default action: it ends the process at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// roles are what a child of this program does.
+// roles are the roles of a child of this program.
 var roles = map[string]child.Role{workerRole: runWorker}
 
 // The exit statuses.
 const (
-	exitFailed = 1 // the library did not keep its word, or no run came about
+	exitFailed = 1 // the library broke a promise, or no run took place
 	exitUsage  = 2 // the command line is wrong; nothing was done
 )
 
-// errFailed ends a run whose output has already said what failed.
+// errFailed ends a run whose output already says what failed.
 var errFailed = errors.New("failed")
 
-// errUsage is what is wrong with the command line.
+// errUsage is wrapped by errors in the command line.
 var errUsage = errors.New("see --help")
 
 // run carries out one command line and returns the exit status.
@@ -62,9 +62,9 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	return exitFailed
 }
 
-// options are what the command line says.
+// options are the flags.
 type options struct {
-	length    time.Duration // until no more faults are injected
+	length    time.Duration // until faults stop being injected
 	url       string        // of a real server, "" for the embedded one
 	processes int
 	listen    string // host and port; port 0 is any free one
@@ -85,11 +85,11 @@ that is permitted, and the keys of the run are deleted at the end.
 
 `
 
-// parse reads the command line. It answers --help on errs.
+// parse parses the command line. It writes the answer to --help to errs.
 func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("demo", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.DurationVar(&o.length, "for", 20*time.Second, "how `long` to run, from 1s to 24h; what is under way then is still settled")
+	f.DurationVar(&o.length, "for", 20*time.Second, "how `long` to run, from 1s to 24h; the last fault is carried through")
 	f.StringVar(&o.url, "redis", "", "`URL` of a real server, redis://user:password@host:6379/0")
 	f.IntVar(&o.processes, "processes", 4, "how `many` processes take part, from 2 to 64")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of /metrics; embedded: of /debug/anteroom/")
@@ -108,8 +108,8 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 	return o, o.validate()
 }
 
-// validate names the flag that is out of bounds, and the bound. The URL and the address are
-// judged by those who use them.
+// validate names the flag that is out of bounds, and the bound. The URL and the address are checked where they are
+// used.
 func (o options) validate() error {
 	switch {
 	case o.length < time.Second || o.length > 24*time.Hour:
@@ -120,13 +120,12 @@ func (o options) validate() error {
 	return nil
 }
 
-// runDemo carries out one run. The order is what matters: the address is taken and a lock is
-// tried before any process begins, so that what cannot work fails at once and leaves
-// nothing; and the keys are removed before the last line is printed, so that nothing is
-// said after it.
+// runDemo carries out one run. The order matters: the address is taken and a lock is tried before any process starts,
+// so that what cannot work fails at once and leaves nothing behind; and the keys are removed before the last line is
+// printed, so that nothing follows it.
 //
-// It returns nil if the library kept its word, errFailed where the output says that it did
-// not, and another error where no run came about.
+// It returns nil if the library kept its promises, errFailed if the output says that it did not, and another error if
+// no run took place.
 func runDemo(ctx context.Context, o options, out io.Writer) error {
 	d := newDemo(o, out)
 	var err error

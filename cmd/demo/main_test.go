@@ -10,8 +10,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// asCommand makes this test program behave as the demonstration itself, for the tests that
-// need a process of its own.
+// asCommand makes this test program behave as the demonstration itself, for tests that need a separate process.
 const asCommand = "ANTEROOM_TEST_AS_DEMO"
 
 func TestMain(m *testing.M) {

@@ -2,17 +2,17 @@ package main
 
 import "sync"
 
-// What a child and its parent say to each other. Each side has one reader; whoever asks
-// waits for the answer with its number.
+// message is what a child and its parent send each other. Each side has one reader; a caller of ask waits for the
+// answer with its number.
 //
 //	parent → child   start, order, scrape, stop; and answers
 //	child → parent   ready (first), enter, write, leave, event, stats, done; and answers
 //
-// An end of either stream is the end of the other side.
+// The end of a stream is the end of the side that wrote to it.
 type message struct {
 	Kind string `json:"kind"`
-	// ID joins a question and its answer; 0 where no answer is expected. Each side numbers
-	// its own questions, so that the same number may be under way both ways.
+	// ID matches a request and its answer; 0 if no answer is expected. Each side numbers its own requests, so the
+	// same number may be in use in both directions.
 	ID uint64 `json:"id,omitempty"`
 
 	Order  *order  `json:"order,omitempty"`  // order
@@ -45,33 +45,32 @@ const (
 	msgAnswer = "answer"
 )
 
-// conversation is the way to the other side. Send is safe for concurrent use.
+// conversation is the connection to the other side. Send is safe for concurrent use.
 type conversation interface {
 	Send(v any) error
 	Receive(v any) error
 }
 
-// line is one side's end of the conversation. send and ask are safe for concurrent use;
-// receive is for the one reader.
+// line is one side's end of the conversation. send and ask are safe for concurrent use; receive is for the one
+// reader.
 type line struct {
 	other conversation
 
 	mu      sync.Mutex
 	lastID  uint64                    // guarded by mu
 	waiting map[uint64]chan<- message // by number, capacity 1 each, guarded by mu
-	ended   chan struct{}             // closed when nothing comes any more
+	ended   chan struct{}             // closed when nothing more arrives
 }
 
 func newLine(other conversation) *line {
 	return &line{other: other, waiting: map[uint64]chan<- message{}, ended: make(chan struct{})}
 }
 
-// send gives the other side a message. An error means that it is gone, which the reader
-// finds out, too.
+// send sends a message to the other side. An error means that it is gone, which the reader finds out too.
 func (l *line) send(m message) error { return l.other.Send(m) }
 
-// ask numbers and sends m and waits for its answer, for the end of the other side, or for
-// done, which may be nil. Without an answer ok is false, and m may have taken effect.
+// ask numbers and sends m and waits for its answer, for the end of the other side, or for done, which may be nil.
+// Without an answer ok is false, and m may have taken effect.
 func (l *line) ask(done <-chan struct{}, m message) (answer message, ok bool) {
 	ch := make(chan message, 1)
 	l.mu.Lock()
@@ -96,9 +95,9 @@ func (l *line) ask(done <-chan struct{}, m message) (answer message, ok bool) {
 	return message{}, false
 }
 
-// receive hands every message that is no answer to handle, until the other side ends or says
-// something that is no message. An answer that nobody waits for any more is dropped. handle
-// must not ask: its answer would come through this very loop.
+// receive passes every message that is not an answer to handle, until the other side ends or sends an invalid
+// message. An answer that nobody waits for any more is dropped. handle must not call ask: the answer would come
+// through this very loop.
 func (l *line) receive(handle func(message)) {
 	defer close(l.ended)
 	for {

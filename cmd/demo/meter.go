@@ -8,16 +8,15 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// meter is an Observer that counts what the live line shows and passes everything on to
-// the one it wraps, the Collector behind /metrics. It costs a lock some atomic adds and
-// no allocation.
+// meter is an Observer that counts for the live line and forwards everything to the Observer that it wraps, the
+// Collector behind /metrics. It costs a lock some atomic adds and no allocation.
 type meter struct {
 	anteroom.Observer
 	acquired, handOffs, renewals atomic.Int64
 	waits                        [buckets]atomic.Int64
 }
 
-// Acquired counts a lock that was obtained, and how long that took.
+// Acquired counts an acquired lock and its wait.
 func (m *meter) Acquired(class string, o anteroom.Outcome, wait time.Duration) {
 	m.Observer.Acquired(class, o, wait)
 	if outcome, _ := o.AcquireLabels(); outcome != "acquired" {
@@ -30,7 +29,7 @@ func (m *meter) Acquired(class string, o anteroom.Outcome, wait time.Duration) {
 	m.waits[bucketOf(wait)].Add(1)
 }
 
-// Renewed counts the renewals that succeeded.
+// Renewed counts successful renewals.
 func (m *meter) Renewed(class string, o anteroom.Outcome, left time.Duration) {
 	m.Observer.Renewed(class, o, left)
 	if o == anteroom.OutcomeRenewed || o == anteroom.OutcomeReacquired {
@@ -38,8 +37,7 @@ func (m *meter) Renewed(class string, o anteroom.Outcome, left time.Duration) {
 	}
 }
 
-// stats returns the counters as of now. They are read one by one, so that a figure may be
-// an event ahead of another.
+// stats returns the current counters. They are read one by one, so one may be an event ahead of another.
 func (m *meter) stats() stats {
 	s := stats{Acquisitions: m.acquired.Load(), HandOffs: m.handOffs.Load(), Renewals: m.renewals.Load()}
 	for i := range m.waits {
@@ -48,7 +46,7 @@ func (m *meter) stats() stats {
 	return s
 }
 
-// stats are the figures of one process since it began, and of several when added.
+// stats are the figures of one process since its start, or the sum of several.
 type stats struct {
 	Acquisitions int64          `json:"acquisitions"`
 	HandOffs     int64          `json:"handOffs"`
@@ -68,7 +66,7 @@ func (s *stats) add(o stats) {
 	}
 }
 
-// since returns what came on top of before; Waiters stay as they are now.
+// since returns the increase since before; Waiters stay as they are.
 func (s stats) since(before stats) stats {
 	s.Acquisitions -= before.Acquisitions
 	s.HandOffs -= before.HandOffs
@@ -79,8 +77,8 @@ func (s stats) since(before stats) stats {
 	return s
 }
 
-// p99 returns a waiting time that 99 of 100 acquisitions did not exceed, at most a
-// quarter too high, and 0 without acquisitions.
+// p99 returns a wait that 99 of 100 acquisitions did not exceed, at most a quarter too high, and 0 without
+// acquisitions.
 func (s stats) p99() time.Duration {
 	var all int64
 	for _, n := range s.Waits {
@@ -101,8 +99,7 @@ func (s stats) p99() time.Duration {
 // Waits are counted in buckets of microseconds, four to each power of two.
 const buckets = 128
 
-// bucketOf returns the bucket of a wait. The last one, from about two hours on, takes all
-// that is longer.
+// bucketOf returns the bucket of a wait. The last one, from about two hours on, has no upper end.
 func bucketOf(d time.Duration) int {
 	us := uint64(max(d.Microseconds(), 0))
 	if us < 4 {
@@ -112,7 +109,7 @@ func bucketOf(d time.Duration) int {
 	return min(4*(e-1)+int(us>>(e-2)&3), buckets-1)
 }
 
-// bucketEnd returns the end of a bucket, which no wait in it reaches.
+// bucketEnd returns the exclusive upper end of a bucket.
 func bucketEnd(i int) time.Duration {
 	if i < 4 {
 		return time.Duration(i+1) * time.Microsecond

@@ -16,7 +16,7 @@ func TestBucketsHoldTheirWaits(t *testing.T) {
 		}
 		last = i
 		if i == buckets-1 {
-			continue // takes everything
+			continue // has no end
 		}
 		if end := bucketEnd(i); d >= end || d >= 4*time.Microsecond && end > d+d/4+time.Microsecond {
 			t.Fatalf("%v is in the bucket that ends at %v", d, end)
@@ -36,7 +36,7 @@ func TestMeterCountsAndPassesOn(t *testing.T) {
 	for n := range 200 {
 		wait := time.Millisecond
 		if n%100 == 0 {
-			wait = time.Second // one in a hundred: just not part of the p99
+			wait = time.Second // one in a hundred: just outside the p99
 		}
 		m.Acquired("c", anteroom.OutcomeHandedOff, wait)
 	}

@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// scrapeTime bounds a scrape. It is below the ten seconds after which Prometheus gives up by
-// default, so that a child that hangs does not hide the others.
+// scrapeTime bounds a scrape. It is below the ten seconds after which Prometheus gives up by default, so that a child
+// that hangs does not hide the others.
 const scrapeTime = 8 * time.Second
 
 // debugPath is where the debug page is mounted.
 const debugPath = "/debug/anteroom/"
 
-// page is the part of an http.ResponseWriter that rendering a registry needs.
+// page is a minimal http.ResponseWriter that keeps the body.
 type page struct {
 	bytes.Buffer
 	header http.Header
@@ -30,8 +30,8 @@ type page struct {
 func (p *page) Header() http.Header { return p.header }
 func (p *page) WriteHeader(s int)   { p.status = s }
 
-// metrics renders the worker's registry in Prometheus' text format. Every series carries
-// the label process, so that those of several processes can be merged.
+// metrics renders the worker's registry in Prometheus' text format. Every series has the label process, so the series
+// of several processes can be merged.
 func (w *worker) metrics(ctx context.Context) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
 	if err != nil {
@@ -45,16 +45,16 @@ func (w *worker) metrics(ctx context.Context) (string, error) {
 	return p.String(), nil
 }
 
-// mergeMetrics joins texts of the same families into one: the format wants each family
-// once, with its help and type before its samples. The first text's order is kept. Samples
-// never collide, because each carries the label process.
+// mergeMetrics joins texts of the same families into one: the format requires each family once, with its help and
+// type before its samples. It keeps the order of the first text. Samples never collide, because each has the label
+// process.
 func mergeMetrics(texts []string) string {
 	type family struct{ head, samples strings.Builder }
 	families := map[string]*family{}
 	var order []*family
 	for _, text := range texts {
 		var f *family
-		first := false // whether this text brought the family, and so its help and type
+		first := false // whether the family first appeared in this text, so that its help and type are kept
 		for line := range strings.Lines(text) {
 			if rest, ok := strings.CutPrefix(line, "# HELP "); ok {
 				name, _, _ := strings.Cut(rest, " ")
@@ -66,7 +66,7 @@ func mergeMetrics(texts []string) string {
 					first = false
 				}
 			}
-			// Lines before the first family belong to none and are left out.
+			// Lines before the first family belong to none and are dropped.
 			switch {
 			case f == nil:
 			case !strings.HasPrefix(line, "#"):
@@ -84,9 +84,9 @@ func mergeMetrics(texts []string) string {
 	return out.String()
 }
 
-// serveMetrics serves /metrics for the whole run, and the debug page where there is one, on l until the returned function is
-// called. A process that does not answer in time is left out and said so in a comment,
-// so that the others are still seen.
+// serveMetrics serves /metrics for the whole run, and the debug page if there is one, on l until the returned
+// function is called. A process that does not answer in time is omitted and named in a comment, so that the others
+// are still shown.
 func (d *demo) serveMetrics(l net.Listener) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, req *http.Request) {
@@ -112,7 +112,7 @@ func (d *demo) serveMetrics(l net.Listener) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = srv.Serve(l) // it ends by Close, and says so
+		_ = srv.Serve(l) // returns an error after Close
 	}()
 	return func() {
 		_ = srv.Close()

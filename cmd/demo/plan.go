@@ -6,8 +6,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// use says how the goroutines of the demonstration use a lock. Together the ways cover the
-// library's surface: the drop-in one, the one with a Hold, and the one with a function.
+// use is how the goroutines of the demonstration use a lock. Together the uses cover the library's API: the drop-in
+// one, the one with a Hold, and the one with a function.
 type use uint8
 
 const (
@@ -17,37 +17,34 @@ const (
 	useFenced            // Acquire with a limit; the token goes to the resource
 )
 
-// lock is one lock of the demonstration. It is data that both the one who plans a run
-// and each process that takes part derive from the same list.
+// lock is one lock of the demonstration. The planner of a run and each process derive it from the same list.
 type lock struct {
 	name string // of the key, after the run's prefix, and of the class in metrics
 	use  use
 	fair bool // order of arrival within a process; the others let newcomers pass
-	// fenced locks are those that faults destroy; fencing tokens guard their resource.
+	// fenced locks are the targets of faults that destroy locks; fencing tokens guard their resource.
 	fenced         bool
 	lease, renewal time.Duration
 }
 
 const (
-	// plainLease leaves nine tenths of it between a renewal and the deadline, so that
-	// neither an absence of the server nor a busy machine ends a plain lock.
+	// plainLease leaves nine tenths of it between a renewal and the deadline, so that neither an outage of the server
+	// nor a busy machine ends a plain lock.
 	plainLease   = 6 * time.Second
 	plainRenewal = 500 * time.Millisecond
-	// awayLease and forgetLease are short, so that a run of ten seconds sees leases end.
-	// Both of their losses are told by the deadline, so that a machine too busy to renew in
-	// time changes when they are told, and not what. The locks that are removed while they
-	// are held have plainLease instead: a lease that ends before the removal is noticed
-	// would change the cause.
+	// awayLease and forgetLease are short, so that leases expire within a run of ten seconds. Both of their losses
+	// are found by the deadline, so a machine too busy to renew in time changes when they are found, but not their
+	// cause. The locks that are removed while held have plainLease instead: a lease that expires before the removal
+	// is noticed would change the cause.
 	awayLease   = 2 * time.Second
 	forgetLease = time.Second
-	// watchdogPeriod and commandTimeout bound, together, how late a removed lock is
-	// reported: docs/guarantees.md §3.
+	// watchdogPeriod and commandTimeout together bound how late a removed lock is reported: docs/guarantees.md §3.
 	watchdogPeriod = 250 * time.Millisecond
 	commandTimeout = 500 * time.Millisecond
 )
 
-// Names of the locks that faults are aimed at. Each fault has a key of its own, so that a
-// reported loss tells which fault it belongs to.
+// Names of the locks at which faults are aimed. Each fault has a key of its own, so that a reported loss identifies
+// its fault.
 const (
 	keyDeleted = "invoices"
 	keyForced  = "payments"
@@ -68,14 +65,14 @@ func demoLocks() []lock {
 		fenced(keyDeleted, plainLease),
 		fenced(keyForced, plainLease),
 		fenced(keyForgot, forgetLease),
-		fenced(keyDropped, plainLease), // its victim asks for a lease of its own
+		fenced(keyDropped, plainLease), // its victim requests a lease of its own
 		fenced(keyAway, awayLease),
 	}
 }
 
-// config returns the library's configuration of the lock. It is the same in every process
-// and for victims, because a live key has one configuration. One failed check is an alert
-// here, so that the alert is seen before the recovery has done its work.
+// config returns the library's configuration of the lock. It is the same in every process and for victims, because a
+// live key has one configuration. One failed check raises an alert here, so that the alert shows before the recovery
+// has succeeded.
 func (k lock) config(prefix string) anteroom.LockConfig {
 	return anteroom.LockConfig{
 		Key: prefix + k.name, Name: k.name, LeaseTime: k.lease, RenewalTime: k.renewal,
@@ -83,9 +80,8 @@ func (k lock) config(prefix string) anteroom.LockConfig {
 	}
 }
 
-// goroutines says how many goroutines of one process use the lock. Enough for a queue in
-// each process, so that hand-offs happen, and few enough that a machine of two cores spends
-// most of its time waiting.
+// goroutines returns how many goroutines of one process use the lock: enough for a queue in each process, so that
+// hand-offs happen, and few enough that a machine of two cores spends most of its time waiting.
 func (k lock) goroutines() int {
 	switch k.use {
 	case useMutex, useHold:
@@ -96,26 +92,26 @@ func (k lock) goroutines() int {
 	return 1
 }
 
-// plan is what a process of the demonstration is told before it begins.
+// plan is what a process of the demonstration gets before it starts.
 type plan struct {
 	Process int    `json:"process"` // from 1
 	Prefix  string `json:"prefix"`  // of every key; it holds no brace, see removeKeys
 	URL     string `json:"url"`     // of Redis; "" for the embedded one
-	// Impatient makes the goroutines of fenced locks try instead of wait. One process of
-	// a run does: it walks into a lock that was deleted at once, and so shows an overlap.
+	// Impatient makes the goroutines of fenced locks try instead of wait. One process of a run does that: it acquires
+	// a deleted lock at once, and so causes an overlap.
 	Impatient bool `json:"impatient"`
 }
 
-// act is what an order asks for.
+// act is what an order requests.
 type act string
 
 const (
-	actHold   act = "hold"   // hold the lock until told of its loss
+	actHold   act = "hold"   // hold the lock until the notification of its loss
 	actForget act = "forget" // lock it in a goroutine that ends without unlocking
 	actDrop   act = "drop"   // take a fixed lease and drop the Hold
 )
 
-// order makes one process prepare a fault: it answers when it has the lock.
+// order makes one process prepare a fault; the answer comes when it has the lock.
 type order struct {
 	Act act    `json:"act"`
 	Key string `json:"key"`
@@ -124,8 +120,8 @@ type order struct {
 // dropLease is the fixed lease of actDrop.
 const dropLease = time.Second
 
-// report is an event of the library on its way to the one who prints it. It carries what
-// the demonstration needs of an anteroom.Event, and no more, through the pipe.
+// report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
+// needs.
 type report struct {
 	Process int                 `json:"process"`
 	Kind    anteroom.EventKind  `json:"kind"`
@@ -135,6 +131,6 @@ type report struct {
 	Text    string              `json:"text,omitempty"`
 }
 
-// kindProblem is a report of our own, and no event of the library: something that the
-// demonstration cannot go on with.
+// kindProblem is a report of the demonstration itself, not an event of the library: something that it cannot continue
+// with.
 const kindProblem anteroom.EventKind = "problem"

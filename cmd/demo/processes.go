@@ -9,19 +9,19 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// remote is a process of the demonstration that is one: a child of this process.
+// remote is a real process of the demonstration: a child of this process.
 type remote struct {
 	plan   plan
-	ledger *ledger      // the resource that the child asks for
+	ledger *ledger      // the resource for which the child sends requests
 	tell   func(report) // where its events go
 	child  *child.Process
 	line   *line // its reader ends when the child does
 
 	mu      sync.Mutex
-	last    stats  // as the child last said, guarded by mu
-	said    string // the error with which it says that it ended, guarded by mu
-	isDone  bool   // it has said that it ended, guarded by mu
-	stopped bool   // we have asked it to, guarded by mu
+	last    stats  // the child's latest figures, guarded by mu
+	said    string // the error in the child's last message, guarded by mu
+	isDone  bool   // the child has sent its last message, guarded by mu
+	stopped bool   // stop was called, guarded by mu
 }
 
 // toChild is the parent's side of the conversation.
@@ -29,10 +29,9 @@ type toChild struct{ *child.Process }
 
 func (c toChild) Receive(v any) error { return c.Process.Receive(v, child.Forever) }
 
-// newRemote starts a child that has got its plan and is ready to work. On an error no child
-// is left behind. The child's standard error is ours: what it says there, for example why it
-// crashed, must not be lost. The plan holds the URL and so perhaps a password; it goes
-// through a pipe, which unlike an argument is read by nobody else.
+// newRemote starts a child that has its plan and is ready to work. On an error no child remains. The child shares our
+// standard error, so that its output, for example a crash, is not lost. The plan contains the URL and so perhaps a
+// password; it goes through a pipe, which, unlike an argument, nobody else can read.
 func newRemote(p plan, l *ledger, tell func(report)) (*remote, error) {
 	c, err := child.Start(context.Background(), workerRole, p, child.Forever)
 	if err != nil {
@@ -48,8 +47,8 @@ func newRemote(p plan, l *ledger, tell func(report)) (*remote, error) {
 	return r, nil
 }
 
-// handle takes one message of the child in, on the child's reader. The ledger answers at
-// once, so a child delays nobody but itself.
+// handle handles one message of the child, on the child's reader. The ledger answers at once, so a child delays only
+// itself.
 func (r *remote) handle(m message) {
 	switch m.Kind {
 	case msgEnter:
@@ -58,7 +57,7 @@ func (r *remote) handle(m message) {
 	case msgWrite:
 		r.reply(m, message{OK: r.ledger.write(m.Visit, m.Value)})
 	case msgLeave:
-		// Answered, too: the child releases its lock only when its visit has ended.
+		// This is answered too: the child releases its lock only when its visit has ended.
 		r.ledger.leave(m.Visit)
 		r.reply(m, message{})
 	case msgEvent:
@@ -77,20 +76,20 @@ func (r *remote) handle(m message) {
 	}
 }
 
-// reply answers a question of the child. A child that is gone needs no answer.
+// reply answers a request of the child. Errors are ignored: a child that is gone needs no answer.
 func (r *remote) reply(to, m message) {
 	m.Kind, m.ID = msgAnswer, to.ID
 	_ = r.line.send(m)
 }
 
-// start lets the child's goroutines begin.
+// start starts the child's goroutines.
 func (r *remote) start() error {
 	go r.watch()
 	return r.line.send(message{Kind: msgStart})
 }
 
-// watch finds out when the child ends though nobody asked it to: its visits are over, and
-// the run is not what it was meant to be.
+// watch notices if the child ends without having been asked to: it ends its visits and reports a problem, since the
+// run is not the intended one.
 func (r *remote) watch() {
 	<-r.line.ended
 	r.ledger.gone(r.plan.Process)
@@ -102,7 +101,7 @@ func (r *remote) watch() {
 	}
 }
 
-// obey passes an order on. When ctx ends first the child may still carry it out.
+// obey passes an order on. If ctx ends first, the child may still carry it out.
 func (r *remote) obey(ctx context.Context, o order) error {
 	answer, ok := r.line.ask(ctx.Done(), message{Kind: msgOrder, Order: &o})
 	switch {
@@ -116,14 +115,14 @@ func (r *remote) obey(ctx context.Context, o order) error {
 	return nil
 }
 
-// stats returns what the child said last, at most statsEvery ago.
+// stats returns the child's latest figures, at most statsEvery old.
 func (r *remote) stats() stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last
 }
 
-// metrics asks the child for its page, so that a child needs no port of its own.
+// metrics asks the child for its metrics, so that a child needs no port of its own.
 func (r *remote) metrics(ctx context.Context) (string, error) {
 	answer, ok := r.line.ask(ctx.Done(), message{Kind: msgScrape})
 	if !ok || answer.Error != "" {
@@ -132,14 +131,14 @@ func (r *remote) metrics(ctx context.Context) (string, error) {
 	return answer.Text, nil
 }
 
-// stop asks the child to end and waits for it; the child then says its last figures and the
-// error with which it closed, which stop returns. When ctx ends it is killed; its locks end
-// with their leases then, as those of every process that dies.
+// stop asks the child to end and waits for it; the child then sends its last figures and the error of its Close,
+// which stop returns. If ctx ends, the child is killed; its locks then end with their leases, as those of every
+// process that dies.
 func (r *remote) stop(ctx context.Context) error {
 	r.mu.Lock()
 	r.stopped = true
 	r.mu.Unlock()
-	// In a goroutine, because a child that hangs may not even read; it ends with the child.
+	// In a goroutine, because a child that hangs may not even read; the goroutine ends with the child.
 	go func() { _ = r.line.send(message{Kind: msgStop}) }()
 	var killed error
 	select {

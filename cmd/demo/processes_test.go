@@ -43,7 +43,7 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-// A user who may do what locks need, and nothing else.
+// A user with the permissions that locks need, and no others.
 func TestDemo_PauseNotPermittedIsSkipped(t *testing.T) {
 	s := testredis.Start(t)
 	admin := s.Client(t)
@@ -70,12 +70,12 @@ func TestDemo_WrongPasswordIsOneClearError(t *testing.T) {
 	var out, errs screen.Screen
 	url := "redis://:wrong@" + s.Addr()
 	status := run(t.Context(), []string{"--redis", url}, &out, &errs)
-	if status != 1 || out.String() != "" || !strings.Contains(errs.String(), "no lock can be had from this server") {
+	if status != 1 || out.String() != "" || !strings.Contains(errs.String(), "cannot acquire a lock on this server") {
 		t.Errorf("exit status %d, %q, %q", status, out.String(), errs.String())
 	}
 }
 
-// startRemote starts one process of a run that is not part of a run.
+// startRemote starts one process outside a run.
 func startRemote(t *testing.T, s *testredis.Server) (*demo, *remote, *screen.Screen) {
 	t.Helper()
 	var out screen.Screen
@@ -146,7 +146,7 @@ func TestRemoteObeysNoStrangeOrder(t *testing.T) {
 	}
 }
 
-// A worker whose parent is gone ends, and one without a plan does not begin.
+// A worker whose parent is gone ends, and one without a plan does not start.
 func TestWorkerEndsWithItsParent(t *testing.T) {
 	_, r, _ := startRemote(t, testredis.Start(t))
 	if err := r.start(); err != nil {

@@ -17,17 +17,17 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// process is one process that takes part: a worker here, or one in a child.
+// process is a process that takes part: a worker here, or one in a child.
 type process interface {
-	// start sets it to work. It is called once.
+	// start starts its work. It is called once.
 	start() error
 	// obey prepares a fault and returns when the lock is held; ctx bounds that.
 	obey(ctx context.Context, o order) error
 	// stats returns its figures, as of a moment ago.
+	// stats returns its figures, which may be a moment old.
 	stats() stats
-	// metrics returns its Prometheus text.
 	metrics(ctx context.Context) (string, error)
-	// stop ends it, by force when ctx ends. It is called once, after start or without.
+	// stop ends it, by force when ctx ends. It is called once, whether or not start was.
 	stop(ctx context.Context) error
 }
 
@@ -38,26 +38,24 @@ type demo struct {
 	console   *console
 	ledger    *ledger
 	server    server
-	page      *debug.Page   // shows the processes that are Managers of this program; nil where there are none
+	page      *debug.Page   // shows the processes that are Managers of this program; nil if there are none
 	processes []process     // fixed before the run begins
 	stranger  *redis.Client // a client that knows nothing of the library
-	operator  *worker       // it never starts to work
+	operator  *worker       // never started
 
 	mu       sync.Mutex
-	problems []string // what kept the run from being one, guarded by mu
+	problems []string // what invalidates the run, guarded by mu
 }
 
-// leaveTime bounds how long a process waits, at its end, for its goroutines and for
-// answers of Redis. A release that is not confirmed by then is named; its lock ends with
-// its lease. stopTime is when a process that has not ended is killed: it leaves a busy
-// machine the time to end by itself.
+// leaveTime bounds how long a process waits, at its end, for its goroutines and for answers of Redis. A release that
+// is not confirmed by then is named; its lock ends with its lease. stopTime is when a process that has not ended is
+// killed: it leaves a busy machine the time to end by itself.
 const (
 	leaveTime = 3 * time.Second
 	stopTime  = 2 * leaveTime
 )
 
-// startTime bounds how long a process may take to begin. It is generous, because small
-// machines are slow.
+// startTime bounds how long a process may take to start. It is generous, because small machines are slow.
 const startTime = 30 * time.Second
 
 // newDemo returns a run without its server and its processes.
@@ -70,14 +68,14 @@ func newDemo(o options, out io.Writer) *demo {
 	return d
 }
 
-// runID makes the keys of a run its own, so that two runs may share a server.
+// runID makes the keys of a run unique, so that two runs may share a server.
 func runID() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
 }
 
-// where says in words what the processes are and where their locks live.
+// where describes what the processes are and where their locks are.
 func (d *demo) where() string {
 	if d.opts.url == "" {
 		return "which are Managers of this program, and an embedded server"
@@ -85,8 +83,8 @@ func (d *demo) where() string {
 	return "each of its own, and the server of --redis"
 }
 
-// connect makes the clients of stranger and operator, and tries whether locks work here
-// at all, so that a wrong password is one clear error and not a run without a result.
+// connect creates the clients of stranger and operator, and tries whether locks work at all, so that a wrong password
+// is one clear error and not a run without a result.
 func (d *demo) connect(ctx context.Context) error {
 	d.stranger = redis.NewClient(d.server.options())
 	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {}, nil)
@@ -99,27 +97,27 @@ func (d *demo) connect(ctx context.Context) error {
 		err = mu.Do(ctx, func(context.Context) error { return nil }, anteroom.Wait(probeTime))
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("no lock can be had from this server: %w", err), d.disconnect())
+		return errors.Join(fmt.Errorf("cannot acquire a lock on this server: %w", err), d.disconnect())
 	}
 	return nil
 }
 
-// probeName is the lock that connect tries, and probeTime how long it does.
+// probeName is the lock that connect tries, probeTime the limit for that.
 const (
 	probeName = "probe"
 	probeTime = 5 * time.Second
 )
 
-// disconnect removes the run's keys and closes what connect opened. The operator's Manager
-// goes first, because a clean-up of its own could write a key again.
+// disconnect removes the run's keys and closes what connect opened. The operator's Manager is closed first, because a
+// clean-up of its own could write a key again.
 func (d *demo) disconnect() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	return errors.Join(d.operator.stop(ctx), d.removeKeys(ctx), d.stranger.Close())
 }
 
-// removeKeys deletes the keys of this run by their names, the fencing records included,
-// which would stay for ever. The embedded server takes its keys with it.
+// removeKeys deletes the keys of this run by their names, including the fencing records, which would stay for ever.
+// The embedded server's keys end with it.
 func (d *demo) removeKeys(ctx context.Context) error {
 	if d.opts.url == "" {
 		return nil
@@ -138,8 +136,8 @@ func (d *demo) removeKeys(ctx context.Context) error {
 	return nil
 }
 
-// recruit makes the processes. They do not work yet. The last one is the impatient one. On
-// an error those that were made are left to dismiss.
+// recruit creates the processes. They do not work yet. The last one is the impatient one. On an error, dismiss still
+// has to end those that were created.
 func (d *demo) recruit() error {
 	for n := 1; n <= d.opts.processes; n++ {
 		p := plan{Process: n, Prefix: d.prefix, URL: d.opts.url, Impatient: n == d.opts.processes}
@@ -158,8 +156,8 @@ func (d *demo) recruit() error {
 	return nil
 }
 
-// dismiss ends all processes at the same time, within stopTime: one that does not end, or
-// whose releases are not confirmed, delays no other. The error names each such process.
+// dismiss ends all processes concurrently, within stopTime: one that does not end, or whose releases are not
+// confirmed, does not delay the others. The error names each such process.
 func (d *demo) dismiss() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
@@ -176,8 +174,8 @@ func (d *demo) dismiss() error {
 	return errors.Join(errs...)
 }
 
-// play is the run itself: the processes work, faults are injected until the time is over
-// or ctx ends, what is under way is settled, and the processes end.
+// play is the run itself: the processes work, faults are injected until the time is over or ctx ends, the last fault
+// is carried through, and the processes end.
 func (d *demo) play(ctx context.Context) {
 	run, cancel := context.WithTimeout(ctx, d.opts.length)
 	defer cancel()
@@ -195,12 +193,12 @@ func (d *demo) play(ctx context.Context) {
 		}
 		i.run(run, d.opts.url == "")
 	} else {
-		d.problem("not every process could begin: " + started.Error())
+		d.problem("not every process could start: " + started.Error())
 	}
 	if ctx.Err() != nil {
 		d.console.say("ended early, as asked")
 	}
-	d.console.say("the processes leave: locks are released, and commands without an answer are cleaned up")
+	d.console.say("the processes end: they release locks and clean up after unanswered commands")
 	unwatch()
 	live.Wait()
 	if err := d.dismiss(); err != nil {
@@ -211,7 +209,7 @@ func (d *demo) play(ctx context.Context) {
 	}
 }
 
-// problem notes something that kept the run from showing what it should.
+// problem records something that kept the run from showing what it should.
 func (d *demo) problem(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +225,8 @@ func (d *demo) noted() []string {
 	return slices.Clone(d.problems)
 }
 
-// conclude prints what was missed, and right below it the last line, which counts both
-// what makes a run fail: violations, and expectations that were not met (failed).
+// conclude prints what was missed, and right below it the last line, which counts both causes of a failed run:
+// violations, and expectations that were not met (failed).
 func (d *demo) conclude() error {
 	all := d.stats()
 	s, violations := d.ledger.close()

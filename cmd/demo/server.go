@@ -19,28 +19,27 @@ import (
 type server interface {
 	// options returns how to connect to it.
 	options() *redis.Options
-	// outage keeps the server away for d and returns when it is back. errNotPermitted
-	// means that nothing happened, because this server does not let us.
+	// outage keeps the server away for d and returns when it is back. errNotPermitted means that nothing happened,
+	// because this server does not permit it.
 	outage(d time.Duration) error
 	close()
 }
 
-// errNotPermitted is outage's answer where the user may not pause the server.
+// errNotPermitted is returned by outage if the user may not pause the server.
 var errNotPermitted = errors.New("this user may not pause the server")
 
-// embedded is a miniredis whose time runs, reached through a socket in a directory of its
-// own: no port, and no other user, takes part. It is a real socket and no pipe in memory,
-// because a pipe holds nothing: a publisher would wait, with the server's lock, until the
-// subscriber reads. Safe for concurrent use.
+// embedded is a miniredis whose clock runs, reached through a socket in a directory of its own: without a port, and
+// closed to other users. It is a real socket and not an in-memory pipe, which has no buffer: a publisher would wait,
+// holding the server's lock, until the subscriber reads. Safe for concurrent use.
 type embedded struct {
 	mini   *miniredis.Miniredis
 	dir    string
 	listen net.Listener
 	ended  chan struct{} // closed when accept has ended
 
-	mu    sync.Mutex            // a leaf: nobody connects, reads or writes under it
+	mu    sync.Mutex            // a leaf: no connecting, reading or writing while it is held
 	away  bool                  // guarded by mu
-	conns map[net.Conn]struct{} // the server's ends of what was accepted, guarded by mu
+	conns map[net.Conn]struct{} // the server's ends of accepted connections, guarded by mu
 }
 
 // newEmbedded starts a server; close ends it.
@@ -59,7 +58,7 @@ func newEmbedded() (*embedded, error) {
 	}
 	// Without this its keys would never expire by themselves.
 	e.mini.ClockTTL(true)
-	// The first connection is what starts a server that listens nowhere.
+	// The first connection is what starts a server without a listener.
 	first, err := e.mini.Dial()
 	if err != nil {
 		return nil, errors.Join(err, l.Close(), os.RemoveAll(dir))
@@ -69,8 +68,7 @@ func newEmbedded() (*embedded, error) {
 	return e, nil
 }
 
-// accept serves connections until the listener is closed. While the server is away it
-// closes them at once.
+// accept serves connections until the listener is closed. While the server is away it closes them at once.
 func (e *embedded) accept() {
 	defer close(e.ended)
 	for {
@@ -93,8 +91,7 @@ func (e *embedded) accept() {
 	}
 }
 
-// options returns how to reach the server. Every call makes options of its own, because a
-// client changes them.
+// options returns how to reach the server. Every call returns new options, because a client changes them.
 func (e *embedded) options() *redis.Options {
 	path := e.listen.Addr().String()
 	return &redis.Options{
@@ -111,10 +108,9 @@ func (e *embedded) options() *redis.Options {
 		// The server knows neither of these.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		DisableIdentity:          true,
-		// A refused connection is refused at once: waiting and trying again is the
-		// library's own work, which is to be shown. The pool is larger than the commands
-		// that can fail during an outage, because a pool that has seen that many
-		// failures rests for a second.
+		// A refused connection is reported at once: waiting and retrying is the library's own work, which is to be
+		// shown. The pool is larger than the number of commands that can fail during an outage, because a pool that
+		// has seen that many failures rests for a second.
 		DialerRetries: 1,
 		PoolSize:      256,
 	}
@@ -128,14 +124,14 @@ func (e *embedded) isAway() bool {
 	return e.away
 }
 
-// cutConn is a connection that its server remembers while it is open.
+// cutConn is a connection that its server keeps track of while it is open.
 type cutConn struct {
 	net.Conn
 	e *embedded
 }
 
-// Close also makes the server forget the connection. It may be called twice: by the outage
-// and then by the server that reads from it.
+// Close also removes the connection from the server's list. It may be called twice: by the outage and then by the
+// server that reads from it.
 func (c *cutConn) Close() error {
 	c.e.mu.Lock()
 	delete(c.e.conns, c)
@@ -143,9 +139,8 @@ func (c *cutConn) Close() error {
 	return c.Conn.Close()
 }
 
-// outage cuts every connection and refuses new ones for d. Nothing in the server is lost,
-// and its time runs on: leases end meanwhile. A command that was under way may have taken
-// effect, and its client does not know.
+// outage cuts every connection and refuses new ones for d. Nothing in the server is lost, and its clock runs on:
+// leases expire meanwhile. A command in flight may have taken effect without its client knowing.
 func (e *embedded) outage(d time.Duration) error {
 	e.mu.Lock()
 	e.away = true
@@ -162,7 +157,7 @@ func (e *embedded) outage(d time.Duration) error {
 	return nil
 }
 
-// close ends the server and whoever is still connected.
+// close ends the server and its connections.
 func (e *embedded) close() {
 	_ = e.listen.Close()
 	<-e.ended
@@ -170,7 +165,7 @@ func (e *embedded) close() {
 	_ = os.RemoveAll(e.dir)
 }
 
-// real is a server that the user named and that may serve others, too.
+// real is a server that the user named and that may serve others too.
 type real struct {
 	opts *redis.Options
 	rdb  *redis.Client
@@ -180,21 +175,20 @@ type real struct {
 func newReal(url string) (*real, error) {
 	opts, err := redis.ParseURL(url)
 	if err != nil {
-		// The URL may hold a password, so the error must not repeat it.
+		// The URL may contain a password, so the error must not repeat it.
 		return nil, fmt.Errorf("--redis: not a URL such as redis://user:password@host:6379/0; %w", errUsage)
 	}
 	return &real{opts: opts, rdb: redis.NewClient(opts)}, nil
 }
 
-// options returns a copy of what the URL says, because a client changes its options.
+// options returns a copy of the URL's options, because a client changes its options.
 func (r *real) options() *redis.Options {
 	o := *r.opts
 	return &o
 }
 
-// outage pauses the server for everybody: connections stay open and nothing is answered, the
-// other way in which a server can be away. The server ends the pause by itself, so that
-// not even our own death leaves it paused.
+// outage pauses the server for everybody: connections stay open and nothing is answered, the other kind of outage.
+// The server ends the pause by itself, so that not even our own death leaves it paused.
 func (r *real) outage(d time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()

@@ -58,14 +58,13 @@ func TestEmbeddedServerGoesAwayAndKeepsItsKeys(t *testing.T) {
 	if v, err := c.Get(ctx, "kept").Result(); err != nil || v != "1" {
 		t.Errorf("after the outage: %q, %v", v, err)
 	}
-	// Its time runs, also while it is away.
+	// Its clock runs, even while it is away.
 	if n, err := c.Exists(ctx, "short").Result(); err != nil || n != 0 {
 		t.Errorf("the key of 50ms is there after 300ms: %d, %v", n, err)
 	}
 }
 
-// checked is a resource that looks whether the lock is there when it is entered, written
-// and left.
+// checked is a resource that checks that the lock exists when it is entered, written and left.
 type checked struct {
 	t    *testing.T
 	e    *embedded

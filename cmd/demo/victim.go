@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// setUpTime bounds how long a fault may wait for the lock that it is aimed at.
-	// Nothing promises an order between processes, so on a busy machine it may take a while.
+	// setUpTime bounds how long a fault may wait for the lock at which it is aimed. There is no fair order between
+	// processes, so on a busy machine it may take a while.
 	setUpTime = 20 * time.Second
-	// tellTime is when a victim that nobody told gives up, so that it does not hold its
-	// lock for ever: its fault could not be injected, or the ledger has found the missing
-	// report by then.
+	// tellTime is when a victim that was not notified gives up, so that it does not hold its lock for ever: its fault
+	// could not be injected, or the ledger has noticed the missing report by then.
 	tellTime = awayLease + 2*busy
 	// strideTime is how often a victim writes while it believes that it holds the lock.
 	strideTime = 5 * time.Millisecond
 )
 
-// obey prepares a fault: it returns nil when the lock is held as the order says, and an
-// error when it could not be had in time. ctx bounds the wait.
+// obey prepares a fault: it returns nil when the lock is held as the order says, and an error if it could not be
+// acquired in time. ctx bounds the wait.
 func (w *worker) obey(ctx context.Context, o order) error {
 	k, ok := w.locks[o.Key]
 	if !ok {
@@ -48,16 +47,15 @@ func (w *worker) obey(ctx context.Context, o order) error {
 	return nil
 }
 
-// workOn is the work of a holder whose lock is destroyed under it: it writes on until it
-// is told, and once more after that with the token that it had, as a program does that
-// was slow at the wrong moment. The resource has to refuse that write if a later holder
-// has been there.
+// workOn is the work of a holder whose lock is destroyed: it keeps writing until it is notified, and once more after
+// that with its old token, like a program that was slow at the wrong moment. The resource must refuse that write if a
+// later holder has been there.
 func (w *worker) workOn(hold *anteroom.Hold) {
 	pass := w.res.enter(hold.Key(), tokenOf(hold))
 	ctx, cancel := context.WithTimeout(hold.Context(), tellTime)
 	defer cancel()
-	// What is written is counted from what was read at the beginning, never read again: a
-	// second holder's updates must be overwritten by this, if anything lets it.
+	// The values count up from what was read at the beginning, without reading again: this must overwrite a second
+	// holder's updates, if anything lets it.
 	for value := pass.Value; ctx.Err() == nil && w.ctx.Err() == nil; pause(ctx, strideTime) {
 		if w.res.write(pass.Visit, value+1) {
 			value++
@@ -75,7 +73,7 @@ func (w *worker) workOn(hold *anteroom.Hold) {
 	}
 }
 
-// drop makes a holder that vanishes: it takes a fixed lease, writes once and lets go of the Hold without releasing it.
+// drop makes a holder that vanishes: it takes a fixed lease, writes once and drops the Hold without releasing it.
 func (w *worker) drop(ctx context.Context, mu *anteroom.Mutex) error {
 	hold, err := mu.Acquire(ctx, anteroom.Lease(dropLease))
 	if err != nil {
@@ -85,12 +83,11 @@ func (w *worker) drop(ctx context.Context, mu *anteroom.Mutex) error {
 	return nil
 }
 
-// forget locks in a goroutine that ends without unlocking. It does so in a Manager of its
-// own, as a program with that mistake would: the watchdog scans goroutines rarely, and
-// each Manager by itself, so that a second mistake of the same Manager would be found
-// half a minute later.
+// forget locks in a goroutine that ends without unlocking. It does so in a Manager of its own, as a program with that
+// mistake would: the watchdog scans goroutines rarely, and each Manager on its own, so that a second mistake of the
+// same Manager would be found half a minute later.
 func (w *worker) forget(k lock) error {
-	lost := make(chan struct{}, 1) // a loss was told, or there is nothing to wait for
+	lost := make(chan struct{}, 1) // a loss was reported, or there is nothing to wait for
 	m, err := w.manager(func(e anteroom.Event) {
 		w.event(e)
 		if e.Kind == anteroom.EventLost {
@@ -108,8 +105,7 @@ func (w *worker) forget(k lock) error {
 		w.unshow(m)
 		return errors.Join(err, m.Close(w.ctx))
 	}
-	// The goroutine that locks has ended when its lock is reported as held: nobody can
-	// unlock it any more.
+	// The goroutine that locks has ended when its lock is reported as held: nobody can unlock it any more.
 	locked := make(chan bool, 1)
 	go func() { locked <- mu.TryLockFor(setUpTime) }()
 	got := <-locked
@@ -123,9 +119,9 @@ func (w *worker) forget(k lock) error {
 	return nil
 }
 
-// closeWhen closes a Manager of forget when its loss was told, or at the end of the run.
-// It cannot be closed by the event itself: Close waits for the events to be delivered. What
-// Close cannot finish, because the next fault is under way, ends with its lease.
+// closeWhen closes a Manager of forget when its loss was reported, or at the end of the run. The event itself cannot
+// close it: Close waits for the events to be delivered. What Close cannot finish, because of the next fault, ends
+// with its lease.
 func (w *worker) closeWhen(lost <-chan struct{}, m *anteroom.Manager) {
 	select {
 	case <-lost:

@@ -13,11 +13,11 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// workerRole is a process of the demonstration among the roles of a child.
+// workerRole is the child role of a process of the demonstration.
 const workerRole = "demo-worker"
 
-// statsEvery is how often a child says its figures; more often than they are printed, so
-// that a printed second is never two.
+// statsEvery is how often a child sends its figures: more often than they are printed, so that a printed second is
+// never two.
 const statsEvery = 250 * time.Millisecond
 
 // employee is the child's side of the conversation.
@@ -28,12 +28,11 @@ type employee struct {
 	ended  chan struct{} // closed by msgStop
 }
 
-// runWorker takes part in a run until its parent says stop or is gone. It returns an error
-// only if it could not take part or the parent was gone at the end; what its Manager says
-// when it is closed goes to the parent with the last figures.
+// runWorker takes part in a run until its parent says stop or is gone. It returns an error only if it could not take
+// part or the parent was gone at the end; the error of its Manager's Close goes to the parent with the last figures.
 func runWorker(_ context.Context, parent *child.Link, raw json.RawMessage) error {
-	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it
-	// this process, when the faults under way are settled.
+	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it this process, when the
+	// current fault is settled.
 	signal.Ignore(os.Interrupt)
 	var p plan
 	if err := json.Unmarshal(raw, &p); err != nil {
@@ -60,8 +59,8 @@ func runWorker(_ context.Context, parent *child.Link, raw json.RawMessage) error
 	return e.line.send(message{Kind: msgDone, Stats: &s, Error: text(err)})
 }
 
-// hire makes the worker that the plan describes. Its events go to the parent; one that
-// cannot be sent is one that nobody is left to read.
+// hire creates the worker that the plan describes. Its events go to the parent; errors are ignored, since they mean
+// that the parent is gone.
 func (e *employee) hire(p plan) error {
 	opts, err := redis.ParseURL(p.URL)
 	if err != nil {
@@ -73,7 +72,7 @@ func (e *employee) hire(p plan) error {
 	return err
 }
 
-// work says the figures until the end.
+// work sends the figures until the end.
 func (e *employee) work() {
 	ticker := time.NewTicker(statsEvery)
 	defer ticker.Stop()
@@ -90,8 +89,8 @@ func (e *employee) work() {
 	}
 }
 
-// handle takes one message of the parent in. What takes time gets a goroutine, because
-// the reader has to go on: the answers to enter and write come the same way.
+// handle handles one message of the parent. Slow requests get a goroutine, because the reader has to go on: the
+// answers to enter and write arrive the same way.
 func (e *employee) handle(m message) {
 	switch m.Kind {
 	case msgStart:
@@ -111,8 +110,8 @@ func (e *employee) handle(m message) {
 	}
 }
 
-// enter, write and leave make the child's end of the pipe the resource. Without a parent
-// nothing is admitted and nothing accepted: the run is over then.
+// enter, write and leave make the child's end of the pipe the resource. Without a parent nothing is admitted and
+// nothing accepted: the run is over then.
 func (e *employee) enter(key string, token int64) pass {
 	if a, ok := e.line.ask(nil, message{Kind: msgEnter, Key: key, Token: token}); ok && a.Pass != nil {
 		return *a.Pass
@@ -129,7 +128,7 @@ func (e *employee) leave(visit int64) {
 	e.line.ask(nil, message{Kind: msgLeave, Visit: visit})
 }
 
-// text is an error as it goes through the pipe, "" for none.
+// text returns an error as it is sent through the pipe, "" for none.
 func text(err error) string {
 	if err == nil {
 		return ""
