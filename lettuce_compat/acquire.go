@@ -3,7 +3,6 @@ package lettucecompat
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -56,7 +55,6 @@ type AcquireReply struct {
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
 	SentAt  time.Time     // taken before the command was sent; zero if it never was
-	Synced  int           // replicas that confirmed, when asked for
 	Err     error
 }
 
@@ -99,7 +97,7 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 // acquireCall is the script with what it is told. What follows the lease says nothing for a
 // plain request and is left out: most are.
 func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
-	s, fence, lease := c.dialect.scripts.acquire, c.fenceIf(r.Key, r.Tokens > 0), millis(r.Lease)
+	s, fence, lease := acquireScript, c.fenceIf(r.Key, r.Tokens > 0), millis(r.Lease)
 	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
 		return newScriptCall(s, r.Key, fence, r.Field, lease)
 	}
@@ -117,7 +115,6 @@ func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
 // confirm judges the answer of the replicas. With too few, the field is removed at
 // once; where that is not certain, the outcome is unknown and the caller cleans up.
 func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, reply *AcquireReply) {
-	reply.Synced = w.synced
 	if w.err == nil && w.synced >= r.Replicas {
 		return
 	}
@@ -154,18 +151,6 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 		}
 	}
 	return AcquireReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
-}
-
-// permanentError marks an error of ours that repeating does not cure.
-type permanentError struct{ err error }
-
-func (e *permanentError) Error() string { return e.err.Error() }
-func (e *permanentError) Unwrap() error { return e.err }
-
-// asPermanent reports whether err is an error of ours that repeating does not cure.
-func asPermanent(err error) bool {
-	_, ok := errors.AsType[*permanentError](err)
-	return ok
 }
 
 // millis prints a duration in milliseconds, rounded up: Redis must never end a lease

@@ -114,7 +114,7 @@ func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
 		}
 		b.net.Heal()
 		time.Sleep(time.Minute)
-		if d, err := c.Probe(ctx); err != nil || !c.Stats().Up {
+		if d, err := c.Probe(ctx); err != nil || !lettucecompat.Up(c) {
 			t.Fatalf("%v, %v", d, err)
 		}
 		// Its caller leaves while the message is on its way: nothing was found out, and the
@@ -128,8 +128,8 @@ func TestAProbeAccusesNobodyTooEarly(t *testing.T) {
 		}
 		b.net.Heal()
 		time.Sleep(time.Minute)
-		if n := b.net.Dials(); n > dials+1 || !c.Stats().Up { // one for the pool at most
-			t.Fatalf("%d dials after %d, up: %v", n, dials, c.Stats().Up)
+		if n := b.net.Dials(); n > dials+1 || !lettucecompat.Up(c) { // one for the pool at most
+			t.Fatalf("%d dials after %d, up: %v", n, dials, lettucecompat.Up(c))
 		}
 	})
 }
@@ -139,7 +139,6 @@ func TestWords(t *testing.T) {
 	for got, want := range map[string]string{
 		fmt.Sprint(lettucecompat.OutcomeOK, lettucecompat.OutcomeRefused, lettucecompat.OutcomeGone, lettucecompat.OutcomeFailed, lettucecompat.OutcomeUnknown, lettucecompat.Outcome(99)): "ok refused gone failed unknown invalid",
 		fmt.Sprint(lettucecompat.WarnPublishRefused, lettucecompat.WarningKind(99)):                                                                                                        "publish_refused invalid",
-		lettucecompat.DesignDocument.Name(): "design-document",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -165,7 +164,7 @@ func TestAProbeThatMayNotPublishAccusesNobody(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	c.Subscribe()
-	eventually(t, "the own channel is confirmed", func() bool { _, err := c.Probe(ctx); return err == nil && c.Stats().Up })
+	eventually(t, "the own channel is confirmed", func() bool { _, err := c.Probe(ctx); return err == nil && lettucecompat.Up(c) })
 	if err := b.raw.Do(ctx, "acl", "setuser", "default", "-publish").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +172,7 @@ func TestAProbeThatMayNotPublishAccusesNobody(t *testing.T) {
 	if d, err := c.Probe(ctx); d != 0 || err != nil {
 		t.Fatalf("%v, %v", d, err)
 	}
-	if !c.Stats().Up || b.net.Dials() != dials {
-		t.Fatalf("up %v, %d dials after %d", c.Stats().Up, b.net.Dials(), dials)
+	if !lettucecompat.Up(c) || b.net.Dials() != dials {
+		t.Fatalf("up %v, %d dials after %d", lettucecompat.Up(c), b.net.Dials(), dials)
 	}
 }

@@ -50,6 +50,9 @@ func newCommand(keyPos int8, args ...any) *command {
 	return c
 }
 
+// newCall makes a call of one command.
+func newCall(cmd *command) *call { return &call{cmds: []*command{cmd}} }
+
 // NoRetry makes go-redis execute the command at most once, alone and in a pipeline.
 func (c *command) NoRetry() bool { return true }
 

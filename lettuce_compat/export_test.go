@@ -30,6 +30,27 @@ func Trips(c *Client) (live, total int) {
 	return l.live, l.total
 }
 
+// Up reports whether the subscription connection is there, with at least one channel confirmed.
+func Up(c *Client) bool {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	return c.sub.up
+}
+
+// Channels returns how many channels are subscribed or being subscribed, with the client's own.
+func Channels(c *Client) int {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	return len(c.sub.channels)
+}
+
+// Unreported returns how many warnings of a kind came since the last one that was reported.
+func Unreported(c *Client, k WarningKind) int {
+	c.warn.mu.Lock()
+	defer c.warn.mu.Unlock()
+	return c.warn.count[k]
+}
+
 // FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
@@ -49,12 +70,11 @@ var (
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 
-	AcquireSource  = DesignDocument.scripts.acquire.source
-	ReleaseSource  = DesignDocument.scripts.release.source
+	AcquireSource  = acquireScript.source
+	ReleaseSource  = releaseScript.source
 	KeySlot        = keySlot
 	SlotNumbers    = slotNumbers
 	ReleaseMessage = releaseMessage
-	ValidRelease   = validRelease
 )
 
 // Relocate asks for the cluster's layout, as a command that fails does.

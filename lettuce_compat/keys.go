@@ -27,8 +27,8 @@ func Reserved(key string) (prefix string, reserved bool) {
 
 // checkReserved is Reserved as the error of a command about key.
 func checkReserved(key string) error {
-	if _, reserved := Reserved(key); reserved {
-		return &permanentError{ErrReservedKey}
+	if strings.HasPrefix(key, fencePrefix) {
+		return ErrReservedKey
 	}
 	return nil
 }

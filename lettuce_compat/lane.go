@@ -49,6 +49,33 @@ type lane struct {
 	drained    chan struct{} // set by close: closed when nobody waits for anything
 }
 
+// call is what one caller waits for: usually one command, several where a batch goes
+// to a cluster node.
+type call struct {
+	ctx     context.Context // the caller's; only its values travel on
+	cmds    []*command
+	wait    *waitFor      // set: an acquire whose replicas are waited for; travels alone
+	timeout time.Duration // after which its caller is free
+	end     time.Time     // when that is
+	done    chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
+
+	// Guarded by lane.mu.
+	over       bool      // answered or left
+	trip       *trip     // nil: queued
+	sentAt     time.Time // before anything was handed to go-redis; zero: never was
+	err        error     // why it was ended without an answer
+	next, prev *call     // place among the awaited
+	lead       trip      // the one that begins with this call, if one does
+}
+
+// withdraw marks every command of k as never sent, where that is still possible.
+func (k *call) withdraw(err error) error {
+	for _, c := range k.cmds {
+		c.withdraw()
+	}
+	return err
+}
+
 // do sends k, now, and waits until it is answered (nil), ctx ends, or timeout (0:
 // Options.CommandTimeout) passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
@@ -81,6 +108,12 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	case <-ctx.Done():
 		return l.leave(k, context.Cause(ctx))
 	}
+}
+
+// one sends a call of a single command down a lane and returns what is known about it.
+func (c *Client) one(ctx context.Context, l *lane, k *call, now time.Time, limit time.Duration) (Outcome, error) {
+	left := l.do(ctx, k, now, limit)
+	return k.cmds[0].result(left)
 }
 
 // leave gives k up with err, unless its answer or the end of its time came first.

@@ -34,9 +34,7 @@ func TestNewRefuses(t *testing.T) {
 		"colon in id":      {b.rdb, lettucecompat.Options{ClientID: "a:b"}, "ClientID"},
 		"long id":          {b.rdb, lettucecompat.Options{ClientID: strings.Repeat("x", 129)}, "ClientID"},
 		"negative timeout": {b.rdb, lettucecompat.Options{ClientID: "me", CommandTimeout: -1}, "CommandTimeout"},
-		"negative idle":    {b.rdb, lettucecompat.Options{ClientID: "me", ChannelIdle: -1}, "ChannelIdle"},
 		"negative flights": {b.rdb, lettucecompat.Options{ClientID: "me", MaxInFlight: -1}, "MaxInFlight"},
-		"negative cap":     {b.rdb, lettucecompat.Options{ClientID: "me", MaxIdleChannels: -1}, "MaxIdleChannels"},
 	} {
 		if _, err := lettucecompat.New(tc.rdb, tc.opt); err == nil || !strings.Contains(err.Error(), tc.names) {
 			t.Errorf("%s: %v", name, err)

@@ -1,16 +1,15 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
 // Defaults and limits of Options.
 const (
-	DefaultCommandTimeout  = time.Second
-	DefaultMaxInFlight     = 16
-	DefaultChannelIdle     = 10 * time.Second
-	DefaultMaxIdleChannels = 1024
+	DefaultCommandTimeout = time.Second
+	DefaultMaxInFlight    = 16
 	// DefaultRecordTime is how long a fencing record lives without being used.
 	DefaultRecordTime = 7 * 24 * time.Hour
 )
@@ -21,9 +20,6 @@ type Options struct {
 	// letters, digits, '.', '_' and '-', at most 128 bytes. Two clients that share one, be
 	// it one after the other, break each other's locks; NewClientID makes a fresh one.
 	ClientID string
-	// Dialect is the layout of keys, channels, messages and scripts. Defaults to
-	// DesignDocument.
-	Dialect Dialect
 	// CommandTimeout limits every command whose request names no limit of its own. It
 	// is enforced by abandoning the command, so it also holds where the socket's time
 	// limits are longer. Defaults to one second.
@@ -37,13 +33,6 @@ type Options struct {
 	// 16. Beside them go 8 for renewals and questions, and 8 (or MaxInFlight, if that is
 	// less) for acquires that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
 	MaxInFlight int
-	// ChannelIdle is how long a channel stays subscribed after its last watcher has
-	// gone, so that a key that is contended again needs no new subscription. Defaults
-	// to 10 seconds.
-	ChannelIdle time.Duration
-	// MaxIdleChannels caps the channels that are subscribed and watched by nobody; the
-	// oldest go first. Defaults to 1024.
-	MaxIdleChannels int
 
 	// OnForced is called when ForceRelease, called by anybody, has deleted field of
 	// this client. It runs on the goroutine that receives all messages: it must not
@@ -74,38 +63,13 @@ func (o Options) withDefaults() (Options, error) {
 	if err := checkClientID(o.ClientID); err != nil {
 		return o, err
 	}
-	if o.Dialect.name == "" {
-		o.Dialect = DesignDocument
+	if o.CommandTimeout < 0 {
+		return o, configError("Options.CommandTimeout", fmt.Sprintf("%v is negative", o.CommandTimeout))
 	}
-	for _, f := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
-		{"CommandTimeout", &o.CommandTimeout, DefaultCommandTimeout},
-		{"ChannelIdle", &o.ChannelIdle, DefaultChannelIdle},
-	} {
-		if *f.value < 0 {
-			return o, configError("Options."+f.name, fmt.Sprintf("%v is negative", *f.value))
-		}
-		if *f.value == 0 {
-			*f.value = f.def
-		}
+	if o.MaxInFlight < 0 {
+		return o, configError("Options.MaxInFlight", fmt.Sprintf("%d is negative", o.MaxInFlight))
 	}
-	for _, f := range []struct {
-		name  string
-		value *int
-		def   int
-	}{
-		{"MaxInFlight", &o.MaxInFlight, DefaultMaxInFlight},
-		{"MaxIdleChannels", &o.MaxIdleChannels, DefaultMaxIdleChannels},
-	} {
-		if *f.value < 0 {
-			return o, configError("Options."+f.name, fmt.Sprintf("%d is negative", *f.value))
-		}
-		if *f.value == 0 {
-			*f.value = f.def
-		}
-	}
+	o.CommandTimeout = cmp.Or(o.CommandTimeout, DefaultCommandTimeout)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, DefaultMaxInFlight)
 	return o, nil
 }

@@ -20,6 +20,57 @@ func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Dura
 	return time.Since(start), err
 }
 
+// RehearseRequest says what a Rehearse is about.
+type RehearseRequest struct {
+	Key       string
+	Fenced    bool          // acquires reserve tokens
+	Replicas  bool          // acquires wait for replicas
+	Reacquire bool          // a renewal may take the lock back
+	Timeout   time.Duration // of the command; 0: Options.CommandTimeout
+}
+
+// Rehearse asks whether r.Key could be acquired, renewed and released now, if nobody held
+// it. A script calls what these call, in two steps, and leaves everything as it was: a free
+// lock is taken and given back within a step, a held one is only asked about. So it meets
+// what an acquire would meet: a missing permission, a full memory, a replica, a key of
+// another type. Some rights to a held lock can be told from Redis 7.0 on only, and so can
+// the rights to channels.
+//
+// It returns the commands that are refused and that a lock can do without, in words for
+// people that name no key.
+func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []string, err error) {
+	if err := checkReserved(r.Key); err != nil {
+		return nil, err
+	}
+	for _, step := range []string{"1", "2"} {
+		list, err := c.rehearse(ctx, r, step)
+		if err != nil {
+			return nil, err
+		}
+		without = append(without, list...)
+	}
+	return without, nil
+}
+
+func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (without []string, err error) {
+	start := time.Now()
+	k := newScriptCall(rehearseScript, r.Key, c.fenceIf(r.Key, r.Fenced),
+		step, releaseChannel(r.Key), ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
+	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, start, r.Timeout)
+	c.observe("ping", outcome, start)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := k.command.Val().([]any)
+	if !ok {
+		return nil, ErrMalformed
+	}
+	for _, what := range list {
+		without = append(without, text(what))
+	}
+	return without, nil
+}
+
 // Probe asks whether messages are delivered: it publishes one to the client's own
 // channel and waits until it comes back on the subscription connection, at most one
 // CommandTimeout. A connection that is open but delivers nothing (a hung proxy, a
@@ -84,19 +135,4 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	}
 	s.drop(generation, ErrNotDelivered)
 	return OutcomeFailed, ErrNotDelivered
-}
-
-// Stats are figures about the subscription connection, for monitoring only.
-type Stats struct {
-	Up        bool   // connected, and at least one channel confirmed
-	Channels  int    // subscribed or being subscribed, the client's own included
-	Idle      int    // of these, watched by nobody
-	Malformed uint64 // messages that could not be understood
-}
-
-// Stats returns the current figures.
-func (c *Client) Stats() Stats {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	return Stats{Up: c.sub.up, Channels: len(c.sub.channels), Idle: c.sub.idle.Len(), Malformed: c.sub.malformed}
 }

@@ -29,10 +29,9 @@ type ReleaseReply struct {
 	// Outcome is OK (our field was there, or its mark), Gone, Failed or Unknown. What
 	// Gone means after an Unknown is for the caller to say: it may have been this
 	// request that removed the field.
-	Outcome   Outcome
-	Marked    bool // with OK: only the mark of an earlier release with Keep was there
-	Receivers int  // that the message reached on that server; -1: the publication was refused
-	Err       error
+	Outcome Outcome
+	Marked  bool // with OK: only the mark of an earlier release with Keep was there
+	Err     error
 }
 
 // Release removes the field and publishes the release. It never removes the field of
@@ -45,8 +44,8 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
 }
 
 func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) ReleaseReply {
-	channel := c.dialect.channel(r.Key)
-	argv := append(make([]any, 0, 7), r.Field, channel, c.dialect.message(r.Key, r.Field, now))
+	channel := releaseChannel(r.Key)
+	argv := append(make([]any, 0, 7), r.Field, channel, releaseMessage(r.Key, r.Field, now))
 	fenced := r.Fenced || r.ReservedUpTo > 0
 	if fenced || r.Keep > 0 { // otherwise the rest says nothing
 		keep := "0"
@@ -55,7 +54,7 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) R
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptCall(c.dialect.scripts.release, r.Key, c.fenceIf(r.Key, fenced), argv...)
+	k := newScriptCall(releaseScript, r.Key, c.fenceIf(r.Key, fenced), argv...)
 	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, now, r.Timeout)
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
@@ -64,7 +63,7 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) R
 	case int64:
 		if answer >= -1 {
 			c.warn.published(channel, int(answer))
-			return ReleaseReply{Outcome: OutcomeOK, Receivers: int(answer)}
+			return ReleaseReply{Outcome: OutcomeOK}
 		}
 	case []any:
 		switch {
@@ -78,8 +77,113 @@ func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) R
 	return ReleaseReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
-// one sends a call of a single command down a lane and returns what is known about it.
-func (c *Client) one(ctx context.Context, l *lane, k *call, now time.Time, limit time.Duration) (Outcome, error) {
-	left := l.do(ctx, k, now, limit)
-	return k.cmds[0].result(left)
+// TurnRequest asks to end a turn: release the lock if anybody else waits for it,
+// otherwise go on holding it.
+type TurnRequest struct {
+	Key, Field string
+	Lease      time.Duration // the time to live is raised to it when the lock is kept
+	Fenced     bool          // as in ReleaseRequest
+	RecordTime time.Duration // as in AcquireRequest and ReleaseRequest
+	Tokens     int64         // to reserve for the next turn when the lock is kept; needs Fenced
+	// LastToken and ReservedUpTo give tokens back when the lock is released.
+	LastToken, ReservedUpTo int64
+	Timeout                 time.Duration // 0: Options.CommandTimeout
+}
+
+// TurnReply is the answer to a TurnRequest.
+type TurnReply struct {
+	// Outcome is OK, Gone, Failed (nothing changed: still held) or Unknown.
+	Outcome Outcome
+	Kept    bool      // with OK: nobody else waits, the lock is still ours; false: released
+	Token   int64     // with Kept: first of the reserved tokens, 0 without fencing
+	Others  int       // subscribers of the release channel beside this client; -1: not known
+	SentAt  time.Time // a kept lease counts from here
+	Err     error
+}
+
+// EndTurn releases the lock exactly as Release does, unless the server knows that no
+// other connection listens for its release; then it keeps it for a further lease. On a
+// cluster, or where PUBSUB is forbidden, that cannot be known and it always releases; on a
+// cluster that the client hides, only once that was found (see hidden.go).
+func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
+	start := time.Now()
+	reply := c.endTurn(ctx, r, start)
+	c.observe("turn", reply.Outcome, start)
+	return reply
+}
+
+func (c *Client) endTurn(ctx context.Context, r TurnRequest, now time.Time) TurnReply {
+	channel := releaseChannel(r.Key)
+	own := "-1"
+	if !c.Multi() {
+		own = flag(c.sub.confirmed(channel))
+	}
+	k := newScriptCall(turnScript, r.Key, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
+		r.Field, millis(r.Lease), channel, releaseMessage(r.Key, r.Field, now), own,
+		strconv.FormatInt(max(r.Tokens, 1), 10),
+		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
+	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, r.Timeout)
+	reply := c.parseTurn(&k.command, left, channel)
+	if reply.Outcome != OutcomeFailed || k.command.sent() {
+		reply.SentAt = k.sentAt
+	}
+	return reply
+}
+
+func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
+	outcome, err := cmd.result(left)
+	if outcome != OutcomeOK {
+		return TurnReply{Outcome: outcome, Others: -1, Err: err}
+	}
+	answer, _ := cmd.Val().([]any)
+	if len(answer) != 3 {
+		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
+	}
+	others, ok := answer[1].(int64)
+	receivers, counted := answer[2].(int64)
+	switch {
+	case ok && counted && answer[0] == int64(0):
+		return TurnReply{Outcome: OutcomeGone, Others: -1}
+	case ok && counted && answer[0] == int64(1):
+		c.warn.published(channel, int(receivers))
+		return TurnReply{Outcome: OutcomeOK, Others: int(others)}
+	case ok && answer[0] == int64(2):
+		if token, err := strconv.ParseInt(text(answer[2]), 10, 64); err == nil {
+			return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
+		}
+	}
+	return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
+}
+
+// ForceRelease deletes the lock, whoever holds it, publishes the release, and tells
+// the client behind each deleted field on that client's own channel, at once. It
+// returns the deleted fields, none if the lock was free. A key of another type is a
+// permanent error and stays, and so does a fencing record, which is a hash as well: without
+// it tokens would begin again. After an error whose class is unknown the lock may be
+// deleted or not; asking again is harmless.
+//
+// Whoever ran under the lock still runs until the message arrives: exclusion is broken
+// on purpose.
+func (c *Client) ForceRelease(ctx context.Context, key string) (released []string, err error) {
+	if err := checkReserved(key); err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	before, after := forcedParts(key)
+	k := newScriptCall(forceScript, key, c.fence(key),
+		releaseChannel(key), releaseMessage(key, c.opt.ClientID, start),
+		ownPrefix, before, after)
+	outcome, err := c.one(ctx, c.lanes(key).locks, &k.call, start, 0)
+	c.observe("force", outcome, start)
+	if err != nil {
+		return nil, err
+	}
+	fields, ok := k.command.Val().([]any)
+	if !ok {
+		return nil, ErrMalformed
+	}
+	for _, f := range fields {
+		released = append(released, text(f))
+	}
+	return released, nil
 }

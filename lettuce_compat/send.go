@@ -41,7 +41,7 @@ func (c *Client) send(t *trip) {
 		}
 	}
 	if cmds[0].Err() == nil {
-		c.rtt.add(time.Since(t.began))
+		c.noteRTT(time.Since(t.began))
 	}
 }
 
@@ -144,69 +144,6 @@ func pipeline(ctx context.Context, node sender, cmds []*command) {
 // scripts that came by EVAL. A failure shows in the EVALSHA that follows.
 func (c *Client) load(ctx context.Context, node sender, s *script) {
 	_ = node.Process(ctx, newCommand(0, "script", "load", s.source))
-}
-
-// owner returns the client of the node that owns key, or the user's client where there
-// is one node or the owner is not known.
-func (c *Client) owner(ctx context.Context, key string) sender {
-	if c.route != nil {
-		if n, err := c.route(ctx, key); err == nil {
-			return n
-		}
-	}
-	return c.rdb
-}
-
-// learnNodes notes that the cluster's layout is known, after which asking for the
-// owner of a key needs no I/O and may be done on a caller's goroutine.
-func (c *Client) learnNodes(ctx context.Context, cmd *command) {
-	if classify(cmd.Err()) >= classUnreachable {
-		return // asking would be I/O, while the caller waits for an answer that is there
-	}
-	if _, err := c.route(ctx, cmd.key); err == nil {
-		c.routed.Store(true)
-	}
-}
-
-// noteStale looks the layout up again when a command met a node that is dead, silent or
-// demoted: its keys may have another owner by now.
-func (c *Client) noteStale(cmds ...*command) {
-	for _, cmd := range cmds {
-		if cmd.Err() == nil {
-			continue
-		}
-		class := classify(cmd.Err())
-		if class == classUnknown || class == classUnreachable || hasCode(cmd.Err(), "READONLY") {
-			c.relocate()
-			return
-		}
-	}
-}
-
-// relocateEvery is the least time between two requests for the layout after errors. A
-// client that finds no node at all asks every one it knows, for each request, and ends
-// without a pause: each command that fails while a cluster restarts would be many dials.
-const relocateEvery = 100 * time.Millisecond
-
-// relocate asks a cluster client to look the layout up again. By itself it does so
-// once a minute, when a slot has moved, and after errors only for commands that it may
-// send again, which ours are not: without this they would go to a dead master for up to
-// a minute, which is longer than most leases. A request that comes too soon is dropped:
-// as long as commands fail there will be another.
-func (c *Client) relocate() {
-	now := time.Now()
-	last := c.relocated.Load()
-	if last != nil && now.Sub(*last) < relocateEvery || !c.relocated.CompareAndSwap(last, &now) {
-		return
-	}
-	c.reload()
-}
-
-// reload asks a cluster client for the layout, which it fetches on a goroutine of its own.
-func (c *Client) reload() {
-	if r, ok := c.rdb.(interface{ ReloadState(context.Context) }); ok {
-		r.ReloadState(context.Background())
-	}
 }
 
 func selectCommands(cmds []*command, keep func(*command) bool) []*command {

@@ -14,6 +14,12 @@ import (
 const (
 	// subscribeBatch bounds the channels of one SUBSCRIBE or UNSUBSCRIBE.
 	subscribeBatch = 128
+	// channelIdle is how long a channel stays subscribed after its last watcher has gone, so
+	// that a key that is contended again needs no new subscription.
+	channelIdle = 10 * time.Second
+	// maxIdleChannels caps the channels that are subscribed and watched by nobody; the
+	// oldest go first.
+	maxIdleChannels = 1024
 	// refusedRetry is how long a channel that the ACL refuses is left alone.
 	refusedRetry = 30 * time.Second
 	// backoffMin and backoffMax bound the pause between failed connections.
@@ -60,7 +66,6 @@ type subscriber struct {
 	dropped    chan struct{}
 	dropErr    error // set before dropped is closed
 	probes     map[string]chan struct{}
-	malformed  uint64
 }
 
 func newSubscriber(c *Client) *subscriber {
@@ -214,8 +219,8 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	now := time.Now()
 	for e := s.idle.Front(); e != nil && len(unsubscribe) < subscribeBatch; e = s.idle.Front() {
 		ch := e.Value.(*channel)
-		if now.Sub(ch.since) < s.c.opt.ChannelIdle && s.idle.Len() <= s.c.opt.MaxIdleChannels {
-			next = ch.since.Add(s.c.opt.ChannelIdle)
+		if now.Sub(ch.since) < channelIdle && s.idle.Len() <= maxIdleChannels {
+			next = ch.since.Add(channelIdle)
 			break
 		}
 		s.forgetLocked(ch)

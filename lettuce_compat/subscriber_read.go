@@ -131,8 +131,9 @@ func (s *subscriber) deliver(m *redis.Message) {
 		ch.signalLocked()
 	}
 	s.mu.Unlock()
-	if !validRelease(m.Payload) {
-		s.malformedMessage(m.Channel)
+	// What it says is not used: the answer of the next attempt decides.
+	if _, valid := ParseRelease(m.Channel, m.Payload); !valid {
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
 	}
 }
 
@@ -144,7 +145,7 @@ func (s *subscriber) deliverOwn(m *redis.Message) {
 	}
 	switch {
 	case !ok:
-		s.malformedMessage(m.Channel)
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
 	case msg.Forced != nil:
 		if s.c.opt.OnForced != nil {
 			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
@@ -157,13 +158,6 @@ func (s *subscriber) deliverOwn(m *redis.Message) {
 		}
 		s.mu.Unlock()
 	}
-}
-
-func (s *subscriber) malformedMessage(channel string) {
-	s.mu.Lock()
-	s.malformed++
-	s.mu.Unlock()
-	s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: channel})
 }
 
 // drop ends connection number generation, if it is still the current one.
@@ -216,7 +210,7 @@ func (s *subscriber) unwatchedLocked(ch *channel) {
 	case chConfirmed:
 		ch.since = time.Now()
 		s.enlistLocked(ch, s.idle)
-		if s.idle.Len() == 1 || s.idle.Len() > s.c.opt.MaxIdleChannels {
+		if s.idle.Len() == 1 || s.idle.Len() > maxIdleChannels {
 			s.kickLocked()
 		}
 	}

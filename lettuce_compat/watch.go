@@ -27,7 +27,7 @@ func (w *Watch) Confirmed() bool {
 	return w.ch != nil && w.ch.state == chConfirmed
 }
 
-// Close ends the interest. The channel stays subscribed for Options.ChannelIdle when
+// Close ends the interest. The channel stays subscribed for channelIdle when
 // this was the last watch. Closing twice is harmless.
 func (w *Watch) Close() {
 	s := w.sub
@@ -68,7 +68,7 @@ func (c *Client) Watch(key string) *Watch {
 	if !s.started {
 		s.startLocked()
 	}
-	name := c.dialect.channel(key)
+	name := releaseChannel(key)
 	ch := s.channels[name]
 	if ch == nil {
 		ch = &channel{name: name, watches: map[*Watch]struct{}{}}
@@ -95,12 +95,12 @@ func (c *Client) Subscribe() {
 }
 
 // Forget unsubscribes the channel of key now, if nobody watches it, instead of after
-// ChannelIdle. It returns at once.
+// channelIdle. It returns at once.
 func (c *Client) Forget(key string) {
 	s := c.sub
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.channels[c.dialect.channel(key)]
+	ch := s.channels[releaseChannel(key)]
 	if ch == nil || ch.in != s.idle {
 		return
 	}

@@ -91,7 +91,7 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	defer rdb.Close()
 	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
 	l := &listener{
-		rdb: rdb, pattern: lettucecompat.DesignDocument.ReleasePattern(pattern),
+		rdb: rdb, pattern: lettucecompat.ReleasePattern(pattern),
 		ping: pingEvery, patience: patience, length: o.length, report: r,
 	}
 	err = l.run(ctx)
@@ -163,16 +163,16 @@ func (r *reporter) disconnected(err error) error {
 // wakes waiters.
 func (r *reporter) heard(channel, payload string) error {
 	now := time.Now()
-	a, bad := lettucecompat.DesignDocument.ParseRelease(channel, payload)
+	a, valid := lettucecompat.ParseRelease(channel, payload)
 	key := keyOf(a.Key)
 	var err error
 	switch {
-	case r.json && bad != nil:
+	case r.json && !valid:
 		err = r.line(now, "malformed", eventJSON{keyJSON: &key, Payload: payload[:min(len(payload), maxPayload)]})
 	case r.json:
 		h, at := holderOf(a.Holder), a.At.UnixMilli()
 		err = r.line(now, "release", eventJSON{keyJSON: &key, holder: &h, ReleaseTime: &at})
-	case bad != nil:
+	case !valid:
 		err = printed(fmt.Fprintf(r.out, "%s  %s  (not a release message: %s)\n", now.Format(clockForm), shown(a.Key), excerpt(payload)))
 	default:
 		err = printed(fmt.Fprintf(r.out, "%s  %s  %s\n", now.Format(clockForm), shown(a.Key), shown(a.Holder)))

@@ -14,8 +14,8 @@ var openMutants = []mutant{
 		name: "sync-reserved-no-more", file: "lettuce_compat/keys.go", pkg: "sync",
 		mechanism: "only what begins with the prefix is reserved",
 		breaks:    "a key that meets none of ours is refused",
-		old:       "strings.HasPrefix(key, fencePrefix)",
-		fresh:     "strings.Contains(key, fencePrefix)",
+		old:       "return fencePrefix, strings.HasPrefix(key, fencePrefix)",
+		fresh:     "return fencePrefix, strings.Contains(key, fencePrefix)",
 		tests:     []string{"TestReservedKeys_NoMore"},
 	},
 	{
@@ -51,7 +51,7 @@ var openMutants = []mutant{
 		tests:     []string{"TestOpen_ACertificateIsRenewed"},
 	},
 	{
-		name: "script-rehearse-second-step", file: "lettuce_compat/rehearse.go", pkg: "sync",
+		name: "script-rehearse-second-step", file: "lettuce_compat/probe.go", pkg: "sync",
 		mechanism: "Ping really takes a free lock, in a script that has written nothing before",
 		breaks:    "Ping says that all is well while the memory is full",
 		old:       "[]string{\"1\", \"2\"}",

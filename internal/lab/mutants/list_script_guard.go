@@ -170,7 +170,7 @@ var scriptGuardMutants = []mutant{
 		tests: []string{"TestInject_ForeignHolders"},
 	},
 	{
-		name: "script-force-record", file: "lettuce_compat/force.go",
+		name: "script-force-record", file: "lettuce_compat/release.go",
 		mechanism: "forced release: a fencing record is no lock",
 		breaks:    "tokens begin again",
 		old:       "if err := checkReserved(key); err != nil {", fresh: "if err := checkReserved(key); err != nil && false {",

@@ -51,10 +51,10 @@ var wireMutants = []mutant{
 		tests: []string{"TestClassify_AnswersOfServersBefore7"},
 	},
 	{
-		name: "wire-hidden-cluster", file: "lettuce_compat/hidden.go",
+		name: "wire-hidden-cluster", file: "lettuce_compat/cluster.go",
 		mechanism: "a batch that meets a Cluster nobody knew of is asked about again, key by key",
 		breaks:    "the batch that finds out has no answer, and a removal is told later than promised",
-		old:       "\t\t\tleft = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(now)\n\t\t\treturn left, left > 0\n", fresh: "\t\t\treturn 0, false\n",
+		old:       "return left, left > 0", fresh: "return left, false",
 		tests: []string{"TestHiddenCluster_ByARenewal"},
 	},
 	{
@@ -72,21 +72,21 @@ var wireMutants = []mutant{
 		tests: []string{"TestReplicas"},
 	},
 	{
-		name: "wire-own-capacity", file: "lettuce_compat/renew.go",
+		name: "wire-own-capacity", file: "lettuce_compat/batch.go",
 		mechanism: "renewals have capacity of their own",
 		breaks:    "acquires that hang delay renewals until locks are lost",
-		old:       "left := c.lanes(batch[0].Key).keep.do(", fresh: "left := c.lanes(batch[0].Key).locks.do(",
+		old:       "left := c.lanes(k.cmds[0].key).keep.do(", fresh: "left := c.lanes(k.cmds[0].key).locks.do(",
 		tests: []string{"TestWire_I8_RenewalsHaveTheirOwnCapacity"},
 	},
 	{
-		name: "wire-abandoned", file: "lettuce_compat/room.go",
+		name: "wire-abandoned", file: "lettuce_compat/trip.go",
 		mechanism: "abandoned round trips of a lane are bounded",
 		breaks:    "a server that hangs takes every connection and a goroutine for each try",
 		old:       "l.live < l.room() && l.total < l.limit*(1+abandonedPerPlace)", fresh: "l.live < l.room()",
 		tests: []string{"TestWire_I7_AbandonedAreBounded"},
 	},
 	{
-		name: "wire-slow-round-trips", file: "lettuce_compat/room.go",
+		name: "wire-slow-round-trips", file: "lettuce_compat/trip.go",
 		mechanism: "a round trip that is slow does not count among the few of a lane",
 		breaks:    "a few connections without an answer keep every lock of the process waiting",
 		old:       "l.slow+max(fewTrips", fresh: "max(fewTrips",
@@ -114,7 +114,7 @@ var wireMutants = []mutant{
 		tests: []string{"TestACallerCarriesItself", "TestWire_I7_AbandonedAtOnce"},
 	},
 	{
-		name: "wire-share-without-slow", file: "lettuce_compat/room.go",
+		name: "wire-share-without-slow", file: "lettuce_compat/trip.go",
 		mechanism: "trips that hang take no share of what is awaited",
 		breaks:    "beside them the others carry little, and calls wait for a second trip",
 		old:       "max(l.room()-l.slow, 1)", fresh: "l.room()",

@@ -3,7 +3,6 @@ package lettucecompat
 import (
 	"context"
 	"reflect"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,12 +24,11 @@ type Redis interface {
 // acquires delays a renewal.
 const keepLimit = 8
 
-// Client speaks a dialect to one Redis (single, Sentinel or Cluster). All methods are
+// Client speaks to one Redis (single, Sentinel or Cluster). All methods are
 // safe for concurrent use. It starts no goroutine before it is used.
 type Client struct {
-	rdb     Redis
-	opt     Options
-	dialect Dialect
+	rdb Redis
+	opt Options
 	// route returns the client of the node that owns a key; nil on a single server.
 	route  func(ctx context.Context, key string) (*redis.Client, error)
 	hidden atomic.Bool // route is nil, and there is a cluster all the same: see hidden.go
@@ -40,7 +38,7 @@ type Client struct {
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
-	rtt       smoothed
+	rtt       atomic.Int64 // nanoseconds, see RTT
 	warn      warnings
 	sub       *subscriber
 
@@ -71,7 +69,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		rdb: rdb, opt: opt, dialect: opt.Dialect, limits: limits,
+		rdb: rdb, opt: opt, limits: limits,
 		tags:   sync.OnceValue(slotNumbers),
 		shards: map[string]*shard{},
 	}
@@ -101,31 +99,16 @@ func New(rdb Redis, opt Options) (*Client, error) {
 func (c *Client) Multi() bool { return c.route != nil || c.hidden.Load() }
 
 // RTT returns the smoothed duration of recent round trips, 0 before the first.
-func (c *Client) RTT() time.Duration { return c.rtt.value() }
+func (c *Client) RTT() time.Duration { return time.Duration(c.rtt.Load()) }
 
-// Shard names the server that owns key: "" on a single server or Sentinel, the
-// address of the slot's master on a cluster, "slot-<n>" while that is not known. It
-// does no I/O.
-func (c *Client) Shard(key string) string {
-	if c.route == nil {
-		return ""
+// noteRTT adds d to what RTT returns, a running mean that weighs the newest value by 1/8.
+func (c *Client) noteRTT(d time.Duration) {
+	old := c.rtt.Load()
+	if old == 0 {
+		c.rtt.Store(int64(max(d, 1)))
+		return
 	}
-	if addr := c.addr(key); addr != "" {
-		return addr
-	}
-	return "slot-" + strconv.Itoa(int(keySlot(key)))
-}
-
-// addr returns the address of the owner of key, "" where it is not known without I/O.
-func (c *Client) addr(key string) string {
-	if c.route == nil || !c.routed.Load() {
-		return ""
-	}
-	node, err := c.route(context.Background(), key)
-	if err != nil {
-		return ""
-	}
-	return node.Options().Addr
+	c.rtt.Store(old + (int64(d)-old)/8) // a lost update only loses one sample
 }
 
 // lanes returns the lanes to the server that owns key.
@@ -206,17 +189,3 @@ func (c *Client) fenceIf(key string, fenced bool) string {
 func (c *Client) fence(key string) string {
 	return fenceKey(key, func(slot uint16) uint32 { return c.tags()[slot] })
 }
-
-// smoothed is a running mean that weighs the newest value by 1/8.
-type smoothed struct{ ns atomic.Int64 }
-
-func (s *smoothed) add(d time.Duration) {
-	old := s.ns.Load()
-	if old == 0 {
-		s.ns.Store(int64(max(d, 1)))
-		return
-	}
-	s.ns.Store(old + (int64(d)-old)/8) // a lost update only loses one sample
-}
-
-func (s *smoothed) value() time.Duration { return time.Duration(s.ns.Load()) }

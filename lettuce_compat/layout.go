@@ -1,0 +1,116 @@
+package lettucecompat
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file is the layout of docs/protocol.md §1 apart from the scripts: the names of
+// channels, and what the messages on them say.
+
+// releasePrefix begins the names of release channels. It has none of the characters that
+// mean something in a pattern. Such a channel lies in another slot than its key, so it is
+// used with PUBLISH, never SPUBLISH.
+const releasePrefix = "lock:release:"
+
+// releaseChannel names the channel on which a release of key is announced.
+func releaseChannel(key string) string { return releasePrefix + key }
+
+// ReleasePattern returns the pattern of PSUBSCRIBE that covers the release channels of
+// the keys that glob covers, in Redis' own syntax of patterns.
+func ReleasePattern(glob string) string { return releaseChannel(glob) }
+
+// QuotePattern returns the pattern that covers s alone.
+func QuotePattern(s string) string { return patternQuoter.Replace(s) }
+
+var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// releaseMessage is what a release publishes. It is built here and passed to the script as
+// an argument, so that every server sends the same bytes.
+func releaseMessage(key, holder string, at time.Time) string {
+	var room [256]byte // most names are short; the string is made once, at its length
+	b := append(room[:0], `{"lockKey":`...)
+	b = appendJSON(b, key)
+	b = append(b, `,"releaseTime":`...)
+	b = strconv.AppendInt(b, at.UnixMilli(), 10)
+	b = append(b, `,"holder":`...)
+	b = appendJSON(b, holder)
+	return string(append(b, '}'))
+}
+
+// appendJSON appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD: the
+// channel carries the exact name, the message only repeats it for a reader.
+func appendJSON(b []byte, s string) []byte {
+	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
+		b = append(b, '"')
+		b = append(b, s...)
+		return append(b, '"')
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
+}
+
+// Announcement is a release as its message tells it, for people and tools that listen.
+// Anyone who may publish on the channel can send one: it must decide nothing.
+type Announcement struct {
+	Key string // exact, because it is taken from the channel's name
+	// Holder is the field that was released; after ForceRelease the client id of who
+	// forced it. Bytes that are not UTF-8 arrive as U+FFFD.
+	Holder string
+	At     time.Time // by the wall clock of who released
+}
+
+// ParseRelease reads a message from a release channel. ok is false for one that announces
+// no release; the Announcement then has the Key, if the channel is one of ours.
+func ParseRelease(channel, payload string) (a Announcement, ok bool) {
+	key, ours := strings.CutPrefix(channel, releasePrefix)
+	if !ours {
+		return Announcement{}, false
+	}
+	var body struct {
+		LockKey     *string `json:"lockKey"`
+		ReleaseTime int64   `json:"releaseTime"`
+		Holder      string  `json:"holder"`
+	}
+	if json.Unmarshal([]byte(payload), &body) != nil || body.LockKey == nil {
+		return Announcement{Key: key}, false
+	}
+	return Announcement{Key: key, Holder: body.Holder, At: time.UnixMilli(body.ReleaseTime)}, true
+}
+
+// ownPrefix begins the name of the channel on which a client is spoken to by itself
+// (Probe) and by ForceRelease.
+const ownPrefix = "anteroom:client:"
+
+// ownMessage is what arrives on a client's own channel: exactly one part is set.
+type ownMessage struct {
+	Probe string `json:"probe,omitempty"`
+	// Forced says which field of the client ForceRelease has deleted. Key travels as
+	// base64, because a lock's name may hold bytes that JSON cannot carry.
+	Forced *struct {
+		Key   []byte `json:"key"`
+		Field string `json:"field"`
+	} `json:"forced,omitempty"`
+}
+
+// forcedParts returns the notice around the field, which the script puts in: it knows
+// the fields, and their form is such that they need no escaping.
+func forcedParts(key string) (before, after string) {
+	encoded, _ := json.Marshal([]byte(key)) // a byte slice always encodes
+	return `{"forced":{"key":` + string(encoded) + `,"field":"`, `"}}`
+}
+
+// parseOwn returns the parts of a message on the client's own channel, ok false if it
+// is none that we know.
+func parseOwn(payload string) (m ownMessage, ok bool) {
+	if json.Unmarshal([]byte(payload), &m) != nil {
+		return ownMessage{}, false
+	}
+	return m, (m.Probe != "") != (m.Forced != nil)
+}

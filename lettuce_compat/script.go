@@ -1,0 +1,80 @@
+package lettucecompat
+
+import (
+	"crypto/sha1"
+	"embed"
+	"encoding/hex"
+)
+
+//go:embed lua
+var lua embed.FS
+
+// The scripts, one per job.
+var (
+	acquireScript  = newScript("acquire")
+	releaseScript  = newScript("release")
+	turnScript     = newScript("turn")
+	renewScript    = newScript("renew")
+	statusScript   = newScript("status")
+	inspectScript  = newScript("inspect")
+	forceScript    = newScript("force")
+	rehearseScript = newScript("rehearse")
+)
+
+// script is a Lua source and the digest by which a server that has loaded it knows it.
+// Immutable.
+type script struct {
+	source string
+	sha    any // a string, as an argument of a command
+}
+
+// newScript reads the script of that name, behind the prelude that all share.
+func newScript(name string) *script {
+	prelude, _ := lua.ReadFile("lua/prelude.lua") // all are there: they are embedded
+	body, _ := lua.ReadFile("lua/" + name + ".lua")
+	source := string(prelude) + string(body)
+	sum := sha1.Sum([]byte(source))
+	return &script{source: source, sha: hex.EncodeToString(sum[:])}
+}
+
+// scriptCall is a call of one script in one piece with all that it needs on its way: its
+// command, the arguments, and the trip that it travels in if it is the first there. It is
+// made anew each time: go-redis may still read what was abandoned, and a hook may keep a
+// command and its context for as long as it likes.
+type scriptCall struct {
+	call
+	command command
+	list    [1]*command // call.cmds
+	args    [7]any      // of the command, as far as they fit: those of a plain acquire and release
+}
+
+// newScriptCall makes a call of s about the lock key; fence is the key of its fencing
+// record, empty where the script does not need it. argv are strings already, so that nothing
+// depends on how a client prints numbers.
+func newScriptCall(s *script, key, fence string, argv ...any) *scriptCall {
+	k := new(scriptCall)
+	args := append(k.args[:0], "evalsha", s.sha, 1, key)
+	if fence != "" {
+		args[2] = 2
+		args = append(args, fence)
+	}
+	k.command.setScript(s, key, append(args, argv...))
+	k.list[0] = &k.command
+	k.cmds = k.list[:]
+	return k
+}
+
+// batchArgs begins the arguments of a script about many locks; most is how many follow in
+// the common case. They are written where they are sent from, without a list of keys and
+// one of values before: that was a sixth of what a renewal left to the collector.
+func batchArgs(s *script, keys, most int) []any {
+	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
+}
+
+// newBatchCommand is the command of newScriptCall for arguments that are complete. All are
+// strings but the number of keys.
+func newBatchCommand(s *script, key string, args []any) *command {
+	c := new(command)
+	c.setScript(s, key, args)
+	return c
+}
