@@ -1,5 +1,4 @@
-// Package arrows checks the picture in docs/architecture.md: imports point down
-// and never run back.
+// Package arrows checks the picture in docs/architecture.md: imports point down and never run back.
 package arrows
 
 import (
@@ -14,9 +13,8 @@ import (
 
 const module = "github.com/anteroom/anteroom/"
 
-// allowed lists, for each package of ours, which packages it may import beyond the
-// standard library: ours by their folder, others by a prefix of their path. Tests
-// may import more; they never reach a user.
+// allowed lists which packages each package may import beyond the standard library: ours by folder, others by a
+// prefix of their path. Tests may import more; they never reach a user.
 var allowed = map[string][]string{
 	"queue":               {},
 	"internal/heap":       {},
@@ -33,7 +31,7 @@ var allowed = map[string][]string{
 	"cmd/anteroom":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
 	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang"},
 
-	// The laboratory: nothing of it reaches a user.
+	// The laboratory: none of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},
 	"internal/arrows":                  {},
 	"internal/child":                   {},

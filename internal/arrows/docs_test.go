@@ -12,7 +12,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// root is the repository, seen from this folder.
+// root is the repository, relative to this folder.
 const root = "../.."
 
 // read returns the text of a file of the repository.
@@ -61,8 +61,7 @@ var (
 	named    = regexp.MustCompile(`\b(?:Test|Example|Benchmark)[A-Z_]\w*`)
 )
 
-// TestDocs_NamedTestsExist: a document that says which test proves something must not
-// outlive the test.
+// TestDocs_NamedTestsExist: every test that a document names as a proof must exist.
 func TestDocs_NamedTestsExist(t *testing.T) {
 	exists := map[string]bool{}
 	sources(t, func(name, text string) {
@@ -93,7 +92,7 @@ var (
 	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors returns the anchors of a document's headings, as GitHub makes them.
+// anchors returns the anchors of a document's headings, as GitHub generates them.
 func anchors(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -112,7 +111,7 @@ func anchors(text string) map[string]bool {
 	return set
 }
 
-// TestDocs_LinksLeadSomewhere checks every link that stays inside of the repository.
+// TestDocs_LinksLeadSomewhere checks every link within the repository.
 func TestDocs_LinksLeadSomewhere(t *testing.T) {
 	docs := documents(t)
 	total := 0
@@ -144,8 +143,8 @@ var (
 	section = regexp.MustCompile(`(?m)^#{2,6} +(\d+(?:\.\d+)*)\b|\b(\d+\.\d+\.\d+) [A-Z]`)
 )
 
-// TestDocs_SectionsThatCodeCitesExist: comments cite sections by number. The third level
-// of the design document's numbers stands in the running text, before a name.
+// TestDocs_SectionsThatCodeCitesExist: comments cite sections by number. The design document's third-level numbers
+// are in the running text, before a name.
 func TestDocs_SectionsThatCodeCitesExist(t *testing.T) {
 	have := map[string]bool{}
 	for doc, text := range documents(t) {
@@ -198,8 +197,8 @@ func TestDocs_ImportTable(t *testing.T) {
 	}
 }
 
-// TestDocs_ReadmeProgramCompiles: the README's program is an Example of the package,
-// which is compiled with the tests, word for word.
+// TestDocs_ReadmeProgramCompiles: the README's program is, word for word, an Example of the package, which is
+// compiled with the tests.
 func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 	program := strings.NewReplacer(
 		"package anteroom_test", "package main", "func Example_readme()", "func main()",
@@ -209,7 +208,7 @@ func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 	}
 }
 
-// TestDocs_EveryEventHasAnEntry: who is woken by an event finds what to do about it.
+// TestDocs_EveryEventHasAnEntry: the page for operators says what to do about every event.
 func TestDocs_EveryEventHasAnEntry(t *testing.T) {
 	text := read(t, "docs/operations.md")
 	for _, kind := range anteroom.EventKinds() {

@@ -10,8 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestLeaks_EveryPackageLooksForThem: a package whose tests would not notice a goroutine
-// that stays is found here.
+// TestLeaks_EveryPackageLooksForThem finds packages whose tests would not notice a leaked goroutine.
 func TestLeaks_EveryPackageLooksForThem(t *testing.T) {
 	tested, looks := map[string]bool{}, map[string]bool{}
 	sources(t, func(name, text string) {
@@ -24,7 +23,7 @@ func TestLeaks_EveryPackageLooksForThem(t *testing.T) {
 	})
 	for dir := range tested {
 		if !looks[dir] {
-			t.Errorf("the tests of %s do not look for goroutines that stay: its TestMain needs goleak.VerifyTestMain", dir)
+			t.Errorf("the tests of %s do not look for leaked goroutines: its TestMain needs goleak.VerifyTestMain", dir)
 		}
 	}
 	if len(tested) < 10 {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// echo answers each message with the plan and the message, until there is none.
+// echo answers each message with the plan and the message until no more arrive.
 func echo(ctx context.Context, l *Link, plan json.RawMessage) error {
 	for {
 		var text string
@@ -39,7 +39,7 @@ func echo(ctx context.Context, l *Link, plan json.RawMessage) error {
 
 func fail(context.Context, *Link, json.RawMessage) error { return errors.New("on purpose") }
 
-// hang does not heed its context.
+// hang ignores its context.
 func hang(_ context.Context, l *Link, _ json.RawMessage) error {
 	if err := l.Send(os.Getpid()); err != nil {
 		return err
@@ -47,7 +47,7 @@ func hang(_ context.Context, l *Link, _ json.RawMessage) error {
 	select {}
 }
 
-// parent starts a child of its own, tells its process id, and is then killed.
+// parent starts a child of its own, reports its process id, and is then killed.
 func parent(ctx context.Context, l *Link, _ json.RawMessage) error {
 	c, err := Start(ctx, "hang", nil, bound)
 	if err != nil {
@@ -82,8 +82,7 @@ func TestChild_TellsAndIsTold(t *testing.T) {
 	}
 }
 
-// gone waits until no process has that id, or one that has ended and that nobody has
-// waited for yet.
+// gone waits until no process has that id, or only one that has ended and was not waited for.
 func gone(t *testing.T, pid int) {
 	t.Helper()
 	for end := time.Now().Add(bound); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -118,7 +117,7 @@ func TestChild_I2_EndsByItself(t *testing.T) {
 		t.Fatalf("the child is %d, %v", pid, err)
 	}
 	if err := p.Stop(time.Millisecond); err == nil {
-		t.Error("Stop did not tell that the child had to be killed")
+		t.Error("Stop did not report that the child had to be killed")
 	}
 	gone(t, pid)
 }

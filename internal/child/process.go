@@ -16,24 +16,23 @@ import (
 	"time"
 )
 
-// Process is a child, seen from its parent. Receive is for one goroutine; everything else
-// is safe for concurrent use.
+// Process is a child, seen from its parent. Receive is for one goroutine; everything else is safe for concurrent use.
 type Process struct {
 	role    string
 	cmd     *exec.Cmd
 	in      io.WriteCloser
-	got     chan message  // closed when the child says nothing more
+	got     chan message  // closed when the child sends no more messages
 	dead    chan struct{} // closed when the process has been waited for
 	err     error         // of the role, written before got is closed
 	stop    sync.Once
 	stopped error // what Stop returns
 }
 
-// Forever is a bound that is none.
+// Forever is no bound.
 const Forever = time.Duration(math.MaxInt64)
 
-// Start runs this program again with that role. The child ends by itself after bound, and
-// is ended when ctx is. It has files from descriptor 3 on.
+// Start runs this program again with that role. The child ends by itself after bound, and is ended when ctx is. files
+// become its descriptors from 3 on.
 func Start(ctx context.Context, role string, plan any, bound time.Duration, files ...*os.File) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -68,7 +67,7 @@ func Start(ctx context.Context, role string, plan any, bound time.Duration, file
 
 func (p *Process) receive(out io.Reader) {
 	defer close(p.dead)
-	// What a program prints before its own main, or a library prints, is not for us.
+	// Skip what is printed before the program's own main, for example by a library.
 	for r := bufio.NewReader(out); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
@@ -97,10 +96,10 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Signal sends a signal, for example SIGSTOP.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Dead is closed when the process is gone.
+// Dead returns a channel that is closed when the process has ended.
 func (p *Process) Dead() <-chan struct{} { return p.dead }
 
-// Send gives the child a message.
+// Send sends a message to the child.
 func (p *Process) Send(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -110,11 +109,10 @@ func (p *Process) Send(v any) error {
 	return err
 }
 
-// ErrNoAnswer says that a child runs and has not answered in time.
+// ErrNoAnswer: the child runs and has not answered in time.
 var ErrNoAnswer = errors.New("no answer")
 
-// Receive waits for the child's next message, at most for bound (ErrNoAnswer). A child
-// that has ended is an error.
+// Receive waits for the child's next message, for at most bound (ErrNoAnswer). It is an error if the child has ended.
 func (p *Process) Receive(v any, bound time.Duration) error {
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
@@ -132,14 +130,14 @@ func (p *Process) Receive(v any, bound time.Duration) error {
 	}
 }
 
-// Kill ends the child at once, stopped or not, and returns when it is gone.
+// Kill ends the child at once, stopped or not, and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.Stop(Forever)
 }
 
-// Stop asks the child to end, ends it after bound, and returns when it is gone, with the
-// error of its role. It may be called twice.
+// Stop asks the child to end, kills it after bound, and returns, when it has ended, the error of its role. It may be
+// called twice.
 func (p *Process) Stop(bound time.Duration) error {
 	p.stop.Do(func() { p.stopped = p.end(bound) })
 	return p.stopped

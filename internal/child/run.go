@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// The environment tells a child what it is.
+// The environment variables by which a child gets its role and its plan.
 const (
 	roleEnv  = "ANTEROOM_CHILD_ROLE"
 	boundEnv = "ANTEROOM_CHILD_BOUND"
 )
 
-// grace is how long a role may go on when its parent has nothing more to say.
+// grace is how long a role may go on after its parent has ended or called Stop.
 const grace = 20 * time.Second
 
-// Role is the work of a child. It ends when ctx does, which is when the parent has ended
-// or called Stop. plan is what the parent gave to Start.
+// Role is the work of a child. It ends when ctx does, which is when the parent has ended or called Stop. plan is what
+// the parent gave to Start.
 type Role func(ctx context.Context, l *Link, plan json.RawMessage) error
 
-// Run does nothing in a program that was not started by Start. In a child it plays the
-// role and ends the process. A program calls it before anything else.
+// Run does nothing in a program that was not started by Start. In a child it runs the role and ends the process. A
+// program calls it before anything else.
 func Run(roles map[string]Role) {
 	name := os.Getenv(roleEnv)
 	if name == "" {
@@ -43,13 +43,13 @@ func run(role Role, name string) int {
 	if err != nil {
 		return l.end(err)
 	}
-	// I2: whatever hangs, the process ends.
+	// I2: the process ends even if the role hangs.
 	time.AfterFunc(bound, func() {
-		fmt.Fprintf(os.Stderr, "a child with role %s was not done within %v\n", name, bound)
+		fmt.Fprintf(os.Stderr, "a child with role %s did not end within %v\n", name, bound)
 		os.Exit(3)
 	})
 	ctx, cancel := context.WithCancel(context.Background())
-	// I1, where the kernel does not see to it and the role does not heed its context.
+	// I1, if the kernel does not do it and the role ignores its context.
 	context.AfterFunc(ctx, func() { time.AfterFunc(grace, func() { os.Exit(3) }) })
 	go l.read(os.Stdin, cancel)
 	var plan json.RawMessage
@@ -59,11 +59,10 @@ func run(role Role, name string) int {
 	return l.end(role(ctx, l, plan))
 }
 
-// Link is a child's way to its parent. Receive is for one goroutine; Send is safe for
-// concurrent use.
+// Link is a child's connection to its parent. Receive is for one goroutine; Send is safe for concurrent use.
 type Link struct {
 	out   *os.File
-	lines chan []byte // closed when the parent has nothing more to say
+	lines chan []byte // closed when the parent sends no more messages
 }
 
 // message is one line between the two.
@@ -86,7 +85,7 @@ func (l *Link) read(in io.Reader, cancel context.CancelFunc) {
 	}
 }
 
-var errParentEnded = errors.New("the parent has nothing more to say")
+var errParentEnded = errors.New("the parent has closed the connection")
 
 // Receive waits for the parent's next message.
 func (l *Link) Receive(v any) error {
@@ -97,7 +96,7 @@ func (l *Link) Receive(v any) error {
 	return json.Unmarshal(line, v)
 }
 
-// Send gives the parent a message.
+// Send sends a message to the parent.
 func (l *Link) Send(v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -116,7 +115,7 @@ func (l *Link) write(m message) error {
 	return err
 }
 
-// end tells the parent how the role has ended, and returns the exit status (I3).
+// end reports to the parent how the role has ended, and returns the exit status (I3).
 func (l *Link) end(err error) int {
 	m := message{Ended: true}
 	if err != nil {

@@ -2,8 +2,8 @@ package child
 
 import "syscall"
 
-// EndsWithParent makes the kernel end a process, stopped or not, when its parent dies. To
-// the kernel that is the thread that has started it.
+// EndsWithParent makes the kernel kill a process, stopped or not, when its parent dies. For the kernel the parent is
+// the thread that started the process.
 func EndsWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

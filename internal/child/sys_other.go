@@ -4,6 +4,6 @@ package child
 
 import "syscall"
 
-// EndsWithParent is empty where the system cannot end a process with its parent. A child
-// then ends when its standard input does.
+// EndsWithParent is empty where the system cannot end a process with its parent. A child then ends with its standard
+// input.
 func EndsWithParent() *syscall.SysProcAttr { return nil }

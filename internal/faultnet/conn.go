@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// conn is one connection of a Network. As any net.Conn that go-redis uses, it has one
-// reader and one writer at a time.
+// conn is one connection of a Network. Like any net.Conn that go-redis uses, it has one reader and one writer at a
+// time.
 type conn struct {
 	net.Conn
 	net     *Network
 	once    sync.Once
 	closed  chan struct{}
 	dying   sync.Once
-	dead    chan struct{} // closed when the connection has become half-open
+	dead    chan struct{} // closed when the connection becomes half-open
 	wasShot atomic.Bool   // it was reset
 	pubsub  atomic.Bool   // a SUBSCRIBE was written
 
@@ -27,29 +27,29 @@ type conn struct {
 
 	// These belong to the reader.
 	held  []byte        // read from the server, not delivered yet
-	late  bool          // held has been delayed already
-	extra time.Duration // by which held is late beyond what all are
-	cut   bool          // no more data after held
+	late  bool          // held has been delayed
+	extra time.Duration // delay of held beyond that of all data
+	cut   bool          // no data follows held
 
 	writeMu sync.Mutex
 	pending []byte // written by the client, not sent yet; guarded by writeMu
-	sending bool   // a goroutine sends what is pending; guarded by writeMu
+	sending bool   // a goroutine is sending pending
 }
 
-// Read delivers what the server sent, subject to the faults: it waits while the
-// replies are held or delayed, in a way that its deadline and Close end.
+// Read delivers what the server sent, subject to the faults: it waits while the replies are held or delayed; its
+// deadline and Close end the wait.
 func (c *conn) Read(p []byte) (int, error) {
 	err := c.fill(len(p))
 	if err == nil && !c.wasShot.Load() {
 		err = c.delayed()
 	}
 	if c.halfOpen() && !c.wasShot.Load() {
-		// Whatever came, data or the end of the connection, is never heard of.
+		// Whatever arrived, data or the end of the connection, is never seen.
 		c.held, c.cut = nil, false
 		err = c.pause(nil, 0, nil)
 	}
 	if c.wasShot.Load() {
-		c.held, err = nil, net.ErrClosed // a reset throws away what was received
+		c.held, err = nil, net.ErrClosed // a reset discards what was received
 	}
 	if err != nil {
 		return 0, c.worded("read", err)
@@ -63,8 +63,8 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads from the server unless something is held. A reply with a fate meets it
-// here, when the server has certainly sent it.
+// fill reads from the server unless something is held. A reply with a fate meets it here, when the server has
+// certainly sent it.
 func (c *conn) fill(size int) error {
 	if len(c.held) > 0 || c.cut {
 		return nil
@@ -97,7 +97,7 @@ func (c *conn) fill(size int) error {
 	return nil
 }
 
-// delayed waits until what is held may be delivered.
+// delayed waits until held may be delivered.
 func (c *conn) delayed() error {
 	for {
 		c.net.mu.Lock()
@@ -122,8 +122,8 @@ func (c *conn) delayed() error {
 	}
 }
 
-// pause ends when opened or dead is closed, after delay if that is set, at the read
-// deadline, or with the connection.
+// pause returns when opened or dead is closed, after delay if that is set, at the read deadline, or when the
+// connection is closed.
 func (c *conn) pause(opened <-chan struct{}, delay time.Duration, dead <-chan struct{}) error {
 	var due, expired <-chan time.Time
 	if delay > 0 {
@@ -153,9 +153,8 @@ func (c *conn) pause(opened <-chan struct{}, delay time.Duration, dead <-chan st
 	}
 }
 
-// Write takes p and returns at once, as a socket with room in its buffer does. Over
-// net.Pipe, which has none, a long pipeline and its replies would otherwise wait for
-// each other for ever.
+// Write takes p and returns at once, like a socket with room in its buffer. Over net.Pipe, which has no buffer, a
+// long pipeline and its replies would otherwise wait for each other for ever.
 func (c *conn) Write(p []byte) (int, error) {
 	select {
 	case <-c.closed:
@@ -170,7 +169,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush starts sending what is pending, unless that is under way already.
+// flush starts sending pending, unless that is in progress.
 func (c *conn) flush() {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
@@ -180,9 +179,8 @@ func (c *conn) flush() {
 	}
 }
 
-// send sends what is pending, in order, until nothing is, the way is shut, or the
-// connection fails; a closed connection loses the rest, as it should, and a half-open
-// one swallows it.
+// send sends pending, in order, until it is empty, the gate is shut, or the connection fails; a closed connection
+// loses the rest, as it should, and a half-open one swallows it.
 func (c *conn) send() {
 	for {
 		data := c.next()
@@ -195,7 +193,7 @@ func (c *conn) send() {
 	}
 }
 
-// next returns what is to be sent now, after the time that it travels; nil ends send.
+// next returns what to send now, after the time that it travels; nil ends send.
 func (c *conn) next() []byte {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
@@ -228,11 +226,11 @@ func (c *conn) next() []byte {
 		if !shut && !c.halfOpen() {
 			return data
 		}
-		c.pending = append(data, c.pending...) // shut while it was on its way
+		c.pending = append(data, c.pending...) // shut while it was travelling
 	}
 }
 
-// travel is the way of a request to the server. Closing the connection ends it early.
+// travel delays a request on its way to the server. Closing the connection ends the delay early.
 func (c *conn) travel(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -249,7 +247,7 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// SetReadDeadline bounds the next Read, also while it is held here.
+// SetReadDeadline bounds the next Read, even while data is held here.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.setDeadline(t)
 	return c.Conn.SetReadDeadline(t)
@@ -267,7 +265,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// forget takes the connection off the Network's list.
+// forget removes the connection from the Network's list.
 func (c *conn) forget() {
 	c.once.Do(func() {
 		close(c.closed)

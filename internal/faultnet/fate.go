@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Fate is what becomes of one request's reply.
+// Fate is what happens to one request's reply.
 type Fate struct {
 	late    time.Duration
 	cut     bool
@@ -14,9 +14,9 @@ type Fate struct {
 	swallow bool
 }
 
-// Fates. The server has executed the command, but for Swallowed, where it never gets it.
+// Fates. The server has executed the command, except for Swallowed, where it never gets it.
 var (
-	Lost      = Fate{cut: true}     // the connection ends in good order instead
+	Lost      = Fate{cut: true}     // the connection is closed in good order instead
 	Shot      = Fate{reset: true}   // the connection is reset instead
 	Swallowed = Fate{swallow: true} // the connection becomes half-open before the request is sent
 )
@@ -31,9 +31,8 @@ type trap struct {
 	fate  Fate
 }
 
-// OnRequest gives a fate to the replies of the next times requests that contain text, on
-// whichever connection. Such a request must not share its connection with others that
-// are under way, which holds for go-redis' pools. Heal ends it.
+// OnRequest gives a fate to the replies to the next times requests that contain text, on any connection. Such a
+// request must not share its connection with other requests in flight, which holds for go-redis' pools. Heal ends it.
 func (n *Network) OnRequest(text string, times int, f Fate) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -51,7 +50,7 @@ func (n *Network) Waiting() int {
 	return sum
 }
 
-// springLocked returns the fate that waits for a request, nil for most.
+// springLocked returns the fate of a request, nil for most.
 func (n *Network) springLocked(request []byte) *Fate {
 	for _, t := range n.traps {
 		if t.times > 0 && bytes.Contains(request, t.text) {

@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
-// A fate is for the request that it names, so many times, and for no other.
+// A fate applies to the request that it names, that many times, and to no other.
 func TestFates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, want := range map[string]struct {
@@ -57,7 +57,7 @@ func TestALateReplyKeepsItsPlace(t *testing.T) {
 		if d := time.Since(start); d != time.Minute {
 			t.Fatalf("after %v", d)
 		}
-		n.Heal() // the second one is not wanted any more
+		n.Heal() // the second one is no longer wanted
 		say(t, c, "key")
 		heard(t, c, "key")
 		if d := time.Since(start); d != time.Minute {
@@ -66,8 +66,7 @@ func TestALateReplyKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// Latency takes its time both ways, within its jitter, differs from reply to reply, and
-// is drawn alike from the same seed.
+// Latency delays both directions, within its jitter, varies from reply to reply, and is the same for the same seed.
 func TestLatencyWithJitter(t *testing.T) {
 	draw := func(seed uint64) (all []time.Duration) {
 		synctest.Test(t, func(t *testing.T) {

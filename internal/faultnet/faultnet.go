@@ -1,21 +1,19 @@
-// Package faultnet puts faults between a client and a server in tests: connections
-// that swallow everything, replies that come late, are cut or are lost, latency with
-// jitter, resets, half-open connections, dials that fail.
+// Package faultnet injects faults between a client and a server in tests: connections that swallow everything,
+// replies that are late, cut or lost, latency with jitter, resets, half-open connections, failing dials.
 //
 // It also gives net.Pipe the write buffer that sockets have, without which a long
 // pipeline to an in-memory server hangs.
 //
-// It wraps any dial function, so it works over TCP and over net.Pipe. Waiting is done
-// on channels and timers only: inside a testing/synctest bubble time stays virtual.
+// It wraps any dial function, so it works over TCP and over net.Pipe. It waits on channels and timers only: inside a
+// testing/synctest bubble time stays virtual.
 //
 //	net := faultnet.New(nil)
 //	rdb := redis.NewClient(&redis.Options{Addr: addr, Dialer: net.Dial})
 //	net.HoldReplies()      // commands arrive, replies do not
 //	net.Heal()             // what was held is delivered
 //
-// A fault is for all connections (BlackHole, HoldReplies, Delay, Latency, Refuse), for
-// those that exist and are picked (HalfOpen, Reset), or for the one that carries a
-// certain request (OnRequest).
+// A fault applies to all connections (BlackHole, HoldReplies, Delay, Latency, Refuse), to picked existing ones
+// (HalfOpen, Reset), or to the one that carries a certain request (OnRequest).
 package faultnet
 
 import (
@@ -29,12 +27,11 @@ import (
 // DialFunc makes a connection; redis.Options.Dialer is one.
 type DialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// ErrRefused is what a dial fails with while Refuse is on, inside a *net.OpError.
+// ErrRefused is the error of a dial while Refuse is on, inside a *net.OpError.
 var ErrRefused = errors.New("faultnet: connection refused")
 
-// Network is a set of connections that share their faults. The zero faults let
-// everything through. All methods are safe for concurrent use and act on existing and
-// future connections.
+// Network is a set of connections that share their faults. Without faults everything passes. All methods are safe for
+// concurrent use and act on existing and future connections.
 type Network struct {
 	dial DialFunc
 
@@ -65,7 +62,7 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	n.dials++
 	refuse := n.refuse
 	n.mu.Unlock()
-	if err := ctx.Err(); err != nil { // as net.Dialer does
+	if err := ctx.Err(); err != nil { // as in net.Dialer
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
 	if refuse {
@@ -82,8 +79,8 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	return wrap(c), nil
 }
 
-// BlackHole holds both directions: writes succeed and nothing arrives, reads wait.
-// After Heal what was held is delivered, as TCP would.
+// BlackHole holds both directions: writes succeed and nothing arrives, reads wait. Heal delivers what was held, as
+// TCP would.
 func (n *Network) BlackHole() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -98,15 +95,15 @@ func (n *Network) HoldReplies() {
 	n.down.shut()
 }
 
-// Delay lets every piece of data from the server arrive d later; 0 ends it.
+// Delay makes every piece of data from the server arrive d later; 0 ends it.
 func (n *Network) Delay(d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.delay = d
 }
 
-// CutReplies cuts the next count replies, on whichever connection: size bytes arrive,
-// then the connection is closed. The server has executed the command by then.
+// CutReplies cuts the next count replies, on any connection: size bytes arrive, then the connection is closed. The
+// server has executed the command by then.
 func (n *Network) CutReplies(count, size int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,15 +117,14 @@ func (n *Network) Refuse() {
 	n.refuse = true
 }
 
-// CloseAll closes every connection in good order, as a server does that ends them.
+// CloseAll closes every connection in good order, as the server would.
 func (n *Network) CloseAll() {
 	for _, c := range n.picked(All) {
 		_ = c.Close()
 	}
 }
 
-// Heal ends every fault and delivers what was held. Connections that are half-open stay
-// so: nothing brings those back.
+// Heal ends every fault and delivers what was held. Half-open connections stay so: nothing brings them back.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	n.refuse, n.delay, n.latency, n.cuts, n.traps = false, 0, nil, 0, nil
@@ -147,7 +143,7 @@ func (n *Network) Open() int {
 	return len(n.conns)
 }
 
-// Dials returns the number of dials so far, failed ones included.
+// Dials returns the number of dials so far, including failed ones.
 func (n *Network) Dials() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// latency is the time of one way, different for each piece of data. A nil latency is
-// none. Guarded by Network.mu.
+// latency is the delay of one direction, different for each piece of data. A nil latency is none. Guarded by
+// Network.mu.
 type latency struct {
 	oneWay, jitter time.Duration
 	random         *rand.Rand
@@ -23,9 +23,8 @@ func (l *latency) next() time.Duration {
 	return max(d, 0)
 }
 
-// Latency lets every piece of data take oneWay ± jitter, in each direction: a round trip
-// takes twice that. The order on a connection is kept. The same seed draws the same
-// times. Heal ends it, but for what is on its way.
+// Latency delays every piece of data by oneWay ± jitter, in each direction: a round trip takes twice that. The order
+// on a connection is kept. The same seed draws the same times. Heal ends it, except for data already travelling.
 func (n *Network) Latency(oneWay, jitter time.Duration, seed uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,13 +8,13 @@ import (
 	"syscall"
 )
 
-// Conn is what a Pick is told about a connection.
+// Conn describes a connection to a Pick.
 type Conn struct {
-	// PubSub tells whether a SUBSCRIBE was written on it.
+	// PubSub reports whether a SUBSCRIBE was written on it.
 	PubSub bool
 }
 
-// Pick chooses among the connections that exist.
+// Pick chooses among the existing connections.
 type Pick func(Conn) bool
 
 // All picks every connection.
@@ -39,19 +39,17 @@ func (n *Network) picked(pick Pick) []*conn {
 	return conns
 }
 
-// HalfOpen makes the picked connections swallow everything for good, in both directions,
-// as they do whose other end has vanished without a word: a firewall that has forgotten
-// them, a machine without power. Writes succeed, reads wait for their deadline, and
-// neither Heal nor the server's closing is ever noticed. What was held for them is
-// swallowed too. New connections work.
+// HalfOpen makes the picked connections swallow everything for good, in both directions, like connections whose other
+// end has vanished silently: a firewall that has dropped their state, a machine without power. Writes succeed, reads
+// wait for their deadline, and neither Heal nor a close by the server is ever noticed. Held data is swallowed too.
+// New connections work.
 func (n *Network) HalfOpen(pick Pick) {
 	for _, c := range n.picked(pick) {
 		c.die()
 	}
 }
 
-// Reset resets the picked connections: the server gets an RST where they are TCP, and
-// the client ECONNRESET.
+// Reset resets the picked connections: the server gets an RST if they are TCP, and the client ECONNRESET.
 func (n *Network) Reset(pick Pick) {
 	for _, c := range n.picked(pick) {
 		c.shoot()
@@ -70,8 +68,7 @@ func (c *conn) halfOpen() bool {
 	}
 }
 
-// shoot resets c. Unsent data is thrown away, which is what makes the kernel send an RST
-// and not a FIN.
+// shoot resets c. Discarding unsent data makes the kernel send an RST and not a FIN.
 func (c *conn) shoot() {
 	c.wasShot.Store(true)
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
@@ -80,7 +77,7 @@ func (c *conn) shoot() {
 	_ = c.Close()
 }
 
-// worded gives an error of a connection that was reset the words of the system.
+// worded gives an error of a reset connection the system's own error.
 func (c *conn) worded(op string, err error) error {
 	if !c.wasShot.Load() || errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
@@ -94,8 +91,7 @@ func (c *conn) worded(op string, err error) error {
 // subscribing is how a SUBSCRIBE begins on the wire.
 var subscribing = []byte("$9\r\nsubscribe\r\n")
 
-// seen looks at what the client writes: what kind of connection it is, and whether a
-// fate waits for this request.
+// seen inspects what the client writes: the kind of the connection, and whether a fate waits for this request.
 func (c *conn) seen(p []byte) {
 	if bytes.Contains(p, subscribing) {
 		c.pubsub.Store(true)

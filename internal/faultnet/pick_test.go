@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
-// dial makes one more connection through n.
+// dial opens one more connection through n.
 func dial(t *testing.T, n *faultnet.Network) net.Conn {
 	t.Helper()
 	c, err := n.Dial(context.Background(), "tcp", "x")
@@ -24,7 +24,7 @@ func dial(t *testing.T, n *faultnet.Network) net.Conn {
 	return c
 }
 
-// nothingWithin fails unless c is silent for d.
+// nothingWithin fails the test unless c is silent for d.
 func nothingWithin(t *testing.T, c net.Conn, d time.Duration) {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(d))
@@ -35,8 +35,7 @@ func nothingWithin(t *testing.T, c net.Conn, d time.Duration) {
 	_ = c.SetReadDeadline(time.Time{})
 }
 
-// What a half-open connection has swallowed never arrives, also not after Heal, and a
-// new connection works.
+// What a half-open connection has swallowed never arrives, not even after Heal, and a new connection works.
 func TestHalfOpenSwallowsForGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := echo(t)
@@ -57,7 +56,7 @@ func TestHalfOpenSwallowsForGood(t *testing.T) {
 	})
 }
 
-// What was on its way in either direction is swallowed as well.
+// Data in flight in either direction is swallowed too.
 func TestHalfOpenSwallowsWhatIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, fault := range map[string]func(*faultnet.Network){
@@ -86,8 +85,7 @@ func TestHalfOpenSwallowsWhatIsOnItsWay(t *testing.T) {
 	})
 }
 
-// A half-open connection does not notice that its server has gone, and the server is
-// told when the client closes.
+// A half-open connection does not notice that its server has closed it, but the server notices that the client does.
 func TestHalfOpenIsDeafToTheServersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var server net.Conn
@@ -110,7 +108,7 @@ func TestHalfOpenIsDeafToTheServersEnd(t *testing.T) {
 	})
 }
 
-// Only those that subscribe, or only those that do not.
+// Only connections that subscribe, or only those that do not.
 func TestPickByUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const subscribe = "*2\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n"
@@ -136,7 +134,7 @@ func TestPickByUse(t *testing.T) {
 	})
 }
 
-// A reset ends a read that waits, with the system's own error.
+// A reset ends a waiting read, with the system's own error.
 func TestResetEndsAWaitingRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, c := echo(t)
@@ -149,7 +147,7 @@ func TestResetEndsAWaitingRead(t *testing.T) {
 	})
 }
 
-// Over TCP the server gets an RST: what it had sent is gone, and its next read fails so.
+// Over TCP the server gets an RST: what it had sent is gone, and its next read fails with that.
 func TestResetOverTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,8 +173,8 @@ func TestResetOverTCP(t *testing.T) {
 	}
 }
 
-// An idle connection that its server has closed can be seen to be closed, as without the
-// Network, but for a half-open one.
+// A client can see that the server has closed an idle connection, as without the Network, unless the connection is
+// half-open.
 func TestIdleConnectionsCanBeLookedAt(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -205,7 +203,7 @@ func TestIdleConnectionsCanBeLookedAt(t *testing.T) {
 		err = raw.Read(func(fd uintptr) bool {
 			looked = true
 			got, err = syscall.Read(int(fd), make([]byte, 1))
-			return err != syscall.EAGAIN // the end may be on its way
+			return err != syscall.EAGAIN // the end may be in flight
 		})
 		if err != nil || looked == halfOpen || looked && got != 0 {
 			t.Fatalf("half-open %v: looked %v, read %d, %v", halfOpen, looked, got, err)

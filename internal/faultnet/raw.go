@@ -5,12 +5,11 @@ import (
 	"syscall"
 )
 
-// rawConn is a conn over a real socket. Clients look at the socket itself to see whether
-// an idle connection is still good, and go-redis does so before each use: without this
-// they would be blinder through a Network than without one.
+// rawConn is a conn over a real socket. Clients look at the socket itself to see whether an idle connection is still
+// good, and go-redis does so before each use: without this they would see less through a Network than without one.
 type rawConn struct{ *conn }
 
-// wrap returns c with what its inner connection can do.
+// wrap returns c with the capabilities of its inner connection.
 func wrap(c *conn) net.Conn {
 	if _, ok := c.Conn.(syscall.Conn); ok {
 		return rawConn{c}
@@ -24,7 +23,7 @@ func (c rawConn) SyscallConn() (syscall.RawConn, error) {
 	return deafConn{raw, c.conn}, err
 }
 
-// deafConn is a RawConn of which a half-open connection reads nothing.
+// deafConn is a RawConn that reads nothing from a half-open connection.
 type deafConn struct {
 	syscall.RawConn
 	c *conn

@@ -1,4 +1,4 @@
-// Package headcount counts the goroutines of a test in virtual time. It is used by tests only.
+// Package headcount counts the goroutines of a test in virtual time. Only tests use it.
 package headcount
 
 import (
@@ -10,10 +10,9 @@ import (
 // header is the first line of a goroutine in a dump, with its bubble's number.
 var header = regexp.MustCompile(`(?m)^goroutine \d+ \[.*(synctest bubble \d+).*\]:$`)
 
-// Bubble counts the goroutines of the caller's synctest bubble, the caller included,
-// and returns 0 outside a bubble. runtime.NumGoroutine counts those of the whole process,
-// in which goroutines of other tests and of the runtime (a cleanup, a finalizer) come and
-// go. It stops the world for as long as a dump of all goroutines takes.
+// Bubble returns the number of goroutines in the caller's synctest bubble, including the caller, and 0 outside a
+// bubble. runtime.NumGoroutine counts those of the whole process, in which goroutines of other tests and of the
+// runtime (a cleanup, a finalizer) come and go. It stops the world for as long as a dump of all goroutines takes.
 func Bubble() int {
 	dump := make([]byte, 64<<10)
 	for {
@@ -26,7 +25,7 @@ func Bubble() int {
 	}
 	all := header.FindAllSubmatch(dump, -1)
 	if len(all) == 0 || !bytes.HasPrefix(dump, all[0][0]) {
-		return 0 // the first goroutine of a dump is the one that asks for it
+		return 0 // the first goroutine of a dump is the caller
 	}
 	n := 0
 	for _, g := range all {

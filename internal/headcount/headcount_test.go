@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Goroutines outside the bubble, and of another one, do not count.
+// Goroutines outside the bubble, and in another one, do not count.
 func TestBubble(t *testing.T) {
 	end := make(chan struct{})
 	defer close(end)

@@ -1,31 +1,29 @@
-// Package heap keeps things by the moment at which each wants attention, the first on
-// top. The renewal of leases and the watchdog each have one.
+// Package heap keeps items ordered by the time at which each is due, the earliest on top. The renewal of leases and
+// the watchdog use one each.
 package heap
 
 import "iter"
 
-// arity is the number of children of a node. With four, a heap of 100,000 things is nine
-// levels deep, and the children that are compared at each level lie in one or two cache
-// lines.
+// arity is the number of children of a node. With four, a heap of 100,000 items is nine levels deep, and the children
+// compared at each level are in one or two cache lines.
 const arity = 4
 
 // Item is something that can be in one Heap at a time.
 type Item interface {
-	// Place returns where the item keeps its place. Only the Heap writes there, and
-	// 0 means that the item is in no Heap.
+	// Place returns where the item's place is stored. Only the Heap writes there; 0 means that the item is in no
+	// Heap.
 	Place() *int32
 }
 
-// slot is one place in the heap. The moment is kept beside the pointer, so that sifting
-// compares without touching the items.
+// slot is one place in the heap. The time is stored beside the item, so that sifting compares without touching the
+// items.
 type slot[T Item] struct {
 	at   int64
 	item T
 }
 
-// Heap is a min-heap of items by moments. Each item knows its place, so it can be moved
-// or removed in O(log n) wherever it stands. The zero value is an empty heap. A Heap is
-// not safe for concurrent use.
+// Heap is a min-heap of items by time. Each item knows its place, so any item can be moved or removed in O(log n).
+// The zero value is an empty heap. A Heap is not safe for concurrent use.
 type Heap[T Item] struct {
 	slots []slot[T]
 }
@@ -33,10 +31,10 @@ type Heap[T Item] struct {
 // Len returns the number of items.
 func (h *Heap[T]) Len() int { return len(h.slots) }
 
-// First returns the item on top and its moment. The heap must not be empty.
+// First returns the item on top and its time. The heap must not be empty.
 func (h *Heap[T]) First() (item T, at int64) { return h.slots[0].item, h.slots[0].at }
 
-// All goes through the items, in no order. The heap must not change meanwhile.
+// All iterates over the items, in no particular order. The heap must not change meanwhile.
 func (h *Heap[T]) All() iter.Seq2[T, int64] {
 	return func(yield func(T, int64) bool) {
 		for _, s := range h.slots {
@@ -47,7 +45,7 @@ func (h *Heap[T]) All() iter.Seq2[T, int64] {
 	}
 }
 
-// Set gives the item its moment, and takes it in where it is in no heap.
+// Set sets the item's time, and adds the item if it is in no heap.
 func (h *Heap[T]) Set(item T, at int64) {
 	place := *item.Place()
 	if place == 0 {
@@ -62,7 +60,7 @@ func (h *Heap[T]) Set(item T, at int64) {
 	}
 }
 
-// Remove takes the item out. One that is in no heap is left alone.
+// Remove removes the item. It does nothing if the item is in no heap.
 func (h *Heap[T]) Remove(item T) {
 	place := item.Place()
 	if *place == 0 {
@@ -70,7 +68,7 @@ func (h *Heap[T]) Remove(item T) {
 	}
 	i, last := int(*place-1), len(h.slots)-1
 	moved := h.slots[last]
-	h.slots[last] = slot[T]{} // keeps nothing alive from behind the slice
+	h.slots[last] = slot[T]{} // so that the slice keeps no removed item alive
 	h.slots = h.slots[:last]
 	*place = 0
 	if i == last {
@@ -82,7 +80,7 @@ func (h *Heap[T]) Remove(item T) {
 	}
 }
 
-// SetAll gives every item another moment, in O(n).
+// SetAll sets the time of every item, in O(n).
 func (h *Heap[T]) SetAll(at func(T) int64) {
 	for i := range h.slots {
 		h.slots[i].at = at(h.slots[i].item)
@@ -92,7 +90,7 @@ func (h *Heap[T]) SetAll(at func(T) int64) {
 	}
 }
 
-// Clip gives back the memory that a larger heap has left.
+// Clip releases the memory that a larger heap has left behind.
 func (h *Heap[T]) Clip() { h.slots = append([]slot[T](nil), h.slots...) }
 
 // up moves the slot at i towards the root until its parent is not later.
@@ -109,8 +107,7 @@ func (h *Heap[T]) up(i int) {
 	h.put(i, s)
 }
 
-// down moves the slot at i towards the leaves until no child is earlier, and tells
-// whether it moved.
+// down moves the slot at i towards the leaves until no child is earlier, and reports whether it moved.
 func (h *Heap[T]) down(i int) bool {
 	start, s, n := i, h.slots[i], len(h.slots)
 	for {
@@ -134,7 +131,7 @@ func (h *Heap[T]) down(i int) bool {
 	return i != start
 }
 
-// put writes s to place i and tells the item so.
+// put stores s at place i and records the place in the item.
 func (h *Heap[T]) put(i int, s slot[T]) {
 	h.slots[i] = s
 	*s.item.Place() = int32(i + 1)

@@ -14,7 +14,7 @@ type thing struct{ place int32 }
 
 func (t *thing) Place() *int32 { return &t.place }
 
-// TestHeap_AgainstAMap drives a heap with random operations beside a plain map.
+// TestHeap_AgainstAMap compares a heap with a plain map under random operations.
 func TestHeap_AgainstAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h Heap[*thing]
@@ -32,7 +32,7 @@ func TestHeap_AgainstAMap(t *testing.T) {
 				model[x] = moment()
 				h.Set(x, model[x])
 			case op < 9:
-				h.Remove(x) // sometimes one that is not in it any more
+				h.Remove(x) // sometimes one that was removed already
 				delete(model, x)
 			case op < 10:
 				h.SetAll(func(x *thing) int64 {

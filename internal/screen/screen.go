@@ -1,5 +1,5 @@
-// Package screen is what a program under test writes to. Tests wait for words on it
-// instead of for a time, because nobody knows how fast the machine is.
+// Package screen collects the output of a program under test. Tests wait for words on it instead of for a time,
+// because the speed of the machine is unknown.
 package screen
 
 import (
@@ -16,21 +16,20 @@ type Screen struct {
 	cues []cue        // guarded by mu
 }
 
-// cue calls then, once, with what stands on the screen when word does.
+// cue calls then, once, with the contents of the screen when word appears.
 type cue struct {
 	word string
 	then func(text string)
 }
 
-// On has then called, once, with what stands on the screen when word does. The writer
-// waits for it.
+// On calls then, once, with the contents of the screen when word appears. The writer waits for it.
 func (s *Screen) On(word string, then func(text string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cues = append(s.cues, cue{word, then})
 }
 
-// Write adds p and calls the cues that are due.
+// Write adds p and calls the cues whose words have appeared.
 func (s *Screen) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	s.buf.Write(p)

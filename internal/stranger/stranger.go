@@ -1,5 +1,5 @@
-// Package stranger is a program that knows the design document only, for tests: its
-// scripts (docs/design.md §7 and §13) word for word, over plain commands.
+// Package stranger is, for tests, a client that knows only the design document: its scripts (docs/design.md §7 and
+// §13) word for word, over plain commands.
 package stranger
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The document's scripts. KEYS[1] is the lock, ARGV[1] the lease in milliseconds,
-// ARGV[2] the holder; each answers 1 or 0.
+// The document's scripts. KEYS[1] is the lock, ARGV[1] the lease in milliseconds, ARGV[2] the holder; each returns 1
+// or 0.
 const (
 	Lock = `if redis.call('exists', KEYS[1]) == 0 then
     redis.call('hset', KEYS[1], ARGV[2], 1)
@@ -57,13 +57,13 @@ type Client struct {
 	Holder string
 }
 
-// Run runs a script and returns whether it answered 1.
+// Run runs a script and reports whether it returned 1.
 func (c Client) Run(ctx context.Context, script, key string, lease time.Duration) (bool, error) {
 	n, err := c.RDB.Eval(ctx, script, []string{key}, lease.Milliseconds(), c.Holder).Int()
 	return n == 1, err
 }
 
-// Publish tells everybody that the lock was released, in the document's format.
+// Publish announces the release of the lock, in the document's format.
 func (c Client) Publish(ctx context.Context, key string) error {
 	message := fmt.Sprintf(`{"lockKey": %q, "releaseTime": %d, "holder": %q}`, key, time.Now().UnixMilli(), c.Holder)
 	return c.RDB.Publish(ctx, "lock:release:"+key, message).Err()

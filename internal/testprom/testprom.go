@@ -1,7 +1,6 @@
-// Package testprom starts a real Prometheus for tests. It scrapes loopback targets each
-// second, keeps its data in a folder of the test, and is ended by process id with the
-// test. Where there is no prometheus the test is skipped and counted, except under
-// CI=true, where that is a failure.
+// Package testprom starts a real Prometheus for tests. It scrapes loopback targets every second, keeps its data in a
+// folder of the test, and is ended by process id with the test. If there is no prometheus the test is skipped and
+// counted; under CI=true it fails.
 package testprom
 
 import (
@@ -26,11 +25,11 @@ import (
 const (
 	// startTimeout is generous, because small machines are slow.
 	startTimeout = 60 * time.Second
-	// askTimeout bounds a question.
+	// askTimeout bounds a request.
 	askTimeout = 30 * time.Second
 )
 
-// Target is what is scraped: Addr is host and port, the others are labels.
+// Target is a scrape target: Addr is host and port, the others are labels.
 type Target struct{ Job, Instance, Addr string }
 
 // Server is one Prometheus. Its methods are safe for concurrent use.
@@ -40,7 +39,7 @@ type Server struct {
 	client *http.Client
 }
 
-// Start starts a Prometheus that scrapes targets, with more flags, for example
+// Start starts a Prometheus that scrapes targets, with further flags, for example
 // "--enable-feature=native-histograms". It returns when the server is ready.
 func Start(tb testredis.TB, targets []Target, flags ...string) *Server {
 	tb.Helper()
@@ -53,16 +52,15 @@ func Start(tb testredis.TB, targets []Target, flags ...string) *Server {
 	if err := os.WriteFile(config, configOf(targets), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	// A port that was free a moment ago may be taken before the server binds it, so a
-	// failed start is tried on another one.
+	// A port that was free a moment ago may be taken before the server binds it, so a failed start is tried on
+	// another port.
 	for try := 0; ; try++ {
 		s := &Server{tb: tb, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: askTimeout}}
 		args := append([]string{
 			"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"+strconv.Itoa(try)), "--log.level=error",
 		}, flags...)
 		if try < 2 {
-			// A hidden flag, which other versions may not have. Without it the first scrape
-			// comes five seconds later.
+			// A hidden flag, which other versions may not have. Without it the first scrape comes five seconds later.
 			args = append(args, "--scrape.discovery-reload-interval=100ms")
 		}
 		err := s.launch(path, args)
@@ -147,20 +145,20 @@ func (s *Server) launch(path string, args []string) error {
 	}
 }
 
-// Series is one series of an answer, with its points: one for Query.
+// Series is one series of a result, with its points: one for Query.
 type Series struct {
 	Labels map[string]string `json:"labels"`
 	Points []Point           `json:"points"`
 }
 
-// Point is a value at a time, in seconds since 1970. The value is as Prometheus writes
-// it, because JSON has no NaN.
+// Point is a value at a time, in seconds since 1970. The value is a string as in Prometheus' answer, because JSON has
+// no NaN.
 type Point struct {
 	At    float64 `json:"at"`
 	Value string  `json:"value"`
 }
 
-// Query evaluates expr now.
+// Query evaluates expr at the present time.
 func (s *Server) Query(ctx context.Context, expr string) ([]Series, error) {
 	return s.series(ctx, "/api/v1/query", url.Values{"query": {expr}})
 }
@@ -173,7 +171,7 @@ func (s *Server) QueryRange(ctx context.Context, expr string, begin, end time.Ti
 	})
 }
 
-// LabelValues returns the values of a label in the series that a selector finds.
+// LabelValues returns the values of a label in the series that match a selector.
 func (s *Server) LabelValues(ctx context.Context, selector, label string) ([]string, error) {
 	var values []string
 	err := s.get(ctx, "/api/v1/label/"+label+"/values", url.Values{"match[]": {selector}}, &values)
@@ -201,7 +199,7 @@ func (s *Server) series(ctx context.Context, path string, query url.Values) ([]S
 	return list, nil
 }
 
-// get asks and decodes the data of the answer.
+// get sends a request and decodes the data of the answer.
 func (s *Server) get(ctx context.Context, path string, query url.Values, data any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -225,7 +223,7 @@ func (s *Server) get(ctx context.Context, path string, query url.Values, data an
 	return nil
 }
 
-// UnmarshalJSON reads [time, "value"].
+// UnmarshalJSON parses [time, "value"].
 func (p *Point) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &[]any{&p.At, &p.Value})
 }

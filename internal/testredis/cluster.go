@@ -13,8 +13,8 @@ import (
 
 const (
 	slots = 16384
-	// nodeTimeout is cluster-node-timeout. It is much shorter than the default of 15 s,
-	// so that tests do not wait for the Cluster's patience.
+	// nodeTimeout is cluster-node-timeout, much shorter than the default of 15 s, so that tests do not wait long for
+	// the Cluster.
 	nodeTimeout = 1500
 )
 
@@ -27,17 +27,15 @@ type Cluster struct {
 	ids   map[*Server]string
 }
 
-// clusterKind is a node of a Cluster. Its identity lies in a file of its folder and so
-// survives a restart.
+// clusterKind is a node of a Cluster. Its identity is in a file of its folder and so survives a restart.
 var clusterKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server) []string {
 	return append(nodeKind.args(s), "--cluster-enabled", "yes", "--cluster-node-timeout", strconv.Itoa(nodeTimeout))
 }}
 
-// StartCluster starts masters, which share the slots evenly, the first having the
-// lowest, and replicas, which are dealt out to the masters in turn. args go to every
-// node. It returns when all nodes agree about the layout and the replicas have their
-// masters' data. All nodes are stopped when the test ends. Without a redis-server the
-// test is skipped, as by Start.
+// StartCluster starts masters, which share the slots evenly, the first having the lowest, and replicas, which are
+// assigned to the masters in turn. args go to every node. It returns when all nodes agree on the layout and the
+// replicas have their masters' data. All nodes are stopped when the test ends. Without a redis-server the test is
+// skipped, as by Start.
 func StartCluster(tb TB, masters, replicas int, args ...string) *Cluster {
 	tb.Helper()
 	c := &Cluster{tb: tb, ids: map[*Server]string{}}
@@ -48,7 +46,7 @@ func StartCluster(tb TB, masters, replicas int, args ...string) *Cluster {
 	return c
 }
 
-// form makes one Cluster of the nodes.
+// form joins the nodes into one Cluster.
 func (c *Cluster) form(masters int) {
 	c.tb.Helper()
 	ctx := context.Background()
@@ -58,8 +56,8 @@ func (c *Cluster) form(masters int) {
 			if i < masters {
 				c.must(r.ClusterAddSlotsRange(ctx, i*slots/masters, (i+1)*slots/masters-1).Err())
 			}
-			// Different epochs from the start: nodes with the same one would have to settle
-			// that first, which takes long.
+			// Different epochs from the start: nodes with equal ones would have to resolve that first, which takes
+			// long.
 			c.must(r.Do(ctx, "cluster", "set-config-epoch", i+1).Err())
 			if i > 0 {
 				c.must(r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(c.nodes[0].port)).Err())
@@ -126,8 +124,8 @@ func (c *Cluster) Slot(key string) (slot int) {
 	return 0
 }
 
-// Master returns the running node that a majority of the running nodes names as the
-// owner of slot; nil where there is none at this moment.
+// Master returns the running node that a majority of the running nodes names as the owner of slot; nil if there is
+// none at present.
 func (c *Cluster) Master(slot int) *Server {
 	votes, running := map[int]int{}, 0
 	for _, n := range c.nodes {
@@ -173,7 +171,7 @@ func (c *Cluster) Replicas(master *Server) []*Server {
 	return list
 }
 
-// AwaitMaster waits until the owner of slot is another one than old, and returns it.
+// AwaitMaster waits until another node than old owns slot, and returns it.
 func (c *Cluster) AwaitMaster(slot int, old *Server) (master *Server) {
 	c.tb.Helper()
 	wait(c.tb, failoverTimeout, "a new master of slot "+strconv.Itoa(slot), func() string {
@@ -185,13 +183,12 @@ func (c *Cluster) AwaitMaster(slot int, old *Server) (master *Server) {
 	return master
 }
 
-// Failover lets a replica take its master's place by agreement (CLUSTER FAILOVER): the
-// master stops serving until the replica has everything. It returns when a majority
-// names the replica as the owner of slot.
+// Failover makes a replica take its master's place by agreement (CLUSTER FAILOVER): the master stops serving until
+// the replica has everything. It returns when a majority names the replica as the owner of slot.
 func (c *Cluster) Failover(slot int, replica *Server) {
 	c.tb.Helper()
-	// A busy master may not get done within the five seconds that Redis allows; it then
-	// serves on as before, and has to be asked again.
+	// A busy master may not finish within the five seconds that Redis allows; it then continues as before, and must
+	// be asked again.
 	const again = 6 * time.Second
 	var asked time.Time
 	wait(c.tb, failoverTimeout, "the replica is the master", func() string {
@@ -206,8 +203,8 @@ func (c *Cluster) Failover(slot int, replica *Server) {
 	})
 }
 
-// Takeover lets a replica take its master's place without asking anybody (CLUSTER
-// FAILOVER TAKEOVER). What it does not have yet is lost.
+// Takeover makes a replica take its master's place without agreement (CLUSTER FAILOVER TAKEOVER). Data that it does
+// not have yet is lost.
 func (c *Cluster) Takeover(replica *Server) {
 	c.tb.Helper()
 	replica.direct(func(r *redis.Client) {
@@ -215,9 +212,8 @@ func (c *Cluster) Takeover(replica *Server) {
 	})
 }
 
-// AwaitReady waits until every node says that the Cluster serves all slots, sees all
-// others alive and in the same roles, and every replica is linked to its master and has
-// its data: until the next failover can be survived.
+// AwaitReady waits until every node reports that the Cluster serves all slots, sees all others alive and in the same
+// roles, and every replica is linked to its master and has its data: the next failover can then be survived.
 func (c *Cluster) AwaitReady() {
 	c.tb.Helper()
 	wait(c.tb, formTimeout, "the cluster is in place", c.missing)

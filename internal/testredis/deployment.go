@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// formTimeout bounds the forming of a deployment: its processes have to meet, agree
-	// and copy, each by its own timers, on a machine that may be busy.
+	// formTimeout bounds the forming of a deployment: its processes must meet, agree and copy, each by its own
+	// timers, on a machine that may be busy.
 	formTimeout = 60 * time.Second
-	// failoverTimeout bounds a failover. It takes some seconds; an election that found no
-	// majority is repeated only after several more.
+	// failoverTimeout bounds a failover. It takes some seconds; an election without a majority is repeated only after
+	// several more.
 	failoverTimeout = 60 * time.Second
-	// askTimeout bounds one question to a server, which may be stopped.
+	// askTimeout bounds one request to a server, which may be stopped.
 	askTimeout = 2 * time.Second
-	// busOffset lies between a Cluster node's port and that of its bus.
+	// busOffset is the distance between a Cluster node's port and that of its bus.
 	busOffset = 10000
-	// firstPort and lastPort bound the ports of deployments. They lie below those that
-	// systems give to outgoing connections, so a node that was killed gets its port back.
+	// firstPort and lastPort bound the ports of deployments. They are below those that systems give to outgoing
+	// connections, so a node that was killed gets its port back.
 	firstPort, lastPort = 10001, 22000
 )
 
-// nodePort returns a port that is free together with the one of the Cluster bus.
+// nodePort returns a port that is free and whose Cluster bus port is free too.
 func nodePort(tb TB) int {
 	tb.Helper()
 	for range 1000 {
@@ -50,7 +50,7 @@ func isFree(port int) bool {
 	return true
 }
 
-// wait polls until done returns "", and fails the test with its last answer otherwise.
+// wait polls until done returns "", or fails the test with done's last result.
 func wait(tb TB, within time.Duration, what string, done func() (missing string)) {
 	tb.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -69,7 +69,7 @@ func wait(tb TB, within time.Duration, what string, done func() (missing string)
 	}
 }
 
-// Port returns the port that the server listens on.
+// Port returns the port on which the server listens.
 func (s *Server) Port() int { return s.port }
 
 // Running reports whether the process runs and is not paused.
@@ -79,9 +79,8 @@ func (s *Server) Running() bool {
 	return s.cmd != nil && !s.paused
 }
 
-// CutReplicas pauses the given replicas of s and closes their links, so that nothing
-// that is written from now on reaches them. What the master had sent before may still be
-// in their sockets. They take part again after Resume. It returns when the master
+// CutReplicas pauses the given replicas of s and closes their links, so that nothing written from now on reaches
+// them. What the master sent before may still be in their sockets. Resume reconnects them. It returns when the master
 // counts no replica.
 func (s *Server) CutReplicas(tb TB, replicas ...*Server) {
 	tb.Helper()
@@ -102,7 +101,7 @@ func (s *Server) CutReplicas(tb TB, replicas ...*Server) {
 	})
 }
 
-// direct calls f with a client of this server alone, which exists for the call only.
+// direct calls f with a client of this server only, which exists for the call only.
 func (s *Server) direct(f func(c *redis.Client)) {
 	c := redis.NewClient(&redis.Options{
 		Addr: s.Addr(), MaxRetries: -1, DialTimeout: askTimeout, ReadTimeout: askTimeout,
@@ -113,7 +112,7 @@ func (s *Server) direct(f func(c *redis.Client)) {
 	f(c)
 }
 
-// info returns a section of INFO; empty where the server did not answer.
+// info returns a section of INFO; empty if the server did not answer.
 func info(ctx context.Context, c *redis.Client, section string) map[string]string {
 	values := map[string]string{}
 	for line := range strings.Lines(c.Info(ctx, section).Val()) {

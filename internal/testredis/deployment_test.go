@@ -27,7 +27,7 @@ func TestSentinelFailsOver(t *testing.T) {
 	if old != s.Nodes()[0] || len(s.Replicas()) != 2 {
 		t.Fatal("the first node is not the master")
 	}
-	// What is written while the replicas are cut off is lost, what was confirmed is not.
+	// Writes made while the replicas are cut off are lost, confirmed ones are not.
 	old.CutReplicas(t, s.Replicas()...)
 	must(t, c.Set(ctx, "lost", "v", 0).Err())
 	replicas := s.Replicas()

@@ -34,7 +34,7 @@ func (m member) owns(slot int) bool {
 	return false
 }
 
-// layout returns the Cluster as this node sees it, by id; nil where it is silent.
+// layout returns the Cluster as this node sees it, by id; nil if the node is silent.
 func (s *Server) layout() map[string]member {
 	if !s.Running() {
 		return nil
@@ -57,7 +57,7 @@ func (s *Server) layout() map[string]member {
 				m.master = f[3]
 			}
 			for _, r := range f[8:] {
-				if !strings.HasPrefix(r, "[") { // a slot on its way: [7->-<id>]
+				if !strings.HasPrefix(r, "[") { // a migrating slot: [7->-<id>]
 					m.ranges = append(m.ranges, r)
 				}
 			}

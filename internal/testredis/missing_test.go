@@ -9,8 +9,8 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// A test whose program is missing is told how to get it, is skipped and counted; CI fails
-// and counts nothing.
+// A test whose program is missing says how to install it, is skipped and counted; under CI it fails and is not
+// counted.
 func TestMissing(t *testing.T) {
 	for ci, counted := range map[string]string{"": "the name\n", "true": ""} {
 		file := filepath.Join(t.TempDir(), "skipped")

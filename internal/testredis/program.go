@@ -9,9 +9,8 @@ import (
 	"sync"
 )
 
-// Program takes the place of a *testing.T for a program that runs without a test. What is
-// fatal to a test ends the goroutine that meets it, and is noted. It is safe for
-// concurrent use.
+// Program replaces a *testing.T in a program that runs without a test. What is fatal to a test ends the calling
+// goroutine, and is recorded. It is safe for concurrent use.
 type Program struct {
 	name string
 
@@ -22,12 +21,10 @@ type Program struct {
 
 var _ TB = (*Program)(nil)
 
-// NewProgram returns the stand-in of the program of that name. Its CleanUp is to be
-// called at the end.
+// NewProgram returns the stand-in for the program of that name. CleanUp must be called at the end.
 func NewProgram(name string) *Program { return &Program{name: name} }
 
-// WithoutTest runs f and then what f left to clean up. It returns f's error, or what was
-// fatal.
+// WithoutTest runs f and then its clean-ups. It returns f's error, or the fatal failure.
 func WithoutTest(name string, f func(p *Program) error) (err error) {
 	p := NewProgram(name)
 	ended := make(chan struct{})
@@ -60,14 +57,14 @@ func (p *Program) TempDir() string {
 	return dir
 }
 
-// Cleanup has f called at the end, the last one first.
+// Cleanup registers f to be called at the end, the last one first.
 func (p *Program) Cleanup(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.cleanups = append(p.cleanups, f)
 }
 
-// Fatal notes a failure and ends the calling goroutine.
+// Fatal records a failure and ends the calling goroutine.
 func (p *Program) Fatal(args ...any) {
 	p.Fail("%s", fmt.Sprint(args...))
 	runtime.Goexit()
@@ -79,17 +76,17 @@ func (p *Program) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// Skip is Fatal: a run that was left out proves nothing.
+// Skip is Fatal: a skipped run proves nothing.
 func (p *Program) Skip(args ...any) { p.Fatal(args...) }
 
-// Fail notes a failure; the caller goes on.
+// Fail records a failure; the caller goes on.
 func (p *Program) Fail(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = append(p.failed, fmt.Sprintf(format, args...))
 }
 
-// Recover notes a panic of the calling goroutine; it is deferred.
+// Recover records a panic of the calling goroutine; it must be deferred.
 func (p *Program) Recover() {
 	if cause := recover(); cause != nil {
 		stack := make([]byte, 16<<10)
@@ -97,14 +94,14 @@ func (p *Program) Recover() {
 	}
 }
 
-// Failures returns what was noted.
+// Failures returns the recorded failures.
 func (p *Program) Failures() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.failed)
 }
 
-// CleanUp calls what was given to Cleanup. It is called once, at the end.
+// CleanUp calls the functions given to Cleanup. It is called once, at the end.
 func (p *Program) CleanUp() {
 	for {
 		p.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// A program without a test cleans up as a test does, also after something fatal.
+// A program without a test cleans up as a test does, even after a fatal failure.
 func TestWithoutTest(t *testing.T) {
 	var steps []string
 	err := testredis.WithoutTest("program", func(p *testredis.Program) error {

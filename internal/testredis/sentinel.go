@@ -12,13 +12,12 @@ import (
 )
 
 const (
-	// MasterName is the name under which the Sentinels know the master.
+	// MasterName is the name by which the Sentinels know the master.
 	MasterName = "anteroom"
-	// replicas, sentinels and quorum are those of the smallest deployment that survives
-	// the loss of any one process.
+	// replicas, sentinels and quorum are those of the smallest deployment that survives the loss of any one process.
 	replicas, sentinels, quorum = 2, 3, 2
-	// downAfter and failoverTimeoutMs are much shorter than what is used in operation
-	// (30 s and 180 s by default), so that tests do not wait for Sentinel's patience.
+	// downAfter and failoverTimeoutMs are much shorter than in production (30 s and 180 s by default), so that tests
+	// do not wait long for Sentinel.
 	downAfter, failoverTimeoutMs = 1000, 3000
 )
 
@@ -32,7 +31,7 @@ type Sentinel struct {
 	sentinels []*Server
 }
 
-// sentinelKind is a Sentinel. Its state lies in a file of its own, which it rewrites.
+// sentinelKind is a Sentinel. Its state is in a file of its own, which it rewrites.
 var sentinelKind = kind{port: nodePort, ready: "+monitor master", args: func(s *Server) []string {
 	return []string{filepath.Join(s.dir, "sentinel.conf"), "--sentinel", "--port", strconv.Itoa(s.port)}
 }}
@@ -42,17 +41,16 @@ var nodeKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server) []
 	return append(plain.args(s), "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
 }}
 
-// StartSentinel starts the processes, args going to master and replicas, and returns
-// when the replicas have the master's data and each Sentinel knows all others. All of
-// them are stopped when the test ends. Without a redis-server the test is skipped, as by
-// Start.
+// StartSentinel starts the processes, with args for master and replicas, and returns when the replicas have the
+// master's data and each Sentinel knows all others. All of them are stopped when the test ends. Without a
+// redis-server the test is skipped, as by Start.
 func StartSentinel(tb TB, args ...string) *Sentinel {
 	tb.Helper()
 	s := &Sentinel{tb: tb, args: args}
 	master := start(tb, nodeKind, args)
 	s.nodes = append(s.nodes, master)
 	for range replicas {
-		// A list of its own: append might share args' memory between the replicas.
+		// A list of its own: append could share args' memory between the replicas.
 		own := append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}, args...)
 		s.nodes = append(s.nodes, start(tb, nodeKind, own))
 	}
@@ -69,7 +67,7 @@ func startSentinelProcess(tb TB, master int) *Server {
 	k.args = func(s *Server) []string {
 		args := sentinelKind.args(s)
 		if _, err := os.Stat(args[0]); err == nil {
-			return args // a restart: the Sentinel knows more by now than we did
+			return args // a restart: the Sentinel's own file is newer
 		}
 		conf := fmt.Sprintf("bind 127.0.0.1\ndir %s\nsentinel monitor %s 127.0.0.1 %d %d\n"+
 			"sentinel down-after-milliseconds %s %d\nsentinel failover-timeout %s %d\nsentinel parallel-syncs %s 2\n",
@@ -101,8 +99,8 @@ func (s *Sentinel) Client(tb TB, opts ...func(*redis.FailoverOptions)) *redis.Cl
 // Nodes returns the three data servers, the first master first.
 func (s *Sentinel) Nodes() []*Server { return s.nodes }
 
-// Master returns the node that a majority of the Sentinels names and that says itself
-// that it is the master; nil where there is none at this moment.
+// Master returns the node that a majority of the Sentinels names and that itself claims to be the master; nil if
+// there is none at present.
 func (s *Sentinel) Master() *Server {
 	votes := map[string]int{}
 	for _, p := range s.sentinels {
@@ -130,9 +128,8 @@ func (s *Sentinel) Replicas() []*Server {
 	return list
 }
 
-// Failover asks the Sentinels to replace a master that is well, as an operator does. The
-// old one is told to be a replica some ten seconds later: until then it serves those who
-// have not heard of it.
+// Failover asks the Sentinels to replace a healthy master, as an operator does. The old one becomes a replica some
+// ten seconds later: until then it serves clients that have not noticed.
 func (s *Sentinel) Failover() {
 	s.tb.Helper()
 	s.sentinels[0].direct(func(c *redis.Client) {
@@ -154,9 +151,8 @@ func (s *Sentinel) AwaitMaster(old *Server) (master *Server) {
 	return master
 }
 
-// Rejoin starts a killed node again, as a replica of the present master. (Started as the
-// master that it was, it would be made a replica by the Sentinels too, after some ten
-// seconds in which they let it be.)
+// Rejoin restarts a killed node as a replica of the present master. (Started as the master that it was, it would also
+// be made a replica by the Sentinels, but only some ten seconds later.)
 func (s *Sentinel) Rejoin(n *Server) {
 	s.tb.Helper()
 	master := s.Master()
@@ -168,9 +164,8 @@ func (s *Sentinel) Rejoin(n *Server) {
 	s.AwaitReady()
 }
 
-// AwaitReady waits until one node is the master, all others have copied it and are
-// linked to it, and every Sentinel sees them and its fellows: until the next failover can
-// be survived.
+// AwaitReady waits until one node is the master, all others have copied it and are linked to it, and every Sentinel
+// sees them and the other Sentinels: the next failover can then be survived.
 func (s *Sentinel) AwaitReady() {
 	s.tb.Helper()
 	wait(s.tb, formTimeout, "Sentinels and replicas are in place", s.missing)
@@ -194,7 +189,7 @@ func (s *Sentinel) missing() string {
 	return ""
 }
 
-// asked returns the address of the master that this Sentinel names, "" where it is silent.
+// asked returns the address of the master that this Sentinel names, "" if it is silent.
 func (s *Server) asked(name string) (addr string) {
 	s.direct(func(c *redis.Client) {
 		if v, err := c.Do(context.Background(), "sentinel", "get-master-addr-by-name", name).StringSlice(); err == nil && len(v) == 2 {
@@ -204,7 +199,7 @@ func (s *Server) asked(name string) (addr string) {
 	return addr
 }
 
-// misses says what this Sentinel does not see yet.
+// misses returns what this Sentinel does not see yet.
 func (s *Server) misses() (missing string) {
 	s.direct(func(c *redis.Client) {
 		ctx := context.Background()
@@ -254,7 +249,7 @@ func field(item any, name string) string {
 	return ""
 }
 
-// role returns what the server says that it is, "" where it is silent.
+// role returns the role that the server claims, "" if it is silent.
 func (s *Server) role() (role string) {
 	if !s.Running() {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// SlotMove is a slot on its way from one master to another.
+// SlotMove is a slot migrating from one master to another.
 type SlotMove struct {
 	c        *Cluster
 	slot     int
@@ -25,8 +25,8 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 	m.End()
 }
 
-// BeginMove marks a slot as migrating and importing. From now on its owner sends those
-// who ask for a key that is not there to the other master, with ASK.
+// BeginMove marks a slot as migrating and importing. From now on its owner redirects requests for missing keys to the
+// other master, with ASK.
 func (c *Cluster) BeginMove(slot int, to *Server) *SlotMove {
 	c.tb.Helper()
 	from := c.Master(slot)
@@ -46,8 +46,8 @@ func (m *SlotMove) set(at *Server, words ...any) {
 	})
 }
 
-// MoveKeys moves the keys that are there, with their times to live, and returns how
-// many it has moved. Each moves in one step: no client finds it on both nodes, or none.
+// MoveKeys moves the present keys, with their times to live, and returns how many. Each moves in one step: no client
+// finds it on both nodes, or on none.
 func (m *SlotMove) MoveKeys() (moved int) {
 	m.c.tb.Helper()
 	ctx := context.Background()
@@ -71,9 +71,9 @@ func (m *SlotMove) MoveKeys() (moved int) {
 	return moved
 }
 
-// End makes the other master the owner: it is told first, then the old one, then all
-// others. All keys must have been moved: the old owner deletes what it still has. None can
-// appear there meanwhile, since it sends those who ask for a missing key away.
+// End makes the other master the owner: it is informed first, then the old one, then all others. All keys must have
+// been moved: the old owner deletes what it still has. None can appear there meanwhile, since it redirects requests
+// for missing keys.
 func (m *SlotMove) End() {
 	m.c.tb.Helper()
 	id := m.c.ids[m.to]

@@ -7,10 +7,9 @@
 //	     └───────┼───────┘                  master    master    master
 //	   master ──► replica, replica          replica   replica   replica
 //
-// Each server listens on a free loopback port, keeps nothing on disk unless the
-// test asks for it, and is stopped by process id when its test ends. Where there
-// is no redis-server the test is skipped, except under CI=true, where that is a
-// failure: a run that silently tested less than it claims is worse than a red one.
+// Each server listens on a free loopback port, keeps nothing on disk unless the test asks for it, and is stopped by
+// process id when its test ends. If there is no redis-server the test is skipped; under CI=true it fails: a run that
+// silently tested less than it claims is worse than a red one.
 package testredis
 
 import (
@@ -32,8 +31,8 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// TB is what is asked of a test: a *testing.T, or the stand-in of a program that runs
-// without a test, as internal/lab/chaos does. Fatal, Fatalf and Skip do not return.
+// TB is the part of a test that this package uses: a *testing.T, or the stand-in in a program that runs without a
+// test, such as internal/lab/chaos. Fatal, Fatalf and Skip do not return.
 type TB interface {
 	Helper()
 	Name() string
@@ -44,8 +43,8 @@ type TB interface {
 	Skip(args ...any)
 }
 
-// startTimeout bounds how long a server may take until it accepts connections.
-// It is generous because the race detector and small machines are slow.
+// startTimeout bounds how long a server may take until it accepts connections. It is generous because the race
+// detector and small machines are slow.
 const startTimeout = 20 * time.Second
 
 // Server is one redis-server process.
@@ -65,11 +64,11 @@ type Server struct {
 	paused bool
 }
 
-// kind is what differs between a plain server, a node of a Cluster and a Sentinel.
+// kind is the difference between a plain server, a node of a Cluster and a Sentinel.
 type kind struct {
 	port  func(TB) int             // a free port
 	args  func(s *Server) []string // the command line, without Server.args
-	ready string                   // what the process prints when it serves
+	ready string                   // what the process prints when it is ready
 }
 
 // plain is a server that keeps nothing on disk.
@@ -80,16 +79,15 @@ var plain = kind{port: freePort, ready: "Ready to accept connections", args: fun
 	}
 }}
 
-// Available reports whether a redis-server binary can be found.
+// Available reports whether a redis-server binary was found.
 func Available() bool {
 	_, err := exec.LookPath("redis-server")
 	return err == nil
 }
 
-// Start runs a redis-server with args appended to its command line, for example
-// "--appendonly", "yes". It returns when the server accepts connections, and
-// stops it when the test ends. Without a redis-server the test is skipped; with
-// CI=true it fails.
+// Start runs a redis-server with args appended to its command line, for example "--appendonly", "yes". It returns
+// when the server accepts connections, and stops it when the test ends. Without a redis-server the test is skipped;
+// with CI=true it fails.
 func Start(tb TB, args ...string) *Server {
 	tb.Helper()
 	return start(tb, plain, args)
@@ -103,8 +101,8 @@ func start(tb TB, k kind, args []string) *Server {
 	}
 	s := &Server{tb: tb, path: path, kind: k, args: args, dir: tb.TempDir()}
 	tb.Cleanup(s.stop)
-	// A port that was free a moment ago may be taken by another test process
-	// before the server binds it, so a failed start is tried on another port.
+	// A port that was free a moment ago may be taken by another test process before the server binds it, so a failed
+	// start is tried on another port.
 	for try := 0; ; try++ {
 		s.port = k.port(tb)
 		if err = s.launch(); err == nil {
@@ -119,7 +117,7 @@ func start(tb TB, k kind, args []string) *Server {
 // Addr returns host and port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// URL returns the address as redis:// URL, for programs that are given one.
+// URL returns the address as a redis:// URL, for programs that take one.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
 // Pid returns the process id, 0 when the server is not running.
@@ -149,7 +147,7 @@ func (s *Server) Client(tb TB, opts ...func(*redis.Options)) *redis.Client {
 // answered. A paused server is resumed before it is stopped.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP, true) }
 
-// Resume continues a paused process; it then works off what arrived meanwhile.
+// Resume continues a paused process; it then works off what has arrived meanwhile.
 func (s *Server) Resume() { s.signal(syscall.SIGCONT, false) }
 
 func (s *Server) signal(sig syscall.Signal, paused bool) {
@@ -165,8 +163,7 @@ func (s *Server) signal(sig syscall.Signal, paused bool) {
 	s.paused = paused
 }
 
-// Kill ends the process with SIGKILL and waits until it is gone. Connections are
-// reset, memory is lost.
+// Kill ends the process with SIGKILL and waits until it has ended. Connections are reset, memory is lost.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,8 +210,8 @@ func (s *Server) Stats(tb TB) map[string]int64 {
 	return calls
 }
 
-// Missing skips a test that needs a program of that name, which is also that of its
-// Debian package, and counts it; with CI=true the test fails instead.
+// Missing skips a test that needs a program of that name, which is also the name of its Debian package, and counts
+// the skip; with CI=true the test fails instead.
 func Missing(tb TB, program string) {
 	tb.Helper()
 	how := fmt.Sprintf("no %s in PATH: install it with `apt-get install %[1]s` or your system's equivalent", program)
@@ -225,8 +222,8 @@ func Missing(tb TB, program string) {
 	tb.Skip(how)
 }
 
-// CountSkip notes a skipped test in the file that ANTEROOM_SKIPPED names, so that
-// make test and make lab can say how much was not tested.
+// CountSkip records a skipped test in the file named by ANTEROOM_SKIPPED, so that make test and make lab can report
+// how much was not tested.
 func CountSkip(tb TB) {
 	name := os.Getenv("ANTEROOM_SKIPPED")
 	if name == "" {
@@ -247,8 +244,8 @@ func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	cmd := exec.Command(s.path, append(s.kind.args(s), s.args...)...)
-	// The server dies with the test binary even where no clean-up runs, for
-	// example when the test is killed by its time limit.
+	// The server dies with the test binary even if no clean-up runs, for example when the test is killed at its time
+	// limit.
 	cmd.SysProcAttr = child.EndsWithParent()
 	out, err := cmd.StdoutPipe()
 	if err != nil {

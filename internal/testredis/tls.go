@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// Authority is a certificate authority that exists for one test.
+// Authority is a certificate authority for one test.
 type Authority struct {
 	tb   TB
 	dir  string
@@ -27,7 +27,7 @@ type Authority struct {
 	made int64 // certificates, for their serial numbers
 }
 
-// NewAuthority makes a fresh authority. Its files go with the test.
+// NewAuthority creates an authority. Its files are removed with the test.
 func NewAuthority(tb TB) *Authority {
 	tb.Helper()
 	a := &Authority{tb: tb, dir: tb.TempDir(), key: newKey(tb)}
@@ -41,8 +41,8 @@ func NewAuthority(tb TB) *Authority {
 	return a
 }
 
-// TLSConfig returns the configuration of a client that trusts the authority alone. With a
-// name it has a certificate of that name as well.
+// TLSConfig returns the configuration of a client that trusts only this authority. With a name it also has a
+// certificate of that name.
 func (a *Authority) TLSConfig(name string) *tls.Config {
 	a.tb.Helper()
 	c := &tls.Config{RootCAs: a.pool, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12}
@@ -53,9 +53,9 @@ func (a *Authority) TLSConfig(name string) *tls.Config {
 	return c
 }
 
-// StartTLS runs a redis-server that speaks TLS only, on the port of Addr, with a
-// certificate of a. Where it asks clients for certificates, they must be a's. args are as
-// in Start; a redis-server that is built without TLS ends at once, which fails the test.
+// StartTLS runs a redis-server that speaks only TLS, on the port of Addr, with a certificate of a. If it requires
+// client certificates, they must be a's. args are as in Start; a redis-server built without TLS ends at once, which
+// fails the test.
 func StartTLS(a *Authority, clientCertificates bool, args ...string) *Server {
 	a.tb.Helper()
 	cert, key := a.issue("server")
@@ -73,13 +73,13 @@ func StartTLS(a *Authority, clientCertificates bool, args ...string) *Server {
 		"--tls-ca-cert-file", filepath.Join(a.dir, "ca.crt"), "--tls-auth-clients", ask,
 	}
 	encrypted := kind{port: freePort, ready: plain.ready, args: func(s *Server) []string {
-		// Of an option that is there twice the last one counts: the plain port is off.
+		// If an option is given twice the last one counts: the plain port is off.
 		return slices.Concat(plain.args(s), []string{"--port", "0", "--tls-port", strconv.Itoa(s.port)}, files)
 	}}
 	return start(a.tb, encrypted, args)
 }
 
-// issue makes a certificate for 127.0.0.1, good for both sides of a connection.
+// issue creates a certificate for 127.0.0.1, valid for both sides of a connection.
 func (a *Authority) issue(name string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	a.tb.Helper()
 	key := newKey(a.tb)
@@ -90,7 +90,7 @@ func (a *Authority) issue(name string) (*x509.Certificate, *ecdsa.PrivateKey) {
 	}, a.cert, key), key
 }
 
-// sign makes a certificate of t for key; without an issuer it signs itself.
+// sign creates a certificate of t for key; without an issuer it is self-signed.
 func (a *Authority) sign(t, issuer *x509.Certificate, key *ecdsa.PrivateKey) *x509.Certificate {
 	a.tb.Helper()
 	a.made++
@@ -110,7 +110,7 @@ func (a *Authority) sign(t, issuer *x509.Certificate, key *ecdsa.PrivateKey) *x5
 	return cert
 }
 
-// write puts a PEM file into the authority's folder and returns its path.
+// write writes a PEM file into the authority's folder and returns its path.
 func (a *Authority) write(name, kind string, der []byte) string {
 	a.tb.Helper()
 	file := filepath.Join(a.dir, name)

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// URL returns the Sentinels and the master's name in the form of anteroom.Open.
+// URL returns the Sentinels and the master's name as a URL for anteroom.Open.
 func (s *Sentinel) URL() string {
 	return "redis+sentinel://" + addresses(s.sentinels) + "/" + MasterName
 }
 
-// URL returns the nodes in the form of anteroom.Open.
+// URL returns the nodes as a URL for anteroom.Open.
 func (c *Cluster) URL() string { return "redis+cluster://" + addresses(c.nodes) }
 
 func addresses(servers []*Server) string {
@@ -22,8 +22,7 @@ func addresses(servers []*Server) string {
 	return strings.Join(list, ",")
 }
 
-// Files returns the authority's certificate, and one of that name with its key, as files
-// in PEM form.
+// Files returns the authority's certificate, and a certificate of that name with its key, as PEM files.
 func (a *Authority) Files(name string) (ca, cert, key string) {
 	a.tb.Helper()
 	c, k := a.issue(name)
