@@ -78,8 +78,8 @@ func TestAnotherIsASecondProcess(t *testing.T) {
 	})
 }
 
-// One round trip at a time makes all others wait and share the next one. Over a pipe
-// without a buffer, client and server would wait for each other.
+// With one round trip at a time, all other commands wait and share the next one. Over a pipe without a buffer, client
+// and server would wait for each other.
 func TestLongPipelinesPass(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		m := lt.Another(anteroom.Config{MaxInFlight: 1, CommandTimeout: 10 * time.Second})
@@ -104,7 +104,7 @@ func TestManyGoroutinesAndKeys(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		other := lt.Another(anteroom.Config{})
 		const goroutines, rounds, keys = 100, 5, 40
-		counters := make([]int, keys) // guarded by the locks; -race says so within a process
+		counters := make([]int, keys) // guarded by the locks; -race checks that within a process
 		held := make([]sync.Mutex, keys)
 		var wg sync.WaitGroup
 		for i := range goroutines {
@@ -151,14 +151,14 @@ func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
 			t.Fatal("nobody had the lock")
 		}
 		wantErr(t, h.Err(), anteroom.ErrLost)
-		// The holder is told before anybody else, the Observer included.
+		// The holder is notified before anybody else, including the Observer.
 		if got := <-obs.lost; got != anteroom.LostForced {
 			t.Fatalf("reason %v, want %v", got, anteroom.LostForced)
 		}
 	})
 }
 
-// counting hands on the reasons of losses.
+// counting forwards the reasons of losses.
 type counting struct {
 	anteroom.NopObserver
 	lost chan anteroom.LossReason
@@ -193,7 +193,7 @@ func TestRecordsGoToTheTestsLog(t *testing.T) {
 	}
 }
 
-// The embedded server has no replicas, and doc.go says what follows.
+// The embedded server has no replicas, and doc.go says what follows from that.
 func TestReplicasAreNeverGranted(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		mu, err := lt.NewMutex(anteroom.LockConfig{Key: "k", Replicas: 1})
@@ -234,7 +234,7 @@ func TestLocktest_I4_StopWaitsForReleasesUnderWay(t *testing.T) {
 		h := acquire(t, lt.Mutex("k"))
 		lt.Down()
 		err := h.Release(expired(t))
-		wantErr(t, err, anteroom.ErrUnavailable) // it was never sent, and goes on in the background
+		wantErr(t, err, anteroom.ErrUnavailable) // never sent, and continued in the background
 		began := time.Now()
 		if err := lt.Stop(); err != nil {
 			t.Fatalf("Stop: %v", err)

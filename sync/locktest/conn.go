@@ -10,22 +10,21 @@ import (
 
 // conn is a Manager's end of one in-memory connection.
 //
-// A pipe has no buffer, where a socket has one. go-redis sends a pipeline whole
-// before it reads the first reply, so over a bare pipe the server, which waits for
-// a reader of its first reply, and the client, which waits for a reader of its last
-// command, would wait for each other for good. Write therefore keeps what the
-// server has not taken yet and returns at once.
+// A pipe has no buffer, unlike a socket. go-redis sends a whole pipeline before it reads the first reply, so over a
+// bare pipe the server, which waits for a reader of its first reply, and the client, which waits for a reader of its
+// last command, would wait for each other for ever. Write therefore keeps what the server has not read yet and
+// returns at once.
 type conn struct {
 	net.Conn
-	drop func(*conn) // tells the server that the connection has ended
+	drop func(*conn) // removes the connection from the server's list
 
 	mu      sync.Mutex // a leaf
-	pending []byte     // written and not sent yet
-	sending bool       // a goroutine sends what is pending
+	pending []byte     // written but not sent yet
+	sending bool       // a goroutine is sending pending
 	closed  bool
 }
 
-// Write takes p and never blocks; the deadline for writing has no meaning.
+// Write takes p and never blocks; the write deadline has no effect.
 func (c *conn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -40,7 +39,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// send passes on what is pending, and ends when nothing is or the pipe is closed.
+// send sends pending, and ends when it is empty or the pipe is closed.
 func (c *conn) send() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,22 +56,21 @@ func (c *conn) send() {
 	c.sending = false
 }
 
-// Close ends the connection in both directions; what was not sent is gone.
+// Close ends the connection in both directions; unsent data is lost.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
-	// Before drop, which takes the server's mutex: whoever waits for this
-	// connection's reader must be free by then.
+	// Before drop, which takes the server's mutex: a goroutine that waits for this connection's reader must be free
+	// by then.
 	err := c.Conn.Close()
 	c.drop(c)
 	return err
 }
 
-// SyscallConn answers the question that go-redis asks a socket before it takes it
-// out of its pool: is the other side still there? Without an answer the pool would
-// hand out connections that Down has cut, after Up, and the first commands of a
-// test would fail for a reason that no real socket has.
+// SyscallConn answers go-redis' question to a socket before it takes it out of its pool: is the other side still
+// there? Without an answer the pool would hand out connections that Down has cut, after Up, and the first commands of
+// a test would fail for a reason that no real socket has.
 func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,19 +80,17 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return healthy{}, nil
 }
 
-// healthy is a socket without a file descriptor. It never calls the functions that
-// would look at one, and that no error comes back means: open, and nothing
-// unexpected has arrived.
+// healthy is a socket without a file descriptor. It never calls the functions that would look at one; no error means
+// that the connection is open and nothing unexpected has arrived.
 type healthy struct{}
 
 func (healthy) Control(func(uintptr)) error    { return nil }
 func (healthy) Read(func(uintptr) bool) error  { return nil }
 func (healthy) Write(func(uintptr) bool) error { return nil }
 
-// refusal is the error of a connection that could not be made. go-redis takes one
-// layer off the error of its handshake, and this is that layer; below is what a
-// dialer returns where nobody listens, by which the library knows that nothing was
-// sent.
+// refusal is the error of a connection that could not be made. go-redis unwraps the error of its handshake once, and
+// this is the layer it removes; below it is the error of a dialer when nothing listens, which tells the library that
+// nothing was sent.
 type refusal struct{}
 
 func (refusal) Error() string { return refused.Error() }
@@ -107,16 +103,15 @@ var refused = &net.OpError{
 	Err:  os.NewSyscallError("connect", syscall.ECONNREFUSED),
 }
 
-// refusedConn is what the dialer returns while the server is away. It fails at its
-// first use, in go-redis' handshake, and not in the dialer: a pool counts the
-// failures of its dialer, prints each, and after some stops to dial for up to a
-// second, which would be left over when the server is back.
+// refusedConn is what the dialer returns while the server is down. It fails at its first use, in go-redis' handshake,
+// and not in the dialer: a pool counts the failures of its dialer, prints each, and after some stops dialing for up
+// to a second, which would still be in effect after Up.
 type refusedConn struct{ net.Conn }
 
 func (refusedConn) Read([]byte) (int, error)  { return 0, refusal{} }
 func (refusedConn) Write([]byte) (int, error) { return 0, refusal{} }
 
-// A pipe that is closed would fail here already, with an error of its own.
+// A closed pipe would already fail here, with an error of its own.
 func (refusedConn) SetDeadline(time.Time) error      { return nil }
 func (refusedConn) SetReadDeadline(time.Time) error  { return nil }
 func (refusedConn) SetWriteDeadline(time.Time) error { return nil }

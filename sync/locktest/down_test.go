@@ -31,8 +31,7 @@ func TestLocktest_I3_DownRefusesAndUpRemembers(t *testing.T) {
 	})
 }
 
-// Nothing was sent, so nothing is unknown; and no connection that Down has cut is
-// met afterwards.
+// Nothing was sent, so no outcome is unknown; and no connection that Down has cut is used afterwards.
 func TestLocktest_I3_RefusedIsNotUnknownAndTheFirstCommandAfterUpWorks(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		release(t, acquire(t, lt.Mutex("k"))) // leaves a connection in the pool

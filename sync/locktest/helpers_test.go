@@ -13,7 +13,7 @@ import (
 
 var bg = context.Background()
 
-// everywhere runs f in a bubble and outside of one (I5), with a Manager of its own.
+// everywhere runs f in a bubble and outside (I5), with a Manager of its own.
 func everywhere(t *testing.T, f func(t *testing.T, lt *locktest.Manager)) {
 	t.Run("bubble", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
@@ -21,7 +21,7 @@ func everywhere(t *testing.T, f func(t *testing.T, lt *locktest.Manager)) {
 	t.Run("outside", func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
 }
 
-// inBubble runs f in a bubble only: it waits for times that nobody waits for.
+// inBubble runs f only in a bubble: its waits would be too long in real time.
 func inBubble(t *testing.T, f func(t *testing.T, lt *locktest.Manager)) {
 	synctest.Test(t, func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
 }
@@ -49,7 +49,7 @@ func wantErr(t testing.TB, err, want error) {
 	}
 }
 
-// soon fails the test unless done is closed within real or virtual 10 seconds.
+// soon fails the test unless done is closed within 10 seconds, real or virtual.
 func soon(t testing.TB, what string, done <-chan struct{}) {
 	t.Helper()
 	timer := time.NewTimer(10 * time.Second)

@@ -10,31 +10,30 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Stranger is the client id of the holder that TakeBy makes: Inspect shows it.
+// Stranger is the client id of the holder that TakeBy creates: Inspect shows it.
 const Stranger = "someone-else"
 
 const (
-	// forever is the lease of a stranger: longer than any test, also in virtual
-	// time, and short enough for a time.Duration.
+	// forever is the lease of a stranger: longer than any test, even in virtual time, and short enough for a
+	// time.Duration.
 	forever = 100 * 365 * 24 * time.Hour
 
-	// tellTimeout bounds how long Lose waits until the holder is told. It is not
-	// reached unless the holder's Manager is broken.
+	// tellTimeout bounds how long Lose waits until the holder is notified. It is reached only if the holder's Manager
+	// is broken.
 	tellTimeout = time.Minute
 
-	// tellPoll is how soon Lose looks again where no loss was told. Only a holder
-	// that changes while Lose runs makes that necessary.
+	// tellPoll is how soon Lose checks again if no loss was reported, which is needed only if the holder changes
+	// while Lose runs.
 	tellPoll = 10 * time.Millisecond
 )
 
-// TakeBy lets someone else have the lock: a stranger in another process, who keeps
-// it until release is called, however much time passes. release publishes the
-// release, as the protocol says, so that waiters wake up at once; calling it again,
-// or after Lose, does nothing. Both work while the server is down; nobody hears of
-// the release then, and waiters find the lock free when the server is back.
+// TakeBy gives the lock to a stranger in another process, which keeps it until release is called, however much time
+// passes. release publishes the release, as the protocol demands, so waiters wake up at once; calling it again, or
+// after Lose, has no effect. Both work while the server is down; the release is then not published, and waiters find
+// the lock free when the server is back.
 //
-// A lock that is held already ends the test: take it from its holder with Lose
-// first. To compete for a lock like a real process, use Another.
+// TakeBy fails the test if the lock is held: take it from its holder with Lose first. To compete for a lock like a
+// real process, use Another.
 func (m *Manager) TakeBy(key string) (release func()) {
 	m.r.Helper()
 	if err := (anteroom.LockConfig{Key: key}).Validate(); err != nil {
@@ -46,7 +45,7 @@ func (m *Manager) TakeBy(key string) (release func()) {
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
 	case lettucecompat.OutcomeRefused:
-		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; let it release, or call Lose first", key, reply.Holder)
+		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, reply.Holder)
 	default:
 		m.r.Fatalf("locktest: TakeBy(%q): %v", key, reply.Err)
 	}
@@ -55,15 +54,13 @@ func (m *Manager) TakeBy(key string) (release func()) {
 	})
 }
 
-// Lose takes the lock away from whoever has it, one of the Managers or a stranger,
-// and reports whether anybody had it. When it returns the holder has been told: the
-// contexts of its Holds have ended, Held is false, Release answers ErrLost, and the
-// reason is LostForced, as after Manager.ForceRelease. Waiters are woken and may
-// have the lock before Lose returns.
+// Lose takes the lock away from its holder, one of the Managers or a stranger, and reports whether there was one.
+// When it returns the holder has been notified: the contexts of its Holds have ended, Held is false, Release returns
+// ErrLost, and the reason is LostForced, as after Manager.ForceRelease. Waiters are woken and may have the lock
+// before Lose returns.
 //
-// While the server is down the lock vanishes from its memory and nobody is told. A
-// holder finds out as it would with a real server: by its first renewal after Up,
-// with LostGone, or at its deadline, with LostDeadline.
+// While the server is down the lock is deleted from its memory and nobody is notified. A holder finds out as with a
+// real server: by its first renewal after Up, with LostGone, or at its deadline, with LostDeadline.
 func (m *Manager) Lose(key string) bool {
 	m.r.Helper()
 	had, err := m.srv.lose(context.Background(), key)
@@ -73,9 +70,8 @@ func (m *Manager) Lose(key string) bool {
 	return had
 }
 
-// lose deletes the lock, through the Manager that has it where there is one: a
-// Manager tells its own holders without the detour over its subscription, which
-// may not be there yet.
+// lose deletes the lock, through the Manager that holds it if there is one: a Manager notifies its own holders
+// without the detour over its subscription, which may not exist yet.
 func (s *server) lose(ctx context.Context, key string) (bool, error) {
 	info, err := s.stranger.Inspect(ctx, key)
 	if err != nil {
@@ -86,8 +82,8 @@ func (s *server) lose(ctx context.Context, key string) (bool, error) {
 		if holder == nil {
 			continue
 		}
-		// It fails while the server is down, and for a Manager that is closed. Where
-		// it works it is all: the next holder, who may be in by now, loses nothing.
+		// This fails while the server is down, and for a closed Manager. If it succeeds it is enough: the next
+		// holder, which may have the lock by now, loses nothing.
 		if had, err := holder.ForceRelease(ctx, key); err == nil {
 			return had, s.awaitTold(ctx, key)
 		}
@@ -111,14 +107,14 @@ func (s *server) manager(clientID string) *anteroom.Manager {
 	return nil
 }
 
-// awaitTold waits until no Manager believes any more to have what the server does
-// not have, or nobody can be told because the server is down.
+// awaitTold waits until no Manager believes any more that it holds what the server does not have, or until nobody can
+// be notified because the server is down.
 func (s *server) awaitTold(ctx context.Context, key string) error {
 	limit := time.NewTimer(tellTimeout)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		down, told := s.down, s.told // fetched before the look, so that no telling is missed
+		down, told := s.down, s.told // fetched before the check, so that no notification is missed
 		s.mu.Unlock()
 		believer, err := s.believer(ctx, key)
 		if believer == "" || err != nil || down {
@@ -129,15 +125,14 @@ func (s *server) awaitTold(ctx context.Context, key string) error {
 		case <-told:
 		case <-again.C:
 		case <-limit.C:
-			return fmt.Errorf("%s was not told within %v", believer, tellTimeout)
+			return fmt.Errorf("%s was not notified within %v", believer, tellTimeout)
 		}
 		again.Stop()
 	}
 }
 
-// believer returns a holder that some Manager takes for the lock's though the
-// server does not know it, or "". A hold that is lost and not unlocked yet has been
-// told.
+// believer returns a holder that some Manager believes to have the lock although the server does not know it, or "".
+// A hold that is lost but not unlocked yet has been notified.
 func (s *server) believer(ctx context.Context, key string) (string, error) {
 	s.mu.Lock()
 	managers := s.managers

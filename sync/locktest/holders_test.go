@@ -90,7 +90,7 @@ func TestLocktest_I2_LoseTellsBeforeItReturns(t *testing.T) {
 				t.Fatal("nobody had the lock")
 			}
 			select {
-			case <-ctx.Done(): // without any question to the Hold, which would look at the clock
+			case <-ctx.Done(): // without asking the Hold, which would read the clock
 			default:
 				t.Fatal("the context has not ended when Lose returns")
 			}
@@ -150,8 +150,7 @@ func TestLoseOfAStrangersLockLetsTheWaiterIn(t *testing.T) {
 	})
 }
 
-// An OnEvent that is stuck must not keep Lose from returning: a test may read its
-// events from a channel only after it.
+// A stuck OnEvent must not keep Lose from returning: a test may read its events from a channel only after that.
 func TestLoseDoesNotWaitForOnEvent(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
 		events := make(chan anteroom.Event)
@@ -167,7 +166,7 @@ func TestLoseDoesNotWaitForOnEvent(t *testing.T) {
 				break
 			}
 		}
-		go func() { // what comes later
+		go func() { // later events
 			for range events {
 				continue
 			}

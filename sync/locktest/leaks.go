@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// leakTime bounds how long the end of a test waits for those who still hold a lock.
-	// The test's context has ended by then, and its goroutines may be on their way out.
+	// leakTime bounds how long the end of a test waits for goroutines that still hold a lock. The test's context has
+	// ended by then, and they may be about to release.
 	leakTime = 2 * time.Second
 
-	// leakPoll is how soon it looks again.
+	// leakPoll is how often it checks.
 	leakPoll = 2 * time.Millisecond
 )
 
-// Option changes what New returns.
+// Option is an option of New.
 type Option interface{ apply(*options) }
 
 type options struct{ leaks bool }
@@ -28,19 +28,18 @@ type option func(*options)
 
 func (o option) apply(to *options) { o(to) }
 
-// AllowLeaks lets a test end with locks that are still held, for example where it plays
-// a process that crashes. They are named in the test's log.
+// AllowLeaks lets a test end with locks that are still held, for example if it simulates a process that crashes. The
+// test's log names them.
 func AllowLeaks() Option { return option(func(o *options) { o.leaks = true }) }
 
-// end stops the server and says what went wrong: the leaks (I6), unless they are allowed,
-// and what Stop returns.
+// end stops the server and reports what went wrong: the leaks (I6), unless they are allowed, and Stop's error.
 func (m *Manager) end(tb testing.TB, leaks bool) {
 	tb.Helper()
 	var list []string
 	if !leaks {
 		list = m.srv.awaitLeft()
 	}
-	err := m.Stop() // which has passed on all events when it returns
+	err := m.Stop() // all events have been delivered when it returns
 	if !leaks {
 		list = append(list, m.srv.abandoned()...)
 	}
@@ -52,8 +51,8 @@ func (m *Manager) end(tb testing.TB, leaks bool) {
 	}
 }
 
-// onEvent notes what the watchdog let go in place of its owner: it is held no more when the
-// test ends, and was leaked all the same.
+// onEvent records the holds that the watchdog ended because their owners are gone: they are no longer held when the
+// test ends, but were leaked all the same.
 func (s *server) onEvent(then func(anteroom.Event)) func(anteroom.Event) {
 	return func(e anteroom.Event) {
 		if e.Kind == anteroom.EventLost && (e.Found == "holder:holder_gone" || e.Found == "holder:holder_unreachable") {
@@ -67,19 +66,18 @@ func (s *server) onEvent(then func(anteroom.Event)) func(anteroom.Event) {
 	}
 }
 
-// abandoned returns what onEvent has noted, in words.
+// abandoned returns what onEvent has recorded, as text.
 func (s *server) abandoned() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []string
 	for _, e := range s.dropped {
-		list = append(list, fmt.Sprintf("%q was lost because nobody was left to let it go: acquired at %s: %s", e.Key, cmp.Or(e.CallSite, "an unknown place"), e.Text))
+		list = append(list, fmt.Sprintf("%q was lost because its owner was gone: acquired at %s: %s", e.Key, cmp.Or(e.CallSite, "an unknown place"), e.Text))
 	}
 	return list
 }
 
-// awaitLeft waits until nobody has a lock, and returns those who still have one after
-// leakTime, in words.
+// awaitLeft waits until no lock is held, and returns, after leakTime, those that still are, as text.
 func (s *server) awaitLeft() []string {
 	limit := time.NewTimer(leakTime)
 	defer limit.Stop()
@@ -98,8 +96,8 @@ func (s *server) awaitLeft() []string {
 	}
 }
 
-// left returns who has a lock of any Manager, in words, and nothing once the server is
-// stopped: Stop has said it then.
+// left returns the held locks of all Managers, as text, and nothing once the server is stopped: Stop has then
+// reported them.
 func (s *server) left() []string {
 	s.mu.Lock()
 	managers, stopped := s.managers, s.stopped
@@ -119,7 +117,7 @@ func (s *server) left() []string {
 	return list
 }
 
-// leak words one of them.
+// leak describes one of them.
 func leak(st anteroom.State) string {
 	missing, how := "released", "acquired"
 	if st.Kind == "lock" || st.Kind == "try_lock" {

@@ -11,8 +11,7 @@ import (
 	"github.com/anteroom/anteroom/sync/locktest"
 )
 
-// ended runs f as somebody's test, in a bubble or outside of one, and returns what it
-// failed with.
+// ended runs f as a user's test, in a bubble or outside, and returns the failures.
 func ended(t *testing.T, bubble bool, f func(t *testing.T, lt *locktest.Manager), opts ...locktest.Option) *recording {
 	t.Helper()
 	var r *recording
@@ -30,7 +29,7 @@ func ended(t *testing.T, bubble bool, f func(t *testing.T, lt *locktest.Manager)
 	return r
 }
 
-// leaked fails unless the test failed with exactly one leak for each pattern, in order.
+// leaked fails the test unless there was exactly one leak for each pattern, in order.
 func leaked(t *testing.T, r *recording, patterns ...string) {
 	t.Helper()
 	if len(r.errors) != len(patterns) {
@@ -57,7 +56,7 @@ func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
 			if !lt.Another(anteroom.Config{}).Mutex("try").TryLock() {
 				t.Error("TryLock")
 			}
-			wantErr(t, h.Err(), nil) // it is reachable until here
+			wantErr(t, h.Err(), nil) // still reachable here
 		})
 		const at = `.*/sync/locktest/leaks_test\.go:\d+ by goroutine \d+`
 		leaked(t, r,
@@ -70,8 +69,7 @@ func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
 	}
 }
 
-// A lost Hold needs no Release; a lost Lock keeps its key closed to this process until its
-// Unlock.
+// A lost Hold needs no Release; a lost Lock keeps its key closed to this process until its Unlock.
 func TestLocktest_I6_WhatWasLost(t *testing.T) {
 	leaked(t, ended(t, true, func(t *testing.T, lt *locktest.Manager) {
 		h := acquire(t, lt.Mutex("hold"))
@@ -84,16 +82,16 @@ func TestLocktest_I6_WhatWasLost(t *testing.T) {
 	}), `"lock" was not unlocked by .*, lost meanwhile`)
 }
 
-// The watchdog lets go what a goroutine that has ended had locked. That hides nothing.
+// The watchdog ends the lock of a goroutine that has ended. That hides no leak.
 func TestLocktest_I6_WhatTheWatchdogLetGo(t *testing.T) {
 	leaked(t, ended(t, true, func(_ *testing.T, lt *locktest.Manager) {
 		go func() { lt.Mutex("k").Lock() }()
 		time.Sleep(10 * time.Minute)
-	}), `"k" was lost because nobody was left to let it go: acquired at .*leaks_test\.go:\d+: .*`)
+	}), `"k" was lost because its owner was gone: acquired at .*leaks_test\.go:\d+: .*`)
 }
 
-// A goroutine that lets go when the test's context ends is no leak, nor a release that
-// does not reach the server.
+// A goroutine that releases when the test's context ends leaks nothing, and neither does a release that does not
+// reach the server.
 func TestLocktest_I6_WhoLetsGoAtTheEndIsNoLeak(t *testing.T) {
 	for _, bubble := range []bool{true, false} {
 		leaked(t, ended(t, bubble, func(t *testing.T, lt *locktest.Manager) {
@@ -123,7 +121,7 @@ func TestLocktest_I6_LeaksAreAllowedByOption(t *testing.T) {
 	}
 }
 
-// Whoever stops it before the end has been told then.
+// After an explicit Stop the leaks have been reported already.
 func TestLocktest_I6_NothingAfterStop(t *testing.T) {
 	leaked(t, ended(t, true, func(t *testing.T, lt *locktest.Manager) {
 		acquire(t, lt.Mutex("k"))

@@ -9,8 +9,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Manager is an anteroom.Manager on an embedded server, with the means to make
-// things go wrong. Give its embedded Manager to the code under test:
+// Manager is an anteroom.Manager on an embedded server, with methods to make things go wrong. Give its embedded
+// Manager to the code under test:
 //
 //	lt := locktest.New(t, anteroom.Config{})
 //	svc := NewService(lt.Manager)
@@ -23,8 +23,7 @@ type Manager struct {
 	log *slog.Logger // for Managers whose Config names none
 }
 
-// reporter is where the failures of a Manager's methods go: a testing.TB, or a
-// panic where there is none.
+// reporter receives the failures of a Manager's methods: a testing.TB, or a panic if there is none.
 type reporter interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -37,22 +36,19 @@ func (panics) Helper() {}
 
 func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// New returns a Manager on a fresh, empty server of its own, for the test tb. Both
-// end with the test: see Stop. A cfg that is not valid ends the test.
+// New returns a Manager on a fresh, empty server of its own, for the test tb. Both end with the test: see Stop. An
+// invalid cfg fails the test.
 //
-// It works inside a testing/synctest bubble, where leases and renewals run in
-// virtual time, and outside of one, where they run in real time. A Manager that was
-// made in a bubble must be used in it only.
+// It works inside a testing/synctest bubble, where leases and renewals run in virtual time, and outside, where they
+// run in real time. A Manager created in a bubble must be used only in that bubble.
 //
-// A lock that is still held at the end of the test fails it: a Hold that was not
-// released, a Lock that was not unlocked, of this Manager or one of Another. The message
-// has the key and the place where it was acquired; call sites are always recorded. Who
-// lets go when the test's context ends has 2 seconds for it. A Hold that was lost may be
-// left alone; what the watchdog had to let go because its goroutine had ended may not.
-// AllowLeaks turns that off.
+// A lock that is still held at the end of the test fails it: a Hold that was not released, a Lock that was not
+// unlocked, of this Manager or of one made by Another. The message has the key and the place where it was acquired;
+// call sites are always recorded. After the test's context has ended there are 2 seconds to release. A lost Hold need
+// not be released; a lock that the watchdog had to end because its goroutine had ended counts as leaked. AllowLeaks
+// turns this off.
 //
-// Where cfg.Logger is nil, records go to the test's log, which go test prints when
-// the test fails.
+// If cfg.Logger is nil, records go to the test's log, which go test prints if the test fails.
 func New(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
 	tb.Helper()
 	var o options
@@ -64,9 +60,8 @@ func New(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
 	return m
 }
 
-// Start is New where there is no testing.TB: in Examples, and in programs that
-// show something. The caller ends it with Stop. What would end a test panics, a cfg
-// that is not valid first of all. Where cfg.Logger is nil, nothing is logged.
+// Start is New without a testing.TB: for Examples and demonstrations. The caller must call Stop. What would fail a
+// test panics, such as an invalid cfg. If cfg.Logger is nil, nothing is logged.
 func Start(cfg anteroom.Config) *Manager {
 	return start(panics{}, slog.New(slog.DiscardHandler), cfg)
 }
@@ -88,10 +83,9 @@ func start(r reporter, log *slog.Logger, cfg anteroom.Config) *Manager {
 	return &Manager{Manager: m, srv: srv, r: r, log: log}
 }
 
-// Another returns a further Manager on the same server: a second process, as far
-// as locks are concerned. It ends with the first one. A cfg that is not valid ends
-// the test. Where cfg.Logger is nil, records go where those of the first one go,
-// marked with the number of the process.
+// Another returns a further Manager on the same server: for locks, a second process. It ends with the first one. An
+// invalid cfg fails the test. If cfg.Logger is nil, records go where those of the first Manager go, marked with the
+// number of the process.
 func (m *Manager) Another(cfg anteroom.Config) *Manager {
 	m.r.Helper()
 	if cfg.Logger == nil {
@@ -104,21 +98,17 @@ func (m *Manager) Another(cfg anteroom.Config) *Manager {
 	return &Manager{Manager: other, srv: m.srv, r: m.r, log: m.log}
 }
 
-// Down takes the server away: every connection is cut, and new ones are refused,
-// for all Managers on it. A command that is under way may have taken effect or not,
-// and the library treats it as unknown. The server keeps its memory and its clock:
-// leases run on. Down when the server is down does nothing.
+// Down takes the server down: every connection is cut, and new ones are refused, for all Managers on it. A command in
+// flight may or may not have taken effect, and the library treats its outcome as unknown. The server keeps its memory
+// and its clock: leases run on. Down has no effect if the server is down.
 func (m *Manager) Down() { m.srv.setDown(true) }
 
-// Up brings the server back, with what it remembers. The library notices by its
-// own next try: a waiter within about a second, the subscription within two. Up
-// when the server is up does nothing.
+// Up brings the server back, with its memory. The library notices on its own next attempt: a waiter within about a
+// second, the subscription within two. Up has no effect if the server is up.
 func (m *Manager) Up() { m.srv.setDown(false) }
 
-// Stop ends the server and closes all Managers on it, up first if it was down, and
-// returns what their Close returned: a lock that is still held is named there. It
-// waits for releases that are under way, and up to 2 seconds for each Manager with
-// a lock that nobody releases. Afterwards nothing of it runs any more, except for
-// callers that are parked in Mutex.Lock, who have no way to be told. New calls Stop
-// at the end of the test. Only the first call does anything.
+// Stop ends the server and closes all Managers on it, after Up if it was down, and returns the errors of their Close:
+// a lock that is still held is named there. It waits for releases in flight, and up to 2 seconds for each Manager
+// with a lock that is not released. Afterwards nothing of it runs any more, except callers parked in Mutex.Lock,
+// which cannot be notified. New calls Stop at the end of the test. Further calls have no effect.
 func (m *Manager) Stop() error { return errors.Join(m.srv.stop()...) }

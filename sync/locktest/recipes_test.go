@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The code in docs/recipes.md is the code of the Examples and tests, which are
-// compiled and run; the SQL stands in their comments. Only indentation may differ.
+// The code in docs/recipes.md is that of the Examples and tests, which are compiled and run; the SQL is in their
+// comments. Only indentation may differ.
 func TestRecipesStandInTheExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {
@@ -47,7 +47,7 @@ func exampleSources(t *testing.T) string {
 	return sources.String()
 }
 
-// blocksOf returns what stands between ```language and ```.
+// blocksOf returns the text between ```language and ```.
 func blocksOf(page, language string) []string {
 	var blocks []string
 	for _, part := range strings.Split(page, "```"+language+"\n")[1:] {
@@ -57,7 +57,7 @@ func blocksOf(page, language string) []string {
 	return blocks
 }
 
-// bare takes indentation off each line, and for SQL the mark of a Go comment.
+// bare removes the indentation of each line, and for SQL the mark of a Go comment.
 func bare(code, language string) string {
 	lines := strings.Split(code, "\n")
 	for i, line := range lines {

@@ -17,34 +17,33 @@ import (
 )
 
 const (
-	// port stands in addresses and errors; nothing listens there.
+	// port appears in addresses and errors; nothing listens there.
 	port = 6379
 
-	// controlTimeout bounds one command of the test's own. Only a machine that
-	// hardly runs takes so long over memory.
+	// controlTimeout bounds one command of TakeBy and Lose. In memory a command takes that long only on a machine
+	// that hardly runs.
 	controlTimeout = 10 * time.Second
 
-	// closeTimeout bounds how long Stop waits for releases that are still under
-	// way. A clean-up tries again within 1.25 s, and the server is up by then.
+	// closeTimeout bounds how long Stop waits for releases in flight. A clean-up retries within 1.25 s, and the
+	// server is up by then.
 	closeTimeout = 2 * time.Second
 )
 
-// server is the embedded Redis with everything that is connected to it. The
-// Managers reach it through a gate, which Down closes; the test's own hand
-// (control) goes around it, so that TakeBy and Lose work in either state.
+// server is the embedded Redis with its connections. The Managers reach it through a gate, which Down closes; TakeBy
+// and Lose bypass the gate (control), so they work in either state.
 type server struct {
 	mini     *miniredis.Miniredis
 	control  *redis.Client
-	stranger *lettucecompat.Client // on control; who takes locks for TakeBy
-	taken    atomic.Uint64         // TakeBy so far: each is a field of its own
+	stranger *lettucecompat.Client // on control; the holder of TakeBy's locks
+	taken    atomic.Uint64         // number of TakeBy calls: each uses a field of its own
 
-	processes atomic.Uint64 // Another so far, for the log
+	processes atomic.Uint64 // number of Another calls, for the log
 
 	mu       sync.Mutex // a leaf
 	down     bool
-	conns    map[*conn]struct{} // of the Managers; those that are open
+	conns    map[*conn]struct{} // open connections of the Managers
 	managers []*attached
-	told     chan struct{}    // closed, and replaced, whenever a Manager has told a loss
+	told     chan struct{}    // closed, and replaced, whenever a Manager has reported a loss
 	dropped  []anteroom.Event // losses by leak, of all Managers
 	stopped  bool
 }
@@ -68,8 +67,8 @@ func newServer() (*server, error) {
 	return s, err
 }
 
-// pipe makes a connection to the server. No listener exists: a goroutine that
-// accepts on a real socket would keep virtual time from passing.
+// pipe opens a connection to the server. There is no listener: a goroutine that accepts on a real socket would keep
+// virtual time from passing.
 func (s *server) pipe(drop func(*conn)) (*conn, error) {
 	c, err := s.mini.Dial()
 	if err != nil {
@@ -78,9 +77,8 @@ func (s *server) pipe(drop func(*conn)) (*conn, error) {
 	return &conn{Conn: c, drop: drop}, nil
 }
 
-// dial is how the Managers' clients reach the server. The connection is made before
-// it is known whether it is refused: mu is held while nobody is called, and a
-// connection that Down or Stop could miss is none.
+// dial is the dialer of the Managers' clients. It opens the connection before it knows whether it is refused: nothing
+// is called while mu is held, and Down and Stop must not miss a connection.
 func (s *server) dial() (net.Conn, error) {
 	c, err := s.pipe(s.drop)
 	if err != nil {
@@ -105,21 +103,20 @@ func (s *server) drop(c *conn) {
 	s.mu.Unlock()
 }
 
-// client makes a go-redis client that works in virtual time. A name instead of the
-// numeric address, or maintenance notifications, would make go-redis resolve a
-// name by goroutines that outlive a bubble.
+// client returns a go-redis client that works in virtual time. A name instead of the numeric address, or maintenance
+// notifications, would make go-redis resolve a name in goroutines that outlive a bubble.
 func (s *server) client(dial func() (net.Conn, error)) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:                     fmt.Sprintf("127.0.0.1:%d", port),
 		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return dial() },
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		MaxRetries:               -1, // its own retries of a handshake would sleep
-		PoolSize:                 64, // not by the number of processors, so that tests are alike everywhere
+		MaxRetries:               -1, // go-redis' own retries of a handshake would sleep
+		PoolSize:                 64, // not by the number of processors, so that tests are the same everywhere
 	})
 }
 
-// attach makes a Manager on the server.
+// attach creates a Manager on the server.
 func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = anteroom.NopObserver{}
@@ -138,8 +135,7 @@ func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
 	return m, nil
 }
 
-// witness passes everything on to the user's Observer, and notes when a Manager
-// has told a loss.
+// witness forwards everything to the user's Observer, and notes when a Manager has reported a loss.
 type witness struct {
 	anteroom.Observer
 	s *server
@@ -170,8 +166,8 @@ func (s *server) setDown(down bool) {
 	}
 }
 
-// stop ends everything; only the first call does anything. The server is up
-// meanwhile, so that what is still being released need not wait for its lease.
+// stop ends everything; further calls have no effect. The server is up meanwhile, so that pending releases need not
+// wait for the end of their leases.
 func (s *server) stop() []error {
 	s.mu.Lock()
 	if s.stopped {
@@ -190,7 +186,7 @@ func (s *server) stop() []error {
 	}
 	s.stranger.Close()
 	errs = append(errs, s.control.Close())
-	s.setDown(true) // an abandoned command may still be dialling, which would start the server anew
+	s.setDown(true) // an abandoned command may still be dialing, which would restart the server
 	s.mini.Close()
 	return errs
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/anteroom/anteroom/sync/locktest"
 )
 
-// shop is somebody's own code. It takes an *anteroom.Manager, as it would in
-// production, and knows nothing of locktest.
+// shop is user code. It takes an *anteroom.Manager, as in production, and knows nothing of locktest.
 type shop struct {
 	locks *anteroom.Manager
 	stock int
@@ -20,7 +19,7 @@ type shop struct {
 
 var errSoldOut = errors.New("sold out")
 
-// sell takes one piece off the stock, unless the lock is lost before the end.
+// sell takes one piece out of stock, unless the lock is lost before the end.
 func (s *shop) sell(ctx context.Context, pack func()) error {
 	return s.locks.Mutex("stock").Do(ctx, func(ctx context.Context) error {
 		if s.stock == 0 {
@@ -55,7 +54,7 @@ func TestShopWaitsAnHourForItsTurn(t *testing.T) {
 		lt := locktest.New(t, anteroom.Config{})
 		s := &shop{locks: lt.Manager, stock: 1}
 
-		time.AfterFunc(time.Hour, lt.TakeBy("stock")) // takes it now, and leaves in an hour
+		time.AfterFunc(time.Hour, lt.TakeBy("stock")) // takes it now, and releases it in an hour
 		began := time.Now()
 		if err := s.sell(t.Context(), func() {}); err != nil {
 			t.Fatal(err)

@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// recording is a testing.TB that keeps what is logged, and notes Fatalf instead of
-// failing the test.
+// recording is a testing.TB that keeps its log, and records Fatalf instead of failing the test.
 type recording struct {
 	testing.TB
 
@@ -43,7 +42,7 @@ func (r *recording) Errorf(format string, args ...any) {
 	r.errors = append(r.errors, fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the calling goroutine, as that of a test does.
+// Fatalf ends the calling goroutine, as in a test.
 func (r *recording) Fatalf(format string, args ...any) {
 	r.mu.Lock()
 	r.fatal = fmt.Sprintf(format, args...)
@@ -51,7 +50,7 @@ func (r *recording) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fatal runs f as a test and returns the message with which it ended, or fails.
+// fatal runs f as a test and returns the message of its Fatalf, or fails.
 func fatal(t *testing.T, f func(r *recording)) string {
 	t.Helper()
 	r := &recording{TB: t}
