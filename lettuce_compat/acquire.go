@@ -61,14 +61,9 @@ type AcquireReply struct {
 // TryAcquire asks for the lock once and does not wait for it. It returns when Redis has
 // answered, ctx ends, or the time limit is reached, whichever is first. A key of another
 // type is a permanent error and stays as it is.
-func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) AcquireReply {
+func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply AcquireReply) {
 	start := time.Now()
-	reply := c.tryAcquire(ctx, r, start)
-	c.observe("acquire", reply.Outcome, start)
-	return reply
-}
-
-func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time) AcquireReply {
+	defer func() { c.observe("acquire", reply.Outcome, start) }()
 	if err := checkReserved(r.Key); err != nil {
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
@@ -83,8 +78,8 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 		}
 		limit += k.wait.timeout
 	}
-	left := lane.do(ctx, &k.call, now, limit)
-	reply := parseAcquire(&k.command, left)
+	left := lane.do(ctx, &k.call, start, limit)
+	reply = parseAcquire(&k.command, left)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
 	}
@@ -97,19 +92,18 @@ func (c *Client) tryAcquire(ctx context.Context, r AcquireRequest, now time.Time
 // acquireCall is the script with what it is told. What follows the lease says nothing for a
 // plain request and is left out: most are.
 func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
-	s, fence, lease := acquireScript, c.fenceIf(r.Key, r.Tokens > 0), millis(r.Lease)
 	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
-		return newScriptCall(s, r.Key, fence, r.Field, lease)
+		return newScriptCall(acquireScript, r.Key, "", r.Field, millis(r.Lease))
 	}
 	argv := append(
-		make([]any, 0, 8+len(r.Drop)), r.Field, lease, flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		make([]any, 0, 8+len(r.Drop)), r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
 		recordMillis(r.RecordTime),
 	)
 	for _, field := range r.Drop {
 		argv = append(argv, field)
 	}
-	return newScriptCall(s, r.Key, fence, argv...)
+	return newScriptCall(acquireScript, r.Key, c.fenceIf(r.Key, r.Tokens > 0), argv...)
 }
 
 // confirm judges the answer of the replicas. With too few, the field is removed at
@@ -122,7 +116,7 @@ func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, repl
 	if w.err != nil {
 		err = fmt.Errorf("%w: %w", err, w.err)
 	}
-	released := c.release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, RecordTime: r.RecordTime, Timeout: r.Timeout}, time.Now())
+	released := c.Release(ctx, ReleaseRequest{Key: r.Key, Field: r.Field, Fenced: r.Tokens > 0, RecordTime: r.RecordTime, Timeout: r.Timeout})
 	reply.Outcome, reply.Err, reply.Token = OutcomeRefused, err, 0
 	if released.Outcome != OutcomeOK && released.Outcome != OutcomeGone {
 		reply.Outcome = OutcomeUnknown

@@ -31,7 +31,7 @@ type Client struct {
 	opt Options
 	// route returns the client of the node that owns a key; nil on a single server.
 	route  func(ctx context.Context, key string) (*redis.Client, error)
-	hidden atomic.Bool // route is nil, and there is a cluster all the same: see hidden.go
+	hidden atomic.Bool // route is nil, and there is a cluster all the same: see cluster.go
 	alone  atomic.Bool // a server behind a client of an unknown type has said that it is in no cluster
 	limits clientLimits
 	routed atomic.Bool // the cluster's layout is known: route does no I/O any more

@@ -36,7 +36,7 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptCall(inspectScript, key, c.fence(key), releaseChannel(key), maxListed)
+	k := newScriptCall(inspectScript, key, c.fence(key), releasePrefix+key, maxListed)
 	outcome, err := c.one(ctx, c.lanes(key).keep, &k.call, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {

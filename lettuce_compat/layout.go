@@ -11,17 +11,14 @@ import (
 // This file is the layout of docs/protocol.md §1 apart from the scripts: the names of
 // channels, and what the messages on them say.
 
-// releasePrefix begins the names of release channels. It has none of the characters that
+// releasePrefix begins the names of release channels; the key follows. It has none of the characters that
 // mean something in a pattern. Such a channel lies in another slot than its key, so it is
 // used with PUBLISH, never SPUBLISH.
 const releasePrefix = "lock:release:"
 
-// releaseChannel names the channel on which a release of key is announced.
-func releaseChannel(key string) string { return releasePrefix + key }
-
 // ReleasePattern returns the pattern of PSUBSCRIBE that covers the release channels of
 // the keys that glob covers, in Redis' own syntax of patterns.
-func ReleasePattern(glob string) string { return releaseChannel(glob) }
+func ReleasePattern(glob string) string { return releasePrefix + glob }
 
 // QuotePattern returns the pattern that covers s alone.
 func QuotePattern(s string) string { return patternQuoter.Replace(s) }

@@ -36,26 +36,21 @@ type ReleaseReply struct {
 
 // Release removes the field and publishes the release. It never removes the field of
 // another. On Failed nothing was changed.
-func (c *Client) Release(ctx context.Context, r ReleaseRequest) ReleaseReply {
+func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
-	reply := c.release(ctx, r, start)
-	c.observe("release", reply.Outcome, start)
-	return reply
-}
-
-func (c *Client) release(ctx context.Context, r ReleaseRequest, now time.Time) ReleaseReply {
-	channel := releaseChannel(r.Key)
-	argv := append(make([]any, 0, 7), r.Field, channel, releaseMessage(r.Key, r.Field, now))
-	fenced := r.Fenced || r.ReservedUpTo > 0
-	if fenced || r.Keep > 0 { // otherwise the rest says nothing
+	defer func() { c.observe("release", reply.Outcome, start) }()
+	channel, fence := releasePrefix+r.Key, ""
+	argv := append(make([]any, 0, 7), r.Field, channel, releaseMessage(r.Key, r.Field, start))
+	if fenced := r.Fenced || r.ReservedUpTo > 0; fenced || r.Keep > 0 { // otherwise the rest says nothing
+		fence = c.fenceIf(r.Key, fenced)
 		keep := "0"
 		if r.Keep > 0 {
 			keep = millis(r.Keep)
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptCall(releaseScript, r.Key, c.fenceIf(r.Key, fenced), argv...)
-	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, now, r.Timeout)
+	k := newScriptCall(releaseScript, r.Key, fence, argv...)
+	outcome, err := k.command.result(c.lanes(r.Key).locks.do(ctx, &k.call, start, r.Timeout))
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
 	}
@@ -104,26 +99,21 @@ type TurnReply struct {
 // EndTurn releases the lock exactly as Release does, unless the server knows that no
 // other connection listens for its release; then it keeps it for a further lease. On a
 // cluster, or where PUBSUB is forbidden, that cannot be known and it always releases; on a
-// cluster that the client hides, only once that was found (see hidden.go).
-func (c *Client) EndTurn(ctx context.Context, r TurnRequest) TurnReply {
+// cluster that the client hides, only once that was found (see cluster.go).
+func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	start := time.Now()
-	reply := c.endTurn(ctx, r, start)
-	c.observe("turn", reply.Outcome, start)
-	return reply
-}
-
-func (c *Client) endTurn(ctx context.Context, r TurnRequest, now time.Time) TurnReply {
-	channel := releaseChannel(r.Key)
+	defer func() { c.observe("turn", reply.Outcome, start) }()
+	channel := releasePrefix + r.Key
 	own := "-1"
 	if !c.Multi() {
 		own = flag(c.sub.confirmed(channel))
 	}
 	k := newScriptCall(turnScript, r.Key, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
-		r.Field, millis(r.Lease), channel, releaseMessage(r.Key, r.Field, now), own,
+		r.Field, millis(r.Lease), channel, releaseMessage(r.Key, r.Field, start), own,
 		strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
-	left := c.lanes(r.Key).locks.do(ctx, &k.call, now, r.Timeout)
-	reply := c.parseTurn(&k.command, left, channel)
+	left := c.lanes(r.Key).locks.do(ctx, &k.call, start, r.Timeout)
+	reply = c.parseTurn(&k.command, left, channel)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
 	}
@@ -171,7 +161,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	start := time.Now()
 	before, after := forcedParts(key)
 	k := newScriptCall(forceScript, key, c.fence(key),
-		releaseChannel(key), releaseMessage(key, c.opt.ClientID, start),
+		releasePrefix+key, releaseMessage(key, c.opt.ClientID, start),
 		ownPrefix, before, after)
 	outcome, err := c.one(ctx, c.lanes(key).locks, &k.call, start, 0)
 	c.observe("force", outcome, start)

@@ -61,7 +61,7 @@ func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
 // of late, and it will be back in time: its client minds deadlines. Another client holds
 // whoever sends up to its own limits where Redis hangs.
 func (l *lane) carriesItselfLocked(k *call) bool {
-	return l.c.Bounded() && k.ctx.Done() == nil && k.wait == nil &&
+	return l.c.limits.holds == 0 && k.ctx.Done() == nil && k.wait == nil &&
 		l.queued == k && l.live == 0 && !l.starting && !l.crowded && l.total < l.limit
 }
 
@@ -137,7 +137,6 @@ func (l *lane) carry() {
 		}
 		now := time.Now()
 		t := l.takeLocked(l.share(), now)
-		t.ctx.end = t.limit()
 		l.startLocked(now) // more than one trip's worth was queued, or a place came free
 		l.mu.Unlock()
 		l.c.send(t)
@@ -181,21 +180,13 @@ func (l *lane) lingerNoMore() {
 	l.dismissLocked()
 }
 
-// limit is the deadline of a trip whose callers may leave.
-func (t *trip) limit() time.Time {
-	limit := tripLimit
-	for _, k := range t.calls {
-		limit = max(limit, 2*k.timeout)
-	}
-	return t.began.Add(limit)
-}
-
 // takeLocked begins a trip with at most share of the queued calls. A call that waits for
 // replicas travels alone: WAIT speaks about one connection and holds it up.
 func (l *lane) takeLocked(share int, now time.Time) *trip {
 	l.crowded = l.awaited > 2
 	first := l.queued
 	t := &first.lead
+	limit := tripLimit
 	t.calls = t.alone[:0]
 	if share > 1 {
 		t.calls = make([]*call, 0, share)
@@ -206,6 +197,7 @@ func (l *lane) takeLocked(share int, now time.Time) *trip {
 			break
 		}
 		k.trip, k.sentAt = t, now
+		limit = max(limit, 2*k.timeout)
 		t.calls = append(t.calls, k)
 		commands += len(k.cmds)
 		l.queued = k.next
@@ -218,7 +210,7 @@ func (l *lane) takeLocked(share int, now time.Time) *trip {
 	default:
 		t.ctx.Context, t.ctx.stop = context.WithCancel(context.Background())
 	}
-	t.present, t.began = len(t.calls), now
+	t.present, t.began, t.ctx.end = len(t.calls), now, now.Add(limit)
 	l.live++
 	l.total++
 	return t

@@ -68,7 +68,7 @@ func (c *Client) Watch(key string) *Watch {
 	if !s.started {
 		s.startLocked()
 	}
-	name := releaseChannel(key)
+	name := releasePrefix + key
 	ch := s.channels[name]
 	if ch == nil {
 		ch = &channel{name: name, watches: map[*Watch]struct{}{}}
@@ -100,7 +100,7 @@ func (c *Client) Forget(key string) {
 	s := c.sub
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.channels[releaseChannel(key)]
+	ch := s.channels[releasePrefix+key]
 	if ch == nil || ch.in != s.idle {
 		return
 	}

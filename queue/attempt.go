@@ -58,7 +58,7 @@ func (s *Synchronizer) Fail(err error) Order {
 func (s *Synchronizer) Abandon() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.Word().State() != Acquiring || !s.waiters.empty() {
+	if s.Word().State() != Acquiring || s.waiters.len > 0 {
 		return false
 	}
 	s.setLocked(Free, 0, 0)

@@ -3,7 +3,7 @@
 // # Scope
 //
 // A Synchronizer serves one key. It keeps two questions apart: "May this waiter be admitted?" (admission.go) and "Who
-// waits, in which order?" (fifo.go). It knows nothing of Redis, leases or metrics, starts no goroutine and no timer,
+// waits, in which order?" (waiter.go). It knows nothing of Redis, leases or metrics, starts no goroutine and no timer,
 // and calls no other code. What Redis must be asked it returns as an Order, which the caller of the transition
 // carries out.
 //

@@ -321,7 +321,7 @@ func TestQueue_HammerInspection(t *testing.T) {
 						t.Errorf("a waiter that nobody is: %+v", info)
 					}
 				}
-				_, _ = s.HasQueued(), s.String()
+				_, _ = s.Len(), s.String()
 				_, _ = s.Find(3)
 				s.ReenterOwner(1<<40, true)
 			}

@@ -6,8 +6,7 @@ import (
 )
 
 // The getters of this file are for monitoring, not for synchronization control: the answer may be wrong by the time
-// it is looked at. Word, OwnedBy, Current and HeadNote also serve the lock path, and HasQueued and Len do so as
-// hints.
+// it is looked at. Word, OwnedBy, Current and HeadNote also serve the lock path, and Len does so as a hint.
 
 // Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields without meaning in a
 // state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and
@@ -90,9 +89,6 @@ func (s *Synchronizer) currentLocked() Tenure {
 	return t
 }
 
-// HasQueued reports whether somebody waits.
-func (s *Synchronizer) HasQueued() bool { return s.Len() > 0 }
-
 // Len returns the number of waiters.
 func (s *Synchronizer) Len() int {
 	s.mu.Lock()
@@ -121,7 +117,7 @@ func (s *Synchronizer) Line() (length int, first time.Duration) {
 func (s *Synchronizer) HeadNote() any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiters.empty() {
+	if s.waiters.len == 0 {
 		return nil
 	}
 	return s.waiters.head.Note
@@ -148,7 +144,7 @@ func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
 func (s *Synchronizer) Front() (Front, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiters.empty() {
+	if s.waiters.len == 0 {
 		return Front{}, false
 	}
 	return Front{

@@ -15,7 +15,7 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 		mustBeNothing := func(way string) {
 			t.Helper()
 			must(x, way, x.s.Current(), queue.Tenure{})
-			must(x, way+": queued", x.s.HasQueued(), false)
+			must(x, way+": queued", x.s.Len(), 0)
 			must(x, way+": word", x.s.Word(), queue.Word(0))
 		}
 		mustBeNothing("new")

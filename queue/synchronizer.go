@@ -114,7 +114,7 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 		w.phase = phaseOut
 		return false, Nothing, ErrRefused
 	}
-	first := s.waiters.empty()
+	first := s.waiters.len == 0
 	s.ownerWaits = s.ownerWaits || w.Owner != 0 && s.owner.Load()>>1 == w.Owner
 	s.enqueueLocked(s.waiters.tail, w)
 	switch state := s.Word().State(); {
@@ -188,7 +188,7 @@ func (s *Synchronizer) departedLocked() Order {
 	switch {
 	case word.State() == Granted:
 		return s.offerLocked(word.HandOffs())
-	case word.State() == Acquiring && s.waiters.empty():
+	case word.State() == Acquiring && s.waiters.len == 0:
 		return RecallAttempt
 	default:
 		return Nothing
@@ -198,7 +198,7 @@ func (s *Synchronizer) departedLocked() Order {
 // offerLocked offers a grant that nobody owns to the head, which is woken (I4); a wake-up that is already on its way
 // is enough. Without waiters nobody wants the grant: it is released.
 func (s *Synchronizer) offerLocked(handOffs int) Order {
-	if s.waiters.empty() {
+	if s.waiters.len == 0 {
 		s.setLocked(Releasing, 0, handOffs)
 		return SendRelease
 	}
@@ -210,7 +210,7 @@ func (s *Synchronizer) offerLocked(handOffs int) Order {
 // restartLocked continues without a grant: a new attempt if somebody waits, else Free (I1).
 func (s *Synchronizer) restartLocked() Order {
 	s.grant = 0
-	if s.waiters.empty() {
+	if s.waiters.len == 0 {
 		s.setLocked(Free, 0, 0)
 		return Nothing
 	}

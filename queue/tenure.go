@@ -55,7 +55,7 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
 	if word.State() == Lost {
 		return WasLost, s.restartLocked()
 	}
-	if mayHandOff && !s.waiters.empty() && word.HandOffs() < MaxHandOffs {
+	if mayHandOff && s.waiters.len > 0 && word.HandOffs() < MaxHandOffs {
 		return HandedOff, s.offerLocked(word.HandOffs() + 1)
 	}
 	s.setLocked(Releasing, 0, word.HandOffs())

@@ -141,7 +141,7 @@ func (e *entry) endLost(g *grant) ending {
 // mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
-	return e.cfg.MaxHandoffs > 0 && e.q.HasQueued() && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+	return e.cfg.MaxHandoffs > 0 && e.q.Len() > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
 // holdBack keeps this process from trying again before others have had the time to.

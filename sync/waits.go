@@ -66,7 +66,7 @@ func newLookout(m *Manager) *waits.Lookout {
 func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 	return func(yield func(waits.Key) bool) {
 		for _, e := range m.live() {
-			if !e.q.HasQueued() {
+			if e.q.Len() == 0 {
 				continue
 			}
 			k := waits.Key{

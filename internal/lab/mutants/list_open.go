@@ -11,7 +11,7 @@ var openMutants = []mutant{
 		tests:     []string{"TestReservedKeys"},
 	},
 	{
-		name: "sync-reserved-no-more", file: "lettuce_compat/keys.go", pkg: "sync",
+		name: "sync-reserved-no-more", file: "lettuce_compat/names.go", pkg: "sync",
 		mechanism: "only what begins with the prefix is reserved",
 		breaks:    "a key that meets none of ours is refused",
 		old:       "return fencePrefix, strings.HasPrefix(key, fencePrefix)",

@@ -107,8 +107,8 @@ var queueMutants = []mutant{
 		name: "queue-unwanted-grant", file: "queue/synchronizer.go",
 		mechanism: "compensating release: a grant that nobody waits for any more goes back",
 		breaks:    "the key stays taken, renewed for nobody",
-		old:       "\tif s.waiters.empty() {\n\t\ts.setLocked(Releasing, 0, handOffs)\n\t\treturn SendRelease\n\t}\n",
-		fresh:     "\tif s.waiters.empty() {\n\t\treturn Nothing\n\t}\n",
+		old:       "\tif s.waiters.len == 0 {\n\t\ts.setLocked(Releasing, 0, handOffs)\n\t\treturn SendRelease\n\t}\n",
+		fresh:     "\tif s.waiters.len == 0 {\n\t\treturn Nothing\n\t}\n",
 		tests:     []string{"TestQueue_GrantedWithoutWaitersIsReleased"},
 	},
 	{
@@ -143,14 +143,14 @@ var queueMutants = []mutant{
 		name: "queue-recall-when-all-left", file: "queue/synchronizer.go",
 		mechanism: "the departure of the last waiter recalls the driver",
 		breaks:    "a driver goes on asking Redis for nobody",
-		old:       "case word.State() == Acquiring && s.waiters.empty():\n\t\treturn RecallAttempt", fresh: "case word.State() == Acquiring && s.waiters.empty():\n\t\treturn Nothing",
+		old:       "case word.State() == Acquiring && s.waiters.len == 0:\n\t\treturn RecallAttempt", fresh: "case word.State() == Acquiring && s.waiters.len == 0:\n\t\treturn Nothing",
 		tests: []string{"TestQueue_FailOfTheLastRecallsTheAttempt"},
 	},
 	{
 		name: "queue-abandon-only-alone", file: "queue/attempt.go",
 		mechanism: "a driver ends only when nobody waits",
 		breaks:    "a waiter that came at the last moment is asked for by nobody",
-		old:       "if s.Word().State() != Acquiring || !s.waiters.empty() {", fresh: "if s.Word().State() != Acquiring {",
+		old:       "if s.Word().State() != Acquiring || s.waiters.len > 0 {", fresh: "if s.Word().State() != Acquiring {",
 		tests: []string{"TestQueue_I2_AbandonOnlyWhenNobodyWaits"},
 	},
 	{

@@ -110,7 +110,7 @@ var wireMutants = []mutant{
 		name: "wire-carries-only-the-patient", file: "lettuce_compat/trip.go",
 		mechanism: "a caller carries its call only on a client that minds deadlines",
 		breaks:    "a Lock or Unlock waits for the client's read timeout while Redis hangs",
-		old:       "return l.c.Bounded() && ", fresh: "return ",
+		old:       "return l.c.limits.holds == 0 && ", fresh: "return ",
 		tests: []string{"TestACallerCarriesItself", "TestWire_I7_AbandonedAtOnce"},
 	},
 	{
