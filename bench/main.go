@@ -1,5 +1,5 @@
-// Command bench measures Anteroom beside other ways to lock, side by side in one run, on
-// a redis-server that it starts itself.
+// Command bench measures Anteroom and other ways to lock, side by side in one run, on a redis-server that it starts
+// itself.
 //
 //	go run .                        everything: minutes
 //	go run . -quick                 the main scenarios: under 50 s
@@ -11,8 +11,8 @@
 //	go run . -render -plots ../docs/plots -pages ../docs/performance.md,../README.md
 //	                                measure nothing: charts and tables from the file
 //
-// It prints a table for each scenario and writes all results to a file. What the figures
-// mean is said in docs/performance.md and at measure.Figure.
+// It prints a table for each scenario and writes all results to a file. docs/performance.md and measure.Figure
+// explain the figures.
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// limit bounds a run, whatever happens in it.
+// limit bounds a run, whatever happens.
 const limit = 30 * time.Minute
 
 func main() {
@@ -91,14 +91,14 @@ func fail(err error) {
 	os.Exit(1)
 }
 
-// choose returns the scenarios that are to be run.
+// choose returns the scenarios to run.
 func choose(all []scenario.Scenario, quick bool, only string) (chosen []scenario.Scenario, err error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range all {
-		// Who names scenarios gets them, quick or not.
+		// Scenarios that are named are run, quick or not.
 		if match.MatchString(s.Name) && (!quick || s.Quick || only != "") {
 			chosen = append(chosen, s)
 		}
@@ -109,7 +109,7 @@ func choose(all []scenario.Scenario, quick bool, only string) (chosen []scenario
 	return chosen, nil
 }
 
-// run measures, prints and writes. What was measured until an error is written as well.
+// run measures, prints and writes the results, including those obtained before an error.
 func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario.Scenario, out string, render render) (err error) {
 	fmt.Fprintln(w, machine())
 	start := time.Now()
@@ -133,7 +133,7 @@ func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario
 	return err
 }
 
-// printVerdicts repeats the verdicts of all scenarios, so that nobody has to look for them.
+// printVerdicts repeats the verdicts of all scenarios, so that they are easy to find.
 func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
 	fmt.Fprint(w, "\nTargets:\n\n")
 	for _, o := range outcomes {
@@ -143,7 +143,7 @@ func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
 	}
 }
 
-// machine describes where it is measured, and how busy that is.
+// machine describes the machine, and how busy it is.
 func machine() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -152,7 +152,7 @@ func machine() string {
 	return fmt.Sprintf("%d processors, %s %s/%s, load averages %s", runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(load)))
 }
 
-// isTerminal reports whether somebody may be looking.
+// isTerminal reports whether output goes to a terminal.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0

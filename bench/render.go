@@ -14,16 +14,16 @@ import (
 	"github.com/anteroom/anteroom/bench/report"
 )
 
-// render is what becomes of results.
+// render says what to do with results.
 type render struct {
 	keep  bool   // the file keeps the results of scenarios that were not measured
 	only  bool   // nothing is measured
 	plots string // a folder for charts; empty: none
-	pages string // documents whose blocks are made anew, with commas between; empty: none
+	pages string // documents whose blocks are regenerated, separated by commas; empty: none
 }
 
-// write writes the results to the file, unless there is none, and makes charts and
-// document of what the file then has. What lacks its results stays as it is.
+// write writes the results to the file, if there is one, and updates charts and documents from what the file then
+// has. What lacks its results stays unchanged.
 func (r render) write(w io.Writer, file string, results []measure.Result) error {
 	if file != "" && (r.keep || r.only) {
 		old, err := readResults(file)
@@ -43,7 +43,7 @@ func (r render) write(w io.Writer, file string, results []measure.Result) error 
 		if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 			return err
 		}
-		// The file has rounded figures, and what is drawn is to be drawn from it again.
+		// The file has rounded figures, and charts must be reproducible from it.
 		var err error
 		if results, err = measure.ReadJSON(&text); err != nil {
 			return err
@@ -104,7 +104,7 @@ func rewrite(w io.Writer, page string, results []measure.Result) error {
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 
-// readResults reads a file of results; there are none in a file that does not exist.
+// readResults reads a file of results; a file that does not exist has none.
 func readResults(path string) ([]measure.Result, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

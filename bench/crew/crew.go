@@ -14,30 +14,29 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
-// Plan is what a crew does.
+// Plan is the work of a crew.
 type Plan struct {
 	Library string // its name
 	Kind    library.Kind
 	Addr    string // of the redis-server
-	// Goroutines has how many each process has: one entry for each process.
+	// Goroutines is the number for each process: one entry for each process.
 	Goroutines []int
 	Hold       time.Duration
 	Prefix     string // of the key
 	Warm, For  time.Duration
 }
 
-// Outcome is what a crew did.
+// Outcome is the result of a crew.
 type Outcome struct {
 	Tallies []measure.Tally // by process
-	Turns   []Turn          // those of the warm-up included
+	Turns   []Turn          // including those of the warm-up
 	Whole   bool            // Turns has all turns
-	// From and To bound the window, on the shared clock; each process has its own, a few
-	// milliseconds apart.
+	// From and To bound the window, on the shared clock; the processes' own windows differ by a few milliseconds.
 	From, To int64
 }
 
-// startWithin bounds how long all processes may take until they are ready. It is generous
-// because 64 processes begin on few cores.
+// startWithin bounds how long all processes may take until they are ready. It is generous because 64 processes start
+// on few cores.
 const startWithin = 60 * time.Second
 
 // Run starts the processes, lets them work, and returns when they have ended. begin and
@@ -90,12 +89,11 @@ func Run(ctx context.Context, plan Plan, begin, end func()) (out Outcome, err er
 	return out, nil
 }
 
-// endWithin bounds how long a process may take to tell what it has counted. Its
-// goroutines have 20 seconds to come back, and its client some to close.
+// endWithin bounds how long a process may take to report its counts. Its goroutines have 20 seconds to come back, and
+// its client some to close.
 const endWithin = 60 * time.Second
 
-// muster starts all processes, and returns when all are ready, or those that are there
-// with an error (I1).
+// muster starts all processes, and returns when all are ready; on an error it returns those that were started (I1).
 func muster(ctx context.Context, plan Plan, dir string, bound time.Duration) (crew []*child.Process, err error) {
 	first := 0
 	for proc, n := range plan.Goroutines {

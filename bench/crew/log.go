@@ -11,30 +11,29 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
-// Turn is what one process had of the lock until another got it.
+// Turn is what one process has of the lock until another gets it.
 type Turn struct {
-	At   int64  // when its first acquisition returned, on the clock that all processes share
+	At   int64  // when its first acquisition returned, on the shared clock
 	Ops  uint64 // acquisitions
 	Proc int64
 }
 
-// maxTurns bounds the log. Where every acquisition is a turn, as with locks that do not
-// pass on within a process, that is 20 seconds of the fastest of them.
+// maxTurns bounds the log. If every acquisition is a turn, as with locks that are not handed off within a process,
+// that is 20 seconds of the fastest of them.
 const maxTurns = 1 << 19
 
-// Log is the turns of one lock, in a file that all processes map. Only the holder of the
-// lock writes it.
+// Log is the turns of one lock, in a file that all processes map. Only the holder of the lock writes to it.
 type Log struct {
 	mem  []byte
 	file *logFile
 }
 
 type logFile struct {
-	n     uint64 // how many turns; more than maxTurns if some were not recorded
+	n     uint64 // number of turns; more than maxTurns if some were not recorded
 	turns [maxTurns]Turn
 }
 
-// OpenLog maps the file at path, and makes it if there is none.
+// OpenLog maps the file at path, and creates it if it does not exist.
 func OpenLog(path string) (*Log, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -42,7 +41,7 @@ func OpenLog(path string) (*Log, error) {
 	}
 	defer f.Close()
 	const size = int(unsafe.Sizeof(logFile{}))
-	if err := f.Truncate(int64(size)); err != nil { // a hole: only what is written takes memory
+	if err := f.Truncate(int64(size)); err != nil { // sparse: only written pages take memory
 		return nil, err
 	}
 	mem, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -52,7 +51,7 @@ func OpenLog(path string) (*Log, error) {
 	return &Log{mem, (*logFile)(unsafe.Pointer(&mem[0]))}, nil
 }
 
-// Close gives the memory back. Nobody may use the log any more.
+// Close unmaps the log, which must not be used any more.
 func (l *Log) Close() error { return unix.Munmap(l.mem) }
 
 // Note records one acquisition of proc. The caller holds the lock.
@@ -73,14 +72,13 @@ func (l *Log) Note(proc int) {
 	l.file.n = n + 1
 }
 
-// Turns returns what was recorded, and whether that is all.
+// Turns returns the recorded turns, and whether they are complete.
 func (l *Log) Turns() (turns []Turn, all bool) {
 	n := min(l.file.n, maxTurns)
 	return append([]Turn(nil), l.file.turns[:n]...), l.file.n <= maxTurns
 }
 
-// logged is a client whose handles note each acquisition, before anybody else may have
-// the lock.
+// logged is a client whose handles record each acquisition before anybody else may have the lock.
 type logged struct {
 	library.Client
 	log  *Log

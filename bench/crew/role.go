@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// RoleName is a crew's process among the roles of a program's children.
+// RoleName is the child role of a crew's process.
 const RoleName = "crew"
 
 // The files that the processes share.
@@ -19,12 +19,12 @@ const (
 	guardName = "guard"
 )
 
-// order is what one process is told.
+// order is the plan of one process.
 type order struct {
 	Plan  Plan
 	Dir   string
 	Proc  int
-	First int // what the numbers of its goroutines begin with
+	First int // the first number of its goroutines
 }
 
 // Role is one process of a crew.
@@ -37,8 +37,7 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	// Neither file is unmapped: a goroutine that is stuck in a library may come back, and
-	// the process ends soon.
+	// Neither file is unmapped: a goroutine that is stuck in a library may come back, and the process ends soon.
 	guards, _, err := measure.MapGuards(filepath.Join(o.Dir, guardName), 1)
 	if err != nil {
 		return err
@@ -69,7 +68,7 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	// The connections stay until the parent has counted them.
 	<-ctx.Done()
 	if tally.Stuck > 0 {
-		return nil // Close would wait for those who are stuck
+		return nil // Close would wait for stuck goroutines
 	}
 	return c.Close()
 }

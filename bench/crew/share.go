@@ -7,27 +7,25 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// The figures of several processes, beside those of every scenario.
+// The figures of several processes, in addition to those of every scenario.
 const (
-	// LeastShare is the least part, in percent, that any process had of the acquisitions
-	// of any Span.
+	// LeastShare is the smallest share, in percent, that any process had of the acquisitions in any Span.
 	LeastShare measure.Figure = "least_share_2s_percent"
-	// Turns is how many turns the window had.
+	// Turns is the number of turns in the window.
 	Turns measure.Figure = "turns"
-	// GoroutineRatio is the acquisitions of the most served goroutine of a process over
-	// those of the least served, in the process where that is greatest; one that was
-	// served not once counts as served once.
+	// GoroutineRatio is the acquisitions of the most served goroutine of a process divided by those of the least
+	// served, in the process where that is greatest; a goroutine that was never served counts as served once.
 	GoroutineRatio measure.Figure = "most_to_least_within_process"
 	// LongestPause is the longest time that any process was without the lock.
 	LongestPause measure.Figure = "longest_without_us"
-	// WorstP99 is that of the waits in the process where it is longest.
+	// WorstP99 is the 99th percentile of the waits in the process where it is longest.
 	WorstP99 measure.Figure = "worst_process_p99_us"
 )
 
-// Span is the time over which shares are judged.
+// Span is the time over which shares are computed.
 const Span = 2 * time.Second
 
-// step is how far apart the spans begin that are judged.
+// step is the distance between the beginnings of spans.
 const step = 100 * time.Millisecond
 
 // Figures returns the figures of the round.
@@ -40,7 +38,7 @@ func (o Outcome) Figures() measure.Figures {
 		f[WorstP99] = max(f[WorstP99], float64(t.Wait.Quantile(0.99).Nanoseconds())/1e3)
 	}
 	if !o.Whole {
-		return f // nothing is said about turns where some are missing
+		return f // no figures about turns if some are missing
 	}
 	turns := 0
 	for _, t := range o.Turns {
@@ -58,8 +56,8 @@ func (o Outcome) Figures() measure.Figures {
 
 func ratio(most, least uint64) float64 { return float64(most) / float64(max(least, 1)) }
 
-// leastShare returns the least part that any process had of any span; false where the
-// window has no whole span or nothing was acquired in one.
+// leastShare returns the smallest share that any process had in any span; false if the window has no whole span or a
+// span has no acquisitions.
 func (o Outcome) leastShare(span time.Duration) (least float64, ok bool) {
 	curves := make([]curve, len(o.Tallies))
 	for i, t := range o.Turns {
@@ -87,7 +85,7 @@ func (o Outcome) leastShare(span time.Duration) (least float64, ok bool) {
 	return least, ok
 }
 
-// longestPause returns the longest time of the window in which a process had no turn.
+// longestPause returns the longest time within the window in which a process had no turn.
 func (o Outcome) longestPause() (longest int64) {
 	last := make([]int64, len(o.Tallies)) // when the process' last turn ended
 	for p := range last {
@@ -107,8 +105,7 @@ func (o Outcome) longestPause() (longest int64) {
 	return longest
 }
 
-// curve is how often a process had acquired the lock by any moment. Within a turn the
-// acquisitions are spread evenly.
+// curve is the number of acquisitions of a process by time. Within a turn the acquisitions are spread evenly.
 type curve struct {
 	from, to []int64
 	sum      []float64 // before each turn
@@ -120,7 +117,7 @@ func (c *curve) add(from, to int64, ops float64) {
 	c.total += ops
 }
 
-// at returns the acquisitions before that moment.
+// at returns the number of acquisitions before a time.
 func (c *curve) at(at int64) float64 {
 	i := sort.Search(len(c.from), func(i int) bool { return c.from[i] > at }) - 1
 	if i < 0 {

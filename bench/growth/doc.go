@@ -1,5 +1,4 @@
-// Package growth measures how Anteroom's cost grows: with goroutines that wait, with locks
-// that are held, with keys that were used.
+// Package growth measures how Anteroom's cost grows with waiting goroutines, with held locks, and with used keys.
 //
 //	parent, beside redis-server                 child, the only thing in its process
 //	                                            before: heap, goroutines
@@ -8,11 +7,10 @@
 //	INFO ── go ─────────────────────────────►   window: CPU, renewals, commands
 //	INFO   ◄──────────────── seen ───────────
 //
-// Each size has a process of its own, so that nothing of an earlier one is weighed with
-// it. Memory is what the heap holds after a collection, and what goroutines' stacks take
-// is said apart.
+// Each size has a process of its own, so that nothing of an earlier one is measured with it. Memory is the heap after
+// a collection; goroutines' stacks are reported separately.
 //
-//	I1  What is weighed is there: every lock is held, every goroutine parks.
-//	I2  Figures for each item are differences to the same process without them.
-//	I3  A renewal that came late, failed or was refused is counted.
+//	I1  What is measured is there: every lock is held, every goroutine parks.
+//	I2  Figures for each item are differences from the same process without items.
+//	I3  A renewal that was late, failed or was refused is counted.
 package growth

@@ -15,28 +15,28 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// Kind is what there are many of.
+// Kind is the kind of item of which there are many.
 type Kind string
 
 // The kinds.
 const (
-	Held    Kind = "held"    // locks that are held
-	Waiters Kind = "waiters" // goroutines that wait for one lock
+	Held    Kind = "held"    // held locks
+	Waiters Kind = "waiters" // goroutines waiting for one lock
 	Keys    Kind = "keys"    // keys used one after another
 )
 
-// Plan is what one child does.
+// Plan is the work of one child.
 type Plan struct {
 	Kind    Kind
 	Library string // Held: Anteroom or Rueidislock; Waiters: Anteroom's, Mutex or Semaphore; Keys: Anteroom
 	Addr    string
 	Prefix  string
 	N       int
-	// For is how long it is watched with all N there.
+	// For is how long all N items are observed.
 	For time.Duration
 }
 
-// RoleName is a child of this package among the roles of a program's children.
+// RoleName is the child role of this package.
 const RoleName = "growth"
 
 // Role is the child's side.
@@ -56,20 +56,20 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	return fmt.Errorf("nothing is known about how %q grows", plan.Kind)
 }
 
-// within bounds how long N of anything may take to come and to go.
+// within bounds how long N items may take to be created and to be removed.
 const within = 5 * time.Minute
 
-// The figures of the server while it is watched.
+// The figures of the server during the observation.
 const (
 	RedisCPU      measure.Figure = "redis_cpu_percent_of_core"
-	RedisCommands measure.Figure = "redis_commands_in_window" // what scripts call is not counted
+	RedisCommands measure.Figure = "redis_commands_in_window" // without those that scripts call
 	Window        measure.Figure = "window_s"
-	// RedisBytes is what a held lock takes of the server's memory.
+	// RedisBytes is the server memory that a held lock takes.
 	RedisBytes measure.Figure = "redis_bytes_per_item"
 )
 
-// Run measures one size. What the child could not do is an error; note is told what a
-// reader has to know besides.
+// Run measures one size. It is an error if the child could not do something; note receives what a reader must know in
+// addition.
 func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, err error) {
 	empty, err := memory(ctx, plan.Addr)
 	if err != nil {
@@ -81,7 +81,7 @@ func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, 
 	}
 	defer func() { err = errors.Join(err, p.Stop(within)) }()
 	f = measure.Figures{}
-	// Keys come and go at once, so that there is nothing to watch.
+	// Keys come and go at once, so there is nothing to observe.
 	if plan.Kind != Keys {
 		if err := watch(ctx, p, plan, f, note); err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ type report struct {
 	Sends   []string // commands that it sends itself
 }
 
-// watch waits until all are there, and asks the server before and after the window.
+// watch waits until all items are there, and queries the server before and after the window.
 func watch(ctx context.Context, p *child.Process, plan Plan, f measure.Figures, note func(string)) error {
 	var ready report
 	if err := p.Receive(&ready, within); err != nil {
@@ -151,7 +151,7 @@ func watch(ctx context.Context, p *child.Process, plan Plan, f measure.Figures, 
 	return err
 }
 
-// memory returns how much the server has in use.
+// memory returns the server's used memory.
 func memory(ctx context.Context, addr string) (float64, error) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer rdb.Close()
@@ -164,7 +164,7 @@ func memory(ctx context.Context, addr string) (float64, error) {
 	return strconv.ParseFloat(text, 64)
 }
 
-// ready tells the parent that all are there, and waits for its word.
+// ready tells the parent that all items are there, and waits for its order.
 func ready(l *child.Link, r report) error {
 	if err := l.Send(r); err != nil {
 		return err

@@ -16,24 +16,22 @@ import (
 // The figures of held locks.
 const (
 	Renewals  measure.Figure = "renewals"                 // in the window
-	Late      measure.Figure = "renewals_late"            // more than a sixth of the lease after they were due
+	Late      measure.Figure = "renewals_late"            // more than a sixth of the lease overdue
 	Failed    measure.Figure = "renewals_failed"          // without an answer, or refused
 	InTime    measure.Figure = "renewals_in_time_percent" // of those of the window
 	Lost      measure.Figure = "locks_lost"               // of all N, until their release
-	LeastLeft measure.Figure = "lease_left_least_s"       // of the renewal that came latest
+	LeastLeft measure.Figure = "lease_left_least_s"       // of the latest renewal
 	TakenPerS measure.Figure = "acquisitions_per_s"       // while they were taken, by 64 goroutines
 	FreedPerS measure.Figure = "releases_per_s"           // while they were released, by as many
 )
 
 func key(prefix, kind string, i int) string { return fmt.Sprintf("%s:%s:%d", prefix, kind, i) }
 
-// settled is how long after the last was taken every lock has been renewed and looked at.
+// settled is the time after the last acquisition by which every lock has been renewed and checked.
 const settled = 15 * time.Second
 
-// calmDown lets what the taking of N locks has left behind come to its end, so that the
-// window sees locks that are held: its garbage, the first look at each, renewals in the
-// order in which they were taken. A window that is shorter than that sees no renewals in
-// any case.
+// calmDown lets the effects of taking N locks pass, so that the window measures held locks: garbage, the first check
+// of each, renewals in the order of acquisition. A window shorter than that sees no renewals in any case.
 func calmDown(window time.Duration) {
 	time.Sleep(min(settled, 2*window))
 	runtime.GC()
@@ -103,8 +101,7 @@ func (m manager) renewals() measure.Figures {
 	return f
 }
 
-// heldByPeer does the same with a library that renews by itself and does not say how its
-// renewals fare.
+// heldByPeer is the same with a library that renews by itself and does not report its renewals.
 func heldByPeer(ctx context.Context, l *child.Link, plan Plan) error {
 	lib, err := library.For(plan.Library, library.Alone)
 	if err != nil {

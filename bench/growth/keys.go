@@ -17,8 +17,7 @@ func keys(ctx context.Context, l *child.Link, plan Plan) error {
 	if err != nil {
 		return err
 	}
-	// Until go-redis has all the connections that it will ever want, which counts for
-	// nothing beside few keys.
+	// Until go-redis has all the connections that it will ever need, which is negligible with few keys.
 	for range min(5, 1+plan.N/1000) {
 		if err := m.warm(plan.Prefix); err != nil {
 			return err

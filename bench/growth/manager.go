@@ -13,7 +13,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// observer counts what a Manager does without being asked.
+// observer counts what a Manager does by itself.
 type observer struct {
 	anteroom.NopObserver
 	renewed, failed, late, lost atomic.Int64
@@ -25,8 +25,8 @@ type observer struct {
 
 const (
 	lease = 30 * time.Second // the default
-	// A renewal is due a third of the lease after the one before, and may be a sixth late.
-	// It has then the deadline's own margin and nearly half of the lease left.
+	// A renewal is due a third of the lease after the previous one, and may be a sixth late. It then has the
+	// deadline's own margin and nearly half of the lease left.
 	lateBelow = lease - lease/20 - lease/3 - lease/6
 )
 
@@ -55,7 +55,7 @@ func (o *observer) Command(name, _ string, _ time.Duration) {
 	o.commands[name]++
 }
 
-// reset begins to count anew.
+// reset resets the counts.
 func (o *observer) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -66,7 +66,7 @@ func (o *observer) reset() {
 	o.leastLeft.Store(int64(lease))
 }
 
-// manager is a Manager with the default LockConfig, but for Fair, that is counted.
+// manager is an observed Manager with the default LockConfig, except for Fair.
 type manager struct {
 	*anteroom.Manager
 	*observer
@@ -92,8 +92,7 @@ func (m manager) close() error {
 	return m.rdb.Close()
 }
 
-// warm uses some keys, so that connections, scripts and pools are there before anything
-// is weighed.
+// warm uses some keys, so that connections, scripts and pools exist before anything is measured.
 func (m manager) warm(prefix string) error {
 	return each(2000, func(i int) error {
 		use(m.Mutex(key(prefix, "warm", i%500)))
@@ -101,7 +100,7 @@ func (m manager) warm(prefix string) error {
 	})
 }
 
-// use locks once, for no work.
+// use locks and unlocks once.
 func use(mu sync.Locker) {
 	mu.Lock()
 	defer mu.Unlock()

@@ -19,24 +19,23 @@ import (
 
 // The figures of parked goroutines.
 const (
-	// BareHeap is what a goroutine that is parked on a channel takes beside its stack. It
-	// is in HeapPerItem as well.
+	// BareHeap is the heap of a goroutine that is parked on a channel, without its stack. HeapPerItem includes it.
 	BareHeap measure.Figure = "bare_goroutine_heap_bytes"
-	// HandoffsPerS is how often the lock changes hands with N parked.
+	// HandoffsPerS is the rate of hand-offs with N goroutines parked.
 	HandoffsPerS measure.Figure = "handoffs_per_s_with_all_parked"
-	// OtherCommands is how many commands were sent while the owner held the lock that are
-	// neither renewals nor the watchdog's nor the subscription's probes.
+	// OtherCommands is the number of commands sent while the owner held the lock, other than renewals and the probes
+	// of the watchdog and the subscription.
 	OtherCommands measure.Figure = "other_commands_in_window"
 )
 
-// waiters lets N goroutines park behind one owner, and then pass the lock on.
+// waiters makes N goroutines wait behind one owner, and then hand the lock around.
 func waiters(_ context.Context, l *child.Link, plan Plan) error {
 	mu, m, err := locker(plan)
 	if err != nil {
 		return err
 	}
 	before := weigh()
-	// Go keeps the descriptors of goroutines that have ended, so these come first.
+	// Go keeps the descriptors of ended goroutines, so these come first.
 	bare, err := parkBare(before, plan.N)
 	if err != nil {
 		return err
@@ -59,7 +58,7 @@ func waiters(_ context.Context, l *child.Link, plan Plan) error {
 		return err
 	}
 	watched := report{Figures: measure.Figures{}}
-	if m.Manager != nil { // nothing but a Manager does anything meanwhile
+	if m.Manager != nil { // only a Manager does anything meanwhile
 		watched.Figures = look(plan.For)
 		m.tell(&watched)
 	}
@@ -93,7 +92,7 @@ func (m manager) tell(r *report) {
 	r.Note = "commands in the window: " + strings.Join(names, ", ")
 }
 
-// locker returns the lock, and Anteroom's Manager where it is Anteroom's.
+// locker returns the lock, and Anteroom's Manager if the lock is Anteroom's.
 func locker(plan Plan) (sync.Locker, manager, error) {
 	switch plan.Library {
 	case library.Mutex:
@@ -115,7 +114,7 @@ func (w weighted) Lock() { _ = w.s.Acquire(context.Background(), 1) } // fails w
 
 func (w weighted) Unlock() { w.s.Release(1) }
 
-// parked are the goroutines that wait.
+// parked are the waiting goroutines.
 type parked struct {
 	mu    sync.Locker
 	guard measure.Guard
@@ -144,10 +143,10 @@ func (p *parked) wait() {
 	}
 }
 
-// pass lets the lock go round for d, and returns when all goroutines have ended.
+// pass lets the lock be handed around for d, and returns when all goroutines have ended.
 func (p *parked) pass(d time.Duration) measure.Figures {
 	p.mu.Unlock()
-	time.Sleep(d / 10) // the first are woken, and whoever barges in does
+	time.Sleep(d / 10) // the first are woken, and bargers barge in
 	before, began := p.ops.Load(), time.Now()
 	time.Sleep(d)
 	rate := float64(p.ops.Load()-before) / time.Since(began).Seconds()
@@ -156,14 +155,14 @@ func (p *parked) pass(d time.Duration) measure.Figures {
 	return measure.Figures{HandoffsPerS: rate, measure.Violations: float64(p.twice.Load())}
 }
 
-// awaitParked returns when as many goroutines wait, and no other is about to (I1).
+// awaitParked returns when n goroutines wait, and no other is about to (I1).
 func awaitParked(n int) error {
 	samples := []metrics.Sample{
 		{Name: "/sched/goroutines/waiting:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"},
 	}
 	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		metrics.Read(samples)
-		// Some of those that were there before sleep in the kernel, and are not counted.
+		// Some of those that existed before sleep in the kernel, and are not counted.
 		if waiting := int(samples[0].Value.Uint64()); waiting >= n-20 && samples[1].Value.Uint64() == 0 {
 			return nil
 		}
@@ -171,7 +170,7 @@ func awaitParked(n int) error {
 	return fmt.Errorf("%d goroutines do not park within %v", n, within)
 }
 
-// parkBare weighs n goroutines that are parked on a channel.
+// parkBare measures n goroutines that are parked on a channel.
 func parkBare(before weight, n int) (heap float64, err error) {
 	gate := make(chan struct{})
 	var wg sync.WaitGroup

@@ -13,15 +13,15 @@ import (
 
 // The figures of the child.
 const (
-	HeapPerItem  measure.Figure = "heap_bytes_per_item"  // beside stacks
+	HeapPerItem  measure.Figure = "heap_bytes_per_item"  // without stacks
 	StackPerItem measure.Figure = "stack_bytes_per_item" // of goroutines
-	HeapGrowth   measure.Figure = "heap_growth_bytes"    // in all, when all items are gone
-	Goroutines   measure.Figure = "goroutines_most"      // that were seen in the window
+	HeapGrowth   measure.Figure = "heap_growth_bytes"    // in total, when all items are gone
+	Goroutines   measure.Figure = "goroutines_most"      // maximum seen in the window
 	MoreRoutines measure.Figure = "goroutines_more"      // than before
 	CPU          measure.Figure = "client_cpu_percent_of_core"
 )
 
-// weight is what a process weighs at one moment, after a collection.
+// weight is the memory of a process at one moment, after a collection.
 type weight struct {
 	heap, stacks float64
 	goroutines   int
@@ -29,7 +29,7 @@ type weight struct {
 
 func weigh() weight {
 	settle()
-	// The first collection may leave what has a finalizer, or lies in a pool.
+	// The first collection may leave objects with finalizers, or in pools.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -37,11 +37,10 @@ func weigh() weight {
 	return weight{float64(m.HeapAlloc), float64(m.StackInuse), runtime.NumGoroutine()}
 }
 
-// calm is how long the number of goroutines has to stay the same: those that linger for
-// more work end sooner.
+// calm is how long the number of goroutines must stay the same: those that linger for more work end sooner.
 const calm = 200 * time.Millisecond
 
-// settle returns when no goroutine comes or goes any more, or after a while.
+// settle returns when the number of goroutines is stable, or after a while.
 func settle() {
 	n, since := runtime.NumGoroutine(), time.Now()
 	for end := since.Add(10 * calm); time.Since(since) < calm && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -69,11 +68,11 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// lookEvery is how often the goroutines are counted: seldom, since the process that is to
-// be let alone wakes up for it.
+// lookEvery is how often the goroutines are counted: rarely, since counting wakes the process that is to be
+// undisturbed.
 const lookEvery = 250 * time.Millisecond
 
-// look lets the process be for d, and returns what it took meanwhile.
+// look leaves the process undisturbed for d, and returns its cost.
 func look(d time.Duration) measure.Figures {
 	most := 0
 	began, cpu := time.Now(), cpuTime()
@@ -86,11 +85,10 @@ func look(d time.Duration) measure.Figures {
 	}
 }
 
-// atOnce is how many goroutines make, release or use the items.
+// atOnce is the number of goroutines that create, release or use the items.
 const atOnce = 64
 
-// each calls f for every number below n, from some goroutines at once, and returns the
-// first error.
+// each calls f for every number below n, in several goroutines, and returns the first error.
 func each(n int, f func(i int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup

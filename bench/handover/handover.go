@@ -26,7 +26,7 @@ const (
 	Count       measure.Figure = "handovers"
 )
 
-// Plan is what two processes do.
+// Plan is the work of two processes.
 type Plan struct {
 	Library string
 	Kind    library.Kind
@@ -36,20 +36,20 @@ type Plan struct {
 }
 
 const (
-	// settle is how long all is still, at least, before a round trip and before a release,
-	// and up to half of it more: many round trips, also through the proxy.
+	// settle is the minimum silence before a round trip and before a release; up to half of it is added at random. It
+	// is many round trips long, even through the proxy.
 	settle = 10 * time.Millisecond
-	// warm is how many hand-overs are not counted: connections and subscriptions are made.
+	// warm is the number of hand-overs that are not counted: connections and subscriptions are made.
 	warm = 4
 	// within bounds one order. It is generous: peers poll, and machines are slow.
 	within = 10 * time.Second
 )
 
-// errStuck says that a waiter was not woken by the release.
+// errStuck: the release did not wake the waiter.
 var errStuck = fmt.Errorf("a waiter did not get the released lock within %v", within)
 
-// Run measures hand-overs between two processes. A waiter that does not get the lock ends
-// the round; note is told, and the figures say so.
+// Run measures hand-overs between two processes. A waiter that does not get the lock ends the round; note is called,
+// and the figures show it.
 func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, err error) {
 	var pair [2]*child.Process
 	stuck := false
@@ -58,7 +58,7 @@ func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, 
 			if p == nil {
 				continue
 			}
-			if failed := p.Stop(within); !stuck { // who is stuck ends with an error of its own
+			if failed := p.Stop(within); !stuck { // a stuck process ends with an error of its own
 				err = errors.Join(err, failed)
 			}
 		}
@@ -67,7 +67,7 @@ func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, 
 		if pair[i], err = child.Start(ctx, RoleName, plan, 10*within+plan.For); err != nil {
 			return nil, err
 		}
-		// One after the other: to learn the bare scripts takes a key that two would share.
+		// Not concurrently: learning the bare scripts takes a key that the two would share.
 		var ready string
 		if err := pair[i].Receive(&ready, within); err != nil {
 			return nil, err
@@ -106,14 +106,14 @@ func Run(ctx context.Context, plan Plan, note func(string)) (f measure.Figures, 
 	return figures(overs, trips, scripts), nil
 }
 
-// once lets b wait and a release, and measures a round trip of that kind before.
+// once makes b wait and a release, and measures a round trip of the given kind before that.
 func once(a, b *child.Process, kind string) (over, trip time.Duration, err error) {
 	if err := b.Send(lock); err != nil {
 		return 0, 0, err
 	}
 	var did [2]answer
 	for i, order := range []string{kind, unlock} {
-		// A process and a server that are idle take longer to answer, and both are then alike.
+		// An idle process or server responds more slowly; both are then in the same state.
 		time.Sleep(settle + rand.N(settle/2))
 		if did[i], err = ask(a, order); err != nil {
 			return 0, 0, err
@@ -151,7 +151,7 @@ func figures(overs, trips, scripts []time.Duration) measure.Figures {
 	}
 }
 
-// quantile is in microseconds; the values are sorted.
+// quantile returns microseconds; the values are sorted.
 func quantile(sorted []time.Duration, q float64) float64 {
 	i := min(int(q*float64(len(sorted))), len(sorted)-1)
 	return float64(sorted[i].Nanoseconds()) / 1e3

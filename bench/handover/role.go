@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
-// RoleName is one of the two processes among the roles of a program's children.
+// RoleName is the child role of the two processes.
 const RoleName = "handover"
 
 // The orders of a parent.
@@ -25,7 +25,7 @@ const (
 	script = "script" // the cheapest way to lock and unlock another key
 )
 
-// answer is what a process did.
+// answer is the result of an order.
 type answer struct {
 	At   int64         // lock: after its return; unlock: before its call
 	Took time.Duration // ping; script: half of both
@@ -82,7 +82,7 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 type party struct {
 	rdb    *redis.Client
 	lock   library.Handle
-	script library.Handle // of a key that nobody else wants
+	script library.Handle // of an uncontended key
 }
 
 func (p party) obey(ctx context.Context, order string) (a answer, err error) {

@@ -14,15 +14,14 @@ import (
 
 const anteroomModule = "github.com/anteroom/anteroom"
 
-// anteroomSends is what a Manager sends. Its scripts publish, so PUBLISH, which it also
-// sends to its own channel every few seconds, is not among them; nor is PUBSUB NUMSUB,
-// which only they call.
+// anteroomSends are the commands that a Manager sends. Its scripts publish, so PUBLISH, which it also sends to its
+// own channel every few seconds, is not among them; nor is PUBSUB NUMSUB, which only the scripts call.
 var anteroomSends = []string{"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "hello", "client|setinfo"}
 
-// closeWithin bounds a client's end: what is released then has been answered long before.
+// closeWithin bounds a client's end: releases of that moment were answered long before.
 const closeWithin = 5 * time.Second
 
-// anteroomByLock is Anteroom as most use it: the default configuration, Lock and Unlock.
+// anteroomByLock is Anteroom as most programs use it: the default configuration, Lock and Unlock.
 func anteroomByLock(fair bool) Library {
 	l := Library{
 		Name: Anteroom, Module: anteroomModule, Sends: anteroomSends, Fair: fair,
@@ -38,13 +37,13 @@ func anteroomByLock(fair bool) Library {
 	return l
 }
 
-// mindful are the options of a client that keeps to the deadline of a context, so that a
-// caller of Anteroom may send its command itself (docs/architecture.md, section 10).
+// mindful are the options of a client that heeds the deadline of a context, so that a caller of Anteroom may send its
+// command itself (docs/architecture.md, section 10).
 func mindful(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true}
 }
 
-// anteroomOnDefaults is Anteroom on a client as go-redis makes it.
+// anteroomOnDefaults is Anteroom on a client with go-redis' defaults.
 func anteroomOnDefaults() Library {
 	return Library{
 		Name: AnteroomDefaults, Module: anteroomModule, Sends: anteroomSends,
@@ -55,9 +54,8 @@ func anteroomOnDefaults() Library {
 	}
 }
 
-// anteroomByAcquire is Anteroom with everything on: a Hold for each acquisition, the
-// watchdog, which is on by default, and an Observer whose series a Prometheus registry
-// has registered.
+// anteroomByAcquire is Anteroom with everything on: a Hold for each acquisition, the watchdog (on by default), and an
+// Observer whose series are registered in a Prometheus registry.
 func anteroomByAcquire(fair bool) Library {
 	l := Library{
 		Name: AnteroomFull, Module: anteroomModule, Sends: anteroomSends, Fair: fair,
@@ -77,7 +75,7 @@ func anteroomByAcquire(fair bool) Library {
 	return l
 }
 
-// openAnteroom makes a Manager. With a Collector, handles acquire Holds.
+// openAnteroom creates a Manager. With a Collector, handles acquire Holds.
 func openAnteroom(options *redis.Options, cfg anteroom.Config, c *metrics.Collector) (Client, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	rdb := redis.NewClient(options)
@@ -118,8 +116,7 @@ func (c anteroomClient) Close() error {
 	return err
 }
 
-// anteroomLock is a sync.Locker. Its Lock takes no context and so waits until it has
-// the lock.
+// anteroomLock is a sync.Locker. Its Lock takes no context and so waits until it has the lock.
 type anteroomLock struct{ mu *anteroom.Mutex }
 
 func (h anteroomLock) Lock(context.Context) error { h.mu.Lock(); return nil }

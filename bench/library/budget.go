@@ -9,7 +9,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Budget is for how long a process may pass a lock on within itself.
+// Budget is how long a process may hand a lock off within itself.
 type Budget struct {
 	Handoffs int
 	Time     time.Duration
@@ -32,7 +32,7 @@ func BudgetOf(name string) (b Budget, ok bool) {
 	return b, err1 == nil && err2 == nil && b.Name() == name
 }
 
-// budgeted returns Anteroom, fair, by Lock, with a budget that is not the default.
+// budgeted returns fair Anteroom, by Lock, with a budget other than the default.
 func budgeted(b Budget) Library {
 	l := anteroomByLock(true)
 	l.Name = b.Name()

@@ -17,12 +17,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// evalshaPoll is how long a handle waits between tries.
+// evalshaPoll is how long a handle waits between attempts.
 const evalshaPoll = time.Millisecond
 
-// evalsha is the floor: Anteroom's own acquire and release scripts with Anteroom's own
-// arguments, sent by two bare EVALSHA of go-redis. Nothing renews, nothing is told when
-// the lock is free, and no answer is looked at but granted or refused.
+// evalsha is the floor: Anteroom's own acquire and release scripts with Anteroom's own arguments, sent by two bare
+// EVALSHA of go-redis. Nothing renews, no release is announced, and of an answer only granted or refused is looked
+// at.
 func evalsha() Library {
 	return Library{
 		Name: Evalsha, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
@@ -43,11 +43,11 @@ type call struct {
 	args []any // without the key
 }
 
-// spyKey and spyField are what listen locked; handles put their own in their place.
+// spyKey and spyField are what listen locked; handles substitute their own.
 const spyKey = "bench:evalsha"
 
-// listen locks and unlocks with Anteroom and returns what it sent, so that the pair is
-// the same as Anteroom's whatever that becomes. The scripts then are on the server.
+// listen locks and unlocks with Anteroom and returns what it sent, so that the pair stays the same as Anteroom's. The
+// scripts are then on the server.
 func listen(addr string) (lock, unlock call, err error) {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer rdb.Close()
@@ -77,7 +77,7 @@ func listen(addr string) (lock, unlock call, err error) {
 	return seen[0], seen[1], nil
 }
 
-// spy notes the script calls that have one key, the one of listen.
+// spy records the script calls with one key, that of listen.
 type spy struct {
 	mu    sync.Mutex
 	calls []call // guarded by mu
@@ -111,7 +111,7 @@ func (s *spy) note(cmd redis.Cmder) {
 	s.calls = append(s.calls, call{args[1].(string), slices.Clone(args[4:])})
 }
 
-// forget returns what was noted and begins anew.
+// forget returns the recorded calls and starts over.
 func (s *spy) forget() []call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,8 +128,7 @@ type evalshaClient struct {
 
 func (c *evalshaClient) Close() error { return c.rdb.Close() }
 
-// Handle has everything made that does not change, so that the floor is as low as it
-// can be.
+// Handle prepares everything that does not change, so that the floor is as low as possible.
 func (c *evalshaClient) Handle(key string) Handle {
 	field := c.lock.args[0].(string)
 	own := field[:strings.LastIndexByte(field, ':')+1] + strconv.FormatUint(c.handles.Add(1), 10)
@@ -176,7 +175,7 @@ func (h *evalshaHandle) Unlock() error {
 	return err
 }
 
-// isNo tells whether a script has refused: it then answers a list that begins with 0.
+// isNo reports whether a script has refused: it then returns a list that begins with 0.
 func isNo(answer any) bool {
 	list, ok := answer.([]any)
 	return ok && len(list) > 0 && list[0] == int64(0)

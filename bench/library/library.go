@@ -17,11 +17,11 @@ type Library struct {
 	Settings string
 	// Fair: the library promises the goroutines of one process an order.
 	Fair bool
-	// Local: no Redis and one process only.
+	// Local: without Redis and for one process only.
 	Local bool
-	// Sends names the Redis commands that the library sends itself and that its scripts
-	// do not call, lower case: Redis counts both alike, and only the former are round
-	// trips. TestSends compares it with what MONITOR shows.
+	// Sends names the Redis commands, in lower case, that the library sends itself and that its scripts do not call:
+	// Redis counts both the same way, and only sent ones are round trips. TestSends compares it with the output of
+	// MONITOR.
 	Sends []string
 	// Open connects to the redis-server at addr, which a Local one ignores.
 	Open func(addr string) (Client, error)
@@ -29,15 +29,14 @@ type Library struct {
 
 // Client is one process' connection to the locks.
 type Client interface {
-	// Handle returns the caller's way to the lock of that key.
+	// Handle returns the caller's access to the lock of that key.
 	Handle(key string) Handle
 	// Close ends everything that the client started.
 	Close() error
 }
 
-// Handle is one goroutine's way to one lock. It is not for concurrent use, so a library
-// that returns a value per acquisition can keep it here without an allocation of the
-// adapter's.
+// Handle is one goroutine's access to one lock. It is not for concurrent use, so a library that returns a value per
+// acquisition can keep it here without an allocation by the adapter.
 type Handle interface {
 	Lock(ctx context.Context) error
 	Unlock() error
@@ -64,11 +63,11 @@ func (l Library) Version() string {
 	return "unknown"
 }
 
-// Kind is the kind of work that a configuration is best for.
+// Kind is the kind of work for which a configuration is best.
 type Kind uint8
 
 const (
-	// Alone: hardly ever is a key wanted by two.
+	// Alone: two goroutines hardly ever want the same key.
 	Alone Kind = iota
 	// Short: many want one key, and a turn comes after a few milliseconds.
 	Short
@@ -76,7 +75,7 @@ const (
 	Long
 )
 
-// Names of the libraries, as in results.
+// Names of the libraries, as in results.json.
 const (
 	Anteroom         = "anteroom"
 	AnteroomDefaults = "anteroom-default-client"
@@ -95,7 +94,7 @@ const (
 // Peers are the names of the other packages for locks in Redis.
 func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
 
-// All are the names of everything that locks, in the order of the tables.
+// All are the names of all libraries, in the order of the tables.
 func All() []string {
 	return []string{
 		Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
@@ -103,7 +102,7 @@ func All() []string {
 	}
 }
 
-// For returns the library of that name as it is best for that kind of work.
+// For returns the library of that name in its best configuration for that kind of work.
 func For(name string, kind Kind) (Library, error) {
 	if b, ok := BudgetOf(name); ok {
 		return budgeted(b), nil
@@ -115,7 +114,7 @@ func For(name string, kind Kind) (Library, error) {
 	return make(kind), nil
 }
 
-// table makes each library for a kind of work.
+// table creates each library for a kind of work.
 var table = map[string]func(Kind) Library{
 	Anteroom:         func(Kind) Library { return anteroomByLock(false) },
 	AnteroomDefaults: func(Kind) Library { return anteroomOnDefaults() },

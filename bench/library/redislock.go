@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redislockFor chooses the back-off between tries, by the same reasons as redsyncFor.
+// redislockFor chooses the back-off between attempts, for the same reasons as redsyncFor.
 func redislockFor(kind Kind) Library {
 	if kind == Long {
 		return redislockWith(100 * time.Millisecond)

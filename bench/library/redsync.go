@@ -11,13 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// peerLease is the lease of peers that take one. It is Anteroom's default, and long
-// enough that no peer has to extend it by itself while it is measured.
+// peerLease is the lease of peers that take one. It is Anteroom's default, and so long that no peer has to extend it
+// during a measurement.
 const peerLease = 30 * time.Second
 
-// redsyncFor chooses the delay between tries: 5 ms has the highest rate of those that let
-// every goroutine have a turn, where turns are short. Where they are long, short delays
-// only keep Redis busy.
+// redsyncFor chooses the delay between attempts: with short turns 5 ms has the highest rate of those that let every
+// goroutine have a turn. With long turns, short delays only keep Redis busy.
 func redsyncFor(kind Kind) Library {
 	if kind == Short {
 		return redsyncWith(5 * time.Millisecond)
@@ -25,8 +24,8 @@ func redsyncFor(kind Kind) Library {
 	return redsyncWith(0)
 }
 
-// redsyncWith is redsync on one pool. It never gives up by count, only by context.
-// A delay of 0 leaves the default, 50 to 250 ms at random.
+// redsyncWith is redsync on one pool. It never gives up by count, only by context. A delay of 0 means the default, 50
+// to 250 ms at random.
 func redsyncWith(delay time.Duration) Library {
 	settings := "one pool, WithTries(MaxInt), expiry 30s; the default retry delay of 50 to 250 ms; go-redis' defaults"
 	opts := []redsync.Option{redsync.WithTries(math.MaxInt), redsync.WithExpiry(peerLease)}

@@ -8,13 +8,13 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-// rueidislockFor leaves NoLoopTracking out where turns are short: it saves a command, but
-// is no faster there, and some goroutines then have no turn for a long time.
+// rueidislockFor omits NoLoopTracking if turns are short: it saves a command, but is no faster there, and some
+// goroutines then have no turn for a long time.
 func rueidislockFor(kind Kind) Library { return rueidislockWith(kind != Short, 2*time.Second) }
 
-// rueidislockWith is rueidislock as its README has it for one Redis, with a lease as all
-// others have. TryNextAfter bounds each command; with the default of 20 ms a try that
-// takes longer is given up, and with NoLoopTracking its waiters are then not told.
+// rueidislockWith is rueidislock as in its README for one Redis, with the same lease as the others. TryNextAfter
+// bounds each command; with the default of 20 ms an attempt that takes longer is given up, and with NoLoopTracking
+// its waiters are then not notified.
 func rueidislockWith(noLoop bool, tryNextAfter time.Duration) Library {
 	settings := "KeyMajority 1, NoLoopTracking, KeyValidity 30s, TryNextAfter " + tryNextAfter.String()
 	if !noLoop {

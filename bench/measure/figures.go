@@ -1,6 +1,6 @@
 package measure
 
-// Figure names one thing that was measured, as it is called in results.json.
+// Figure names one measured quantity, as in results.json.
 type Figure string
 
 const (
@@ -14,7 +14,7 @@ const (
 	MaxPerProcess   Figure = "max_per_process"
 
 	CommandsPerOp   Figure = "redis_commands_per_op"          // sent by clients
-	ExecutedPerOp   Figure = "redis_commands_executed_per_op" // those and what scripts call
+	ExecutedPerOp   Figure = "redis_commands_executed_per_op" // including those called by scripts
 	AllocsPerOp     Figure = "allocs_per_op"                  // objects
 	AllocBytesPerOp Figure = "alloc_bytes_per_op"
 	// BytesPerOp are the bytes between clients and Redis, both ways, per acquisition.
@@ -28,17 +28,17 @@ const (
 	Stuck      Figure = "stuck"      // goroutines that did not come back after the end
 )
 
-// order is that of results.json. Others follow by name.
+// order is the order in results.json. Others follow by name.
 var order = []Figure{
 	OpsPerS, P50US, P99US, MaxUS, MinPerGoroutine, MaxPerGoroutine, MinPerProcess, MaxPerProcess,
 	CommandsPerOp, ExecutedPerOp, AllocsPerOp, AllocBytesPerOp, BytesPerOp,
 	ClientCPUUSPerOp, RedisCPUUSPerOp, Connections, Violations, Failures, Stuck,
 }
 
-// Figures are the results of one round. What was not measured is not in it (I3).
+// Figures are the results of one round. What was not measured is absent (I3).
 type Figures map[Figure]float64
 
-// Add takes over what others have measured.
+// Add adds the figures of others.
 func (f Figures) Add(others ...Figures) Figures {
 	for _, o := range others {
 		for name, v := range o {

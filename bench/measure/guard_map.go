@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MapGuards returns n guards that all processes share which map the same file. It makes
-// the file if there is none. unmap is called when no goroutine uses them any more.
+// MapGuards returns n guards shared by all processes that map the same file. It creates the file if it does not
+// exist. Call unmap when no goroutine uses them any more.
 func MapGuards(path string, n int) (guards []Guard, unmap func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -9,8 +9,7 @@ const (
 	// halves is log2 of the number of buckets per power of two. A bucket of 32 is at most
 	// 1/32 of its value wide, and its middle is off by at most half of that.
 	halves = 5
-	// longest is log2 of the first time that is too long to be told apart, in
-	// nanoseconds: 18 minutes.
+	// longest is log2 of the smallest time, in nanoseconds, that is too long to be distinguished: 18 minutes.
 	longest = 40
 	buckets = (longest - halves + 1) << halves
 )
@@ -43,7 +42,7 @@ func bucket(v uint64) int {
 	return exp<<halves + int(v>>exp)
 }
 
-// middle returns the time that stands for a bucket.
+// middle returns the time that represents a bucket.
 func middle(i int) time.Duration {
 	if i < 2<<halves {
 		return time.Duration(i)
@@ -62,8 +61,7 @@ func (h *Histogram) Add(o *Histogram) {
 	h.Max = max(h.Max, o.Max)
 }
 
-// Quantile returns the time that the share q of all was not above; 0 where nothing was
-// counted.
+// Quantile returns the time that the share q of all did not exceed; 0 if nothing was counted.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.Total == 0 {
 		return 0

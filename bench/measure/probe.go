@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// question asks for everything in one round trip: the sections differ from version to
-// version, and INFO with a list of them is not known before Redis 7.
+// question requests everything in one round trip: the sections differ between versions, and INFO with a list of them
+// does not exist before Redis 7.
 const question = "INFO all\r\n"
 
-// askWithin bounds a question to a server that others keep busy.
+// askWithin bounds a request to a server that others keep busy.
 const askWithin = 10 * time.Second
 
-// Probe asks a redis-server, by a connection of its own, what it did for others. It is
-// for one goroutine.
+// Probe queries a redis-server, on a connection of its own, for what it did for others. It is for one goroutine.
 type Probe struct {
 	conn net.Conn
 	in   *bufio.Reader
-	// sent and received count the bytes of the probe's own questions and answers.
+	// sent and received count the bytes of the probe's own requests and answers.
 	sent, received int64
 	asked          int64
 }
@@ -42,15 +41,15 @@ func (p *Probe) Close() error { return p.conn.Close() }
 // Reading is what a server had done by one moment, without the probe's own part.
 type Reading struct {
 	Bytes    int64            // read and written
-	Executed int64            // commands, those that scripts called as well
+	Executed int64            // commands, including those called by scripts
 	Calls    map[string]int64 // the same by name, in lower case, subcommands as "client|setinfo"
 	CPU      time.Duration
 	Clients  int64
 }
 
-// Read asks once.
+// Read queries the server once.
 func (p *Probe) Read() (Reading, error) {
-	// The question is in the server's figures when it answers, the answer is not yet.
+	// The server's figures include the request when it answers, but not the answer.
 	p.sent += int64(len(question))
 	sent, received, asked := p.sent, p.received, p.asked
 	text, err := p.ask()
@@ -82,7 +81,7 @@ func (p *Probe) Read() (Reading, error) {
 	return r, err
 }
 
-// ask sends the question and returns the text of the answer.
+// ask sends the request and returns the text of the answer.
 func (p *Probe) ask() (string, error) {
 	if err := p.conn.SetDeadline(time.Now().Add(askWithin)); err != nil {
 		return "", err
@@ -107,8 +106,8 @@ func (p *Probe) ask() (string, error) {
 	return string(text), nil
 }
 
-// PerOp returns what the server did between two readings, per acquisition. sends are the
-// commands that clients send themselves.
+// PerOp returns what the server did between two readings, per acquisition. sends are the commands that clients send
+// themselves.
 func (r Reading) PerOp(begin Reading, ops uint64, sends []string) Figures {
 	if ops == 0 {
 		return Figures{Connections: float64(r.Clients)}

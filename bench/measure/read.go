@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// setupKeys are the keys of a result that are no figures.
+// setupKeys are the keys of a result that are not figures.
 type setupKeys struct {
 	Scenario   string                 `json:"scenario"`
 	Library    string                 `json:"library"`
@@ -25,8 +25,8 @@ type setupKeys struct {
 
 var notFigures = []string{"scenario", "library", "goroutines", "processes", "keys", "hold_us", "fair", "rounds", "version", "settings", "spread"}
 
-// UnmarshalJSON reads what MarshalJSON has written. Whether the library is Local is not
-// written. A spread that is not written is none: both ends are the figure.
+// UnmarshalJSON reads what MarshalJSON has written. Library.Local is not written. A missing spread means that both
+// ends are the figure.
 func (r *Result) UnmarshalJSON(data []byte) error {
 	var k setupKeys
 	if err := json.Unmarshal(data, &k); err != nil {
@@ -61,7 +61,7 @@ func (r *Result) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ReadJSON reads the results that WriteJSON has written.
+// ReadJSON reads results written by WriteJSON.
 func ReadJSON(in io.Reader) ([]Result, error) {
 	var results []Result
 	if err := json.NewDecoder(in).Decode(&results); err != nil {
@@ -70,8 +70,7 @@ func ReadJSON(in io.Reader) ([]Result, error) {
 	return results, nil
 }
 
-// Merge returns the old results with those scenarios replaced that were measured anew.
-// Scenarios that are new come last.
+// Merge returns the old results with the newly measured scenarios replaced. New scenarios come last.
 func Merge(old, measured []Result) []Result {
 	fresh := map[string][]Result{}
 	for _, r := range measured {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Setup says what was measured.
+// Setup is the configuration of a measurement.
 type Setup struct {
 	Scenario, Library string
 	Version, Settings string
@@ -20,19 +20,17 @@ type Setup struct {
 	Fair, Local       bool
 }
 
-// Result is what several rounds of one library in one scenario gave.
+// Result is the result of several rounds of one library in one scenario.
 type Result struct {
 	Setup
 	Rounds int
-	// Figures are medians of the rounds; of violations, failures and stuck goroutines
-	// the sums; of max_us the greatest.
+	// Figures are medians of the rounds; for violations, failures and stuck goroutines sums; for max_us the maximum.
 	Figures Figures
-	// Spread has the least and the greatest of each figure.
+	// Spread has the minimum and the maximum of each figure.
 	Spread map[Figure][2]float64
 }
 
-// Summarize makes a Result of rounds. A figure that some round lacks is the median of
-// those that have it.
+// Summarize makes a Result of rounds. If some rounds lack a figure, it is the median of those that have it.
 func Summarize(s Setup, rounds []Figures) Result {
 	r := Result{Setup: s, Rounds: len(rounds), Figures: Figures{}, Spread: map[Figure][2]float64{}}
 	all := map[Figure][]float64{}
@@ -70,7 +68,7 @@ func median(sorted []float64) float64 {
 	return (sorted[n/2-1] + sorted[n/2]) / 2
 }
 
-// MarshalJSON writes one flat object: the setup, the figures that there are, the rest.
+// MarshalJSON writes one flat object: the setup, the present figures, the rest.
 func (r Result) MarshalJSON() ([]byte, error) {
 	o := object{}
 	o.add("scenario", r.Scenario)
@@ -93,7 +91,7 @@ func (r Result) MarshalJSON() ([]byte, error) {
 	return o.end()
 }
 
-// names returns the figures that are there, in the order of results.json.
+// names returns the present figures, in the order of results.json.
 func names[V any](m map[Figure]V) []Figure {
 	var known, others []Figure
 	for name := range m {
@@ -110,7 +108,7 @@ func names[V any](m map[Figure]V) []Figure {
 	return append(known, others...)
 }
 
-// round keeps five digits: more are noise, and make a file that nobody can read.
+// round keeps five digits: more are noise and make the file unreadable.
 func round(v float64) float64 {
 	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
 	if err != nil {

@@ -9,11 +9,10 @@ import (
 	"github.com/anteroom/anteroom/bench/library"
 )
 
-// Round measures one library once in this process, with the redis-server at addr. What
-// the server did is in the figures of a Local library as well: nothing.
+// Round measures one library once in this process, with the redis-server at addr. The figures of a Local library
+// include those of the server: zero.
 //
-// The error says that nothing could be measured. A library that fails or hangs gives
-// figures that say so.
+// It is an error if nothing could be measured. A library that fails or hangs shows in the figures.
 func Round(ctx context.Context, addr string, lib library.Library, load Load, warm, span time.Duration) (f Figures, failure string, err error) {
 	probe, err := NewProbe(addr)
 	if err != nil {
@@ -42,7 +41,7 @@ func Round(ctx context.Context, addr string, lib library.Library, load Load, war
 
 var errNotClosed = errors.New("Close did not return")
 
-// closeClient bounds the end of a client, since one whose goroutines are stuck may hang.
+// closeClient bounds the closing of a client, since a client with stuck goroutines may hang.
 func closeClient(c library.Client) error {
 	closed := make(chan error, 1)
 	go func() { closed <- c.Close() }()

@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// Tally is what the goroutines of one process saw in a window, or those of several after
-// Add. It can travel as JSON.
+// Tally is what the goroutines of one process saw in a window, or those of several after Add. It can be sent as JSON.
 type Tally struct {
 	Ops         uint64 // acquisitions
 	Wait        Histogram
@@ -14,7 +13,7 @@ type Tally struct {
 	// LeastProcess and MostProcess are the acquisitions of the least and most served process.
 	LeastProcess, MostProcess uint64
 
-	Elapsed             time.Duration // of the window as it was
+	Elapsed             time.Duration // the actual length of the window
 	CPU                 time.Duration
 	Objects, AllocBytes uint64
 
@@ -45,8 +44,7 @@ func (t *Tally) Add(o *Tally) {
 	}
 }
 
-// Figures returns the round's figures. Where nothing was acquired there is no wait and
-// nothing per acquisition.
+// Figures returns the round's figures. Without acquisitions there is no wait and nothing per acquisition.
 func (t *Tally) Figures() Figures {
 	f := Figures{
 		OpsPerS:         float64(t.Ops) / t.Elapsed.Seconds(),

@@ -14,22 +14,22 @@ import (
 // Load is the work of one process.
 type Load struct {
 	Goroutines int
-	// Keys is how many locks there are. With one, all goroutines want it. With more,
-	// every acquisition is of a random one, by the same sequence for every library, and
-	// makes its handle anew, as a program does whose keys come from requests.
+	// Keys is the number of locks. With one, all goroutines want it. With more, every acquisition is of a random one,
+	// by the same sequence for every library, and creates a new handle, as in a program whose keys come from
+	// requests.
 	Keys int
-	// Hold is how long a lock is held, asleep, as by somebody who waits for an answer.
+	// Hold is how long a lock is held, asleep, as when waiting for an answer.
 	Hold time.Duration
-	// Prefix begins the names of the keys, so that rounds share none.
+	// Prefix is the prefix of the keys, so that rounds share none.
 	Prefix string
-	// Guards has one for each key; nil: new ones of this process alone.
+	// Guards has one for each key; nil means new ones for this process alone.
 	Guards []Guard
-	// First is added to the goroutines' numbers, which are to differ from process to process.
+	// First is added to the goroutines' numbers, which must differ between processes.
 	First uint32
 }
 
-// Window says when it is counted. Begin and End, if not nil, are called at the two
-// moments, before this process takes its own readings.
+// Window is the time that is counted. Begin and End, if not nil, are called at its ends, before this process takes
+// its own readings.
 type Window struct {
 	Warm, For  time.Duration
 	Begin, End func()
@@ -56,8 +56,8 @@ type Team struct {
 	cancel  context.CancelFunc
 }
 
-// Muster starts the goroutines, which wait for Run. Their handles come from c. The
-// goroutines end with ctx, or when Run is through.
+// Muster starts the goroutines, which wait for Run. Their handles come from c. The goroutines end with ctx, or when
+// Run has finished.
 func (l Load) Muster(ctx context.Context, c library.Client) *Team {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &Team{load: l, start: make(chan struct{}), cancel: cancel}
@@ -87,8 +87,7 @@ func (l Load) Muster(ctx context.Context, c library.Client) *Team {
 	return t
 }
 
-// Run lets the goroutines work, and returns what they saw in the window. It is called
-// once.
+// Run lets the goroutines work, and returns what they saw in the window. It is called once.
 func (t *Team) Run(w Window) Tally {
 	defer t.cancel()
 	close(t.start)
@@ -105,8 +104,8 @@ func (t *Team) Run(w Window) Tally {
 	return tally
 }
 
-// moment takes the readings, in the same order at the begin and at the end so that what
-// they take cancels out, and then begins the next phase.
+// moment takes the readings, in the same order at both ends of the window so that their own cost cancels out, and
+// then starts the next phase.
 func (t *Team) moment(also func(), next int32) (usage, time.Time) {
 	if also != nil {
 		also()
@@ -116,7 +115,7 @@ func (t *Team) moment(also func(), next int32) (usage, time.Time) {
 	return u, time.Now()
 }
 
-// await returns when all are back, or when it is certain that some will not be.
+// await returns when all are back, or when it is certain that some are stuck.
 func (t *Team) await() {
 	all := make(chan struct{})
 	go func() {
@@ -131,7 +130,7 @@ func (t *Team) await() {
 	}
 }
 
-// tally adds up what those saw who are back.
+// tally adds up what the goroutines saw that are back.
 func (t *Team) tally() Tally {
 	sum := Tally{Least: ^uint64(0)}
 	for _, w := range t.workers {

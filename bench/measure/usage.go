@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// usage is what this process had used by one moment.
+// usage is what this process had used at one moment.
 type usage struct {
 	cpu            time.Duration
 	objects, bytes uint64

@@ -10,14 +10,13 @@ import (
 	"github.com/anteroom/anteroom/bench/library"
 )
 
-// origin is what readings of the clock count from: a difference to it is one reading of
-// the monotonic clock, a time.Now would be two clocks.
+// origin is the zero of clock readings: a difference from it reads the monotonic clock only, time.Now reads two.
 var origin = time.Now()
 
 func now() time.Duration { return time.Since(origin) }
 
-// afterFailure is slept after an error, so that a library that fails at once does not
-// keep the processor from the others.
+// afterFailure is the pause after an error, so that a library that fails at once does not keep the processor from the
+// others.
 const afterFailure = time.Millisecond
 
 // worker is one goroutine. Only it writes the fields; they are read when it is back.
@@ -35,7 +34,7 @@ type worker struct {
 	back       atomic.Bool
 }
 
-// work is the loop that every library is measured by, until the round is over.
+// work is the loop by which every library is measured, until the round is over.
 func (w *worker) work(ctx context.Context) {
 	t := w.team
 	for t.phase.Load() != over {
@@ -45,8 +44,7 @@ func (w *worker) work(ctx context.Context) {
 		after := now()
 		phase := t.phase.Load()
 		if err != nil {
-			// After the end an error only says that the context has ended. How long that one
-			// had waited by then is no less a wait.
+			// After the end an error only means that the context has ended. The wait up to then counts all the same.
 			if phase != over {
 				w.failed(err)
 			} else {
@@ -55,7 +53,7 @@ func (w *worker) work(ctx context.Context) {
 			continue
 		}
 		w.check(guard.Enter(w.number))
-		// Those who come in after the end only let the others through.
+		// After the end, acquisitions only let the others proceed.
 		if t.load.Hold > 0 && phase != over {
 			time.Sleep(t.load.Hold)
 		}
@@ -72,8 +70,8 @@ func (w *worker) work(ctx context.Context) {
 	}
 }
 
-// check counts a violation. After the end there are none: a library whose locks end with
-// the context that they were acquired with, as rueidislock's do, may let another in.
+// check counts a violation. After the end there are none: a library whose locks end with the context with which they
+// were acquired, such as rueidislock, may admit another.
 func (w *worker) check(alone bool) {
 	if !alone && w.team.phase.Load() != over {
 		w.violations++
@@ -97,8 +95,8 @@ func (w *worker) failed(err error) {
 	time.Sleep(afterFailure)
 }
 
-// rescue makes a panic of the library, such as Anteroom's Lock when its Manager is closed
-// while it waits, one more failure: the other libraries are still to be measured.
+// rescue turns a panic of the library, such as that of Anteroom's Lock when its Manager is closed during the wait,
+// into one more failure: the other libraries are still to be measured.
 func (w *worker) rescue() {
 	if cause := recover(); cause != nil {
 		w.failures++

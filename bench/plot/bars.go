@@ -5,9 +5,9 @@ import (
 	"math"
 )
 
-// Bars draws a chart whose series are lying bars, grouped: groups are the names of the
-// groups, and the X of a point says to which one it belongs. The lengths are along Y; a
-// logarithmic axis has no zero, so each bar has its number. A series may lack groups.
+// Bars draws a chart whose series are horizontal bars in groups: groups are the names of the groups, and the X of a
+// point is the number of its group. The lengths are along Y; a logarithmic axis has no zero, so each bar has its
+// number. A series may lack groups.
 func Bars(c Chart, groups []string) ([]byte, error) {
 	c.X = Axis{}
 	if err := c.check(); err != nil {
@@ -26,7 +26,7 @@ func Bars(c Chart, groups []string) ([]byte, error) {
 		}
 	}
 	if c.Y.Log {
-		// A length that begins at the least value would make that value nothing.
+		// If the axis began at the smallest value, that bar would have no length.
 		lengths = append(lengths, decadeBelow(lengths))
 	}
 	var p picture

@@ -10,36 +10,33 @@ import (
 type Axis struct {
 	// Label says what is counted and in which unit, for example "acquisitions/s".
 	Label string
-	// Log makes the axis logarithmic. A linear one begins at zero, unless values are
-	// negative.
+	// Log makes the axis logarithmic. A linear one begins at zero, unless there are negative values.
 	Log bool
-	// Ticks are where the axis is numbered. Defaults to round numbers. Ticks beyond the
-	// values widen the axis.
+	// Ticks are the numbered places of the axis. Defaults to round numbers. Ticks beyond the values extend the axis.
 	Ticks []float64
 }
 
-// Point is one value. Low and High are the least and greatest that were measured; equal
-// ones are no spread.
+// Point is one value. Low and High are the minimum and the maximum measured; equal ones are no spread.
 type Point struct{ X, Y, Low, High float64 }
 
 // Series is one line of a chart, or the bars of one colour.
 type Series struct {
 	Name string
-	// Hue is the number of the colour and of the mark, from 1 to Hues, so that a thing
-	// looks the same in every chart. 0 is the series' place in the chart.
+	// Hue is the number of the colour and of the mark, from 1 to Hues, so that a library looks the same in every
+	// chart. 0 means the series' place in the chart.
 	Hue int
 	// Points are in the order of the line. The X of a bar is the number of its group.
 	Points []Point
 	// Band draws the spread as an area instead of whiskers.
 	Band bool
-	// Dashed marks what is not measured but a reference, such as a target.
+	// Dashed marks a reference, such as a target, rather than a measurement.
 	Dashed bool
 }
 
 // Hues is how many colours there are.
 const Hues = 8
 
-// Chart is what lines and bars have in common.
+// Chart is what line and bar charts have in common.
 type Chart struct {
 	Title    string
 	Subtitle string
@@ -47,7 +44,7 @@ type Chart struct {
 	Series   []Series
 }
 
-// check refuses what cannot be drawn truly (I3).
+// check rejects what cannot be drawn truthfully (I3).
 func (c *Chart) check() error {
 	values := 0
 	for _, s := range c.Series {

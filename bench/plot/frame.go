@@ -67,7 +67,7 @@ func (p *picture) verticals(s scale, label string, top, bottom float64) {
 	for _, t := range s.ticks {
 		x := s.at(t)
 		p.stroke("grid", x, top, x, bottom)
-		// Numbers that would run into each other are left out, their grid stays.
+		// Numbers that would overlap are omitted; their grid lines stay.
 		if half := wide(Number(t), text) / 2; x-half > last {
 			p.label(x, bottom+16, "quiet", "middle", Number(t))
 			last = x + half + 4

@@ -72,7 +72,7 @@ func (p *picture) band(s Series, hue int, x, y scale) {
 	p.add(`<path class="band f%d" d="M%sL%sZ"/>`, hue, strings.Join(up, "L"), strings.Join(down, "L"))
 }
 
-// top and foot are the ends of a spread, or the value where there is none.
+// top and foot are the ends of a spread, or the value if there is none.
 func top(p Point) float64 {
 	if p.spread() {
 		return p.High
@@ -87,7 +87,7 @@ func foot(p Point) float64 {
 	return p.Y
 }
 
-// figures words a value and its spread.
+// figures formats a value and its spread.
 func figures(p Point) string {
 	if !p.spread() {
 		return Number(p.Y)

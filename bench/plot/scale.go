@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// scale places the values of one axis.
+// scale maps the values of one axis to coordinates.
 type scale struct {
 	log      bool
 	min, max float64
@@ -15,8 +15,8 @@ type scale struct {
 	ticks    []float64
 }
 
-// at returns where v is drawn. What lies beyond the axis is drawn at its end; only the
-// low end of a spread can, where it is zero on a logarithmic axis.
+// at returns the coordinate of v. Values beyond the axis are drawn at its end; that can only be the low end of a
+// spread, if it is zero on a logarithmic axis.
 func (s scale) at(v float64) float64 {
 	v = min(max(v, s.min), s.max)
 	lo, hi := s.min, s.max
@@ -26,7 +26,7 @@ func (s scale) at(v float64) float64 {
 	return s.from + (s.to-s.from)*(v-lo)/(hi-lo)
 }
 
-// newScale makes an axis that reaches over values, drawn between from and to.
+// newScale creates an axis that covers values, drawn between from and to.
 func newScale(a Axis, values []float64, from, to float64) scale {
 	s := scale{log: a.Log, from: from, to: to, min: math.Inf(1), max: math.Inf(-1)}
 	for _, v := range append(values, a.Ticks...) {
@@ -73,7 +73,7 @@ func (s *scale) logTicks() {
 	first, last := int(math.Floor(math.Log10(s.min))), int(math.Ceil(math.Log10(s.max)))
 	for e := first; e <= last; e++ {
 		for _, factor := range []float64{1, 2, 5} {
-			// Parsed, because a power that is computed may miss the number it stands for.
+			// Parsed, because a computed power may differ from the number that it represents.
 			v, _ := strconv.ParseFloat(fmt.Sprintf("%ge%d", factor, e), 64)
 			rungs = append(rungs, v)
 		}
@@ -101,7 +101,7 @@ func (s *scale) logTicks() {
 
 func isPower(v float64) bool { return strings.HasPrefix(strconv.FormatFloat(v, 'e', -1, 64), "1e") }
 
-// Number words v briefly: three digits, with k, M or G from 10,000 on.
+// Number formats v briefly: three digits, with k, M or G from 10,000 on.
 func Number(v float64) string {
 	size := math.Abs(v)
 	for _, unit := range []struct {

@@ -17,8 +17,8 @@ const (
 	titles = 16.0
 )
 
-// style has what does not depend on the ground, and then the colours of a light ground
-// and of a dark one. They are plain rules, since not every viewer knows variables.
+// style has what does not depend on the background, and then the colours for a light and for a dark one. They are
+// plain rules, since not every viewer supports variables.
 var style = `
 text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 .title { font-size: 16px; font-weight: 600; }
@@ -30,7 +30,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
 .band { opacity: 0.18; }
 ` + light.rules() + "@media (prefers-color-scheme: dark) {\n" + dark.rules() + "}\n"
 
-// colours are those of one ground.
+// colours are those for one background.
 type colours struct {
 	ground, ink, quiet, grid string
 	hues                     [Hues]string
@@ -60,7 +60,7 @@ func (c colours) rules() string {
 // picture collects elements.
 type picture struct{ bytes.Buffer }
 
-// svg wraps what was drawn into a document of that height.
+// svg wraps the drawn elements into a document of that height.
 func (p *picture) svg(c *Chart, height float64) []byte {
 	var out picture
 	out.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %s %s" width="%s" height="%s" role="img">`, num(width), num(height), num(width), num(height))
@@ -139,7 +139,7 @@ func closing(shape string) string {
 	return "</path>"
 }
 
-// num writes a coordinate: a hundredth is enough, and is the same everywhere.
+// num formats a coordinate: hundredths are enough, and the same everywhere.
 func num(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 2, 64)
 	for s[len(s)-1] == '0' {
@@ -154,13 +154,12 @@ func num(v float64) string {
 	return s
 }
 
-// escape makes a text fit for XML; what XML cannot hold becomes U+FFFD.
+// escape escapes a text for XML; characters that XML does not allow become U+FFFD.
 func escape(s string) string {
 	var b bytes.Buffer
 	_ = xml.EscapeText(&b, []byte(s)) // a bytes.Buffer does not fail
 	return b.String()
 }
 
-// wide guesses the width of a text: no font is at hand, and a generous guess only
-// leaves space.
+// wide estimates the width of a text: there is no font, and a generous estimate only leaves space.
 func wide(s string, size float64) float64 { return float64(utf8.RuneCountInString(s)) * size * 0.6 }

@@ -1,12 +1,11 @@
-// Command promise measures the promise of docs/guarantees.md §3 on Anteroom and on
-// other packages for locks on Redis, and prints the tables of its §11.
+// Command promise measures the promise of docs/guarantees.md §3 on Anteroom and on other packages for locks on Redis,
+// and prints the tables of its §11.
 //
 //	go run ./promise                       everything, once
 //	go run ./promise -runs 3               three times, with the spread
 //	go run ./promise -only Anteroom -kind expiry
 //
-// It needs a redis-server in PATH, a processor that is not busy otherwise, and about
-// five minutes a run.
+// It needs a redis-server in PATH, an otherwise idle processor, and about five minutes a run.
 package main
 
 import (
@@ -23,7 +22,7 @@ import (
 
 const lease = time.Second
 
-// libraries are all that is measured. Each is known by its name in holders' processes.
+// libraries are all that are measured. In the holders' processes each is identified by its name.
 func libraries() []promise.Library {
 	return []promise.Library{
 		promise.Anteroom(lease, 0),
@@ -81,7 +80,7 @@ func measure(all []promise.Library, only, kind string, plan promise.Plan) ([]pro
 		}
 		fmt.Printf("- **%s**: %s\n", lib.Name, lib.Settings)
 		for _, k := range promise.Kinds {
-			// Leases that are never renewed end by themselves; they are for removals.
+			// Leases that are never renewed expire by themselves; they are only for removals.
 			if !strings.HasPrefix(k.Name, kind) || lib.Unrenewed && !k.Removal {
 				continue
 			}
@@ -99,7 +98,7 @@ func measure(all []promise.Library, only, kind string, plan promise.Plan) ([]pro
 	return result, nil
 }
 
-// machine describes where and when it is measured.
+// machine describes where and when the measurement takes place.
 func machine() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

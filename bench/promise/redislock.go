@@ -11,19 +11,17 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/promise"
 )
 
-// redislockREADME is bsm/redislock with the watchdog that its README recommends, word
-// for word: a ticker at a third of the lease, and the work's context is cancelled when
-// Refresh fails. The client is go-redis with its defaults, but with a connection for
-// every hold, so that no hold waits for another's connection.
+// redislockREADME is bsm/redislock with the watchdog that its README recommends, word for word: a ticker at a third
+// of the lease, and the work's context is cancelled when Refresh fails. The client is go-redis with its defaults,
+// except for a connection for every hold, so that no hold waits for another's connection.
 func redislockREADME(lease time.Duration) promise.Library {
 	return ofRedislock("redislock 0.10.0, README", "its README's ticker: Refresh every third of the lease of "+lease.String()+
 		", the context is cancelled when it fails; go-redis' defaults", lease, redis.Options{}, 0)
 }
 
-// redislockCareful is the same with everything that its user can tighten: a Refresh has
-// a third of the lease, go-redis heeds that and repeats nothing. So the context ends by
-// two thirds of the lease after the last success, at the price of a lock that does not
-// outlive any interruption of a third of its lease.
+// redislockCareful is the same with everything that a user can tighten: a Refresh has a third of the lease, go-redis
+// heeds that and does not retry. So the context ends at the latest two thirds of the lease after the last success, at
+// the price of a lock that does not survive any interruption of a third of its lease.
 func redislockCareful(lease time.Duration) promise.Library {
 	return ofRedislock("redislock 0.10.0, tightened", "as before, but Refresh with a time limit of a third of the lease, go-redis with ContextTimeoutEnabled and without retries",
 		lease, redis.Options{ContextTimeoutEnabled: true, MaxRetries: -1}, lease/3)
@@ -103,7 +101,7 @@ func (h *ticked) Release() {
 	_ = h.lock.Release(ctx)
 }
 
-// contextHold is told by a context, and is asked by asking the same context.
+// contextHold is notified by a context, and checked by asking that context.
 type contextHold struct{ ctx context.Context }
 
 func (h contextHold) Done() <-chan struct{} { return h.ctx.Done() }

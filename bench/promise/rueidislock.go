@@ -12,9 +12,8 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/promise"
 )
 
-// rueidislockREADME is configured as its README recommends for one Redis from 7.0.5 on.
-// TryNextAfter has no part in what is measured; it is longer than the default of 20 ms,
-// so that no acquire fails on a slow machine.
+// rueidislockREADME is configured as its README recommends for one Redis from 7.0.5 on. TryNextAfter does not affect
+// the measurement; it is longer than the default of 20 ms, so that no acquire fails on a slow machine.
 func rueidislockREADME(lease time.Duration) promise.Library {
 	return ofRueidislock("rueidislock 1.0.79, README", "KeyMajority 1, NoLoopTracking, KeyValidity "+lease.String()+
 		", ExtendInterval by default (half of it), TryNextAfter 1s", rueidislock.LockerOption{
@@ -22,12 +21,10 @@ func rueidislockREADME(lease time.Duration) promise.Library {
 	})
 }
 
-// rueidislockTight is the configuration with the earliest news of a Redis that is away
-// that was found. rueidis then finds a dead connection by its own pings, gives up
-// dialing soon, and repeats nothing, so that an extension fails long before the key's
-// expiry. The price is a lock that does not outlive an interruption of a few tenths of
-// its lease. Without these limits the context ends one ExtendInterval after the key's
-// expiry, however short that is.
+// rueidislockTight is the configuration, of those tried, that notices an unreachable Redis earliest. rueidis then
+// finds a dead connection by its own pings, gives up dialing soon, and does not retry, so that an extension fails
+// long before the key's expiry. The price is a lock that does not survive an interruption of a few tenths of its
+// lease. Without these limits the context ends one ExtendInterval after the key's expiry, however short that is.
 func rueidislockTight(lease time.Duration) promise.Library {
 	o := rueidislock.LockerOption{KeyMajority: 1, NoLoopTracking: true, KeyValidity: lease, TryNextAfter: time.Second}
 	o.ClientOption.ConnWriteTimeout = lease / 10
@@ -63,7 +60,7 @@ func ofRueidislock(name, settings string, opts rueidislock.LockerOption) promise
 type rueidisClient struct{ locker rueidislock.Locker }
 
 func (c rueidisClient) Acquire(ctx context.Context, name string) (promise.Hold, error) {
-	// The hold's context has the end of the one given, so that one has none.
+	// The hold's context inherits the end of the given one, so that one has none.
 	held, cancel, err := c.locker.TryWithContext(context.WithoutCancel(ctx), name)
 	if err != nil {
 		return nil, err

@@ -1,17 +1,14 @@
-// Package proxy delays what a client and a server say to each other, since a user's Redis
-// is not on loopback.
+// Package proxy delays the traffic between a client and a server, since a user's Redis is not on loopback.
 //
 //	client ── TCP ──► proxy, a process of its own ── TCP ──► redis-server
 //	                  each piece of data waits OneWay, in each direction
 //
-// The delay is that of a longer wire: it is added to every piece of data, however many
-// are on their way at once, so a round trip takes 2 × OneWay more and no bandwidth is
-// taken away. The proxy's own work (a few system calls for each piece) comes on top; what
-// a round trip through it takes is measured, and printed with the results. It runs as a
-// child, so that its processor time is not the client's; on a machine with few cores it
-// still takes some from everybody.
+// The delay is that of a longer wire: it is added to every piece of data, however many are in flight, so a round trip
+// takes 2 × OneWay more and no bandwidth is lost. The proxy's own work (a few system calls for each piece) comes on
+// top; the round trip through it is measured and printed with the results. It runs as a child, so that its processor
+// time is not the client's; on a machine with few cores it still takes some from everybody.
 //
 //	I1  Nothing is delivered earlier than OneWay after it was read.
 //	I2  On one connection nothing is lost, changed or reordered.
-//	I3  A connection that ends at one side ends at the other, after what was under way.
+//	I3  A connection that is closed at one side is closed at the other, after the data in flight.
 package proxy

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// line is one direction of all connections. Each piece of data waits equally long, so the
-// order of arrival is the order of delivery, and one queue with one sleeper serves them
-// all.
+// line is one direction of all connections. Each piece of data waits equally long, so the order of arrival is the
+// order of delivery, and one queue with one sleeper serves all connections.
 type line struct {
 	oneWay time.Duration
 	pieces chan piece
@@ -23,13 +22,12 @@ type piece struct {
 	due  time.Time
 }
 
-// Data that waits is at most pieceSize each; a command of a lock takes a few hundred bytes.
+// Waiting pieces have at most pieceSize each; a command of a lock takes a few hundred bytes.
 const (
 	pieceSize = 16 << 10
-	// underWay bounds the pieces that wait; then readers wait, and TCP tells the clients.
+	// underWay bounds the waiting pieces; beyond that readers wait, and TCP slows the clients down.
 	underWay = 1 << 14
-	// stuck is how long a receiver may take no data; it is cut off then, so that it
-	// delays the others only once.
+	// stuck is how long a receiver may accept no data; then it is cut off, so that it delays the others only once.
 	stuck = time.Second
 )
 
@@ -40,7 +38,7 @@ func newLine(oneWay time.Duration) *line {
 	}}}
 }
 
-// carry reads what from says, for to, until it ends.
+// carry reads what from sends to to, until from ends.
 func (l *line) carry(to, from net.Conn) {
 	for {
 		b := l.pool.Get().(*[]byte)
@@ -58,14 +56,13 @@ func (l *line) carry(to, from net.Conn) {
 	}
 }
 
-// run delivers. It sleeps on a thread of its own by the kernel's clock: the runtime's
-// timers are rounded to a millisecond where the process is otherwise idle, which is as
-// long as what is to be measured.
+// run delivers. It sleeps on a thread of its own by the kernel's clock: in an otherwise idle process the runtime's
+// timers are rounded to a millisecond, which is as long as the time to be measured.
 func (l *line) run() {
 	runtime.LockOSThread()
 	preciseSleep()
-	// The thread goes back as it was. Ending with it locked would end the thread, and with it
-	// every server that it has started (Pdeathsig follows the thread).
+	// The thread is returned unlocked. Ending with it locked would end the thread, and with it every server that it
+	// has started (Pdeathsig follows the thread).
 	defer runtime.UnlockOSThread()
 	defer usualSleep()
 	for p := range l.pieces {
@@ -73,7 +70,7 @@ func (l *line) run() {
 			sleep(d)
 		}
 		if p.data == nil {
-			_ = p.to.Close() // I3: the other direction's reader meets the end by it
+			_ = p.to.Close() // I3: this ends the other direction's reader
 			continue
 		}
 		_ = p.to.SetWriteDeadline(time.Now().Add(stuck))

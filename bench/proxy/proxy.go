@@ -12,16 +12,16 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// RoleName is the proxy's name among the roles of a program's children.
+// RoleName is the proxy's child role.
 const RoleName = "proxy"
 
-// Plan is what a proxy does.
+// Plan is the configuration of a proxy.
 type Plan struct {
 	Target string        // where connections are passed on to
 	OneWay time.Duration // how long each piece of data waits
 }
 
-// Proxy is a proxy that runs.
+// Proxy is a running proxy.
 type Proxy struct {
 	p    *child.Process
 	addr string
@@ -60,8 +60,8 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 		return err
 	}
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
-	// The two sleepers keep a processor of the runtime's each while they sleep. Without
-	// others nobody would look for data meanwhile, and round trips would take ten times as long.
+	// The two sleepers each keep one of the runtime's processors while they sleep. Without others nothing would poll
+	// for data meanwhile, and round trips would take ten times as long.
 	runtime.GOMAXPROCS(runtime.NumCPU() + 2)
 	there, back := newLine(plan.OneWay), newLine(plan.OneWay)
 	go there.run()
@@ -72,7 +72,7 @@ func Role(ctx context.Context, l *child.Link, raw json.RawMessage) error {
 	for {
 		client, err := listener.Accept()
 		if ctx.Err() != nil {
-			return nil // the process ends, and with it what is open
+			return nil // the process ends, and with it its connections
 		}
 		if err != nil {
 			return err

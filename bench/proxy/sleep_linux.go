@@ -6,12 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// preciseSleep lets the thread's sleeps end on time: by default the kernel adds up to
-// 50 µs to save wake-ups. Where that is refused the round trips are a little longer,
-// and measured as such.
+// preciseSleep makes the thread's sleeps end on time: by default the kernel adds up to 50 µs to save wake-ups. If
+// that is refused the round trips are a little longer, and measured as such.
 func preciseSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1000, 0, 0, 0) }
 
-// usualSleep undoes preciseSleep: 0 stands for the thread's default.
+// usualSleep undoes preciseSleep: 0 means the thread's default.
 func usualSleep() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 0, 0, 0, 0) }
 
 // sleep returns after d, not earlier.

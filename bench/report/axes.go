@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/bench/scenario"
 )
 
-// axes are the families of scenarios that grow, by the begin of their names.
+// axes are the families of scenarios that grow, by name prefix.
 var axes = map[string]axis{
 	"held": {"held locks", byKeys, []measure.Figure{
 		growth.HeapPerItem, growth.MoreRoutines, growth.CPU, growth.RedisCPU, growth.RedisBytes, growth.Renewals, growth.Late,

@@ -36,11 +36,11 @@ var compared = []struct {
 	{growth.FreedPerS, true, "releases/s of all held locks"},
 }
 
-// noticeable is by how much a peer's figure has to be better to be listed: less is noise.
+// noticeable is by how much a peer's figure must be better to be listed: less is noise.
 const noticeable = 1.05
 
-// better lists every figure in which a peer is better than Anteroom, fair or not,
-// whichever of the two is better: a line for each scenario.
+// better lists every figure in which a peer is better than Anteroom, fair or not, whichever of the two is better: a
+// line for each scenario.
 func better(s set, _ []string) string {
 	if len(s) == 0 {
 		return ""
@@ -59,7 +59,7 @@ func better(s set, _ []string) string {
 	return t.String()
 }
 
-// beaten words the figures of one scenario in which a peer is better.
+// beaten formats the figures of one scenario in which a peer is better.
 func (s set) beaten() (found []string) {
 	for _, c := range compared {
 		ours, _, ok := s.best(c.name, c.more, []string{library.Anteroom, library.AnteroomFair})
@@ -74,7 +74,7 @@ func (s set) beaten() (found []string) {
 	return found
 }
 
-// best returns the best figure of some libraries, and whose it is.
+// best returns the best figure of some libraries, and its library.
 func (s set) best(name measure.Figure, more bool, libraries []string) (best float64, whose string, found bool) {
 	for _, r := range s {
 		v, ok := r.Figures[name]

@@ -12,11 +12,11 @@ import (
 // Chart is one picture of a document.
 type Chart struct {
 	File string
-	// Draw returns the picture; false where results are missing.
+	// Draw returns the picture; false if results are missing.
 	Draw func(results []measure.Result) (svg []byte, there bool, err error)
 }
 
-// hues are the same in every chart. Those of the full configurations are not drawn.
+// hues are the same in every chart. The full configurations are not drawn.
 var hues = map[string]int{
 	library.Anteroom: 1, library.AnteroomFair: 6,
 	library.Redsync: 2, library.Redislock: 3, library.Rueidislock: 4,
@@ -32,7 +32,7 @@ var drawn = []string{
 // group is a scenario as a group of bars.
 type group struct{ name, scenario string }
 
-// bars draws one figure of some scenarios. It needs one of them at least.
+// bars draws one figure of some scenarios. It needs at least one of them.
 func bars(file, title, subtitle, label string, name measure.Figure, log bool, groups ...group) Chart {
 	return Chart{File: file, Draw: func(results []measure.Result) ([]byte, bool, error) {
 		s := set(results)
@@ -70,11 +70,11 @@ type curve struct {
 	name, family, library string
 	figure                measure.Figure
 	hue                   int
-	per                   float64 // what the figure is divided by for another unit; 0: nothing
+	per                   float64 // divisor of the figure for another unit; 0: none
 }
 
-// lines draws curves; flat, if above zero, is a target as a dashed line. The slope of the
-// first curve in log-log is said in the subtitle if said.
+// lines draws curves; flat, if above zero, is a target as a dashed line. With said, the subtitle has the slope of the
+// first curve in log-log.
 func lines(file, title, subtitle string, x, y plot.Axis, flat float64, said bool, curves ...curve) Chart {
 	return Chart{File: file, Draw: func(results []measure.Result) ([]byte, bool, error) {
 		c := plot.Chart{Title: title, Subtitle: subtitle, X: x, Y: y}
@@ -87,7 +87,7 @@ func lines(file, title, subtitle string, x, y plot.Axis, flat float64, said bool
 					p.Y, p.Low, p.High = p.Y/cv.per, p.Low/cv.per, p.High/cv.per
 				}
 				if y.Log && p.Y <= 0 {
-					continue // drawn nowhere on such an axis; the table has it
+					continue // not drawn on such an axis; the table has it
 				}
 				one.Points = append(one.Points, p)
 				least, most = min(least, p.X), max(most, p.X)

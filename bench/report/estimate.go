@@ -9,13 +9,12 @@ import (
 	"github.com/anteroom/anteroom/bench/plot"
 )
 
-// spare is the part of a Redis' processor time that the estimate gives to locks: the
-// rest is for peaks, for other work, and because waiting times grow without bound towards
-// the whole.
+// spare is the share of a Redis' processor time that the estimate gives to locks: the rest is for peaks, for other
+// work, and because waiting times grow without bound as the load approaches 1.
 const spare = 0.5
 
-// estimate says on paper what one Redis and a Cluster carry, from what one acquisition
-// and one held lock were measured to cost Redis. Redis runs commands on one core.
+// estimate computes what one Redis and a Cluster can carry, from the measured cost of one acquisition and of one held
+// lock to Redis. Redis runs commands on one core.
 func estimate(s set, _ []string) string {
 	keys, a := s.get("many-keys", library.Anteroom)
 	held, b := s.get("held-100000", library.Anteroom)

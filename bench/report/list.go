@@ -12,7 +12,7 @@ import (
 
 const rate = "acquisitions/s"
 
-// ofRounds is said below every chart of several rounds.
+// ofRounds is below every chart of several rounds.
 const ofRounds = "medians; the thin lines reach from the least to the greatest round"
 
 // Charts are all pictures, in the order of the document.
@@ -75,7 +75,7 @@ func budgetCharts() []Chart {
 	one := func(name, family string, figure measure.Figure, hue int, per float64) curve {
 		return curve{name: name, family: family, figure: figure, hue: hue, per: per}
 	}
-	// Over the time there are two curves: Redis here, and far.
+	// Over time there are two curves: Redis here, and far.
 	two := func(figure measure.Figure, per float64) []curve {
 		return []curve{one("Redis on loopback", "budget-work", figure, 6, per), one("Redis 1 ms away", "budget-far", figure, 4, per)}
 	}

@@ -13,8 +13,8 @@ const (
 	end   = "<!-- bench:end -->"
 )
 
-// Rewrite makes every block of a document anew. missing are the blocks that stay as they
-// are, because their results are not there (I2).
+// Rewrite regenerates every block of a document. missing are the blocks that stay unchanged because their results are
+// missing (I2).
 func Rewrite(document string, results []measure.Result) (text string, missing []string, err error) {
 	var out strings.Builder
 	for rest := document; ; {
@@ -44,7 +44,7 @@ func Rewrite(document string, results []measure.Result) (text string, missing []
 	}
 }
 
-// maker makes one kind of block. It returns "" where results are missing.
+// maker makes one kind of block. It returns "" if results are missing.
 type maker func(s set, args []string) string
 
 // makers has the kinds of blocks.

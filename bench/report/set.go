@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/bench/scenario"
 )
 
-// set is results to choose from.
+// set is a set of results to choose from.
 type set []measure.Result
 
 // of returns the results of a scenario.
@@ -34,8 +34,8 @@ func (s set) get(scenario, library string) (measure.Result, bool) {
 	return s[i], true
 }
 
-// series returns the results of a family by x: those of a library in all scenarios whose
-// name is the family's and a number; or, without a library, all of one scenario.
+// series returns the results of a family by x: those of a library in all scenarios whose name is the family's and a
+// number; or, without a library, all of one scenario.
 func (s set) series(family, library string, x func(measure.Result) float64) set {
 	var some set
 	for _, r := range s {
@@ -60,7 +60,7 @@ func point(r measure.Result, name measure.Figure, x float64) (plot.Point, bool) 
 	return p, true
 }
 
-// text words a figure with its unit, as the name tells it.
+// text formats a figure with its unit, which its name implies.
 func text(name measure.Figure, v float64) string {
 	n := string(name)
 	switch {
@@ -80,7 +80,7 @@ func text(name measure.Figure, v float64) string {
 	return plot.Number(v)
 }
 
-// micros words a time that is in microseconds.
+// micros formats a time given in microseconds.
 func micros(v float64) string {
 	switch {
 	case v < 1:
@@ -93,7 +93,7 @@ func micros(v float64) string {
 	return plot.Number(v/1e6) + " s"
 }
 
-// cell words a figure of a result, "–" where it was not measured.
+// cell formats a figure of a result, "–" if it was not measured.
 func cell(r measure.Result, name measure.Figure) string {
 	v, ok := scenario.Value(r, name)
 	if !ok {
@@ -102,7 +102,7 @@ func cell(r measure.Result, name measure.Figure) string {
 	return text(name, v)
 }
 
-// spread words the least and the greatest of the rounds.
+// spread formats the minimum and the maximum of the rounds.
 func spread(r measure.Result, name measure.Figure) string {
 	s, ok := r.Spread[name]
 	if !ok || s[0] == s[1] {

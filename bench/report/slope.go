@@ -9,8 +9,8 @@ import (
 	"github.com/anteroom/anteroom/bench/scenario"
 )
 
-// slope fits a line to the logarithms: how fast y grows with x. 1 is in proportion, 0 not
-// at all. It needs two points, and y above zero.
+// slope fits a line to the logarithms: how fast y grows with x. 1 is proportional, 0 constant. It needs two points,
+// and y above zero.
 func slope(points []plot.Point) (float64, bool) {
 	var n, sx, sy, sxx, sxy float64
 	for _, p := range points {
@@ -26,14 +26,14 @@ func slope(points []plot.Point) (float64, bool) {
 	return 0, false
 }
 
-// axis is what a family of scenarios grows in.
+// axis is what grows in a family of scenarios.
 type axis struct {
 	head    string
 	x       func(measure.Result) float64
 	figures []measure.Figure
 }
 
-// points are a figure over the axis.
+// points are a figure along the axis.
 func (a axis) points(some set, name measure.Figure) []plot.Point {
 	var points []plot.Point
 	for _, r := range some {
@@ -44,8 +44,8 @@ func (a axis) points(some set, name measure.Figure) []plot.Point {
 	return points
 }
 
-// growing is a family: each size a line, with the slopes below. Its arguments are the
-// family and the library, if there is one.
+// growing is a family: a row for each size, with the slopes below. Its arguments are the family and the library, if
+// there is one.
 func growing(s set, args []string) string {
 	if len(args) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/bench/scenario"
 )
 
-// rows writes a Markdown table, whose columns but the first are aligned to the right.
+// rows writes a Markdown table whose columns, except the first, are right-aligned.
 type rows struct{ strings.Builder }
 
 func newRows(head ...string) *rows {
@@ -20,7 +20,7 @@ func newRows(head ...string) *rows {
 	return t
 }
 
-// newList is a table of words, all aligned to the left.
+// newList is a table of words, all left-aligned.
 func newList(head ...string) *rows {
 	t := &rows{}
 	t.row(head...)
@@ -30,7 +30,7 @@ func newList(head ...string) *rows {
 
 func (t *rows) row(cells ...string) { t.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
 
-// columns of the table of a scenario, beside rate and ratio.
+// columns of the table of a scenario, besides rate and ratio.
 var columns = []struct {
 	head string
 	name measure.Figure
@@ -46,7 +46,7 @@ var columns = []struct {
 	{"violations", measure.Violations},
 }
 
-// table is one scenario: each library a line.
+// table is one scenario: a row for each library.
 func table(s set, args []string) string {
 	if len(args) != 1 || len(s.of(args[0])) == 0 {
 		return ""
@@ -74,7 +74,7 @@ func table(s set, args []string) string {
 	return t.String()
 }
 
-// unit is written after a figure that there is.
+// unit is appended to a figure that is present.
 func unit(r measure.Result, name measure.Figure, text string) string {
 	if _, ok := r.Figures[name]; ok {
 		return text
@@ -82,7 +82,7 @@ func unit(r measure.Result, name measure.Figure, text string) string {
 	return ""
 }
 
-// ratio words how many times the best of others a result's figure is.
+// ratio formats how many times the best of others a result's figure is.
 func (s set) ratio(r measure.Result, name measure.Figure, others []string) string {
 	best := 0.0
 	for _, o := range s {
@@ -97,7 +97,7 @@ func (s set) ratio(r measure.Result, name measure.Figure, others []string) strin
 	return plot.Number(v / best)
 }
 
-// matrix is one figure of several scenarios: each library a line, each scenario a column.
+// matrix is one figure of several scenarios: a row for each library, a column for each scenario.
 func matrix(s set, args []string) string {
 	if len(args) < 2 {
 		return ""
@@ -131,7 +131,7 @@ func matrix(s set, args []string) string {
 	return t.String()
 }
 
-// choice is matrix of some libraries, named in the first argument with commas between.
+// choice is matrix for some libraries, named in the first argument, separated by commas.
 func choice(s set, args []string) string {
 	if len(args) < 1 {
 		return ""
@@ -148,8 +148,7 @@ func choice(s set, args []string) string {
 	return matrix(some, args[1:])
 }
 
-// own is the figures that a scenario has beside those of every scenario: each a line, each
-// library a column.
+// own is the figures that only this scenario has: a row for each figure, a column for each library.
 func own(s set, args []string) string {
 	if len(args) != 1 || len(s.of(args[0])) == 0 {
 		return ""
@@ -177,7 +176,7 @@ func own(s set, args []string) string {
 	return t.String()
 }
 
-// targets is what is demanded of all scenarios, and what was measured.
+// targets is the targets of all scenarios, and what was measured.
 func targets(s set, _ []string) string {
 	t := newList("scenario", "demanded", "measured", "")
 	n := 0
@@ -208,10 +207,10 @@ func targets(s set, _ []string) string {
 	return t.String()
 }
 
-// demand words a target without the code's names where that is possible.
+// demand formats a target, if possible without the code's names.
 func demand(t scenario.Target) string { return strings.ReplaceAll(t.String(), "_", " ") }
 
-// settings lists each configuration that took part: a library's together.
+// settings lists each configuration that took part, grouped by library.
 func settings(s set, _ []string) string {
 	if len(s) == 0 {
 		return ""

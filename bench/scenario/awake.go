@@ -8,15 +8,14 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// loops keep every processor busy when nothing else wants it, so that none goes to sleep
-// between a question and its answer. A processor of a virtual machine may take 50 µs to
-// wake up, which is longer than a round trip on loopback and hides what the libraries
-// themselves take.
+// loops keep every otherwise idle processor busy, so that none goes to sleep between a request and its answer. A
+// processor of a virtual machine may take 50 µs to wake up, which is longer than a round trip on loopback and hides
+// the cost of the libraries themselves.
 type loops []*exec.Cmd
 
 func stayAwake() (loops, error) {
 	var all loops
-	each, _ := processors() // where they are not known, the kernel spreads the loops
+	each, _ := processors() // if unknown, the kernel spreads the loops
 	for i := range runtime.NumCPU() {
 		loop := exec.Command("sh", "-c", "while :; do :; done")
 		loop.SysProcAttr = child.EndsWithParent()

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// What the budget of a result is, for the curve over it.
+// The budget of a result, for the curve over it.
 const (
 	BudgetHandoffs measure.Figure = "max_handoffs"
 	BudgetTimeMS   measure.Figure = "max_handoff_time_ms"
@@ -18,10 +18,10 @@ const (
 // mostHandoffs is the greatest value of LockConfig.MaxHandoffs.
 const mostHandoffs = 65535
 
-// budgets is the budget of hand-offs that a process has before another one gets its turn:
-// as a number, at the default time; as a time, with as many hand-offs as can be; and the
-// time again for a lock that is held for a millisecond, with Redis here and far. The points of a curve take part
-// like libraries, so that their rounds are interleaved.
+// budgets varies the budget of hand-offs that a process has before another one gets its turn: as a number, at the
+// default time; as a time, with as many hand-offs as possible; and the time again for a lock that is held for a
+// millisecond, with Redis here and far. The points of a curve take part like libraries, so that their rounds are
+// interleaved.
 func budgets() []Scenario {
 	var numbers, work []string
 	for _, n := range []int{1, 10, 100, 1_000, 10_000, mostHandoffs} {
@@ -48,7 +48,7 @@ func budgets() []Scenario {
 	}
 }
 
-// withBudget measures processes that do the same, and says where on the curve that is.
+// withBudget measures processes that do the same, and records the point on the curve.
 func withBudget(ctx context.Context, r Round) (measure.Figures, error) {
 	f, err := together(ctx, r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/anteroom/anteroom/bench/proxy"
 )
 
-// OneWay is what the proxy adds to each direction: 1 ms to a round trip.
+// OneWay is what the proxy adds to each direction: 1 ms per round trip in total.
 const OneWay = 500 * time.Microsecond
 
 // delayed is work with a Redis that is not on loopback.
@@ -52,8 +52,7 @@ func oneProcess(ctx context.Context, r Round) (measure.Figures, error) {
 	return f, err
 }
 
-// throughProxy has a round measured through a proxy of its own, and says what a round
-// trip took when nothing else was under way.
+// throughProxy measures a round through a proxy of its own, and notes the time of a round trip without load.
 func throughProxy(next func(context.Context, Round) (measure.Figures, error)) func(context.Context, Round) (measure.Figures, error) {
 	return func(ctx context.Context, r Round) (f measure.Figures, err error) {
 		p, err := proxy.Start(ctx, proxy.Plan{Target: r.Addr, OneWay: OneWay}, r.Warm+r.For+roundLimit)

@@ -1,6 +1,5 @@
-// Package scenario is what is measured: a table of scenarios, each a value with the
-// libraries that take part in it, how they are measured, and what is demanded of the
-// result.
+// Package scenario is what is measured: a table of scenarios, each a value with its libraries, how they are measured,
+// and the targets for the results.
 //
 //	Table() ──► Scenario ── Measure, per library and round ──► measure.Figures
 //	               │                                              │ rounds, interleaved
@@ -10,7 +9,7 @@
 //
 // # Invariants
 //
-//	I1  Rounds are interleaved: every library once, then again, each time in another
-//	    order, so that what the machine does besides meets all of them alike.
-//	I2  A target is data: what it demands, of whom, compared with whom.
+//	I1  Rounds are interleaved: every library once, then again, each time in another order, so that other activity of
+//	    the machine affects all of them equally.
+//	I2  A target is data: what it demands, of which library, compared with which.
 package scenario

@@ -14,7 +14,7 @@ import (
 // configuration.
 const renewedEvery = 10 * time.Second
 
-// heldLocks is locks that are held by one process and renewed.
+// heldLocks is locks held and renewed by one process.
 func heldLocks() []Scenario {
 	var all []Scenario
 	for _, n := range []int{1_000, 10_000, 100_000} {
@@ -22,7 +22,7 @@ func heldLocks() []Scenario {
 			Name: fmt.Sprintf("held-%d", n), Title: fmt.Sprintf("%d held locks, watchdog on", n),
 			Libraries: []string{library.Anteroom}, Kind: library.Alone,
 			Load: measure.Load{Goroutines: 64, Keys: n},
-			// Each lock is renewed every 8 to 10 s, and looked at every 5 s.
+			// Each lock is renewed every 8 to 10 s, and checked every 5 s.
 			For: 10500 * time.Millisecond, Rounds: 1, Limit: 3 * time.Minute,
 			Measure: grow(growth.Held),
 		}
@@ -56,7 +56,7 @@ func parkedGoroutines() []Scenario {
 		}
 		if n == 100_000 {
 			s.Libraries = append(s.Libraries, library.Mutex)
-			s.For = 5500 * time.Millisecond // the watchdog looks once
+			s.For = 5500 * time.Millisecond // the watchdog checks once
 			s.Targets = []Target{
 				{Of: library.AnteroomFair, Figure: growth.HeapPerItem, AtMost: 1024},
 				{Of: library.AnteroomFair, Figure: growth.OtherCommands, AtMost: 0.5}, // none
@@ -67,7 +67,7 @@ func parkedGoroutines() []Scenario {
 	return all
 }
 
-// usedKeys is keys that are used once, one after another.
+// usedKeys is keys used once, one after another.
 func usedKeys() []Scenario {
 	var all []Scenario
 	for _, n := range []int{10_000, 100_000, 1_000_000} {
@@ -75,7 +75,7 @@ func usedKeys() []Scenario {
 			Name: fmt.Sprintf("keys-%d", n), Title: fmt.Sprintf("%d keys, each used once", n),
 			Libraries: []string{library.Anteroom}, Kind: library.Alone,
 			Load: measure.Load{Goroutines: 64, Keys: n},
-			// It takes as long as it takes; this is for the estimate.
+			// Its duration is not fixed; this is for the estimate.
 			For: time.Duration(n) * 40 * time.Microsecond, Rounds: 1, Limit: 5 * time.Minute,
 			Measure: grow(growth.Keys),
 		})

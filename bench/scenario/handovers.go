@@ -9,8 +9,8 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// handovers is a lock that goes to and fro between two processes. Rounds are many: within
-// one, a machine is faster or slower for a while than in the next.
+// handovers is a lock that goes to and fro between two processes. Rounds are many, because the speed of a machine
+// varies between rounds.
 func handovers() []Scenario {
 	direct := Scenario{
 		Name: "handover", Title: "Hand-over between two processes",

@@ -7,8 +7,8 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// manyKeys is many goroutines that hardly ever want the same key: what matters is how
-// well their commands share round trips.
+// manyKeys is many goroutines that hardly ever want the same key: what matters is how well their commands share round
+// trips.
 func manyKeys() []Scenario {
 	return []Scenario{{
 		Name: "many-keys", Title: "64 goroutines, 64,000 keys, each acquisition another one",

@@ -9,11 +9,10 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// contenders are all but the one that differs only where nobody contends.
+// contenders are all libraries except the one that differs only without contention.
 var contenders = slices.DeleteFunc(library.All(), func(name string) bool { return name == library.AnteroomDefaults })
 
-// oneKey is many goroutines of one process that want one key, for no time and for a
-// millisecond.
+// oneKey is many goroutines of one process that want one key, held for no time and for a millisecond.
 func oneKey() []Scenario {
 	var all []Scenario
 	for _, hold := range []time.Duration{0, time.Millisecond} {
@@ -36,7 +35,7 @@ func oneKey() []Scenario {
 				s.Kind = library.Long
 			}
 			if n == 1000 {
-				// A peer gives each of a thousand a turn in seconds only.
+				// A peer takes seconds to give each of a thousand a turn.
 				s.For, s.Rounds = time.Second, 3
 			}
 			if n == 64 && hold == 0 {
@@ -48,7 +47,7 @@ func oneKey() []Scenario {
 	return all
 }
 
-// contended is what is demanded of 64 goroutines on one key.
+// contended are the targets for 64 goroutines on one key.
 var contended = []Target{
 	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: library.Peers(), AtLeast: 100},
 	{Of: library.AnteroomFair, Figure: measure.OpsPerS, Over: []string{library.Semaphore}, AtLeast: 0.9},

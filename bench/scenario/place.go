@@ -6,16 +6,15 @@ import (
 	"runtime"
 )
 
-// place gives a redis-server the first processor that this program may use, and this
-// program the others: its threads, and with them the processes that it starts until the
-// binding is undone. So it is where Redis has a machine of its own. Without it the kernel
-// decides, every few milliseconds anew, whether a client and Redis share a processor, and
-// that decides more about a round trip than the libraries do.
+// place gives a redis-server the first processor that this program may use, and this program the others: its threads,
+// and with them the processes that it starts until the binding is undone. This models a Redis on a machine of its
+// own. Otherwise the kernel decides, every few milliseconds, whether a client and Redis share a processor, and that
+// affects a round trip more than the libraries do.
 //
-// A program has as many threads at work as it has processors, as its children have that
-// start now, and as a program has on a machine that has no more.
+// A program runs as many threads as it has processors; its children started now have fewer, as a program on a machine
+// with fewer would.
 //
-// The error says why everything is where it was.
+// An error says why nothing was moved.
 func place(server int) (undo func() error, err error) {
 	all, err := processors()
 	if err != nil {

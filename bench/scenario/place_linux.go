@@ -23,16 +23,16 @@ func processors() (all []int, err error) {
 	return all, nil
 }
 
-// bind lets all threads of a process run on these processors only. A thread that has
-// ended meanwhile, or a process that has, is bound.
+// bind restricts all threads of a process to these processors. Threads and processes that have ended meanwhile count
+// as bound.
 func bind(pid int, to []int) error {
 	var want unix.CPUSet
 	for _, cpu := range to {
 		want.Set(cpu)
 	}
-	// A thread that is started meanwhile by one that is not bound yet is found the next
-	// time: a new one is as its creator is, so there is a last time. The system may grant
-	// less than is asked for, so no thread is bound twice.
+	// A thread that is started meanwhile by one that is not bound yet is found the next time: a new one inherits the
+	// binding of its creator, so there is a last time. The system may grant less than requested, so no thread is
+	// bound twice.
 	done := map[int]bool{}
 	for changed := true; changed; {
 		changed = false

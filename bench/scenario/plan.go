@@ -21,18 +21,18 @@ import (
 // Plan is how scenarios are run.
 type Plan struct {
 	Quick bool
-	// Rounds is how many rounds a scenario has that does not say; 0: 5, and 3 if quick.
+	// Rounds is the number of rounds of scenarios without a number of their own; 0 means 5, and 3 if quick.
 	Rounds int
-	// Libraries, if not nil, leaves out those whose name does not match.
+	// Libraries, if not nil, excludes those whose name does not match.
 	Libraries *regexp.Regexp
 	// Peers measures the candidates for the peers' best configurations instead of the
 	// scenarios' libraries.
 	Peers bool
-	// Progress, if not nil, is told what is measured now.
+	// Progress, if not nil, receives what is being measured.
 	Progress io.Writer
 }
 
-// The times of a round of the quick run. Its scenarios' own are for the full one.
+// The times of a round of the quick run. The scenarios' own times are for the full one.
 const (
 	quickWarm   = 50 * time.Millisecond
 	quickFor    = 150 * time.Millisecond
@@ -40,15 +40,15 @@ const (
 	fullRounds  = 5
 )
 
-// roundLimit bounds a round beyond its own times, so that nothing hangs the program: it
-// leaves room for goroutines and a client that do not come back.
+// roundLimit bounds a round beyond its own times, so that nothing hangs the program: it leaves room for goroutines
+// and a client that do not come back.
 const roundLimit = time.Minute
 
-// Outcome is what a scenario gave.
+// Outcome is the result of a scenario.
 type Outcome struct {
 	Scenario Scenario
 	Results  []measure.Result
-	// Notes are what a reader has to know besides, in order, none twice.
+	// Notes are what a reader must know in addition, in order, without duplicates.
 	Notes []string
 	Took  time.Duration
 }
@@ -104,7 +104,7 @@ func (p Plan) measure(ctx context.Context, s Scenario, libs []library.Library, s
 	return nil
 }
 
-// libraries returns who takes part.
+// libraries returns the libraries that take part.
 func (p Plan) libraries(s Scenario) (libs []library.Library, err error) {
 	if p.Peers {
 		libs = library.Candidates()
@@ -145,14 +145,14 @@ func (p Plan) rounds(s Scenario) int {
 	return fullRounds
 }
 
-// Estimate returns how long the rounds of a scenario take, without what lies between them.
+// Estimate returns how long the rounds of a scenario take, without the time between them.
 func (p Plan) Estimate(s Scenario) time.Duration {
 	s = p.shortened(s)
 	warm, span := p.times(s)
 	return time.Duration(p.rounds(s)*len(s.Libraries)) * (warm + span)
 }
 
-// shortened returns the scenario with those libraries that take part in this run.
+// shortened returns the scenario with the libraries that take part in this run.
 func (p Plan) shortened(s Scenario) Scenario {
 	if p.Quick && len(s.QuickLibraries) > 0 {
 		s.Libraries = s.QuickLibraries
@@ -195,7 +195,7 @@ func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr s
 	return f, err
 }
 
-// flush empties the server. Scripts stay, as they do on a server that is in use.
+// flush empties the server. Scripts stay, as on a server in use.
 func flush(ctx context.Context, addr string) error {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer rdb.Close()

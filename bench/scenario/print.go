@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// columns are the figures of a table after the rates, each with its head.
+// columns are the figures of a table after the rates, each with its header.
 var columns = []struct {
 	head string
 	text func(r measure.Result) string
@@ -63,7 +63,7 @@ func (o Outcome) Print(w io.Writer) {
 	}
 }
 
-// shape says in words what all libraries have in common.
+// shape describes what all libraries have in common.
 func (o Outcome) shape() string {
 	if len(o.Results) == 0 {
 		return "nothing measured"
@@ -81,7 +81,7 @@ func (o Outcome) ratio(library string, others ...string) string {
 	return compact(v.Value)
 }
 
-// width returns how far the rates of the rounds lie apart, as a share of the median.
+// width returns the distance between the rates of the rounds, relative to the median.
 func width(r measure.Result) string {
 	s, rate := r.Spread[measure.OpsPerS], r.Figures[measure.OpsPerS]
 	if rate == 0 {
@@ -122,7 +122,7 @@ func fewestAndMost(r measure.Result) string {
 	return compact(least) + "…" + compact(r.Figures[measure.MaxPerGoroutine])
 }
 
-// failed says how many acquisitions failed, and how many goroutines were stuck.
+// failed formats how many acquisitions failed, and how many goroutines were stuck.
 func failed(r measure.Result) string {
 	text := number(measure.Failures)(r)
 	if n := r.Figures[measure.Stuck]; n > 0 {
@@ -131,7 +131,7 @@ func failed(r measure.Result) string {
 	return text
 }
 
-// compact prints three digits, and thousands apart.
+// compact formats three digits, with thousands separated.
 func compact(v float64) string {
 	if v > 0 && v < 0.01 {
 		return strconv.FormatFloat(v, 'g', 2, 64)
@@ -153,7 +153,7 @@ func compact(v float64) string {
 	return text
 }
 
-// digits returns how many digits v has before the point, beyond the first.
+// digits returns how many digits v has before the decimal point, beyond the first.
 func digits(v float64) (n int) {
 	for ; v >= 10; v /= 10 {
 		n++

@@ -16,8 +16,8 @@ var inTable = []measure.Figure{
 	measure.ClientCPUUSPerOp, measure.RedisCPUUSPerOp, measure.Connections, measure.Violations, measure.Failures, measure.Stuck,
 }
 
-// printMore writes the figures that only this scenario has: a line for each, a column for
-// each library, with the least and the greatest of the rounds.
+// printMore writes the figures that only this scenario has: a row for each, a column for each library, with the
+// minimum and the maximum of the rounds.
 func (o Outcome) printMore(w io.Writer) {
 	var own []measure.Figure
 	for _, r := range o.Results {

@@ -31,7 +31,7 @@ func processes() []Scenario {
 		case 1:
 			s.For = 600 * time.Millisecond
 		case 4:
-			// A turn of Anteroom is up to 50 ms, and a hundred are to be judged.
+			// A turn of Anteroom is up to 50 ms, and a hundred are needed for the judgement.
 			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, 800*time.Millisecond, 1
 			s.QuickWarm, s.QuickLibraries = 300*time.Millisecond, []string{library.AnteroomFair, library.Redislock, library.Rueidislock}
 			s.Targets = []Target{
@@ -59,14 +59,14 @@ func together(ctx context.Context, r Round) (measure.Figures, error) {
 	return out.Figures().Add(end), nil
 }
 
-// Where Anteroom is measured for longer than long, so that it has a hundred turns, peers
-// are measured for enough: each acquisition is a turn of its own there.
+// Where Anteroom is measured for long, so that it has a hundred turns, peers are measured for enough: each of their
+// acquisitions is a turn of its own.
 const (
 	long   = 4 * time.Second
 	enough = 1500 * time.Millisecond
 )
 
-// crew lets processes lock, and adds what the server did.
+// crew runs the processes, and adds the figures of the server.
 func (r Round) crew(ctx context.Context, goroutines []int) (out crew.Outcome, f measure.Figures, err error) {
 	probe, err := measure.NewProbe(r.Addr)
 	if err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// Roles are what a program's children do that runs scenarios: child.Run is given them
-// before anything else.
+// Roles are the roles of children of a program that runs scenarios; pass them to child.Run before anything else.
 var Roles = map[string]child.Role{
 	crew.RoleName:     crew.Role,
 	handover.RoleName: handover.Role,

@@ -14,9 +14,9 @@ type Scenario struct {
 	Title string // as in tables and documents
 	// Libraries take part, in the order of the table.
 	Libraries []string
-	// Kind says which configuration of each is the best one.
+	// Kind selects the best configuration of each.
 	Kind library.Kind
-	// Processes lock; 0 is 1.
+	// Processes is the number of processes; 0 means 1.
 	Processes int
 	Load      measure.Load
 	// Warm and For are those of one round.
@@ -25,41 +25,41 @@ type Scenario struct {
 	Placed bool
 	// Awake keeps all processors from sleeping meanwhile.
 	Awake bool
-	// Rounds is how many there are; 0 leaves it to the program.
+	// Rounds is the number of rounds; 0 leaves it to the program.
 	Rounds int
-	// Quick: also part of the quick run, which has its own times, or these.
+	// Quick: also part of the quick run, which has times of its own, or these.
 	Quick               bool
 	QuickWarm, QuickFor time.Duration
 	QuickRounds         int
 	QuickLibraries      []string // empty: all
 	// Limit bounds a round beyond its own times; 0: a minute.
 	Limit time.Duration
-	// Settings says what differs from the libraries' own configuration.
+	// Settings describes what differs from the libraries' own configuration.
 	Settings string
 	Targets  []Target
-	// Measure does one round; nil: measure.Round, in this process.
+	// Measure does one round; nil means measure.Round, in this process.
 	Measure func(ctx context.Context, r Round) (measure.Figures, error)
 }
 
-// Round is what Scenario.Measure is given.
+// Round is the argument of Scenario.Measure.
 type Round struct {
 	Scenario Scenario
 	Library  library.Library
 	Addr     string // of the redis-server, which is empty
 	Number   int    // from 0; a warm-up of the machine has none
-	// Prefix is what the names of all keys of this round begin with.
+	// Prefix is the prefix of all keys of this round.
 	Prefix    string
 	Warm, For time.Duration
-	// Note says something that a reader of the results has to know, such as the first error.
+	// Note records what a reader of the results must know, such as the first error.
 	Note func(text string)
 }
 
-// Target demands something of a scenario's results.
+// Target is a demand on a scenario's results.
 type Target struct {
-	// Of is the library that it is demanded of.
+	// Of is the library concerned.
 	Of     string
 	Figure measure.Figure
-	// Over are the libraries whose best the figure is divided by; empty: the figure itself.
+	// Over are the libraries by whose best the figure is divided; empty means the figure itself.
 	Over []string
 	// AtLeast or AtMost is the bound; the other one is 0.
 	AtLeast, AtMost float64

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// Table returns all scenarios, in the order in which they are run and printed.
+// Table returns all scenarios, in the order of runs and output.
 func Table() []Scenario {
 	return slices.Concat(
 		alone(),
@@ -35,21 +35,19 @@ func Find(name string) (Scenario, error) {
 	return Scenario{}, fmt.Errorf("no scenario is called %q", name)
 }
 
-// alone is one goroutine that nobody disturbs: the price over two bare script calls. On a
-// machine that has nothing else to do, most of it is the time that processors take to wake
-// up for an answer; so it is measured once more while they do not sleep, and once more
+// alone is one undisturbed goroutine: the price over two bare script calls. On an otherwise idle machine, most of it
+// is the time that processors take to wake up for an answer; so it is also measured while they do not sleep, and
 // wherever the kernel puts client and Redis.
 func alone() []Scenario {
 	s := Scenario{
 		Name: "alone", Title: "One goroutine, lock and unlock",
 		Libraries: append(library.All(), library.Nothing), Kind: library.Alone,
 		Load: measure.Load{Goroutines: 1, Keys: 1}, Placed: true,
-		// Short rounds and many: a tenth is to be told apart, and a machine's speed changes
-		// within seconds.
+		// Many short rounds: a difference of a tenth has to show, and a machine's speed changes within seconds.
 		Warm: 50 * time.Millisecond, For: 120 * time.Millisecond, Rounds: 21, Quick: true,
 		Targets: []Target{
 			{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10},
-			// Two, and what else a connection sends in the same time.
+			// Two, plus what a connection sends besides in the same time.
 			{Of: library.Anteroom, Figure: measure.CommandsPerOp, AtMost: 2.02},
 		},
 	}

@@ -8,13 +8,11 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// Figures that follow from others.
+// Figures derived from others.
 const (
-	// TimePerOp is the time that one acquisition and its release take on average, as one
-	// goroutine alone has it.
+	// TimePerOp is the average time of one acquisition and its release, for a single goroutine.
 	TimePerOp measure.Figure = "us_per_op"
-	// MostToLeast is how many times the least served goroutine's acquisitions the most
-	// served one has.
+	// MostToLeast is the acquisitions of the most served goroutine divided by those of the least served one.
 	MostToLeast measure.Figure = "most_to_least_goroutine"
 	// MostToLeastProcess is the same for processes.
 	MostToLeastProcess measure.Figure = "most_to_least_process"
@@ -36,19 +34,18 @@ func value(r measure.Result, name measure.Figure) (float64, bool) {
 	return v, ok
 }
 
-// Verdict is a target and what was found.
+// Verdict is a target and its result.
 type Verdict struct {
 	Target Target
-	// Value is the figure, or its ratio; Found says whether it could be made.
+	// Value is the figure, or its ratio; Found reports whether it could be computed.
 	Value float64
 	Found bool
 	Met   bool
-	// Against is the library that Value is a ratio to, "" for none.
+	// Against is the library to which Value is a ratio, "" for none.
 	Against string
 }
 
-// Judge compares a target with the results of its scenario. What cannot be found is not
-// met.
+// Judge compares a target with the results of its scenario. A target whose figure is missing is not met.
 func (t Target) Judge(results []measure.Result) Verdict {
 	v := Verdict{Target: t}
 	v.Value, v.Found = t.of(results, t.Of)
@@ -75,7 +72,7 @@ func (t Target) of(results []measure.Result, library string) (float64, bool) {
 	return value(results[i], t.Figure)
 }
 
-// better says which figure of those to compare with is the harder one to meet.
+// better reports which of two figures to compare with is the harder one to meet.
 func (t Target) better(a, b float64) bool {
 	if t.AtMost > 0 {
 		return a < b
@@ -83,7 +80,7 @@ func (t Target) better(a, b float64) bool {
 	return a > b
 }
 
-// String says what is demanded.
+// String describes the target.
 func (t Target) String() string {
 	text := t.Of + ": " + string(t.Figure)
 	bound := fmt.Sprintf(" ≥ %g", t.AtLeast)
@@ -99,7 +96,7 @@ func (t Target) String() string {
 	return text + bound + " × the best of " + strings.Join(t.Over, ", ")
 }
 
-// String says what is demanded, what was found, and whether that is enough.
+// String describes the target, its result, and whether it is met.
 func (v Verdict) String() string {
 	switch {
 	case !v.Found:

@@ -2,5 +2,5 @@ package scenario
 
 import "github.com/anteroom/anteroom/bench/measure"
 
-// Value returns a figure of r, also one that follows from others, and whether there is one.
+// Value returns a figure of r, including derived ones, and whether there is one.
 func Value(r measure.Result, name measure.Figure) (float64, bool) { return value(r, name) }
