@@ -5,6 +5,6 @@ func Pack(state State, count, handOffs int) Word { return pack(state, count, han
 
 // Waiting returns all waiters, first to last.
 func (s *Synchronizer) Waiting() []WaiterInfo {
-	infos, _ := s.First(0)
+	_, infos := s.Look(-1)
 	return infos
 }

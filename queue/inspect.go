@@ -96,22 +96,6 @@ func (s *Synchronizer) Len() int {
 	return int(s.waiters.len)
 }
 
-// Line returns the number of waiters, and how long the first of them has waited: nobody has waited longer, apart from
-// the time between a caller's Began and its Enter. Both are 0 where nobody waits. It costs the lock path no more than
-// Len.
-func (s *Synchronizer) Line() (length int, first time.Duration) {
-	s.mu.Lock()
-	length = int(s.waiters.len)
-	if length > 0 {
-		first = s.waiters.head.since
-	}
-	s.mu.Unlock()
-	if length > 0 {
-		first = max(s.age()-first, 0)
-	}
-	return length, first
-}
-
 // HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for the waiter that is
 // head when it is sent; by the time of the answer another may be.
 func (s *Synchronizer) HeadNote() any {
@@ -123,33 +107,40 @@ func (s *Synchronizer) HeadNote() any {
 	return s.waiters.head.Note
 }
 
-// First returns the first n waiters, or all of them if n is 0, and how many there are in all. It holds the lock for
-// the walk over those n, so it costs the lock path in proportion: meant for a person who looks, not for a loop.
-func (s *Synchronizer) First(n int) ([]WaiterInfo, int) {
+// Look returns the tenure, the first waiter and the first n of them, or all with a negative n, all from the same
+// moment. It holds the lock for the walk over those n, so it costs the lock path in proportion: meant for a person who
+// looks, not for a loop.
+func (s *Synchronizer) Look(n int) (Front, []WaiterInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := int(s.waiters.len)
-	if n <= 0 || n > all {
-		n = all
+	f := s.frontLocked()
+	if n < 0 || n > f.Waiting {
+		n = f.Waiting
 	}
 	infos := make([]WaiterInfo, 0, n)
 	for w := s.waiters.head; len(infos) < n; w = w.next {
 		infos = append(infos, s.infoLocked(w))
 	}
-	return infos, all
+	return f, infos
 }
 
 // Front returns the tenure and the first waiter, both from the same moment, and false where nobody waits. Its cost
 // does not depend on the number of waiters.
-func (s *Synchronizer) Front() (Front, bool) {
+func (s *Synchronizer) Front() (f Front, waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.waiters.len == 0 {
 		return Front{}, false
 	}
-	return Front{
-		Current: s.currentLocked(), Waiting: int(s.waiters.len), First: s.infoLocked(s.waiters.head), OwnerWaits: s.ownerWaits,
-	}, true
+	return s.frontLocked(), true
+}
+
+func (s *Synchronizer) frontLocked() Front {
+	f := Front{Current: s.currentLocked(), Waiting: int(s.waiters.len), OwnerWaits: s.ownerWaits}
+	if f.Waiting > 0 {
+		f.First = s.infoLocked(s.waiters.head)
+	}
+	return f
 }
 
 // AppendWaiting appends the goroutines of the waiters to ids, first to last. Like First it holds the lock for the

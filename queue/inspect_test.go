@@ -56,12 +56,14 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 			waiting[i].Since = want[i].Since
 			must(x, "waiter", waiting[i], want[i])
 		}
-		first, all := x.s.First(1)
-		must(x, "First(1)", len(first), 1)
+		front, first := x.s.Look(1)
+		must(x, "Look(1)", len(first), 1)
 		must(x, "who is first", first[0].Owner, 2)
-		must(x, "how many there are", all, 2)
-		more, _ := x.s.First(3)
-		must(x, "First(3)", len(more), 2)
+		must(x, "and in the Front", front.First.Owner, 2)
+		must(x, "how many there are", front.Waiting, 2)
+		must(x, "whose it is", front.Current, x.s.Current())
+		_, more := x.s.Look(3)
+		must(x, "Look(3)", len(more), 2)
 		must(x, "somebody waits", x.s.Len() > 0, true)
 		found, is := x.s.Find(3)
 		found.Since = want[1].Since
@@ -78,14 +80,17 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 	})
 }
 
-// Line measures the wait of the first waiter; once that one has left the queue, another is first.
-func TestQueue_LineIsLengthAndFirstWait(t *testing.T) {
+// The first waiter is the one that has waited longest; once that one has left the queue, another is first.
+func TestQueue_LookIsLengthAndFirstWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		line := func(length int, first time.Duration) {
 			x.t.Helper()
-			gotLength, gotFirst := x.s.Line()
-			must(x, "length", gotLength, length)
-			must(x, "the first one's wait", gotFirst, first)
+			f, listed := x.s.Look(0)
+			must(x, "listed", len(listed), 0)
+			must(x, "length", f.Waiting, length)
+			if length > 0 {
+				must(x, "the first one's wait", time.Since(f.First.Since), first)
+			}
 		}
 		line(0, 0)
 		x.own(queue.Deaf, 1, 1)

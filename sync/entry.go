@@ -172,9 +172,3 @@ func (e *entry) do(o queue.Order) {
 		e.recall.tell()
 	}
 }
-
-// held tells whether this process has the lock in Redis, as far as it knows.
-func (e *entry) held() bool {
-	s := e.q.Word().State()
-	return s == queue.Owned || s == queue.Granted || s == queue.Lost
-}

@@ -130,6 +130,14 @@ func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
 // Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
+// field returns the name in Redis of the grant n; empty for 0, which is none's number.
+func (m *Manager) field(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return lettucecompat.NewField(m.cfg.ClientID, n)
+}
+
 // list lists g, unless it is over already. A forced release that was told before its own
 // grant was answered takes effect now.
 func (m *Manager) list(g *grant) {

@@ -57,7 +57,7 @@ func (p *prober) ask(ctx context.Context, holds []watchdog.Facts, some []int, an
 	queries := p.m.queries.take()
 	defer p.m.queries.give(queries)
 	for _, i := range some {
-		*queries = append(*queries, lettucecompat.Query{Key: holds[i].Key, Field: lettucecompat.NewField(p.m.cfg.ClientID, holds[i].ID)})
+		*queries = append(*queries, lettucecompat.Query{Key: holds[i].Key, Field: p.m.field(holds[i].ID)})
 	}
 	for j, r := range p.m.wire.Status(ctx, *queries, 0) {
 		answers[some[j]] = watchdog.Status{

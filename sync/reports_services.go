@@ -93,15 +93,6 @@ func (p *reports) warning(w lettucecompat.Warning) {
 	p.event(context.Background(), Event{Kind: EventWarning, Text: w.Kind.String() + ": " + plural(w.Count, "occurrence"), Err: w.Err})
 }
 
-// field is the name in Redis of the hold that the watchdog speaks of; empty where it speaks
-// of the whole process.
-func (p *reports) field(f watchdog.Facts) string {
-	if f.ID == 0 {
-		return ""
-	}
-	return lettucecompat.NewField(p.m.cfg.ClientID, f.ID)
-}
-
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *reports) valuesOf(f watchdog.Facts) context.Context {
 	if g := p.m.grant(f.ID); g != nil { // 0, the whole process, is none's number
@@ -121,14 +112,14 @@ func (p *reports) checked(_ watchdog.Facts, v watchdog.Verdict) {
 func (p *reports) alert(f watchdog.Facts, c watchdog.Check, failures int) {
 	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
 	p.event(p.valuesOf(f), Event{
-		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
+		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
 		Text: plural(failures, "check") + " in a row failed",
 	})
 }
 
 func (p *reports) alertCleared(f watchdog.Facts, c watchdog.Check) {
 	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), false)
-	p.event(p.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: c.String()})
+	p.event(p.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String()})
 }
 
 func (p *reports) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
@@ -143,7 +134,7 @@ func (p *reports) recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		kind = EventAbandoned
 	}
 	p.event(p.valuesOf(f), Event{
-		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.field(f), Check: v.Check.String(), CallSite: f.CallSite,
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: v.Reason + ": " + action + ": " + o.String(), Err: v.Err,
 	})
 }

@@ -54,17 +54,33 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 		unhealthy[n] = true
 	}
 	now := time.Now()
-	first := firsts{max: o.MaxKeys}
+	var list []rank
+	var last *rank // nothing after it is listed; nil while there is room
 	for _, e := range entries {
-		sum, waiting := e.tally(s.Counts[e.cfg.Name], now)
-		s.Counts[e.cfg.Name] = sum
-		if o.Match == nil || o.Match(e.cfg.Name, e.key) {
-			s.Keys++
-			first.add(rankOf(e, waiting, unhealthy))
+		f, _ := e.q.Look(0)
+		s.Counts[e.cfg.Name] = s.Counts[e.cfg.Name].with(e, f, now)
+		if o.Match != nil && !o.Match(e.cfg.Name, e.key) {
+			continue
+		}
+		s.Keys++
+		r := rank{e: e, since: f.First.Since}
+		if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
+			r.granted, r.bad = g.since, f.Current.State == queue.Lost || unhealthy[g.n]
+		}
+		if last != nil && r.compare(*last) >= 0 {
+			continue
+		}
+		// A million keys cost no place and little time.
+		if list = append(list, r); o.MaxKeys > 0 && len(list) == 2*o.MaxKeys {
+			list = foremost(list, o.MaxKeys)
+			last = &list[o.MaxKeys-1]
 		}
 	}
+	if o.MaxWaiters == 0 {
+		o.MaxWaiters = -1
+	}
 	now = time.Now()
-	for _, r := range first.sorted() {
+	for _, r := range foremost(list, o.MaxKeys) {
 		s.States = append(s.States, r.e.state(now, o.MaxWaiters))
 	}
 	return s
@@ -78,17 +94,13 @@ type rank struct {
 	granted time.Time // zero without a grant
 }
 
-// rankOf makes the rank of a key whose first waiter has waited for so long.
-func rankOf(e *entry, waiting time.Duration, unhealthy map[uint64]bool) rank {
-	r := rank{e: e}
-	if waiting > 0 {
-		r.since = time.Now().Add(-waiting)
+// foremost sorts list and cuts it to its first max, or not if max is 0.
+func foremost(list []rank, max int) []rank {
+	slices.SortFunc(list, rank.compare)
+	if max > 0 && len(list) > max {
+		list = list[:max]
 	}
-	if g := e.cur.Load(); g != nil && e.held() {
-		r.granted = g.since
-		r.bad = e.q.Word().State() == queue.Lost || unhealthy[g.n]
-	}
-	return r
+	return list
 }
 
 // compare is negative where r comes before o.
@@ -108,36 +120,4 @@ func earlier(a, b time.Time) int {
 		return b.Compare(a)
 	}
 	return a.Compare(b)
-}
-
-// firsts keeps the first max of what it is given, or all if max is 0. It sorts only when it
-// has got max more than it keeps, so that a million keys cost no place and little time.
-type firsts struct {
-	max  int
-	list []rank
-	last *rank // what is not before it is not kept; nil before the first cut
-}
-
-func (f *firsts) add(r rank) {
-	if f.last != nil && r.compare(*f.last) >= 0 {
-		return
-	}
-	if f.list = append(f.list, r); f.max > 0 && len(f.list) >= 2*f.max {
-		f.cut()
-	}
-}
-
-func (f *firsts) cut() {
-	slices.SortFunc(f.list, rank.compare)
-	if f.max > 0 && len(f.list) > f.max {
-		clear(f.list[f.max:]) // keeps no entry alive
-		f.list = f.list[:f.max]
-		last := f.list[f.max-1]
-		f.last = &last
-	}
-}
-
-func (f *firsts) sorted() []rank {
-	f.cut()
-	return f.list
 }

@@ -88,3 +88,11 @@ func unlocated(site, why string) string {
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
+
+// plural words a number of things.
+func plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

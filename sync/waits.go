@@ -129,9 +129,7 @@ func (r *waitReports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		if g := grantOf(c[0]); g != nil {
-			ev.Holder = g.name()
-		}
+		ev.Holder = r.m.field(c[0].Current.Grant)
 		events = append(events, ev)
 	}
 	why := r.locate(&r.forCycles, found.At, events)
@@ -147,35 +145,19 @@ func (r *waitReports) deadlocks(found waits.Report) {
 	}
 }
 
-// grantOf returns the grant of the key that w waits for, nil where it has ended or there
-// is none.
-func grantOf(w waits.Wait) *grant {
-	if g := w.Of.(*entry).cur.Load(); g != nil && g.n == w.Current.Grant {
-		return g
-	}
-	return nil
-}
-
 func waitInfo(w waits.Wait) WaitInfo {
 	e := w.Of.(*entry)
 	info := WaitInfo{
 		Key: e.key, Class: e.cfg.Name,
-		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: e.m.dated(w.Waiter.Since),
+		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: e.m.dated(w.Waiter.Since), CallSite: callSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
-	}
-	if t, ok := w.Waiter.Note.(*terms); ok {
-		info.CallSite = t.callSite
 	}
 	if w.Current.Number == 0 {
 		return info
 	}
 	info.OwnerKind = kindName(w.Current.Kind)
-	if g := grantOf(w); g != nil {
-		e.mu.Lock()
-		if t := g.owner; t != nil && t.number == w.Current.Number {
-			info.OwnerSince, info.OwnerSite = e.m.dated(t.began()), t.callSite
-		}
-		e.mu.Unlock()
+	if l, _ := e.look(0); l.Current.Number == w.Current.Number && !l.since.IsZero() {
+		info.OwnerSince, info.OwnerSite = e.m.dated(l.since), l.callSite
 	}
 	return info
 }
@@ -185,9 +167,7 @@ func waitInfo(w waits.Wait) WaitInfo {
 func (ev *Event) tellHolder(w waits.Wait) {
 	e := w.Of.(*entry)
 	if w.Current.Grant != 0 {
-		if g := grantOf(w); g != nil {
-			ev.Holder = g.name()
-		}
+		ev.Holder = e.m.field(w.Current.Grant)
 		switch w.Current.State {
 		case queue.Lost:
 			ev.Text = ", which has lost it and not unlocked"

@@ -1,0 +1,240 @@
+package anteroom
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// State is what a Manager knows about one live key, for people and for metrics; it
+// may be outdated when it is looked at.
+type State struct {
+	Key   string
+	Class string
+	// Status is the queue's state: "free", "acquiring", "granted" (to this process,
+	// and about to be taken), "owned", "releasing" or "lost" (and not yet unlocked).
+	Status string
+	// Holder is the field in Redis, Goroutine who acquired (0 if nobody owns it), Kind
+	// how, as WaiterState has it; a "hold" or "try" may be released by any goroutine.
+	// CallSite is where, if recorded, Since since when, Count how many holds.
+	Holder    string
+	Goroutine int64
+	Kind      string
+	CallSite  string
+	Since     time.Time
+	Count     int
+	// HeldBy is, in status "acquiring", the field with which somebody else held the key
+	// when Redis refused it to this Manager last; "" if it has not.
+	HeldBy string
+	// Token is the owner's fencing token, 0 without Fencing.
+	Token int64
+	// Deadline is until when the lock can be relied on without a further renewal;
+	// NextRenewal when the next one is due, zero for a fixed lease. Lease is how long
+	// the lease was made, which is more than what is left to Deadline by the Margin.
+	// Granted is when Redis granted it to this process; owners before this one may have
+	// had it since.
+	Deadline    time.Time
+	NextRenewal time.Time
+	Lease       time.Duration
+	Granted     time.Time
+	// HandOffs counts the hand-offs within the process since the grant or since the
+	// turn was extended.
+	HandOffs int
+	// Lost tells that the hold is lost and its owner has not left yet.
+	Lost bool
+	// Waiters are those who wait in this process, in order, and Waiting how many they
+	// are: Survey may list the first of them only.
+	Waiters []WaiterState
+	Waiting int
+	// Verdicts are the watchdog's last, one per check that has looked.
+	Verdicts []VerdictState
+}
+
+// WaiterState is one waiting caller.
+type WaiterState struct {
+	Goroutine int64
+	Kind      string // "hold", "lock", "try" or "try_lock"
+	Waiting   time.Duration
+	CallSite  string // if recorded
+}
+
+// VerdictState is one verdict of the watchdog.
+type VerdictState struct {
+	Check   string
+	Health  string // "healthy", "unhealthy" or "unknown"
+	Finding string
+	Reason  string // in the library's words
+	Err     error  // what Redis brought instead of an answer, if Reason speaks of that
+	At      time.Time
+}
+
+// Count is how many locks of one class a Manager holds and how many callers wait, and
+// for how long those do that began first.
+type Count struct {
+	Held, Waiting int
+	// OldestHold is the age of the oldest hold, from getting the lock to now; that of a
+	// lock that was lost and is not unlocked yet goes on. OldestWait is how long the
+	// caller has waited that waits longest. Each is 0 where there is none.
+	OldestHold, OldestWait time.Duration
+}
+
+// Snapshot returns what this Manager knows about every key that is held or waited
+// for here, sorted by key. It asks nobody; each key's part is consistent in
+// itself. It is for monitoring, not for synchronization control.
+func (m *Manager) Snapshot() []State {
+	entries, now := m.live(), time.Now()
+	states := make([]State, 0, len(entries))
+	for _, e := range entries {
+		states = append(states, e.state(now, -1))
+	}
+	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Key, b.Key) })
+	return states
+}
+
+// Counts returns the held and waiting figures by class. It is much cheaper than
+// Snapshot: metrics read it at each scrape.
+func (m *Manager) Counts() map[string]Count {
+	entries, now := m.live(), time.Now()
+	counts := map[string]Count{}
+	for _, e := range entries {
+		f, _ := e.q.Look(0)
+		counts[e.cfg.Name] = counts[e.cfg.Name].with(e, f, now)
+	}
+	return counts
+}
+
+// look is a consistent copy of what a Manager knows of one key.
+type look struct {
+	queue.Front
+	answer *trouble // why the last attempt did not get the lock, nil where it did
+
+	// Of the grant; zero where there is none, or it has just ended.
+	lease   *renewal.Lease
+	length  time.Duration // of the lease
+	granted time.Time
+	lost    bool
+
+	// Of the tenure; zero where nobody owns the lock.
+	since     time.Time
+	goroutine int64
+	callSite  string
+	token     int64
+}
+
+// look looks at the key, and lists the first n of its waiters, or all with a negative n.
+func (e *entry) look(n int) (look, []queue.WaiterInfo) {
+	var l look
+	var waiters []queue.WaiterInfo
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.Front, waiters = e.q.Look(n)
+	l.answer = e.answer.Load()
+	if g := e.cur.Load(); g != nil && g.n == l.Current.Grant {
+		l.lease, l.length, l.granted, l.lost = g.lease.Load(), g.terms.lease, g.since, g.loss != nil
+		if t := g.owner; t != nil && l.Current.Number != 0 && t.number == l.Current.Number {
+			l.since, l.goroutine, l.callSite, l.token = t.began(), t.goroutine, t.callSite, t.token
+		}
+	}
+	return l, waiters
+}
+
+// with returns c with the key e more, which has f.
+func (c Count) with(e *entry, f queue.Front, now time.Time) Count {
+	switch f.Current.State {
+	case queue.Owned, queue.Granted, queue.Lost: // this process has the lock in Redis, as far as it knows
+		c.Held++
+	}
+	// No owner is older than the grant, so most keys need no closer look.
+	if g := e.cur.Load(); g != nil && now.Sub(g.since) > c.OldestHold {
+		if l, _ := e.look(0); !l.since.IsZero() { // a lock that is just coming or going has no owner
+			c.OldestHold = max(c.OldestHold, now.Sub(l.since))
+		}
+	}
+	if f.Waiting > 0 {
+		c.Waiting += f.Waiting
+		c.OldestWait = max(c.OldestWait, now.Sub(f.First.Since))
+	}
+	return c
+}
+
+// state describes the key, with the first n of its waiters, or all with a negative n.
+func (e *entry) state(now time.Time, n int) State {
+	l, waiters := e.look(n)
+	s := State{
+		Key: e.key, Class: e.cfg.Name, Status: statusName(l.Current.State), Count: l.Current.Count, HandOffs: l.Current.HandOffs,
+		Lost: l.Current.State == queue.Lost, Waiting: l.Waiting,
+	}
+	for _, w := range waiters {
+		s.Waiters = append(s.Waiters, WaiterState{
+			Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: callSiteOf(w),
+		})
+	}
+	if l.Current.State == queue.Acquiring && l.answer != nil {
+		s.HeldBy = l.answer.holder
+	}
+	if l.lease == nil {
+		return s
+	}
+	times := l.lease.Times(now)
+	s.Holder, s.Deadline, s.Lease, s.Granted = e.m.field(l.Current.Grant), times.Deadline, l.length, e.m.dated(l.granted)
+	if l.lease.State() == renewal.StateActive {
+		s.NextRenewal = times.NextDue
+	}
+	s.Lost = s.Lost || l.lost || times.Left <= 0
+	if !l.since.IsZero() {
+		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = l.goroutine, kindName(l.Current.Kind), l.callSite, e.m.dated(l.since), l.token
+	}
+	s.Verdicts = e.m.verdicts(l.Current.Grant)
+	return s
+}
+
+// callSiteOf returns where w was called, if that was recorded.
+func callSiteOf(w queue.WaiterInfo) string {
+	if t, ok := w.Note.(*terms); ok {
+		return t.callSite
+	}
+	return ""
+}
+
+// verdicts returns the watchdog's last on a grant, or on the process as a whole with 0.
+func (m *Manager) verdicts(n uint64) []VerdictState {
+	var list []VerdictState
+	for _, v := range m.dog.Verdicts(n) {
+		list = append(list, VerdictState{
+			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, Err: v.Err, At: m.dated(v.At),
+		})
+	}
+	return list
+}
+
+func statusName(s queue.State) string {
+	switch s {
+	case queue.Free:
+		return "free"
+	case queue.Owned:
+		return "owned"
+	case queue.Acquiring:
+		return "acquiring"
+	case queue.Granted:
+		return "granted"
+	case queue.Releasing:
+		return "releasing"
+	}
+	return "lost"
+}
+
+// kindName is how a waiter came, by what it asked for.
+func kindName(k queue.Kind) string {
+	switch {
+	case k.IsTry() && k.IsDeaf():
+		return "try_lock"
+	case k.IsTry():
+		return "try"
+	case k.IsDeaf():
+		return "lock"
+	}
+	return "hold"
+}
