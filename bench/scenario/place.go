@@ -11,8 +11,8 @@ import (
 // own. Otherwise the kernel decides, every few milliseconds, whether a client and Redis share a processor, and that
 // affects a round trip more than the libraries do.
 //
-// A program runs as many threads as it has processors; its children started now have fewer, as a program on a machine
-// with fewer would.
+// While placed, this program runs as many threads as it has processors left, like the children that it starts now, and
+// like a program on a machine with no more.
 //
 // An error says why nothing was moved.
 func place(server int) (undo func() error, err error) {

@@ -1,67 +1,66 @@
 package dashboards
 
-// class is for the question what goes on with one class of locks. Choosing several adds
-// them up.
+// class answers what happens in one class of locks. Several chosen classes are added up.
 func class() Dashboard {
 	var g grid
 	const wait, hold, margin = "acquire_wait_seconds", "hold_seconds", "renewal_margin_seconds"
 	g.row(4,
-		stat("Held", "Locks of the class that are held now.", count, plain, sum(current("held"))),
-		stat("Waiting", "Callers that wait now.", count, plain, sum(current("waiters"))),
-		stat("Acquired per second", "Acquisitions per second, hand-offs and re-entries included.", perSecond, plain,
+		stat("Held", "Locks of the class held now.", count, plain, sum(current("held"))),
+		stat("Waiting", "Callers waiting now.", count, plain, sum(current("waiters"))),
+		stat("Acquired per second", "Acquisitions per second, including hand-offs and re-entries.", perSecond, plain,
 			sum(rate("acquire_attempts_total", `outcome="acquired"`))),
-		stat("Successful attempts", "Share of all attempts that got the lock. TryLock of a busy lock counts as an attempt.", share, plain,
+		stat("Successful attempts", "Share of all attempts that acquired the lock. TryLock of a held lock counts as an attempt.", share, plain,
 			sum(rate("acquire_attempts_total", `outcome="acquired"`))+" / "+sum(rate("acquire_attempts_total"))),
-		stat("Successful renewals", "Share of the renewals that kept or took back the lock. Below 1 something is in the way.", share, goodFrom(0.9, 0.99),
+		stat("Successful renewals", "Share of renewals that kept or reacquired the lock. Below 1, something interferes.", share, goodFrom(0.9, 0.99),
 			sum(rate("renewals_total", `outcome=~"renewed|reacquired"`))+" / "+sum(rate("renewals_total"))),
-		stat("Lost", "Holds lost in the time shown. Should be 0.", count, happened, sum(increase("lost_total", whole))),
+		stat("Lost", "Holds lost in the selected time range. Should be 0.", count, happened, sum(increase("lost_total", whole))),
 	)
 	g.row(8,
-		stacked("Attempts", "Attempts to get the lock per second, by how they ended.", perSecond,
+		stacked("Attempts", "Attempts to acquire the lock per second, by outcome.", perSecond,
 			ask{sum(rate("acquire_attempts_total"), "outcome"), "{{outcome}}"}),
-		stacked("How the lock came", "Acquisitions per second. redis: granted by Redis. handoff: from a goroutine of the same process. reentry: by who had it already.", perSecond,
+		stacked("How the lock came", "Acquisitions per second. redis: granted by Redis. handoff: from a goroutine of the same process. reentry: by its present owner.", perSecond,
 			ask{sum(rate("acquire_attempts_total", `outcome="acquired"`), "via"), "{{via}}"}),
 	)
 	g.row(8,
-		lines("Wait for the lock", "How long those waited who got it. Re-entries are not included.", seconds,
+		lines("Wait for the lock", "Wait of the attempts that acquired the lock, except re-entries.", seconds,
 			ask{quantile(0.5, wait, nil), "50 %"}, ask{quantile(0.9, wait, nil), "90 %"}, ask{quantile(0.99, wait, nil), "99 %"}, ask{mean(wait, nil), "mean"}),
-		lines("Hold time", "From getting the lock to letting it go. Inner holds of a reentrant lock are not included.", seconds,
+		lines("Hold time", "From acquiring the lock to releasing it, except nested holds.", seconds,
 			ask{quantile(0.5, hold, nil), "50 %"}, ask{quantile(0.9, hold, nil), "90 %"}, ask{quantile(0.99, hold, nil), "99 %"}, ask{mean(hold, nil), "mean"}),
 	)
 	g.row(8,
 		lines("Held and waiting", "Counted at each scrape.", count,
 			ask{sum(current("held")), "held"}, ask{sum(current("waiters")), "waiting"}),
-		lines("Longest hold and wait now", "How long the oldest hold has lasted that has not ended, and how long the caller has waited that waits longest.", seconds,
+		lines("Longest hold and wait now", "Age of the oldest present hold and of the longest present wait.", seconds,
 			ask{greatest(current("oldest_hold_age_seconds")), "hold"}, ask{greatest(current("oldest_wait_age_seconds")), "wait"}),
 	)
 	g.row(8,
-		lines("Alerts", "Alerts of the watchdog that are raised and not cleared, by check. Those about the whole process have class default.", count,
+		lines("Alerts", "Watchdog alerts raised and not yet cleared, by check. Alerts about the whole process have class default.", count,
 			ask{sum(current("alerts_active"), "check"), "{{check}}"}),
-		stacked("Releases", "Holds that their owner ended, per second. lost: the lock was gone before. unknown and unavailable are tried again in the background.", perSecond,
+		stacked("Releases", "Holds released by their owner, per second. lost: the lock had been lost before. unknown and unavailable are retried in the background.", perSecond,
 			ask{sum(rate("releases_total"), "outcome"), "{{outcome}}"}),
 	)
 	g.row(8,
-		lines("Renewals", "Renewals per second. failed: no usable answer, tried again. refused: the lock was gone. reacquired: taken back.", perSecond,
+		lines("Renewals", "Renewals per second. failed: no usable answer, retried. refused: the lock was gone. reacquired: the lock was gone and was acquired again.", perSecond,
 			ask{sum(rate("renewals_total"), "outcome"), "{{outcome}}"}),
-		lines("Lease left at renewals", "What was left of the lease when a renewal was confirmed. The lowest line falls before locks are lost.", seconds,
+		lines("Lease left at renewals", "Time left on the lease when a renewal was confirmed. The lowest line falls before locks are lost.", seconds,
 			ask{quantile(0.01, margin, nil), "lowest 1 %"}, ask{quantile(0.1, margin, nil), "lowest 10 %"}, ask{quantile(0.5, margin, nil), "50 %"}),
 	)
 	g.row(8,
-		bars("Losses", "Locks that were lost, by reason. deadline: no renewal in time. gone: deleted or expired in Redis. forced: ForceRelease.", count,
+		bars("Losses", "Lost locks, by reason. deadline: no renewal in time. gone: deleted or expired in Redis. forced: ForceRelease.", count,
 			ask{sum(increase("lost_total", interval), "reason"), "{{reason}}"}),
 	)
 	byInstance := []string{"instance"}
 	g.wide(9,
-		table("Processes", "Each process, for the moment at the end of the time shown. Wait and hold are means.", "instance",
+		table("Processes", "Each process, at the end of the selected time range. Wait and hold are means.", "instance",
 			column{ask{sum(rate("acquire_attempts_total", `outcome="acquired"`), "instance"), "acquired/s"}, perSecond, 1},
 			column{ask{sum(current("held"), "instance"), "held"}, count, 0},
 			column{ask{sum(current("waiters"), "instance"), "waiting"}, count, 0},
 			column{ask{mean(wait, byInstance), "wait"}, seconds, 1},
 			column{ask{mean(hold, byInstance), "hold"}, seconds, 1},
 			column{ask{sum(increase("lost_total", whole), "instance"), "lost"}, count, 0}),
-		gauges("How attempts ended", "Attempts in the time shown.", count, plain,
+		gauges("How attempts ended", "Attempts in the selected time range.", count, plain,
 			ask{sum(increase("acquire_attempts_total", whole), "outcome"), "{{outcome}}"}),
 	)
 	return dashboard("anteroom-class", "Anteroom / one lock class",
-		"What goes on with one class of locks: choose it above. Several are added up.", g.panels)
+		"One class of locks, chosen above. Several are added up.", g.panels)
 }

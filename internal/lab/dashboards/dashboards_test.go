@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // folder is where the files are.
 const folder = "../../../metrics/grafana"
 
-// With ANTEROOM_UPDATE set the files are written instead: that is `make dashboards`.
+// With ANTEROOM_UPDATE set this writes the files instead: that is `make dashboards`.
 func TestDashboards_I1_FilesAreWhatThisPackageMakes(t *testing.T) {
 	made, err := Files()
 	if err != nil {
@@ -41,7 +41,7 @@ func TestDashboards_I1_FilesAreWhatThisPackageMakes(t *testing.T) {
 	}
 	for _, path := range present {
 		if made[filepath.Base(path)] == nil {
-			t.Errorf("%s is made by nobody", path)
+			t.Errorf("%s is not generated", path)
 		}
 	}
 	for name, want := range made {
@@ -49,12 +49,12 @@ func TestDashboards_I1_FilesAreWhatThisPackageMakes(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		} else if !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the generator makes: change the generator and run `make dashboards`", name)
+			t.Errorf("%s is not what the generator produces: change the generator and run `make dashboards`", name)
 		}
 	}
 }
 
-// read returns the files as Grafana would see them, by name.
+// read returns the files as Grafana sees them, by name.
 func read(t *testing.T) map[string]Dashboard {
 	t.Helper()
 	files := map[string]Dashboard{}

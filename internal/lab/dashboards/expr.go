@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// The windows of counters. interval is chosen by Grafana, so that it holds at least four
-// scrapes; whole is what is shown.
+// The windows of counters. Grafana chooses interval so that it holds at least four scrapes; whole is the selected
+// time range.
 const (
 	interval = "$__rate_interval"
 	whole    = "$__range"
 )
 
-// series returns the selector of a metric, with job, instance and class (if it has one)
-// as the variables say, and more matchers, for example `outcome="acquired"`. suffix is
-// that of a histogram's parts.
+// series returns the selector of a metric, with job, instance and class (if it has one) matched by the variables, and
+// further matchers, for example `outcome="acquired"`. suffix is that of a histogram's parts.
 func series(name, suffix string, f family, matchers []string) string {
 	all := []string{`job=~"$job"`, `instance=~"$instance"`}
 	if f.has("class") {
@@ -23,17 +22,17 @@ func series(name, suffix string, f family, matchers []string) string {
 	return prefix + name + suffix + "{" + strings.Join(append(all, matchers...), ",") + "}"
 }
 
-// current is a gauge.
+// current is the value of a gauge.
 func current(name string, matchers ...string) string {
 	return series(name, "", mustBe(name, gauge), matchers)
 }
 
-// rate is what a counter counts per second.
+// rate is the rate of a counter per second.
 func rate(name string, matchers ...string) string {
 	return fmt.Sprintf("rate(%s[%s])", series(name, "", mustBe(name, counter), matchers), interval)
 }
 
-// increase is what a counter has counted over a window.
+// increase is the increase of a counter over a window.
 func increase(name, window string, matchers ...string) string {
 	return fmt.Sprintf("increase(%s[%s])", series(name, "", mustBe(name, counter), matchers), window)
 }
@@ -41,7 +40,7 @@ func increase(name, window string, matchers ...string) string {
 // sum adds up, by labels if there are any.
 func sum(expr string, by ...string) string { return aggregate("sum", expr, by) }
 
-// greatest is the greatest value, for ages.
+// greatest is the maximum, for ages.
 func greatest(expr string, by ...string) string { return aggregate("max", expr, by) }
 
 func aggregate(op, expr string, by []string) string {
@@ -51,9 +50,9 @@ func aggregate(op, expr string, by []string) string {
 	return fmt.Sprintf("%s by (%s) (%s)", op, strings.Join(by, ", "), expr)
 }
 
-// quantile is a quantile of a histogram. A server that scrapes native histograms keeps no
-// classic buckets by default, and one that does not has no native ones, so it asks for
-// classic or native; the labels of both are the same, so never both are shown.
+// quantile is a quantile of a histogram. A server that scrapes native histograms keeps no classic buckets by default,
+// and one that does not has no native ones, so the expression asks for classic or native; both have the same labels,
+// so never both are shown.
 func quantile(q float64, name string, by []string, matchers ...string) string {
 	f := mustBe(name, histogram)
 	classic := sum(fmt.Sprintf("rate(%s[%s])", series(name, "_bucket", f, matchers), interval), append(by[:len(by):len(by)], "le")...)

@@ -9,28 +9,28 @@ import (
 
 // selector is one occurrence of a metric in an expression.
 type selector struct {
-	name     string            // as it stands there
+	name     string            // as in the expression
 	family   string            // without the part of a histogram
 	suffix   string            // the part of a histogram, "" for the whole
 	kind     kind              // of the family
 	labels   []string          // of the family
 	matchers map[string]string // operator and value by label
 	window   string            // "" for none
-	function string            // what is called with it alone
+	function string            // the function called with it alone
 }
 
-// Every name that ends neither in "(" nor is a label or a number is taken for a metric, so
-// a metric without braces, or one that is not ours, is found as well.
+// Every name that is neither followed by "(" nor a label or a number is taken for a metric, so that a metric without
+// braces, or one that is not ours, is found too.
 var (
 	found   = regexp.MustCompile(`([a-zA-Z_:]+\()?\b([a-z]+_[a-z_]+)(\{([^}]*)\})?(\[([^\]]*)\])?`)
 	matcher = regexp.MustCompile(`^(\w+)(=~|!~|!=|=)"([^"]*)"$`)
-	// words of PromQL with an underscore that are no metric.
+	// PromQL words with an underscore that are not metrics
 	functions = []string{"histogram_quantile", "histogram_sum", "histogram_count"}
 )
 
 // selectors finds the metrics of an expression.
 func selectors(expr string) []selector {
-	// Values of matchers may look like metrics; labels stand in braces, or behind "by".
+	// Values of matchers may look like metrics; labels are in braces, or after "by".
 	var list []selector
 	for _, m := range found.FindAllStringSubmatch(grouping.ReplaceAllString(expr, ""), -1) {
 		if slices.Contains(functions, m[2]) {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// schemaVersion is the version of the model that the files speak: that of Grafana 11.
-// Later ones bring files of an older version up to date when they load them.
+// schemaVersion is the version of the files' dashboard model: that of Grafana 11. Later versions convert older files
+// when they load them.
 const schemaVersion = 39
 
-// tag joins the dashboards, for the links between them.
+// tag connects the dashboards, for the links between them.
 const tag = "anteroom"
 
 // All returns the dashboards by the names of their files.
@@ -53,8 +53,8 @@ func dashboard(uid, title, description string, panels []Panel) Dashboard {
 	}
 }
 
-// variables are the same on each dashboard, so that a link between them keeps the choice.
-// The choices of one depend on those before it.
+// variables are the same on each dashboard, so that a link between them keeps the choice. The values of each depend
+// on those before it.
 func variables() []Variable {
 	chosen := func(name, label, description, query string) Variable {
 		return Variable{

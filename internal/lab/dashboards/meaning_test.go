@@ -16,9 +16,8 @@ import (
 	"github.com/anteroom/anteroom/metrics"
 )
 
-// What Grafana would put in place of its variables. The windows are longer than the run,
-// so that each path is still in them when the last one has been taken; no test depends on
-// how fast the machine is.
+// The values that Grafana would substitute for its variables. The windows are longer than the run, so that each path
+// is still in them after the last one; no test depends on the speed of the machine.
 var filled = strings.NewReplacer(interval, "10m", whole, "10m", "$job", "(shops|none)", "$instance", ".+", "$class", ".+")
 
 func TestDashboards_I8_EveryExpressionGivesNumbers(t *testing.T) {
@@ -37,7 +36,7 @@ func TestDashboards_I8_EveryExpressionGivesNumbers(t *testing.T) {
 	})
 }
 
-// whatIsMissingIsSeen is the proof that the questions below can fail.
+// whatIsMissingIsSeen proves that the checks below can fail.
 func whatIsMissingIsSeen(t *testing.T, p *testprom.Server) {
 	t.Helper()
 	for _, expr := range []string{"sum(", "anteroom_no_such_metric", "vector(0) / vector(0)", `anteroom_held{class="nobody"}`} {
@@ -52,8 +51,7 @@ func whatIsMissingIsSeen(t *testing.T, p *testprom.Server) {
 	}
 }
 
-// played returns a Prometheus that has seen all paths being taken, and goes on scraping
-// the ordinary work.
+// played returns a Prometheus that has seen all paths, and continues to scrape the ordinary work.
 func played(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server {
 	run := allpaths.Start(t, cfg)
 	var targets []testprom.Target
@@ -67,7 +65,7 @@ func played(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server 
 	var wg sync.WaitGroup
 	wg.Go(func() { run.Work(ctx) })
 	t.Cleanup(func() { cancel(); wg.Wait() })
-	// Rates need a sample from before.
+	// Rates need an earlier sample.
 	mustAnswer(t, p, `count(anteroom_held{class="orders"}) == 3`, true)
 	if err := run.TakeAll(t.Context()); err != nil {
 		t.Fatal(err)
@@ -75,11 +73,10 @@ func played(t *testing.T, cfg metrics.Config, flags ...string) *testprom.Server 
 	return p
 }
 
-// scrapeTime bounds the wait for what was counted to be scraped, which takes two seconds
-// on a machine that has nothing else to do.
+// scrapeTime bounds the wait for a scrape of what was counted, which takes two seconds on an idle machine.
 const scrapeTime = 2 * time.Minute
 
-// mustAnswer waits until expr has an answer, or checks that it has none.
+// mustAnswer waits until expr has a result, or checks that it has none.
 func mustAnswer(t *testing.T, p *testprom.Server, expr string, want bool) {
 	t.Helper()
 	complaint := ""
@@ -93,8 +90,8 @@ func mustAnswer(t *testing.T, p *testprom.Server, expr string, want bool) {
 	t.Fatalf("%s: %s", expr, complaint)
 }
 
-// allAnswer asks for every variable, every expression and every record of the rules, again
-// and again until what the run counted at last has been scraped.
+// allAnswer evaluates every variable, every expression and every record of the rules, again and again until what the
+// run counted last has been scraped.
 func allAnswer(t *testing.T, p *testprom.Server) {
 	t.Helper()
 	var missing []string
@@ -134,8 +131,8 @@ func allAnswer(t *testing.T, p *testprom.Server) {
 
 var record = regexp.MustCompile(`(?m)^ +- record: (\S+)\n +expr: (?:\|\n((?: {10}.*\n)+)|(.*)\n)`)
 
-// recorded returns what the recording rules ask, by their names. promtool's cases for them
-// have no native histograms, which Debian's cannot make up.
+// recorded returns the expressions of the recording rules, by name. promtool's cases for them have no native
+// histograms, which Debian's version cannot make up.
 func recorded(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../../metrics/prometheus/rules.yml")
@@ -154,7 +151,7 @@ func recorded(t *testing.T) map[string]string {
 
 var labelValues = regexp.MustCompile(`^label_values\((.*), (\w+)\)$`)
 
-// valuesMissing asks as Grafana does for a variable.
+// valuesMissing queries a variable as Grafana does.
 func valuesMissing(t *testing.T, p *testprom.Server, query string) string {
 	m := labelValues.FindStringSubmatch(query)
 	if m == nil {
@@ -167,9 +164,8 @@ func valuesMissing(t *testing.T, p *testprom.Server, query string) string {
 	return ""
 }
 
-// numbersMissing asks for an expression. A share or a quantile of nothing is no number, so
-// where several series come back one of a class or command that had nothing to measure may
-// be none; otherwise each is one.
+// numbersMissing evaluates an expression. A share or a quantile of nothing is not a number, so if several series are
+// returned, one for a class or command with nothing to measure may not be a number; otherwise each must be one.
 func numbersMissing(t *testing.T, p *testprom.Server, expr string) string {
 	got, err := p.Query(t.Context(), expr)
 	if err != nil {

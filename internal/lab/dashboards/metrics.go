@@ -14,19 +14,19 @@ const (
 	histogram
 )
 
-// family is a metric as the expressions need to know it: a counter must not be shown as it
-// is, a histogram has two forms, and a matcher for a label that is not there matches nothing.
+// family is what the expressions need to know about a metric: a counter must not be shown directly, a histogram has
+// two forms, and a matcher for a missing label matches nothing.
 type family struct {
 	kind   kind
 	labels []string
 }
 
-// prefix is metrics.Config.Namespace's default. A program that uses another one changes
-// it in the files, see docs/dashboards.md.
+// prefix is the default of metrics.Config.Namespace. A program that uses another one changes it in the files, see
+// docs/dashboards.md.
 const prefix = "anteroom_"
 
-// families are the metrics of docs/metrics.md, without the prefix. A test compares them
-// with what a Collector exports.
+// families are the metrics of docs/metrics.md, without the prefix. A test compares them with what a Collector
+// exports.
 var families = map[string]family{
 	"acquire_attempts_total": {counter, []string{"class", "outcome", "via"}},
 	"acquire_wait_seconds":   {histogram, []string{"class"}},
@@ -35,10 +35,10 @@ var families = map[string]family{
 	"held":                   {gauge, []string{"class"}},
 	"waiters":                {gauge, []string{"class"}},
 	"renewals_total":         {counter, []string{"class", "outcome"}},
-	// Greatest ages, so they are not added up.
+	// Maximum ages, so they are not added up.
 	"oldest_hold_age_seconds": {gauge, []string{"class"}},
 	"oldest_wait_age_seconds": {gauge, []string{"class"}},
-	// What was left of the lease when a renewal landed.
+	// Time left on the lease when a renewal was confirmed.
 	"renewal_margin_seconds": {histogram, []string{"class"}},
 	"lost_total":             {counter, []string{"class", "reason"}},
 	"alerts_active":          {gauge, []string{"class", "check"}},
@@ -58,8 +58,8 @@ var families = map[string]family{
 	"unrecognized_reports_total":          {counter, nil},
 }
 
-// mustBe returns the family of that name. A dashboard that names another one, or of
-// another kind, is a mistake in this package, so it panics; the tests make every dashboard.
+// mustBe returns the family of that name and kind. Any other is a mistake in this package, so it panics; the tests
+// generate every dashboard.
 func mustBe(name string, k kind) family {
 	f, ok := families[name]
 	if !ok || f.kind != k {

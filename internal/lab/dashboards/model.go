@@ -1,7 +1,7 @@
 package dashboards
 
-// The structs below are the part of Grafana's dashboard model that is used here, in the
-// order in which it is written. Grafana's own names are kept.
+// The structs below are the used part of Grafana's dashboard model, in the order in which it is written. Grafana's
+// own names are kept.
 
 // Dashboard is one file.
 type Dashboard struct {
@@ -21,7 +21,7 @@ type Dashboard struct {
 	Panels        []Panel     `json:"panels"`
 }
 
-// TimeRange is what is shown at first.
+// TimeRange is the initial time range.
 type TimeRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -79,7 +79,7 @@ type Source struct {
 	UID  string `json:"uid"`
 }
 
-// Panel is one picture.
+// Panel is one panel.
 type Panel struct {
 	ID              int              `json:"id"`
 	Type            string           `json:"type"`
@@ -93,7 +93,7 @@ type Panel struct {
 	Transformations []Transformation `json:"transformations,omitempty"`
 }
 
-// GridPos is a place on a grid of 24 columns.
+// GridPos is a position on a grid of 24 columns.
 type GridPos struct {
 	H int `json:"h"`
 	W int `json:"w"`
@@ -101,7 +101,7 @@ type GridPos struct {
 	Y int `json:"y"`
 }
 
-// Target is one question to the data source.
+// Target is one query to the data source.
 type Target struct {
 	RefID        string `json:"refId"`
 	Datasource   Source `json:"datasource"`
@@ -113,13 +113,13 @@ type Target struct {
 	Format       string `json:"format"`
 }
 
-// Transformation changes what the targets answered before it is drawn.
+// Transformation changes the results of the targets before they are drawn.
 type Transformation struct {
 	ID      string         `json:"id"`
 	Options map[string]any `json:"options"`
 }
 
-// FieldConfig says how values look.
+// FieldConfig describes how values look.
 type FieldConfig struct {
 	Defaults  Field      `json:"defaults"`
 	Overrides []Override `json:"overrides"`
@@ -138,18 +138,18 @@ type Field struct {
 	Custom     map[string]any `json:"custom,omitempty"`
 }
 
-// Color says where colours come from.
+// Color is the source of colours.
 type Color struct {
 	Mode string `json:"mode"`
 }
 
-// Thresholds give colours to values.
+// Thresholds map values to colours.
 type Thresholds struct {
 	Mode  string `json:"mode"`
 	Steps []Step `json:"steps"`
 }
 
-// Step is the colour from Value on; the first has none, and so begins at the bottom.
+// Step is the colour from Value on; the first has none and covers everything below.
 type Step struct {
 	Color string   `json:"color"`
 	Value *float64 `json:"value"`
@@ -161,13 +161,13 @@ type Mapping struct {
 	Options map[string]any `json:"options"`
 }
 
-// Override is the look of the columns that Matcher finds.
+// Override is the look of the columns that Matcher selects.
 type Override struct {
 	Matcher    Matcher    `json:"matcher"`
 	Properties []Property `json:"properties"`
 }
 
-// Matcher finds columns.
+// Matcher selects columns.
 type Matcher struct {
 	ID      string `json:"id"`
 	Options string `json:"options"`

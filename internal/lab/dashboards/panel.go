@@ -21,11 +21,11 @@ const (
 
 var prometheusSource = Source{Type: "prometheus", UID: "${datasource}"}
 
-// ask is one question of a panel, with the name of what comes back: a text that may use
-// labels as {{class}}, or the head of a column in a table.
+// ask is one query of a panel, with the name of its result: a text that may use labels as {{class}}, or the header of
+// a column in a table.
 type ask struct{ expr, name string }
 
-// newPanel returns a panel without a place.
+// newPanel returns a panel without a position.
 func newPanel(typ, title, description, unit string, asks []ask) Panel {
 	p := Panel{
 		Type: typ, Title: title, Description: description, Datasource: prometheusSource,
@@ -45,8 +45,7 @@ func newPanel(typ, title, description, unit string, asks []ask) Panel {
 	return p
 }
 
-// lines shows how figures went over time. They begin at 0, so that a small change looks
-// small.
+// lines shows figures over time. The axis begins at 0, so that a small change looks small.
 func lines(title, description, unit string, asks ...ask) Panel {
 	p := newPanel(typeSeries, title, description, unit, asks)
 	d := &p.FieldConfig.Defaults
@@ -63,7 +62,7 @@ func lines(title, description, unit string, asks ...ask) Panel {
 	return p
 }
 
-// bars shows things that happened, as one bar for each moment.
+// bars shows events, as one bar for each interval.
 func bars(title, description, unit string, asks ...ask) Panel {
 	p := lines(title, description, unit, asks...)
 	p.FieldConfig.Defaults.Custom["drawStyle"] = "bars"
@@ -72,7 +71,7 @@ func bars(title, description, unit string, asks ...ask) Panel {
 	return p
 }
 
-// stacked is lines whose sum means something.
+// stacked is lines whose sum is meaningful.
 func stacked(title, description, unit string, asks ...ask) Panel {
 	p := lines(title, description, unit, asks...)
 	p.FieldConfig.Defaults.Custom["fillOpacity"] = 30
@@ -80,7 +79,7 @@ func stacked(title, description, unit string, asks ...ask) Panel {
 	return p
 }
 
-// beside puts the legend to the right, for panels with many lines.
+// beside puts the legend on the right, for panels with many lines.
 func (p Panel) beside() Panel {
 	p.Options = map[string]any{
 		"legend":  map[string]any{"displayMode": "list", "placement": "right", "showLegend": true, "calcs": []string{}},
@@ -89,7 +88,7 @@ func (p Panel) beside() Panel {
 	return p
 }
 
-// atMost gives the axis an end, for shares.
+// atMost limits the axis, for shares.
 func (p Panel) atMost(v float64) Panel {
 	p.FieldConfig.Defaults.Max = &v
 	return p
@@ -108,16 +107,15 @@ func goodFrom(warn, good float64) []Step {
 	return []Step{{Color: "red"}, {Color: "orange", Value: &warn}, {Color: "green", Value: &good}}
 }
 
-// happened marks a count that should be 0. increase extrapolates, so one event may
-// show as a little less than 1.
+// happened marks a count that should be 0. increase extrapolates, so one event may show as slightly less than 1.
 var happened = badFrom(0.5)
 
-// reduced is how stats and bar gauges show one figure of what came back.
+// reduced is how stats and bar gauges reduce a result to one figure.
 func reduced() map[string]any {
 	return map[string]any{"calcs": []string{"lastNotNull"}, "fields": "", "values": false}
 }
 
-// noNumber shows a text in place of a share or a mean of nothing.
+// noNumber shows a text instead of a share or a mean of nothing.
 func noNumber(text string) []Mapping {
 	return []Mapping{{Type: "special", Options: map[string]any{
 		"match": "nan", "result": map[string]any{"text": text, "color": "text", "index": 0},
@@ -142,7 +140,7 @@ func stat(title, description, unit string, steps []Step, expr string) Panel {
 	return p
 }
 
-// gauges shows figures side by side.
+// gauges shows figures next to each other.
 func gauges(title, description, unit string, steps []Step, a ask) Panel {
 	p := newPanel(typeBars, title, description, unit, []ask{a})
 	d := &p.FieldConfig.Defaults
@@ -167,7 +165,7 @@ type column struct {
 	decimals int
 }
 
-// table shows one row for each value of label, and a column for each question.
+// table shows one row for each value of label, and a column for each query.
 func table(title, description, label string, columns ...column) Panel {
 	var asks []ask
 	names := map[string]any{}
@@ -178,7 +176,7 @@ func table(title, description, label string, columns ...column) Panel {
 		names[value], order[value] = c.name, i+1
 	}
 	if len(columns) == 1 {
-		// One answer alone keeps the plain name.
+		// A single result keeps the plain name.
 		names, order = map[string]any{"Value": columns[0].name}, map[string]any{label: 0, "Value": 1}
 	}
 	p := newPanel(typeTable, title, description, count, asks)
@@ -203,7 +201,7 @@ func table(title, description, label string, columns ...column) Panel {
 // The grid's width, in columns.
 const gridWidth = 24
 
-// grid puts panels in rows, from left to right.
+// grid places panels in rows, from left to right.
 type grid struct {
 	panels []Panel
 	y      int
@@ -218,7 +216,7 @@ func (g *grid) row(height int, panels ...Panel) {
 	g.y += height
 }
 
-// wide adds two panels, the first of which, a table, gets two thirds of the width.
+// wide adds two panels, of which the first, a table, gets two thirds of the width.
 func (g *grid) wide(height int, first, second Panel) {
 	const width = gridWidth * 2 / 3
 	g.put(first, GridPos{H: height, W: width, Y: g.y})

@@ -1,7 +1,6 @@
-// Command pictures lets the library work for some minutes, with faults, on a real
-// redis-server, lets a real Prometheus scrape it, and writes what that answers to each
-// question of each dashboard into a file, from which draw.jsx makes the pictures in
-// docs/pictures. README.md says how to run both. It stays out of CI.
+// Command pictures runs the library for some minutes, with faults, on a real redis-server, lets a real Prometheus
+// scrape it, and writes the results of each query of each dashboard to a file, from which draw.jsx makes the pictures
+// in docs/pictures. README.md says how to run both. CI does not run it.
 package main
 
 import (
@@ -26,22 +25,20 @@ import (
 const (
 	// every is the time between two rounds of faults.
 	every = 45 * time.Second
-	// absence is how long the server is away after each round: less than every lease of
-	// ordinary work.
+	// absence is how long the server is away after each round: less than every lease of ordinary work.
 	absence = 1500 * time.Millisecond
-	// step and rateInterval are what Grafana would choose for scrapes each second and
-	// panels of some hundred points.
+	// step and rateInterval are what Grafana would choose for scrapes every second and panels of some hundred points.
 	step         = 2 * time.Second
 	rateInterval = 10 * time.Second
 )
 
-// answer is what one question of a panel brought.
+// answer is the result of one query of a panel.
 type answer struct {
 	RefID  string            `json:"refId"`
 	Series []testprom.Series `json:"series"`
 }
 
-// picture is one dashboard with its answers, by the id of the panel.
+// picture is one dashboard with its results, by panel id.
 type picture struct {
 	Dashboard dashboards.Dashboard `json:"dashboard"`
 	Answers   map[int][]answer     `json:"answers"`
@@ -60,7 +57,7 @@ func main() {
 	}
 }
 
-// record works for length and writes the answers to the file out.
+// record works for length and writes the results to the file out.
 func record(tb *testredis.Program, length time.Duration, out string) error {
 	run := allpaths.Start(tb, metrics.Config{})
 	var targets []testprom.Target
@@ -89,8 +86,8 @@ func record(tb *testredis.Program, length time.Duration, out string) error {
 	return err
 }
 
-// trouble takes all paths again and again, and the server away in between, until the
-// time is nearly over: the end of the picture shows the work going on as before.
+// trouble takes all paths again and again, with outages of the server in between, until the time is nearly over: the
+// end of the picture shows ordinary work again.
 func trouble(ctx context.Context, run *allpaths.Run) error {
 	deadline, _ := ctx.Deadline()
 	for time.Until(deadline) > every {
@@ -114,7 +111,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// ask puts all questions and writes the answers.
+// ask runs all queries and writes the results.
 func ask(p *testprom.Server, begin, end time.Time, out string) error {
 	filled := strings.NewReplacer(
 		"$__rate_interval", seconds(rateInterval), "$__range", seconds(end.Sub(begin)),
