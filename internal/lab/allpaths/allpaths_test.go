@@ -12,8 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TakeAll itself demands I1, wherever it is called; internal/lab/dashboards does. This is the
-// proof that the demand can fail.
+// TakeAll itself checks I1 wherever it is called, as in internal/lab/dashboards. This proves that the check can fail.
 func TestAllPaths_I1_WhatWasNotCountedIsNamed(t *testing.T) {
 	r := Start(t, metrics.Config{})
 	if err := r.take(t.Context(), lossPaths[3]); err != nil { // a lease ends
@@ -33,7 +32,7 @@ func TestAllPaths_I1_WhatWasNotCountedIsNamed(t *testing.T) {
 	}
 }
 
-// A path whose series do not move is a failure, and says which.
+// A path whose series do not move fails, and names them.
 func TestAllPaths_APathThatDoesNothingFails(t *testing.T) {
 	r := Start(t, metrics.Config{})
 	p := r.processes[0]

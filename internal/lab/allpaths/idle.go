@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// notTaken are the values that no path counts, and why.
+// notTaken are the values that no path counts, with the reason.
 var notTaken = map[string]string{
 	"events_total long_wait":                  "needs a wait above the threshold; the tests of sync have it",
 	"events_total deadlock":                   "needs two goroutines that stay parked for good; the tests of sync have them",
@@ -23,8 +23,8 @@ var notTaken = map[string]string{
 	"recoveries_total declined":               "needs a hold that ends between a finding and the action",
 }
 
-// complete waits until everything was counted that is not in notTaken. Some of it is
-// ordinary work, and may come a moment after the last path.
+// complete waits until everything that is not in notTaken was counted. Some of it is ordinary work, and may come a
+// moment after the last path.
 func (r *Run) complete(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -40,8 +40,8 @@ func (r *Run) complete(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// idle returns what no counter and no histogram of any process has counted: names of
-// metrics, and of their values. Classes are no such values.
+// idle returns what no counter and no histogram of any process has counted: names of metrics, and their label values.
+// Classes are not included.
 func (r *Run) idle() ([]string, error) {
 	counted := map[string]bool{}
 	for _, p := range r.processes {
@@ -51,7 +51,7 @@ func (r *Run) idle() ([]string, error) {
 		}
 		for _, s := range list {
 			if s.gauge {
-				continue // what is now says nothing of what was
+				continue // a gauge says nothing about the past
 			}
 			counted[s.name] = counted[s.name] || s.value > 0
 			for _, v := range s.values {

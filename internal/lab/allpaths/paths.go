@@ -13,22 +13,22 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// path brings something about in the first process.
+// path causes something in the first process.
 type path struct {
 	name string
-	// moves are the series that the path moves. It has ended when they have.
+	// moves are the series that the path moves. It ends when they have moved.
 	moves []moved
 	do    func(ctx context.Context, s *scene) error
 }
 
-// scene is what a path works with.
+// scene is the environment of a path.
 type scene struct {
 	*process
 	run *Run
-	key string // of this path alone
-	// before is what the series that the path moves were when it began.
+	key string // used by this path only
+	// before has the values of the path's series when it began.
 	before map[string]float64
-	ends   []func(time.Duration) // of the Managers that the path made
+	ends   []func(time.Duration) // of the Managers created by the path
 }
 
 // endTime bounds the end of a path's own Manager. Nothing waits for what it still holds.
@@ -41,10 +41,9 @@ func (s *scene) newManager(rdb *redis.Client) *anteroom.Manager {
 	return m
 }
 
-// TakeAll takes each path once and returns what failed. Those that have only their own key
-// to do with go side by side; then those that change the network of the process, one after
-// the other, while Work goes on. It fails as well where something was not counted by the
-// end (I1).
+// TakeAll takes each path once and returns the failures. Paths that need only their own key run concurrently; then
+// those that change the network of the process, one after the other, while Work goes on. It also fails if something
+// was not counted by the end (I1).
 func (r *Run) TakeAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
@@ -66,10 +65,9 @@ func (r *Run) TakeAll(ctx context.Context) error {
 	return r.complete(ctx, moveTime)
 }
 
-// tries is how often a path is taken until its series have moved. On a machine that stood
-// still for some seconds a command may have passed its limit, or another mechanism may have
-// been the first to act, for example the renewal where the watchdog was meant; such a path
-// is taken again. takeTime bounds all paths together; some ten seconds are usual.
+// tries is how often a path is tried until its series have moved. On a machine that stalls for some seconds a command
+// may exceed its limit, or another mechanism may act first, for example the renewal instead of the watchdog; then the
+// path is tried again. takeTime bounds all paths together; some ten seconds are usual.
 const (
 	tries    = 10
 	takeTime = 4 * time.Minute
@@ -124,8 +122,8 @@ func (s *scene) await(ctx context.Context, m moved) error {
 	return s.above(ctx, m, s.before[m.String()])
 }
 
-// config is a lock of the class payments, which is what the faults are aimed at. It is
-// renewed so rarely that the watchdog is the first to find what was done to it.
+// config is a lock of the class payments, at which the faults are aimed. It is renewed so rarely that the watchdog is
+// the first to notice them.
 func (s *scene) config() anteroom.LockConfig {
 	return anteroom.LockConfig{
 		Key: s.key, Name: "payments", LeaseTime: 10 * time.Second, RenewalTime: 3 * time.Second,
@@ -143,8 +141,7 @@ func (s *scene) other(ctx context.Context) (*anteroom.Hold, error) {
 	return s.run.processes[1].lock(s.config()).Acquire(ctx)
 }
 
-// lost waits until h is lost, and lets it go. The error of a lost Release is what is
-// expected of it.
+// lost waits until h is lost, and releases it. The error of that Release is expected.
 func lost(ctx context.Context, h *anteroom.Hold) error {
 	ctx, cancel := context.WithTimeout(ctx, moveTime)
 	defer cancel()

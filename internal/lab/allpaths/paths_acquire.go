@@ -9,7 +9,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// acquirePaths are ways of getting a lock, or not.
+// acquirePaths are ways to acquire a lock, or to fail.
 var acquirePaths = []path{
 	{"re-entry", []moved{{"acquire_attempts_total", "acquired", "reentry"}, {"releases_total", "nested"}}, func(_ context.Context, s *scene) error {
 		mu := s.lock(s.config())
@@ -112,7 +112,7 @@ func pass(mu *anteroom.Mutex) {
 	defer mu.Unlock()
 }
 
-// handOff lets two goroutines of the process meet at a lock.
+// handOff makes two goroutines of the process contend for a lock.
 func handOff(ctx context.Context, s *scene) error {
 	mu := s.lock(s.config())
 	h, err := mu.Acquire(ctx)
@@ -133,7 +133,7 @@ func handOff(ctx context.Context, s *scene) error {
 	return errors.Join(h.Release(ctx), <-next)
 }
 
-// waiting waits until somebody waits for the path's lock in the first process.
+// waiting waits until the path's lock has a waiter in the first process.
 func (s *scene) waiting(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

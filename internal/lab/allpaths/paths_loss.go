@@ -12,12 +12,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// limited is a Redis user, and its password, who may use no channels.
+// limited is a Redis user, and its password, without permission for channels.
 const limited = "limited"
 
 func withUser(o *redis.Options) { o.Username, o.Password = limited, limited }
 
-// lossPaths are ways of losing a lock.
+// lossPaths are ways to lose a lock.
 var lossPaths = []path{
 	{
 		"deleted, found by the watchdog",
@@ -95,7 +95,7 @@ var lossPaths = []path{
 		}
 		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_ = m.Close(over) // it says that a lock was held
+		_ = m.Close(over) // it reports that a lock was held
 		return lost(ctx, h)
 	}},
 	{"the Manager waits for a holder", []moved{{"events_total", "closing"}}, func(ctx context.Context, s *scene) error {
@@ -129,7 +129,7 @@ var lossPaths = []path{
 	}},
 }
 
-// deleted takes a lock and lets a stranger delete it.
+// deleted acquires a lock and makes a stranger delete it.
 func (s *scene) deleted(ctx context.Context, cfg anteroom.LockConfig) error {
 	h, err := s.hold(ctx, cfg)
 	if err != nil {
@@ -141,9 +141,8 @@ func (s *scene) deleted(ctx context.Context, cfg anteroom.LockConfig) error {
 	return lost(ctx, h)
 }
 
-// forgotten locks in a goroutine that ends. The watchdog looks at goroutines once a lease
-// has passed, so that is short, and at most once in 30 s, so that each path has a Manager
-// of its own.
+// forgotten locks in a goroutine that ends. The watchdog looks at goroutines once a lease has passed, so the lease is
+// short, and at most once in 30 s, so each path has a Manager of its own.
 func (s *scene) forgotten(r anteroom.Recovery) error {
 	cfg := s.config()
 	cfg.Recovery, cfg.LeaseTime, cfg.RenewalTime = r, time.Second, 300*time.Millisecond
@@ -157,8 +156,7 @@ func (s *scene) forgotten(r anteroom.Recovery) error {
 	return nil
 }
 
-// collecting lets the garbage collector run until m has moved: what nobody can reach is
-// known only then.
+// collecting runs the garbage collector until m has moved: only that finds what is unreachable.
 func (s *scene) collecting(ctx context.Context, m moved) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup

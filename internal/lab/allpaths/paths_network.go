@@ -10,15 +10,15 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// networkPaths are troubles between the process and Redis. They come last: it takes the
-// process some time until all is well again.
+// networkPaths are faults between the process and Redis. They come last: the process needs some time to recover from
+// them.
 var networkPaths = []path{
 	{"a subscription is reset", []moved{{"events_total", "subscription_down"}, {"events_total", "subscription_up"}}, func(ctx context.Context, s *scene) error {
 		return s.subscribed(ctx, func() { s.net.Reset(faultnet.PubSub) })
 	}},
 	{"a subscription hears nothing", []moved{{"watchdog_findings_total", "delivery_dead"}, {"recoveries_total", "reconnect"}}, func(ctx context.Context, s *scene) error {
 		return s.subscribed(ctx, func() {
-			// Where the connection is just being made again there is none to be cut off.
+			// If the connection is just being re-established there is none to cut off.
 			dead := moved{"watchdog_findings_total", "delivery_dead"}
 			for range 4 {
 				s.net.HalfOpen(faultnet.PubSub)
@@ -33,7 +33,7 @@ var networkPaths = []path{
 		if err != nil {
 			return err
 		}
-		s.net.HoldReplies() // for less than a command may take
+		s.net.HoldReplies() // for less than the command time limit
 		err = s.await(ctx, moved{"watchdog_findings_total", "renewal_late"})
 		s.net.Heal()
 		return errors.Join(err, h.Release(ctx))
@@ -56,7 +56,7 @@ var networkPaths = []path{
 	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "acquire", "failed"}}, refused},
 }
 
-// often is a lock that is renewed often and asked about rarely.
+// often is a lock that is renewed often and checked rarely.
 func (s *scene) often() anteroom.LockConfig {
 	cfg := s.config()
 	cfg.RenewalTime = 100 * time.Millisecond
@@ -70,8 +70,8 @@ func (s *scene) short() anteroom.LockConfig {
 	return cfg
 }
 
-// subscribed lets the process wait for a lock of another one, so that it subscribes, and
-// then does something to its subscription.
+// subscribed makes the process wait for a lock of another one, so that it subscribes, and then injects a fault into
+// its subscription.
 func (s *scene) subscribed(ctx context.Context, do func()) error {
 	h, err := s.other(ctx)
 	if err != nil {
@@ -107,9 +107,9 @@ func swallowed(ctx context.Context, s *scene) error {
 	wg.Go(func() {
 		limit, cancel := context.WithTimeout(ctx, 2*commandTimeout)
 		defer cancel()
-		_ = released.Release(limit) // unknown, and then its lease ends by itself
+		_ = released.Release(limit) // unknown; its lease then expires
 	})
-	// Lock waits until the server is back, which is what available is about.
+	// Lock waits until the server is back, which the event available is about.
 	patient := s.lock(anteroom.LockConfig{Key: s.key + ":patient", Name: "payments", LeaseTime: 10 * time.Second})
 	wg.Go(func() { pass(patient) })
 	impatient := s.short()
@@ -130,16 +130,16 @@ func swallowed(ctx context.Context, s *scene) error {
 	} {
 		err = errors.Join(err, s.await(ctx, m))
 	}
-	s.net.CloseAll() // what was swallowed stays so
+	s.net.CloseAll() // what was swallowed stays lost
 	s.net.Heal()
 	wg.Wait()
-	_ = kept.Release(ctx) // it may have been lost on a machine that is slow
+	_ = kept.Release(ctx) // it may have been lost on a slow machine
 	return err
 }
 
-// refused releases and acquires while no connection can be made.
+// refused releases and acquires while connections are refused.
 func refused(ctx context.Context, s *scene) error {
-	cfg := s.short() // what could not be cleaned up ends with its lease
+	cfg := s.short() // what cannot be cleaned up ends with its lease
 	h, err := s.hold(ctx, cfg)
 	if err != nil {
 		return err

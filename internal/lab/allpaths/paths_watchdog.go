@@ -8,8 +8,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// watchdogPaths are things that a stranger does to a held lock, which only the watchdog
-// sees.
+// watchdogPaths are changes by a stranger to a held lock that only the watchdog sees.
 var watchdogPaths = []path{
 	{
 		"another field",
@@ -33,8 +32,7 @@ var watchdogPaths = []path{
 	}},
 }
 
-// persisted takes the key's end away again as often as the watchdog has it set, until
-// the watchdog gives up.
+// persisted removes the key's time to live as often as the watchdog restores it, until the watchdog gives up.
 func persisted(ctx context.Context, s *scene) error {
 	h, err := s.hold(ctx, s.config())
 	if err != nil {
@@ -58,7 +56,7 @@ func persisted(ctx context.Context, s *scene) error {
 	return errors.Join(err, <-ended, h.Release(context.WithoutCancel(ctx)))
 }
 
-// tampered does something to a held lock, waits until it is found, and mends it.
+// tampered changes a held lock, waits until that is found, and undoes it.
 func (s *scene) tampered(ctx context.Context, r anteroom.Recovery, finding string, do, undo func(field string) error) error {
 	cfg := s.config()
 	cfg.Recovery = r

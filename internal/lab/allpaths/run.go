@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// processes stand for as many programs on as many machines. The faults meet the first.
+	// processes stand for as many programs on as many machines. The faults hit the first.
 	processes = 3
-	// commandTimeout leaves room for a renewal that is late and has not failed yet.
+	// commandTimeout leaves room for a renewal that is late but has not failed yet.
 	commandTimeout = time.Second
-	// watchdogPeriod is short, so that what is done to a lock is found soon.
+	// watchdogPeriod is short, so that changes to a lock are found soon.
 	watchdogPeriod = 200 * time.Millisecond
-	// closeTime bounds the end of a Manager. What is not cleaned up by then, because the
-	// network swallowed a release, ends with its lease.
+	// closeTime bounds the end of a Manager. What is not cleaned up by then, because the network swallowed a release,
+	// ends with its lease.
 	closeTime = 2 * time.Second
 )
 
-// Run is one run. Start begins it; it ends with the test or program that it was given.
+// Run is one run. Start starts it; it ends with its test or program.
 type Run struct {
 	tb        testredis.TB
 	server    *testredis.Server
-	admin     *redis.Client // past the faults
+	admin     *redis.Client // bypasses the faults
 	processes []*process
 	serial    atomic.Int64 // of keys
 }
 
-// process is one Manager with what a program around it has.
+// process is one Manager with what a program adds to it.
 type process struct {
 	net       *faultnet.Network
 	rdb       *redis.Client
@@ -49,7 +49,7 @@ type process struct {
 	registry  *prometheus.Registry
 }
 
-// Start starts a redis-server and the Managers. Collectors are made by cfg.
+// Start starts a redis-server and the Managers. cfg configures the Collectors.
 func Start(tb testredis.TB, cfg metrics.Config) *Run {
 	tb.Helper()
 	r := &Run{tb: tb, server: testredis.Start(tb)}
@@ -70,16 +70,15 @@ func Start(tb testredis.TB, cfg metrics.Config) *Run {
 	return r
 }
 
-// newManager returns a Manager that tells p's Collector and is shown by it. end ends it,
-// within its time; what a path lost on purpose may still be held then, and ends with its
-// lease.
+// newManager returns a Manager that reports to p's Collector and is attached to it. end closes it, within its limit;
+// what a path lost on purpose may still be held then, and ends with its lease.
 func (r *Run) newManager(p *process, rdb *redis.Client) (m *anteroom.Manager, end func(within time.Duration)) {
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		Logger: slog.New(slog.DiscardHandler), Observer: p.collector, CommandTimeout: commandTimeout,
 		Defaults: anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
 	})
 	if err != nil {
-		panic(err) // a configuration of this package is out of bounds
+		panic(err) // the configuration of this package is invalid
 	}
 	p.collector.Attach(m)
 	return m, func(within time.Duration) {
@@ -90,7 +89,7 @@ func (r *Run) newManager(p *process, rdb *redis.Client) (m *anteroom.Manager, en
 	}
 }
 
-// Handlers returns what each process would serve as /metrics.
+// Handlers returns the /metrics handler of each process.
 func (r *Run) Handlers() []http.Handler {
 	var list []http.Handler
 	for _, p := range r.processes {
@@ -99,12 +98,12 @@ func (r *Run) Handlers() []http.Handler {
 	return list
 }
 
-// Server is the redis-server, for faults that meet all processes.
+// Server is the redis-server, for faults that hit all processes.
 func (r *Run) Server() *testredis.Server { return r.server }
 
-// Work does ordinary work in all processes until ctx ends: orders are many short holds of
-// few keys, stock is one fair lock with Lock and Unlock, reports are held through several
-// renewals, and invoices are asked for by TryAcquire too. It returns when all have ended.
+// Work does ordinary work in all processes until ctx ends: orders are many short holds of few keys, stock is one fair
+// lock with Lock and Unlock, reports are held through several renewals, and invoices are also tried by TryAcquire. It
+// returns when all have ended.
 func (r *Run) Work(ctx context.Context) {
 	var wg sync.WaitGroup
 	for _, p := range r.processes {
@@ -126,7 +125,7 @@ func (p *process) lock(cfg anteroom.LockConfig) *anteroom.Mutex {
 	}
 	mu, err := p.manager.NewMutex(cfg)
 	if err != nil {
-		panic(err) // a configuration of this package is out of bounds
+		panic(err) // the configuration of this package is invalid
 	}
 	return mu
 }
@@ -139,14 +138,13 @@ func (p *process) orders(ctx context.Context, i int) {
 	for ctx.Err() == nil {
 		if h, err := mu.Acquire(ctx, anteroom.Wait(5*time.Second)); err == nil {
 			pause(ctx, time.Millisecond)
-			_ = h.Release(ctx) // goes on in the background where it fails
+			_ = h.Release(ctx) // continues in the background if it fails
 		}
 		pause(ctx, 20*time.Millisecond)
 	}
 }
 
-// stock is the drop-in use, with a nested Lock. Lock cannot be told to give up, so the
-// end waits for the round under way.
+// stock is the drop-in use, with a nested Lock. Lock cannot be cancelled, so the end waits for the current round.
 func (p *process) stock(ctx context.Context) {
 	mu := p.lock(anteroom.LockConfig{Key: "stock", Name: "stock", Fair: true, LeaseTime: 10 * time.Second, RenewalTime: time.Second})
 	for ctx.Err() == nil {

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// moved names series that a path moves: a metric without its prefix, and some of the
-// values of its labels, for example moved{"lost_total", "gone"}. All series that have
-// these values are added up.
+// moved names series that a path moves: a metric without its prefix, and some of the values of its labels, for
+// example moved{"lost_total", "gone"}. All series that have these values are added up.
 type moved []string
 
 func (m moved) String() string { return m[0] + "{" + strings.Join(m[1:], ",") + "}" }
 
-// sample is what one series says now.
+// sample is the present value of one series.
 type sample struct {
 	name   string // of the metric, without its prefix
-	class  string // "" where it has none
+	class  string // "" if it has none
 	values []string
 	gauge  bool
-	value  float64 // of a histogram the count
+	value  float64 // for a histogram the count
 }
 
 // samples returns all series of the process.
@@ -48,7 +47,7 @@ func (p *process) samples() ([]sample, error) {
 	return list, nil
 }
 
-// value returns what the process counts under m.
+// value returns what the process has counted for m.
 func (p *process) value(m moved) (float64, error) {
 	list, err := p.samples()
 	sum := 0.0
@@ -61,9 +60,8 @@ func (p *process) value(m moved) (float64, error) {
 	return sum, err
 }
 
-// moveTime bounds how long one try of a path may wait for its series to move: leases of a
-// second or two, some periods of the watchdog, and a machine that is busy with other
-// tests all the while.
+// moveTime bounds how long one try of a path may wait for its series to move: leases of a second or two, some periods
+// of the watchdog, and a machine that is busy with other tests.
 const moveTime = 20 * time.Second
 
 // above waits until m is above before.
@@ -71,8 +69,7 @@ func (p *process) above(ctx context.Context, m moved, before float64) error {
 	return p.within(ctx, m, before, moveTime)
 }
 
-// within is above with its own bound. It looks twenty times a second, because metrics
-// give no signal.
+// within is above with its own bound. It polls twenty times a second, because metrics give no signal.
 func (p *process) within(ctx context.Context, m moved, before float64, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -64,8 +64,7 @@ func (c *chaos) all(ctx context.Context, tb *testredis.Program) {
 	c.mu.Unlock()
 }
 
-// inject brings one fault about after the other, until ctx ends. One that has begun is
-// carried through.
+// inject injects one fault after the other, until ctx ends. A fault that has begun is carried through.
 func (c *chaos) inject(ctx context.Context, lab *history.Lab, steps []step) {
 	for _, s := range steps {
 		timer := time.NewTimer(s.after)

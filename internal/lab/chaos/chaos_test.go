@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// chaosRun carries a run out and returns its exit status and its lines.
+// chaosRun runs a run and returns its exit status and its lines.
 func chaosRun(t *testing.T, c config) (int, []string) {
 	t.Helper()
 	if !testredis.Available() {
@@ -56,7 +56,7 @@ func figures(t *testing.T, text []string) map[string]int {
 	return f
 }
 
-// A short run, with as many kinds of faults as find room.
+// A short run, with as many kinds of faults as fit.
 func TestChaos_Short(t *testing.T) {
 	c := defaults()
 	c.lasts, c.seed, c.goroutines = 10*time.Second, 1, 25
@@ -68,8 +68,8 @@ func TestChaos_Short(t *testing.T) {
 	}
 }
 
-// What is planted is found, and the exit status says so: locks that exclude nobody in
-// another process, and a register that accepts old tokens as well.
+// Planted faults are found, and the exit status says so: locks that do not exclude other processes, and a register
+// that also accepts old tokens.
 func TestChaos_FindsWhatIsPlanted(t *testing.T) {
 	base := config{lasts: 2 * time.Second, seed: 1, processes: 2, goroutines: 8, keys: 6, only: []string{"SCRIPT FLUSH"}}
 	apart := base
@@ -100,7 +100,7 @@ func TestChaos_FindsWhatIsPlanted(t *testing.T) {
 	}
 }
 
-// The last line and the status are there as well when a run cannot be carried through.
+// The last line and the status are there even if a run cannot be carried through.
 func TestChaos_AFailedRunHasItsLastLine(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no redis-server
 	t.Setenv("CI", "")
@@ -116,8 +116,7 @@ func TestChaos_AFailedRunHasItsLastLine(t *testing.T) {
 	}
 }
 
-// The same seed plans the same, another seed something else; and a minute has room for
-// every kind.
+// The same seed plans the same, another seed something else; and a minute has room for every kind.
 func TestChaos_TheSeedIsTheSchedule(t *testing.T) {
 	c := defaults()
 	c.lasts, c.seed = time.Minute, 7

@@ -9,8 +9,8 @@ import (
 // kind is one kind of fault.
 type kind struct {
 	name string
-	// server tells that the server suffers it. One server fault and one fault of a
-	// process may be under way at the same time; two of the same sort are not.
+	// server: the fault hits the server. One server fault and one process fault may be active at the same time; two
+	// of the same sort are not.
 	server bool
 	// atLeast and upTo are how long it lasts.
 	atLeast, upTo time.Duration
@@ -52,7 +52,7 @@ var kinds = []kind{
 	{"process SIGKILL", false, 0, 0, func(l *history.Lab, s step) error { return l.KillWorker(s.worker) }},
 }
 
-// suffered is a fault that a worker brings about in itself.
+// suffered is a fault that a worker injects into itself.
 func suffered(f history.FaultKind, atLeast, upTo time.Duration) kind {
 	return kind{string(f), false, atLeast, upTo, func(l *history.Lab, s step) error { return l.Suffer(s.worker, f, s.lasts) }}
 }

@@ -7,8 +7,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// locks returns the locks of a run. What makes two locks different is spread over them
-// by numbers without a common factor, so that every mixture occurs.
+// locks returns the locks of a run. The settings vary by numbers without a common factor, so that every combination
+// occurs.
 func locks(n int) []anteroom.LockConfig {
 	list := make([]anteroom.LockConfig, 0, n)
 	for i := range n {
@@ -18,8 +18,8 @@ func locks(n int) []anteroom.LockConfig {
 			Fair: i%2 == 0, Fencing: i%3 != 2, MaxHandoffs: []int{0, 50, 5}[i%3],
 		}
 		if c.Fencing {
-			// A turn reserves a token for each owner that it may have. Those of lost turns
-			// put the counter ahead of the server's clock, for as many microseconds.
+			// A turn reserves a token for each possible owner. Those of lost turns put the counter ahead of the
+			// server's clock, by as many microseconds.
 			c.MaxHandoffs = 50
 		}
 		switch i % 11 {

@@ -34,7 +34,7 @@ func main() {
 	os.Exit(status)
 }
 
-// config says how a run goes.
+// config configures a run.
 type config struct {
 	lasts                       time.Duration
 	seed                        uint64
@@ -46,10 +46,10 @@ type config struct {
 	admits func(newest, token int64) bool
 }
 
-// defaults is a whole run: 4 processes with 200 goroutines in all, on 50 keys.
+// defaults is a full run: 4 processes with 200 goroutines in total, on 50 keys.
 func defaults() config { return config{processes: 4, goroutines: 50, keys: 50} }
 
-// fromEnv reads a setting; one that cannot be read ends the program.
+// fromEnv reads a setting; an invalid one ends the program.
 func fromEnv[T any](name string, parse func(string) (T, error), def T) T {
 	text := os.Getenv(name)
 	if text == "" {
@@ -66,17 +66,16 @@ func fromEnv[T any](name string, parse func(string) (T, error), def T) T {
 func parseSeed(s string) (uint64, error) { return strconv.ParseUint(s, 10, 64) }
 
 const (
-	// bound is how long callers may take until they are through when everything has
-	// healed: what a killed holder has left, at most an extended lease of 3 s; the lease
-	// of a key whose waiters missed the message, 2 s; a pause of a driver after errors, up
-	// to 1.25 s; and then the queue of up to 200. What it took is printed.
+	// bound is how long callers may take to return after all faults have healed: what a killed holder has left, at
+	// most an extended lease of 3 s; the lease of a key whose waiters missed the message, 2 s; a pause of a driver
+	// after errors, up to 1.25 s; and then the queue of up to 200. The actual time is printed.
 	bound = 12 * time.Second
-	// grace is what a run may take beyond its time, before it is given up: the fault
-	// under way, the start of processes, the end.
+	// grace is what a run may take beyond its time before it is given up: the current fault, the start of processes,
+	// the end.
 	grace = 5 * time.Minute
 )
 
-// run carries a run out and prints its last line, however it ends. It returns the exit status.
+// run runs one run and prints its last line, however it ends. It returns the exit status.
 func run(ctx context.Context, c config, out io.Writer) int {
 	r := &chaos{config: c, out: &lines{w: out}, counts: map[string]int{}, begun: time.Now()}
 	tb := testredis.NewProgram("chaos")

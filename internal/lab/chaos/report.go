@@ -6,14 +6,13 @@ import (
 	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
-// maxSaid bounds what is printed of each sort: a broken lock would bring thousands, and
-// the first ones tell the story.
+// maxSaid bounds what is printed of each sort: a broken lock would cause thousands, and the first ones are enough.
 const maxSaid = 40
 
-// complete is the length from which on a run has to contain every kind of fault.
+// complete is the length from which a run must contain every kind of fault.
 const complete = time.Minute
 
-// conclude prints the counts, what was found, and the last line. It returns the exit status.
+// conclude prints the counts, the findings, and the last line. It returns the exit status.
 func (c *chaos) conclude(failures []string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -29,7 +28,7 @@ func (c *chaos) conclude(failures []string) int {
 			failures = append(failures, "no fault of this kind took place: "+k.name)
 		}
 	}
-	c.out.say("%d holders were told of a loss; the last caller was through %v after everything had healed", o.Lost, o.Through.Round(time.Millisecond))
+	c.out.say("%d holders were notified of a loss; the last caller returned %v after everything had healed", o.Lost, o.Through.Round(time.Millisecond))
 	for n, f := range o.Findings {
 		if n == maxSaid {
 			c.out.say("… and %d more", len(o.Findings)-n)
@@ -49,7 +48,7 @@ func (c *chaos) conclude(failures []string) int {
 	return 0
 }
 
-// list prints a list, as far as anybody would read it.
+// list prints a list, up to maxSaid items.
 func (c *chaos) list(name string, items []string) {
 	for n, item := range items {
 		if n == maxSaid {

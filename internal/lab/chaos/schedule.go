@@ -10,13 +10,13 @@ import (
 // step is one fault of a schedule.
 type step struct {
 	kind   kind
-	after  time.Duration // the rest since the fault before it of the same sort was over
+	after  time.Duration // the pause since the previous fault of the same sort
 	lasts  time.Duration
-	worker int   // whom it hits
-	keys   []int // which keys, where it is about keys
+	worker int   // the target
+	keys   []int // for faults about keys
 }
 
-// String words a step for the schedule that is printed.
+// String formats a step for the printed schedule.
 func (s step) String() string {
 	text := s.kind.name
 	if s.lasts > 0 {
@@ -28,12 +28,12 @@ func (s step) String() string {
 	return text
 }
 
-// rest is the time between two faults of a sort: short enough that each kind comes more
-// than once in a minute, and that faults meet the trouble that those before them have made.
+// rest is the time between two faults of a sort: short enough that each kind occurs more than once in a minute, and
+// that faults meet the effects of earlier ones.
 const rest = 700 * time.Millisecond
 
-// plan draws a schedule that is longer than the run, for faults of the server or of
-// processes. All kinds come once, in random order, before any comes again.
+// plan draws a schedule that is longer than the run, for faults of the server or of processes. All kinds occur once,
+// in random order, before any occurs again.
 func plan(c config, server bool) []step {
 	sort := uint64(0)
 	if server {

@@ -15,23 +15,20 @@ type Backend struct {
 	Name string
 	// Virtual runs each behaviour in a bubble of virtual time, with a deployment of its own.
 	Virtual bool
-	// Open returns the deployment. For a Virtual one it is called for each behaviour,
-	// inside the bubble, otherwise once, and all behaviours share it.
+	// Open returns the deployment. For a Virtual one it is called for each behaviour, inside the bubble, otherwise
+	// once, and all behaviours share it.
 	Open func(t *testing.T) Deployment
-	// Lacks says why a behaviour cannot be shown here, by its name.
+	// Lacks says, by name, why a behaviour cannot be shown here.
 	Lacks map[string]string
 }
 
-// Deployment is a running backend. Its functions may be called by several tests at once.
+// Deployment is a running backend. Its functions are safe for concurrent use.
 type Deployment struct {
-	// Client makes a client whose connections can be told from others by name. Whoever
-	// asks for it closes it.
+	// Client creates a client whose connections have the given name. The caller closes it.
 	Client func(name string) redis.UniversalClient
-	// Masters returns a client for each master that there is now, which the deployment
-	// closes.
+	// Masters returns a client for each present master; the deployment closes them.
 	Masters func() []*redis.Client
-	// Copies returns a client for each replica of the master that owns key; nil where
-	// there is none.
+	// Copies returns a client for each replica of the master that owns key; nil if there is none.
 	Copies func(key string) []*redis.Client
 	// Replicas is the number of replicas of each master.
 	Replicas int
@@ -43,7 +40,7 @@ type Deployment struct {
 type behaviour struct {
 	name string
 	run  func(s *stage)
-	// alone: it changes what other behaviours rely on, so nothing runs beside it.
+	// alone: it changes what other behaviours rely on, so nothing runs at the same time.
 	alone bool
 }
 
@@ -74,10 +71,10 @@ var behaviours = []behaviour{
 	{name: "AHundredKeysOverAllSlots", run: aHundredKeysOverAllSlots},
 }
 
-// stages numbers the stages of this process, for names that nobody else has.
+// stages numbers the stages of this process, for unique names.
 var stages atomic.Int64
 
-// Run runs every behaviour on b, as sub-tests that run in parallel where they can.
+// Run runs every behaviour on b, as sub-tests that run in parallel if they can.
 func Run(t *testing.T, b Backend) {
 	known := map[string]bool{}
 	for _, x := range behaviours {
@@ -107,8 +104,7 @@ func Run(t *testing.T, b Backend) {
 			}
 		}
 	}
-	// The group ends when all that run in parallel have ended; those that want to be
-	// alone follow.
+	// The group ends when all parallel behaviours have ended; those that run alone follow.
 	t.Run("together", func(t *testing.T) {
 		for _, x := range behaviours {
 			if !x.alone {
@@ -123,13 +119,13 @@ func Run(t *testing.T, b Backend) {
 	}
 }
 
-// perform runs one behaviour on a stage of its own and sees that it leaves nothing.
+// perform runs one behaviour on a stage of its own and checks that nothing remains.
 func perform(t *testing.T, x behaviour, b Backend, d Deployment) {
 	s := &stage{
 		T: t, d: d, virtual: b.Virtual, owned: map[string]bool{},
 		name: fmt.Sprintf("%s-%d", strings.ToLower(x.name), stages.Add(1)),
 	}
-	defer s.close() // a behaviour that failed closes too
+	defer s.close() // even if the behaviour failed
 	x.run(s)
 	s.nothingLeft()
 }

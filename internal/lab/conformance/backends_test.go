@@ -111,8 +111,7 @@ func connections(name string, servers ...*redis.Client) (n int) {
 	return n
 }
 
-// embedded is a miniredis that is reached over in-memory connections. Its TTLs follow
-// the clock of the bubble.
+// embedded is a miniredis reached over in-memory connections. Its TTLs follow the clock of the bubble.
 func embedded(t *testing.T) conformance.Deployment {
 	m := miniredis.NewMiniRedis() // never started: connections are made by Dial
 	m.ClockTTL(true)

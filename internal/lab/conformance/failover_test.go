@@ -16,7 +16,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// rounds is how many failovers a test makes: ANTEROOM_ROUNDS, or one.
+// rounds is the number of failovers of a test: ANTEROOM_ROUNDS, or one.
 func rounds(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv("ANTEROOM_ROUNDS")
@@ -30,11 +30,11 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// loadKeys is how many keys the load works on.
+// loadKeys is the number of keys of the load.
 const loadKeys = 20
 
-// readTimeout is what docs/operations.md §4 advises. It matters where a node hangs:
-// go-redis asks nodes at random for a Cluster's layout, and waits for one that hangs.
+// readTimeout is what docs/operations.md §4 advises. It matters if a node hangs: go-redis asks random nodes for a
+// Cluster's layout, and waits for one that hangs.
 const readTimeout = 2 * commandTimeout
 
 // target is a deployment whose master can be killed.
@@ -50,7 +50,7 @@ type target struct {
 	raw      map[*testredis.Server]*redis.Client                 // a client of each node
 }
 
-// subscribers counts who listens to channel where messages arrive now.
+// subscribers counts the subscribers of channel where messages arrive now.
 func (d target) subscribers(now *testredis.Server, channel string) (n int64) {
 	for node, c := range d.raw {
 		if node == now || d.bus && node.Running() {
@@ -60,8 +60,8 @@ func (d target) subscribers(now *testredis.Server, channel string) (n int64) {
 	return n
 }
 
-// nothingLeft waits until no key but records of tokens is left. A lock whose release the
-// new master has never seen is there until its lease ends.
+// nothingLeft waits until no keys but fencing records remain. A lock whose release the new master has never seen
+// remains until its lease ends.
 func (d target) nothingLeft(t *testing.T) {
 	t.Helper()
 	ctx := context.Background()
@@ -131,24 +131,23 @@ type mode int
 
 const (
 	killed   mode = iota // SIGKILL; its replicas have followed it to its end
-	cutOff               // SIGKILL, after its replicas were cut off: what came last is certainly lost
-	hung                 // SIGSTOP; it goes on when it has a successor
-	switched             // it is well, and replaced by an operator's command without its consent
+	cutOff               // SIGKILL, after its replicas were cut off: the last writes are certainly lost
+	hung                 // SIGSTOP; it continues once it has a successor
+	switched             // healthy, and replaced by an operator's command without its consent
 	modes
 )
 
 func (m mode) String() string { return [...]string{"killed", "cut off", "hung", "switched"}[m] }
 
-// The master stops while two processes work: what was replicated is kept, what was not is
-// told to its holder in time, tokens keep the register right, nothing hangs, nothing
-// stays behind, and everything works again soon.
+// The master stops while two processes work: what was replicated is kept, what was not is reported to its holder in
+// time, tokens keep the register right, nothing hangs, nothing remains, and everything works again soon.
 func TestSentinelFailover(t *testing.T) { failover(t, sentinelTarget(t)) }
 
-// The same for the master of one shard. The other two refuse as well until it has a
-// successor (cluster-require-full-coverage, Redis' default).
+// The same for the master of one shard. The other two also refuse until it has a successor
+// (cluster-require-full-coverage, Redis' default).
 func TestClusterFailover(t *testing.T) { failover(t, clusterTarget(t)) }
 
-// failover makes a failover of each mode a round.
+// failover makes a failover of each mode per round.
 func failover(t *testing.T, d target) {
 	t.Parallel()
 	var keys []string
@@ -195,13 +194,12 @@ type strike struct {
 	lost    []*lostHold
 }
 
-// prepare acquires a lock that all replicas know of. Where they are cut off, it acquires
-// two that none can know of: one whose lease outlasts the failover, so that an answer of
-// Redis ends it, and one whose deadline comes first.
+// prepare acquires a lock that all replicas know of. If they are cut off, it acquires two that none can know of: one
+// whose lease outlasts the failover, so that an answer of Redis ends it, and one whose deadline comes first.
 func (s *strike) prepare() {
 	s.t.Helper()
 	replicas := s.d.replicas(s.old)
-	// Its lease outlasts an election that has to be repeated, and it is renewed often.
+	// Its lease outlasts a repeated election, and it is renewed often.
 	cfg := anteroom.LockConfig{
 		Key: s.d.key("kept"), LeaseTime: 30 * time.Second, RenewalTime: 2 * time.Second,
 		Replicas: len(replicas), Fencing: true,
@@ -221,7 +219,7 @@ func (s *strike) prepare() {
 		s.lost = append(s.lost, &lostHold{t: s.t, mu: s.parties[0].lock(s.t, cfg), next: next, reg: newRegister(), lease: lease})
 	}
 	s.old.CutReplicas(s.t, replicas...)
-	s.t.Cleanup(func() { // where the test ends before the replicas go on
+	s.t.Cleanup(func() { // if the test ends before the replicas continue
 		for _, r := range replicas {
 			if r.Pid() != 0 {
 				r.Resume()
@@ -257,14 +255,13 @@ func (s *strike) stop() {
 	}
 }
 
-// recover measures, and demands what docs/guarantees.md promises of the holds of that
-// moment.
+// recover measures the recovery, and checks what docs/guarantees.md promises about the holds of that moment.
 func (s *strike) recover(probe *party, keys []string) (took recovery) {
 	s.t.Helper()
 	granted := make(chan []time.Time, 1)
-	// The first is certainly on the master that has stopped, and nobody has it.
+	// The first is certainly on the stopped master, and is free.
 	try := func() { granted <- usable(s.t, probe, append([]string{s.d.key("probe")}, keys...)) }
-	if s.mode != switched { // that one serves until it is replaced
+	if s.mode != switched { // which serves until it is replaced
 		go try()
 	}
 	now := s.d.await(s.old)

@@ -18,7 +18,7 @@ type keptHold struct {
 	d target
 }
 
-// survives demands that the hold lives on, on the new master, and is renewed there.
+// survives checks that the hold lives on, on the new master, and is renewed there.
 func (k *keptHold) survives(now *testredis.Server) {
 	k.t.Helper()
 	deadline := k.h.Deadline()
@@ -34,7 +34,7 @@ func (k *keptHold) survives(now *testredis.Server) {
 	}
 }
 
-// lostHold is a hold that no replica can know of, and one who gets its lock after it.
+// lostHold is a hold that no replica can know of, and the next owner of its lock.
 type lostHold struct {
 	t        *testing.T
 	mu, next *anteroom.Mutex // of two parties
@@ -47,13 +47,13 @@ type lostHold struct {
 	rival    chan rival
 }
 
-// rival is who got the lock from the new master.
+// rival is the owner of the lock on the new master.
 type rival struct {
 	at  time.Time
 	err error
 }
 
-// take acquires the lock, and begins work in the register under it.
+// take acquires the lock, and starts work in the register under it.
 func (l *lostHold) take() {
 	l.t.Helper()
 	h, err := l.mu.Acquire(context.Background())
@@ -70,8 +70,8 @@ func (l *lostHold) take() {
 	}()
 }
 
-// follow lets the rival try, beginning now, and work in the register. The lost hold tries
-// to write afterwards, as a program would that does not look at its hold.
+// follow makes the rival try, starting now, and work in the register. The lost hold tries to write afterwards, like a
+// program that does not check its hold.
 func (l *lostHold) follow() {
 	l.rival = make(chan rival, 1)
 	go func() {
@@ -93,21 +93,20 @@ func (l *lostHold) work(token int64) error {
 		return fmt.Errorf("the rival has the token %d, the lost hold %d", token, l.token)
 	}
 	if l.reg.write(l.mu.Key(), l.token, value+1) {
-		return errors.New("the lost hold has written after its rival")
+		return errors.New("the lost hold wrote after its rival")
 	}
 	return nil
 }
 
-// told demands that the holder has been told: W + 2 C after the new master has let the
-// rival in at the latest (a question of before may be open for one C), and never after
-// its deadline.
+// told checks that the holder was notified: at the latest W + 2 C after the new master has admitted the rival (an
+// earlier query may be open for one C), and never after its deadline.
 func (l *lostHold) told() {
 	l.t.Helper()
 	r := <-l.rival
 	if r.err != nil {
 		l.t.Fatalf("%s on the new master: %v", l.mu.Key(), r.err)
 	}
-	// The machine's: it is busy with the load, with the failover, and with other tests.
+	// For the machine: it is busy with the load, the failover, and other tests.
 	const slack = 2 * time.Second
 	bound := r.at.Add(watch + 2*commandTimeout)
 	if l.until.Before(bound) {
@@ -126,7 +125,7 @@ func (l *lostHold) told() {
 			l.t.Errorf("its context ended because of %v", context.Cause(l.h.Context()))
 		}
 	case <-timer.C:
-		l.t.Fatal("a hold that the failover lost is never told")
+		l.t.Fatal("the holder of a lock that the failover lost is never notified")
 	}
 	if err := l.h.Release(context.Background()); !errors.Is(err, anteroom.ErrLost) {
 		l.t.Errorf("its release: %v", err)

@@ -16,7 +16,7 @@ import (
 
 type pipeliner = redis.Pipeliner
 
-// inspect: what Redis says about a lock, from another process.
+// inspect: what Redis says about a lock, asked from another process.
 func inspect(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
@@ -44,8 +44,8 @@ func inspect(s *stage) {
 	}
 }
 
-// tokensGrow: from hold to hold, in this process and another, when the key is deleted
-// under a holder, and when the record of tokens is.
+// tokensGrow: from hold to hold, in this process and another, when the key is deleted under a holder, and when the
+// fencing record is.
 func tokensGrow(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
@@ -76,7 +76,7 @@ func tokensGrow(s *stage) {
 		})
 	}
 	wg.Wait()
-	// Without its record the server's clock decides, which has to move for that.
+	// Without its record the server's clock decides, which must advance for that.
 	s.ok(rdb.Del(s.Context(), fencePrefix+"{"+cfg.Key+"}").Err())
 	time.Sleep(time.Millisecond)
 	h := s.acquire(mine)
@@ -89,7 +89,7 @@ func tokensGrow(s *stage) {
 	}
 }
 
-// replicasConfirm: a grant with Replicas is on so many replicas when it is answered.
+// replicasConfirm: a grant with Replicas is on that many replicas when it is answered.
 func replicasConfirm(s *stage) {
 	m, _ := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), Replicas: s.d.Replicas, Fencing: true})
@@ -109,7 +109,7 @@ func (s *stage) onReplica(c *redis.Client, key, field string) bool {
 	s.Helper()
 	var found *redis.BoolCmd
 	_, err := c.Pipelined(s.Context(), func(p pipeliner) error {
-		p.Do(s.Context(), "readonly") // a Cluster's replica answers nothing without; others do not know it
+		p.Do(s.Context(), "readonly") // a Cluster's replica answers only after this; others do not know it
 		found = p.HExists(s.Context(), key, field)
 		return nil
 	})
@@ -119,14 +119,13 @@ func (s *stage) onReplica(c *redis.Client, key, field string) bool {
 	return found.Val()
 }
 
-// tooFewReplicas: refused with the reason, nothing is left, and the lock is free for
-// those who ask for less.
+// tooFewReplicas: refused with the reason, nothing remains, and the lock is free for callers that demand fewer.
 func tooFewReplicas(s *stage) {
 	m, _ := s.manager()
 	s.release(s.acquire(s.mutex(m, anteroom.LockConfig{Key: s.key("warm")}))) // connected, the scripts loaded
 	cfg := anteroom.LockConfig{Key: s.key("k"), Replicas: s.d.Replicas + 1, LeaseTime: lease}
 	h, err := s.mutex(m, cfg).TryAcquire(s.Context())
-	for range 3 { // a machine that is busy may not answer in time, which is another error
+	for range 3 { // a busy machine may not answer in time, which is another error
 		if errors.Is(err, anteroom.ErrUnavailable) {
 			h, err = s.mutex(m, cfg).TryAcquire(s.Context())
 		}
@@ -146,8 +145,8 @@ func tooFewReplicas(s *stage) {
 	s.release(s.acquire(s.mutex(m, cfg)))
 }
 
-// oddKeys: names that a naive rule for hash tags gets wrong, and others that break
-// what quotes or splits. Each is a lock of its own with tokens, waiters and messages.
+// oddKeys: names that a naive rule for hash tags gets wrong, and others that break quoting or splitting. Each is a
+// lock of its own with tokens, waiters and messages.
 func oddKeys(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
@@ -172,8 +171,8 @@ func oddKeys(s *stage) {
 	}
 }
 
-// aHundredKeysOverAllSlots: locks of one process on all masters at once are granted,
-// renewed in their batches, refused to others, and handed over.
+// aHundredKeysOverAllSlots: locks of one process on all masters are granted, renewed in batches, refused to others,
+// and handed over.
 func aHundredKeysOverAllSlots(s *stage) {
 	const n = 100
 	a, renewals := s.manager()
@@ -193,7 +192,7 @@ func aHundredKeysOverAllSlots(s *stage) {
 				locks++
 			}
 		}
-		// Slots are shared evenly, so keys are; two may lie at each border.
+		// Slots are shared evenly, and so are keys, give or take two at each border.
 		if want := n / len(masters); locks < want-2 || locks > want+3 {
 			s.Errorf("%d locks on one of %d masters", locks, len(masters))
 		}
@@ -228,8 +227,8 @@ func (s *stage) keyInPart(i, n int) string {
 	}
 }
 
-// crc16 is that of the Cluster's specification (XMODEM). The slot of a key without braces
-// follows from all of it.
+// crc16 is that of the Cluster's specification (XMODEM). The slot of a key without braces is computed from the whole
+// key.
 func crc16(text string) (crc uint16) {
 	for i := range len(text) {
 		crc ^= uint16(text[i]) << 8
@@ -244,7 +243,7 @@ func crc16(text string) (crc uint16) {
 	return crc
 }
 
-// tokenOf returns the token of a hold, 0 where its lock has no Fencing.
+// tokenOf returns the token of a hold, 0 without Fencing.
 func tokenOf(h *anteroom.Hold) int64 {
 	token, _ := h.Token()
 	return token

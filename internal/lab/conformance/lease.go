@@ -7,9 +7,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A waiter of another process gets the lock because of the message. Without it, it would
-// ask again no sooner than 0.75 s after it was refused; so one of some releases must take
-// clearly less, on a machine that is slow now and then.
+// A waiter of another process gets the lock because of the message. Without it, it would retry no sooner than 0.75 s
+// after it was refused; so one of several releases must take clearly less, on a machine that is slow now and then.
 func wokenByTheRelease(s *stage) {
 	a, _ := s.manager()
 	b, tries := s.manager()
@@ -40,7 +39,7 @@ func wokenByTheRelease(s *stage) {
 	}
 }
 
-// A holder that died releases nothing: who waits gets the lock when its TTL ends.
+// A dead holder releases nothing: a waiter gets the lock when the TTL ends.
 func aDeadHoldersLeaseEnds(s *stage) {
 	m, _ := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k")})
@@ -83,7 +82,7 @@ func renewedOverSeveralLeases(s *stage) {
 	s.release(s.acquire(theirs))
 }
 
-// A fixed lease is not renewed. Its holder is told before another can have the lock.
+// A fixed lease is not renewed. Its holder is notified before another can have the lock.
 func aFixedLeaseEnds(s *stage) {
 	a, renewals := s.manager()
 	b, _ := s.manager()
@@ -141,7 +140,7 @@ func minHold(s *stage) {
 		s.Fatalf("taken for %v, want %v", took, cfg.MinHold)
 	}
 	s.atMost("the end of MinHold", time.Since(begin), cfg.MinHold+10*time.Millisecond, 3*time.Second)
-	// The second one has its own MinHold, whose mark nobody removes: see it end.
+	// The second hold has its own MinHold, whose mark nobody removes: wait until it expires.
 	s.release(h)
 	s.until("the mark has ended", func() bool {
 		info, err := b.Inspect(s.Context(), cfg.Key)

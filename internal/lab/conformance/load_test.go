@@ -18,16 +18,15 @@ const (
 	watch, commandTimeout = time.Second, time.Second
 	// loadLease is the lease of the locks that the load works with, L of docs/guarantees.md.
 	loadLease = 5 * time.Second
-	// stuck bounds an acquire in the load. A failover takes some seconds; nothing may
-	// hang for longer.
+	// stuck bounds an acquire in the load. A failover takes some seconds; nothing may hang for longer.
 	stuck = 90 * time.Second
-	// oldMaster is longer than Sentinel lets a master that it has replaced go on.
+	// oldMaster is longer than Sentinel lets a replaced master go on.
 	oldMaster = 20 * time.Second
 	// pace is how long the load works under a lock.
 	pace = 2 * time.Millisecond
 )
 
-// party is a Manager as a process of its own has it, and what it has said.
+// party is a Manager like that of a separate process, and its events.
 type party struct {
 	*anteroom.Manager
 	mu     sync.Mutex
@@ -58,7 +57,7 @@ func newParty(t *testing.T, rdb anteroom.Redis) *party {
 	return p
 }
 
-// lost returns the events of losses.
+// lost returns the loss events.
 func (p *party) lost() (list []anteroom.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,21 +83,20 @@ func (p *party) lock(t *testing.T, cfg anteroom.LockConfig) *anteroom.Mutex {
 	return mu
 }
 
-// load is goroutines that count in a register, each count under a lock with a token.
+// load is goroutines that count in a register, each under a lock with a token.
 type load struct {
 	t        *testing.T
 	fenced   bool
 	reg      *register
-	finish   func() // ends it and waits for it; may be called twice
+	finish   func() // stops it and waits for it; may be called twice
 	wg       sync.WaitGroup
 	acquired atomic.Int64
-	lost     atomic.Int64 // holds whose owner was told of the loss
+	lost     atomic.Int64 // holds whose owner was notified of the loss
 	unknown  atomic.Int64 // releases whose answer was lost
-	rightful atomic.Int64 // holds that were refused though it was the other that lost its lock
+	rightful atomic.Int64 // holds that were refused although the other lost its lock
 }
 
-// startLoad lets so many goroutines of each party work on keys. Without fencing the
-// register has to believe them.
+// startLoad starts that many goroutines of each party on keys. Without fencing the register cannot check them.
 func startLoad(t *testing.T, parties []*party, keys []string, goroutines int, fenced bool) *load {
 	t.Helper()
 	l := &load{t: t, fenced: fenced, reg: newRegister()}
@@ -126,7 +124,7 @@ func startLoad(t *testing.T, parties []*party, keys []string, goroutines int, fe
 	return l
 }
 
-// visit counts once. Whoever is refused by the register must be told of its loss.
+// visit counts once. If the register refuses it, its holder must be notified of the loss.
 func (l *load) visit(p *party, mu *anteroom.Mutex) {
 	ctx, cancel := context.WithTimeout(context.Background(), stuck)
 	defer cancel()
@@ -160,12 +158,11 @@ func (l *load) visit(p *party, mu *anteroom.Mutex) {
 	}
 }
 
-// mustBeTold: somebody with a newer token has been at work, so one of the two has lost its
-// lock. A master that is replaced while it is well goes on serving those who have not heard
-// of it, for some seconds. So h is told within the bound after the server that its Manager
-// talks to was last seen to have it; and where that server has it for as long as no old
-// master can go on, the other was the one that lost: of the grants of two masters at once
-// the newer, by their clock, may be the one that does not count.
+// mustBeTold: a holder with a newer token has been at work, so one of the two has lost its lock. A master that is
+// replaced while healthy goes on serving clients that have not noticed, for some seconds. So h's holder is notified
+// within the bound after the server that its Manager uses was last seen to have the lock; and if that server has it
+// for as long as no old master can go on, the other has lost its lock: of the grants of two masters, the newer by
+// their clocks may be the invalid one.
 func (l *load) mustBeTold(p *party, h *anteroom.Hold) {
 	const bound = watch + 2*commandTimeout + time.Second
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -195,8 +192,8 @@ func (l *load) moves(n int64) {
 	eventually(l.t, stuck, "the load goes on", func() bool { return l.acquired.Load() >= want })
 }
 
-// end stops the load and judges it. exclusive: nothing that happened can have lost a
-// lock, so no two may have been inside at once, fenced or not.
+// end stops the load and judges it. exclusive: nothing that happened can have lost a lock, so no two may have been
+// inside at once, fenced or not.
 func (l *load) end(exclusive bool) {
 	l.t.Helper()
 	l.finish()

@@ -10,7 +10,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Two Managers keep one counter in steps that lose updates wherever two are inside.
+// Two Managers increment one counter in steps that lose updates if two are inside.
 func exclusionBetweenManagers(s *stage) {
 	const managers, goroutines, rounds = 2, 3, 20
 	key := s.key("k")
@@ -41,7 +41,7 @@ func exclusionBetweenManagers(s *stage) {
 	}
 }
 
-// Within a process the race detector sees to it as well: the counter is a plain one.
+// Within a process the race detector checks it too: the counter is a plain one.
 func exclusionBetweenGoroutines(s *stage) {
 	m, _ := s.manager()
 	for _, fair := range []bool{false, true} {
@@ -82,13 +82,12 @@ func triesAreRefusedWhileHeld(s *stage) {
 		s.atMost("TryLockFor(50 ms)", time.Since(begin), 60*time.Millisecond, 2*time.Second)
 	}
 	s.release(h)
-	s.until("TryLock gets a free lock", theirs.TryLock) // at once, but on a machine that is too busy to answer
+	s.until("TryLock gets a free lock", theirs.TryLock) // at once, unless the machine is too busy to answer
 	s.refused(mine)
 	theirs.Unlock()
 }
 
-// A nested lock counts in the process; Redis knows one holder with the count 1, and is
-// told of the last release only.
+// Nesting is counted in the process; Redis knows one holder with the count 1, and sees only the last release.
 func reentrancy(s *stage) {
 	a, commands := s.manager()
 	b, _ := s.manager()
@@ -121,7 +120,7 @@ func reentrancy(s *stage) {
 	s.release(s.acquire(other))
 }
 
-// With Fair the goroutines of a process come in by order of arrival.
+// With Fair the goroutines of a process are admitted in order of arrival.
 func fairOrder(s *stage) {
 	m, _ := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), Fair: true})
@@ -145,7 +144,7 @@ func fairOrder(s *stage) {
 	}
 }
 
-// A lock that passes within the process costs no command; a turn's end costs one or two.
+// A hand-off within the process costs no command; the end of a turn costs one or two.
 func handOffWithoutRedis(s *stage) {
 	m, commands := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), Fair: true})

@@ -12,8 +12,7 @@ import (
 // watch is W of docs/guarantees.md in the behaviours about losses.
 const watch = time.Second
 
-// deletionIsTold: after DEL the holder is told within W + C, by the watchdog, since no
-// renewal is due for long.
+// deletionIsTold: after DEL the holder is notified within W + C, by the watchdog, since no renewal is due for long.
 func deletionIsTold(s *stage) {
 	m, _ := s.manager()
 	rdb := s.client()
@@ -22,7 +21,7 @@ func deletionIsTold(s *stage) {
 	s.removed(h, func() { s.ok(rdb.Del(s.Context(), s.key("k")).Err()) })
 }
 
-// flushIsTold: the same when everything is gone, scripts' state included.
+// flushIsTold: the same when everything is gone, including the scripts.
 func flushIsTold(s *stage) {
 	m, _ := s.manager()
 	mu := s.mutex(m, anteroom.LockConfig{Key: s.key("k"), WatchdogPeriod: watch, Fencing: true})
@@ -41,7 +40,7 @@ func flushIsTold(s *stage) {
 	s.release(next)
 }
 
-// removed removes the key of a hold and demands that its holder is told in time.
+// removed removes the key of a hold and checks that its holder is notified in time.
 func (s *stage) removed(h *anteroom.Hold, remove func()) {
 	s.Helper()
 	begin := time.Now()
@@ -53,8 +52,7 @@ func (s *stage) removed(h *anteroom.Hold, remove func()) {
 	s.is(h.Release(s.Context()), anteroom.ErrLost)
 }
 
-// forcedReleaseIsToldAtOnce: neither a renewal nor the watchdog is due, so only the
-// message can tell.
+// forcedReleaseIsToldAtOnce: neither a renewal nor the watchdog is due, so only the message can notify the holder.
 func forcedReleaseIsToldAtOnce(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
@@ -104,8 +102,8 @@ func doSaysThatTheLockWasLost(s *stage) {
 	s.ok(mu.Do(s.Context(), func(context.Context) error { return nil }))
 }
 
-// closeWithHolds: Close names what is held when its time is over, tells the holders, and
-// leaves the keys to their leases. A release that comes afterwards still counts.
+// closeWithHolds: Close names what is held when its time is over, notifies the holders, and leaves the keys to their
+// leases. A release after that still counts.
 func closeWithHolds(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()

@@ -8,8 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets more behaviours run at once than there are processors: they wait most of
-// the time.
+// TestMain allows more parallel behaviours than there are processors: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	set := false
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(leaks{})
 }
 
-// leaks makes goleak look once, after the tests.
+// leaks makes goleak check once, after the tests.
 type leaks struct{}
 
 func (leaks) Run() int { return 0 }

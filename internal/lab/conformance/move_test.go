@@ -10,10 +10,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A slot moves to another master and back while two processes work on its keys and hold
-// some of them all the time. A slot takes its keys with their times to live along, and a
-// node that has not a key says so without executing anything. So no lock is lost and no
-// two are inside at once, with fencing or without.
+// A slot moves to another master and back while two processes work on its keys and hold some of them all the time. A
+// slot moves with its keys and their times to live, and a node without a key says so without executing anything. So
+// no lock is lost and no two are inside at once, with fencing or without.
 func TestASlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, 3, 0)
@@ -30,9 +29,9 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 		}
 		begin := time.Now()
 		m := c.BeginMove(b.slot, to)
-		// While the slot is on both nodes a lock with one key is granted by the new one.
-		// Redis refuses scripts with two keys of which one is there (TRYAGAIN), so one with a
-		// record of tokens cannot be acquired before the move is over.
+		// While the slot is on both nodes the new one grants locks with one key. Redis refuses scripts with two keys
+		// of which only one is present (TRYAGAIN), so a lock with a fencing record cannot be acquired before the move
+		// is over.
 		b.plain.moves(20)
 		moved := m.MoveKeys()
 		m.End()
@@ -46,8 +45,8 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 	b.end()
 }
 
-// A replica takes its master's place by agreement, and gives it back. The master serves
-// nobody while it hands over, and then sends everybody away: no lock is lost.
+// A replica takes its master's place by agreement, and gives it back. The master serves nobody during the handover,
+// and then redirects everybody: no lock is lost.
 func TestAPlannedFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, 3, 1)
@@ -62,8 +61,7 @@ func TestAPlannedFailoverLosesNothing(t *testing.T) {
 	b.end()
 }
 
-// busySlot is a slot on which two processes work and hold locks all the time, where no
-// lock can be lost.
+// busySlot is a slot on which two processes work and hold locks all the time, and no lock can be lost.
 type busySlot struct {
 	t             *testing.T
 	slot          int
@@ -72,7 +70,7 @@ type busySlot struct {
 	held          []*anteroom.Hold
 }
 
-// startBusySlot begins the work, in a slot of the first node.
+// startBusySlot starts the work, in a slot of the first node.
 func startBusySlot(t *testing.T, c *testredis.Cluster) *busySlot {
 	t.Helper()
 	tag := ""
@@ -81,8 +79,8 @@ func startBusySlot(t *testing.T, c *testredis.Cluster) *busySlot {
 	}
 	b := &busySlot{t: t, slot: c.Slot(tag), parties: []*party{newParty(t, c.Client(t)), newParty(t, c.Client(t))}}
 	for i := range 10 {
-		// Renewed once a second, with a lease that outlasts a busy machine's pauses; half of
-		// them with a record beside the lock.
+		// Renewed once a second, with a lease that outlasts a busy machine's pauses; half of them with a fencing
+		// record.
 		cfg := anteroom.LockConfig{Key: fmt.Sprint(tag, "held:", i), LeaseTime: 20 * time.Second, RenewalTime: time.Second, Fencing: i%4 < 2}
 		h, err := b.parties[i%2].lock(t, cfg).Acquire(context.Background())
 		if err != nil {
@@ -99,7 +97,7 @@ func startBusySlot(t *testing.T, c *testredis.Cluster) *busySlot {
 	return b
 }
 
-// goesOn waits until everybody works and every hold is renewed, where its key is now.
+// goesOn waits until all parties work and every hold is renewed, where its key is now.
 func (b *busySlot) goesOn() {
 	b.t.Helper()
 	b.fenced.moves(100)
@@ -107,7 +105,7 @@ func (b *busySlot) goesOn() {
 	renewed(b.t, b.held)
 }
 
-// end demands that nothing was lost and nothing is kept.
+// end checks that nothing was lost and nothing remains.
 func (b *busySlot) end() {
 	b.t.Helper()
 	b.fenced.end(true)

@@ -11,7 +11,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// recovery is how long it took from the moment that the master stopped until …
+// recovery has the times since the master stopped until …
 type recovery struct {
 	elected   time.Duration // a new master was seen, by asking every node
 	first     time.Duration // a key of the old master was granted again
@@ -45,8 +45,8 @@ func (f figures) log(t *testing.T) {
 	}
 }
 
-// usable acquires each key once, beginning now, and returns when each of them was
-// granted, in the order of keys. It may be called by any goroutine.
+// usable acquires each key once, starting now, and returns when each of them was granted, in the order of keys. Any
+// goroutine may call it.
 func usable(t *testing.T, p *party, keys []string) []time.Time {
 	times := make([]time.Time, len(keys))
 	var wg sync.WaitGroup
@@ -68,8 +68,7 @@ func usable(t *testing.T, p *party, keys []string) []time.Time {
 	return times
 }
 
-// listen waits until the parties' subscriptions are there. It may be called by any
-// goroutine.
+// listen waits until the parties have subscribed. Any goroutine may call it.
 func (d target) listen(now *testredis.Server, parties []*party) bool {
 	for deadline := time.Now().Add(stuck); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		there := 0
@@ -85,8 +84,8 @@ func (d target) listen(now *testredis.Server, parties []*party) bool {
 	return false
 }
 
-// wakes demands that a waiter of one party is woken by the release of the other: the
-// quickest of some comes long before it would have polled.
+// wakes checks that the release by one party wakes a waiter of the other: the quickest of some is far quicker than
+// polling.
 func wakes(t *testing.T, d target, a, b *party) {
 	t.Helper()
 	ctx := context.Background()

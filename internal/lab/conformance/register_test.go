@@ -6,11 +6,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// register is a resource that checks fencing tokens: one counter for each key, which
-// holders of the key's lock read and write. It raises its fence by the token of each
-// visit, a reading one too, and refuses those with an older token. (A fence that only
-// writes raise lets an old holder write between a new one's read and write, and loses
-// that update.)
+// register is a resource that checks fencing tokens: one counter for each key, which holders of the key's lock read
+// and write. It raises its fence by the token of each visit, even a read, and refuses older tokens. (A fence raised
+// only by writes lets an old holder write between a new one's read and write, and loses that update.)
 type register struct {
 	mu    sync.Mutex
 	cells map[string]*cell

@@ -14,19 +14,19 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// confirmed is a lock that wants one replica, and has to be patient with it.
+// confirmed is a lock that requires one replica, and is patient with it.
 func confirmed(key string) anteroom.LockConfig {
 	return anteroom.LockConfig{Key: key, Replicas: 1, ReplicaTimeout: 300 * time.Millisecond, Fencing: true}
 }
 
-// refusedForReplicas demands that the lock is refused because replicas are missing, and
-// that nothing of it is left on its master.
+// refusedForReplicas checks that the lock is refused because replicas are missing, and that nothing of it remains on
+// its master.
 func refusedForReplicas(t *testing.T, p *party, master *redis.Client, cfg anteroom.LockConfig) {
 	t.Helper()
 	h, err := p.lock(t, cfg).TryAcquire(context.Background())
 	for begin := time.Now(); errors.Is(err, anteroom.ErrUnavailable) && time.Since(begin) < 30*time.Second; {
-		// A busy machine did not answer in time, or go-redis has asked the stopped node for
-		// the layout. What that try may have left is removed before the key is forgotten.
+		// A busy machine did not answer in time, or go-redis asked the stopped node for the layout. What that try may
+		// have left is removed before the key is forgotten.
 		eventually(t, stuck, "the key is forgotten", func() bool { return len(p.Snapshot()) == 0 })
 		h, err = p.lock(t, cfg).TryAcquire(context.Background())
 	}
@@ -39,8 +39,8 @@ func refusedForReplicas(t *testing.T, p *party, master *redis.Client, cfg antero
 	eventually(t, stuck, "the key is forgotten", func() bool { return len(p.Snapshot()) == 0 })
 }
 
-// granted demands that the lock is granted. (A grant that is refused for its replicas is
-// tried again until the end of the context, and so is one without an answer.)
+// granted checks that the lock is granted. (A grant that is refused for its replicas, or without an answer, is
+// retried until the end of the context.)
 func granted(t *testing.T, p *party, cfg anteroom.LockConfig) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -54,8 +54,8 @@ func granted(t *testing.T, p *party, cfg anteroom.LockConfig) {
 	}
 }
 
-// usableAgain lets somebody wait for the lock, brings the replicas back, and returns how
-// long after that it took.
+// usableAgain makes a caller wait for the lock, brings the replicas back, and returns how long after that the lock
+// was granted.
 func usableAgain(t *testing.T, p *party, cfg anteroom.LockConfig, back func()) time.Duration {
 	t.Helper()
 	got := make(chan error, 1)
@@ -77,7 +77,7 @@ func usableAgain(t *testing.T, p *party, cfg anteroom.LockConfig, back func()) t
 	return time.Since(begin)
 }
 
-// stops are the ways in which a replica goes, and comes back.
+// stops are the ways in which a replica stops, and comes back.
 var stops = map[string]struct{ stop, back func(*testredis.Server) }{
 	"stopped": {(*testredis.Server).Pause, (*testredis.Server).Resume},
 	"killed":  {(*testredis.Server).Kill, (*testredis.Server).Restart},
@@ -97,7 +97,7 @@ func TestReplicasBehindSentinel(t *testing.T) {
 		refusedForReplicas(t, p, master, cfg)
 		cfg0 := cfg
 		cfg0.Replicas = 0
-		granted(t, p, cfg0) // who asks for none is served
+		granted(t, p, cfg0) // a lock without Replicas is granted
 		eventually(t, stuck, "the key is forgotten", func() bool { return len(p.Snapshot()) == 0 })
 		t.Logf("%s: granted %v after the first replica came back", name, usableAgain(t, p, cfg, func() {
 			how.back(replicas[0])
@@ -110,9 +110,9 @@ func TestReplicasBehindSentinel(t *testing.T) {
 	}
 }
 
-// On a Cluster each shard has replicas of its own, and WAIT speaks about those of the node
-// that it is sent to. With one shard's replica away, locks of its slots are refused and all
-// others are granted, also where a slot has moved and the client does not know it.
+// On a Cluster each shard has replicas of its own, and WAIT is about those of the node that gets it. While one
+// shard's replica is stopped, locks of its slots are refused and all others are granted, even if a slot has moved and
+// the client does not know it.
 func TestReplicasOfACluster(t *testing.T) {
 	t.Parallel()
 	c := testredis.StartCluster(t, 3, 3)
@@ -138,8 +138,8 @@ func TestReplicasOfACluster(t *testing.T) {
 				granted(t, p, confirmed(keys[m]))
 			}
 		}
-		// A slot that comes to the master without a replica is refused, one that leaves it is
-		// granted; the client learns of either by MOVED, with the command that asks for WAIT.
+		// A slot that moves to the master without a replica is refused, one that leaves it is granted; the client
+		// learns of both by MOVED, in answer to the command with WAIT.
 		slotA, slotB := c.Slot(keys[a]), c.Slot(keys[b])
 		c.MoveSlot(slotB, a)
 		refusedForReplicas(t, p, raw[a], confirmed(keys[b]))

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	// lease is long enough that a machine which stands still for a second loses no lock.
+	// lease is so long that a machine that stalls for a second loses no lock.
 	lease = 3 * time.Second
-	// long is a lease that plays no part in what a behaviour is about.
+	// long is a lease that is irrelevant to the behaviour.
 	long = 30 * time.Second
 	// commandTimeout is C of docs/guarantees.md.
 	commandTimeout = time.Second
 	// patience bounds what must happen and is not timed.
 	patience = 30 * time.Second
-	// fencePrefix begins the keys that stay on purpose.
+	// fencePrefix is the prefix of the keys that remain on purpose.
 	fencePrefix = "anteroom:fence:"
 )
 
-// stage is what a behaviour plays on. Its methods end the test where they fail, so they
-// are for the test's own goroutine, except where it is said otherwise.
+// stage is the environment of a behaviour. Its methods end the test if they fail, so they are for the test's own
+// goroutine, unless stated otherwise.
 type stage struct {
 	*testing.T
 	d       Deployment
@@ -44,7 +44,7 @@ type stage struct {
 // key returns a key that only this stage uses.
 func (s *stage) key(name string) string { return s.name + ":" + name }
 
-// own returns a key as it is, and notes that this stage uses it.
+// own returns a key unchanged, and records that this stage uses it.
 func (s *stage) own(key string) string {
 	s.owned[key] = true
 	return key
@@ -57,7 +57,7 @@ func (s *stage) client() redis.UniversalClient {
 	return c
 }
 
-// manager returns a Manager with a client of its own, as another process would have it.
+// manager returns a Manager with a client of its own, like another process.
 func (s *stage) manager() (*anteroom.Manager, *counter) {
 	s.Helper()
 	n := &counter{commands: map[string]int{}}
@@ -69,8 +69,7 @@ func (s *stage) manager() (*anteroom.Manager, *counter) {
 	return m, n
 }
 
-// mutex returns a lock of m; cfg names everything but the lease, which is long unless
-// it is set.
+// mutex returns a lock of m; cfg has everything but the lease, which is long unless set.
 func (s *stage) mutex(m *anteroom.Manager, cfg anteroom.LockConfig) *anteroom.Mutex {
 	s.Helper()
 	if cfg.LeaseTime == 0 {
@@ -91,7 +90,7 @@ func (s *stage) acquire(mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *ant
 	return h
 }
 
-// acquired acquires mu on a goroutine of its own and delivers what came of it.
+// acquired acquires mu on a goroutine of its own and delivers the result.
 func (s *stage) acquired(mu *anteroom.Mutex) <-chan grant {
 	got := make(chan grant, 1)
 	go func() {
@@ -103,14 +102,14 @@ func (s *stage) acquired(mu *anteroom.Mutex) <-chan grant {
 	return got
 }
 
-// grant is an answer to acquired.
+// grant is a result of acquired.
 type grant struct {
 	hold *anteroom.Hold
 	at   time.Time
 	err  error
 }
 
-// take waits for an answer, which must be a grant.
+// take waits for a result, which must be a grant.
 func (s *stage) take(c <-chan grant) grant {
 	s.Helper()
 	g := <-c
@@ -118,7 +117,7 @@ func (s *stage) take(c <-chan grant) grant {
 	return g
 }
 
-// refused demands that mu cannot be acquired, because another holds it.
+// refused checks that mu cannot be acquired, because another holds it.
 func (s *stage) refused(mu *anteroom.Mutex) {
 	s.Helper()
 	h, err := mu.TryAcquire(s.Context())
@@ -163,8 +162,8 @@ func (s *stage) until(what string, f func() bool) {
 	}
 }
 
-// atMost demands that what took took no longer than bound. In virtual time nothing but
-// the library's own waiting takes time; in real time slack is for the machine.
+// atMost checks that what took no longer than bound. In virtual time only the library's own waits take time; in real
+// time slack is for the machine.
 func (s *stage) atMost(what string, took, bound, slack time.Duration) {
 	s.Helper()
 	if !s.virtual {
@@ -184,8 +183,7 @@ func (s *stage) subscribers(key string) (n int64) {
 	return n
 }
 
-// nothingLeft closes the stage and demands that nothing of it is left, neither in the
-// Managers nor on a server.
+// nothingLeft closes the stage and checks that nothing remains, neither in the Managers nor on a server.
 func (s *stage) nothingLeft() {
 	s.Helper()
 	for _, m := range s.managers {
@@ -204,8 +202,7 @@ func (s *stage) nothingLeft() {
 	}
 }
 
-// channels returns the channels that somebody of this stage is subscribed to. ids are
-// its Managers'.
+// channels returns the channels to which clients of this stage are subscribed. ids are those of its Managers.
 func (s *stage) channels(c *redis.Client, ids map[string]bool) (list []string) {
 	s.Helper()
 	all, err := c.PubSubChannels(context.Background(), "*").Result()
@@ -242,7 +239,7 @@ func (s *stage) close() map[string]bool {
 		ids[m.ClientID()] = true
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		if s.Failed() {
-			cancel() // a behaviour that failed may have left a hold
+			cancel() // a failed behaviour may have left a hold
 		}
 		if err := m.Close(ctx); err != nil && !s.Failed() {
 			s.Errorf("Close: %v", err)
@@ -253,7 +250,7 @@ func (s *stage) close() map[string]bool {
 		_ = c.Close()
 	}
 	if s.virtual && s.Failed() {
-		time.Sleep(2 * patience) // what is under way ends, or the bubble would hide the failure by a panic
+		time.Sleep(2 * patience) // what is in flight ends, or the bubble would hide the failure by a panic
 	}
 	return ids
 }
@@ -281,7 +278,7 @@ func (n *counter) Renewed(_ string, o anteroom.Outcome, _ time.Duration) {
 	}
 }
 
-// of returns how many commands of that name, or of that name and outcome, there were.
+// of returns the number of commands of that name, or of that name and outcome.
 func (n *counter) of(command string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()

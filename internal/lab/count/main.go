@@ -1,18 +1,18 @@
-// Command count prints how large the core is, so that it does not grow unseen:
+// Command count prints how large the core is, so that its growth shows:
 //
-//	lines      of the files that are no tests, with comments and blank lines
-//	types      type declarations at the top level, also those in a group and aliases
-//	functions  function and method declarations; a literal is part of the one around it
+//	lines      of the non-test files, with comments and blank lines
+//	types      type declarations at the top level, including those in a group and aliases
+//	functions  function and method declarations; a literal is part of the enclosing one
 //	paths      the functions of the library, and their files, that are entered by an
 //	           uncontended Lock and Unlock, and by an Acquire while another one waits, the
 //	           hand-off to that one, and its Release
 //
-// Paths are measured by coverage: the command builds itself with counters, walks a path
-// once to warm it up, clears the counters and walks it again. It does so in several
-// processes, and what was entered in all of them counts, so that no timer plays a part.
+// Paths are measured by coverage: the command builds itself with counters, walks a path once to warm it up, clears
+// the counters and walks it again. It does so in several processes, and counts what was entered in all of them, so
+// that no timer plays a part.
 //
 //	make count
-//	go run ./internal/lab/count -v     names the functions, too
+//	go run ./internal/lab/count -v     also lists the functions
 package main
 
 import (
@@ -41,7 +41,7 @@ import (
 
 const module = "github.com/anteroom/anteroom/"
 
-// walks is in how many processes each path is walked.
+// walks is the number of processes in which each path is walked.
 const walks = 5
 
 func main() {
@@ -72,7 +72,7 @@ func main() {
 	}
 }
 
-// size prints of what a package consists.
+// size prints the size of a package.
 func size(pkg string) {
 	var lines, types, functions int
 	names := must(filepath.Glob(filepath.Join(pkg, "*.go")))
@@ -117,7 +117,7 @@ func files(names map[string]bool) int {
 	return len(distinct)
 }
 
-// walk walks a path twice. The coverage of the second time is written as the process ends.
+// walk walks a path twice. The coverage of the second walk is written as the process ends.
 func walk(path string) {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: must(miniredis.Run()).Addr()})
@@ -139,7 +139,7 @@ func walk(path string) {
 			must(0, first.Release(ctx))
 			must(0, <-done)
 		}
-		time.Sleep(50 * time.Millisecond) // goroutines end that have answered
+		time.Sleep(50 * time.Millisecond) // answered goroutines end
 	}
 }
 
