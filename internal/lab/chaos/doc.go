@@ -8,6 +8,7 @@
 //
 //	acquisitions=<n> faults=<n> overlaps=<n> violations=<n> late_losses=<n> stuck=<n> leaks=<n>
 //
+// where
 //   - overlaps: two concurrent holders, after a removal and inside its bound;
 //   - violations: any other two, a write that the fenced register accepted although it had seen a newer token, a lost
 //     update, and whatever else internal/lab/history calls a violation; also a run that could not be carried through,

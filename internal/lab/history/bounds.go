@@ -7,20 +7,18 @@ import (
 )
 
 const (
-	// slack is what the report of a loss may take beyond its bound: a goroutine has to
-	// run on a machine that others use as well. It is allowed for telling only; what a
-	// question answers has none.
+	// slack is what the report of a loss may take beyond its bound: a goroutine has to run on a machine that others
+	// use too. It applies only to notifications; answers to queries have none.
 	slack = 300 * time.Millisecond
-	// settle is how long it may take until a process is served again after Redis was
-	// away: connections are made anew, and go-redis' pool rests for a second after many
-	// dials in a row have failed.
+	// settle is how long it may take until a process is served again after an outage of Redis: connections are
+	// re-established, and go-redis' pool pauses for a second after many failed dials in a row.
 	settle = 1500 * time.Millisecond
 )
 
-// bounds answers until when somebody has to be told.
+// bounds computes until when a holder must be notified.
 type bounds struct {
 	locks []Lock
-	aways map[uint32][]Away // by process, those of all processes included; sorted by From
+	aways map[uint32][]Away // by process, including those of all processes; sorted by From
 	every []Away
 	known map[boundKey]int64
 }
@@ -49,10 +47,9 @@ func newBounds(locks []Lock, aways []Away) *bounds {
 	return b
 }
 
-// removal is until when a hold of proc has to be told that r has removed its lock: no
-// hold goes longer than W without a word from Redis, and the word takes C, or 2 C where
-// the question before is still open. While Redis does not serve the process, or the
-// process does not run, the bound waits.
+// removal is until when a hold of proc must be notified that r has removed its lock: no hold goes longer than W
+// without an answer of Redis, and the answer takes C, or 2 C if the query before is still open. While Redis does not
+// serve the process, or the process does not run, the bound is suspended.
 func (b *bounds) removal(key int, proc uint32, r Removal) int64 {
 	k := boundKey{proc, key, r.From, true}
 	until, ok := b.known[k]
@@ -65,14 +62,14 @@ func (b *bounds) removal(key int, proc uint32, r Removal) int64 {
 	return until
 }
 
-// expiry is until when the holder's context has to have ended after the deadline: before
-// Redis can give the lock to anybody else, unless the process does not run.
+// expiry is until when the holder's context must have ended after the deadline: before Redis can grant the lock to
+// anybody else, unless the process does not run.
 func (b *bounds) expiry(h *Hold) int64 {
 	step := int64(b.locks[h.Key].Margin + slack)
 	return b.extend(h.Proc, h.Deadline, h.Deadline+step, step, true)
 }
 
-// extend moves until on as long as proc was away between from and until.
+// extend postpones until by the time that proc was away between from and until.
 func (b *bounds) extend(proc uint32, from, until, again int64, stopped bool) int64 {
 	aways, ok := b.aways[proc]
 	if !ok {

@@ -18,7 +18,7 @@ type client struct {
 	rng *rand.Rand
 }
 
-// turn is one attempt of a client, and the hold that comes of it.
+// turn is one attempt of a client, and the resulting hold.
 type turn struct {
 	*client
 	key   int
@@ -27,14 +27,13 @@ type turn struct {
 	id    uint64
 	lock  bool // by Lock or TryLock
 	token int64
-	// held asks whether the lock is held, and deadline until when; nil where the way of
-	// acquiring has no such answer.
+	// held asks whether the lock is held, and deadline until when; nil if this way of acquiring has no such answer.
 	held     func() bool
 	deadline func() time.Time
 	told     bool // of a turn by Lock: its loss is recorded
 }
 
-// round is one round of a client: to get a lock, to work, to let it go.
+// round is one round of a client: acquire a lock, work, release it.
 func (c *client) round() {
 	t := &turn{client: c, key: c.rng.IntN(len(c.locks))}
 	if c.plan.Load != LoadMixed {
@@ -84,7 +83,7 @@ func (t *turn) event(kind Kind, at int64, change ...func(*Event)) {
 	t.add(e)
 }
 
-// check asks whether the lock is held, and records the answer that it is.
+// check asks whether the lock is held, and records the answer.
 func (t *turn) check() bool {
 	before := Now()
 	if t.held() {
@@ -98,8 +97,8 @@ func (t *turn) check() bool {
 	return false
 }
 
-// failed records how an acquire failed. The errors that a fault explains are those of
-// docs/guarantees.md; any other is a problem.
+// failed records how an acquire failed. docs/guarantees.md lists the errors that a fault explains; any other is a
+// problem.
 func (t *turn) failed(err error) {
 	kind := NotAcquired
 	switch {
@@ -134,7 +133,7 @@ func (t *turn) released(err error) {
 	t.event(kind, Now(), func(e *Event) { e.Since = since })
 }
 
-// lostSince returns since when a lock is lost, as the error says.
+// lostSince returns since when a lock is lost, according to the error.
 func lostSince(err error) int64 {
 	if e, ok := errors.AsType[*anteroom.Error](err); ok {
 		return At(e.Since)
@@ -142,7 +141,7 @@ func lostSince(err error) int64 {
 	return 0
 }
 
-// watch records when ctx ends with a loss. The function that it returns ends that.
+// watch records when ctx ends with a loss, until the returned function is called.
 func (t *turn) watch(ctx context.Context) (stop func() bool) {
 	return context.AfterFunc(ctx, func() {
 		now := Now()
@@ -159,9 +158,8 @@ func grantOf(holder string) uint64 {
 	return n
 }
 
-// protected is the work under a lock: read, take time, write back; with questions in
-// between whether the lock is still held. On an unfenced key nothing is written: who has
-// it when is what its history tells.
+// protected is the work under a lock: read, take time, write back; with queries in between whether the lock is still
+// held. On an unfenced key nothing is written: its history says who has it when.
 func (t *turn) protected(ctx context.Context, d time.Duration) {
 	var read ReadReply
 	if t.cfg.Fencing && t.token > 0 {
@@ -172,14 +170,14 @@ func (t *turn) protected(ctx context.Context, d time.Duration) {
 		t.pause(ctx, min(d, step))
 	}
 	if read.Accepted {
-		// Also if the lock is lost by now: to refuse that is the register's part.
+		// Even if the lock is lost by now: the register has to refuse that.
 		t.reg.write(WriteArgs{Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token, Base: read.Version})
 	}
 	t.check()
 }
 
-// workTime is how long a lock is held: mostly for a moment, sometimes for so long that
-// it is renewed, or its fixed lease ends.
+// workTime is how long a lock is held: mostly briefly, sometimes so long that it is renewed, or its fixed lease
+// expires.
 func (t *turn) workTime() time.Duration {
 	switch n := t.rng.IntN(100); {
 	case n < 75 || t.key%5 == 0:

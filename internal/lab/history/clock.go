@@ -28,9 +28,9 @@ type moment struct {
 	mono int64
 }
 
-// origin joins Go's monotonic reading, whose zero is private to a process, with the
-// shared clock. Both count the same clock, so one comparison holds for good; the
-// narrowest of many keeps its error below what a function call takes.
+// origin relates Go's monotonic reading, whose zero is private to a process, to the shared clock. Both count the same
+// clock, so one comparison holds for good; the narrowest of many keeps the error below the duration of a function
+// call.
 var origin = sync.OnceValue(func() (best moment) {
 	width := int64(math.MaxInt64)
 	for range 100 {

@@ -2,29 +2,29 @@ package history
 
 import "encoding/binary"
 
-// Kind says what an Event is.
+// Kind is the kind of an Event.
 type Kind uint8
 
-// The kinds of events. All but Gap belong to one hold, or to one attempt to get one.
+// The kinds of events. All but Gap belong to one hold, or to one attempt to acquire.
 const (
 	// Invoke: an acquire is about to be called.
 	Invoke Kind = iota + 1
 	// Acquired: it has returned with the lock.
 	Acquired
-	// NotAcquired: it has returned without, and the library says that it does not hold.
+	// NotAcquired: it has returned without the lock, and the library says that it is not held.
 	NotAcquired
-	// Unknown: it has returned without, and the command may have taken effect.
+	// Unknown: it has returned without the lock, and the command may have taken effect.
 	Unknown
-	// Checked: the holder has asked and heard that it holds. At is before the question.
+	// Checked: the holder asked whether it holds, and the answer was yes. At is before the query.
 	Checked
-	// Told: the holder has noticed that the lock is lost: its context has ended, or a
-	// question was answered so. At is after the answer.
+	// Told: the holder has noticed that the lock is lost: its context has ended, or a query was answered so. At is
+	// after the answer.
 	Told
 	// Release: a release is about to be called.
 	Release
 	// Released: it has returned without an error.
 	Released
-	// ReleasedLost: it has returned that the lock had been lost.
+	// ReleasedLost: it has returned that the lock was lost.
 	ReleasedLost
 	// ReleasedUnknown: it has returned that the release is not confirmed.
 	ReleasedUnknown
@@ -44,18 +44,18 @@ func (k Kind) String() string {
 // Event is one line of a history. All times are of the shared clock (Now).
 type Event struct {
 	Kind   Kind
-	Locked bool   // the hold came by Lock or TryLock
-	Key    uint16 // the place of the lock in the plan
+	Locked bool   // acquired by Lock or TryLock
+	Key    uint16 // index of the lock in the plan
 	Proc   uint32 // one life of one process
 	Client uint32 // the goroutine
-	Hold   uint64 // the attempt and the hold that comes of it; new for each, within Proc
+	Hold   uint64 // the attempt and the resulting hold; unique within Proc
 	Grant  uint64 // the number in the holder's field in Redis; 0: not known
 	Token  int64  // the fencing token; 0: none
-	// At is when it happened. What begins is stamped before, what has ended after, so
-	// that a hold in a history is never longer than the real one.
+	// At is when it happened. Calls are stamped before, results after, so a hold in a history is never longer than
+	// the real one.
 	At       int64
 	Deadline int64 // the holder's deadline, read after At; 0: not known
-	Since    int64 // Told, ReleasedLost: since when it is lost, as the library says; Gap: its begin
+	Since    int64 // Told, ReleasedLost: since when it is lost, according to the library; Gap: its beginning
 }
 
 // slotSize is the length of an event in a log.

@@ -15,12 +15,11 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// through is how long callers may take until they are through when every fault is over:
-// the lease of a killed holder, the pauses of a driver after errors, and the queue. What
-// it took is logged.
+// through is how long callers may take to return when every fault is over: the lease of a killed holder, the pauses
+// of a driver after errors, and the queue. The actual time is logged.
 const through = 10 * time.Second
 
-// someLocks returns n locks of 1.5 s that differ in all that matters for who gets in.
+// someLocks returns n locks with leases of 1.5 s that differ in everything that matters for admission.
 func someLocks(n int) []anteroom.LockConfig {
 	var locks []anteroom.LockConfig
 	for i := range n {
@@ -39,7 +38,7 @@ func someLocks(n int) []anteroom.LockConfig {
 	return locks
 }
 
-// judged fails the test for everything that a history must not show.
+// judged fails the test for everything that a history must not contain.
 func judged(t *testing.T, o *Outcome) {
 	t.Helper()
 	t.Logf("acquisitions=%d lost=%d overlaps=%d through=%v", o.Acquisitions, o.Lost, o.Overlaps, o.Through)
@@ -57,7 +56,7 @@ func judged(t *testing.T, o *Outcome) {
 	}
 }
 
-// Without a fault nothing is lost and nobody overlaps.
+// Without a fault nothing is lost and nothing overlaps.
 func TestHistory_Calm(t *testing.T) {
 	t.Parallel()
 	l := NewLab(t, Setup{Locks: someLocks(6), Processes: 3, Goroutines: 8, Load: LoadMixed, Seed: 1})
@@ -69,13 +68,13 @@ func TestHistory_Calm(t *testing.T) {
 	}
 }
 
-// fault is one fault of a run, and what it is called.
+// fault is one fault of a run, and its name.
 type fault struct {
 	name string
 	do   func(*Lab) error
 }
 
-// under runs faults one after the other beside the load, and judges the whole.
+// under injects faults one after the other under load, and judges the whole.
 func under(t *testing.T, seed uint64, faults []fault) *Outcome {
 	t.Helper()
 	l := NewLab(t, Setup{Locks: someLocks(8), Processes: 3, Goroutines: 10, Load: LoadMixed, Seed: seed})
@@ -94,7 +93,7 @@ func under(t *testing.T, seed uint64, faults []fault) *Outcome {
 // settleTime lets the load run between two faults.
 const settleTime = 400 * time.Millisecond
 
-// nothingRemoved fails the test where two held at once although no lock was removed.
+// nothingRemoved fails the test if holds overlapped although no lock was removed.
 func nothingRemoved(t *testing.T, o *Outcome) {
 	t.Helper()
 	if o.Overlaps > 0 {
@@ -102,7 +101,7 @@ func nothingRemoved(t *testing.T, o *Outcome) {
 	}
 }
 
-// What becomes of replies and connections: nobody is in beside another.
+// Faults of replies and connections: no holds overlap.
 func TestHistory_Network(t *testing.T) {
 	t.Parallel()
 	suffer := func(i int, kind FaultKind, d time.Duration) fault {
@@ -118,7 +117,7 @@ func TestHistory_Network(t *testing.T) {
 	}))
 }
 
-// What becomes of the server while it keeps its data.
+// Faults of a server that keeps its data.
 func TestHistory_ServerAway(t *testing.T) {
 	t.Parallel()
 	nothingRemoved(t, under(t, 3, []fault{
@@ -130,7 +129,7 @@ func TestHistory_ServerAway(t *testing.T) {
 	}))
 }
 
-// What the server refuses.
+// Errors of the server.
 func TestHistory_Refusals(t *testing.T) {
 	t.Parallel()
 	nothingRemoved(t, under(t, 4, []fault{
@@ -140,8 +139,7 @@ func TestHistory_Refusals(t *testing.T) {
 	}))
 }
 
-// What takes locks away: others come in beside the holder, inside the bound, and the
-// register keeps every update.
+// Faults that remove locks: other holders overlap, inside the bound, and the register keeps every update.
 func TestHistory_Removals(t *testing.T) {
 	t.Parallel()
 	o := under(t, 5, []fault{
@@ -165,13 +163,13 @@ func TestHistory_Removals(t *testing.T) {
 		}},
 		{"Redis SIGKILL, restart empty", func(l *Lab) error { return l.Restart(true) }},
 	})
-	// Whether two are inside at once is a matter of who asks when; that holders are told is not.
+	// Whether two overlap depends on timing; that holders are notified does not.
 	if o.Lost == 0 {
 		t.Error("the removals have met nobody")
 	}
 }
 
-// What becomes of the processes that hold.
+// Faults of the processes that hold.
 func TestHistory_Processes(t *testing.T) {
 	nothingRemoved(t, under(t, 6, []fault{
 		{"holder SIGSTOP", func(l *Lab) error { return l.StopWorker(0, 2*time.Second) }},

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// The faults of a laboratory. Each is recorded, so that the judge knows what may follow
-// from it, returns when it is over, and reports an error where it did not take place.
+// The faults of a laboratory. Each is recorded, so that the judge knows its possible effects, returns when it is
+// over, and reports an error if it did not take place.
 
-// removal runs a command that may take locks away. did is what its answer says.
+// removal runs a command that may remove locks. did is what its answer says.
 func (l *Lab) removal(key int, what string, f func(context.Context) (did bool, err error)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -51,14 +51,14 @@ func (l *Lab) Overwrite(key int, d time.Duration) error {
 		return err
 	}
 	time.Sleep(d)
-	// Nobody can have taken the lock meanwhile, so this is no second removal.
+	// Nobody can have acquired the lock meanwhile, so this is not a second removal.
 	return l.Admin.Del(context.Background(), name).Err()
 }
 
 // ForgetScripts flushes the script cache.
 func (l *Lab) ForgetScripts() error { return l.Admin.ScriptFlush(context.Background()).Err() }
 
-// KillSubscribers ends all connections that wait for messages.
+// KillSubscribers kills all subscription connections.
 func (l *Lab) KillSubscribers() error {
 	n, err := l.Admin.ClientKillByFilter(context.Background(), "TYPE", "pubsub").Result()
 	if err == nil && n == 0 {
@@ -67,8 +67,8 @@ func (l *Lab) KillSubscribers() error {
 	return err
 }
 
-// unserved runs f, waits for d, and runs the function that undoes f. Redis serves nobody
-// meanwhile, or not what they need.
+// unserved runs f, waits for d, and runs the function that undoes f. Meanwhile Redis serves nobody, or not what they
+// need.
 func (l *Lab) unserved(what string, d time.Duration, f, undo func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), d+20*time.Second)
 	defer cancel()
@@ -87,14 +87,14 @@ func (l *Lab) unserved(what string, d time.Duration, f, undo func(context.Contex
 	return err
 }
 
-// PauseClients lets Redis answer nobody for d.
+// PauseClients makes Redis answer nobody for d.
 func (l *Lab) PauseClients(d time.Duration) error {
 	return l.unserved("CLIENT PAUSE", d, func(ctx context.Context) error {
 		return l.Admin.Do(ctx, "client", "pause", d.Milliseconds(), "all").Err()
 	}, nil)
 }
 
-// OutOfMemory lets Redis refuse what needs memory, for d.
+// OutOfMemory makes Redis refuse commands that need memory, for d.
 func (l *Lab) OutOfMemory(d time.Duration) error {
 	set := func(bytes string) func(context.Context) error {
 		return func(ctx context.Context) error { return l.Admin.ConfigSet(ctx, "maxmemory", bytes).Err() }
@@ -109,7 +109,7 @@ func (l *Lab) ReadOnly(d time.Duration) error {
 		func(ctx context.Context) error { return l.Admin.ReplicaOf(ctx, "NO", "ONE").Err() })
 }
 
-// Forbid takes the right to run scripts away from the workers, for d.
+// Forbid revokes the workers' right to run scripts, for d.
 func (l *Lab) Forbid(d time.Duration) error {
 	rights := func(rule string) func(context.Context) error {
 		return func(ctx context.Context) error { return l.Admin.ACLSetUser(ctx, workerUser, rule).Err() }
@@ -124,8 +124,8 @@ func (l *Lab) StopServer(d time.Duration) error {
 		func(context.Context) error { l.Server.Resume(); return nil })
 }
 
-// Restart kills the redis-server and starts it again: with what its append-only file
-// has, which is written before anything is answered, or with nothing.
+// Restart kills the redis-server and starts it again: with its append-only file, which is written before anything is
+// answered, or empty.
 func (l *Lab) Restart(empty bool) error {
 	from := Now()
 	l.Server.Kill()
@@ -141,12 +141,12 @@ func (l *Lab) Restart(empty bool) error {
 	return err
 }
 
-// Suffer lets worker i bring a fault about in itself, for d.
+// Suffer makes worker i inject a fault into itself, for d.
 func (l *Lab) Suffer(i int, kind FaultKind, d time.Duration) error {
 	p := l.Worker(i)
 	proc := p.Plan.Proc
 	if kind == Starved {
-		proc = AllProcs // Redis has to do without the processors, too
+		proc = AllProcs // Redis loses the processors too
 	}
 	from := Now()
 	defer func() { l.away(proc, from, false, string(kind)) }()
@@ -165,7 +165,7 @@ func (l *Lab) StopWorker(i int, d time.Duration) error {
 	return p.Signal(syscall.SIGCONT)
 }
 
-// KillWorker kills worker i and starts it anew.
+// KillWorker kills worker i and starts it again.
 func (l *Lab) KillWorker(i int) error {
 	l.Worker(i).Kill()
 	l.StartWorker(i)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lock is what a judge has to know about one lock: the letters of docs/guarantees.md.
+// Lock is what a judge must know about one lock: the letters of docs/guarantees.md.
 type Lock struct {
 	Key     string
 	Lease   time.Duration // L
@@ -15,27 +15,26 @@ type Lock struct {
 	Period  time.Duration // W
 	Command time.Duration // C
 	Fenced  bool
-	// Reacquires: a lock that vanished may be taken back, so that a removal need not end
-	// a hold.
+	// Reacquires: a lock that vanished may be acquired again, so a removal need not end a hold.
 	Reacquires bool
 }
 
-// Removal is a fault that takes a lock out of Redis: DEL, FLUSHALL, a restart without
-// the data, ForceRelease, a failover.
+// Removal is a fault that removes a lock from Redis: DEL, FLUSHALL, a restart without the data, ForceRelease, a
+// failover.
 type Removal struct {
-	Key  int   // the place of the lock; AllKeys: every lock
+	Key  int   // index of the lock; AllKeys: every lock
 	From int64 // before it was ordered
 	To   int64 // after it was confirmed
-	// Certain tells that a lock that was there is gone for sure. A removal whose answer
-	// was lost, or that found nothing, is not: it excuses and demands nothing.
+	// Certain: a lock that existed is certainly gone. A removal whose answer was lost, or that found nothing, is not:
+	// it excuses and demands nothing.
 	Certain bool
 	What    string
 }
 
-// AllKeys stands for every key in a Removal.
+// AllKeys means every key in a Removal.
 const AllKeys = -1
 
-// Away is a time in which somebody could not do what the bounds ask of it.
+// Away is a time in which a process could not do what the bounds demand.
 type Away struct {
 	Proc     uint32 // AllProcs: every process
 	From, To int64
@@ -44,10 +43,10 @@ type Away struct {
 	What    string
 }
 
-// AllProcs stands for every process in an Away.
+// AllProcs means every process in an Away.
 const AllProcs = 0
 
-// History is everything that a judge is given.
+// History is the input of a judge.
 type History struct {
 	Locks    []Lock
 	Events   []Event
@@ -56,7 +55,7 @@ type History struct {
 	Accesses []Access // of the register, in its order
 }
 
-// Hold is what became of one attempt.
+// Hold is the result of one attempt.
 type Hold struct {
 	Key    int
 	Proc   uint32
@@ -69,25 +68,25 @@ type Hold struct {
 	Invoke   int64
 	Return   int64
 	Outcome  Kind  // Acquired, NotAcquired or Unknown; also Unknown where nothing was recorded
-	Deadline int64 // the last one that is known; 0: none is
-	Checked  int64 // the last time at which the holder heard that it holds; at least Return
-	Late     int64 // a question at that time was answered "held" after the deadline; 0: none
+	Deadline int64 // the last known one; 0: none
+	Checked  int64 // the last time at which the holder learned that it holds; at least Return
+	Late     int64 // a query at that time was answered "held" after the deadline; 0: none
 	Told     int64
-	Since    int64 // since when it is lost, as the library says
+	Since    int64 // since when it is lost, according to the library
 	Release  int64
 	Released int64
 	How      Kind // Released, ReleasedLost, ReleasedUnknown; 0: it has not returned
-	// releases counts those that were confirmed: a second one, or one of a hold that was
-	// never acquired, has released somebody else's.
+	// releases counts the confirmed ones: a second one, or one of a hold that was never acquired, has released
+	// somebody else's.
 	releases int
 }
 
-// String names a hold for people.
+// String names a hold for display.
 func (h *Hold) String() string {
 	return fmt.Sprintf("hold %d of process %d", h.ID, h.Proc)
 }
 
-// Story tells a hold's life, in time since its acquire was called.
+// Story describes a hold's life, in time since the call of its acquire.
 func (h *Hold) Story() string {
 	since := func(at int64) any {
 		if at == 0 {
@@ -106,8 +105,8 @@ type holdKey struct {
 	id   uint64
 }
 
-// Holds gathers the events to holds, sorted by key and by when they were asked for. What
-// a process did not run for goes to h.Aways.
+// Holds collects the events into holds, sorted by key and by the call of the acquire. Times in which a process did
+// not run go to h.Aways.
 func (h *History) Holds() []*Hold {
 	events := slices.Clone(h.Events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -164,12 +163,11 @@ func (h *Hold) take(e Event) {
 	}
 }
 
-// claim is the time for which the hold stood for exclusion in the eyes of its holder:
-// from when its acquire had returned until a release was called that was confirmed, or
-// until the lock was lost. ok is false where it never held.
+// claim is the time in which the hold excluded others from the holder's point of view: from the return of its acquire
+// until the call of a confirmed release, or until the lock was lost. ok is false if it never held.
 //
-// It is an inner bound. When it was lost the library says (Since), but it is not
-// believed further back than the holder's last question that was answered "held".
+// It is an inner bound. The library says when the lock was lost (Since), but it is not believed further back than the
+// holder's last query that was answered "held".
 func (h *Hold) claim() (from, to int64, ok bool) {
 	if h.Outcome != Acquired {
 		return 0, 0, false
@@ -193,10 +191,10 @@ func (h *Hold) claim() (from, to int64, ok bool) {
 	return h.Return, max(end, h.Return), true
 }
 
-// lost tells whether the holder was told, or heard from its release, that the lock is lost.
+// lost reports whether the holder was notified, or learned from its release, that the lock is lost.
 func (h *Hold) lost() bool { return h.Told != 0 || h.How == ReleasedLost }
 
-// learned is when it was told, or heard that.
+// learned is when that was.
 func (h *Hold) learned() int64 {
 	if h.Told != 0 && (h.How != ReleasedLost || h.Told < h.Released) {
 		return h.Told

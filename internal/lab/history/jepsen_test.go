@@ -36,10 +36,9 @@ func (f figure) String() string {
 		f.confirmed, f.lost, 100*float64(f.lost)/float64(max(f.confirmed, 1)), f.refused, f.stops, f.Acquisitions, f.Verdict.Lost)
 }
 
-// jepsen is the design of Jepsen's lock tests: leases of 2 s, work that takes 1 to 3 s
-// under the lock, and whoever works is stopped for longer than a lease. The resource is
-// a perfect set for each of six locks, to which each holder adds one element by reading
-// it, working, and writing it back. The set cannot lose anything by itself.
+// jepsen is the design of Jepsen's lock tests: leases of 2 s, work of 1 to 3 s under the lock, and whoever works is
+// stopped for longer than a lease. The resource is a perfect set for each of six locks, to which each holder adds one
+// element by reading it, working, and writing it back. The set cannot lose anything by itself.
 func jepsen(t *testing.T, load Load, fenced bool) figure {
 	t.Helper()
 	const keys, processes, lease = 6, 4, 2 * time.Second
@@ -69,7 +68,7 @@ func jepsen(t *testing.T, load Load, fenced bool) figure {
 		mu.Unlock()
 		f.stops++
 		wg.Go(func() {
-			// Lives are counted from 1, and nobody is killed here.
+			// Lives are numbered from 1, and none is killed here.
 			if err := l.StopWorker(int(visitor)-1, lease+time.Second); err != nil {
 				t.Error(err)
 			}
@@ -88,8 +87,8 @@ func jepsen(t *testing.T, load Load, fenced bool) figure {
 	return f
 }
 
-// Without a token, and without asking, elements whose writing was confirmed are lost:
-// this is what can happen, with any lock that is a lease.
+// Without a token, and without queries, elements whose writing was confirmed are lost: this can happen with any lock
+// that is a lease.
 func TestJepsen_Unfenced(t *testing.T) {
 	t.Parallel()
 	if f := jepsen(t, LoadSet, false); f.lost == 0 {
@@ -97,8 +96,8 @@ func TestJepsen_Unfenced(t *testing.T) {
 	}
 }
 
-// A holder that asks right before it writes loses less, and only where it is stopped
-// between the question and the write: how much is not promised, so it is only shown.
+// A holder that asks right before it writes loses less, and only if it is stopped between the query and the write.
+// How much is not promised, so it is only shown.
 func TestJepsen_UnfencedAsking(t *testing.T) {
 	t.Parallel()
 	jepsen(t, LoadCheckedSet, false)

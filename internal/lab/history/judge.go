@@ -6,26 +6,26 @@ import (
 	"slices"
 )
 
-// Rule is a rule that a history has broken.
+// Rule is a rule that a history can break.
 type Rule string
 
 // The rules. The first seven are violations, the last two late losses.
 const (
 	DoubleHold       Rule = "double hold"         // two claims at the same time, and no removal excuses them
-	ReleaseByAnother Rule = "release by another"  // a release was confirmed for who did not hold
+	ReleaseByAnother Rule = "release by another"  // a release was confirmed for a holder that did not hold
 	OldToken         Rule = "old token accepted"  // the register took a write after it had seen a newer token
 	UnfencedWrite    Rule = "no token accepted"   // a fenced register took a write without a token
-	LostUpdate       Rule = "lost update"         // a fenced register took a write that was made from an old version
+	LostUpdate       Rule = "lost update"         // a fenced register accepted a write based on an old version
 	TokenOrder       Rule = "token does not grow" // a later hold has a smaller token, or two have the same
 	NoCause          Rule = "loss without cause"  // nobody had removed the lock, and its deadline had not passed
 	LateQuestion     Rule = "held after deadline" // a question after the deadline was answered "held"
 	LateTold         Rule = "late told"           // the holder was told later than the bound that applies
 )
 
-// late tells whether a broken rule counts as a late loss; the others are violations.
+// late reports whether a broken rule counts as a late loss; the others are violations.
 func (r Rule) late() bool { return r == LateQuestion || r == LateTold }
 
-// Finding is one case in which a rule was broken.
+// Finding is one violation of a rule.
 type Finding struct {
 	Rule Rule
 	Key  string
@@ -33,18 +33,18 @@ type Finding struct {
 	Text string
 }
 
-// Verdict is what a history shows.
+// Verdict is the result of judging a history.
 type Verdict struct {
-	Acquisitions int       // holds, but for those that re-entered
-	Overlaps     int       // pairs of claims at the same time that a removal explains, inside its bound
-	Lost         int       // holds whose holder was told of a loss
+	Acquisitions int       // holds, except re-entries
+	Overlaps     int       // pairs of concurrent claims that a removal explains, inside its bound
+	Lost         int       // holds whose holder was notified of a loss
 	Findings     []Finding // sorted by time
 }
 
 // Violations counts the findings that are not late losses.
 func (v *Verdict) Violations() int { return len(v.Findings) - v.LateLosses() }
 
-// LateLosses counts those who were told too late.
+// LateLosses counts holders that were notified too late.
 func (v *Verdict) LateLosses() (n int) {
 	for _, f := range v.Findings {
 		if f.Rule.late() {
@@ -58,19 +58,19 @@ func (v *Verdict) LateLosses() (n int) {
 type span struct {
 	*Hold
 	from, to int64 // the claim
-	// exclusive is up to when it excludes others: to, or the first removal that hit it.
-	// Before from: it excludes nobody.
+	// exclusive is until when it excludes others: to, or the first removal that hit it. Before from: it excludes
+	// nobody.
 	exclusive int64
 }
 
-// judge gathers a verdict.
+// judge collects a verdict.
 type judge struct {
 	h *History
 	b *bounds
 	v Verdict
 }
 
-// Judge checks a history. It does not change it but for what Holds adds.
+// Judge judges a history. It changes the history only as Holds does.
 func (h *History) Judge() *Verdict {
 	holds := h.Holds()
 	j := &judge{h: h, b: newBounds(h.Locks, h.Aways)}
@@ -134,8 +134,8 @@ func sortSpans(spans []*span) {
 	slices.SortStableFunc(spans, func(a, b *span) int { return cmp.Compare(a.from, b.from) })
 }
 
-// grants returns since when the grant of a hold is known to have existed. Holds that
-// were handed on within a process share a grant, and with it what happens to it in Redis.
+// grants returns since when the grant of a hold is known to have existed. Holds handed off within a process share a
+// grant, and its fate in Redis.
 func grants(holds []*Hold) func(*Hold) int64 {
 	first := map[holdKey]int64{}
 	for _, h := range holds {
@@ -152,8 +152,8 @@ func grants(holds []*Hold) func(*Hold) int64 {
 	}
 }
 
-// hit finds out what the removals of a key have left of a hold, and whether its holder
-// was told in time. since is when its grant is first known to have existed.
+// hit determines what the removals of a key have left of a hold, and whether its holder was notified in time. since
+// is when its grant is first known to have existed.
 func (j *judge) hit(s *span, removals []Removal, since int64) {
 	end := max(s.to, s.Told)
 	for _, r := range removals {
@@ -169,14 +169,14 @@ func (j *judge) hit(s *span, removals []Removal, since int64) {
 			}
 			return
 		case since <= bound && s.to <= bound:
-			// It may have been hit: the answer to its grant, or a hand-off, came after the
-			// removal, or the removal is not certain. If so it had no claim from then on.
+			// It may have been hit: the answer to its grant, or a hand-off, came after the removal, or the removal is
+			// not certain. If so, its claim ended then.
 			s.exclusive = min(s.exclusive, max(r.From, s.from-1))
 		}
 	}
 }
 
-// deadline judges the end of a hold by its deadline, and a loss that nothing explains.
+// deadline judges the end of a hold by its deadline, and a loss without a cause.
 func (j *judge) deadline(s *span, removals []Removal, since int64) {
 	if s.Late != 0 {
 		j.found(LateQuestion, s.Key, s.Late, "%v heard that it holds %v after its deadline. %s", s.Hold, ms(s.Late-s.Deadline), s.Story())
@@ -198,8 +198,8 @@ func (j *judge) deadline(s *span, removals []Removal, since int64) {
 	j.found(NoCause, s.Key, s.learned(), "%v was lost %v before its deadline. %s", s.Hold, ms(s.Deadline-s.learned()), s.Story())
 }
 
-// tokens: of two holds one after the other the later has the larger token, unless its
-// grant had been removed and it was not told yet; and no two have the same.
+// tokens: of two consecutive holds the later has the larger token, unless its grant had been removed and its holder
+// was not notified yet; and no two have the same.
 func (j *judge) tokens(spans []*span, removals []Removal, since func(*Hold) int64) {
 	byEnd := slices.Clone(spans)
 	slices.SortStableFunc(byEnd, func(a, b *span) int { return cmp.Compare(a.Return, b.Return) })
@@ -215,7 +215,7 @@ func (j *judge) tokens(spans []*span, removals []Removal, since func(*Hold) int6
 			}
 		}
 		if s.Token == 0 {
-			continue // lost before it could be asked
+			continue // lost before it could be queried
 		}
 		if other := owner[s.Token]; other != nil {
 			j.found(TokenOrder, s.Key, s.Return, "%v has token %d, and so has %v", s.Hold, s.Token, other.Hold)
@@ -227,7 +227,7 @@ func (j *judge) tokens(spans []*span, removals []Removal, since func(*Hold) int6
 	}
 }
 
-// removed tells whether a removal may have taken the grant of s away before s began.
+// removed reports whether a removal may have removed the grant of s before s began.
 func (j *judge) removed(s *span, removals []Removal, since int64) bool {
 	return slices.ContainsFunc(removals, func(r Removal) bool {
 		return r.From < s.from && since <= j.b.removal(s.Key, s.Proc, r) && s.from <= j.b.removal(s.Key, s.Proc, r)

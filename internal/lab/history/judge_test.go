@@ -16,7 +16,7 @@ func plantedLocks() []Lock {
 	return []Lock{plain, fenced}
 }
 
-// script writes a history by hand: times are milliseconds.
+// script writes a history by hand; times are milliseconds.
 type script struct {
 	h    History
 	next uint64
@@ -32,7 +32,7 @@ func (s *script) add(k Kind, proc uint32, hold uint64, ms int, change ...func(*E
 	s.h.Events = append(s.h.Events, e)
 }
 
-// take lets proc acquire between two moments, with a deadline a lease later.
+// take makes proc acquire between two moments, with a deadline a lease later.
 func (s *script) take(proc uint32, from, to int, change ...func(*Event)) uint64 {
 	s.next++
 	s.add(Invoke, proc, s.next, from, change...)
@@ -42,13 +42,13 @@ func (s *script) take(proc uint32, from, to int, change ...func(*Event)) uint64 
 	return s.next
 }
 
-// free lets proc release between two moments.
+// free makes proc release between two moments.
 func (s *script) free(proc uint32, hold uint64, from, to int, change ...func(*Event)) {
 	s.add(Release, proc, hold, from, change...)
 	s.add(Released, proc, hold, to, change...)
 }
 
-// told lets the holder know at ms that the lock is lost since since.
+// told notifies the holder at ms that the lock is lost since since.
 func (s *script) told(proc uint32, hold uint64, since, ms int) {
 	s.add(Told, proc, hold, ms, func(e *Event) { e.Since = at(since) })
 }
@@ -139,7 +139,7 @@ func TestJudge_Accepts(t *testing.T) {
 	}
 }
 
-// Planted faults: the judge names each.
+// Planted faults: the judge finds each.
 func TestJudge_Rejects(t *testing.T) {
 	for _, c := range []struct {
 		rule  Rule

@@ -15,13 +15,13 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The user as whom workers connect, so that an ACL change meets them and nobody else.
+// The user of the workers, so that an ACL change affects only them.
 const (
 	workerUser     = "worker"
 	workerPassword = "work"
 )
 
-// Setup says what a laboratory is made of.
+// Setup configures a laboratory.
 type Setup struct {
 	Locks      []anteroom.LockConfig
 	Processes  int
@@ -29,18 +29,18 @@ type Setup struct {
 	Load       Load
 	Work       time.Duration
 	Seed       uint64
-	// Apart and Admits plant faults for tests: locks that exclude nobody in another
-	// process, and the rule of the register.
+	// Apart and Admits plant faults for tests: locks that do not exclude other processes, and the rule of the
+	// register.
 	Apart  bool
 	Admits func(newest, token int64) bool
 }
 
-// Lab is a redis-server, a register and worker processes that use locks, while faults are
-// brought about; and everything that is recorded about them. Its methods are for one
-// goroutine at a time per server and per worker; two may act on different ones.
+// Lab is a redis-server, a register and worker processes that use locks under injected faults, and everything
+// recorded about them. Its methods are for one goroutine at a time per server and per worker; different ones may be
+// used concurrently.
 type Lab struct {
 	Server   *testredis.Server
-	Admin    *redis.Client // never meets a fault but those of the server itself
+	Admin    *redis.Client // affected only by faults of the server itself
 	Operator *anteroom.Manager
 	Register *Register
 	Setup    Setup
@@ -58,7 +58,7 @@ type Lab struct {
 	aways    []Away     // guarded by mu
 }
 
-// NewLab starts everything; what it has started ends with tb.
+// NewLab starts everything; it ends with tb.
 func NewLab(tb testredis.TB, s Setup) *Lab {
 	tb.Helper()
 	l := &Lab{tb: tb, Setup: s, dir: tb.TempDir(), data: tb.TempDir(), workers: make([]*Process, s.Processes)}
@@ -93,7 +93,7 @@ func NewLab(tb testredis.TB, s Setup) *Lab {
 	return l
 }
 
-// StartWorker begins a new life of worker i.
+// StartWorker starts a new life of worker i.
 func (l *Lab) StartWorker(i int) {
 	l.tb.Helper()
 	l.mu.Lock()
@@ -113,7 +113,7 @@ func (l *Lab) StartWorker(i int) {
 	l.workers[i] = p
 }
 
-// Worker returns worker i in its present life.
+// Worker returns the present life of worker i.
 func (l *Lab) Worker(i int) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,25 +127,25 @@ func (l *Lab) removed(r Removal) {
 	l.removals = append(l.removals, r)
 }
 
-// away records that proc was not served, or did not run, from a moment until now.
+// away records that proc was not served, or did not run, from then until now.
 func (l *Lab) away(proc uint32, from int64, stopped bool, what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.aways = append(l.aways, Away{Proc: proc, From: from, To: Now(), Stopped: stopped, What: what})
 }
 
-// Outcome is what a run of a laboratory shows.
+// Outcome is the result of a run.
 type Outcome struct {
 	*Verdict
 	Reports  []Report
 	Stuck    int
 	Leaks    []string
 	Problems []string
-	Through  time.Duration // until the last caller was through
+	Through  time.Duration // until the last caller returned
 }
 
-// Finish ends the workers, looks at what is left of them, and judges. Callers that are
-// not through within bound are stuck.
+// Finish ends the workers, checks what remains of them, and judges. Callers that do not return within bound are
+// stuck.
 func (l *Lab) Finish(bound time.Duration) *Outcome {
 	l.tb.Helper()
 	o := &Outcome{}
@@ -179,7 +179,7 @@ func (l *Lab) Finish(bound time.Duration) *Outcome {
 	return o
 }
 
-// History returns everything that was recorded. The workers have ended.
+// History returns everything that was recorded, after the workers have ended.
 func (l *Lab) History() (*History, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -192,5 +192,5 @@ func (l *Lab) History() (*History, error) {
 	return h, errors.Join(errs...)
 }
 
-// removeData makes the next start of the server one with empty memory.
+// removeData makes the next start of the server an empty one.
 func (l *Lab) removeData() error { return os.RemoveAll(filepath.Join(l.data, "appendonlydir")) }

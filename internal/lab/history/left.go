@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// leftInRedis looks for what no client has any use for any more: channels, connections
-// of workers, keys without an end that are no fencing records, and locks that are still
-// there when every lease is over.
+// leftInRedis looks for leaks: channels, connections of workers, keys without a time to live that are not fencing
+// records, and locks that still exist when every lease is over.
 func (l *Lab) leftInRedis() (leaks []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -25,7 +24,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	for _, c := range l.Setup.Locks {
 		longest = max(longest, c.LeaseTime, c.MinHold)
 	}
-	// A worker that was killed leaves its leases, an Extend the longest of them.
+	// A killed worker leaves its leases; an extended one is the longest.
 	over := time.Now().Add(longest + extension)
 	for {
 		left := l.keysLeft(ctx, time.Now().After(over))
@@ -39,7 +38,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	}
 }
 
-// extension is the longest that a worker asks for with Lease or Extend.
+// extension is the longest that a worker requests with Lease or Extend.
 const extension = 3 * time.Second
 
 const noEnd = "a key without an end: "

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// What is left is found: callers that never come in, a lock that stays, a key without an
-// end, and a subscription.
+// Leaks are found: callers that never return, a lock that remains, a key without a time to live, and a subscription.
 func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	l := NewLab(t, Setup{Locks: someLocks(1), Processes: 1, Goroutines: 12, Load: LoadMixed, Seed: 7})
@@ -25,7 +24,7 @@ func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
 	if _, err := sub.Receive(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A quarter of the rounds are by Lock, which nothing can end: soon one of them waits.
+	// A quarter of the rounds use Lock, which cannot be cancelled: soon one of them waits.
 	time.Sleep(2 * time.Second)
 	o := l.Finish(time.Second)
 	all := strings.Join(o.Leaks, "\n")

@@ -12,12 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pageSlots is how many events one file of a log takes (8 MiB).
+// pageSlots is the number of events in one file of a log (8 MiB).
 const pageSlots = 1 << 17
 
-// Log is where one process records. An event is a store into memory that is mapped
-// from a file: no system call, no lock that waits, and what has been stored is the
-// kernel's, so that it survives SIGKILL of the process to the last event.
+// Log is where one process records. An event is a store into memory mapped from a file: no system call, no blocking
+// lock, and what has been stored is the kernel's, so it survives SIGKILL of the process to the last event.
 //
 // All methods are safe for concurrent use.
 type Log struct {
@@ -34,7 +33,7 @@ type page struct {
 	next atomic.Int64 // the first free slot; may run past the end
 }
 
-// NewLog makes a log in the files path.0, path.1, …; the first is there when it returns.
+// NewLog creates a log in the files path.0, path.1, …; the first exists when it returns.
 func NewLog(path string) (*Log, error) {
 	l := &Log{path: path}
 	if err := l.grow(nil); err != nil {
@@ -43,14 +42,14 @@ func NewLog(path string) (*Log, error) {
 	return l, nil
 }
 
-// Add records e. It panics where the disk is full: a history with holes proves nothing.
+// Add records e. It panics if the disk is full: an incomplete history proves nothing.
 func (l *Log) Add(e Event) {
 	for {
 		p := l.page.Load()
 		if n := p.next.Add(1) - 1; n < pageSlots {
 			slot := p.mem[n*slotSize : (n+1)*slotSize]
 			e.put(slot)
-			// Last, so that a slot that a killed process had not finished does not count.
+			// Last, so that a slot that a killed process had not completed does not count.
 			atomic.StoreUint32(committed(slot), 1)
 			return
 		}
@@ -60,10 +59,10 @@ func (l *Log) Add(e Event) {
 	}
 }
 
-// committed is the mark of a slot that has been written in full.
+// committed is the mark of a completely written slot.
 func committed(slot []byte) *uint32 { return (*uint32)(unsafe.Pointer(&slot[0])) }
 
-// grow adds a page, unless somebody else has replaced full already.
+// grow adds a page, unless another goroutine has replaced full already.
 func (l *Log) grow(full *page) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +87,7 @@ func (l *Log) grow(full *page) error {
 	return nil
 }
 
-// Close gives the memory back. Nobody may Add any more.
+// Close unmaps the log. Add must not be called any more.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,8 +99,8 @@ func (l *Log) Close() error {
 	return errors.Join(errs...)
 }
 
-// ReadLog returns the events of the log at path, also of a process that was killed, in
-// the order in which they were begun to be written. Without a log there are none.
+// ReadLog returns the events of the log at path, even of a killed process, in the order in which their writing began.
+// Without a log there are none.
 func ReadLog(path string) ([]Event, error) {
 	var events []Event
 	for n := 0; ; n++ {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every event comes back whole, also where many goroutines write and pages fill up.
+// Every event is read back whole, even if many goroutines write and pages fill up.
 func TestLog_KeepsEveryEvent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	l, err := NewLog(path)

@@ -10,14 +10,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// step is what porcupine is told about an operation: hold takes the lock, or lets go of it.
+// step is one operation for porcupine: hold takes the lock, or frees it.
 type step struct {
 	takes bool
 	hold  *Hold
 }
 
-// leaseMutex is the specification: a lock that one hold at most has, and that only the
-// hold that has it lets go of. The state is the hold, nil where the lock is free.
+// leaseMutex is the specification: a lock that at most one hold has, and that only this hold frees. The state is the
+// hold, nil if the lock is free.
 var leaseMutex = porcupine.Model{
 	Init: func() any { return (*Hold)(nil) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -35,15 +35,15 @@ var leaseMutex = porcupine.Model{
 	},
 }
 
-// checkTime bounds one question to porcupine. It needs milliseconds for a history that
-// is right, and may need for ever to be sure of a wrong one.
+// checkTime bounds one porcupine check. It needs milliseconds for a correct history, and may take for ever to refute
+// a wrong one.
 const checkTime = 20 * time.Second
 
-// segmentHolds is how many holds a segment has at least, but for the last one.
+// segmentHolds is the minimum number of holds of a segment, except the last one.
 const segmentHolds = 200
 
-// exclusion asks porcupine whether the claims of one key can be put in an order in which
-// each hold takes a free lock, and names the pairs of claims that cannot.
+// exclusion checks with porcupine whether the claims of one key can be put in an order in which each hold takes a
+// free lock, and names the pairs of claims that cannot.
 func (j *judge) exclusion(key int, spans []*span) {
 	double := j.overlaps(key, spans)
 	for _, segment := range segments(spans) {
@@ -55,8 +55,8 @@ func (j *judge) exclusion(key int, spans []*span) {
 	}
 }
 
-// overlaps looks at each pair of claims at the same time. It returns how many of them no
-// removal excuses, and counts the others.
+// overlaps looks at each pair of concurrent claims. It returns how many of them no removal excuses, and counts the
+// others.
 func (j *judge) overlaps(key int, spans []*span) (double int) {
 	var open []*span
 	for _, s := range spans {
@@ -78,15 +78,14 @@ func (j *judge) overlaps(key int, spans []*span) (double int) {
 	return double
 }
 
-// together tells whether two claims share a moment. A claim may be a single one; to
-// touch is not to share, and an end before the begin is no claim.
+// together reports whether two claims share a moment. A claim may be a single moment; touching is not sharing, and a
+// claim whose end is before its beginning is none.
 func together(aFrom, aTo, bFrom, bTo int64) bool {
 	return aFrom <= aTo && bFrom <= bTo && aFrom < bTo && bFrom < aTo
 }
 
-// segments cuts the holds of a key where nobody has an exclusive claim. Whoever asks for
-// the lock at such a moment may be taken to ask later, and whoever lets go of it to have
-// let go: both only shorten what is not a claim.
+// segments cuts the holds of a key where nobody has an exclusive claim. A request at such a moment may be moved after
+// it, and a free before it: both only shorten times that are not claims.
 func segments(spans []*span) (all [][]*span) {
 	var segment []*span
 	end := int64(math.MinInt64)
@@ -107,8 +106,8 @@ func segments(spans []*span) (all [][]*span) {
 	return all
 }
 
-// operations makes two operations of each hold: taking, between the call of the acquire
-// and its return, and letting go, from the end of the claim on.
+// operations makes two operations of each hold: taking, between the call of the acquire and its return, and freeing,
+// from the end of the claim on.
 func operations(segment []*span) []porcupine.Operation {
 	begin, end := segment[0].from-1, int64(math.MinInt64)
 	for _, s := range segment {
@@ -125,5 +124,5 @@ func operations(segment []*span) []porcupine.Operation {
 	return ops
 }
 
-// ms words nanoseconds of the shared clock.
+// ms formats nanoseconds of the shared clock.
 func ms(ns int64) time.Duration { return time.Duration(ns).Round(10 * time.Microsecond) }

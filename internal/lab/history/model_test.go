@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// maybe is an operation of the full model: an acquire whose outcome nobody knows takes
-// the lock or does not, and lets go of it at some time if it did.
+// maybe is an operation of the full model: an acquire whose outcome is unknown takes the lock or does not, and frees
+// it at some time if it did.
 type maybe struct{ step }
 
 // full is leaseMutex with acquires whose outcome is unknown.
@@ -32,9 +32,8 @@ var full = porcupine.NondeterministicModel{
 	},
 }
 
-// The three ways of asking agree on any history: the pairs of claims, porcupine on the
-// cut and shortened one, and porcupine on all of it, with acquires whose outcome is
-// unknown and whose return is open.
+// The three checks agree on any history: the pairs of claims, porcupine on the cut and shortened one, and porcupine
+// on all of it, with acquires whose outcome is unknown and whose return is open.
 func TestModel_AgreesWithThePairs(t *testing.T) {
 	legal, illegal := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -77,8 +76,7 @@ func TestModel_AgreesWithThePairs(t *testing.T) {
 	t.Logf("%d legal histories, %d others", legal, illegal)
 }
 
-// everything is a history as it was recorded: nothing is shortened, and open outcomes
-// have no end.
+// everything is a history as recorded: nothing is shortened, and open outcomes have no end.
 func everything(spans []*span, unknown []*Hold) (ops []porcupine.Operation) {
 	for _, s := range spans {
 		ops = append(ops,

@@ -6,7 +6,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Plan is what a worker process is told before it begins.
+// Plan is the configuration of a worker process.
 type Plan struct {
 	Proc       uint32 // the number of this life of this process; never 0, never used again
 	Seed       uint64 // of everything that the worker decides
@@ -19,26 +19,26 @@ type Plan struct {
 	Goroutines int
 	Load       Load
 	Work       time.Duration // LoadSet: how long the lock is held
-	// Apart plants a fault for tests: this worker's locks have keys of their own, so that
-	// they exclude nobody. Its history says that they are the same.
+	// Apart plants a fault for tests: this worker's locks have keys of their own, so they exclude nobody. Its history
+	// says that they are the same.
 	Apart bool
 }
 
-// Load says what the goroutines of a worker do.
+// Load is the work of a worker's goroutines.
 type Load string
 
 // The loads.
 const (
 	// LoadMixed: every way of acquiring, in random order, on random keys.
 	LoadMixed Load = "mixed"
-	// LoadSet is Jepsen's: read a set, work, write it back with one element more, and
-	// ask nobody in between whether the lock is still held.
+	// LoadSet is Jepsen's: read a set, work, write it back with one more element, without a query in between whether
+	// the lock is still held.
 	LoadSet Load = "set"
 	// LoadCheckedSet is the same, but the holder asks before it writes.
 	LoadCheckedSet Load = "checked_set"
 )
 
-// FaultKind is a fault that a worker brings about in itself.
+// FaultKind is a fault that a worker injects into itself.
 type FaultKind string
 
 // The faults of a worker.
@@ -53,27 +53,27 @@ const (
 	StopTheWorld FaultKind = "stop the world" // the runtime stops every goroutine, as for a long garbage collection
 )
 
-// message is what a worker and who has started it say to each other. The first one says
-// that the worker works; then each order is answered with its number.
+// message is what a worker and its parent send each other. The first one says that the worker works; then each order
+// is answered with its number.
 type message struct {
 	ID    uint64        `json:"id,omitempty"`
 	Fault FaultKind     `json:"fault,omitempty"`
 	For   time.Duration `json:"for,omitempty"`
-	// Stop orders the end; callers that are not through within For are stuck.
+	// Stop orders the end; callers that do not return within For are stuck.
 	Stop   bool    `json:"stop,omitempty"`
 	Error  string  `json:"error,omitempty"`
 	Report *Report `json:"report,omitempty"`
 }
 
-// Report is a worker's last word.
+// Report is a worker's final report.
 type Report struct {
-	Stuck    int      // callers that were not through in time
-	Leaks    []string // what was left after Close
+	Stuck    int      // callers that did not return in time
+	Leaks    []string // what remained after Close
 	Problems []string // what must not happen: an error that no fault explains, a wrong inner hold
 	Through  time.Duration
 }
 
-// NewLocks returns what a judge has to know about locks.
+// NewLocks returns what a judge must know about locks.
 func NewLocks(configs []anteroom.LockConfig) []Lock {
 	locks := make([]Lock, 0, len(configs))
 	for _, c := range configs {

@@ -16,12 +16,11 @@ import (
 // race detector and small machines are slow.
 const startTime = 30 * time.Second
 
-// Process is a worker process, seen from who has started it. Its methods are safe for
-// concurrent use.
+// Process is a worker process, seen from its parent. Its methods are safe for concurrent use.
 type Process struct {
 	Plan  Plan
 	child *child.Process
-	over  chan struct{} // closed when every answer was handed on
+	over  chan struct{} // closed when every answer was delivered
 
 	mu      sync.Mutex
 	last    uint64                  // guarded by mu
@@ -29,8 +28,8 @@ type Process struct {
 	killed  bool                    // guarded by mu
 }
 
-// Start runs this program again as a worker, and returns when that works. The program
-// has to call RunWorker first of all.
+// Start runs this program again as a worker, and returns when that works. The program must call RunWorker first of
+// all.
 func Start(plan Plan) (*Process, error) {
 	c, err := child.Start(context.Background(), workerRole, plan, child.Forever)
 	if err != nil {
@@ -45,7 +44,7 @@ func Start(plan Plan) (*Process, error) {
 	return p, nil
 }
 
-// receive hands answers to who waits for them, until the process ends.
+// receive delivers answers, until the process ends.
 func (p *Process) receive() {
 	defer close(p.over)
 	for {
@@ -82,7 +81,7 @@ func (p *Process) ask(order message, bound time.Duration) (message, error) {
 		return m, nil
 	case <-p.over:
 		select {
-		case m := <-ch: // its last word
+		case m := <-ch: // its final report
 			return m, nil
 		default:
 			return message{}, errEnded
@@ -92,7 +91,7 @@ func (p *Process) ask(order message, bound time.Duration) (message, error) {
 	}
 }
 
-// Suffer lets the worker bring a fault about in itself, and returns when it is over.
+// Suffer makes the worker inject a fault into itself, and returns when it is over.
 func (p *Process) Suffer(kind FaultKind, d time.Duration) error {
 	m, err := p.ask(message{Fault: kind, For: d}, d+startTime)
 	if err == nil && m.Error != "" {
@@ -104,20 +103,20 @@ func (p *Process) Suffer(kind FaultKind, d time.Duration) error {
 // Signal sends a signal, for example SIGSTOP.
 func (p *Process) Signal(sig syscall.Signal) error { return p.child.Signal(sig) }
 
-// Kill ends the process at once, and returns when it is gone.
+// Kill kills the process at once, and returns when it has ended.
 func (p *Process) Kill() {
 	p.expectEnd()
 	p.child.Kill()
 }
 
-// expectEnd notes that the process ends because it is told to.
+// expectEnd records that the end of the process is intended.
 func (p *Process) expectEnd() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed = true
 }
 
-// Ended tells whether the process is gone though nobody has killed or stopped it.
+// Ended reports whether the process has ended although it was neither killed nor stopped.
 func (p *Process) Ended() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,8 +128,8 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Stop ends the work. Callers that are not through within bound are stuck. The process
-// is gone when it returns; one that does not answer is killed.
+// Stop ends the work. Callers that do not return within bound are stuck. The process has ended when Stop returns; one
+// that does not answer is killed.
 func (p *Process) Stop(bound time.Duration) (Report, error) {
 	m, err := p.ask(message{Stop: true, For: bound}, 3*bound+startTime)
 	p.expectEnd()

@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// pulse is how often the laboratory asks whether Redis answers.
+	// pulse is how often the laboratory checks that Redis answers.
 	pulse = 50 * time.Millisecond
-	// slow is when an answer is so late that Redis counts as away: a command of the
-	// library has little more time, and several follow each other until somebody is told.
+	// slow is the delay of an answer from which Redis counts as away: the library's time limit for a command is
+	// little more, and several commands may follow each other until a holder is notified.
 	slow = 120 * time.Millisecond
 )
 
-// startPulse records when Redis, or the machine, is slower than the bounds can ask for,
-// whatever the reason: a fault, a disk, other programs. The function that it returns
-// ends that.
+// startPulse records when Redis, or the machine, is slower than the bounds assume, whatever the reason: a fault, a
+// disk, other programs. The returned function ends that.
 func (l *Lab) startPulse() (stop func()) {
 	c := redis.NewClient(&redis.Options{Addr: l.Server.Addr(), MaxRetries: -1, ReadTimeout: 10 * time.Second, PoolSize: 1})
 	ctx, cancel := context.WithCancel(context.Background())

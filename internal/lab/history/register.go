@@ -14,22 +14,21 @@ type Access struct {
 	Token    int64
 	Fenced   bool
 	Write    bool
-	Base     int64 // Write: the version that was read before
+	Base     int64 // Write: the version that was read
 	Version  int64 // the version after the call
 	Accepted bool
 }
 
-// Register is the resource that the locks protect: per key a set of elements, which its
-// users change by reading it, adding to what they have read, and writing that back. It
-// excludes nobody and is perfect otherwise: it is one process's memory.
+// Register is the resource that the locks protect: per key a set of elements, which its users change by reading it,
+// adding to what they have read, and writing that back. It excludes nobody and is perfect otherwise: it is the memory
+// of one process.
 //
-// A fenced key refuses tokens that are older than the newest one it has seen, at reads
-// as well as at writes: what somebody reads cannot be overwritten any more by somebody
-// who has read before.
+// A fenced key refuses tokens older than the newest one it has seen, at reads as well as at writes: what was read
+// cannot be overwritten any more by an earlier reader.
 //
-// It is served to other processes by ServeRegister. All methods are safe for concurrent use.
+// ServeRegister serves it to other processes. All methods are safe for concurrent use.
 type Register struct {
-	// Admits is the rule of a fenced key; tests put a broken one here.
+	// Admits is the rule of a fenced key; tests replace it with a broken one.
 	Admits func(newest, token int64) bool
 	fenced []bool
 
@@ -43,7 +42,7 @@ type Register struct {
 type cell struct {
 	version, newest int64
 	elements        []int64
-	visitor         uint32 // who has read last and not written yet; 0: nobody
+	visitor         uint32 // the process that read last and has not written yet; 0: none
 }
 
 // NewRegister returns a register with one cell for each lock.
@@ -55,11 +54,11 @@ func NewRegister(locks []Lock) *Register {
 	return r
 }
 
-// Admits is the check that docs/guarantees.md asks of a resource: a token that is not
-// older than the newest one seen, and none at all is never enough.
+// Admits is the check that docs/guarantees.md demands of a resource: a token no older than the newest one seen; a
+// missing token is never enough.
 func Admits(newest, token int64) bool { return token > 0 && token >= newest }
 
-// ReadArgs and ReadReply are the call and the answer of Read.
+// ReadArgs and ReadReply are the call and the result of Read.
 type ReadArgs struct {
 	Key   int
 	Proc  uint32
@@ -67,14 +66,14 @@ type ReadArgs struct {
 	Token int64
 }
 
-// ReadReply is the answer of Read.
+// ReadReply is the result of Read.
 type ReadReply struct {
 	Accepted bool
 	Version  int64
 	Elements []int64
 }
 
-// Read returns what stands at a key.
+// Read returns the contents of a key.
 func (r *Register) Read(a ReadArgs, reply *ReadReply) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -91,7 +90,7 @@ func (r *Register) Read(a ReadArgs, reply *ReadReply) error {
 	return nil
 }
 
-// presentLocked shows a token to a fenced key. An unfenced one takes what comes.
+// presentLocked presents a token to a fenced key. An unfenced one accepts everything.
 func (r *Register) presentLocked(key int, token int64) bool {
 	if !r.fenced[key] {
 		return true
@@ -104,7 +103,7 @@ func (r *Register) presentLocked(key int, token int64) bool {
 	return true
 }
 
-// WriteArgs is the call of Write: what was read, and what is to be added to it.
+// WriteArgs is the call of Write: what was read, and what to add to it.
 type WriteArgs struct {
 	Key      int
 	Proc     uint32
@@ -112,10 +111,10 @@ type WriteArgs struct {
 	Token    int64
 	Base     int64
 	Elements []int64 // as they were read
-	Add      int64   // 0: nothing but a new version
+	Add      int64   // 0: only a new version
 }
 
-// Write replaces what stands at a key, and answers whether that was accepted.
+// Write replaces the contents of a key, and reports whether that was accepted.
 func (r *Register) Write(a WriteArgs, accepted *bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,15 +142,15 @@ func (r *Register) Accesses() []Access {
 	return slices.Clone(r.accesses)
 }
 
-// Visitor returns the process that has read a key last and has not written yet, 0: nobody.
+// Visitor returns the process that read a key last and has not written yet, 0 for none.
 func (r *Register) Visitor(key int) uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.cells[key].visitor
 }
 
-// Lost compares the elements whose writing was confirmed with those that are there, as
-// Jepsen's set tests do, and returns how many were confirmed and how many of them are lost.
+// Lost compares the elements whose writing was confirmed with those present, like Jepsen's set tests, and returns how
+// many were confirmed and how many of them are lost.
 func (r *Register) Lost() (confirmed, lost int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,7 +47,7 @@ func ServeRegister(r *Register, path string) (stop func(), err error) {
 	}, nil
 }
 
-// calls is what the other processes may call.
+// calls is the interface for other processes.
 type calls struct{ r *Register }
 
 // Read is Register.Read.
@@ -56,8 +56,8 @@ func (c *calls) Read(a ReadArgs, reply *ReadReply) error { return c.r.Read(a, re
 // Write is Register.Write.
 func (c *calls) Write(a WriteArgs, accepted *bool) error { return c.r.Write(a, accepted) }
 
-// registerClient is a register in another process. Without an answer nothing counts as
-// read or accepted: the run is over then.
+// registerClient is a register in another process. Without an answer nothing counts as read or accepted: the run is
+// over then.
 type registerClient struct{ c *rpc.Client }
 
 func dialRegister(path string) (*registerClient, error) {

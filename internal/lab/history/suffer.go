@@ -13,7 +13,7 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
-// suffer brings a fault about for a time, and ends it.
+// suffer injects a fault for a time, and ends it.
 func (w *worker) suffer(kind FaultKind, d time.Duration) error {
 	switch kind {
 	case Starved:
@@ -36,7 +36,7 @@ func (w *worker) suffer(kind FaultKind, d time.Duration) error {
 		case ReplyLate:
 			w.lines.HoldReplies()
 		case HalfOpen:
-			w.lines.HalfOpen(faultnet.All) // the connections that came since the last time, too
+			w.lines.HalfOpen(faultnet.All) // including connections opened since the last time
 		case Reset:
 			w.lines.Reset(faultnet.All)
 		case BlackHole:
@@ -53,8 +53,8 @@ func (w *worker) suffer(kind FaultKind, d time.Duration) error {
 	}
 }
 
-// starve takes every processor away from the goroutines of this process, and most of
-// the machine from others, with goroutines that never wait.
+// starve takes every processor from the goroutines of this process, and most of the machine from others, by
+// goroutines that never wait.
 func starve(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -69,10 +69,9 @@ func starve(d time.Duration) {
 	wg.Wait()
 }
 
-// stopTheWorld stops every goroutine of this process for about d, as a long garbage
-// collection would. A search through memory is one call that the runtime cannot
-// interrupt; whoever wants to stop the world meanwhile stops all the others first, and
-// waits. The memory is never written, so that it is one page of zeros, however long.
+// stopTheWorld stops every goroutine of this process for about d, like a long garbage collection. A search through
+// memory is one call that the runtime cannot interrupt; a stop of the world meanwhile stops all the other goroutines
+// first, and waits. The memory is never written, so it is one page of zeros, however long.
 func stopTheWorld(d time.Duration) error {
 	const size = 4 << 30
 	zeros, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -98,7 +97,7 @@ func stopTheWorld(d time.Duration) error {
 		bytes.IndexByte(zeros[:search], 1)
 		took := time.Since(begin)
 		wg.Wait()
-		// The next search takes the rest in one piece, as far as the memory goes.
+		// The next search covers the rest in one piece, as far as the memory reaches.
 		search = min(size, max(1<<20, int(float64(search)*float64(time.Until(end))/float64(took+1))))
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Both faults do what their names say: a goroutine that only wants to tick does not get
-// to run, for most of the time asked for and more than a beat would forgive.
+// Both faults do what their names say: a goroutine that only ticks does not run for most of the requested time,
+// longer than a beat would tolerate.
 func TestSuffer_TakesTheProcessorsAway(t *testing.T) {
 	const d = 400 * time.Millisecond
 	for name, fault := range map[string]func(){

@@ -7,7 +7,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// acquired is a turn by Acquire or TryAcquire, with all that either takes.
+// acquired is a turn by Acquire or TryAcquire, with all their options.
 func (t *turn) acquired() {
 	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond+t.upTo(time.Duration(1+t.rng.IntN(8))*time.Second))
 	defer cancel()
@@ -50,14 +50,14 @@ func (t *turn) acquired() {
 	t.released(h.Release(bound))
 }
 
-// by takes the answers of a Hold for the turn's.
+// by uses the answers of a Hold for the turn's.
 func (t *turn) by(h *anteroom.Hold) {
 	t.token, _ = h.Token() // 0 where the lock is not fenced
 	t.held, t.deadline = h.Held, h.Deadline
 }
 
-// again enters a second time, through the hold's context. What it gets is the same
-// tenure; a loss is the only reason not to get it.
+// again enters a second time, through the hold's context. It gets the same tenure; it may fail only because of a
+// loss.
 func (t *turn) again(h *anteroom.Hold) {
 	inner, err := t.mu.Acquire(h.Context())
 	if err != nil {
@@ -74,8 +74,8 @@ func (t *turn) again(h *anteroom.Hold) {
 	}
 }
 
-// do is a turn by Do. Where the lock may be entered again, an inner hold answers for it;
-// otherwise the end of the context is all that there is.
+// do is a turn by Do. If the lock may be re-entered, an inner hold answers for it; otherwise only the end of the
+// context does.
 func (t *turn) do() {
 	ctx, cancel := context.WithTimeout(t.ctx, 20*time.Millisecond+t.upTo(5*time.Second))
 	defer cancel()
@@ -108,8 +108,8 @@ func (t *turn) do() {
 	t.released(err)
 }
 
-// locked is a turn by Lock, TryLock or TryLockFor. Nobody tells its holder of a loss, so
-// it asks; and since Unlock answers nothing, its last question is what its claim ends by.
+// locked is a turn by Lock, TryLock or TryLockFor. Its holder is not notified of a loss, so it asks; and since Unlock
+// returns nothing, its claim ends with its last query.
 func (t *turn) locked() {
 	t.lock = true
 	t.event(Invoke, Now())

@@ -18,17 +18,17 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// workerRole is a worker among the roles of a child.
+// workerRole is the child role of a worker.
 const workerRole = "history-worker"
 
-// RunWorker makes this process a worker and never returns, if Start has started it for
-// that. Every program and every TestMain that calls Start calls it first.
+// RunWorker makes this process a worker and never returns, if Start has started it as one. Every program and every
+// TestMain that calls Start must call it first.
 func RunWorker() {
 	child.Run(map[string]child.Role{workerRole: work})
 }
 
-// Quiet ends go-redis' own log for this program: each refused connection is a line
-// there, and a fault brings hundreds.
+// Quiet turns off go-redis' own log for this program: each refused connection is a line there, and a fault causes
+// hundreds.
 func Quiet() { redis.SetLogger(silent{}) }
 
 type silent struct{}
@@ -48,14 +48,14 @@ type worker struct {
 	ctx    context.Context // ends with the order to stop
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
-	inside atomic.Int64 // goroutines that are not through
+	inside atomic.Int64 // goroutines that have not returned
 	next   atomic.Uint64
 
 	mu       sync.Mutex
 	problems []string // guarded by mu
 }
 
-// work carries out orders until one says stop, or until whoever has started it is gone.
+// work carries out orders until one says stop, or until its parent has ended.
 func work(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 	Quiet()
 	var plan Plan
@@ -107,8 +107,8 @@ func newWorker(plan Plan) (*worker, error) {
 		Addr: plan.Addr, Username: plan.User, Password: plan.Password, Dialer: w.lines.Dial,
 		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, PoolSize: 64,
 	})
-	// The Manager's own defaults are those of the first lock: how often its watchdog looks
-	// at all, and its time limit of commands that belong to no lock.
+	// The Manager's own defaults are those of the first lock: the period of its watchdog, and the time limit of
+	// commands that belong to no lock.
 	defaults := plan.Locks[0]
 	defaults.Key = ""
 	w.m, err = anteroom.NewManager(w.rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler), Defaults: defaults})
@@ -129,7 +129,7 @@ func newWorker(plan Plan) (*worker, error) {
 	return w, nil
 }
 
-// begin sets the goroutines to work.
+// begin starts the goroutines.
 func (w *worker) begin() {
 	go w.beat()
 	for n := range w.plan.Goroutines {
@@ -146,8 +146,7 @@ func (w *worker) begin() {
 
 const (
 	beat = 10 * time.Millisecond
-	// longGap is by how much a beat must be late to be recorded as a time in which the
-	// process did not run.
+	// longGap is how late a beat must be to be recorded as a time in which the process did not run.
 	longGap = 50 * time.Millisecond
 )
 
@@ -170,7 +169,7 @@ func (w *worker) add(e Event) {
 	w.log.Add(e)
 }
 
-// problem notes what must not happen whatever the fault.
+// problem records what no fault explains.
 func (w *worker) problem(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -179,7 +178,7 @@ func (w *worker) problem(format string, args ...any) {
 	}
 }
 
-// stop ends the work and looks at what is left.
+// stop ends the work and checks what remains.
 func (w *worker) stop(bound time.Duration, before goleak.Option) (r Report) {
 	begin := time.Now()
 	w.cancel()
@@ -219,8 +218,8 @@ func (w *worker) stop(bound time.Duration, before goleak.Option) (r Report) {
 	return r
 }
 
-// leftGoroutines lists goroutines that were not there at the begin. Abandoned commands
-// may last as long as the client's own time limits, a second; goleak waits for less.
+// leftGoroutines lists goroutines that did not exist at the beginning. Abandoned commands may last as long as the
+// client's own time limits, a second; goleak waits for less.
 func (w *worker) leftGoroutines(before goleak.Option) []string {
 	var err error
 	for range 5 {
