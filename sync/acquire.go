@@ -147,28 +147,8 @@ func (t *trouble) reason() error {
 
 // notEntered counts a failure and makes it an *Error.
 func (m *Manager) notEntered(key string, r *request, err error) error {
-	outcome, _ := outcomes(err)
 	m.reports.notAcquired(r, err)
-	return &Error{Op: r.op, Key: key, Outcome: outcome, Err: err}
-}
-
-// outcomes says what a failure to acquire left behind, and as what it counts.
-func outcomes(err error) (outcome, observed Outcome) {
-	outcome, observed = OutcomeNothing, OutcomeFailed
-	var answered *serverError
-	switch {
-	case errors.Is(err, ErrConfig) && !errors.As(err, &answered):
-		outcome = OutcomeMistake
-	case errors.Is(err, ErrUnknown):
-		outcome, observed = OutcomeUnknown, OutcomeUnknown
-	case errors.Is(err, ErrUnavailable):
-		observed = OutcomeUnavailable
-	case errors.Is(err, ErrNotAcquired) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		observed = OutcomeCancelled
-	case errors.Is(err, ErrNotAcquired):
-		observed = OutcomeRefused
-	}
-	return outcome, observed
+	return newError(r.op, key, err)
 }
 
 // serverError is an answer of the server that no repetition will change: a key of

@@ -61,7 +61,7 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 		}
 	}
 	if inside {
-		return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, errInside)}
+		return newError("close", "", joined(ErrUnknown, errInside))
 	}
 	if m.hasClosed(ctx) {
 		m.mu.Lock()
@@ -69,7 +69,7 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 		return m.closeErr
 	}
 	if !first {
-		return &Error{Op: "close", Outcome: OutcomeNothing, Err: joined(ErrUnknown, ctx.Err())}
+		return newError("close", "", joined(ErrUnknown, ctx.Err()))
 	}
 	return m.notClosed(ctx, "a command or a callback of the program has not returned")
 }
@@ -154,7 +154,7 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return &Error{Op: "close", Outcome: OutcomeRemains, Err: joined(ErrClosed, notClosed(left), ctx.Err())}
+	return &Error{Op: "close", Outcome: OutcomeFailed, Err: joined(ErrClosed, notClosed(left), ctx.Err(), endsWithLease)}
 }
 
 // sayClosing says what Close waits for.

@@ -189,7 +189,7 @@ func TestClose_UnderAHoldLeavesNothing(t *testing.T) {
 		defer runtime.KeepAlive(h)
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
-		outcome(t, m.Close(ctx), anteroom.OutcomeRemains, anteroom.ErrClosed)
+		outcome(t, m.Close(ctx), anteroom.OutcomeFailed, anteroom.ErrClosed)
 	})
 }
 

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -46,18 +47,12 @@ var (
 	ErrInUse = errors.New("anteroom: key in use")
 )
 
-// Outcome says how an operation ended. AcquireOutcomes, ReleaseOutcomes and RenewOutcomes
-// list those that an Observer and a Tracer are told.
+// Outcome says how an operation ended, in an Error, and to an Observer and a Tracer:
+// AcquireOutcomes, ReleaseOutcomes and RenewOutcomes list what those are told.
 type Outcome string
 
-// How an operation ended, and in an Error what it left behind.
-const (
-	OutcomeUnknown  Outcome = "unknown"  // a command may have taken effect; its clean-up or repeat goes on in the background
-	OutcomeReleased Outcome = "released" // Redis confirmed it; in an Error: though later than it should
-	OutcomeLost     Outcome = "lost"     // the lock was lost before
-)
-
-// How an operation ended, for an Observer and a Tracer.
+// How an operation ended. Where it did not succeed and the outcome is not OutcomeUnknown, no
+// command had an effect: what was held is held as before.
 const (
 	OutcomeGranted     Outcome = "granted"     // acquired: Redis granted it
 	OutcomeHandedOff   Outcome = "handed_off"  // passed on within the process: acquired from, or released to, another owner
@@ -65,18 +60,13 @@ const (
 	OutcomeRefused     Outcome = "refused"     // held by another; of a renewal: the lock was gone
 	OutcomeCancelled   Outcome = "cancelled"   // the context or the wait limit ended while another held it
 	OutcomeUnavailable Outcome = "unavailable" // Redis did not answer; a release is retried in the background
+	OutcomeUnknown     Outcome = "unknown"     // a command may have taken effect; its clean-up or repeat goes on in the background
 	OutcomeFailed      Outcome = "failed"      // wrong type, no permission, closed, …; of a renewal: no usable answer, tried again
+	OutcomeMistake     Outcome = "mistake"     // of the program, in an Error: nothing was tried
+	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before
+	OutcomeLost        Outcome = "lost"        // the lock was lost before
 	OutcomeRenewed     Outcome = "renewed"
 	OutcomeReacquired  Outcome = "reacquired" // by a renewal, see RecoverReacquire
-)
-
-// What an operation left behind, in an Error.
-const (
-	OutcomeNothing Outcome = "nothing happened"       // no command had an effect
-	OutcomeHeld    Outcome = "held"                   // the lock is held as before
-	OutcomePending Outcome = "released in background" // the release is still being sent
-	OutcomeRemains Outcome = "ends with its lease"    // the lock stays in Redis until its lease ends
-	OutcomeMistake Outcome = "mistake in the program" // nothing was tried
 )
 
 // Error is the type of all errors of this package.
@@ -85,7 +75,7 @@ type Error struct {
 	Op string
 	// Key is the lock's key, "" where the error concerns no single key.
 	Key string
-	// Outcome says what the operation left behind.
+	// Outcome says how the operation ended.
 	Outcome Outcome
 	// Since is, with ErrLost, the moment from which the lock can no longer be
 	// relied on. It is zero otherwise.
@@ -94,7 +84,36 @@ type Error struct {
 	Err error
 }
 
-// Error names operation, key, reason and, where it matters, the outcome:
+// newError returns the *Error of an operation that failed with err.
+func newError(op, key string, err error) *Error {
+	return &Error{Op: op, Key: key, Outcome: outcomeOf(err), Err: err}
+}
+
+// outcomeOf says how an operation ended that failed with err.
+func outcomeOf(err error) Outcome {
+	_, answered := errors.AsType[*serverError](err)
+	switch {
+	case errors.Is(err, ErrConfig) && !answered:
+		return OutcomeMistake
+	case errors.Is(err, ErrUnknown):
+		return OutcomeUnknown
+	case errors.Is(err, ErrUnavailable):
+		return OutcomeUnavailable
+	case errors.Is(err, ErrNotAcquired) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
+		return OutcomeCancelled
+	case errors.Is(err, ErrNotAcquired):
+		return OutcomeRefused
+	}
+	return OutcomeFailed
+}
+
+// What follows an unsuccessful release and Close.
+const (
+	releasedLater = ownText("released in background")
+	endsWithLease = ownText("what is left ends with its lease")
+)
+
+// Error names operation, key and reason:
 // `anteroom: acquire "k": redis unavailable: dial tcp …`.
 func (e *Error) Error() string { return prefix + plain.operation(e) }
 

@@ -101,7 +101,7 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 		ctx, cancel := context.WithCancel(h.Context())
 		cancel()
 		_, err := mu.Acquire(ctx)
-		outcome(t, err, anteroom.OutcomeHeld, anteroom.ErrNotAcquired, context.Canceled)
+		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
 		_, err = mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).Acquire(h.Context())
 		outcome(t, err, anteroom.OutcomeMistake, anteroom.ErrConfig)
 		var inner []*anteroom.Hold
@@ -109,7 +109,7 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 			inner = append(inner, must[*anteroom.Hold](t)(mu.Acquire(h.Context())))
 		}
 		_, err = mu.Acquire(h.Context())
-		outcome(t, err, anteroom.OutcomeHeld, anteroom.ErrReentryLimit)
+		outcome(t, err, anteroom.OutcomeFailed, anteroom.ErrReentryLimit)
 		for _, h := range inner {
 			ok(t, h.Release(bg))
 		}
@@ -129,7 +129,7 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 		values := h.Context()
 		ok(t, h.Release(bg))
 		_, err = mu.Acquire(values)
-		outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrNotAcquired)
+		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired)
 	})
 }
 
@@ -171,7 +171,7 @@ func TestExtendWithoutAnAnswer(t *testing.T) {
 		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
 		s.net.Refuse()
 		s.net.CloseAll()
-		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeHeld, anteroom.ErrUnavailable)
+		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeUnavailable, anteroom.ErrUnavailable)
 		if h.Deadline() != deadline || !h.Held() {
 			t.Fatalf("deadline moved by %v, held %v", h.Deadline().Sub(deadline), h.Held())
 		}
@@ -196,7 +196,7 @@ func TestReleaseIsSentAlthoughItsCallerLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		outcome(t, h.Release(ctx), anteroom.OutcomePending, anteroom.ErrUnknown, context.DeadlineExceeded)
+		outcome(t, h.Release(ctx), anteroom.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
 		if d := time.Since(start); d != 50*time.Millisecond {
 			t.Fatalf("the caller was kept for %v", d)
 		}
@@ -223,7 +223,7 @@ func TestAReleaseThatCannotBeSent(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
 		defer cancel()
-		outcome(t, h.Release(ctx), anteroom.OutcomePending, anteroom.ErrUnavailable)
+		outcome(t, h.Release(ctx), anteroom.OutcomeUnavailable, anteroom.ErrUnavailable)
 		if !s.Exists("k") {
 			t.Fatal("the fault did not do what the test wants")
 		}
@@ -242,7 +242,7 @@ func TestASecondCloseIsFreeWhenItsContextEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		outcome(t, m.Close(ctx), anteroom.OutcomeNothing, anteroom.ErrUnknown, context.DeadlineExceeded)
+		outcome(t, m.Close(ctx), anteroom.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
 		ok(t, h.Release(bg))
 		ok(t, <-first)
 		ok(t, m.Close(bg))
@@ -266,7 +266,7 @@ func TestDoPassesItsCallersEndOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = mu.Do(ctx, func(context.Context) error { t.Error("called"); return nil })
-		outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrNotAcquired, context.Canceled)
+		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
 		if s.Exists("k") {
 			t.Fatal("still locked")
 		}

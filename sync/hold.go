@@ -130,7 +130,7 @@ func (h *Hold) begin() *tenure {
 func (h *Hold) Release(ctx context.Context) error {
 	first, err := h.exit("release", ctx)
 	if !first {
-		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeNothing, Err: ErrNotHeld}
+		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeReleased, Err: ErrNotHeld}
 	}
 	return err
 }
@@ -212,7 +212,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
 	g := h.t.g
 	if err := inBounds("d", d, minLease, maxLease, ""); err != nil {
-		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeHeld, Err: err}
+		return newError(op, g.e.key, err)
 	}
 	if err := h.err(); err != nil {
 		return err
@@ -238,5 +238,5 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	case lettucecompat.OutcomeUnknown:
 		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
 	}
-	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeHeld, Err: joined(ErrUnavailable, r.Err)}
+	return newError(op, g.e.key, joined(ErrUnavailable, r.Err))
 }

@@ -321,9 +321,9 @@ func TestInspectOfWhatIsNoLock(t *testing.T) {
 		}
 		for key, words := range map[string]string{"text": "a value of type string, not a lock", "wide": "more than 64 fields, not a lock"} {
 			_, err := m.Inspect(bg, key)
-			outcome(t, err, anteroom.OutcomeNothing, anteroom.ErrConfig)
+			outcome(t, err, anteroom.OutcomeFailed, anteroom.ErrConfig)
 			_, forced := m.ForceRelease(bg, key)
-			outcome(t, forced, anteroom.OutcomeNothing, anteroom.ErrConfig)
+			outcome(t, forced, anteroom.OutcomeFailed, anteroom.ErrConfig)
 			if !strings.Contains(err.Error(), words) || !strings.Contains(forced.Error(), words) || !s.Exists(key) {
 				t.Errorf("%s: %v, %v", key, err, forced)
 			}

@@ -38,14 +38,14 @@ type Holder struct {
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
 	if err := validKey(key); err != nil {
-		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+		return Info{}, newError(op, key, err)
 	}
 	i, err := m.wire.Inspect(ctx, key)
 	if err != nil {
 		return Info{}, asked(op, key, err)
 	}
 	if err := noLock(i); err != nil {
-		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: &serverError{err}}
+		return Info{}, newError(op, key, &serverError{err})
 	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers}
 	for _, h := range i.Holders {
@@ -75,7 +75,7 @@ func noLock(i lettucecompat.Info) error {
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	const op = "force release"
 	if err := validKey(key); err != nil {
-		return false, &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+		return false, newError(op, key, err)
 	}
 	fields, err := m.wire.ForceRelease(ctx, key)
 	if err != nil {
@@ -90,14 +90,13 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 
 // asked words the failure of a command that needs no clean-up.
 func asked(op, key string, err error) error {
-	e := &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: joined(ErrUnavailable, err)}
 	switch {
 	case lettucecompat.Permanent(err):
-		e.Err = &serverError{err}
+		return newError(op, key, &serverError{err})
 	case lettucecompat.Uncertain(err):
-		e.Outcome, e.Err = OutcomeUnknown, joined(ErrUnknown, ErrUnavailable, err)
+		return newError(op, key, joined(ErrUnknown, ErrUnavailable, err))
 	}
-	return e
+	return newError(op, key, joined(ErrUnavailable, err))
 }
 
 // Destroy forgets everything that this Manager keeps for an idle key, the idle
@@ -109,13 +108,13 @@ func asked(op, key string, err error) error {
 func (m *Manager) Destroy(key string) error {
 	const op = "destroy"
 	if err := validKey(key); err != nil {
-		return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: err}
+		return newError(op, key, err)
 	}
 	m.mu.Lock()
 	e := m.entries[key]
 	m.mu.Unlock()
 	if e != nil && e.refs.Load() > 0 {
-		return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: ErrInUse}
+		return newError(op, key, ErrInUse)
 	}
 	m.wire.Forget(key)
 	return nil

@@ -53,7 +53,7 @@ func TestLabels_ListsHoldEveryConstant(t *testing.T) {
 	same(t, "ActionNames", anteroom.ActionNames(), constants(t, "../watchdog", func(name, typ string) bool {
 		return typ == "" && strings.HasPrefix(name, "Action")
 	}))
-	errorsOnly := []anteroom.Outcome{anteroom.OutcomeNothing, anteroom.OutcomeHeld, anteroom.OutcomePending, anteroom.OutcomeRemains, anteroom.OutcomeMistake}
+	errorsOnly := []anteroom.Outcome{anteroom.OutcomeMistake}
 	all := slices.Concat(anteroom.AcquireOutcomes(), anteroom.ReleaseOutcomes(), anteroom.RenewOutcomes(), errorsOnly)
 	slices.Sort(all)
 	same(t, "Outcomes", slices.Compact(all), constantsOf[anteroom.Outcome](t, "Outcome"))

@@ -51,13 +51,13 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 	}
 	for _, key := range keys {
 		if err := validKey(key); err != nil {
-			return &Error{Op: op, Key: key, Outcome: OutcomeMistake, Err: err}
+			return newError(op, key, err)
 		}
 	}
 	cfg := &m.defaults.cfg
 	for _, key := range keys {
 		if m.closing.Load() {
-			return &Error{Op: op, Key: key, Outcome: OutcomeNothing, Err: ErrClosed}
+			return newError(op, key, ErrClosed)
 		}
 		without, err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
 			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Reacquire: cfg.Recovery == RecoverReacquire,
@@ -104,16 +104,13 @@ func (p *pinged) news(key, without string) bool {
 
 // notReached words why Redis could not be asked, or refused.
 func notReached(op, key string, err error) *Error {
-	e := &Error{Op: op, Key: key, Outcome: OutcomeNothing}
 	switch {
 	case lettucecompat.Permanent(err):
-		e.Err = &serverError{err}
+		return newError(op, key, &serverError{err})
 	case errors.Is(err, lettucecompat.ErrClosed):
-		e.Err = ErrClosed
-	default:
-		e.Err = joined(ErrUnavailable, err, reach(err))
+		return newError(op, key, ErrClosed)
 	}
-	return e
+	return newError(op, key, joined(ErrUnavailable, err, reach(err)))
 }
 
 // reach says what to look at where no answer came; nil where Redis has answered, or the

@@ -42,7 +42,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return nil, loss
 	}
 	if ctx.Err() != nil {
-		return fail(OutcomeHeld, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
+		return fail(OutcomeCancelled, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
 	}
 	if r.terms != &r.settings.terms {
 		return fail(OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
@@ -54,7 +54,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	case nil:
 		entered = true
 	case queue.ErrCountLimit:
-		return fail(OutcomeHeld, ErrReentryLimit)
+		return fail(OutcomeFailed, ErrReentryLimit)
 	default:
 		if released, _ := h.look(r.op); released {
 			return nil, nil

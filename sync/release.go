@@ -41,7 +41,7 @@ func (g *grant) release(op string, wait context.Context, handOffs int) (Outcome,
 		case <-wait.Done():
 			// The release goes on without its caller.
 			return OutcomeUnknown, &Error{
-				Op: op, Key: e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, context.Cause(wait)),
+				Op: op, Key: e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, context.Cause(wait), releasedLater),
 			}
 		}
 	}
@@ -88,9 +88,9 @@ func (n ending) error(op string, g *grant) error {
 	case n.loss != nil:
 		return g.lossError(op, n.loss)
 	case n.outcome == OutcomeUnknown:
-		return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnknown, n.err)}
+		return &Error{Op: op, Key: g.e.key, Outcome: n.outcome, Err: joined(ErrUnknown, n.err, releasedLater)}
 	}
-	return &Error{Op: op, Key: g.e.key, Outcome: OutcomePending, Err: joined(ErrUnavailable, n.err)}
+	return &Error{Op: op, Key: g.e.key, Outcome: n.outcome, Err: joined(ErrUnavailable, n.err, releasedLater)}
 }
 
 // endGrant carries out SendRelease: it releases g in Redis, or ends its turn,

@@ -32,7 +32,7 @@ func TestReleaseIsBounded(t *testing.T) {
 					t.Errorf("Release took %v, want at most %v", took, c.most)
 				}
 				var e *anteroom.Error
-				if !errors.Is(err, anteroom.ErrUnknown) || !errors.As(err, &e) || e.Outcome != anteroom.OutcomePending {
+				if !errors.Is(err, anteroom.ErrUnknown) || !errors.As(err, &e) || e.Outcome != anteroom.OutcomeUnknown {
 					t.Errorf("Release: %v", err)
 				}
 				s.net.Heal()

@@ -95,7 +95,10 @@ func (p *reports) notAcquired(r *request, err error) {
 	if !p.observed {
 		return
 	}
-	_, outcome := outcomes(err)
+	outcome := outcomeOf(err)
+	if outcome == OutcomeMistake {
+		outcome = OutcomeFailed
+	}
 	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, time.Since(r.waiter.Began))
 	if r.ended != nil {
 		r.ended(outcome, nil, err)

@@ -75,14 +75,6 @@ func (w words) operation(e *Error) string {
 	if e.Err != nil {
 		s += ": " + w.of(e.Err)
 	}
-	switch e.Outcome {
-	case OutcomePending, OutcomeRemains:
-		s += " (" + string(e.Outcome) + ")"
-	case OutcomeUnknown:
-		if !errors.Is(e.Err, ErrUnknown) {
-			s += " (" + string(e.Outcome) + ")"
-		}
-	}
 	return s
 }
 

@@ -39,8 +39,8 @@ func wording(err error) string {
 	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
-	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Outcome == anteroom.OutcomePending {
-		names = append(names, string(e.Outcome))
+	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Op == "release" && (e.Outcome == anteroom.OutcomeUnknown || e.Outcome == anteroom.OutcomeUnavailable) {
+		names = append(names, "released in background")
 	}
 	return strings.Join(names, ", ")
 }
