@@ -135,6 +135,7 @@ func (c *Client) shard(addr string) *shard {
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
 		}
+		s.keep.hasty = true // renewals come too rarely for a goroutine that lingers to pay
 		c.shards[addr] = s
 	}
 	return s

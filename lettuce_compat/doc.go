@@ -54,7 +54,7 @@
 //	I11  Fencing tokens of one key grow, as long as its record is there, or ended by its
 //	     time, or the server's clock does not run back.
 //	I12  Nothing under way and nothing subscribed: no goroutine, but for one that
-//	     lingers 50 ms per lane until StopListening. After Close: none, except those of
+//	     lingers 50 ms per lane for locks until StopListening. After Close: none, except those of
 //	     abandoned commands until their sockets give up.
 //
 // # Locks

@@ -42,7 +42,7 @@ type lane struct {
 	spare      tripContext // for the next trip; may be empty
 	idle       chan<- bool // wakes a goroutine that lingers, true: for a trip; nil: none does
 	idleEnd    time.Time   // until when it does
-	hasty      bool        // none lingers any more
+	hasty      bool        // none lingers
 	alarm      *time.Timer
 	alarmAt    time.Time // when it rings; zero: it does not
 	closed     bool

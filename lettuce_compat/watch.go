@@ -119,7 +119,6 @@ func (c *Client) StopListening() {
 	for _, s := range c.shards {
 		s.locks.lingerNoMore()
 		s.synced.lingerNoMore()
-		s.keep.lingerNoMore()
 	}
 	c.mu.Unlock()
 	timer := time.NewTimer(c.opt.CommandTimeout)

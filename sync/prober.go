@@ -40,12 +40,17 @@ func (p *prober) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.
 	for _, at := range byShard {
 		batches := slices.Collect(slices.Chunk(at, statusBatch))
 		var next atomic.Int64
+		work := func() {
+			for i := next.Add(1); i <= int64(len(batches)); i = next.Add(1) {
+				p.ask(ctx, holds, batches[i-1], answers)
+			}
+		}
+		if len(byShard) == 1 && len(batches) == 1 {
+			work()
+			continue
+		}
 		for range min(len(batches), statusInFlight) {
-			wg.Go(func() {
-				for i := next.Add(1); i <= int64(len(batches)); i = next.Add(1) {
-					p.ask(ctx, holds, batches[i-1], answers)
-				}
-			})
+			wg.Go(work)
 		}
 	}
 	wg.Wait()
