@@ -24,7 +24,7 @@ func TestSync_I6_TheTimeLimitCountsFromTheHandOver(t *testing.T) {
 		limit := m.cfg.commandTimeout(30 * time.Second)
 		item := []renewal.Item{{Key: "k", Field: h.Holder(), Lease: 30 * time.Second}}
 		renew := func(ago time.Duration) renewal.Result {
-			return sender{m}.RenewBatch(context.Background(), "", item, time.Now().Add(-ago))[0]
+			return (&services{m: m}).RenewBatch(context.Background(), "", item, time.Now().Add(-ago))[0]
 		}
 		s.SetTTL("k", 5*time.Second)
 		if r := renew(limit - time.Millisecond); !r.Renewed || s.TTL("k") != 30*time.Second {

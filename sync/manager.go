@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,9 +40,6 @@ type Manager struct {
 	reports   reports
 	spare     sync.Pool // of *request; its channels must not leave a test bubble that has this Manager
 
-	renewals lists[lettucecompat.Renewal]
-	queries  lists[lettucecompat.Query]
-
 	mu       sync.Mutex
 	entries  map[string]*entry        // by key, guarded by mu
 	shared   map[LockConfig]*settings // guarded by mu
@@ -49,7 +47,8 @@ type Manager struct {
 	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
 	stale    map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
 	early    map[uint64]string        // forced releases of grants not listed yet: key by number, guarded by mu
-	watched  news                     // guarded by mu
+	came     []uint64                 // listed since the watchdog asked last; guarded by mu
+	went     []uint64                 // of those that it knows; guarded by mu
 	left     []string                 // what Close could not wait for, in words; guarded by mu
 	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
@@ -103,12 +102,13 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.over, m.end = context.WithCancel(context.Background())
 	m.reports.start()
+	s := &services{m: m}
 	m.leases = renewal.New(renewal.Config{
-		Sender: sender{m}, InFlight: cfg.RenewalInFlight,
+		Sender: s, InFlight: cfg.RenewalInFlight,
 		OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnLost: m.reports.leaseLost, OnJump: m.reports.jumped,
 	})
 	m.dog = watchdog.New(watchdog.Config{
-		Source: source{m}, Prober: &prober{m: m}, Actor: actor{m},
+		Source: s, Prober: s, Actor: s,
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
 		OnVerdict: m.reports.checked, OnAlert: m.reports.alert, OnClear: m.reports.alertCleared, OnRecovery: m.reports.recovery, OnSelfLate: m.reports.stalled,
 	})
@@ -144,9 +144,9 @@ func (m *Manager) list(g *grant) {
 	m.mu.Lock()
 	if !g.over {
 		m.grants[g.n] = g
-		m.watched.came = append(m.watched.came, g.n)
-		if len(m.watched.came) > 2*len(m.grants)+grown {
-			m.watched.thin(m)
+		m.came = append(m.came, g.n)
+		if len(m.came) > 2*len(m.grants)+grown {
+			m.came = slices.DeleteFunc(m.came, func(n uint64) bool { return m.listed(n) == nil })
 		}
 	}
 	_, forced := m.early[g.n]
@@ -163,7 +163,7 @@ func (m *Manager) unlist(g *grant) {
 	g.over = true
 	delete(m.grants, g.n)
 	if g.watched {
-		m.watched.went = append(m.watched.went, g.n)
+		m.went = append(m.went, g.n)
 	}
 	m.mu.Unlock()
 	m.signal()

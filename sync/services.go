@@ -2,70 +2,77 @@ package anteroom
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/watchdog"
 )
 
-// sender lets the RenewalManager talk to Redis.
-type sender struct{ m *Manager }
+// services is all that renewal and watchdog see of a Manager: a renewal.Sender, and the
+// watchdog's Source, Prober and Actor. This file has their way to Redis, watched.go the rest.
+type services struct {
+	m       *Manager
+	answers []watchdog.Status // to the last question, which is over when the next one is put
+}
 
-func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
-	// The batch has one time limit (see startLease) and came from one node, but a slot
-	// may have moved since a lease was added.
-	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease))
-	results := make([]renewal.Result, len(items))
-	if !s.m.wire.Multi() {
-		s.renew(ctx, items, end, results, func(i int) int { return i })
-		return results
+// A script blocks its server while it runs, so a question is about as many holds as a
+// renewal is, and a few of them are under way at once for one shard.
+const (
+	statusBatch    = renewal.DefaultBatchSize
+	statusInFlight = renewal.DefaultInFlight
+)
+
+// byShard groups the numbers below n by the server that has the key of each now.
+func (s *services) byShard(n int, key func(i int) string) map[string][]int {
+	shards := map[string][]int{}
+	for i := range n {
+		shard := s.m.wire.Shard(key(i))
+		shards[shard] = append(shards[shard], i)
 	}
-	groups := map[string][]int{}
-	for i, it := range items {
-		shard := s.m.wire.Shard(it.Key)
-		groups[shard] = append(groups[shard], i)
-	}
+	return shards
+}
+
+// RenewBatch renews leases of one shard. A slot may have moved since a lease was added, so
+// the batch is split once more.
+func (s *services) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
+	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease)) // that of all: see startLease
+	results := make([]renewal.Result, len(items))         // each is written by one goroutine
 	var wg sync.WaitGroup
-	for _, members := range groups {
-		wg.Go(func() {
-			some := make([]renewal.Item, len(members))
-			for j, i := range members {
-				some[j] = items[i]
-			}
-			s.renew(ctx, some, end, results, func(j int) int { return members[j] })
-		})
+	for _, some := range s.byShard(len(items), func(i int) string { return items[i].Key }) {
+		wg.Go(func() { s.renew(ctx, items, some, end, results) })
 	}
 	wg.Wait()
 	return results
 }
 
-// renew asks one shard until end, the time limit of its batch, and sends nothing after it:
-// how long a renewal may be under way after its lease has ended is what field.burn counts
-// on. The result of item j belongs at place(j).
-func (s sender) renew(ctx context.Context, items []renewal.Item, end time.Time, results []renewal.Result, place func(j int) int) {
+// renew asks one shard for some of the items until end, the time limit of its batch, and
+// sends nothing after it: how long a renewal may be under way after its lease has ended is
+// what field.burn counts on.
+func (s *services) renew(ctx context.Context, items []renewal.Item, some []int, end time.Time, results []renewal.Result) {
 	left := time.Until(end)
 	if left <= 0 { // this goroutine has waited for a processor for so long
-		for j := range items {
-			results[place(j)].Err = lettucecompat.ErrTimeout
+		for _, i := range some {
+			results[i].Err = lettucecompat.ErrTimeout
 		}
 		return
 	}
-	batch := s.m.renewals.take()
-	for _, it := range items {
-		r := lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
+	batch := make([]lettucecompat.Renewal, len(some))
+	for j, i := range some {
+		it := items[i]
+		batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
 		if it.Reacquire {
-			r.RecordTime = s.m.recordTime(it.Field)
+			batch[j].RecordTime = s.m.recordTime(it.Field)
 		}
-		*batch = append(*batch, r)
 	}
-	for j, r := range s.m.wire.Renew(ctx, *batch, left) {
-		results[place(j)] = renewal.Result{
+	for j, r := range s.m.wire.Renew(ctx, batch, left) {
+		results[some[j]] = renewal.Result{
 			Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
 			Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
 		}
 	}
-	s.m.renewals.give(batch)
 }
 
 // recordTime is FenceRecordTime of the lock that field holds; 0, the default, where the
@@ -79,18 +86,48 @@ func (m *Manager) recordTime(field string) time.Duration {
 	return 0
 }
 
-// lists are slices that serve one batch after the other. The wire keeps none of them.
-type lists[T any] struct{ sync.Pool }
-
-func (l *lists[T]) take() *[]T {
-	if list, ok := l.Get().(*[]T); ok {
-		return list
+// Status asks Redis about holds, all shards at once: one that hangs keeps no other waiting.
+func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
+	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
+	clear(s.answers)
+	var wg sync.WaitGroup
+	for _, some := range s.byShard(len(holds), func(i int) string { return holds[i].Key }) {
+		batches := make(chan []int, len(some)/statusBatch+1)
+		for batch := range slices.Chunk(some, statusBatch) {
+			batches <- batch
+		}
+		close(batches)
+		for range min(len(batches), statusInFlight) {
+			wg.Go(func() {
+				for batch := range batches {
+					s.ask(ctx, holds, batch)
+				}
+			})
+		}
 	}
-	return new([]T)
+	wg.Wait()
+	return s.answers
 }
 
-func (l *lists[T]) give(list *[]T) {
-	clear(*list)
-	*list = (*list)[:0]
-	l.Put(list)
+// ask asks one shard about some of the holds.
+func (s *services) ask(ctx context.Context, holds []watchdog.Facts, some []int) {
+	queries := make([]lettucecompat.Query, len(some))
+	for j, i := range some {
+		queries[j] = lettucecompat.Query{Key: holds[i].Key, Field: s.m.field(holds[i].ID)}
+	}
+	for j, r := range s.m.wire.Status(ctx, queries, 0) {
+		s.answers[some[j]] = watchdog.Status{
+			Answered: r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeGone,
+			Present:  r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone,
+			Count: r.Count, Fields: r.Fields, TTL: r.TTL, Err: r.Err,
+		}
+	}
+}
+
+// Ping asks whether Redis answers.
+func (s *services) Ping(ctx context.Context) (time.Duration, error) { return s.m.wire.Ping(ctx, 0) }
+
+// ProbeDelivery asks whether messages arrive.
+func (s *services) ProbeDelivery(ctx context.Context) (time.Duration, error) {
+	return s.m.wire.Probe(ctx)
 }

@@ -30,9 +30,9 @@ func heir(t *testing.T, m *Manager, mu *Mutex) <-chan *Hold {
 // The watchdog strikes an owner in the moment in which that owner has decided to pass the
 // grant on: the next one does not get it, and has a lock of its own.
 func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
-	for name, strike := range map[string]func(a actor, id uint64) bool{
-		"stop renewing": func(a actor, id uint64) bool { return a.StopRenewing(id, watchdog.OverMaxHold) },
-		"cancel":        func(a actor, id uint64) bool { return a.Cancel(id, watchdog.OverMaxHold) },
+	for name, strike := range map[string]func(a *services, id uint64) bool{
+		"stop renewing": func(a *services, id uint64) bool { return a.StopRenewing(id, watchdog.OverMaxHold) },
+		"cancel":        func(a *services, id uint64) bool { return a.Cancel(id, watchdog.OverMaxHold) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := insideManager(t, Config{})
@@ -54,7 +54,7 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			if !g.mayHandOff(int(tenure.handOffs), time.Now()) {
 				t.Fatal("there is nothing to pass on")
 			}
-			if !strike(actor{m}, g.n) { // between the decision and the hand-off
+			if !strike(&services{m: m}, g.n) { // between the decision and the hand-off
 				t.Fatal("the accused was spared")
 			}
 			exit, order := e.q.Exit(tenure.number, true)
@@ -102,7 +102,7 @@ func TestWatchdog_AnAccusationExpiresWithItsOwner(t *testing.T) {
 	if h == nil || h.t.g != first.t.g {
 		t.Fatal("not handed on")
 	}
-	a, id := actor{m}, h.t.g.n
+	a, id := &services{m: m}, h.t.g.n
 	if a.StopRenewing(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.HolderUnreachable) {
 		t.Error("struck the next owner")
 	}
@@ -131,7 +131,7 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 	g.e.mu.Lock()
 	h.t.since -= 2 * time.Hour
 	struck := make(chan bool, 1)
-	go func() { struck <- actor{m}.Cancel(g.n, watchdog.OverMaxHold) }()
+	go func() { struck <- (&services{m: m}).Cancel(g.n, watchdog.OverMaxHold) }()
 	select {
 	case <-struck:
 		t.Error("struck while an owner was being admitted")

@@ -252,5 +252,7 @@ func (m *Manager) unlistLost(g *grant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.stale, g.n)
-	m.watched.gone(g)
+	if g.watched {
+		m.went = append(m.went, g.n)
+	}
 }

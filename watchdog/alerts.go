@@ -176,7 +176,7 @@ func (w *Watchdog) weigh(h *hold, f *Facts, v Verdict) (raise, clear bool, fails
 	switch v.Health {
 	case Unhealthy:
 		c.fails++
-		raise = !c.alerted && int(c.fails) >= w.thresholdOf(f)
+		raise = !c.alerted && int(c.fails) >= f.AlertThreshold
 		c.alerted = c.alerted || raise
 	case Healthy:
 		clear, c.alerted, c.fails = c.alerted, false, 0
@@ -227,14 +227,14 @@ func (w *Watchdog) close(h *hold, ended bool) {
 	f := h.concerns.facts
 	for c := range h.last {
 		e := h.episode(Check(c))
-		if e == nil || !e.pending {
+		if e == nil {
 			continue
 		}
 		v := unhealthy(Check(c), w.epoch.Add(h.last[c]), e.attempt.Finding, h.concerns.of[c].reason)
 		if ended && endsHold(e.attempt.Action) {
-			w.cfg.OnRecovery(f, v, e.attempt.Action, Helped)
+			w.outcome(e, &f, v, Helped)
 		} else {
-			w.unsettled(e, &f, v)
+			w.outcome(e, &f, v, Unsettled)
 		}
 	}
 	for c := range h.last {

@@ -33,16 +33,15 @@ type Config struct {
 	Prober Prober
 	Actor  Actor
 
-	// Period is how often the connection and the process as a whole are looked at,
-	// and the period of holds that have none. A shorter one notices sooner and asks
-	// Redis more often. A hold's own period may be shorter: it is noticed within a
-	// tenth of this one and then kept. Defaults to 5 seconds; the finest tick is
-	// 50 ms.
+	// Period is how often the connection and the process as a whole are looked at. A
+	// shorter one notices sooner and asks Redis more often. A hold's own period may be
+	// shorter: it is noticed within a tenth of this one and then kept. Defaults to 5
+	// seconds; the finest tick is 50 ms.
 	Period time.Duration
 	// CommandTimeout bounds each question to Redis. Defaults to 1 second.
 	CommandTimeout time.Duration
-	// AlertThreshold is the number of failures in a row that makes an alert, for the
-	// whole process and for holds that have none. Defaults to 2.
+	// AlertThreshold is the number of failures in a row that makes an alert about the
+	// whole process. Defaults to 2.
 	AlertThreshold int
 	// HolderScanEvery is the least time between two goroutine scans, each of which
 	// stops all goroutines for a moment (some 60 ms for 10,000). Negative: never scan.

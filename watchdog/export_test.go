@@ -34,7 +34,7 @@ func Round(w *Watchdog, now time.Time, late time.Duration) {
 	if w.epoch.IsZero() {
 		w.epoch, w.lastRound, w.lastWall = now, now, w.cfg.wall(now)
 		w.nextAll, w.tick = now, tickFor(w.cfg.Period)
-		w.statuses, w.probes = make(chan statusAnswer), make(chan probeAnswer)
+		w.statuses, w.probes = make(chan statusAnswer), make(chan Probe)
 	}
 	w.run(now, late)
 }

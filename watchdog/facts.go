@@ -29,11 +29,10 @@ func (s Strategy) String() string { return nameOf(s, "default", "notify", "relea
 
 // Facts is one hold as the process knows it at one moment.
 type Facts struct {
-	// ID identifies the hold: 1 or more, never given again within one Watchdog's
-	// life. The Watchdog uses 0 for what concerns the whole process. An action names a
-	// hold by its ID alone, so each owner should have one of its own: where one ID
-	// passes on by hand-off (a changed Since tells that), an action that was decided
-	// about one owner may reach the next.
+	// ID identifies the hold: 1 or more, never given again within one Watchdog's life. The
+	// Watchdog uses 0 for what concerns the whole process. An action names a hold by its ID
+	// alone. Where one ID passes on by hand-off (a changed Since tells that), it is for the
+	// Actor to spare the next owner.
 	ID uint64
 	// Key and Class name the lock and its metric class.
 	Key, Class string
@@ -48,10 +47,9 @@ type Facts struct {
 	// Lease and RenewalTime are the lock's times. MaxHold is how long an owner may
 	// keep it; 0 means without limit.
 	Lease, RenewalTime, MaxHold time.Duration
-	// Period is the hold's own watchdog period; 0 or less means Config.Period.
-	Period time.Duration
-	// AlertThreshold is the number of failures in a row that makes an alert; 0 or
-	// less means Config.AlertThreshold.
+	// Period is how often the hold is looked at, AlertThreshold the number of failures in
+	// a row that makes an alert. Both are above 0.
+	Period         time.Duration
 	AlertThreshold int
 	// Strategy is what may be done for this hold.
 	Strategy Strategy
@@ -107,22 +105,21 @@ type Status struct {
 // Source is what the process knows about its own holds. All its methods are safe
 // for concurrent use, do no I/O and do not block on anything that does.
 type Source interface {
-	// Changes returns which holds have come and which went since it was last asked, in any
-	// order. A hold that came belongs to the set from its grant until its release is
-	// marked or its loss is concluded, whichever comes first, a cancelled hold until then;
+	// Changes returns which holds have come and which went since it was last asked. A hold
+	// belongs to the set from its grant until its release or its loss, whichever comes first;
 	// and again, under the same id, where it is lost and its owner has not let go. One that
-	// came and went in between need not be named, and one may be named that did
-	// neither: Lookup has the last word. The slices are the Watchdog's.
+	// came and went in between need not be named, and one may be named that did neither:
+	// Lookup has the last word. The slices are the Watchdog's.
 	Changes() (came, went []uint64)
 	// Lookup returns the hold with that id as it is now, and false if it does not
 	// belong to the set, be it for a moment or for good; what is gone for good is told by
 	// Changes. The Watchdog asks it before every look and every accusation.
 	Lookup(id uint64) (Facts, bool)
-	// LookupAll is Lookup for some holds at once, which can cost much less than one after
-	// the other: what belongs to a hold lies in many places of a large memory, and a
-	// processor that is told of many of them fetches them at the same time. It fills in
-	// facts[i] for ids[i], with ID 0 for a hold that does not belong to the set.
-	LookupAll(ids []uint64, facts []Facts)
+	// LookupAll is Lookup for some holds at once, of which facts has the IDs. It fills in
+	// the rest, and ID 0 for a hold that does not belong to the set. That can cost much less
+	// than one after the other: what belongs to a hold lies in many places of a large
+	// memory, and a processor that is told of several fetches them at the same time.
+	LookupAll(facts []Facts)
 	// Renewals returns the renewal queue's figures.
 	Renewals() RenewalStats
 }
@@ -133,8 +130,7 @@ type Source interface {
 type Prober interface {
 	// Status returns one Status for each of the holds, in order. It splits them by
 	// node itself and returns at the latest when ctx ends, with Answered false for
-	// those without an answer. A missing tail counts as not answered. The slice may be used
-	// again for the next question: one is put when the answer to the last is read.
+	// those without an answer. The next question may use the same slice.
 	Status(ctx context.Context, holds []Facts) []Status
 	// Ping returns the round trip of a PING. An error reply is an answer too: err
 	// is nil unless Redis stayed silent or could not be reached.

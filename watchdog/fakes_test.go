@@ -130,9 +130,9 @@ func (w *world) Lookup(id uint64) (watchdog.Facts, bool) {
 	return w.current(id), true
 }
 
-func (w *world) LookupAll(ids []uint64, facts []watchdog.Facts) {
-	for i, id := range ids {
-		facts[i], _ = w.Lookup(id)
+func (w *world) LookupAll(facts []watchdog.Facts) {
+	for i := range facts {
+		facts[i], _ = w.Lookup(facts[i].ID)
 	}
 }
 

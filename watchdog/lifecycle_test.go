@@ -151,9 +151,9 @@ type many struct {
 
 func (m many) Lookup(id uint64) (wd.Facts, bool) { return m.facts[id-1], true }
 
-func (m many) LookupAll(ids []uint64, facts []wd.Facts) {
-	for i, id := range ids {
-		facts[i] = m.facts[id-1]
+func (m many) LookupAll(facts []wd.Facts) {
+	for i, f := range facts {
+		facts[i] = m.facts[f.ID-1]
 	}
 }
 

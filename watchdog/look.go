@@ -11,12 +11,6 @@ type statusAnswer struct {
 	statuses []Status
 }
 
-// probeAnswer is what came back from one look at the connection.
-type probeAnswer struct {
-	asked time.Time
-	probe Probe
-}
-
 // judge keeps and reports a verdict and does what follows from it.
 func (w *Watchdog) judge(h *hold, f *Facts, v Verdict) {
 	w.note(h, f, v)
@@ -34,7 +28,6 @@ func (w *Watchdog) look(r round, h *hold, f *Facts) {
 		return
 	}
 	renewal := func(f Facts) Verdict {
-		f.Period = w.periodOf(&f)
 		f.Fixed = f.Fixed || h.stoppedRenewing(&f)
 		// What this process slept is not held against the renewal.
 		f.LastConfirmed = f.LastConfirmed.Add(r.late)
@@ -45,7 +38,7 @@ func (w *Watchdog) look(r round, h *hold, f *Facts) {
 		return
 	}
 	w.judge(h, f, v)
-	if !h.lookDue(r, w.periodOf(f)) {
+	if !h.lookDue(r, f.Period) {
 		return // here for the deadline only
 	}
 	w.renewalCounts(h, f)
@@ -69,7 +62,7 @@ func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f *Facts) {
 		h.owner = owner
 	}
 	w.judge(h, f, v)
-	h.nextLook = w.since(now) + w.periodOf(f)
+	h.nextLook = w.since(now) + f.Period
 }
 
 // confirm runs a check, and runs it again on fresh facts where it accuses. It leaves in f
@@ -117,17 +110,17 @@ func (w *Watchdog) askStatus() {
 func (w *Watchdog) askProbe(now time.Time) {
 	w.askingProbe, w.probeAsked = true, now
 	w.wg.Go(func() {
-		answer := probeAnswer{asked: time.Now()}
-		p := &answer.probe
 		ask := func(question func(context.Context) (time.Duration, error)) (time.Duration, error) {
 			ctx, cancel := context.WithTimeout(w.ctx, w.cfg.CommandTimeout)
 			defer cancel()
 			return question(ctx)
 		}
-		if p.Ping, p.PingErr = ask(w.cfg.Prober.Ping); p.PingErr == nil {
+		var p Probe
+		p.Ping, p.PingErr = ask(w.cfg.Prober.Ping)
+		if p.PingErr == nil {
 			p.Delivery, p.DeliveryErr = ask(w.cfg.Prober.ProbeDelivery)
 		}
-		send(w, w.probes, answer)
+		send(w, w.probes, p)
 	})
 }
 
@@ -148,17 +141,12 @@ func send[T any](w *Watchdog, to chan<- T, answer T) {
 // answered, so a vanished field is a loss; but a renewal that was sent later and
 // confirmed is the newer word.
 func (w *Watchdog) judgeStatuses(a statusAnswer) {
-	defer w.asks.reset()
 	now := w.since(time.Now())
 	for i, h := range w.asks.holds {
-		var s Status
-		if i < len(a.statuses) {
-			s = a.statuses[i]
-		}
 		if h.place == 0 {
 			continue // it has ended
 		}
-		f := &w.asks.facts[i]
+		f, s := &w.asks.facts[i], a.statuses[i]
 		if s.Answered { // silence is no word: the next round asks again
 			h.asked = w.since(a.asked)
 		}
@@ -171,6 +159,9 @@ func (w *Watchdog) judgeStatuses(a statusAnswer) {
 			w.plan(h, f, w.nextQuestion(h, f), now)
 		}
 	}
+	clear(w.asks.holds)
+	clear(w.asks.facts)
+	w.asks = question{w.asks.holds[:0], w.asks.facts[:0]}
 }
 
 // judgeStatus judges what Redis said about one hold when it was asked at that moment.
@@ -191,10 +182,10 @@ func (w *Watchdog) judgeStatus(h *hold, f *Facts, s Status, asked time.Time) {
 
 // judgeProbe judges what came back about the connection. A failure that may be our own
 // lateness is no verdict.
-func (w *Watchdog) judgeProbe(now time.Time, a probeAnswer) {
-	v := CheckConnection(now, a.probe)
+func (w *Watchdog) judgeProbe(now time.Time, p Probe) {
+	v := CheckConnection(now, p)
 	patience := 2*w.cfg.CommandTimeout + selfLateAfter(w.cfg.Period)
-	if v.Health == Unhealthy && (w.lateAt.After(a.asked) || now.Sub(a.asked) > patience) {
+	if v.Health == Unhealthy && (w.lateAt.After(w.probeAsked) || now.Sub(w.probeAsked) > patience) {
 		v = unknown(Connection, now, SelfLate, "this process was late itself: "+v.Reason).because(v.Err)
 	}
 	w.judge(&w.process, w.aboutProcess(), v)

@@ -104,12 +104,8 @@ func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
 		if f.Strategy != Notify && renews {
 			return ActionHurryRenewal
 		}
-	case ForeignField, WrongCount:
-		if f.Strategy == Release {
-			return ActionCancel
-		}
-	case HolderUnreachable:
-		// Its work may still run, so by default its lock is kept.
+	case ForeignField, WrongCount, HolderUnreachable:
+		// The work may still run, so by default the lock is kept.
 		if f.Strategy == Release {
 			return ActionCancel
 		}
@@ -161,11 +157,7 @@ func (w *Watchdog) act(id uint64, action string, f Finding) bool {
 
 // endsHold tells that the action is meant to end the hold, so that its end is success.
 func endsHold(action string) bool {
-	switch action {
-	case ActionLose, ActionStopRenewing, ActionCancel, ActionDelete:
-		return true
-	}
-	return false
+	return action == ActionLose || action == ActionStopRenewing || action == ActionCancel || action == ActionDelete
 }
 
 // episode is what is being done about one check of one hold. It exists from the first
@@ -192,14 +184,16 @@ type episode struct {
 func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 	e := h.episode(v.Check)
 	if e != nil && e.pending {
-		if known := w.judgeAttempt(h, e, f, v); !known && e.attempt.Finding == v.Finding {
+		known := w.judgeAttempt(h, e, f, v)
+		if !known && e.attempt.Finding == v.Finding {
 			return
 		}
 	}
-	if v.Health != Unhealthy {
-		if v.Health == Healthy && e != nil {
-			w.endEpisode(h, e, f, v)
-		}
+	switch {
+	case v.Health == Healthy && e != nil:
+		w.endEpisode(h, e, f, v)
+		return
+	case v.Health != Unhealthy:
 		return
 	}
 	if e == nil {
@@ -223,21 +217,21 @@ func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 	w.try(h, e, f, v, action)
 }
 
-// unsettled tells that nobody will know what came of a pending action; v carries the reason
-// of the last verdict.
-func (w *Watchdog) unsettled(e *episode, f *Facts, v Verdict) {
+// outcome tells what came of an action, if that is not known yet; v carries the reason of
+// the last verdict.
+func (w *Watchdog) outcome(e *episode, f *Facts, v Verdict, o RecoveryOutcome) {
 	if !e.pending {
 		return
 	}
 	e.pending = false
-	v.Check, v.Finding = e.attempt.Check, e.attempt.Finding
-	w.cfg.OnRecovery(*f, v, e.attempt.Action, Unsettled)
+	v.Check, v.Finding = e.attempt.Check, e.attempt.Finding // also where nothing is found now
+	w.cfg.OnRecovery(*f, v, e.attempt.Action, o)
 }
 
 // endEpisode closes an episode. Where an action had failed and the check became healthy by
 // itself, the Recovery check is healthy again too: nothing is left to be recovered.
 func (w *Watchdog) endEpisode(h *hold, e *episode, f *Facts, v Verdict) {
-	w.unsettled(e, f, v)
+	w.outcome(e, f, v, Unsettled)
 	w.mu.Lock() // Verdicts copies the concern
 	h.concerns.of[v.Check].episode = nil
 	w.mu.Unlock()
@@ -251,7 +245,7 @@ func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) 
 	// Not v.At, which is the moment of the question: what happened between that and the
 	// action is no consequence of the action.
 	now := time.Now()
-	w.unsettled(e, f, v)
+	w.outcome(e, f, v, Unsettled)
 	e.attempt = Attempt{Check: v.Check, Finding: v.Finding, Action: action, At: now}
 	if e.tries == nil {
 		e.tries = make(map[string]int)
@@ -271,16 +265,15 @@ func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) 
 	}
 	e.pending = true
 	switch action {
-	case ActionStopRenewing, ActionCancel, ActionDelete:
+	case ActionDelete:
 		h.concerns.stopped = now
-	}
-	switch action {
 	case ActionStopRenewing, ActionCancel:
+		h.concerns.stopped = now
 		// The lease is left to end; only after its end is a hold that is still there
 		// a failure.
-		e.attempt.Until = v.At.Add(f.Lease + w.periodOf(f))
+		e.attempt.Until = v.At.Add(f.Lease + f.Period)
 		if f.Deadline.After(v.At) {
-			e.attempt.Until = f.Deadline.Add(w.periodOf(f))
+			e.attempt.Until = f.Deadline.Add(f.Period)
 		}
 	}
 	w.cfg.OnRecovery(*f, v, action, Acted)
@@ -293,17 +286,15 @@ func (w *Watchdog) judgeAttempt(h *hold, e *episode, f *Facts, v Verdict) bool {
 	if rv.Health == Unknown {
 		return false
 	}
-	e.pending = false
 	e.failed = rv.Health == Unhealthy
 	// One action that helped does not make up for another one that did not.
 	if e.failed || !h.failing(v.Check) {
 		w.note(h, f, rv)
 	}
-	outcome := Helped
 	if e.failed {
-		outcome = NotHelped
+		w.outcome(e, f, v, NotHelped)
+	} else {
+		w.outcome(e, f, v, Helped)
 	}
-	v.Finding = e.attempt.Finding // what it was about, also where nothing is found now
-	w.cfg.OnRecovery(*f, v, e.attempt.Action, outcome)
 	return true
 }

@@ -21,22 +21,16 @@ func (w *Watchdog) nextQuestion(h *hold, f *Facts) time.Duration {
 	if suspect := w.since(w.suspect); known < suspect {
 		return suspect
 	}
-	return askAt(known, renewal, h.nextLook, w.periodOf(f), tickFor(w.cfg.Period))
+	return askAt(known, renewal, h.nextLook, f.Period, tickFor(w.cfg.Period))
 }
 
 // askAt returns the moment of the next question about a hold of which Redis had a good
 // word last at known, whose next renewal is due at renewal (never: none), which is looked
-// at next at look, and in which no period may pass without a word. With the default times
-// a renewal is two periods after the one before, and one question lies between them:
-//
-//	grant             question              renewal             question             renewal
-//	  ├── at most W ─────┼────── W ────────────┼─────── W ──────────┼─────── W ──────────┤
-//	                            checked soon after that ─► ╎
-//
-// The moments are counted back from the renewal that is due, so that the word after the last
-// question is that renewal's. Where that is due within a period there is nothing to ask,
-// unless at most a tick later it has brought no word: it failed, or it was not sent. Without
-// a renewal one visit serves for look and question.
+// at next at look, and in which no period may pass without a word. The rhythm is that of
+// the package's page: the moments are counted back from the renewal that is due, so that the
+// word after the last question is that renewal's. Where that is due within a period there is
+// nothing to ask, unless at most a tick later it has brought no word: it failed, or it was
+// not sent. Without a renewal one visit serves for look and question.
 func askAt(known, renewal, look, period, grid time.Duration) time.Duration {
 	last, tick := known+period, tickFor(period)
 	switch {
@@ -76,7 +70,7 @@ func (h *hold) lookDue(r round, period time.Duration) bool {
 // or deadline, whichever is first. It may be too early, never too late: what is confirmed
 // meanwhile only moves it on. What is due now has been done, or is done at the next tick.
 func (w *Watchdog) plan(h *hold, f *Facts, question, now time.Duration) {
-	step := tickFor(w.periodOf(f))
+	step := tickFor(f.Period)
 	next := h.nextLook
 	if !f.Lost {
 		next += step // it is in time for the question that waited for a renewal

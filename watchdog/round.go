@@ -30,22 +30,11 @@ type round struct {
 	stats RenewalStats
 }
 
-// question is what Redis is asked at one tick.
+// question is what Redis is asked at one tick. Its memory serves the next one: with many
+// holds one follows the other, and a new list for each was most of the garbage.
 type question struct {
 	holds []*hold
 	facts []Facts // of the same holds
-}
-
-func (q *question) add(h *hold, f Facts) {
-	q.holds, q.facts = append(q.holds, h), append(q.facts, f)
-}
-
-// reset empties q, whose answer has come. Its memory serves the next question: with many
-// holds one follows the other, and a new list for each was most of the garbage.
-func (q *question) reset() {
-	clear(q.holds)
-	clear(q.facts)
-	q.holds, q.facts = q.holds[:0], q.facts[:0]
 }
 
 // run is one round. late is how much later than planned it came.
@@ -92,35 +81,38 @@ func (w *Watchdog) selfLate(now time.Time, late time.Duration) {
 	w.cfg.OnSelfLate(late)
 }
 
-// batch is the holds that are visited at once.
-type batch struct {
-	holds []due
-	ids   [atOnce]uint64
-	facts [atOnce]Facts
-}
-
 // due is a hold and the moment that has come for it.
 type due struct {
 	hold *hold
 	at   int64
 }
 
-// visitDue visits every hold whose moment has come, some at once. Each is given another
-// moment, but those for which the question had no room keep theirs. So they come first the
-// next time, and behind a server that hangs nobody waits for longer than a round or two.
+// visitDue visits every hold whose moment has come. Each is given another moment, but those
+// for which the question had no room keep theirs. So they come first the next time, and
+// behind a server that hangs nobody waits for longer than a round or two.
+//
+// It visits some at once, because that costs half: see Source.LookupAll.
 func (w *Watchdog) visitDue(r round) {
 	var waiting []due
 	for w.soonest() <= r.at {
-		b := &w.visits
-		for len(b.holds) < atOnce && w.soonest() <= r.at {
+		n := 0
+		for ; n < atOnce && w.soonest() <= r.at; n++ {
 			h, at := w.agenda.First()
 			w.agenda.Remove(h)
-			b.ids[len(b.holds)] = h.id
-			b.holds = append(b.holds, due{h, at})
+			w.visits[n], w.facts[n] = due{h, at}, Facts{ID: h.id}
 		}
-		waiting = w.visitAll(r, b, waiting)
-		clear(b.holds)
-		b.holds = b.holds[:0]
+		w.cfg.Source.LookupAll(w.facts[:n])
+		for i, d := range w.visits[:n] {
+			f := &w.facts[i]
+			switch {
+			case f.ID == 0: // its end is about to be told, or its lease is just being replaced
+				w.agenda.Set(d.hold, int64(r.at+w.tick))
+			case !w.visit(r, d.hold, f):
+				waiting = append(waiting, d)
+			}
+		}
+		clear(w.visits[:n])
+		clear(w.facts[:n])
 	}
 	for _, d := range waiting {
 		w.agenda.Set(d.hold, d.at)
@@ -136,35 +128,16 @@ func (w *Watchdog) soonest() time.Duration {
 	return time.Duration(at)
 }
 
-// visitAll visits the holds of the batch. Their facts are asked for together, which costs
-// half of asking for one after the other: see Source.LookupAll. Those that wait for the
-// next question are added to waiting.
-func (w *Watchdog) visitAll(r round, b *batch, waiting []due) []due {
-	n := len(b.holds)
-	w.cfg.Source.LookupAll(b.ids[:n], b.facts[:n])
-	for i, d := range b.holds {
-		f := &b.facts[i]
-		switch {
-		case f.ID == 0: // its end is about to be told, or its lease is just being replaced
-			w.agenda.Set(d.hold, int64(r.at+w.tick))
-		case !w.visit(r, d.hold, f):
-			waiting = append(waiting, d)
-		}
-	}
-	clear(b.facts[:n])
-	return waiting
-}
-
 // visit looks at a hold where that is due, and collects it for a question to Redis. It
 // returns false where that has no room for it now.
 func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
-	period := w.periodOf(f)
+	period := f.Period
 	w.shortest = min(w.shortest, period)
 	next := w.nextQuestion(h, f)
 	ask := !f.Lost && next <= r.at
 	full := w.askingStatus || len(w.asks.facts) >= maxAsk
 	if ask && !full {
-		w.asks.add(h, *f)
+		w.asks.holds, w.asks.facts = append(w.asks.holds, h), append(w.asks.facts, *f)
 	}
 	if !r.blind && f.scanned(r.now) && w.scanAllowed(r.now, f.Lease) {
 		w.scan = w.cfg.scan(r.now, w.goroutines(r.now))
@@ -233,13 +206,13 @@ func (w *Watchdog) adopt(at time.Duration, f Facts) {
 	h := &hold{
 		id:       f.ID,
 		owner:    w.since(f.Since),
-		nextLook: at + time.Duration((1+spread)/2*float64(w.periodOf(&f))),
+		nextLook: at + time.Duration((1+spread)/2*float64(f.Period)),
 		asked:    math.MinInt64 / 2,
 	}
 	w.mu.Lock()
 	w.holds[f.ID] = h
 	w.mu.Unlock()
-	w.shortest = min(w.shortest, w.periodOf(&f))
+	w.shortest = min(w.shortest, f.Period)
 	w.plan(h, &f, w.nextQuestion(h, &f), at-1)
 	w.peak = max(w.peak, len(w.holds))
 }

@@ -17,8 +17,7 @@ type Watchdog struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // the loop and at most two questions
 
-	// mu guards what the loop writes and others read: the maps' shape and the
-	// verdicts. It is a leaf: no callback, Source, Prober or Actor is called under it.
+	// mu guards what the loop writes and others read: the map's shape and the verdicts.
 	mu      sync.Mutex
 	started bool
 	stopped bool
@@ -30,10 +29,11 @@ type Watchdog struct {
 	epoch     time.Time
 	agenda    heap.Heap[*hold] // all holds, by the moment at which each is to be visited: see plan
 	peak      int              // the most holds since the map was last made
-	visits    batch
-	tick      time.Duration // the present distance of ticks
-	shortest  time.Duration // the shortest period that was seen since paced
-	before    time.Duration // and in the period before that
+	visits    [atOnce]due      // the holds that are visited at once
+	facts     [atOnce]Facts    // of the same holds
+	tick      time.Duration    // the present distance of ticks
+	shortest  time.Duration    // the shortest period that was seen since paced
+	before    time.Duration    // and in the period before that
 	paced     time.Duration
 	nextAll   time.Time // when the process as a whole is looked at
 	quiet     time.Time // until then renewals and holders are not accused
@@ -46,7 +46,7 @@ type Watchdog struct {
 	statuses     chan statusAnswer
 	askingStatus bool
 	asks         question // while askingStatus nobody changes it
-	probes       chan probeAnswer
+	probes       chan Probe
 	askingProbe  bool
 	probeAsked   time.Time
 	lateAt       time.Time // the last tick that came late
@@ -78,7 +78,7 @@ func (w *Watchdog) Start() {
 	w.epoch = time.Now()
 	// Made here and not by New, so that they belong to the virtual-time bubble of the
 	// one who starts.
-	w.statuses, w.probes = make(chan statusAnswer), make(chan probeAnswer)
+	w.statuses, w.probes = make(chan statusAnswer), make(chan Probe)
 	w.wg.Go(w.loop)
 }
 
@@ -113,7 +113,7 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 			verdicts = append(verdicts, Verdict{Check: check, Health: now.health, Finding: now.finding, Reason: now.reason, Err: now.err, At: w.epoch.Add(at)})
 		}
 	}
-	return slices.Clip(verdicts)
+	return verdicts
 }
 
 // Unhealthy returns the holds on which the last verdict of some check is unhealthy, in no
@@ -149,9 +149,9 @@ func (w *Watchdog) loop() {
 		case a := <-w.statuses:
 			w.askingStatus = false
 			w.judgeStatuses(a)
-		case a := <-w.probes:
+		case p := <-w.probes:
 			w.askingProbe = false
-			w.judgeProbe(time.Now(), a)
+			w.judgeProbe(time.Now(), p)
 		case <-timer.C:
 			now := time.Now()
 			w.run(now, now.Sub(due))
@@ -201,22 +201,6 @@ func (w *Watchdog) clearAll() {
 
 // since turns a moment into the short form that is kept per hold.
 func (w *Watchdog) since(t time.Time) time.Duration { return t.Sub(w.epoch) }
-
-// periodOf returns how often the hold is looked at.
-func (w *Watchdog) periodOf(f *Facts) time.Duration {
-	if f.Period > 0 {
-		return f.Period
-	}
-	return w.cfg.Period
-}
-
-// thresholdOf returns how many failures in a row make an alert.
-func (w *Watchdog) thresholdOf(f *Facts) int {
-	if f.AlertThreshold > 0 {
-		return f.AlertThreshold
-	}
-	return w.cfg.AlertThreshold
-}
 
 // aboutProcess returns the Facts of callbacks that speak of the whole process.
 func (w *Watchdog) aboutProcess() *Facts {

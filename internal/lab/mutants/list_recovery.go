@@ -6,7 +6,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-threshold", file: "watchdog/alerts.go",
 		mechanism: "an alert needs AlertThreshold failures in a row",
 		breaks:    "each single failure is an alert",
-		old:       "int(c.fails) >= w.thresholdOf(f)\n", fresh: "int(c.fails) >= 1\n",
+		old:       "int(c.fails) >= f.AlertThreshold\n", fresh: "int(c.fails) >= 1\n",
 		tests: []string{"TestWatchdog_I5_AlertOnceClearOnce"},
 	},
 	{
@@ -45,10 +45,10 @@ var recoveryMutants = []mutant{
 		tests: []string{"TestWatchdog_I6_NothingIsKept"},
 	},
 	{
-		name: "watchdog-own-period", file: "watchdog/watchdog.go",
+		name: "watchdog-own-period", file: "watchdog/look.go",
 		mechanism: "each hold has its own period",
 		breaks:    "LockConfig.WatchdogPeriod does nothing",
-		old:       "\tif f.Period > 0 {\n\t\treturn f.Period\n\t}\n", fresh: "",
+		old:       "h.nextLook = w.since(now) + f.Period\n", fresh: "h.nextLook = w.since(now) + w.cfg.Period\n",
 		tests: []string{"TestWatchdog_I4_OwnPeriod"},
 	},
 	{
@@ -237,7 +237,7 @@ var recoveryMutants = []mutant{
 		name: "watchdog-no-action-left-open", file: "watchdog/recovery.go",
 		mechanism: "an action whose outcome can't be known any more is told so",
 		breaks:    "actions are missing from the metric",
-		old:       "\tw.cfg.OnRecovery(*f, v, e.attempt.Action, Unsettled)\n", fresh: "",
+		old:       "\tif !e.pending {\n", fresh: "\tif !e.pending || o == Unsettled {\n",
 		tests: []string{"TestRecovery_I9_EachActionHasOneOutcome"},
 	},
 }

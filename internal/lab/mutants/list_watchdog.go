@@ -187,7 +187,7 @@ var watchdogMutants = []mutant{
 		name: "watchdog-late-answer", file: "watchdog/look.go",
 		mechanism: "a failed probe is no verdict where this process was late itself",
 		breaks:    "a process that was stopped drops a good subscription connection",
-		old:       "if v.Health == Unhealthy && (w.lateAt.After(a.asked) || now.Sub(a.asked) > patience) {", fresh: "if v.Health == Unknown && now.Sub(a.asked) > patience {",
+		old:       "if v.Health == Unhealthy && (w.lateAt.After(w.probeAsked) || now.Sub(w.probeAsked) > patience) {", fresh: "if v.Health == Unknown && now.Sub(w.probeAsked) > patience {",
 		tests: []string{"TestWatchdog_I2_AnAnswerThatLayAround"},
 	},
 	{
