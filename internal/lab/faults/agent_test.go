@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// agent is a party as its cell sees it: orders go there, notes come back.
+// agent is a party as its cell sees it: it takes orders and returns notes.
 type agent struct {
 	who  string
 	send func(order)
@@ -14,23 +14,23 @@ type agent struct {
 	mu     sync.Mutex
 	last   int
 	boxes  map[int]chan note // answers, by order
-	losses map[int]chan note // by the order that brought the hold
-	spans  map[int]*span     // of the holds, by the order that brought them
+	losses map[int]chan note // by the order that acquired the hold
+	spans  map[int]*span     // of the holds, by the order that acquired them
 }
 
-// span is the time in which a caller may believe that it has the lock.
+// span is the time in which a caller may believe that it holds the lock.
 type span struct {
 	who      string
 	in, out  moment // out 0: to the end
 	released bool   // a release was ordered
-	aside    bool   // of the lock that nobody else wants
+	aside    bool   // of the uncontended lock
 }
 
 func newAgent(who string) *agent {
 	return &agent{who: who, boxes: map[int]chan note{}, losses: map[int]chan note{}, spans: map[int]*span{}}
 }
 
-// call is an order under way.
+// call is an outstanding order.
 type call struct {
 	a     *agent
 	id    int
@@ -60,7 +60,7 @@ func (a *agent) ask(do string) note         { return a.start(do, 0, 0).wait() }
 func (a *agent) told(h *call) <-chan note   { a.mu.Lock(); defer a.mu.Unlock(); return a.losses[h.id] }
 func (a *agent) state() (live, waiting int) { n := a.ask(doState); return n.Live, n.Waiting }
 
-// hold acquires, and fails the cell where that fails.
+// hold acquires, and fails the cell if that fails.
 func (a *agent) hold() *call {
 	c := a.acquire()
 	if n := c.wait(); n.Got != "nil" {
@@ -81,7 +81,7 @@ func (a *agent) open() (calls []*call) {
 	return calls
 }
 
-// in tells whether somebody here may believe to have the lock.
+// in reports whether a caller here may believe that it holds the lock.
 func (a *agent) in() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,7 +102,7 @@ func (c *call) wait() note {
 	defer timer.Stop()
 	select {
 	case n := <-box:
-		box <- n // it may be asked again
+		box <- n // wait may be called again
 		return n
 	case <-timer.C:
 		fail("%s: %s has not returned after %v", c.a.who, c.do, patience+busy)
@@ -110,7 +110,7 @@ func (c *call) wait() note {
 	panic("unreachable")
 }
 
-// deliver takes a note from the party.
+// deliver handles a note from the party.
 func (a *agent) deliver(o order, n note) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *span) end(m moment) {
 	}
 }
 
-// overlap returns the longest time in which two were in at once, and who.
+// overlap returns the longest time in which two callers overlapped, and which.
 func overlap(agents ...*agent) (time.Duration, string) {
 	var all []*span
 	for _, a := range agents {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// bound is a sum of the letters of docs/guarantees.md with factors, such as "D + 2C".
-// It is printed as it is, and asserted as a time.
+// bound is a sum of the letters of docs/guarantees.md with factors, such as "D + 2C". It is printed as it is, and
+// checked as a time.
 //
 //	L lease   R renewal   M margin   W watchdog's period   C command's time limit
 //	D duration of the fault   B longest pause between two attempts of an acquire

@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// These tests see to it that the checks of the matrix can fail.
+// These tests check that the checks of the matrix can fail.
 
 // seen runs a check of a cell and returns what it reports to the cell's test.
 func seen(t *testing.T, f func(c *cell)) bool {
@@ -20,7 +20,7 @@ func seen(t *testing.T, f func(c *cell)) bool {
 	return probe.failed
 }
 
-// reported stands for the test of a cell.
+// reported replaces the test of a cell.
 type reported struct{ failed bool }
 
 func (*reported) Name() string            { return "probe" }
@@ -130,8 +130,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestEveryCellIsExpected: no fault and no operation without its expectation, and none
-// of something that is not there.
+// TestEveryCellIsExpected: every fault and operation has its expectation, and no expectation is for anything else.
 func TestEveryCellIsExpected(t *testing.T) {
 	if len(faults) != 20 || len(operations) != 5 || len(expectations) != 5 {
 		t.Fatalf("%d faults, %d operations, %d tables", len(faults), len(operations), len(expectations))

@@ -24,5 +24,5 @@ func (m moment) sub(earlier moment) time.Duration { return time.Duration(m - ear
 
 func (m moment) add(d time.Duration) moment { return m + moment(d) }
 
-// sleepUntil is for a fault's own duration: there is nothing to wait for but time.
+// sleepUntil is for a fault's own duration: only time has to pass.
 func sleepUntil(m moment) { time.Sleep(m.sub(now())) }

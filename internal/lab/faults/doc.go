@@ -1,6 +1,5 @@
-// Package faults is the fault matrix: every fault that the library was built for, at
-// every operation, against real redis-server processes over real sockets. It has tests
-// only.
+// Package faults is the fault matrix: every fault that the library was built for, at every operation, against real
+// redis-server processes over real sockets. It has only tests.
 //
 //	TestMatrix/<fault>/<operation>
 //
@@ -9,20 +8,17 @@
 //	   of its own)         │        ▲
 //	  rival ───────────────┘        └── checker: what is left, who is connected
 //
-// A cell sets up its parties, lets the fault strike while the operation is under way or
-// about to be, notes what the caller gets and when, heals, and looks at what is left in
-// Redis, at once and after a lease. Then both parties must be able to lock again, and
-// nothing may have leaked. What is expected is data (expect_*_test.go), what was
-// observed is compared with it, and the table in docs/faults.md is made of that.
+// A cell sets up its parties, injects the fault during or just before the operation, records what the caller gets and
+// when, heals the fault, and checks what remains in Redis, at once and after a lease. Then both parties must be able
+// to lock again, and nothing may have leaked. The expectations are data (expect_*_test.go), the observations are
+// compared with them, and the table in docs/faults.md is generated from that.
 //
 // Invariants, checked in every cell:
 //
-//	I1  What the caller gets is what the table says, within the bound that the table
-//	    says, plus the slack for a busy machine.
-//	I2  Nobody is in while another one is, except where Redis forgot the lock; then for
-//	    no longer than W + C.
+//	I1  What the caller gets is what the table says, within the bound in the table plus the slack for a busy machine.
+//	I2  No two callers hold the lock at once, except if Redis lost it; then for at most W + C.
 //	I3  The lock works again after the fault, for the victim and for others.
-//	I4  A lease after the cell's last command the lock is gone from Redis, and nothing
-//	    without a time to live is left but a fencing record.
+//	I4  A lease after the cell's last command the lock is gone from Redis, and nothing without a time to live remains but a fencing
+//	    record.
 //	I5  Nothing leaks: no goroutine, subscription, connection, or entry of a Manager.
 package faults

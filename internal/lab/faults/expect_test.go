@@ -11,14 +11,14 @@ type expectation struct {
 	steps []want
 }
 
-// want is what one caller gets, and within which time. Where the load of the machine or chance
-// decides between answers, got names all.
+// want is what one caller gets, and within which time. If the load of the machine or chance decides between answers,
+// got names all.
 type want struct {
 	name, got string
 	within    bound
 }
 
-// or separates the answers of which the load decides, or the chance in the pauses between tries.
+// or separates answers between which the load, or chance in the pauses between attempts, decides.
 const or = " or "
 
 func (w want) allows(got string) bool { return slices.Contains(strings.Split(w.got, or), got) }

@@ -17,15 +17,15 @@ type fault struct {
 	args    []string      // of redis-server
 	lasts   time.Duration // D; 0: it is momentary
 	timeout time.Duration // C
-	prepare func(*rig)    // before the parties are there
+	prepare func(*rig)    // before the parties exist
 	strike  func(*rig)
 	heal    func(*rig)
 	process bool // the victim has a process of its own
-	holder  bool // the victim is who holds, also where others wait
+	holder  bool // the victim is the holder, even if others wait
 	removes bool // Redis forgets the lock: §3 of the guarantees, "Removal"
-	once    bool // strikes a single request, so it must strike each call anew
+	once    bool // strikes a single request, so it must strike each call again
 	alone   bool // one at a time: it takes a processor
-	idle    int  // connections that a party has beyond what it uses: a command finds one to be sent on
+	idle    int  // connections of a party beyond those in use: a command finds one to be sent on
 }
 
 const (
@@ -119,16 +119,16 @@ func init() {
 	}
 }
 
-// onRequest gives a fate to the reply of the operation's own command, and to nothing
-// else that the client may be sending at the same time.
+// onRequest gives a fate to the reply to the operation's own command, and to nothing else that the client may be
+// sending at the same time.
 func onRequest(f faultnet.Fate) func(*rig) {
 	return func(r *rig) { r.net.OnRequest(r.op.request, max(r.op.times, 1), f) }
 }
 
 func healNetwork(r *rig) { r.net.Heal() }
 
-// restart starts the server anew; what waits for its output lives as long as the server
-// and is none of the cell's goroutines.
+// restart starts the server again. The goroutine that waits for its output lives as long as the server and is not the
+// cell's.
 func restart(r *rig) { r.unlabelled(r.server.Restart) }
 
 // admin runs one command as an operator.
@@ -140,7 +140,7 @@ func admin(command string) func(*rig) {
 	return func(r *rig) { check(r.check.Do(bg, args...).Err()) }
 }
 
-// withACL lets the victim come as a user of its own.
+// withACL makes the victim connect as a user of its own.
 func withACL(r *rig) {
 	admin("acl setuser victim on >" + password + " ~* &* +@all")(r)
 	r.setup.User = "victim"
@@ -154,8 +154,7 @@ func eventuallyBusy(r *rig) {
 	})
 }
 
-// standsStill waits until the process writes its heap dump, which stops its world until
-// the last byte has been read.
+// standsStill waits until the process writes its heap dump, which stops its world until the last byte has been read.
 func (p *process) standsStill() {
 	if _, err := p.dump.Read(make([]byte, 1)); err != nil && !os.IsTimeout(err) {
 		fail("no heap dump: %v", err)

@@ -13,7 +13,7 @@ import (
 // fencePrefix begins the keys of fencing records, docs/protocol.md §3.
 const fencePrefix = "anteroom:fence:"
 
-// left says in the words of the table what Redis has of the lock.
+// left says, in the words of the table, what Redis has of the lock.
 func (r *rig) left() string {
 	kind, err := r.check.Type(bg, lockKey).Result()
 	check(err)
@@ -25,7 +25,7 @@ func (r *rig) left() string {
 		check(err)
 		var owners []string
 		for _, f := range fields {
-			owner, _, _ := strings.Cut(f, ".") // behind it: which run of the process, and the grant
+			owner, _, _ := strings.Cut(f, ".") // followed by the run of the process, and the grant
 			owners = append(owners, "the "+owner+"'s lock")
 		}
 		return strings.Join(owners, " and ")
@@ -33,8 +33,8 @@ func (r *rig) left() string {
 	return "a " + kind
 }
 
-// tidy says what is left in Redis when every lease is over: nothing but fencing records,
-// and those only where they belong.
+// tidy returns what remains in Redis when every lease is over: only fencing records, and those only where they
+// belong.
 func (r *rig) tidy() string {
 	var extra []string
 	left := "nothing"
@@ -61,8 +61,8 @@ func (r *rig) nothingLives() {
 	}
 }
 
-// close ends both parties and looks at what they leave: subscriptions, connections, and
-// in the victim's own process goroutines.
+// close ends both parties and checks what they leave: subscriptions, connections, and in the victim's own process
+// goroutines.
 func (r *rig) close() {
 	for _, a := range []*agent{r.victim, r.rival} {
 		if n := a.ask(doClose); n.Got != "nil" {
@@ -81,7 +81,7 @@ func (r *rig) close() {
 	r.noConnections(busy)
 }
 
-// noSubscriptions: the Managers are closed, and their clients are not.
+// noSubscriptions: the Managers are closed, their clients are not.
 func (r *rig) noSubscriptions(patience time.Duration) {
 	r.await(patience, "no connection subscribes", func() string {
 		list, err := r.check.Do(bg, "client", "list", "type", "pubsub").Text()
@@ -113,8 +113,8 @@ func (r *rig) noConnections(patience time.Duration) {
 	})
 }
 
-// await waits until found returns nothing; what it still returns in the end has leaked.
-// A closed connection takes a moment to be noticed at the other end.
+// await waits until found returns nothing; what it still returns in the end has leaked. The other end of a closed
+// connection takes a moment to notice.
 func (r *rig) await(patience time.Duration, what string, found func() string) {
 	var extra string
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -133,7 +133,7 @@ const checkerName = "checker"
 
 func asChecker(o *redis.Options) {
 	o.ClientName = checkerName
-	o.ReadTimeout = patience // it also asks while the server is stopped
+	o.ReadTimeout = patience // it also queries while the server is stopped
 }
 
 // label is the profiler label that every goroutine of a cell has: goroutines inherit it.

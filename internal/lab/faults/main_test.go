@@ -22,6 +22,6 @@ func (silent) Printf(context.Context, string, ...any) {}
 
 func TestMain(m *testing.M) {
 	child.Run(map[string]child.Role{workerRole: worker})
-	redis.SetLogger(silent{}) // that dials fail is what some of the faults are about
+	redis.SetLogger(silent{}) // failing dials are what some of the faults are about
 	goleak.VerifyTestMain(m)
 }

@@ -15,13 +15,13 @@ import (
 // cell is one fault at one operation.
 type cell struct {
 	t     reporter
-	test  *testing.T // the same, for what wants more of it
+	test  *testing.T // the same, for what needs more of it
 	fault *fault
 	op    *operation
 	want  expectation
 }
 
-// reporter is what a cell needs of its test.
+// reporter is the part of its test that a cell uses.
 type reporter interface {
 	Name() string
 	Errorf(format string, args ...any)
@@ -29,17 +29,17 @@ type reporter interface {
 	Failed() bool
 }
 
-// outcome is what a cell has observed.
+// outcome is the observation of a cell.
 type outcome struct {
 	steps         []step
 	atOnce, later string
 }
 
-// parallel is how many cells are played at once. They mostly wait.
+// parallel is the number of concurrent cells. They mostly wait.
 const parallel = 6
 
-// TestMatrix plays every fault at every operation and compares what came with the
-// expectations and with the table in docs/faults.md.
+// TestMatrix runs every fault at every operation and compares the observations with the expectations and with the
+// table in docs/faults.md.
 func TestMatrix(t *testing.T) {
 	if !testredis.Available() {
 		testredis.Start(t) // skips, counts that, and fails in CI
@@ -90,10 +90,10 @@ func (c *cell) fencing() bool {
 	return n%2 == 0
 }
 
-// attempts is how often a cell is set up anew because the machine was too slow for it.
+// attempts is how often a cell is set up again because the machine was too slow for it.
 const attempts = 4
 
-// run plays the cell and returns what was observed, nil where it failed.
+// run runs the cell and returns what was observed, nil if it failed.
 func (c *cell) run() *outcome {
 	for range attempts {
 		o, repeat := c.attempt()
@@ -106,8 +106,8 @@ func (c *cell) run() *outcome {
 	return nil
 }
 
-// attempt plays the cell on a server of its own, in a goroutine whose label all its
-// goroutines inherit, and looks for those that stay.
+// attempt runs the cell on a server of its own, in a goroutine whose label all its goroutines inherit, and looks for
+// leaked ones.
 func (c *cell) attempt() (o *outcome, repeat string) {
 	t := c.t
 	server := testredis.Start(tb{c.test}, c.fault.args...)
@@ -161,7 +161,7 @@ func (c *cell) attempt() (o *outcome, repeat string) {
 	return &outcome{steps: r.steps, atOnce: r.atOnce, later: r.later}, ""
 }
 
-// unlabelled runs f in this goroutine without the cell's label, for what is not the cell's.
+// unlabelled runs f in this goroutine without the cell's label, for goroutines that are not the cell's.
 func (r *rig) unlabelled(f func()) {
 	pprof.SetGoroutineLabels(bg)
 	defer pprof.SetGoroutineLabels(r.labels)
@@ -184,14 +184,14 @@ func (r *rig) play() {
 	r.judge()
 	r.shutOut()
 	r.worksAgain()
-	time.Sleep(lease) // whatever comes late, comes within a lease
+	time.Sleep(lease) // anything late arrives within a lease
 	r.nothingLives()
 	r.later = r.tidy()
 	r.exclusive()
 	r.close()
 }
 
-// shutOut lets whoever is not in try to get in beside who is.
+// shutOut makes the parties that do not hold the lock try to acquire it.
 func (r *rig) shutOut() {
 	for _, pair := range [][2]*agent{{r.victim, r.rival}, {r.rival, r.victim}} {
 		if !pair[0].in() {
@@ -203,12 +203,12 @@ func (r *rig) shutOut() {
 	}
 }
 
-// worksAgain lets go of what is held, and lets both parties lock once more.
+// worksAgain releases what is held, and makes both parties lock once more.
 func (r *rig) worksAgain() {
 	for _, a := range []*agent{r.victim, r.rival} {
 		for _, h := range a.open() {
 			h.wait()
-			a.release(h).wait() // which a step has told already, or nil
+			a.release(h).wait() // a step has reported the error already, or it is nil
 		}
 	}
 	start := now()
@@ -248,7 +248,7 @@ func (r *rig) judge() {
 	}
 }
 
-// exclusive checks that nobody was in beside somebody else (I2).
+// exclusive checks that no two callers held the lock at once (I2).
 func (r *rig) exclusive() {
 	allowed := time.Duration(0)
 	if r.fault.removes {
@@ -259,7 +259,7 @@ func (r *rig) exclusive() {
 	}
 }
 
-// observed is everything in one line, with the times.
+// observed formats everything in one line, with the times.
 func (r *rig) observed() string {
 	s := ""
 	for _, x := range r.steps {

@@ -54,15 +54,14 @@ func acquire(r *rig) {
 		c = r.victim.acquire()
 		r.healLater()
 		if r.fault.lasts == 0 {
-			r.struck = c.began // TryAcquire is over, and so is what it met
+			r.struck = c.began // TryAcquire has returned
 		}
 		r.observe("Acquire", c, r.struck)
 	}
 	r.over.Wait()
 }
 
-// acquireAndForget: Redis has granted the lock, the answer is on its way, and then the
-// lock is removed.
+// acquireAndForget: Redis has granted the lock, the answer is in flight, and then the lock is removed.
 func acquireAndForget(r *rig) {
 	r.net.HoldReplies()
 	c := r.victim.acquire()
@@ -81,7 +80,7 @@ func acquireAndForget(r *rig) {
 func acquireAndStop(r *rig) {
 	r.server.Pause()
 	c := r.victim.acquire()
-	time.Sleep(r.fault.timeout / 4) // the command is on its way; nobody can tell
+	time.Sleep(r.fault.timeout / 4) // the command is probably in flight; there is no way to know
 	r.strike()
 	r.server.Resume()
 	r.healLater()
@@ -105,7 +104,7 @@ func wait(r *rig) {
 	r.over.Wait()
 }
 
-// renew: a hold lives through the fault, or is lost.
+// renew: a hold survives the fault, or is lost.
 func renew(r *rig) {
 	h := r.victim.hold()
 	next := r.rival.acquire()
@@ -124,8 +123,8 @@ func renew(r *rig) {
 	r.observe("rival's Acquire", next, rel.began)
 }
 
-// lost watches a hold until it is told that it is lost, at most for the fault and a lease
-// and what a removal may need, and notes what came of it.
+// lost watches a hold until the notification of its loss, at most for the fault, a lease and what a removal may need,
+// and records the result.
 func (r *rig) lost(name string, h *call) bool {
 	window := max(r.fault.lasts, lease) + period + r.fault.timeout
 	timer := time.NewTimer(r.struck.add(window).sub(now()))
@@ -138,7 +137,7 @@ func (r *rig) lost(name string, h *call) bool {
 		n := r.victim.start(doHeld, h.id, 0).wait()
 		s.got, s.at = "held", r.struck
 		if n.Got != "nil" {
-			n = <-r.victim.told(h) // it knows by the clock; the telling is on its way
+			n = <-r.victim.told(h) // the clock shows the loss; the notification is in flight
 			s.got, s.at = n.Got, n.At
 		}
 	}
@@ -159,7 +158,7 @@ func release(r *rig) {
 	r.over.Wait()
 }
 
-// handOff: the lock passes within the process, then by the end of a turn.
+// handOff: the lock is handed off within the process, then by the end of a turn.
 func handOff(r *rig) {
 	a := r.victim.hold()
 	b := r.victim.acquire()

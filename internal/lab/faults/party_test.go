@@ -16,43 +16,42 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// setup is what a party needs to know. It travels to processes as JSON.
+// setup is the configuration of a party. It is sent to processes as JSON.
 type setup struct {
 	Addr    string
 	User    string // of the ACL; "": the default user
 	Key     string
 	Timeout time.Duration // C
 	Fencing bool
-	Idle    int // connections that are there and idle when the fault strikes
+	Idle    int // idle connections that exist when the fault strikes
 	Who     string
 }
 
-// The configuration of every lock in the matrix. The letters are those of
-// docs/guarantees.md.
+// The configuration of every lock in the matrix. The letters are those of docs/guarantees.md.
 const (
 	lease   = 2 * time.Second        // L
 	renewal = 400 * time.Millisecond // R
 	margin  = 200 * time.Millisecond // M
 	period  = 400 * time.Millisecond // W
-	timeout = 400 * time.Millisecond // C, where a fault does not need more
+	timeout = 400 * time.Millisecond // C, unless a fault needs more
 	backoff = 1250 * time.Millisecond
 )
 
-// What a party is ordered to do.
+// The orders to a party.
 const (
 	doAcquire = "acquire" // waits up to For
 	doTry     = "try"
-	doTryHere = "try the same" // as doTry, but of the lock that everybody wants
-	doRelease = "release"      // of the hold that order Hold brought
-	doHeld    = "held"         // answers what Err of that hold says
-	doState   = "state"        // answers how many keys are live and how many callers wait
+	doTryHere = "try the same" // as doTry, but of the contended lock
+	doRelease = "release"      // of the hold that order Hold acquired
+	doHeld    = "held"         // returns Err of that hold
+	doState   = "state"        // returns the number of live keys and of waiting callers
 	doStarve  = "starve"       // takes the CPU from the party for For
-	doFreeze  = "freeze"       // stops the world until somebody reads the heap dump
+	doFreeze  = "freeze"       // stops the world until the heap dump is read
 	doClose   = "close"        // ends the Manager
 	doQuit    = "quit"         // ends its client
 )
 
-// order and note are what a cell and its parties say to each other.
+// order and note are what a cell and its parties send each other.
 type order struct {
 	ID   int
 	Do   string
@@ -69,17 +68,16 @@ type note struct {
 	Live, Waiting int
 }
 
-// party is one Manager and whoever works with it. It runs in the test's process or in
-// one of its own, with the same code.
+// party is one Manager and its callers. It runs in the test's process or in one of its own, with the same code.
 type party struct {
 	rdb  *redis.Client
 	m    *anteroom.Manager
 	mu   *anteroom.Mutex
-	side *anteroom.Mutex // a lock that nobody else wants, so that only its own clean-up removes what a try leaves
+	side *anteroom.Mutex // an uncontended lock, so that only its own clean-up removes what a try leaves
 	tell func(note)
 
 	lock    sync.Mutex
-	holds   map[int]*anteroom.Hold              // by the order that brought them
+	holds   map[int]*anteroom.Hold              // by the order that acquired them
 	reasons map[string]chan anteroom.LossReason // by field
 }
 
@@ -112,7 +110,7 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	if p.side, err = p.m.NewMutex(cfg); err != nil {
 		return nil, err
 	}
-	// Connections, scripts and the subscription are there before any fault is.
+	// Connections, scripts and the subscription exist before any fault.
 	for range 2 {
 		h, err := p.m.Mutex("warm:" + s.Who).Acquire(context.Background())
 		if err != nil {
@@ -125,8 +123,8 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	return p, p.connect(s.Idle)
 }
 
-// connect makes n connections that are idle then, and greeted: one that is not would
-// have to be greeted before a command is sent on it.
+// connect opens n connections that are then idle, and greeted: another one would have to be greeted before a command
+// is sent on it.
 func (p *party) connect(n int) error {
 	var errs []error
 	for range n {
@@ -148,7 +146,7 @@ func (p *party) event(e anteroom.Event) {
 	}
 }
 
-// reason is where the reason of a field's loss arrives; holds of one grant share it.
+// reason returns the channel for the reason of a field's loss; holds of one grant share it.
 func (p *party) reason(field string) chan anteroom.LossReason {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -178,7 +176,7 @@ func (p *party) obey(o order) {
 	case doStarve:
 		starve(o.For)
 	case doFreeze:
-		p.tell(n) // it can't be told any more once it is done
+		p.tell(n) // it cannot be sent any more once this is done
 		debug.WriteHeapDump(dumpFD)
 		return
 	case doClose:
@@ -215,7 +213,7 @@ func (p *party) acquire(o order) string {
 	return wording(nil)
 }
 
-// watch tells when the hold is lost.
+// watch reports the loss of the hold.
 func (p *party) watch(id int, h *anteroom.Hold) {
 	<-h.Context().Done()
 	told := now()
@@ -232,7 +230,7 @@ func (p *party) hold(id int) *anteroom.Hold {
 	return p.holds[id]
 }
 
-// release also says, of a lock that was lost, since when.
+// release also reports, for a lost lock, since when.
 func (p *party) release(o order) (string, moment) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.For)
 	defer cancel()
@@ -249,8 +247,7 @@ func (p *party) close() string {
 	return wording(p.m.Close(ctx))
 }
 
-// starve lets so many goroutines spin on one processor that each other one gets a small
-// part of it.
+// starve runs that many spinning goroutines on one processor, so that every other one gets a small part of it.
 func starve(d time.Duration) {
 	was := runtime.GOMAXPROCS(1)
 	defer runtime.GOMAXPROCS(was)
@@ -268,6 +265,6 @@ func starve(d time.Duration) {
 	spinning.Wait()
 }
 
-// spinners leaves the party a fifth of one processor, in turns of 10 ms: each goroutine
-// that is woken waits four of them.
+// spinners leaves the party a fifth of one processor, in turns of 10 ms: each goroutine that is woken waits four of
+// them.
 const spinners = 4

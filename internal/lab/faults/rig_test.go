@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// busy is what a machine with too much to do may add to each bound.
+	// busy is what an overloaded machine may add to each bound.
 	busy = 3 * time.Second
 	// patience is how long a caller is willing to wait; no cell needs as much.
 	patience = 20 * time.Second
-	// lockKey is the lock of every cell; requests about it are told by this name.
+	// lockKey is the lock of every cell; its requests are recognized by this name.
 	lockKey = "matrix:lock"
-	// sideKey is what TryAcquire is called with. It contains lockKey.
+	// sideKey is the key for TryAcquire. It contains lockKey.
 	sideKey = lockKey + ":side"
 )
 
@@ -35,16 +35,16 @@ func check(err error) {
 	}
 }
 
-// again ends a cell whose set-up came too late on a busy machine: it is played anew.
+// again ends a cell whose set-up was too late on a busy machine: it is run again.
 type again struct{ why string }
 
-// tb lets testredis be used off the test's goroutine.
+// tb makes testredis usable off the test's goroutine.
 type tb struct{ *testing.T }
 
 func (tb) Fatal(args ...any)                 { fail("%s", fmt.Sprint(args...)) }
 func (tb) Fatalf(format string, args ...any) { fail(format, args...) }
 
-// step is one thing that a caller did and what it got.
+// step is one call and its result.
 type step struct {
 	name  string
 	got   string
@@ -52,21 +52,21 @@ type step struct {
 	at    moment
 }
 
-// rig is one cell being played.
+// rig is one running cell.
 type rig struct {
 	*cell
 	server *testredis.Server
-	check  *redis.Client     // asks Redis directly
+	check  *redis.Client     // queries Redis directly
 	net    *faultnet.Network // between the victim and Redis
 	victim *agent
 	rival  *agent
-	own    *process // the victim's, where it has one
+	own    *process // the victim's, if it has one
 	setup  setup
 	labels context.Context
 
 	struck moment
 	over   sync.WaitGroup // the fault has been healed
-	late   time.Duration  // so much later than it should; written before over is done
+	late   time.Duration  // how much later than planned; written before over is done
 
 	steps         []step
 	atOnce, later string
@@ -91,7 +91,7 @@ func (r *rig) start() {
 	local(r.rival, theirs)
 }
 
-// local makes a party in this process.
+// local creates a party in this process.
 func local(a *agent, s setup, opts ...func(*redis.Options)) {
 	orders := sync.Map{}
 	p, err := newParty(s, func(n note) {
@@ -105,7 +105,7 @@ func local(a *agent, s setup, opts ...func(*redis.Options)) {
 	}
 }
 
-// strike lets the fault begin.
+// strike starts the fault.
 func (r *rig) strike() {
 	r.struck = now()
 	r.fault.strike(r)
@@ -130,14 +130,14 @@ func (r *rig) healLater() {
 	})
 }
 
-// observe notes what a call brought. Its bound counts from since.
+// observe records the result of a call. Its bound counts from since.
 func (r *rig) observe(name string, c *call, since moment) note {
 	n := c.wait()
 	r.steps = append(r.steps, step{name: name, got: n.Got, since: since, at: n.At})
 	return n
 }
 
-// eventually waits for done, and fails the cell where it never is.
+// eventually waits for done, and fails the cell if it never is.
 func eventually(what string, done func() bool) {
 	for end := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -148,7 +148,7 @@ func eventually(what string, done func() bool) {
 
 var bg = context.Background()
 
-// listened waits until somebody is subscribed to the lock's release.
+// listened waits until a client is subscribed to the lock's release.
 func (r *rig) listened() {
 	channel := "lock:release:" + lockKey
 	eventually("somebody waits for the release", func() bool {
@@ -162,7 +162,7 @@ func waiters(a *agent, n int) {
 	eventually("callers are parked", func() bool { _, waiting := a.state(); return waiting == n })
 }
 
-// exists tells whether the lock's key is in Redis.
+// exists reports whether the lock's key is in Redis.
 func (r *rig) exists() bool {
 	n, err := r.check.Exists(bg, lockKey).Result()
 	check(err)

@@ -10,7 +10,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// wording says an error in the names that a caller compares it with.
+// wording names an error as a caller would compare it.
 func wording(err error) string {
 	if err == nil {
 		return "nil"

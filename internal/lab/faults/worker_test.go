@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// workerRole is a party with a process of its own, among the roles of a child.
+// workerRole is the child role of a party with a process of its own.
 const workerRole = "faults-party"
 
 // dumpFD is where a worker writes its heap dump: a pipe that the cell reads, or does not.
@@ -86,8 +86,8 @@ func startProcess(a *agent, s setup) *process {
 
 func (p *process) signal(s syscall.Signal) { check(p.child.Signal(s)) }
 
-// stop stops the process, and waits until it has: a thread that the server's answer wakes
-// may be faster than the signal.
+// stop stops the process, and waits until it has stopped: a thread woken by the server's answer may be faster than
+// the signal.
 func (p *process) stop() {
 	p.signal(syscall.SIGSTOP)
 	var status unix.WaitStatus
@@ -100,12 +100,12 @@ func (p *process) stop() {
 	}
 }
 
-// thaw ends a freeze: the world stood still because nobody read.
+// thaw ends a freeze, during which the world was stopped because the dump was not read.
 func (p *process) thaw() {
 	go func() { _, _ = io.Copy(io.Discard, p.dump) }()
 }
 
-// end closes the worker's input and returns what it says about leaks.
+// end closes the worker's input and returns its report about leaks.
 func (p *process) end() error {
 	defer p.dump.Close()
 	return p.child.Stop(busy + patience)

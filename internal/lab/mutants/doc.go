@@ -1,25 +1,23 @@
-// Command mutants removes each mechanism of the library once and demands that a named
-// test fails.
+// Command mutants removes each mechanism of the library once and checks that a named test fails.
 //
 //	go run ./internal/lab/mutants                  all of them, or: make mutants
 //	go run ./internal/lab/mutants -list            what there is
 //	go run ./internal/lab/mutants -only raise      those whose name contains "raise"
 //	go run ./internal/lab/mutants -only raise -find   which tests of the package fail
 //
-// A mutant is data (the list_… files): one exact piece of a source file, what stands in
-// its place, the tests that must fail, and what would break for a user. It is applied
-// with `go test -overlay`, so the tree is never touched and several can run at once.
+// A mutant is data (the list_… files): one exact piece of a source file, its replacement, the tests that must fail,
+// and what would break for a user. It is applied with `go test -overlay`, so the tree is never touched and several
+// can run at once.
 //
 //	           list ──► apply ──► overlay in a temporary folder
 //	                                   │ go test -overlay … -run <named tests>
 //	caught, SURVIVED, … ◄── judge ◄────┘
 //
-// Before any mutant runs the named tests must pass on the sources as they are, or a
-// failure would prove nothing. The last line counts: mutants=<n> caught=<n> survived=<n>
-// broken=<n>. Broken is a mutant that does not apply or build, or whose tests hang where
-// the list does not expect that. The exit status is 0 exactly when all are caught.
+// Before any mutant runs, the named tests must pass on the unchanged sources, or a failure would prove nothing. The
+// last line counts: mutants=<n> caught=<n> survived=<n> broken=<n>. Broken is a mutant that does not apply or build,
+// or whose tests hang although the list does not expect that. The exit status is 0 exactly when all are caught.
 //
-// What a test of this package checks without running any mutant: each applies exactly
-// once to the sources of today, its tests exist, and the table in docs/faults.md is the
-// one that the list gives (go test ./internal/lab/mutants -update writes it).
+// The tests of this package check without running a mutant: each applies exactly once to the present sources, its
+// tests exist, and the table in docs/faults.md is generated from the list (go test ./internal/lab/mutants -update
+// writes it).
 package main

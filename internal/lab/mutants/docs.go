@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The table in docs/faults.md stands between these lines.
+// The table in docs/faults.md is between these lines.
 const (
 	tableBegin = "<!-- Generated from internal/lab/mutants: go test ./internal/lab/mutants -update -->"
 	tableEnd   = "<!-- End of the generated part. -->"
@@ -36,7 +36,7 @@ func table(list []mutant) string {
 	return b.String()
 }
 
-// cell keeps a text from ending its cell of a table.
+// cell escapes a text that could end its table cell.
 func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
 
 // withTable returns the document with the part between the marks replaced.

@@ -3,7 +3,7 @@ package main
 var execMutants = []mutant{
 	{
 		name: "exec-dies-of-the-key", file: "cmd/anteroom/exec_signals.go",
-		mechanism: "exec dies of the signal that a key has sent to its command",
+		mechanism: "exec dies of the signal that a key sent to its command",
 		breaks:    "Ctrl-C ends one round of a script's loop, and the next one begins",
 		old:       "if n == syscall.SIGINT || n == syscall.SIGQUIT {",
 		fresh:     "if n == 0 {",
@@ -11,7 +11,7 @@ var execMutants = []mutant{
 	},
 	{
 		name: "exec-key-for-the-group", file: "cmd/anteroom/exec_keeper.go",
-		mechanism: "exec's process group gets the signal of a key that only the command has got",
+		mechanism: "exec's process group gets the signal of a key that only the command received",
 		breaks:    "bash and xargs go on after Ctrl-C, because they have not seen it",
 		old:       "syscall.Signal(r.Signal), k.hasTerminal()",
 		fresh:     "syscall.Signal(r.Signal), false",
@@ -20,7 +20,7 @@ var execMutants = []mutant{
 	{
 		name: "exec-zombies", file: "cmd/anteroom/exec_super.go",
 		mechanism: "exec does not wait for zombies",
-		breaks:    "a daemon that a script has started holds the lock for ever",
+		breaks:    "a daemon started by a script holds the lock for ever",
 		old:       "syscall.Kill(-group, 0) == syscall.ESRCH || onlyZombies(group)",
 		fresh:     "syscall.Kill(-group, 0) == syscall.ESRCH",
 		tests:     []string{"TestExec_X3_AZombieIsNotWaitedFor"},
@@ -35,7 +35,7 @@ var execMutants = []mutant{
 	},
 	{
 		name: "exec-password", file: "cmd/anteroom/exec_run.go",
-		mechanism: "exec keeps the address of Redis to itself",
+		mechanism: "exec does not pass on the URL of Redis",
 		breaks:    "the command, its log and its children have the password",
 		old:       "if !x.flags.passEnv {",
 		fresh:     "if x.flags.passEnv && !x.flags.passEnv {",
@@ -43,8 +43,8 @@ var execMutants = []mutant{
 	},
 	{
 		name: "exec-grace", file: "cmd/anteroom/exec.go",
-		mechanism: "exec's grace, unless one is given, is over before the lease is",
-		breaks:    "the command goes on for seconds beside the next holder",
+		mechanism: "exec's grace, unless given, ends before the lease",
+		breaks:    "the command overlaps with the next holder for seconds",
 		old:       "min(f.mostGrace(), 5*time.Second)",
 		fresh:     "5 * time.Second",
 		tests:     []string{"TestExec_X1_AGraceThatIsTooLongIsSaid"},

@@ -27,7 +27,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	flags.SetOutput(problems)
 	only := flags.String("only", "", "run only the mutants whose name contains this")
 	list := flags.Bool("list", false, "list the mutants and run none")
-	find := flags.Bool("find", false, "run all tests of the package of each mutant, and say which fail: for whoever adds one")
+	find := flags.Bool("find", false, "run all tests of the package of each mutant, and report which fail: for adding a mutant")
 	// Half of the processors, because many of the tests measure time.
 	atOnce := flags.Int("j", max(1, runtime.NumCPU()/2), "mutants that run at once")
 	limit := flags.Duration("limit", 2*time.Minute, "time limit of the tests of one mutant")
@@ -61,8 +61,7 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	return r.all(ctx, chosen, max(1, *atOnce), out)
 }
 
-// all runs the mutants, some at once, and prints a line for each as it ends and the
-// counts after the last.
+// all runs the mutants, several at once, and prints a line for each as it ends and the counts after the last.
 func (r *runner) all(ctx context.Context, chosen []mutant, atOnce int, out io.Writer) int {
 	var mu sync.Mutex // of counts and out
 	counts := map[verdict]int{}

@@ -9,29 +9,26 @@ import (
 	"strings"
 )
 
-// mutant is one mechanism with the edit that takes it away.
+// mutant is one mechanism with the edit that removes it.
 type mutant struct {
-	// name is unique, and what -only searches.
+	// name is unique; -only searches it.
 	name string
-	// mechanism is what is taken away and breaks is what a user would meet, both as they
-	// stand in docs/faults.md.
+	// mechanism is what is removed, breaks is the effect on a user, both as in docs/faults.md.
 	mechanism, breaks string
-	// file is the source, by its path in the repository. old stands in it exactly once and
-	// becomes fresh.
+	// file is the source, by its path in the repository. old occurs in it exactly once and becomes fresh.
 	file       string
 	old, fresh string
-	// pkg is the folder whose tests are run; "" for that of file, or of the package that
-	// embeds it.
+	// pkg is the folder whose tests are run; "" means that of file, or of the package that embeds it.
 	pkg string
 	// tests are the tests that must fail, all of them.
 	tests []string
-	// hangs says that the tests may also fail by never ending.
+	// hangs: the tests may also fail by hanging.
 	hangs bool
-	// race asks for the race detector, where the mechanism is an order of memory.
+	// race: run with the race detector, for mechanisms of memory order.
 	race bool
 }
 
-// mutants returns all of them, in the order of docs/faults.md.
+// mutants returns all mutants, in the order of docs/faults.md.
 func mutants() []mutant {
 	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
 		scriptMutants, scriptGuardMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants)
@@ -45,18 +42,18 @@ func (m mutant) folder() string {
 	return strings.TrimSuffix(path.Dir(m.file), "/lua")
 }
 
-// pattern returns what go test -run is given.
+// pattern returns the argument of go test -run.
 func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
-// apply returns the file's text with the edit made. An edit that fits nowhere, or in two
-// places, is an error: then nobody knows what was tested.
+// apply returns the file's text with the edit made. It is an error if old does not occur exactly once: the test would
+// be meaningless.
 func (m mutant) apply(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, m.file))
 	if err != nil {
 		return "", err
 	}
 	if n := strings.Count(string(text), m.old); n != 1 {
-		return "", fmt.Errorf("its old text stands %d times in %s, not once", n, m.file)
+		return "", fmt.Errorf("its old text occurs %d times in %s, not once", n, m.file)
 	}
 	return strings.Replace(string(text), m.old, m.fresh, 1), nil
 }

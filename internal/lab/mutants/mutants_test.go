@@ -24,7 +24,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// Whoever changes a mechanism changes its mutant with it, or this fails.
+// A change to a mechanism needs a change to its mutant, or this fails.
 func TestMutants_ApplyExactlyOnce(t *testing.T) {
 	dir, names := root(t), map[string]bool{}
 	for _, m := range mutants() {
@@ -99,7 +99,7 @@ func TestMutants_TableInTheDocument(t *testing.T) {
 	}
 }
 
-// The runner's own judgement, on outputs as go test prints them.
+// The runner's own judgement, on output as go test prints it.
 func TestMutants_Judge(t *testing.T) {
 	m := mutant{tests: []string{"TestA", "TestB"}}
 	for _, c := range []struct {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// verdict is what became of one mutant.
+// verdict is the result of one mutant.
 type verdict string
 
 const (
@@ -26,19 +26,18 @@ const (
 	notRun       verdict = "does not run" // skipped, or no such test
 )
 
-// hangAfter is the time limit where hanging is a way to fail. The tests of such mutants
-// take less than a second.
+// hangAfter is the time limit if hanging is a way to fail. The tests of such mutants take less than a second.
 const hangAfter = 20 * time.Second
 
 // runner runs the tests of one checkout.
 type runner struct {
 	root  string
-	limit time.Duration // of one run of go test, the building not included
-	find  bool          // run all tests of the package, and say which of them fail
+	limit time.Duration // of one run of go test, without the build
+	find  bool          // run all tests of the package, and report which fail
 }
 
-// goTest runs named tests of a package and returns what they printed, and whether go
-// test ended with status 0. overlay may be empty.
+// goTest runs named tests of a package and returns their output, and whether go test ended with status 0. overlay may
+// be empty.
 func (r *runner) goTest(ctx context.Context, folder, overlay string, race bool, tests []string) (string, bool, error) {
 	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", r.limit.String()}
 	if !r.find {
@@ -60,11 +59,11 @@ func (r *runner) goTest(ctx context.Context, folder, overlay string, race bool, 
 	return string(out), err == nil, nil
 }
 
-// try applies m and runs its tests. detail says more where it is not caught.
+// try applies m and runs its tests. detail says more if it is not caught.
 func (r *runner) try(ctx context.Context, m mutant) (v verdict, detail string, err error) {
 	text, err := m.apply(r.root)
 	if err != nil {
-		return doesNotApply, err.Error(), nil //nolint:nilerr // the verdict says it
+		return doesNotApply, err.Error(), nil //nolint:nilerr // the verdict reports it
 	}
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {
@@ -99,7 +98,7 @@ func (r *runner) try(ctx context.Context, m mutant) (v verdict, detail string, e
 	return v, tail(out), nil
 }
 
-// writeOverlay puts text in the place of the file in what go test sees.
+// writeOverlay makes go test see text in place of the file.
 func writeOverlay(dir, file, text string) (string, error) {
 	changed := filepath.Join(dir, "mutated"+filepath.Ext(file))
 	if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
@@ -119,9 +118,9 @@ var (
 	panicked   = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 )
 
-// judge reads the verdict off what go test printed. All named tests must fail, each by its
-// own word, or the program must have fallen over, which leaves no word to the others. One
-// that only left a goroutine behind does not count.
+// judge derives the verdict from the output of go test. All named tests must fail, each by its own result, or the
+// program must have crashed, after which the others have no result. A mutant that only leaks a goroutine does not
+// count.
 func judge(m mutant, out string, ok bool) verdict {
 	switch {
 	case strings.Contains(out, "panic: test timed out after"):
@@ -139,7 +138,7 @@ func judge(m mutant, out string, ok bool) verdict {
 	return notRun
 }
 
-// named returns which of the tests the expression finds in out.
+// named returns the tests that the expression finds in out.
 func named(re *regexp.Regexp, out string, tests []string) []string {
 	var found []string
 	for _, match := range re.FindAllStringSubmatch(out, -1) {
@@ -150,14 +149,13 @@ func named(re *regexp.Regexp, out string, tests []string) []string {
 	return found
 }
 
-// tail returns the end of an output, for a person who wants to know why.
+// tail returns the end of an output, to show the reason.
 func tail(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	return strings.Join(lines[max(0, len(lines)-12):], "\n")
 }
 
-// baseline runs every named test on the sources as they are, a package at a time. All
-// must pass.
+// baseline runs every named test on the unchanged sources, one package at a time. All must pass.
 func (r *runner) baseline(ctx context.Context, list []mutant) error {
 	type suite struct {
 		folder string
@@ -184,7 +182,7 @@ func (r *runner) baseline(ctx context.Context, list []mutant) error {
 		passed := named(passedTest, out, tests[s])
 		if !ok || len(passed) != len(tests[s]) {
 			missing := slices.DeleteFunc(tests[s], func(t string) bool { return slices.Contains(passed, t) })
-			return fmt.Errorf("%s: of the named tests these do not pass as they are: %v\n%s", s.folder, missing, tail(out))
+			return fmt.Errorf("%s: these named tests do not pass on the unchanged sources: %v\n%s", s.folder, missing, tail(out))
 		}
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Anteroom is the library itself, with the defaults but for the lease and Fencing,
-// without which Token could not be asked. A margin of 0 is the default one.
+// Anteroom is the library itself, with the defaults except for the lease and Fencing, without which there is no
+// Token. A margin of 0 is the default one.
 func Anteroom(lease, margin time.Duration) Library {
 	l := ofAnteroom(anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: lease, Margin: margin, Fencing: true}})
 	l.Settings = "LeaseTime " + lease.String() + ", Fencing, otherwise the defaults"
@@ -21,8 +21,8 @@ func Anteroom(lease, margin time.Duration) Library {
 	return l
 }
 
-// AnteroomUnrenewed holds leases that are never renewed, so that only the watchdog can
-// find a removal. period is W and timeout C of docs/guarantees.md.
+// AnteroomUnrenewed holds leases that are never renewed, so only the watchdog can find a removal. period is W and
+// timeout C of docs/guarantees.md.
 func AnteroomUnrenewed(lease, period, timeout time.Duration) Library {
 	l := ofAnteroom(anteroom.Config{CommandTimeout: timeout, Defaults: anteroom.LockConfig{
 		LeaseTime: lease, RenewalTime: -1, WatchdogPeriod: period, Fencing: true,
@@ -68,7 +68,7 @@ func (c manager) Acquire(ctx context.Context, name string) (Hold, error) {
 }
 
 func (c manager) Close() {
-	// What was lost is being removed; it ends with its lease if that takes longer.
+	// Lost locks are being removed; they end with their leases if that takes longer.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = c.m.Close(ctx)
@@ -97,5 +97,5 @@ func (h hold) Held(question int) bool {
 func (h hold) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = h.h.Release(ctx) // ErrLost is what is expected
+	_ = h.h.Release(ctx) // ErrLost is expected
 }

@@ -10,18 +10,18 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
-// holderRole is a holder's process among the roles of a child.
+// holderRole is the child role of a holder's process.
 const holderRole = "promise-holder"
 
-// order says what a holder's process shall hold.
+// order says what a holder's process must hold.
 type order struct {
 	Library string
 	Addr    string
 	Names   []string
 }
 
-// Main is called first by every program that calls Paused, with the libraries that it
-// measures. In a holder's process it does not return.
+// Main must be called first by every program that calls Paused, with the libraries that it measures. In a holder's
+// process it does not return.
 func Main(libraries ...Library) {
 	child.Run(map[string]child.Role{holderRole: func(_ context.Context, parent *child.Link, plan json.RawMessage) error {
 		var o order
@@ -36,7 +36,7 @@ func Main(libraries ...Library) {
 	}})
 }
 
-// The words between a holder's process and its parent.
+// The words exchanged between a holder's process and its parent.
 const (
 	holding  = "holding"
 	toWatch  = "watch"
@@ -44,8 +44,8 @@ const (
 	toReport = "report"
 )
 
-// serve is a holder's process: it acquires, watches when it is told to, and reports
-// what it saw. It ends without a release, as its parent kills it.
+// serve is a holder's process: it acquires, watches when ordered to, and reports what it saw. It ends without a
+// release, since its parent kills it.
 func serve(lib Library, o order, parent *child.Link) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*lib.Lease+2*patience)
 	defer cancel()
@@ -77,8 +77,7 @@ func serve(lib Library, o order, parent *child.Link) error {
 	return parent.Send(w.finish())
 }
 
-// spawn starts this program again as a holder, and waits until it holds. It is killed
-// when ctx ends.
+// spawn starts this program again as a holder, and waits until it holds. It is killed when ctx ends.
 func spawn(ctx context.Context, o order) (*child.Process, error) {
 	p, err := child.Start(ctx, holderRole, o, child.Forever)
 	if err != nil {

@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// Distribution is what the samples of one library and one kind of loss say, for one of
-// the two ways to be told.
+// Distribution summarizes the samples of one library and one kind of loss, for one of the two kinds of notification.
 type Distribution struct {
 	Library   string
 	Loss      string
 	ByContext bool
 
-	Early   int // lost before anything was done; not among the others
+	Early   int // lost before anything was done; not in the other counts
 	N       int // lost leases
-	Untold  int // of these: never told while anybody waited
-	Judged  int // of these: something was promised about them
-	Broken  int // of these: with an answer that breaks the promise
+	Untold  int // of these: never notified during the measurement
+	Judged  int // of these: those about which something is promised
+	Broken  int // of these: those with an answer that breaks the promise
 	Revived int // of these: "held" after "lost"
 
-	figures []time.Duration // of those that were told, sorted
+	figures []time.Duration // of those that were notified, sorted
 }
 
-// Collect makes the distributions of the two ways to be told out of samples.
+// Collect computes the distributions of the two kinds of notification from samples.
 func Collect(library, loss string, samples []Sample) (byContext, byQuestion Distribution) {
 	byContext = Distribution{Library: library, Loss: loss, ByContext: true}
 	byQuestion = Distribution{Library: library, Loss: loss}
@@ -63,8 +62,7 @@ func (d *Distribution) add(s Sample) {
 	}
 }
 
-// At returns the figure below which the part q of the told holds lies: 0 the least, 0.5
-// the median, 1 the greatest. Without any figure it is 0.
+// At returns the q-quantile of the figures: 0 is the minimum, 0.5 the median, 1 the maximum. Without figures it is 0.
 func (d Distribution) At(q float64) time.Duration {
 	if len(d.figures) == 0 {
 		return 0
@@ -72,7 +70,7 @@ func (d Distribution) At(q float64) time.Duration {
 	return d.figures[int(q*float64(len(d.figures)-1)+0.5)]
 }
 
-// Told names the way to be told.
+// Told names the kind of notification.
 func (d Distribution) Told() string {
 	if d.ByContext {
 		return "context"
@@ -96,8 +94,8 @@ func Print(w io.Writer, all []Distribution) {
 	}
 }
 
-// PrintSpread writes several runs of the same measurement as one table: the least and
-// the greatest of all, and between which values the median and p99 of the runs lie.
+// PrintSpread writes several runs of the same measurement as one table: the minimum and the maximum of all, and the
+// ranges of the runs' medians and p99.
 func PrintSpread(w io.Writer, runs [][]Distribution) {
 	fmt.Fprintln(w, "| library | loss | told by | n | min | median | p99 | max | broken | never |")
 	fmt.Fprintln(w, "|---|---|---|--:|--:|--:|--:|--:|--:|--:|")
@@ -123,7 +121,7 @@ func PrintSpread(w io.Writer, runs [][]Distribution) {
 	}
 }
 
-// broken is a dash where nothing was promised.
+// broken is a dash if nothing was promised.
 func (d Distribution) broken() string {
 	if d.Judged == 0 {
 		return "–"

@@ -11,17 +11,16 @@ import (
 type Outage uint8
 
 const (
-	// CutOff: the holders' connections swallow everything, in both directions. Redis and
-	// the rival do not notice.
+	// CutOff: the holders' connections swallow everything, in both directions. Redis and the rival do not notice.
 	CutOff Outage = iota
-	// Stopped: Redis itself is stopped by SIGSTOP, for everybody, and continues when the
-	// last lease has just ended. The rival's try is waiting by then.
+	// Stopped: Redis itself is stopped by SIGSTOP, for everybody, and continues when the last lease has just ended.
+	// The rival's attempt is waiting by then.
 	Stopped
 )
 
-// Expiry takes n locks, lets the holders lose Redis and a rival hammer the keys. The
-// figure is told − grant to the rival; it must not be above zero. A hold that says
-// "held" to a question which was asked after that grant breaks the promise.
+// Expiry takes n locks, makes the holders lose Redis and a rival hammer the keys. The figure is told − grant to the
+// rival; it must not be above zero. A hold that answers "held" to a question asked after that grant breaks the
+// promise.
 func Expiry(lib Library, s *testredis.Server, n int, how Outage) ([]Sample, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*lib.Lease+2*patience)
 	defer cancel()
@@ -80,7 +79,7 @@ func (r *round) lose(ctx context.Context, how Outage, rival func() ([]int64, err
 	return granted, err
 }
 
-// sample reads what was seen of a hold since began; the figure counts from zero.
+// sample evaluates what was seen of a hold since began; the figure counts from zero.
 func sample(see sighting, began, zero int64) Sample {
 	s := Sample{ByContext: see.Signal == byContext, Revived: see.Revived}
 	switch {
@@ -92,7 +91,7 @@ func sample(see sighting, began, zero int64) Sample {
 	return s
 }
 
-// judge notes whether the promise was broken, of a hold that was not lost before.
+// judge determines whether the promise was broken, for a hold that was not lost before.
 func (s *Sample) judge(broken bool) {
 	s.Judged, s.Broken = true, broken && !s.Early
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// Plan says how much is measured.
+// Plan is the size of the measurement.
 type Plan struct {
-	Leases int // at least so many lost leases for each distribution
+	Leases int // at least this many lost leases for each distribution
 	Holds  int // at once, in each round
 
-	// Failed is told of each round that could not be carried out, for example because
-	// the machine was so busy that a client gave up acquiring. Such rounds are repeated;
-	// they count for nothing.
+	// Failed is called for each round that could not be carried out, for example because the machine was so busy that
+	// a client gave up acquiring. Such rounds are repeated and do not count.
 	Failed func(error)
 }
 
@@ -22,10 +21,10 @@ type Kind struct {
 	Name    string
 	Removal bool
 	round   func(lib Library, s *testredis.Server, n int) ([]Sample, error)
-	part    int // of Plan.Leases: one in so many
+	part    int // divisor of Plan.Leases
 }
 
-// Kinds are all parts of the promise; the removals share one lot of leases.
+// Kinds are all parts of the promise; the removals share one set of leases.
 var Kinds = kinds()
 
 func kinds() []Kind {
@@ -47,12 +46,11 @@ func kinds() []Kind {
 	return all
 }
 
-// Rounds that failed, or that lost their leases early, as on a machine that has too much
-// to do, are repeated up to this factor.
+// Rounds that failed, or that lost their leases early, as on an overloaded machine, are repeated up to this factor.
 const retries = 3
 
-// Measure runs rounds of one kind on a server of its own until each of the two ways to
-// be told has the leases of the plan.
+// Measure runs rounds of one kind on a server of its own until each of the two kinds of notification has the leases
+// of the plan.
 func Measure(tb testredis.TB, lib Library, k Kind, p Plan) ([]Distribution, error) {
 	s := testredis.Start(tb)
 	want := max(p.Leases/k.part, 1)

@@ -13,13 +13,13 @@ import (
 
 const (
 	naiveLease = time.Second
-	// naiveLate is how long after its lease the naive lock tells: much longer than the
-	// leases of two holds can end apart, so that every one of them is late.
+	// naiveLate is how long after its lease the naive lock notifies: much longer than the difference between the ends
+	// of two leases, so that every one of them is late.
 	naiveLate = naiveLease
 )
 
-// naive is a lock that breaks every part of the promise: it tells by a timer that ends
-// after the lease, counted from the last answer, and looks at nothing else.
+// naive is a lock that breaks every part of the promise: it notifies by a timer that ends after the lease, counted
+// from the last answer, and checks nothing else.
 func naive() promise.Library {
 	return promise.Library{
 		Name: "naive", Lease: naiveLease, Bound: naiveLease / 10,
@@ -55,7 +55,7 @@ type naiveHold struct {
 
 var naiveRenew = redis.NewScript(`return redis.call('get', KEYS[1]) == 'me' and redis.call('pexpire', KEYS[1], ARGV[1])`)
 
-// renew goes on until the key is gone, which it does not tell.
+// renew goes on until the key is gone, which it does not report.
 func (h *naiveHold) renew(rdb *redis.Client, key string) {
 	tick := time.NewTicker(naiveLease / 4)
 	defer tick.Stop()

@@ -14,9 +14,8 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// The leases here are longer than those that are measured by make promise, and the
-// margin is the largest one: a context is ended by a goroutine, and on a test machine
-// that has much else to do that goroutine may come late. A question needs no goroutine.
+// The leases here are longer than those measured by make promise, and the margin is the largest one: a goroutine ends
+// a context, and on a busy test machine that goroutine may be late. A question needs no goroutine.
 const (
 	testLease  = 3 * time.Second
 	testMargin = testLease / 10
@@ -34,14 +33,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// tries is how often a round is carried out until every context was in time. A machine
-// that is busy with other tests may keep the goroutine that ends contexts waiting for a
-// whole margin; it does not do so three times in a row.
+// tries is how often a round is run until every context was in time. A machine that is busy with other tests may
+// delay the goroutine that ends contexts by a whole margin; it does not do so three times in a row.
 const tries = 3
 
-// judged fails the test unless every lease of samples was lost as the promise says. It
-// returns false, and fails nothing, where only contexts were too late and another try is
-// left.
+// judged fails the test unless every lease of samples was lost as promised. It returns false, without failing the
+// test, if only contexts were too late and another try is left.
 func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sample, last bool) bool {
 	t.Helper()
 	c, q := promise.Collect(lib.Name, loss, samples)
@@ -52,7 +49,7 @@ func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sa
 			t.Errorf("%s, by %s: %d of %d were never told, %d said \"held\" after \"lost\"", d.Loss, d.Told(), d.Untold, d.N, d.Revived)
 		}
 	}
-	// Fewer than half of the leases lost in the way that is tested would test little.
+	// With fewer than half of the leases lost in the tested way, the test would prove little.
 	if (c.N+q.N)*2 < len(samples) {
 		t.Errorf("%s: %d of %d holds were lost before anything was done to them", loss, len(samples)-c.N-q.N, len(samples))
 	}
@@ -65,7 +62,7 @@ func judged(t *testing.T, lib promise.Library, loss string, samples []promise.Sa
 	return c.Broken == 0
 }
 
-// The first part: a rival that hammers the key gets it only after the holder was told.
+// The first part: a rival that hammers the key gets it only after the holder was notified.
 func TestExpiry_IsToldBeforeARivalHasTheLock(t *testing.T) {
 	t.Parallel()
 	for how, name := range []string{promise.CutOff: "cut off", promise.Stopped: "Redis stopped"} {
@@ -82,8 +79,7 @@ func TestExpiry_IsToldBeforeARivalHasTheLock(t *testing.T) {
 	}
 }
 
-// The second part: a removal is told within W + C, found by the watchdog alone where
-// nothing is renewed.
+// The second part: a removal is reported within W + C, found by the watchdog alone if nothing is renewed.
 func TestRemoval_IsToldWithinItsBound(t *testing.T) {
 	t.Parallel()
 	type result struct {
@@ -111,8 +107,8 @@ func TestRemoval_IsToldWithinItsBound(t *testing.T) {
 	}
 }
 
-// The third part: of a process that was stopped for longer than its leases, the first
-// question to each hold gets the right answer, whichever question it is.
+// The third part: after a process was stopped for longer than its leases, the first question to each hold gets the
+// right answer, whichever question it is.
 func TestStoppedHolder_KnowsAtTheFirstQuestion(t *testing.T) {
 	t.Parallel()
 	samples, err := promise.Paused(renewed(), testredis.Start(t), 100)
@@ -122,7 +118,7 @@ func TestStoppedHolder_KnowsAtTheFirstQuestion(t *testing.T) {
 	judged(t, renewed(), "stopped", samples, true)
 }
 
-// A lock that breaks all parts of the promise is found out in every hold.
+// A lock that breaks all parts of the promise is detected in every hold.
 func TestALockThatTellsLateIsFoundOut(t *testing.T) {
 	t.Parallel()
 	plan := promise.Plan{Leases: 5, Holds: 10, Failed: func(err error) { t.Log("repeated:", err) }}
@@ -154,7 +150,7 @@ func TestALibraryThatCannotBeMeasuredIsAnError(t *testing.T) {
 	}
 }
 
-// A holder's process that cannot do what it is told ends, and says so.
+// A holder's process that cannot carry out its order ends, and says so.
 func TestAnUnknownLibraryIsAnError(t *testing.T) {
 	lib := renewed()
 	lib.Name = "unknown"

@@ -37,9 +37,8 @@ func (k Removal) String() string {
 	return [...]string{"DEL", "other type", "other holder", "FLUSHALL", "restart, empty"}[k]
 }
 
-// Removed takes n locks and removes their keys. The figure is told − removal. The
-// promise is broken by an answer "held" to a question that was asked later than
-// Library.Bound after the removal and after Redis could be reached again.
+// Removed takes n locks and removes their keys. The figure is told − removal. The promise is broken by an answer
+// "held" to a question asked later than Library.Bound after the removal and after Redis was reachable again.
 func Removed(lib Library, s *testredis.Server, n int, kind Removal) ([]Sample, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*lib.Lease+2*patience)
 	defer cancel()
@@ -75,8 +74,8 @@ func Removed(lib Library, s *testredis.Server, n int, kind Removal) ([]Sample, e
 	return samples, flush(ctx, s)
 }
 
-// remove removes all keys. It returns the moment of each removal, and since when the
-// server could be reached again if it could not be in between.
+// remove removes all keys. It returns the time of each removal, and since when the server was reachable again, if it
+// was unreachable in between.
 func (r *round) remove(ctx context.Context, rdb *redis.Client, kind Removal) (removed []int64, reachable int64, err error) {
 	removed = make([]int64, len(r.keys))
 	all := func(at int64) {
@@ -99,8 +98,8 @@ func (r *round) remove(ctx context.Context, rdb *redis.Client, kind Removal) (re
 		OtherType:   `redis.call('del', KEYS[1]) redis.call('rpush', KEYS[1], 'x') redis.call('pexpire', KEYS[1], 60000)`,
 		OtherHolder: r.lib.Usurp,
 	}[kind]
-	// In another order than they were acquired in, and over some time, so that each
-	// removal meets another moment of its hold's rhythm.
+	// In another order than they were acquired, and over some time, so that each removal hits its hold at another
+	// point of its rhythm.
 	began, n := time.Now(), len(r.keys)
 	for step, i := range rand.Perm(n) {
 		if removed[i], err = r.run(ctx, rdb, statement, r.keys[i]); err != nil {
@@ -113,7 +112,7 @@ func (r *round) remove(ctx context.Context, rdb *redis.Client, kind Removal) (re
 	return removed, 0, nil
 }
 
-// run runs a statement and returns at which moment of Redis' clock.
+// run runs a statement and returns the time of Redis' clock at which it ran.
 func (r *round) run(ctx context.Context, rdb *redis.Client, statement, key string) (int64, error) {
 	t, err := rdb.Eval(ctx, `local t = redis.call('time') `+statement+` return t`, []string{key}).Slice()
 	if err != nil {

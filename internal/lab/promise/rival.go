@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// seize takes every key that is free, and answers the moment at which it ran and the
-// places of the keys that it took. Redis looks at one moment only while a script runs.
+// seize takes every free key, and returns the time at which it ran and the indexes of the keys that it took. The
+// clock of Redis does not advance while a script runs.
 var seize = redis.NewScript(`
 local t = redis.call('time')
 local got = {t[1], t[2]}
@@ -20,20 +20,20 @@ for i, key in ipairs(KEYS) do
 end
 return got`)
 
-// rivalPause is between two of the rival's tries.
+// rivalPause is the pause between two attempts of the rival.
 const rivalPause = 200 * time.Microsecond
 
-// rival returns a client that waits for an answer as long as it takes, so that a grant
-// is never missed, and that is never repeated by go-redis.
+// rival returns a client that waits for an answer as long as it takes, so that a grant is never missed, and that
+// go-redis never retries.
 func rival(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: addr, ReadTimeout: -1, WriteTimeout: -1, MaxRetries: -1})
 }
 
-// hammer tries to take the keys, without rest, until it has had each of them once. It
-// returns when Redis granted each, in microseconds.
+// hammer tries to take the keys, without pause, until it has had each of them once. It returns when Redis granted
+// each, in microseconds.
 func hammer(ctx context.Context, rdb *redis.Client, keys []string) ([]int64, error) {
 	granted := make([]int64, len(keys))
-	left := make([]int, len(keys)) // places in keys of those that were not granted yet
+	left := make([]int, len(keys)) // indexes of the keys that were not granted yet
 	for i := range left {
 		left[i] = i
 	}
@@ -68,7 +68,7 @@ func hammer(ctx context.Context, rdb *redis.Client, keys []string) ([]int64, err
 	return granted, nil
 }
 
-// seized reads the answer of seize.
+// seized parses the answer of seize.
 func seized(answer []any) (at int64, places []int64, err error) {
 	if len(answer) < 2 {
 		return 0, nil, fmt.Errorf("the rival got %v", answer)
@@ -84,7 +84,7 @@ func seized(answer []any) (at int64, places []int64, err error) {
 	return at, places, err
 }
 
-// micros reads an answer to TIME.
+// micros parses an answer to TIME.
 func micros(t []any) (int64, error) {
 	var parts [2]int64
 	for i := range parts {

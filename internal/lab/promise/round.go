@@ -13,19 +13,19 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// Sample is what became of one hold.
+// Sample is the result of one hold.
 type Sample struct {
-	ByContext bool          // told by its context; otherwise by the answer to a question
-	Early     bool          // said "lost" before anything was done to it; nothing else is set then
-	Told      bool          // said "lost" while it was watched
+	ByContext bool          // notified by its context; otherwise by the answer to a question
+	Early     bool          // answered "lost" before anything was done to it; nothing else is set then
+	Told      bool          // answered "lost" while it was watched
 	Figure    time.Duration // told − grant, told − removal, or told − SIGCONT; set if Told
 	Judged    bool          // something was promised about it
 	Broken    bool          // that promise was broken, whatever the delay of the measurement
 	Revived   bool          // said "held" after it had said "lost"
 }
 
-// patience is how long is waited, beyond the lease, until every hold was told. What was
-// not told by then counts as never told.
+// patience is how long to wait, beyond the lease, until every hold was notified. What was not notified by then counts
+// as never notified.
 const patience = 15 * time.Second
 
 // watchPause is between two passes over all holds of this process.
@@ -42,9 +42,9 @@ type round struct {
 	holds  []Hold
 }
 
-// begin makes a client and acquires n locks, one after another over the time of one
-// lease, so that their renewals are due at different moments. The last ones are given
-// up to a lease more, so that the next step finds them anywhere in their rhythm.
+// begin creates a client and acquires n locks, one after another over the time of one lease, so that their renewals
+// are due at different times. Up to another lease passes after the last ones, so that the next step finds them
+// anywhere in their rhythm.
 func begin(ctx context.Context, lib Library, s *testredis.Server, n int) (*round, error) {
 	r := &round{lib: lib, server: s, net: faultnet.New(nil)}
 	r.name(n)
@@ -59,7 +59,7 @@ func begin(ctx context.Context, lib Library, s *testredis.Server, n int) (*round
 	return r, nil
 }
 
-// name gives the locks of the round their names.
+// name names the locks of the round.
 func (r *round) name(n int) {
 	prefix := fmt.Sprintf("promise:%d", rand.Uint32())
 	for i := range n {
@@ -68,7 +68,7 @@ func (r *round) name(n int) {
 	}
 }
 
-// acquire takes one lock of each name, over spread(lib) in all.
+// acquire takes one lock of each name, over spread(lib) in total.
 func acquire(ctx context.Context, lib Library, c Client, names []string) (holds []Hold, err error) {
 	defer func() {
 		if err != nil {
@@ -98,18 +98,18 @@ func releaseAll(holds []Hold) {
 	wg.Wait()
 }
 
-// spread is the time over which locks are acquired and removed: a lease, but not more
-// than it takes to meet every moment between two renewals or two looks.
+// spread is the time over which locks are acquired and removed: a lease, but no more than needed to hit every point
+// between two renewals or two checks.
 func spread(lib Library) time.Duration { return min(lib.Lease, time.Second) }
 
-// end heals the network and releases what was held.
+// end heals the network and releases the held locks.
 func (r *round) end() {
 	r.net.Heal()
 	releaseAll(r.holds)
 	r.client.Close()
 }
 
-// flush leaves an empty server to the next round.
+// flush empties the server for the next round.
 func flush(ctx context.Context, s *testredis.Server) error {
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
 	defer rdb.Close()
@@ -127,10 +127,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// clock notices that the wall clock was set, which would spoil every figure.
+// clock detects that the wall clock was set, which would spoil every figure.
 type clock struct{ began time.Time }
 
-// maxSlew is how far a clock that is only slewed may leave the monotonic one in a round.
+// maxSlew is how far a slewed clock may deviate from the monotonic one in a round.
 const maxSlew = 20 * time.Millisecond
 
 func (c clock) check() error {
@@ -141,5 +141,5 @@ func (c clock) check() error {
 	return nil
 }
 
-// figure is the time from one moment of the wall clock to another.
+// figure is the time between two times of the wall clock.
 func figure(from, to int64) time.Duration { return time.Duration(to-from) * time.Microsecond }

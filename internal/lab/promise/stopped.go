@@ -10,14 +10,12 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// Paused lets a process of its own take n locks, stops it by SIGSTOP for longer than
-// its leases, until a rival has got every key, and continues it. The figure is told −
-// SIGCONT. A question that was asked after the rival's grant and answered "held"
-// breaks the promise.
+// Paused makes a process of its own take n locks, stops it by SIGSTOP for longer than its leases, until a rival has
+// got every key, and continues it. The figure is told − SIGCONT. A question asked after the rival's grant and
+// answered "held" breaks the promise.
 //
-// The other process asks without rest from before SIGSTOP on, so that the first thing
-// it does when it runs again is to ask. lib must be one of those given to Main, which
-// finds it by its name.
+// The other process asks without pause from before SIGSTOP on, so that a question is the first thing it does when it
+// runs again. lib must be one of those given to Main, which finds it by its name.
 func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 6*lib.Lease+2*patience)
 	defer cancel()
@@ -68,8 +66,8 @@ func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 	samples := make([]Sample, n)
 	for i, see := range seen {
 		samples[i] = sample(see, began, continued)
-		// A context that nobody asks cannot end before a goroutine has run, and nobody
-		// promises that it does: its figure says how long that takes.
+		// A context that nobody asks cannot end before a goroutine has run, and that is not promised: its figure says
+		// how long it takes.
 		if !samples[i].ByContext {
 			samples[i].judge(see.LastHeld > granted[i])
 		}

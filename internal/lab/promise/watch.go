@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// byContext stands for the signal of a hold that is never asked: its context.
+// byContext is the signal of a hold that is never queried: its context.
 const byContext = -1
 
-// sighting is what one hold said while it was watched, by one signal. Moments are
-// microseconds of the host's wall clock.
+// sighting is what one hold said while it was watched, by one signal. Times are microseconds of the host's wall
+// clock.
 type sighting struct {
-	Signal    int   // byContext, or a place in Library.Questions
+	Signal    int   // byContext, or an index in Library.Questions
 	LastHeld  int64 // when the last question began that was answered "held"
 	FirstLost int64 // when the first answer "lost" was there; 0: there was none
 	Revived   bool  // a later answer was "held" again
@@ -21,8 +21,8 @@ type sighting struct {
 
 func now() int64 { return time.Now().UnixMicro() }
 
-// signalOf deals the signals out: every second hold is told by its context, the others
-// by each of the questions in turn.
+// signalOf assigns the signals: every second hold is notified by its context, the others by each of the questions in
+// turn.
 func signalOf(i, questions int) int {
 	if i%2 == 0 || questions == 0 {
 		return byContext
@@ -30,20 +30,18 @@ func signalOf(i, questions int) int {
 	return i / 2 % questions
 }
 
-// watcher asks holds, over and over, from one goroutine, and waits for the contexts of
-// the others.
+// watcher queries holds, over and over, in one goroutine, and waits for the contexts of the others.
 type watcher struct {
 	holds    []Hold
 	seen     []sighting
 	woken    []atomic.Int64 // when a goroutine that waited for the context ran
-	lost     atomic.Int32   // holds that have said "lost"
+	lost     atomic.Int32   // holds that have answered "lost"
 	stop     chan struct{}
 	finished sync.WaitGroup
 }
 
-// watch begins to watch. pause is slept between two passes over all holds; without it
-// the watching goroutine never rests, so that it is the first to run again in a process
-// that was stopped.
+// watch starts watching. pause is slept between two passes over all holds; without it the watching goroutine never
+// rests, so that it is the first to run again in a process that was stopped.
 func watch(holds []Hold, questions int, pause time.Duration) *watcher {
 	w := &watcher{
 		holds: holds, seen: make([]sighting, len(holds)), woken: make([]atomic.Int64, len(holds)), stop: make(chan struct{}),
@@ -78,7 +76,7 @@ func watch(holds []Hold, questions int, pause time.Duration) *watcher {
 	return w
 }
 
-// ask puts one question to one hold. Whether a channel is closed is a question too.
+// ask asks one hold one question. Whether a channel is closed is a question too.
 func (w *watcher) ask(i int) {
 	s := &w.seen[i]
 	began, held := now(), false
@@ -101,7 +99,7 @@ func (w *watcher) ask(i int) {
 	}
 }
 
-// told waits until every hold has said "lost" once, or until ctx ends.
+// told waits until every hold has answered "lost" once, or until ctx ends.
 func (w *watcher) told(ctx context.Context) {
 	for int(w.lost.Load()) < len(w.holds) && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
@@ -114,7 +112,7 @@ func (w *watcher) finish() []sighting {
 	w.finished.Wait()
 	for i := range w.seen {
 		s := &w.seen[i]
-		// Both are never too early, so the earlier one is the better figure.
+		// Neither is ever too early, so the earlier one is the better figure.
 		if at := w.woken[i].Load(); at > 0 && (s.FirstLost == 0 || at < s.FirstLost) {
 			s.FirstLost = at
 		}
