@@ -41,17 +41,17 @@ func main() {
 	child.Run(scenario.Roles)
 	var plan scenario.Plan
 	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
-	flag.IntVar(&plan.Rounds, "rounds", 0, "how many rounds every scenario has; 0: as many as it says")
-	only := flag.String("only", "", "a regular expression that the names of scenarios match")
-	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best ones")
-	libraries := flag.String("libraries", "", "a regular expression that the names of libraries match")
-	list := flag.Bool("list", false, "print the scenarios and end")
-	out := flag.String("out", "results.json", "where the results go; empty: nowhere")
+	flag.IntVar(&plan.Rounds, "rounds", 0, "rounds of every scenario; 0: its own number")
+	only := flag.String("only", "", "run only scenarios whose name matches this regular expression")
+	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best")
+	libraries := flag.String("libraries", "", "measure only libraries whose name matches this regular expression")
+	list := flag.Bool("list", false, "list the scenarios and exit")
+	out := flag.String("out", "results.json", "the file for the results; empty: none")
 	var render render
-	flag.BoolVar(&render.keep, "keep", false, "keep what the file has of scenarios that are not measured")
-	flag.BoolVar(&render.only, "render", false, "measure nothing, make charts and document from the file")
+	flag.BoolVar(&render.keep, "keep", false, "keep the results in the file of scenarios that are not measured")
+	flag.BoolVar(&render.only, "render", false, "measure nothing, make charts and documents from the file")
 	flag.StringVar(&render.plots, "plots", "", "a folder for charts as SVG")
-	flag.StringVar(&render.pages, "pages", "", "documents whose tables are made anew, with commas between")
+	flag.StringVar(&render.pages, "pages", "", "documents whose tables are regenerated, separated by commas")
 	flag.Parse()
 
 	if render.only {

@@ -22,10 +22,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestProgram runs one scenario with the program itself, as a reader of the document
-// does, and reads what it has written.
+// TestProgram runs one scenario with the program itself, as a reader of the document does, and reads what it has
+// written.
 func TestProgram(t *testing.T) {
-	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
 	dir := t.TempDir()
 	program, results := filepath.Join(dir, "bench"), filepath.Join(dir, "results.json")
 	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
@@ -84,8 +84,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// TestQuickFits: the quick run's rounds take less than 50 s, with room for what lies
-// between them.
+// TestQuickFits: the quick run's rounds take less than 50 s, with room for the time between them.
 func TestQuickFits(t *testing.T) {
 	quick, err := choose(scenario.Table(), true, "")
 	if err != nil {
@@ -100,7 +99,7 @@ func TestQuickFits(t *testing.T) {
 	}
 }
 
-// What is made of results that were just measured is what would be made of the file.
+// Fresh results give the same output as results from the file.
 func TestRender_IsOfWhatTheFileHas(t *testing.T) {
 	dir := t.TempDir()
 	file, page := filepath.Join(dir, "results.json"), filepath.Join(dir, "page.md")

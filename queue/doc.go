@@ -31,7 +31,7 @@
 //	word  |  state   |  count   |    hand-offs    |   written under mu, read without
 //	      +----------+----------+-----------------+
 //
-//	      first to come in                  last to come in
+//	      first to enter                    last to enter
 //	      +------+       +------+           +------+
 //	head->|  w1  | <---> |  w2  | <-- … --> |  wn  |<-tail      each parks on a channel of its own;
 //	      +------+       +------+           +------+            only the head is woken to contend

@@ -50,7 +50,7 @@ func TestQueue_I6_BehindGivenBackWaiters(t *testing.T) {
 	}
 	cancel()
 	wg.Wait()
-	t.Logf("in after %d grants, %d newcomers came in before it", grants, passed)
+	t.Logf("admitted after %d grants, %d newcomers before it", grants, passed)
 	if grants > 20 {
 		t.Errorf("the oldest waiter was passed at %d grants, and by %d newcomers", grants, passed)
 	}

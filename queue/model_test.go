@@ -422,7 +422,7 @@ func (r *trial) compare() {
 			}
 		case g.number != 0:
 			if g.w.Number != g.number || g.w.Grant != g.grant || g.w.HandOffs != g.handOffs {
-				x.t.Fatalf("waiter %d came in with %d/%d/%d, want %d/%d/%d", g.w.Owner,
+				x.t.Fatalf("waiter %d was admitted with %d/%d/%d, want %d/%d/%d", g.w.Owner,
 					g.w.Number, g.w.Grant, g.w.HandOffs, g.number, g.grant, g.handOffs)
 			}
 		}

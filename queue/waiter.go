@@ -107,7 +107,7 @@ type Waiter struct {
 // admission.
 func (w *Waiter) Reset() {
 	if w.phase != phaseIn {
-		panic("queue: Reset of a Waiter that did not come in")
+		panic("queue: Reset of a Waiter that was not admitted")
 	}
 	if w.ready == nil {
 		w.ready = w.spare // it was admitted without having queued

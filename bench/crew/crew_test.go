@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Two processes of three goroutines: all that a figure needs is there, and adds up.
+// Two processes of three goroutines: everything that a figure needs is there, and adds up.
 func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	s := testredis.Start(t)
 	out, err := Run(t.Context(), Plan{
@@ -53,7 +53,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	}
 }
 
-// With one budget each hand-off is a turn, with another nearly none is.
+// With one budget each hand-off is a turn, with another almost none is.
 func TestCrew_BudgetIsHeeded(t *testing.T) {
 	s := testredis.Start(t)
 	perTurn := map[int]float64{}
@@ -72,7 +72,7 @@ func TestCrew_BudgetIsHeeded(t *testing.T) {
 	}
 }
 
-// inside plays a lock that does not exclude: both processes come in and stay until told.
+// inside simulates a lock that does not exclude: both processes enter and stay until ordered to leave.
 func inside(_ context.Context, l *child.Link, raw json.RawMessage) error {
 	var o order
 	if err := json.Unmarshal(raw, &o); err != nil {
@@ -133,7 +133,7 @@ func TestCrew_I1_WhoCannotBeginIsAnError(t *testing.T) {
 	}
 }
 
-// The log has every acquisition, from whatever mapping it was noted.
+// The log has every acquisition, whichever mapping recorded it.
 func TestLog_I3(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	var mu sync.Mutex
@@ -171,7 +171,7 @@ func TestLog_I3(t *testing.T) {
 	if !all || sum != [3]uint64{500, 500, 500} {
 		t.Errorf("all %v, acquisitions %v", all, sum)
 	}
-	// A log that is full says so, instead of being short.
+	// A full log says so, instead of being short.
 	log.file.n = maxTurns
 	log.Note(0)
 	log.Note(1)
@@ -210,7 +210,7 @@ func TestShare_I4(t *testing.T) {
 }
 
 func TestCrew_I5_NothingIsLeft(t *testing.T) {
-	dir := t.TempDir() // other tests have crews at the same time
+	dir := t.TempDir() // other tests run crews at the same time
 	t.Setenv("TMPDIR", dir)
 	_, _ = Run(t.Context(), Plan{Library: "no such", Goroutines: []int{1}}, nil, nil)
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -62,7 +62,7 @@ func TestGrowth_I1_I2_Waiters(t *testing.T) {
 	for _, name := range []string{library.AnteroomFair, library.Semaphore, library.Mutex} {
 		f, note := run(t, Plan{Kind: Waiters, Library: name, Addr: s.Addr(), Prefix: name, N: 300, For: 250 * time.Millisecond})
 		demand(t, f, StackPerItem, BareHeap, HandoffsPerS)
-		// Fewer where a goroutine that lingered when the counting began has ended since.
+		// Fewer if a goroutine that lingered when the counting began has ended since.
 		if more := f[MoreRoutines]; more > 300 || more < 297 || f[measure.Violations] != 0 {
 			t.Errorf("%s: %v", name, f)
 		}

@@ -20,9 +20,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// Through the proxy a hand-over takes at least the way of the release to the server and
-// that of the word to the waiter, and a PING both ways: so they are measured where they
-// should be, whatever the machine does besides.
+// Through the proxy a hand-over takes at least the delay of the release to the server plus that of the message to the
+// waiter, and a PING both delays: so they are measured in the right place, whatever else the machine does.
 func TestHandover_I1_I2_ThroughTheProxy(t *testing.T) {
 	const oneWay = 5 * time.Millisecond
 	s := testredis.Start(t)
@@ -52,7 +51,7 @@ func TestHandover_AProcessThatCannotBegin(t *testing.T) {
 	}
 }
 
-// What does not lock is acquired before it was released, and is not measured.
+// A library that does not lock is acquired before the release, and is not measured.
 func TestHandover_I1_WhoDoesNotWait(t *testing.T) {
 	s := testredis.Start(t)
 	_, err := Run(t.Context(), Plan{Library: library.Nothing, Addr: s.Addr(), Key: "k", For: time.Second}, nil)

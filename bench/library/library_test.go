@@ -49,19 +49,19 @@ func open(t *testing.T, lib library.Library, addr string) library.Client {
 	return c
 }
 
-// again is after how long a peer is asked once more.
+// again is how long to wait before a peer is asked once more.
 const again = 3 * time.Second
 
-// lock locks, by Anteroom at the first attempt. A peer is asked again when it has not come
-// back for long: rueidislock now and then leaves a waiter asleep whose lock was released,
-// for good if nobody else uses the key. That is its own affair and not what is tested here.
+// lock locks, by Anteroom at the first attempt. A peer is asked again if it has not returned for long: rueidislock
+// now and then leaves a waiter asleep whose lock was released, for good if nobody else uses the key. That is not what
+// is tested here.
 func lock(ctx context.Context, lib library.Library, h library.Handle) error {
 	for slices.Contains(library.Peers(), lib.Name) && ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, again)
 		err := h.Lock(try)
 		late := try.Err() != nil
 		if err == nil || !late {
-			// rueidislock's lock ends with the context that it was acquired with.
+			// rueidislock's lock ends with the context with which it was acquired.
 			context.AfterFunc(ctx, cancel)
 			return err
 		}
@@ -70,8 +70,8 @@ func lock(ctx context.Context, lib library.Library, h library.Handle) error {
 	return h.Lock(ctx)
 }
 
-// TestLibraries_Exclude: no increment is lost of a counter that is read and written in
-// two steps, by goroutines of two clients where the library is for several processes.
+// TestLibraries_Exclude: no increment of a counter is lost that is read and written in two steps, by goroutines of
+// two clients if the library is for several processes.
 func TestLibraries_Exclude(t *testing.T) {
 	each(t, func(t *testing.T, addr string, lib library.Library) {
 		clients := []library.Client{open(t, lib, addr)}
@@ -106,7 +106,7 @@ func TestLibraries_Exclude(t *testing.T) {
 	})
 }
 
-// TestLibraries_EndWithTheirContext is I2. A lock that is free again can be had again.
+// TestLibraries_EndWithTheirContext is I2. A lock that is free again can be acquired again.
 func TestLibraries_EndWithTheirContext(t *testing.T) {
 	without := []string{library.Anteroom, library.AnteroomDefaults, library.AnteroomFair, library.Mutex}
 	each(t, func(t *testing.T, addr string, lib library.Library) {
@@ -135,8 +135,7 @@ func TestLibraries_EndWithTheirContext(t *testing.T) {
 	})
 }
 
-// TestFor: every library says what it is. Its version is not known to a test (I4 is
-// TestProgram's).
+// TestFor: every library describes itself. Its version is not available to a test (I4 is TestProgram's).
 func TestFor(t *testing.T) {
 	for _, name := range append(library.All(), library.Nothing) {
 		for _, kind := range []library.Kind{library.Alone, library.Short, library.Long} {

@@ -19,9 +19,8 @@ import (
 // ownSender are commands that clients send now and then, not for a lock.
 var ownSender = []string{"publish", "client|setname"}
 
-// TestSends: what clients send, as MONITOR shows it, is what Sends says: nothing else,
-// and not a script's own calls. Redis runs commands one by one, so INFO has counted what
-// MONITOR shows before it, whichever goroutine sent it.
+// TestSends: what clients send, according to MONITOR, is what Sends says: nothing else, and not a script's own calls.
+// Redis runs commands one by one, so INFO has counted what MONITOR shows before it, whichever goroutine sent it.
 func TestSends(t *testing.T) {
 	each(t, func(t *testing.T, addr string, lib library.Library) {
 		if lib.Local {
@@ -63,7 +62,7 @@ func TestSends(t *testing.T) {
 	})
 }
 
-// work locks and unlocks by two goroutines, so that some tries are refused.
+// work locks and unlocks in two goroutines, so that some attempts are refused.
 func work(t *testing.T, lib library.Library, c library.Client) {
 	var both sync.WaitGroup
 	for range 2 {
@@ -134,7 +133,7 @@ func (m *monitored) between(mark string) (seen, called map[string]int64) {
 	return seen, called
 }
 
-// named is how INFO names a command that has such a first argument.
+// named returns INFO's name of a command with such a first argument.
 func named(verb, argument string) string {
 	verb = strings.ToLower(verb)
 	if slices.Contains([]string{"client", "script", "pubsub"}, verb) {
@@ -145,8 +144,8 @@ func named(verb, argument string) string {
 
 var calls = regexp.MustCompile(`redis\.p?call\(\s*'(\w+)'(?:\s*,\s*'(\w+)')?`)
 
-// TestSends_AnteroomsScripts: also those scripts that TestSends' work seldom or never
-// needs, such as the one that begins another process' turn, call nothing of Sends.
+// TestSends_AnteroomsScripts: the scripts that TestSends' work rarely or never needs, such as the one that begins
+// another process' turn, call nothing of Sends either.
 func TestSends_AnteroomsScripts(t *testing.T) {
 	files, err := filepath.Glob("../../lettuce_compat/lua/*.lua")
 	if err != nil {
@@ -170,7 +169,7 @@ func TestSends_AnteroomsScripts(t *testing.T) {
 			}
 		}
 	}
-	// The expression finds what there is.
+	// The expression matches something.
 	for _, verb := range []string{"hset", "publish", "pubsub|numsub"} {
 		if !found[verb] {
 			t.Errorf("no script calls %s", verb)

@@ -9,8 +9,8 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// TestGuard_SeesEveryOverlap is I2: of all orders in which three can come and go, a guard
-// reports exactly those in which two are inside at the same time, and is free after all.
+// TestGuard_SeesEveryOverlap is I2: of all orders in which three can enter and leave, a guard reports exactly those
+// in which two are inside at the same time, and is free after all of them.
 func TestGuard_SeesEveryOverlap(t *testing.T) {
 	const people = 3
 	var g measure.Guard
@@ -54,8 +54,7 @@ func TestGuard_SeesEveryOverlap(t *testing.T) {
 	}
 }
 
-// TestTeam_FindsPlantedViolations: a lock that does not exclude is found out, one that
-// does is not.
+// TestTeam_FindsPlantedViolations: a lock that does not exclude is detected, one that does is not accused.
 func TestTeam_FindsPlantedViolations(t *testing.T) {
 	load := measure.Load{Goroutines: 4, Keys: 1, Hold: 100 * time.Microsecond}
 	w := measure.Window{Warm: time.Millisecond, For: 300 * time.Millisecond}
@@ -70,8 +69,7 @@ func TestTeam_FindsPlantedViolations(t *testing.T) {
 	}
 }
 
-// TestTeam_KeysHaveTheirOwnGuards: holders of different keys do not disturb each other,
-// though they are inside at the same time.
+// TestTeam_KeysHaveTheirOwnGuards: holders of different keys may be inside at the same time.
 func TestTeam_KeysHaveTheirOwnGuards(t *testing.T) {
 	load := measure.Load{Goroutines: 8, Keys: 50, Hold: 100 * time.Microsecond}
 	got := load.Muster(t.Context(), open(t, library.Mutex)).Run(measure.Window{For: 200 * time.Millisecond})

@@ -40,8 +40,8 @@ func TestHistogram_ErrorBound(t *testing.T) {
 	}
 }
 
-// TestHistogram_EveryValue: each single value, also at the bounds of buckets, comes back
-// within 3 %; what is longer than 18 minutes only as the maximum.
+// TestHistogram_EveryValue: each single value, even at the bounds of buckets, is reproduced within 3 %; longer ones
+// than 18 minutes only as the maximum.
 func TestHistogram_EveryValue(t *testing.T) {
 	for shift := range 40 {
 		for _, around := range []int64{-1, 0, 1} {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a library whose Lock and Unlock a test brings along.
+// fake is a library whose Lock and Unlock are supplied by a test.
 type fake struct {
 	lock   func(ctx context.Context) error
 	unlock func() error

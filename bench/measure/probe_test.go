@@ -32,8 +32,8 @@ func read(t *testing.T, p *measure.Probe) measure.Reading {
 	return r
 }
 
-// TestProbe_CountsNothingOfItsOwn is I6: between readings of a server that nobody else
-// asks nothing has happened, and of others exactly what they did.
+// TestProbe_CountsNothingOfItsOwn is I6: readings of an otherwise unused server differ by nothing, and of a used one
+// by exactly its use.
 func TestProbe_CountsNothingOfItsOwn(t *testing.T) {
 	s := testredis.Start(t)
 	p := probe(t, s.Addr())
@@ -65,9 +65,9 @@ func TestProbe_CountsNothingOfItsOwn(t *testing.T) {
 func TestRound(t *testing.T) {
 	s := testredis.Start(t)
 	load := measure.Load{Goroutines: 1, Keys: 1, Prefix: "r"}
-	// The server is asked before the window begins and after it has ended, and whoever asks
-	// may lose the processor in between, for longer than a tenth of the window. That is
-	// chance: of several rounds one has it right, or they are counted wrongly.
+	// The server is queried before the window begins and after it has ended, and the goroutine may lose the processor
+	// in between, for longer than a tenth of the window. That is chance: one of several rounds is right, unless the
+	// counting is wrong.
 	var f measure.Figures
 	right := false
 	for range 10 {
@@ -94,7 +94,7 @@ func TestRound(t *testing.T) {
 	if f[measure.Violations] != 0 || f[measure.Failures] != 0 {
 		t.Errorf("%v", f)
 	}
-	// A library that only ever fails gives figures that say so.
+	// A library that always fails has figures that say so.
 	broken := library.Library{Name: "broken", Open: func(string) (library.Client, error) {
 		return fake{lock: func(context.Context) error { return context.DeadlineExceeded }, unlock: nothing}, nil
 	}}

@@ -25,7 +25,7 @@ func TestReadJSON_IsWhatWasWritten(t *testing.T) {
 	}
 }
 
-// A key that is there twice would be read as whichever comes last.
+// Of a duplicate key only the last one would be read.
 func TestResult_NoFigureIsCalledLikeTheSetup(t *testing.T) {
 	r := Summarize(Setup{Scenario: "s", Library: "l"}, []Figures{{"goroutines": 3}})
 	if err := WriteJSON(new(bytes.Buffer), []Result{r}); err == nil {

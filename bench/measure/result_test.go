@@ -12,15 +12,14 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// keys are those that results.json has for every scenario in one process.
+// keys are the keys of results.json for every scenario in one process.
 var keys = []string{
 	"scenario", "library", "goroutines", "processes", "keys", "hold_us", "fair", "ops_per_s", "p50_us", "p99_us", "max_us",
 	"min_per_goroutine", "max_per_goroutine", "redis_commands_per_op", "allocs_per_op", "bytes_per_op",
 	"client_cpu_us_per_op", "redis_cpu_us_per_op", "violations",
 }
 
-// TestResult_KeysAndAbsence is I3: all keys are there for what was measured, also where
-// it is 0, and those of what was not are not there.
+// TestResult_KeysAndAbsence is I3: measured figures have all their keys, even if they are 0, and others have none.
 func TestResult_KeysAndAbsence(t *testing.T) {
 	measured := measure.Tally{Ops: 1, Elapsed: time.Second, Processes: 1}
 	full := measured.Figures().Add(measure.Reading{}.PerOp(measure.Reading{}, 1, nil))

@@ -15,7 +15,7 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// TestTeam_AllocatesNothing is I1: what is allocated is the library's.
+// TestTeam_AllocatesNothing is I1: only the library allocates.
 func TestTeam_AllocatesNothing(t *testing.T) {
 	load := measure.Load{Goroutines: 1, Keys: 1}
 	got := load.Muster(t.Context(), open(t, library.Nothing)).Run(measure.Window{Warm: time.Millisecond, For: 200 * time.Millisecond})
@@ -25,8 +25,8 @@ func TestTeam_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestTeam_CountsTheWindow: what happens in the warm-up and after the end does not count,
-// and waits are what they were, on a clock that only sleeping moves.
+// TestTeam_CountsTheWindow: the warm-up and the time after the end do not count, and waits are exact, on a clock that
+// only sleeping advances.
 func TestTeam_CountsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -59,8 +59,8 @@ func TestTeam_CountsTheWindow(t *testing.T) {
 	})
 }
 
-// TestTeam_StuckIsCounted is I5, with one that comes back and one that does not. It also
-// is the longest wait that the end cut off.
+// TestTeam_StuckIsCounted is I5, with one that comes back and one that does not. It is also the longest wait, cut off
+// by the end.
 func TestTeam_StuckIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -105,7 +105,7 @@ func TestTeam_FailuresAreCounted(t *testing.T) {
 	})
 }
 
-// TestTeam_APanicIsAFailure: it ends its goroutine, and nobody else.
+// TestTeam_APanicIsAFailure: it ends its goroutine, and no other.
 func TestTeam_APanicIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -128,7 +128,7 @@ func TestTeam_SameKeysForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sequence := func() []string {
 			r := &recorder{}
-			// The end does not fall on the end of a wait, so that it always cuts off the same one.
+			// The end is never the end of a wait, so it always cuts off the same one.
 			w := measure.Window{For: 500*time.Millisecond + 500*time.Microsecond}
 			measure.Load{Goroutines: 1, Keys: 1000, Prefix: "p"}.Muster(t.Context(), r).Run(w)
 			return r.keys
@@ -148,7 +148,7 @@ func TestTeam_SameKeysForAll(t *testing.T) {
 	})
 }
 
-// recorder notes the keys that handles are made for, by one goroutine.
+// recorder records the keys for which handles are created, by one goroutine.
 type recorder struct{ keys []string }
 
 func (r *recorder) Handle(key string) library.Handle {

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// random returns a chart that one might want, with texts that XML must not meet bare.
+// random returns a plausible chart, with texts that need escaping in XML.
 func random(r *rand.Rand) Chart {
 	c := Chart{
 		Title: `<&"> of "]]>`, Subtitle: strings.Repeat("words & more ", r.IntN(30)),
@@ -80,7 +80,7 @@ func TestPlot_I1_WellFormed_I2_Inside(t *testing.T) {
 	}
 }
 
-// inside reads all of the picture and fails the test for what lies beyond it.
+// inside reads the whole picture and fails the test for anything outside it.
 func inside(t *testing.T, seed uint64, svg []byte) {
 	t.Helper()
 	var high float64
@@ -182,7 +182,7 @@ func small() Chart {
 	}
 }
 
-// ANTEROOM_UPDATE=1 writes the golden file anew; look at it before it is committed.
+// ANTEROOM_UPDATE=1 rewrites the golden file; look at it before committing.
 func TestPlot_I4_Golden(t *testing.T) {
 	got, err := Lines(small())
 	if err != nil {
@@ -203,7 +203,7 @@ func TestPlot_I4_Golden(t *testing.T) {
 	}
 }
 
-// No bar is without length, however little it stands for.
+// No bar has zero length, however small its value.
 func TestBars_BeginBelowTheLeast(t *testing.T) {
 	for least, want := range map[float64]float64{2: 1, 1: 0.1, 9.9: 1, 150: 100, 0.03: 0.01} {
 		if got := decadeBelow([]float64{1e6, least, 0}); math.Abs(got/want-1) > 1e-9 {
@@ -223,7 +223,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// An axis has few numbers, in order, and reaches over all values.
+// An axis has few numbers, in order, and covers all values.
 func TestScale(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

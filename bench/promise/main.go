@@ -39,9 +39,9 @@ func main() {
 	promise.Main(all...)
 	leases := flag.Int("leases", 1000, "lost leases for each distribution")
 	holds := flag.Int("holds", 200, "locks held at once")
-	runs := flag.Int("runs", 1, "how often everything is measured")
-	only := flag.String("only", "", "measure the libraries whose name begins so")
-	kind := flag.String("kind", "", "measure the kinds of loss whose name begins so")
+	runs := flag.Int("runs", 1, "number of measurements")
+	only := flag.String("only", "", "measure only libraries whose name has this prefix")
+	kind := flag.String("kind", "", "measure only kinds of loss whose name has this prefix")
 	flag.Parse()
 	err := runAll(all, *runs, *only, *kind, promise.Plan{
 		Leases: *leases, Holds: *holds,

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// serve accepts connections and plays f on each, until the test ends.
+// serve accepts connections and runs f on each, until the test ends.
 func serve(t *testing.T, f func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -128,14 +128,14 @@ func TestProxy_I3_EndsArePassedOn(t *testing.T) {
 	if got := <-ended; got != "last words" {
 		t.Errorf("the server got %q before the end", got)
 	}
-	// And the other way round.
+	// And in the other direction.
 	p = through(t, serve(t, func(c net.Conn) { _, _ = c.Write([]byte("bye")) }), time.Millisecond)
 	if got, err := io.ReadAll(dial(t, p.Addr())); err != nil || string(got) != "bye" {
 		t.Errorf("the client got %q, %v", got, err)
 	}
 }
 
-// Without a server the proxy ends the connection instead of keeping it.
+// Without a server the proxy closes the connection.
 func TestProxy_NoServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -60,7 +60,7 @@ func TestRewrite_I1_I2_I3(t *testing.T) {
 	}
 }
 
-// everything has a result for each library of each scenario, with all figures there are.
+// everything has a result for each library of each scenario, with all figures.
 func everything() (all []measure.Result) {
 	for i, sc := range scenario.Table() {
 		for _, lib := range sc.Libraries {
@@ -120,8 +120,7 @@ const document = "../../docs/performance.md"
 // readme has a table of the results too.
 const readme = "../../README.md"
 
-// Every block of the document can be made when everything is measured, and every chart is
-// shown there.
+// Every block of the document can be made if everything is measured, and every chart is shown there.
 func TestDocument_CanBeMade(t *testing.T) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -142,7 +141,7 @@ func TestDocument_CanBeMade(t *testing.T) {
 	}
 }
 
-// The document says what the results say that lie beside it.
+// The document agrees with the results beside it.
 func TestDocument_IsMadeFromTheResults(t *testing.T) {
 	f, err := os.Open("../results.json")
 	if err != nil {
@@ -200,7 +199,7 @@ func TestSlope(t *testing.T) {
 	}
 }
 
-// What the paper says follows from what was measured.
+// The estimate follows from the measurements.
 func TestEstimate(t *testing.T) {
 	held := result("held-100000", library.Anteroom, measure.Figures{growth.RedisCPU: 10, growth.RedisBytes: 200})
 	held.Keys = 100_000

@@ -18,8 +18,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// allowed returns where the threads of a process may run, as the kernel writes it, each
-// answer once.
+// allowed returns where the threads of a process may run, in the kernel's notation, each answer once.
 func allowed(t *testing.T, pid int) string {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
@@ -44,7 +43,7 @@ func allowed(t *testing.T, pid int) string {
 	return strings.Join(all, " and ")
 }
 
-// server starts one where processes can be placed.
+// server starts one if processes can be placed.
 func server(t *testing.T) (s *testredis.Server, processorsOf []int) {
 	t.Helper()
 	all, err := processors()
@@ -54,8 +53,7 @@ func server(t *testing.T) (s *testredis.Server, processorsOf []int) {
 	return testredis.Start(t), all
 }
 
-// others returns what the kernel writes for all processors but the first, if they follow
-// each other.
+// others returns the kernel's notation for all processors but the first, if they are consecutive.
 func others(t *testing.T, all []int) string {
 	t.Helper()
 	first, last := all[1], all[len(all)-1]
@@ -68,17 +66,17 @@ func others(t *testing.T, all []int) string {
 	return fmt.Sprintf("%d-%d", first, last)
 }
 
-// TestPlace: within a placed scenario Redis has the first processor, and this program and
-// what it starts have the others; afterwards all is as before.
+// TestPlace: within a placed scenario Redis has the first processor, and this program and its children have the
+// others; afterwards everything is as before.
 func TestPlace(t *testing.T) {
 	redis, all := server(t)
 	before, threads := allowed(t, os.Getpid()), runtime.GOMAXPROCS(0)
-	// A thread that is there before is bound as well, and freed.
+	// A thread that existed before is bound too, and freed.
 	blocked, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		// Ending with the thread locked would end the thread, and with it the server, if
-		// that is the thread which started it (Pdeathsig).
+		// Ending with the thread locked would end the thread, and with it the server, if that thread started it
+		// (Pdeathsig).
 		defer runtime.UnlockOSThread()
 		defer close(done)
 		<-blocked
@@ -119,8 +117,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestPlan_PlacesAndTakesBack: only scenarios that say so are placed, and none that
-// follows is.
+// TestPlan_PlacesAndTakesBack: only scenarios that ask for it are placed, and the following ones are not.
 func TestPlan_PlacesAndTakesBack(t *testing.T) {
 	_, all := server(t)
 	before := allowed(t, os.Getpid())
@@ -143,8 +140,8 @@ func TestPlan_PlacesAndTakesBack(t *testing.T) {
 	}
 }
 
-// TestTable_Placed: what counts round trips of one goroutine is judged where Redis has a
-// processor of its own, and is shown wherever the kernel puts it, without a target.
+// TestTable_Placed: scenarios that count round trips of one goroutine are judged with Redis on a processor of its
+// own, and are also shown, without a target, wherever the kernel puts it.
 func TestTable_Placed(t *testing.T) {
 	for _, name := range []string{"alone", "handover"} {
 		placed, err := Find(name)
@@ -163,8 +160,7 @@ func TestTable_Placed(t *testing.T) {
 	}
 }
 
-// A processor that is asked for and not there, since it was taken away meanwhile, is done
-// without.
+// A processor that is requested but has been taken away meanwhile is omitted.
 func TestBind_WhatIsThere(t *testing.T) {
 	c := exec.Command("sleep", "60")
 	if err := c.Start(); err != nil {

@@ -64,7 +64,7 @@ func TestTable(t *testing.T) {
 
 // TestPlan_RoundsAreInterleaved is I1.
 func TestPlan_RoundsAreInterleaved(t *testing.T) {
-	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
 	var seen []string
 	s := scenario.Scenario{
 		Name: "s", Libraries: []string{library.Mutex, library.Semaphore, library.Nothing}, For: time.Second, Rounds: 4,
@@ -105,7 +105,7 @@ func TestPlan_RoundsAreInterleaved(t *testing.T) {
 	}
 }
 
-// TestTarget_Judge: what is compared with what, and what is not found is not met.
+// TestTarget_Judge: what is compared with what; a missing figure is not met.
 func TestTarget_Judge(t *testing.T) {
 	of := func(name string, f measure.Figures) measure.Result {
 		return measure.Summarize(measure.Setup{Library: name, Goroutines: 2, Processes: 1}, []measure.Figures{f})

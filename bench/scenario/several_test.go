@@ -21,8 +21,8 @@ func brief(t *testing.T, name, lib string, change func(*scenario.Scenario)) meas
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Long enough for everybody to have a turn, also a goroutine that waits for those of a
-	// crowd, of 50 ms each, while other scenarios want the processors.
+	// Long enough for everybody to have a turn, including a goroutine that waits for those of a crowd, of 50 ms each,
+	// while other scenarios use the processors.
 	s.Libraries, s.Rounds, s.Warm, s.For = []string{lib}, 1, 100*time.Millisecond, 1500*time.Millisecond
 	change(&s)
 	o, err := scenario.Plan{}.Run(t.Context(), s)
@@ -32,9 +32,9 @@ func brief(t *testing.T, name, lib string, change func(*scenario.Scenario)) meas
 	return o.Results[0]
 }
 
-// Every way to measure that is not measure.Round gives the figures that it is there for.
+// Every way to measure other than measure.Round gives the figures that it exists for.
 func TestSeveral_EachWayToMeasure(t *testing.T) {
-	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
 	as := func(*scenario.Scenario) {}
 	few := func(s *scenario.Scenario) { s.Load.Keys, s.Load.Goroutines = 50, 50 }
 	for _, c := range []struct {
@@ -66,9 +66,9 @@ func TestSeveral_EachWayToMeasure(t *testing.T) {
 	}
 }
 
-// Through the proxy a lock and its unlock take two delayed round trips at least.
+// Through the proxy a lock and its unlock take at least two delayed round trips.
 func TestDelayed_IsDelayed(t *testing.T) {
-	testredis.Start(t) // where there is none to be had, the test is skipped, and counted as such
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
 	r := brief(t, "alone-1ms", library.Evalsha, func(*scenario.Scenario) {})
 	least := float64(4 * scenario.OneWay.Microseconds())
 	if v, ok := scenario.Value(r, scenario.TimePerOp); !ok || v < least {

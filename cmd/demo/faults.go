@@ -36,7 +36,7 @@ type injector struct {
 	server    server            // the one that faults take away
 	processes []process         // the ones that carry out orders
 	stranger  *redis.Client     // a client that knows nothing of the library
-	operator  *anteroom.Manager // the one who releases by force
+	operator  *anteroom.Manager // releases by force
 	turn      int               // index of the process that the next fault is aimed at
 	noOutage  bool              // the server does not permit outages
 }

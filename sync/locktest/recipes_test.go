@@ -22,7 +22,7 @@ func TestRecipesStandInTheExamples(t *testing.T) {
 		}
 		for _, b := range blocks {
 			if !strings.Contains(bare(sources, language), "\n"+bare(b, language)+"\n") {
-				t.Errorf("this block of %s stands in no Example:\n%s", language, b)
+				t.Errorf("this block of %s is in no Example:\n%s", language, b)
 			}
 		}
 	}

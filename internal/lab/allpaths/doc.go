@@ -4,7 +4,7 @@
 //
 //	ordinary work ──┐
 //	paths ──────────┤ Managers ── faultnet ── redis-server
-//	                └──► Collectors ──► Handlers ◄── Prometheus, or whoever scrapes
+//	                └──► Collectors ──► Handlers ◄── Prometheus, or another scraper
 //
 // It does not check the library: the fault matrix, the histories and the chaos runs do. A path names the series that
 // it moves, and fails if they do not move, so that dashboards and rules are never tried on a run in which nothing

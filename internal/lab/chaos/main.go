@@ -21,8 +21,8 @@ func main() {
 	history.RunWorker()
 	history.Quiet()
 	c := defaults()
-	flag.DurationVar(&c.lasts, "for", fromEnv("CHAOS_FOR", time.ParseDuration, time.Minute), "how long faults come")
-	flag.Uint64Var(&c.seed, "seed", fromEnv("CHAOS_SEED", parseSeed, rand.Uint64N(1_000_000)), "of the schedule")
+	flag.DurationVar(&c.lasts, "for", fromEnv("CHAOS_FOR", time.ParseDuration, time.Minute), "how long to inject faults")
+	flag.Uint64Var(&c.seed, "seed", fromEnv("CHAOS_SEED", parseSeed, rand.Uint64N(1_000_000)), "seed of the schedule")
 	only := flag.String("only", "", "restricts the faults to these kinds, separated by commas")
 	flag.Parse()
 	if *only != "" {

@@ -55,7 +55,7 @@ func (r *results) compare(t *testing.T) {
 			t.Fatal(err)
 		}
 	case old != text:
-		t.Errorf("%s does not say what was observed; `make faults` writes it anew. Observed:\n%s", document, text)
+		t.Errorf("%s does not match the observations; `make faults` rewrites it. Observed:\n%s", document, text)
 	}
 }
 

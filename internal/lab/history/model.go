@@ -31,7 +31,7 @@ var leaseMutex = porcupine.Model{
 		if s := input.(step); s.takes {
 			return fmt.Sprintf("%v takes", s.hold)
 		}
-		return fmt.Sprintf("%v lets go", input.(step).hold)
+		return fmt.Sprintf("%v frees", input.(step).hold)
 	},
 }
 
@@ -70,7 +70,7 @@ func (j *judge) overlaps(key int, spans []*span) (double int) {
 				continue
 			}
 			double++
-			j.found(DoubleHold, key, s.from, "%v has it since %v ago, and %v comes in; they are together for %v. %s. %s",
+			j.found(DoubleHold, key, s.from, "%v has had it for %v, and %v acquires it; they overlap for %v. %s. %s",
 				o.Hold, ms(s.from-o.from), s.Hold, ms(min(o.to, s.to)-s.from), o.Story(), s.Story())
 		}
 		open = append(open, s)
