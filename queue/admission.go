@@ -8,7 +8,7 @@ import "time"
 // for it.
 const StarvationThreshold = time.Millisecond
 
-// This file answers "May this waiter be admitted?". It looks at the state and at who is head, never at how the list
+// This file answers "May this waiter be admitted?". It depends on the state and on which waiter is head, never at how the list
 // is built.
 
 // mayBargeLocked reports whether a newcomer may take the grant although others wait: only while nobody owns it, only
@@ -46,8 +46,8 @@ func (s *Synchronizer) wokenInVainLocked(w *Waiter) {
 	}
 }
 
-// admitLocked makes w the owner of the grant: a new tenure begins, with count 1. Try kinds that are still queued have
-// thereby their answer, and it is a refusal (I12).
+// admitLocked makes w the owner of the grant: a new tenure begins, with count 1. Try kinds that are still queued are
+// thereby refused (I12).
 func (s *Synchronizer) admitLocked(w *Waiter) {
 	handOffs := s.Word().HandOffs()
 	s.lastNumber++
@@ -64,8 +64,8 @@ func (s *Synchronizer) admitLocked(w *Waiter) {
 	}
 }
 
-// failLocked removes every queued waiter whose kind is chosen from the list, wakes it with err, and returns how many
-// there were. O(number of waiters).
+// failLocked removes all queued waiters of the chosen kinds, wakes them with err, and returns how many there were.
+// O(number of waiters).
 func (s *Synchronizer) failLocked(chosen func(Kind) bool, err error) int {
 	n := 0
 	for w := s.waiters.head; w != nil; {

@@ -1,7 +1,6 @@
 package queue
 
-// This file is the side of the key's driver, of the release and of the lease: it takes what Redis answered to the
-// queue.
+// This file is for the key's driver, the release and the lease: they report here what Redis answered.
 //
 // Granted, Refused and Abandon are for the driver, and there is exactly one driver while the state is Acquiring (I2).
 // Released and Resumed answer SendRelease. A call out of that order means that two parties believe they are in charge

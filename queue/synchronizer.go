@@ -21,9 +21,9 @@ const (
 	// Resumed, if the grant was kept).
 	SendRelease
 	// RecallAttempt: the waiters that the driver works for have changed. The last one left the queue, or a Try kind
-	// entered an empty one (the driver may have had its refusal already, and a Try must not wait for a release). Wake
-	// the driver: it calls Abandon, and where that returns false it attempts at once. The wake-up must be kept until
-	// the driver next waits; one that finds no driver is void.
+	// entered an empty one or was given back (the driver may have had its refusal already, and a Try must not wait for
+	// a release). Wake the driver: it calls Abandon, and where that returns false it attempts at once. The wake-up must
+	// be kept until the driver next waits; one that finds no driver is void.
 	RecallAttempt
 )
 
