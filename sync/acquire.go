@@ -52,7 +52,7 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 				return e.failed(r, e.waitError(ctx, err))
 			}
 		}
-		if t := e.settle(r); t != nil {
+		if t := e.admit(r); t != nil {
 			if e.m.reports.observed {
 				e.m.reports.acquired(r, t, false)
 			}
@@ -69,10 +69,10 @@ func (e *entry) failed(r *request, err error) error {
 	return e.m.notEntered(e.key, r, err)
 }
 
-// settle makes the admitted waiter the owner of the current grant, or gives its
+// admit makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns nil. Once Close has begun it admits nobody, also by a hand-off or
 // a turn's end that was under way: Acquire is told then, and Lock stays parked.
-func (e *entry) settle(r *request) *tenure {
+func (e *entry) admit(r *request) *tenure {
 	w := &r.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
 		var t *tenure
@@ -86,29 +86,10 @@ func (e *entry) settle(r *request) *tenure {
 		if !e.m.closing.Load() && g.admit(t, r, g.since.Add(time.Since(g.since))) {
 			return t
 		}
-		e.retire(g, w.HandOffs-1)
+		g.burnUnused(w.HandOffs - 1)
 	}
 	e.do(e.q.GiveBack(w))
 	return nil
-}
-
-// retire gives up a grant that nobody uses, because it is too old or has the wrong
-// lease. The next attempt removes its field in its own script.
-func (e *entry) retire(g *grant, handOffs int) {
-	if g.lease.Load().End() {
-		defer e.m.unlist(g) // after its clean-up is counted: Close waits for both
-		last, reserved := g.usedTokens(handOffs)
-		g.burn(false, func(f *field, now time.Time) bool {
-			f.unused = lettucecompat.GiveBack{Field: f.name, LastToken: last, ReservedUpTo: reserved}
-			return f.letGo(now)
-		})
-		e.unref() // the grant's own reference
-		// A grant of another lease follows, with a turn of its own: other processes may come in
-		// between, or goroutines that ask for different leases keep the lock here for good.
-		e.holdBack()
-	} else if !e.m.closing.Load() {
-		g.burnLost()
-	}
 }
 
 // waitError words the end of an unsuccessful wait.
@@ -126,23 +107,23 @@ func (e *entry) waitError(ctx context.Context, err error) error {
 // answer, held by another, or Redis did not serve.
 func (e *entry) notGranted(ended ...error) error {
 	reason := ErrNotAcquired
-	if a := e.answer.Load(); a != nil && a.err != nil {
-		reason = a.reason()
+	if a := e.answer.Load(); a != nil && a.Err != nil {
+		reason = reasonOf(a)
 	}
 	return joined(append([]error{reason}, ended...)...)
 }
 
-// reason words the answer for a caller that does not wait for another one.
-func (t *trouble) reason() error {
+// reasonOf words an answer for a caller that does not wait for another one.
+func reasonOf(a *lettucecompat.AcquireReply) error {
 	switch {
-	case t.unknown:
-		return joined(ErrUnavailable, ErrUnknown, t.err)
-	case lettucecompat.Permanent(t.err):
-		return &serverError{t.err}
-	case errors.Is(t.err, lettucecompat.ErrReplicas):
-		return joined(ErrNotAcquired, t.err)
+	case a.Outcome == lettucecompat.OutcomeUnknown:
+		return joined(ErrUnavailable, ErrUnknown, a.Err)
+	case lettucecompat.Permanent(a.Err):
+		return needsPerson(a.Err)
+	case errors.Is(a.Err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, a.Err)
 	}
-	return joined(ErrUnavailable, t.err)
+	return joined(ErrUnavailable, a.Err)
 }
 
 // notEntered counts a failure and makes it an *Error.
@@ -151,14 +132,10 @@ func (m *Manager) notEntered(key string, r *request, err error) error {
 	return newError(r.op, key, err)
 }
 
-// serverError is an answer of the server that no repetition will change: a key of
-// another type, a missing permission. It is ErrConfig, because a person has to
-// change something.
-type serverError struct{ err error }
-
-func (e *serverError) Error() string { return plain.of(e) }
-
-func (e *serverError) Unwrap() []error { return []error{ErrConfig, e.err} }
+// needsPerson is the error of an answer of the server that no repetition will change: a key
+// of another type, a missing permission. It is ErrConfig, because a person has to change
+// something.
+func needsPerson(err error) error { return joined(ErrConfig, err, ownText(remedy(err))) }
 
 // otherCause returns the context's cause where it says more than its error.
 func otherCause(ctx context.Context) error {

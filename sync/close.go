@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,7 +155,7 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return &Error{Op: "close", Outcome: OutcomeFailed, Err: joined(ErrClosed, notClosed(left), ctx.Err(), endsWithLease)}
+	return &Error{Op: "close", Outcome: OutcomeFailed, Err: joined(ErrClosed, errors.New(strings.Join(left, "; ")), ctx.Err(), endsWithLease)}
 }
 
 // sayClosing says what Close waits for.
@@ -176,16 +177,11 @@ func (m *Manager) sayClosing() {
 	m.reports.closing(classes, site, int(m.jobs.Load()))
 }
 
-// notClosed lists what Close could not end.
-type notClosed []string
-
-func (n notClosed) Error() string { return strings.Join(n, "; ") }
-
 // await waits until done or ctx ends, and returns done's last answer.
 func (m *Manager) await(ctx context.Context, done func() bool) bool {
 	for !done() {
 		select {
-		case <-m.notify:
+		case <-m.changed.channel():
 		case <-ctx.Done():
 			return done()
 		}

@@ -27,7 +27,7 @@
 //	Lock/Acquire ──► queue.Synchronizer      who waits, who may come in
 //	                    │ StartAttempt            │ Exit: hand-off or release
 //	                    ▼                         ▼
-//	                 driver ── TryAcquire ──►  entry.endGrant ── Release, EndTurn
+//	                 driver ── TryAcquire ──►  grant.release ── Release, EndTurn
 //	                    │                         │
 //	                    ▼ granted                 ▼ no answer
 //	                 grant ── renewal.Lease    burnt ── cleaned up

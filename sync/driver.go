@@ -9,12 +9,12 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// The trouble of a driver that has not asked yet, and of its first attempt until there is
-// an answer. Recognised by their addresses, and never written.
+// What stands for the answer while a driver has not asked yet, and while its first attempt
+// has none. Recognised by their addresses, and never written.
 var (
 	errNoAnswer = errors.New("no answer yet")
-	notAsked    = &trouble{err: errNoAnswer}
-	notAnswered = &trouble{err: errNoAnswer, unknown: true}
+	notAsked    = &lettucecompat.AcquireReply{Err: errNoAnswer}
+	notAnswered = &lettucecompat.AcquireReply{Err: errNoAnswer, Outcome: lettucecompat.OutcomeUnknown}
 )
 
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one
@@ -32,8 +32,10 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    rest
-	met     *string // the server at which it has met trouble; nil: none since it was answered
+	rest    time.Duration // before the next attempt; or, where the last one was
+	refused bool          // until a release may have come. The holder's lease has
+	ttl     time.Duration // left then
+	met     *string       // the server at which it has met trouble; nil: none since it was answered
 }
 
 // drive runs a driver to its end. It is a job that has begun.
@@ -52,12 +54,7 @@ func (e *entry) drive() {
 // the attempt off, as it does with others; it waits for it.
 func (e *entry) driveHere() {
 	d := newDriver(e)
-	patience := d.heldBack() > 0
-	if !patience && !d.over() {
-		granted := d.try(context.Background())
-		patience = !granted && !d.over()
-	}
-	if !patience {
+	if d.heldBack() == 0 && (d.over() || d.try(context.Background()) || d.over()) {
 		d.end()
 		return
 	}
@@ -93,12 +90,12 @@ func (d *driver) run() {
 	}
 	for !d.over() {
 		switch {
-		case d.rest.release:
-			d.waitForRelease(d.rest.ttl)
-			d.rest = rest{}
-		case d.rest.pause > 0:
-			d.pause(d.rest.pause)
-			d.rest = rest{}
+		case d.refused:
+			d.waitForRelease()
+			d.refused = false
+		case d.rest > 0:
+			d.e.recall.pause(d.e.m.ctx, d.rest)
+			d.rest = 0
 		case !d.holdBack():
 		case d.try(ctx):
 			return
@@ -125,7 +122,7 @@ func (d *driver) try(ctx context.Context) bool {
 	case lettucecompat.OutcomeOK:
 		return d.granted(reply)
 	case lettucecompat.OutcomeRefused:
-		d.refused(reply)
+		d.heldByOther(reply)
 	default:
 		d.failed(reply)
 	}
@@ -139,17 +136,17 @@ func (d *driver) end() {
 		d.watch.Close()
 	}
 	if d.g != nil {
-		d.giveUp()
+		d.burn()
 	}
 	d.e.endJob()
 }
 
-// giveUp burns the grant that is wanted, if its field may be in Redis.
-func (d *driver) giveUp() {
+// burn burns the grant that is wanted, if its field may be in Redis.
+func (d *driver) burn() {
 	g := d.g
 	d.g = nil
 	if g.field != nil || !g.since.IsZero() {
-		g.burn(false, (*field).letGo)
+		g.burn(false, (*field).burnNow)
 	}
 }
 
@@ -161,7 +158,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		want = of
 	}
 	if d.g != nil && (d.g.terms.lease != want.lease || d.g.terms.fixed() != want.fixed()) {
-		d.giveUp()
+		d.burn()
 	}
 	if d.g == nil {
 		d.g = &grant{e: e, n: e.m.nextGrant.Add(1)}
@@ -181,10 +178,9 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if !leftovers {
 		return e.m.wire.TryAcquire(ctx, req)
 	}
-	burnt, giveBack := e.droppable()
-	req.Drop, req.GiveBack = fieldNames(burnt), giveBack
+	burnt := e.drop(&req)
 	reply := e.m.wire.TryAcquire(ctx, req)
-	e.answered(burnt, reply)
+	e.dropped(burnt, reply)
 	return reply
 }
 
@@ -197,18 +193,18 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 	}
 	e.answer.Store(nil)
 	if !g.begin(r) {
-		d.giveUp()
+		d.burn()
 		return false
 	}
 	d.g = nil
 	if e.m.closing.Load() {
 		// The grant is listed, so Close waits for its clean-up; a caller that is parked
 		// in Lock must not come in now.
-		e.retire(g, none)
+		g.burnUnused(none)
 		return false
 	}
 	if e.q.Granted(g.n) == queue.SendRelease {
-		e.endGrant(g, none)
+		g.release(none)
 	}
 	return true
 }
@@ -220,29 +216,28 @@ func (d *driver) answered() {
 	d.met = nil
 }
 
-// refused deals with "held by another".
-func (d *driver) refused(r lettucecompat.AcquireReply) {
+// heldByOther deals with "held by another".
+func (d *driver) heldByOther(r lettucecompat.AcquireReply) {
 	e := d.e
-	answer := &trouble{holder: r.Holder, err: r.Err}
-	e.answer.Store(answer)
+	e.answer.Store(&r)
 	if e.m.reports.troubles.some.Load() {
 		d.answered()
 	}
 	if r.Err == nil {
 		e.q.Refused()
 	} else {
-		e.q.FailTries(answer.reason())
+		e.q.FailTries(reasonOf(&r))
 		// Too few replicas confirmed the grant, and it is released again. Waiting
 		// for a message would wait for our own release, so back off instead.
-		d.giveUp()
+		d.burn()
 		d.backOff()
 		return
 	}
 	d.backoff = firstBackoff
-	if id, _, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(r.Holder) {
+	if id, n, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(n) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
-	d.rest = rest{release: true, ttl: r.TTL}
+	d.refused, d.ttl = true, r.TTL
 }
 
 // failed deals with an error or a lost answer.
@@ -252,12 +247,14 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	if unknown {
 		d.g.fieldLocked().unanswered(r.SentAt)
 	}
-	answer := &trouble{err: r.Err, unknown: d.g.field != nil}
-	e.answer.Store(answer)
+	if d.g.field != nil { // one of its sends may have taken effect
+		r.Outcome = lettucecompat.OutcomeUnknown
+	}
+	e.answer.Store(&r)
 	if !unknown && lettucecompat.Permanent(r.Err) {
-		e.do(e.q.Fail(&serverError{r.Err}))
+		e.do(e.q.Fail(needsPerson(r.Err)))
 	} else {
-		e.q.FailTries(answer.reason())
+		e.q.FailTries(reasonOf(&r))
 	}
 	if e.m.closing.Load() {
 		return
@@ -267,7 +264,7 @@ func (d *driver) failed(r lettucecompat.AcquireReply) {
 	if unknown && errors.Is(r.Err, lettucecompat.ErrReplicas) {
 		// A release of this field has no answer and may still land: a later grant must
 		// not be of the same field.
-		d.giveUp()
+		d.burn()
 	}
 	d.backOff()
 }

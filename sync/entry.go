@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -17,21 +18,16 @@ type entry struct {
 	*settings // fixed while the entry lives
 	q         queue.Synchronizer
 
-	refs   atomic.Int64            // at 0 the entry has ended, and stays there
-	cur    atomic.Pointer[grant]   // what Redis granted last; its n tells whether a waiter's ticket is for it
-	recall recall                  // of the driver
-	answer atomic.Pointer[trouble] // why the last attempt did not get the lock
+	refs   atomic.Int64                               // at 0 the entry has ended, and stays there
+	cur    atomic.Pointer[grant]                      // what Redis granted last; its n tells whether a waiter's ticket is for it
+	recall bell                                       // the driver's
+	answer atomic.Pointer[lettucecompat.AcquireReply] // to the last attempt; nil where that was granted
+
+	forced atomic.Uint64 // the number of the grant that ForceRelease deleted last
 
 	mu        sync.Mutex
-	burnt     map[string]*cleanup // fields that may be left in Redis, guarded by mu
-	notBefore time.Time           // attempts hold back until then so that other processes get their turn; guarded by mu
-}
-
-// trouble is the last answer to an attempt that was not a grant.
-type trouble struct {
-	err     error // nil: held by another
-	unknown bool  // the command may have taken effect
-	holder  string
+	burnt     map[uint64]*grant // whose fields may be left in Redis, by number; guarded by mu
+	notBefore time.Time         // attempts hold back until then so that other processes get their turn; guarded by mu
 }
 
 // use returns the entry of the lock's key with one reference more, or an error where
@@ -138,7 +134,7 @@ func (e *entry) unref() {
 	if m.entries[e.key] == e {
 		delete(m.entries, e.key)
 	}
-	m.signal()
+	m.changed.ring()
 }
 
 // beginJob takes a reference for work on e that Close waits for: a driver, a release
@@ -151,7 +147,7 @@ func (e *entry) beginJob() {
 func (e *entry) endJob() {
 	e.unref()
 	e.m.jobs.Add(-1)
-	e.m.signal()
+	e.m.changed.ring()
 }
 
 // do carries out an order of the queue.
@@ -166,9 +162,9 @@ func (e *entry) do(o queue.Order) {
 		go func() {
 			defer e.endJob()
 			// Whoever owned it last came in by one hand-off less than were made.
-			e.endGrant(e.cur.Load(), e.q.Word().HandOffs()-1)
+			e.cur.Load().release(e.q.Word().HandOffs() - 1)
 		}()
 	case queue.RecallAttempt:
-		e.recall.tell()
+		e.recall.ring()
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // The errors of this package, for errors.Is. Every error that a method returns
@@ -91,9 +93,8 @@ func newError(op, key string, err error) *Error {
 
 // outcomeOf says how an operation ended that failed with err.
 func outcomeOf(err error) Outcome {
-	_, answered := errors.AsType[*serverError](err)
 	switch {
-	case errors.Is(err, ErrConfig) && !answered:
+	case errors.Is(err, ErrConfig) && !lettucecompat.Permanent(err): // no answer of a server
 		return OutcomeMistake
 	case errors.Is(err, ErrUnknown):
 		return OutcomeUnknown

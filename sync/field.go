@@ -18,7 +18,7 @@ import (
 //	new ──► wanted ─────────────── nobody waits any more ───────┐
 //	           │ granted (found: one open acquire less)         │
 //	           ▼                                                │
-//	         there ── retired, release without answer, ─────────┤
+//	         held ─── not wanted, release without answer, ──────┤
 //	           │      lost and still to be removed (lost)       ▼
 //	           │ released, gone                               burnt ◄─┐ release
 //	           ▼                                                │  └──┘ unanswered
@@ -26,7 +26,7 @@ import (
 //	 acquires open ─► burnt               nothing there, nothing│open; or the
 //	                                          end of every lease▼is past: over
 //
-// What can be in Redis under the name comes from two sources: the grant (there) and
+// What can be in Redis under the name comes from two sources: the grant (held) and
 // acquires without an answer (open); a grant that may be taken back (revives) can come
 // again by a renewal under way, until a release closes its record. An acquire lands at most once, and
 // later than lease and time limit after the last one none is waited for. Nothing is
@@ -44,12 +44,11 @@ import (
 //	F5  Every clean-up ends: with a release that leaves nothing open, with a drop,
 //	    or at the end of every lease, and then after one release at least.
 type field struct {
-	name    string
 	lease   time.Duration // that every acquire of it asks for
 	timeout time.Duration // the longest of a command that may keep it
 	revives bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
 
-	there    bool      // granted, and no answer has said since that it is removed or gone
+	held     bool      // granted, and no answer has said since that it is removed or gone
 	open     int       // acquires whose answer was lost, and which nothing has accounted for
 	lastSent time.Time // of the last of these
 	until    time.Time // what was granted has ended by then; set by an Extend and when it is burnt
@@ -76,7 +75,7 @@ func (f *field) unanswered(sentAt time.Time) { f.open, f.lastSent = f.open+1, se
 // granted notes that an acquire was answered with a grant. found: a repeat met the
 // field, so that one of the open acquires has landed.
 func (f *field) granted(found bool) {
-	f.there = true
+	f.held = true
 	if found {
 		f.open--
 	}
@@ -100,9 +99,9 @@ func (f *field) burn(now, from time.Time) {
 	f.burnt, f.tried = true, false
 }
 
-// letGo notes that nobody works under the grant any more: the field is removed at
+// burnNow notes that nobody works under the grant any more: the field is removed at
 // once. It tells whether something may be left to remove.
-func (f *field) letGo(now time.Time) bool {
+func (f *field) burnNow(now time.Time) bool {
 	f.burn(now, now)
 	return f.remains(now)
 }
@@ -133,7 +132,7 @@ func (f *field) sending() { f.underWay++ }
 // returned notes that one of these is over, after what its answer said.
 func (f *field) returned() {
 	f.underWay--
-	f.concludeGone()
+	f.confirmGone()
 }
 
 // released notes the answer to a release that was sent at sent.
@@ -144,8 +143,8 @@ func (f *field) released(o lettucecompat.Outcome, marked bool, sent time.Time) {
 	case lettucecompat.OutcomeOK:
 		f.removed(inTime, marked)
 	case lettucecompat.OutcomeGone:
-		f.there, f.gone = false, true
-		f.concludeGone()
+		f.held, f.gone = false, true
+		f.confirmGone()
 	case lettucecompat.OutcomeUnknown:
 		f.maybe = f.maybe || inTime
 	}
@@ -160,7 +159,7 @@ func (f *field) attempted(granted, dropped, open bool, sent time.Time) {
 		f.removed(inTime, false)
 		f.tried = true
 	case granted:
-		f.there, f.gone, f.tried = false, true, true
+		f.held, f.gone, f.tried = false, true, true
 	case open:
 		f.maybe = f.maybe || inTime
 	}
@@ -170,33 +169,33 @@ func (f *field) attempted(granted, dropped, open bool, sent time.Time) {
 // have been one of those that was removed, but for the first removal of a grant, also
 // where the answer to a later command, which found nothing, has come before this one.
 func (f *field) removed(inTime, marked bool) {
-	grant := f.there || f.gone && !f.confirmed
-	f.conclude(inTime || f.maybe || f.open == 0)
+	grant := f.held || f.gone && !f.confirmed
+	f.confirm(inTime || f.maybe || f.open == 0)
 	if !grant && !marked && f.open > 0 { // a mark of our own is none of them
 		f.open--
 	}
-	f.there = false
+	f.held = false
 }
 
-// concludeGone says how a field ended that was found gone, once nothing is under way
+// confirmGone says how a field ended that was found gone, once nothing is under way
 // that may say that it has just removed it: if nothing that was sent can have removed
 // it, somebody else has.
-func (f *field) concludeGone() {
+func (f *field) confirmGone() {
 	if f.gone && f.underWay == 0 {
-		f.conclude(f.maybe)
+		f.confirm(f.maybe)
 	}
 }
 
-// conclude notes the first answer that tells how the lock has ended.
-func (f *field) conclude(ours bool) {
+// confirm notes the first answer that tells how the lock has ended.
+func (f *field) confirm(ours bool) {
 	if !f.confirmed {
 		f.confirmed, f.ours = true, ours
 	}
 }
 
-// left tells whether there is something to remove still, and since when that may be
+// due tells whether there is something to remove still, and since when that may be
 // done; or whether it is only to be waited for what an attempt has done.
-func (f *field) left(now time.Time) (since time.Time, left bool) {
+func (f *field) due(now time.Time) (since time.Time, left bool) {
 	if f.remains(now) {
 		return f.from, true
 	}
@@ -205,13 +204,13 @@ func (f *field) left(now time.Time) (since time.Time, left bool) {
 
 // remains tells whether there may be something to remove.
 func (f *field) remains(now time.Time) bool {
-	return (f.there || f.open > 0) && (!f.tried || now.Before(f.end()))
+	return (f.held || f.open > 0) && (!f.tried || now.Before(f.end()))
 }
 
 // end is when every lease that the field may have got has ended.
 func (f *field) end() time.Time {
 	var end time.Time
-	if f.there {
+	if f.held {
 		end = f.until
 	}
 	if f.open > 0 {

@@ -37,7 +37,7 @@ func TestField_F1toF5_RandomLivesAgainstAModelOfRedis(t *testing.T) {
 
 // step draws one of the events that can happen now.
 func (l *life) step(t *rapid.T) {
-	since, left := l.f.left(l.now)
+	since, left := l.f.due(l.now)
 	valid := l.phase == held && l.now.Before(l.deadline())
 	var can []string
 	events := map[string]func(*rapid.T){}
@@ -138,7 +138,7 @@ func newLife(t *rapid.T) *life {
 	}
 	lease := ms("lease", 100, 400)
 	return &life{
-		f:      field{name: us, lease: lease, timeout: ms("timeout", 10, 200), revives: intN(t, 2) > 0},
+		f:      field{lease: lease, timeout: ms("timeout", 10, 200), revives: intN(t, 2) > 0},
 		margin: lease / 10, fixed: intN(t, 2) > 0, now: epoch,
 	}
 }
@@ -367,7 +367,7 @@ func (l *life) retire(t *rapid.T) {
 func (l *life) finish(*rapid.T) {
 	l.phase, l.working = ended, false
 	if l.fixed || l.why == LostClosed || l.why == LostWatchdog {
-		l.f.letGo(l.now)
+		l.f.burnNow(l.now)
 		l.mayLast(l.now)
 	}
 }
@@ -488,13 +488,13 @@ func (l *life) check(t *rapid.T) {
 	if l.f.confirmed && !l.f.ours && l.byUs {
 		t.Fatal("F4: reported as lost, and it was us who ended it in time")
 	}
-	if _, left := l.f.left(l.now); !l.f.burnt || left {
+	if _, left := l.f.due(l.now); !l.f.burnt || left {
 		return
 	}
 	// F1: the process has forgotten the field. Where that is for certain, it is not there,
 	// now or later; otherwise every lease is over but those of acquires that have
 	// landed later than was to be expected.
-	certain := !l.f.there && l.f.open == 0
+	certain := !l.f.held && l.f.open == 0
 	if l.holder == us && (certain || !l.late) {
 		t.Fatalf("F1: forgotten (for certain: %v), and there for %v", certain, l.expires.Sub(l.now))
 	}
@@ -505,13 +505,13 @@ func (l *life) ends(t *rapid.T) {
 	if l.answer != nil {
 		l.answer()
 	}
-	since, left := l.f.left(l.now)
+	since, left := l.f.due(l.now)
 	if !l.f.burnt || !left {
 		return
 	}
 	l.pass(max(latest(since, l.bound).Sub(l.now), 0))
 	l.f.released(lettucecompat.OutcomeUnknown, false, l.now)
-	if _, left := l.f.left(l.now); left {
+	if _, left := l.f.due(l.now); left {
 		t.Fatal("F5: the clean-up goes on")
 	}
 }

@@ -36,8 +36,12 @@ type grant struct {
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
 	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
 	over      bool                   // released or lost; guarded by Manager.mu
+	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
 
-	field *field // in Redis; nil where it was granted, and nothing unusual has happened to it; guarded by entry.mu once the grant is held or burnt
+	// Guarded by entry.mu once the grant is held or burnt.
+	field   *field        // in Redis; nil where it was granted, and nothing unusual has happened to it
+	cleaned chan struct{} // closed when the clean-up has ended
+	changed bell          // something has happened to the field that the clean-up may want to know
 }
 
 // begin makes a wanted grant, which Redis has just answered with yes, a held one. It returns
@@ -54,7 +58,7 @@ func (g *grant) begin(r lettucecompat.AcquireReply) bool {
 	if g.field != nil && g.field.open == 0 {
 		g.field = nil // the answer that was lost has been accounted for
 	}
-	e.ref() // the grant's own, until it is released, retired or lost
+	e.ref() // the grant's own, until it is released, burnt or lost
 	// The lease is there before anybody can find the grant.
 	g.startLease(r.SentAt)
 	e.cur.Store(g)
@@ -91,31 +95,11 @@ func (g *grant) startLease(sentAt time.Time) {
 func (g *grant) valid(now time.Time) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	return g.validLocked(now)
-}
-
-func (g *grant) validLocked(now time.Time) bool {
 	return g.loss == nil && g.lease.Load().Valid(now)
 }
 
 // deadline is the moment up to which the grant may be relied on.
 func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
-
-// burn lets event happen to the grant's field, and starts its clean-up if the event
-// says that something may be left to remove.
-func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cleanup {
-	e, now := g.e, time.Now()
-	keep := now.Add(g.minHoldLeft())
-	e.mu.Lock()
-	f := g.fieldLocked()
-	f.keep = keep
-	left := event(f, now)
-	e.mu.Unlock()
-	if !left {
-		return nil
-	}
-	return e.cleanUp(f, report)
-}
 
 // fieldLocked returns what is known of the grant's field. For most of its time there is
 // nothing but the grant itself. The caller has entry.mu, or is the driver that wants the
@@ -123,8 +107,8 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) *cle
 func (g *grant) fieldLocked() *field {
 	if g.field == nil {
 		g.field = &field{
-			name: g.name(), lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives,
-			there: !g.since.IsZero(),
+			lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives,
+			held: !g.since.IsZero(),
 		}
 	}
 	return g.field

@@ -123,12 +123,12 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 func TestField_F2_ALostFieldWaitsForItsLease(t *testing.T) {
 	now := time.Now()
 	over := now.Add(time.Second)
-	f := field{name: "f", lease: 10 * time.Second, timeout: time.Second}
+	f := field{lease: 10 * time.Second, timeout: time.Second}
 	f.granted(false)
 	if !f.lost(LostDeadline, now, over, true, false) {
 		t.Fatal("nothing is left to remove")
 	}
-	if since, left := f.left(now); !left || !since.Equal(over) {
+	if since, left := f.due(now); !left || !since.Equal(over) {
 		t.Errorf("removed %v after the loss, want 1s", since.Sub(now))
 	}
 	if f.droppable(over.Add(-1)) || !f.droppable(over) {
@@ -141,7 +141,7 @@ func TestField_F2_ALostFieldWaitsForItsLease(t *testing.T) {
 func TestField_F4_TheRepeatThatFindsNothing(t *testing.T) {
 	now := time.Now()
 	for in, want := range map[time.Duration]bool{-time.Second: true, time.Second: false} {
-		f := field{name: "f", lease: 10 * time.Second, timeout: time.Second, deadline: now}
+		f := field{lease: 10 * time.Second, timeout: time.Second, deadline: now}
 		f.granted(false)
 		f.burn(now, now)
 		f.released(lettucecompat.OutcomeUnknown, false, now.Add(in))
@@ -156,7 +156,7 @@ func TestField_F4_TheRepeatThatFindsNothing(t *testing.T) {
 // found nothing. An acquire that has no answer yet is not what was removed: it may land.
 func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 	now := time.Now()
-	f := field{name: "f", lease: 10 * time.Second, timeout: time.Second}
+	f := field{lease: 10 * time.Second, timeout: time.Second}
 	f.unanswered(now)
 	f.granted(false)
 	f.burn(now, now)
@@ -166,7 +166,7 @@ func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 	f.returned()
 	f.attempted(true, true, false, now)
 	f.returned()
-	if _, left := f.left(now); !left {
+	if _, left := f.due(now); !left {
 		t.Error("forgotten, although an acquire of it may land")
 	}
 }
@@ -190,11 +190,11 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 	if got.Outcome != lettucecompat.OutcomeOK {
 		t.Fatal(got.Err)
 	}
-	f := field{name: left, lease: time.Minute, timeout: time.Second}
+	f := field{lease: time.Minute, timeout: time.Second}
 	f.granted(false)
 	f.burn(time.Now(), time.Now())
 	e.mu.Lock()
-	e.burnt = map[string]*cleanup{left: {f: &f, changed: make(chan struct{}, 1)}}
+	e.burnt = map[uint64]*grant{99: {e: e, n: 99, field: &f}}
 	e.mu.Unlock()
 	if reply := (&driver{e: e}).send(e.m.ctx); reply.Outcome != lettucecompat.OutcomeOK {
 		t.Errorf("the attempt was answered %v, by a leftover of our own", reply.Outcome)

@@ -52,15 +52,15 @@ func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, 
 }
 
 func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts []AcquireOption) (*Hold, error) {
-	if err := mu.unusable(op); err != nil {
-		return nil, err
+	if mu == nil || mu.settings == nil {
+		return nil, mu.unusable(op)
 	}
 	r := mu.m.newRequest(op, kind, mu.settings)
 	if mu.m.reports.observed {
 		ctx = mu.m.reports.acquiring(ctx, mu.key, r)
 	}
 	for _, o := range opts {
-		if err := o.apply(r); err != nil {
+		if err := o(r); err != nil {
 			err := mu.mistake(op, err)
 			mu.m.reports.notAcquired(r, err)
 			return nil, err

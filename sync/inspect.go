@@ -45,7 +45,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, asked(op, key, err)
 	}
 	if err := noLock(i); err != nil {
-		return Info{}, newError(op, key, &serverError{err})
+		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeFailed, Err: needsPerson(err)}
 	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers}
 	for _, h := range i.Holders {
@@ -92,7 +92,7 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 func asked(op, key string, err error) error {
 	switch {
 	case lettucecompat.Permanent(err):
-		return newError(op, key, &serverError{err})
+		return newError(op, key, needsPerson(err))
 	case lettucecompat.Uncertain(err):
 		return newError(op, key, joined(ErrUnknown, ErrUnavailable, err))
 	}

@@ -27,16 +27,6 @@ const (
 	byWatchdog = "by the watchdog"
 )
 
-// burnLost has a lost grant removed under which nobody works any more, where it may be in
-// Redis for long: it was given up here, or it is a fixed lease, which an Extend without an
-// answer may have made long.
-func (g *grant) burnLost() {
-	l := g.lossOr(LostGone)
-	if g.terms.fixed() || l.Reason == LostClosed || l.Reason == LostWatchdog {
-		g.burn(false, (*field).letGo)
-	}
-}
-
 // Lost is called by the RenewalManager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O. It calls nothing
 // that is the user's: reports.lost tells others after it, on another goroutine.
@@ -96,15 +86,6 @@ func (g *grant) markLost(l *loss) *tenure {
 	return t
 }
 
-// goneSince is from when on a lock that is found gone now could not be relied on. A
-// process that was stopped finds it long after its deadline.
-func goneSince(deadline time.Time) time.Time {
-	if now := time.Now(); deadline.IsZero() || now.Before(deadline) {
-		return now
-	}
-	return deadline
-}
-
 // lossNow returns why the grant was lost, nil while nobody has concluded that.
 func (g *grant) lossNow() *loss {
 	g.e.mu.Lock()
@@ -124,8 +105,7 @@ func (g *grant) lossOr(reason LossReason) *loss {
 
 // lossError makes the error that reports l.
 func (g *grant) lossError(op string, l *loss) *Error {
-	err := error(lossText{l})
-	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.At, Err: err}
+	return &Error{Op: op, Key: g.e.key, Outcome: OutcomeLost, Since: l.At, Err: l}
 }
 
 // err returns nil while the grant is valid, and otherwise why it is not.

@@ -1,9 +1,8 @@
 package anteroom
 
-// lossText words a loss; it is ErrLost and, where there is one, its cause.
-type lossText struct{ l *loss }
+// A loss is an error: ErrLost and, where there is one, its cause.
 
-func (t lossText) Error() string { return plain.of(t) }
+func (l *loss) Error() string { return plain.of(l) }
 
 // words says why. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had
 // stopped its renewal.
@@ -27,13 +26,13 @@ func (l *loss) words(fixed, unrenewed bool) string {
 	return "its lease ended without a confirmed renewal"
 }
 
-func (t lossText) Unwrap() []error {
+func (l *loss) Unwrap() []error {
 	errs := []error{ErrLost}
-	if t.l.Reason == LostClosed {
+	if l.Reason == LostClosed {
 		errs = append(errs, ErrClosed)
 	}
-	if t.l.Err != nil {
-		errs = append(errs, t.l.Err)
+	if l.Err != nil {
+		errs = append(errs, l.Err)
 	}
 	return errs
 }

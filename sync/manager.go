@@ -33,7 +33,7 @@ type Manager struct {
 	cancel    context.CancelFunc
 	closing   atomic.Bool
 	closed    chan struct{}   // closed when Close has ended
-	notify    chan struct{}   // capacity 1: something that Close waits for has changed
+	changed   bell            // something that Close waits for
 	over      context.Context // ends when Close stops waiting for clean-ups
 	end       context.CancelFunc
 	jobs      atomic.Int64 // under way, see entry.beginJob
@@ -46,7 +46,6 @@ type Manager struct {
 	defaults *settings                // of Config.Defaults
 	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
 	stale    map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
-	early    map[uint64]string        // forced releases of grants not listed yet: key by number, guarded by mu
 	came     []uint64                 // listed since the watchdog asked last; guarded by mu
 	went     []uint64                 // of those that it knows; guarded by mu
 	left     []string                 // what Close could not wait for, in words; guarded by mu
@@ -83,8 +82,8 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
 	m := &Manager{
 		cfg: cfg, goroutine: goid.Reader(), made: time.Now(),
-		closed: make(chan struct{}), notify: make(chan struct{}, 1),
-		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{}, early: map[uint64]string{},
+		closed:  make(chan struct{}),
+		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{},
 	}
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
@@ -138,7 +137,7 @@ func (m *Manager) field(n uint64) string {
 	return lettucecompat.NewField(m.cfg.ClientID, n)
 }
 
-// list lists g, unless it is over already. A forced release that was told before its own
+// list lists g, unless it is over already. A forced release of which we heard before its own
 // grant was answered takes effect now.
 func (m *Manager) list(g *grant) {
 	m.mu.Lock()
@@ -149,10 +148,9 @@ func (m *Manager) list(g *grant) {
 			m.came = slices.DeleteFunc(m.came, func(n uint64) bool { return m.listed(n) == nil })
 		}
 	}
-	_, forced := m.early[g.n]
 	m.mu.Unlock()
-	if forced {
-		m.applyForced(g)
+	if g.e.forced.Load() == g.n {
+		g.lease.Load().Lose(renewal.Cause{Reason: LostForced})
 	}
 }
 
@@ -166,7 +164,7 @@ func (m *Manager) unlist(g *grant) {
 		m.went = append(m.went, g.n)
 	}
 	m.mu.Unlock()
-	m.signal()
+	m.changed.ring()
 }
 
 func (m *Manager) grant(n uint64) *grant {
@@ -175,43 +173,23 @@ func (m *Manager) grant(n uint64) *grant {
 	return m.grants[n]
 }
 
-// signal tells Close to look again.
-func (m *Manager) signal() {
-	select {
-	case m.notify <- struct{}{}:
-	default:
-	}
-}
-
-// forced is told by the wire that a field of ours was deleted by ForceRelease.
+// forced is called by the wire when a field of ours was deleted by ForceRelease. It may come
+// when the grant has no lease to lose: before its own answer, or while its turn is being
+// extended. So the number stays noted, and list looks for it.
 func (m *Manager) forced(key, field string) {
 	id, n, ok := lettucecompat.ParseField(field)
 	if !ok || id != m.cfg.ClientID {
 		return
 	}
 	m.mu.Lock()
-	if len(m.early) >= maxEarly {
-		clear(m.early)
-	}
-	m.early[n] = key
-	g := m.grants[n]
+	e := m.entries[key]
 	m.mu.Unlock()
-	if g != nil {
-		m.applyForced(g)
+	if e == nil {
+		return // over, or never ours
 	}
-}
-
-// applyForced ends g if a forced release of it was told. It stays noted where g has
-// no lease to lose at the moment: its grant is not answered yet, or its turn is just
-// being extended.
-func (m *Manager) applyForced(g *grant) {
-	m.mu.Lock()
-	key, forced := m.early[g.n]
-	m.mu.Unlock()
-	if forced && key == g.e.key && g.lease.Load().Lose(renewal.Cause{Reason: LostForced}) {
-		m.mu.Lock()
-		delete(m.early, g.n)
-		m.mu.Unlock()
+	e.forced.Store(n)
+	if g := e.cur.Load(); g != nil && g.n == n {
+		g.lease.Load().Lose(renewal.Cause{Reason: LostForced})
 	}
 }
 
@@ -226,10 +204,6 @@ func (m *Manager) live() []*entry {
 	}
 	return list
 }
-
-// maxEarly bounds the forced releases that are remembered; most are of grants that
-// were released meanwhile.
-const maxEarly = 64
 
 // className is a configuration's class, also of one that is not normal.
 func className(cfg LockConfig) string {

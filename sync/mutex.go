@@ -118,7 +118,10 @@ func panicOnMistake(err error) {
 
 // lock enters for Lock, TryLock and TryLockFor.
 func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
-	m := mu.usable(op)
+	if mu == nil || mu.settings == nil {
+		panic(mu.unusable(op))
+	}
+	m := mu.m
 	r := m.newRequest(op, kind, mu.settings)
 	if m.reports.observed {
 		m.reports.acquiring(context.Background(), mu.key, r)
@@ -167,7 +170,9 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 // recorded. Unlock of a lock that was lost does not panic: it is logged and raised as
 // EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
-	mu.usable("unlock")
+	if mu == nil || mu.settings == nil {
+		panic(mu.unusable("unlock"))
+	}
 	e := mu.find()
 	t := mu.tenure(e)
 	if t == nil {
@@ -227,7 +232,9 @@ func (mu *Mutex) tenure(e *entry) *tenure {
 // right also after this process was stopped for a while. For a NotReentrant lock
 // it reports whether any goroutine of this process holds it that way.
 func (mu *Mutex) Held() bool {
-	mu.usable("held")
+	if mu == nil || mu.settings == nil {
+		panic(mu.unusable("held"))
+	}
 	t := mu.tenure(mu.find())
 	return t != nil && t.g.valid(time.Now())
 }
@@ -236,7 +243,9 @@ func (mu *Mutex) Held() bool {
 // Unlocks are due, also of a lost lock. For a NotReentrant lock it is 1 while any
 // goroutine of this process has it locked.
 func (mu *Mutex) Holds() int {
-	mu.usable("holds")
+	if mu == nil || mu.settings == nil {
+		panic(mu.unusable("holds"))
+	}
 	e := mu.find()
 	if mu.tenure(e) == nil {
 		return 0
@@ -246,23 +255,13 @@ func (mu *Mutex) Holds() int {
 
 var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")
 
-// usable returns the Manager, and panics where the Mutex cannot be used.
-func (mu *Mutex) usable(op string) *Manager {
-	if err := mu.unusable(op); err != nil {
-		panic(err)
-	}
-	return mu.m
-}
-
-// unusable is the error of a Mutex that no Manager has made, or whose key is not valid.
+// unusable is the error of a Mutex without settings: no Manager has made it, or its key is
+// not valid.
 func (mu *Mutex) unusable(op string) *Error {
-	switch {
-	case mu == nil || mu.m == nil:
+	if mu == nil || mu.m == nil {
 		return &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
-	case mu.settings == nil:
-		return mu.mistake(op, validKey(mu.key))
 	}
-	return nil
+	return mu.mistake(op, validKey(mu.key))
 }
 
 func (mu *Mutex) mistake(op string, err error) *Error {

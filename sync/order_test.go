@@ -17,19 +17,18 @@ func TestCleanUp_TakesManagerMuBeforeEntryMu(t *testing.T) {
 	}
 	defer e.unref()
 	now := time.Now()
-	f := &field{name: "f", lease: 50 * time.Millisecond, timeout: 10 * time.Millisecond}
-	f.unanswered(now)
-	f.burn(now, now)
+	g := &grant{e: e, n: 1, terms: &e.terms, field: &field{lease: 50 * time.Millisecond, timeout: 10 * time.Millisecond}}
+	g.field.unanswered(now)
 
 	begun := make(chan struct{})
 	m.mu.Lock()
 	go func() {
 		defer close(begun)
-		e.cleanUp(f, false)
+		g.burn(false, (*field).burnNow)
 	}()
 	for deadline := now.Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		if e.mu.TryLock() {
-			listed := e.burnt["f"] != nil
+			listed := e.burnt[1] != nil
 			e.mu.Unlock()
 			if listed {
 				break

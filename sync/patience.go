@@ -15,13 +15,6 @@ const (
 	lastBackoff  = time.Second
 )
 
-// rest is what the last answer asks to wait for before the next attempt.
-type rest struct {
-	pause   time.Duration // so long
-	release bool          // or until a release may have come; the holder's lease has ttl left
-	ttl     time.Duration
-}
-
 // holdBack waits until the turn of other processes is over. It returns false
 // where the driver was recalled meanwhile.
 func (d *driver) holdBack() bool {
@@ -29,13 +22,13 @@ func (d *driver) holdBack() bool {
 	if wait <= 0 {
 		return true
 	}
-	return d.pause(wait)
+	return d.e.recall.pause(d.e.m.ctx, wait)
 }
 
 // waitForRelease watches the key's release channel: every confirmation of the
 // subscription and every message is a reason to try again, since a release may
-// have come just before it. ttl is what is left of the holder's lease.
-func (d *driver) waitForRelease(ttl time.Duration) {
+// have come just before it.
+func (d *driver) waitForRelease() {
 	if d.e.q.Len() == 0 {
 		return
 	}
@@ -43,10 +36,10 @@ func (d *driver) waitForRelease(ttl time.Duration) {
 		d.watch = d.e.m.wire.Watch(d.e.key)
 	}
 	wait := time.Duration(float64(d.poll) * (0.75 + rand.Float64()/4))
-	if ttl >= 0 && ttl < wait {
+	if d.ttl >= 0 && d.ttl < wait {
 		// A millisecond more, because Redis rounds, and a little jitter, so that
 		// not all processes ask at the same moment.
-		wait = ttl + time.Millisecond + time.Duration(rand.Int64N(int64(2*time.Millisecond)))
+		wait = d.ttl + time.Millisecond + time.Duration(rand.Int64N(int64(2*time.Millisecond)))
 	} else {
 		d.poll = min(2*d.poll, lastPoll)
 	}
@@ -61,23 +54,9 @@ func (d *driver) waitForRelease(ttl time.Duration) {
 	}
 }
 
-// pause waits for wait, or until the driver is recalled or the Manager closes;
-// it returns true where the time has passed.
-func (d *driver) pause(wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-d.e.recall.channel():
-	case <-d.e.m.ctx.Done():
-	}
-	return false
-}
-
 // backOff lets the driver rest a while before the next attempt, twice as long each time.
 func (d *driver) backOff() {
-	d.rest = rest{pause: jitter(d.backoff)}
+	d.rest = jitter(d.backoff)
 	d.backoff = min(2*d.backoff, lastBackoff)
 }
 

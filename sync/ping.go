@@ -106,7 +106,7 @@ func (p *pinged) news(key, without string) bool {
 func notReached(op, key string, err error) *Error {
 	switch {
 	case lettucecompat.Permanent(err):
-		return newError(op, key, &serverError{err})
+		return newError(op, key, needsPerson(err))
 	case errors.Is(err, lettucecompat.ErrClosed):
 		return newError(op, key, ErrClosed)
 	}

@@ -17,96 +17,21 @@ const none = -1
 // PUBSUB NUMSUB, and gets its turn then.
 const maxTurnExtensions = 16
 
-// release sends the release that the queue ordered and waits for it within wait.
-func (g *grant) release(op string, wait context.Context, handOffs int) (Outcome, error) {
+// release carries out the queue's order to release: it removes the grant's field from Redis,
+// or ends the turn, and tells the queue. handOffs is that of the turn's last owner, or none.
+// It returns after the first answer, or after CommandTimeout without one; what is not
+// confirmed then is burnt, and the queue moves on, because no later attempt of ours uses the
+// same field. failed says what is not as it should be; its Op is the caller's to tell.
+func (g *grant) release(handOffs int) (outcome Outcome, failed *Error) {
 	e := g.e
-	// One that has ended bounds nothing any more, and the first answer is worth the wait.
-	repeats := wait != nil && wait.Err() == nil
-	if !repeats {
-		wait = context.Background()
-	}
-	began := time.Now()
-	var end ending
-	if wait.Done() == nil {
-		end = e.endGrant(g, handOffs)
-	} else {
-		result := make(chan ending, 1)
-		e.ref()
-		go func() {
-			defer e.unref()
-			result <- e.endGrant(g, handOffs)
-		}()
-		select {
-		case end = <-result:
-		case <-wait.Done():
-			// The release goes on without its caller.
-			return OutcomeUnknown, &Error{
-				Op: op, Key: e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, context.Cause(wait), releasedLater),
-			}
-		}
-	}
-	if end.cleanup != nil && repeats {
-		enough := time.NewTimer(2*e.timeout - time.Since(began))
-		defer enough.Stop()
-		select {
-		case <-end.cleanup.done:
-			end = end.after(e)
-		case <-wait.Done():
-		case <-enough.C:
-		}
-	}
-	if end.loss == nil && end.err == nil {
-		return end.outcome, nil
-	}
-	return end.outcome, end.error(op, g)
-}
-
-// ending is how the release of a grant went.
-type ending struct {
-	outcome Outcome
-	loss    *loss
-	err     error    // of the first try, where it was not confirmed
-	cleanup *cleanup // the clean-up that goes on
-}
-
-// after turns an unconfirmed ending into what its clean-up found out.
-func (n ending) after(e *entry) ending {
-	e.mu.Lock() // an attempt that named the field may still be under way
-	defer e.mu.Unlock()
-	switch f := n.cleanup.f; {
-	case f.ours:
-		return ending{outcome: OutcomeReleased}
-	case f.confirmed:
-		return ending{outcome: OutcomeLost, loss: &loss{Cause: renewal.Cause{Reason: LostGone, At: goneSince(f.deadline)}}}
-	}
-	return n
-}
-
-// error words an ending that was not as it should be.
-func (n ending) error(op string, g *grant) error {
-	switch {
-	case n.loss != nil:
-		return g.lossError(op, n.loss)
-	case n.outcome == OutcomeUnknown:
-		return &Error{Op: op, Key: g.e.key, Outcome: n.outcome, Err: joined(ErrUnknown, n.err, releasedLater)}
-	}
-	return &Error{Op: op, Key: g.e.key, Outcome: n.outcome, Err: joined(ErrUnavailable, n.err, releasedLater)}
-}
-
-// endGrant carries out SendRelease: it releases g in Redis, or ends its turn,
-// and tells the queue. handOffs is that of the turn's last owner, or none. It
-// returns after the first answer, or after CommandTimeout without one; what is
-// not confirmed then is cleaned up in the background, and the queue moves on,
-// because no later attempt of ours uses the same field.
-func (e *entry) endGrant(g *grant, handOffs int) ending {
 	// Marked before anything is sent: a renewal under way that finds the field
 	// gone must not report a loss.
 	if !g.lease.Load().End() {
-		return e.endLost(g)
+		return g.releaseLost()
 	}
-	overdue := g.mayKeepTurn()
+	overdue := e.q.Len() > 0 && g.mayKeepTurn()
 	if overdue && g.turns < maxTurnExtensions {
-		return e.endTurn(g, handOffs)
+		return g.endTurn(handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{
 		Key: e.key, Field: g.name(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout,
@@ -122,26 +47,82 @@ func (e *entry) endGrant(g *grant, handOffs int) ending {
 	if overdue {
 		e.holdBack()
 	}
-	return e.released(g, handOffs, reply.Outcome, reply.Err, sent)
+	return g.released(handOffs, reply.Outcome, reply.Err, sent)
 }
 
-// endLost is endGrant for a grant that was lost while it was about to be released.
-func (e *entry) endLost(g *grant) ending {
+// releaseWithin is release for a caller that waits until wait ends: where the release is not
+// confirmed also for what its repetitions find, up to two CommandTimeouts in all.
+func (g *grant) releaseWithin(wait context.Context, handOffs int) (outcome Outcome, failed *Error) {
+	e, began := g.e, time.Now()
+	if wait.Done() == nil {
+		outcome, failed = g.release(handOffs)
+	} else {
+		var o Outcome
+		var f *Error
+		answered := make(chan struct{})
+		e.ref()
+		go func() {
+			defer e.unref()
+			o, f = g.release(handOffs)
+			close(answered)
+		}()
+		select {
+		case <-answered:
+			outcome, failed = o, f
+		case <-wait.Done(): // the release goes on without its caller
+			return OutcomeUnknown, g.notConfirmed(OutcomeUnknown, ErrUnknown, context.Cause(wait))
+		}
+	}
+	if outcome != OutcomeUnknown && outcome != OutcomeUnavailable {
+		return outcome, failed
+	}
+	enough := time.NewTimer(2*e.timeout - time.Since(began))
+	defer enough.Stop()
+	select {
+	case <-g.cleaned:
+	case <-wait.Done():
+		return outcome, failed
+	case <-enough.C:
+		return outcome, failed
+	}
+	e.mu.Lock() // an attempt that named the field may still be under way
+	defer e.mu.Unlock()
+	switch f := g.field; {
+	case f.ours:
+		return OutcomeReleased, nil
+	case f.confirmed:
+		since := time.Now()
+		if since.After(f.deadline) { // this process was stopped, and finds it long after that
+			since = f.deadline
+		}
+		return OutcomeLost, g.lossError("", &loss{Cause: renewal.Cause{Reason: LostGone, At: since}})
+	}
+	return outcome, failed
+}
+
+// notConfirmed is the *Error of a release that goes on in the background.
+func (g *grant) notConfirmed(o Outcome, kind, err error) *Error {
+	return &Error{Key: g.e.key, Outcome: o, Err: joined(kind, err, releasedLater)}
+}
+
+// releaseLost is release for a grant that was lost while it was about to be released.
+func (g *grant) releaseLost() (Outcome, *Error) {
 	reason := LostDeadline
-	if e.m.closing.Load() {
+	if g.e.m.closing.Load() {
 		reason = LostClosed // given up by Close: a late release is still sent
-		g.burn(false, (*field).letGo)
+		g.burn(false, (*field).burnNow)
 	} else {
 		g.burnLost()
 	}
-	e.do(e.q.Released())
-	return ending{outcome: OutcomeLost, loss: g.lossOr(reason)}
+	g.e.do(g.e.q.Released())
+	return OutcomeLost, g.lossError("", g.lossOr(reason))
 }
 
-// mayKeepTurn tells whether it makes sense to ask Redis if anybody else waits.
+// mayKeepTurn tells whether it makes sense, where local callers wait, to ask Redis if anybody
+// else does.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
-	return e.cfg.MaxHandoffs > 0 && e.q.Len() > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+	return e.cfg.MaxHandoffs > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
 // holdBack keeps this process from trying again before others have had the time to.
@@ -154,82 +135,81 @@ func (e *entry) holdBack() {
 
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
 // waits for it, and releases it otherwise, in one script.
-func (e *entry) endTurn(g *grant, handOffs int) ending {
+func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
+	e := g.e
 	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	sent := time.Now()
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
-		g.e.mu.Lock()
+		e.mu.Lock()
 		g.turns++
 		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
-		g.e.mu.Unlock()
+		e.mu.Unlock()
 		g.startLease(reply.SentAt)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
-		if o := e.q.Resumed(); o == queue.SendRelease {
-			// All waiters left meanwhile.
-			return e.endGrant(g, none)
+		if e.q.Resumed() == queue.SendRelease {
+			return g.release(none) // all waiters have left meanwhile
 		}
-		return ending{outcome: OutcomeHandedOff}
+		return OutcomeHandedOff, nil
 	}
 	if reply.Outcome == lettucecompat.OutcomeOK {
 		e.holdBack()
 	}
-	return e.released(g, handOffs, reply.Outcome, reply.Err, sent)
+	return g.released(handOffs, reply.Outcome, reply.Err, sent)
 }
 
 // released lets the queue move on after the first answer to a release, sent at sent.
 // The grant stays listed until its clean-up, if it needs one, is counted: Close waits
 // for both.
-func (e *entry) released(g *grant, handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
+func (g *grant) released(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) (outcome Outcome, failed *Error) {
+	e := g.e
 	e.mu.Lock()
 	usual := g.field == nil
 	e.mu.Unlock()
-	end := ending{outcome: OutcomeReleased}
+	outcome = OutcomeReleased
 	// Where the release has removed the field of a grant to which nothing unusual has
 	// happened, nothing is left of it: nobody need know more.
 	if o != lettucecompat.OutcomeOK || !usual {
-		end = g.judge(handOffs, o, err, sent)
+		outcome, failed = g.judge(handOffs, o, err, sent)
 	}
 	e.do(e.q.Released())
 	e.m.unlist(g)
 	e.unref() // the grant's own reference
-	return end
+	return outcome, failed
 }
 
 // judge says how a release ended, by its first answer and all that is known of the
 // grant's field, and has removed what may be left.
-func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) ending {
+func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) (Outcome, *Error) {
 	e, deadline := g.e, g.deadline()
-	var unused lettucecompat.GiveBack
+	unused := lettucecompat.GiveBack{Field: g.name()}
 	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
 	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
-	released := false
-	c := g.burn(!answered, func(f *field, now time.Time) bool {
+	ours := false
+	g.burn(!answered, func(f *field, now time.Time) bool {
 		f.burn(now, now)
-		unused.Field = f.name
 		f.deadline, f.unused = deadline, unused
 		f.released(o, false, sent)
-		released = f.ours
-		_, left := f.left(now)
+		ours = f.ours
+		_, left := f.due(now)
 		return left
 	})
 	switch {
-	case released:
-		return ending{outcome: OutcomeReleased}
+	case ours:
+		return OutcomeReleased, nil
 	case answered:
-		c := g.lease.Load().Loss(LostGone)
+		c, owner := g.lease.Load().Loss(LostGone), g.lastOwner()
 		c.By = byRelease
-		l := &loss{Cause: c, owners: 1, owner: g.lastOwner(), verdicts: g.verdicts(g.lastOwner())}
+		l := &loss{Cause: c, owners: 1, owner: owner, verdicts: g.verdicts(owner)}
 		e.m.reports.lost(g, l)
-		return ending{outcome: OutcomeLost, loss: l}
-	}
-	outcome := OutcomeUnavailable
-	if o == lettucecompat.OutcomeUnknown {
-		outcome = OutcomeUnknown
+		return OutcomeLost, g.lossError("", l)
 	}
 	e.m.reports.releaseFailed(g, err)
-	return ending{outcome: outcome, err: err, cleanup: c}
+	if o == lettucecompat.OutcomeUnknown {
+		return OutcomeUnknown, g.notConfirmed(OutcomeUnknown, ErrUnknown, err)
+	}
+	return OutcomeUnavailable, g.notConfirmed(OutcomeUnavailable, ErrUnavailable, err)
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the

@@ -60,17 +60,13 @@ func (r *request) recycle(m *Manager) {
 }
 
 // AcquireOption changes one acquisition; see Wait and Lease.
-type AcquireOption interface{ apply(*request) error }
-
-type option func(*request) error
-
-func (f option) apply(r *request) error { return f(r) }
+type AcquireOption func(*request) error
 
 // Wait bounds how long Acquire waits, in addition to its context: after d it
 // returns ErrNotAcquired, which then wraps context.DeadlineExceeded. d must be
 // positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption {
-	return option(func(r *request) error {
+	return func(r *request) error {
 		if d <= 0 {
 			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
 		}
@@ -79,14 +75,14 @@ func Wait(d time.Duration) AcquireOption {
 		}
 		r.wait = d
 		return nil
-	})
+	}
 }
 
 // Lease gives this hold a fixed lease of d instead of a renewed one: the lock ends
 // d after the grant, whatever its holder does. d is from 100 ms to 24 hours. A Hold inside
 // another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption {
-	return option(func(r *request) error {
+	return func(r *request) error {
 		if err := inBounds("Lease", d, minLease, maxLease, ""); err != nil {
 			return err
 		}
@@ -96,5 +92,5 @@ func Lease(d time.Duration) AcquireOption {
 		}
 		r.terms = &terms{lease: d, period: -1, margin: margin}
 		return nil
-	})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -109,7 +110,7 @@ func (m *Manager) Counts() map[string]Count {
 // look is a consistent copy of what a Manager knows of one key.
 type look struct {
 	queue.Front
-	answer *trouble // why the last attempt did not get the lock, nil where it did
+	answer *lettucecompat.AcquireReply // to the last attempt; nil where that was granted
 
 	// Of the grant; zero where there is none, or it has just ended.
 	lease   *renewal.Lease
@@ -173,7 +174,7 @@ func (e *entry) state(now time.Time, n int) State {
 		})
 	}
 	if l.Current.State == queue.Acquiring && l.answer != nil {
-		s.HeldBy = l.answer.holder
+		s.HeldBy = l.answer.Holder
 	}
 	if l.lease == nil {
 		return s

@@ -182,7 +182,17 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 	case queue.HandedOff:
 		outcome = OutcomeHandedOff
 	case queue.Final:
-		outcome, err = g.release(op, wait, handOffs)
+		var failed *Error
+		// One that has ended bounds nothing any more, and the first answer is worth the wait.
+		if wait != nil && wait.Err() == nil {
+			outcome, failed = g.releaseWithin(wait, handOffs)
+		} else {
+			outcome, failed = g.release(handOffs)
+		}
+		if failed != nil {
+			failed.Op = op
+			err = failed
+		}
 	case queue.Nested:
 		outcome = OutcomeNested
 		if err = g.err(op, now); err != nil {

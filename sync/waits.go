@@ -183,9 +183,9 @@ func (ev *Event) tellHolder(w waits.Wait) {
 		ev.Text = "it is just being acquired"
 		return
 	}
-	ev.Holder, ev.Err = t.holder, t.err
-	switch id, _, ours := lettucecompat.ParseField(t.holder); {
-	case t.err != nil:
+	ev.Holder, ev.Err = t.Holder, t.Err
+	switch id, _, ours := lettucecompat.ParseField(t.Holder); {
+	case t.Err != nil:
 		ev.Text = "acquiring it meets errors"
 	case ours && id == e.m.cfg.ClientID:
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"

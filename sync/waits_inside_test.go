@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/internal/waits"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -195,7 +196,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 
 // A wait whose first attempt is under way meets no errors.
 func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
-	for _, answer := range []*trouble{notAsked, notAnswered} {
+	for _, answer := range []*lettucecompat.AcquireReply{notAsked, notAnswered} {
 		s := newScene(t, Config{})
 		e, err := s.m.use("a", s.m.defaults)
 		if err != nil {

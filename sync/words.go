@@ -38,13 +38,11 @@ func (w words) of(err error) string {
 		return strings.Join(parts, ": ")
 	case *workError:
 		return e.words(w)
-	case *serverError:
-		return w.of(ErrConfig) + ": " + w.of(e.err) + ": " + remedy(e.err)
-	case lossText:
-		if e.l.Err == nil {
-			return w.of(ErrLost) + ": " + e.l.words(false, false)
+	case *loss:
+		if e.Err == nil {
+			return w.of(ErrLost) + ": " + e.words(false, false)
 		}
-		return w.of(ErrLost) + ": " + e.l.words(false, false) + ": " + w.of(e.l.Err)
+		return w.of(ErrLost) + ": " + e.words(false, false) + ": " + w.of(e.Err)
 	case ownText:
 		return string(e)
 	}

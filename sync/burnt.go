@@ -1,0 +1,194 @@
+package anteroom
+
+import (
+	"context"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// This file is the last part of a grant's life, where its field may still be in Redis and
+// nobody of this process wants it there: it came for nobody, its release or an acquire of it
+// had no answer, or it was lost. A goroutine removes the field. Until it has, every new
+// attempt for the key removes it in its own script, so that our own leftovers never make us
+// wait. When and for how long, the field says.
+
+// maxDrop bounds the burnt fields that one attempt names.
+const maxDrop = 8
+
+// burn lets event happen to the grant's field, and has the field removed if the event says
+// that something may be left, which burn returns. report: an event is raised if it cannot be
+// removed. The caller has a reference on the entry.
+func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) bool {
+	e, now := g.e, time.Now()
+	keep := now.Add(g.minHoldLeft())
+	e.mu.Lock()
+	f := g.fieldLocked()
+	f.keep = keep
+	left := event(f, now)
+	first := left && e.burnt[g.n] == nil
+	if first {
+		if e.burnt == nil {
+			e.burnt = map[uint64]*grant{}
+		}
+		e.burnt[g.n], g.cleaned, g.report = g, make(chan struct{}), report
+	} else if left {
+		g.report = g.report || report
+	}
+	e.mu.Unlock()
+	if first {
+		e.beginJob()
+		go g.cleanUp()
+	} else if left {
+		g.changed.ring()
+	}
+	return left
+}
+
+// burnUnused gives up a grant that nobody uses, because it is too old or has the wrong
+// lease. handOffs is as release wants it.
+func (g *grant) burnUnused(handOffs int) {
+	e := g.e
+	if !g.lease.Load().End() {
+		if !e.m.closing.Load() {
+			g.burnLost()
+		}
+		return
+	}
+	defer e.m.unlist(g) // after its clean-up is counted: Close waits for both
+	last, reserved := g.usedTokens(handOffs)
+	g.burn(false, func(f *field, now time.Time) bool {
+		f.unused = lettucecompat.GiveBack{Field: g.name(), LastToken: last, ReservedUpTo: reserved}
+		return f.burnNow(now)
+	})
+	e.unref() // the grant's own reference
+	// A grant of another lease follows, with a turn of its own: other processes may come in
+	// between, or goroutines that ask for different leases keep the lock here for good.
+	e.holdBack()
+}
+
+// burnLost gives up a lost grant under which nobody works any more, where it may be in Redis
+// for long: it was given up here, or it is a fixed lease, which an Extend without an answer
+// may have made long.
+func (g *grant) burnLost() {
+	l := g.lossOr(LostGone)
+	if g.terms.fixed() || l.Reason == LostClosed || l.Reason == LostWatchdog {
+		g.burn(false, (*field).burnNow)
+	}
+}
+
+// cleanUp repeats the release until nothing is left to remove, or Close has ended and one
+// more release was sent. It is a job that has begun.
+func (g *grant) cleanUp() {
+	e := g.e
+	defer e.endJob()
+	defer close(g.cleaned)
+	backoff := firstBackoff
+	for last := false; ; {
+		early, left := g.remains(last)
+		if !left {
+			return
+		}
+		last = e.m.over.Err() != nil
+		if early > 0 {
+			g.changed.pause(e.m.over, early)
+			continue
+		}
+		if rest := g.releaseAgain(); rest > 0 && !last {
+			g.changed.pause(e.m.over, min(jitter(backoff), rest))
+			backoff = min(2*backoff, lastBackoff)
+		}
+	}
+}
+
+// remains tells whether the clean-up has something to do, and how long it is too early for
+// that. Otherwise the grant is over. last: Close had ended before the last release, or the
+// last look.
+func (g *grant) remains(last bool) (early time.Duration, left bool) {
+	e := g.e
+	e.mu.Lock()
+	now := time.Now()
+	since, left := g.field.due(now)
+	early = since.Sub(now)
+	if left && !(last && (g.field.tried || early > 0)) {
+		e.mu.Unlock()
+		return early, true
+	}
+	delete(e.burnt, g.n)
+	givenUp := g.report && !g.field.confirmed
+	e.mu.Unlock()
+	if givenUp {
+		e.m.reports.releaseGivenUp(e, g.name())
+	}
+	return 0, false
+}
+
+// releaseAgain sends one release and returns how long there may be something left after it.
+func (g *grant) releaseAgain() time.Duration {
+	e, f, sent := g.e, g.field, time.Now()
+	e.mu.Lock()
+	r := lettucecompat.ReleaseRequest{
+		Key: e.key, Field: g.name(), Keep: f.keepFor(sent), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime,
+		LastToken: f.unused.LastToken, ReservedUpTo: f.unused.ReservedUpTo, Timeout: e.timeout,
+	}
+	f.sending()
+	e.mu.Unlock()
+	ctx := e.m.over
+	if ctx.Err() != nil {
+		ctx = context.Background() // a release after Close: sent once
+	}
+	reply := e.m.wire.Release(ctx, r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f.released(reply.Outcome, reply.Marked, sent)
+	f.returned()
+	now := time.Now()
+	if !f.remains(now) {
+		return 0
+	}
+	return f.end().Sub(now)
+}
+
+// drop makes an attempt remove burnt fields in its script, and give back the tokens of one of
+// them: only the last grantee's count. It returns their grants; the attempt is to tell
+// dropped what came of it.
+func (e *entry) drop(req *lettucecompat.AcquireRequest) (burnt []*grant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := time.Now()
+	for _, g := range e.burnt {
+		if !g.field.droppable(now) || len(burnt) == maxDrop {
+			continue
+		}
+		g.field.sending()
+		burnt, req.Drop = append(burnt, g), append(req.Drop, g.name())
+		if g.field.unused.ReservedUpTo > req.GiveBack.ReservedUpTo {
+			req.GiveBack = g.field.unused
+		}
+	}
+	return burnt
+}
+
+// dropped notes what an attempt has done to the fields that it named.
+func (e *entry) dropped(burnt []*grant, r lettucecompat.AcquireReply) {
+	granted := r.Outcome == lettucecompat.OutcomeOK
+	// A missing permission, for example, may show after they were removed, and a grant that
+	// too few replicas confirmed is taken back; other errors come before anything is written.
+	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err) ||
+		r.Outcome == lettucecompat.OutcomeRefused && r.Err != nil
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, g := range burnt {
+		g.field.attempted(granted, granted && r.Dropped == g.name(), open, r.SentAt)
+		g.field.returned()
+		g.changed.ring()
+	}
+}
+
+// isBurnt tells whether grant n is one that an attempt may remove.
+func (e *entry) isBurnt(n uint64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	g := e.burnt[n]
+	return g != nil && g.field.droppable(time.Now())
+}
