@@ -31,8 +31,8 @@ func heir(t *testing.T, m *Manager, mu *Mutex) <-chan *Hold {
 // grant on: the next one does not get it, and has a lock of its own.
 func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 	for name, strike := range map[string]func(a *services, id uint64) bool{
-		"stop renewing": func(a *services, id uint64) bool { return a.StopRenewing(id, watchdog.OverMaxHold) },
-		"cancel":        func(a *services, id uint64) bool { return a.Cancel(id, watchdog.OverMaxHold) },
+		"stop renewing": func(a *services, id uint64) bool { return a.Act(id, watchdog.ActionStopRenewing, watchdog.OverMaxHold) },
+		"cancel":        func(a *services, id uint64) bool { return a.Act(id, watchdog.ActionCancel, watchdog.OverMaxHold) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := insideManager(t, Config{})
@@ -103,7 +103,7 @@ func TestWatchdog_AnAccusationExpiresWithItsOwner(t *testing.T) {
 		t.Fatal("not handed on")
 	}
 	a, id := &services{m: m}, h.t.g.n
-	if a.StopRenewing(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.OverMaxHold) || a.Cancel(id, watchdog.HolderUnreachable) {
+	if a.Act(id, watchdog.ActionStopRenewing, watchdog.OverMaxHold) || a.Act(id, watchdog.ActionCancel, watchdog.OverMaxHold) || a.Act(id, watchdog.ActionCancel, watchdog.HolderUnreachable) {
 		t.Error("struck the next owner")
 	}
 	if e := h.t.g.e; e.q.Word().State() != queue.Owned || !h.Held() {
@@ -131,7 +131,7 @@ func TestWatchdog_AStrikeWaitsForAnAdmission(t *testing.T) {
 	g.e.mu.Lock()
 	h.t.since -= 2 * time.Hour
 	struck := make(chan bool, 1)
-	go func() { struck <- (&services{m: m}).Cancel(g.n, watchdog.OverMaxHold) }()
+	go func() { struck <- (&services{m: m}).Act(g.n, watchdog.ActionCancel, watchdog.OverMaxHold) }()
 	select {
 	case <-struck:
 		t.Error("struck while an owner was being admitted")

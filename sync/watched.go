@@ -128,39 +128,43 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 	return f, true
 }
 
-// What follows carries out what the watchdog decides. It never waits for Redis.
-
-// RestartRenewal replaces the renewal loop.
-func (s *services) RestartRenewal() bool { s.m.leases.Restart(); return true }
-
-// Reconnect makes a new subscription connection.
-func (s *services) Reconnect() bool { s.m.wire.Reconnect(); return true }
-
-// HurryRenewal makes a renewal due now.
-func (s *services) HurryRenewal(id uint64) bool {
-	g := s.m.grant(id)
-	return g != nil && g.lease.Load().Hurry()
-}
-
-// Lose concludes that a grant is lost.
-func (s *services) Lose(id uint64, f watchdog.Finding) bool {
-	c := renewal.Cause{Reason: LostGone, By: byWatchdog}
-	if f == watchdog.LeaseOver {
-		c = renewal.Cause{Reason: LostDeadline}
+// Act carries out what the watchdog decides. It never waits for Redis.
+func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
+	switch action {
+	case watchdog.ActionRestartRenewal:
+		s.m.leases.Restart()
+		return true
+	case watchdog.ActionReconnect:
+		s.m.wire.Reconnect()
+		return true
 	}
-	g := s.m.grant(id)
-	return g != nil && g.lease.Load().Lose(c)
+	s.m.mu.Lock()
+	g, lost := s.m.grants[id], s.m.stale[id]
+	s.m.mu.Unlock()
+	switch {
+	case lost != nil && action == watchdog.ActionDelete:
+		lost.e.mu.Lock()
+		t := lost.owner
+		lost.e.mu.Unlock()
+		t.expel()
+		return true
+	case g == nil:
+		return false
+	case action == watchdog.ActionHurryRenewal:
+		return g.lease.Load().Hurry()
+	case action == watchdog.ActionLose && f == watchdog.LeaseOver:
+		return g.lease.Load().Lose(renewal.Cause{Reason: LostDeadline})
+	case action == watchdog.ActionLose:
+		return g.lease.Load().Lose(renewal.Cause{Reason: LostGone, By: byWatchdog})
+	}
+	return g.strike(action, f)
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where that one
 // does not own the grant any more. The check and the act are one step under the entry's
 // mu, in which every owner is admitted too: an owner that comes after the check finds a
 // grant that it is not admitted to, so what is held against one never strikes the next.
-func (s *services) strike(id uint64, f watchdog.Finding, act func(g *grant) bool) bool {
-	g := s.m.grant(id)
-	if g == nil {
-		return false
-	}
+func (g *grant) strike(action string, f watchdog.Finding) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	facts, ok := g.factsLocked(time.Now())
@@ -180,44 +184,15 @@ func (s *services) strike(id uint64, f watchdog.Finding, act func(g *grant) bool
 		// An owner that has ended cannot have passed the lock on.
 		g.ownerGone.Store(true)
 	}
-	return act(g)
-}
-
-// StopRenewing lets the lease end by itself.
-func (s *services) StopRenewing(id uint64, f watchdog.Finding) bool {
-	return s.strike(id, f, func(g *grant) bool {
+	if action == watchdog.ActionStopRenewing {
 		if g.terms.fixed() || g.unrenewed.Swap(true) {
 			return false
 		}
 		g.lease.Load().StopRenewing()
 		return true
-	})
-}
-
-// Cancel gives the grant up.
-func (s *services) Cancel(id uint64, f watchdog.Finding) bool {
-	return s.strike(id, f, giveUp)
-}
-
-// giveUp concludes that the grant is lost; it is told by the renewal loop.
-func giveUp(g *grant) bool {
-	return g.lease.Load().Lose(renewal.Cause{Reason: LostWatchdog})
-}
-
-// Delete gives the grant up and has it released in Redis, or expels the owner of a lost one.
-func (s *services) Delete(id uint64, f watchdog.Finding) bool {
-	s.m.mu.Lock()
-	stale := s.m.stale[id]
-	s.m.mu.Unlock()
-	if stale != nil {
-		stale.e.mu.Lock()
-		t := stale.owner
-		stale.e.mu.Unlock()
-		t.expel()
-		return true
 	}
-	return s.strike(id, f, func(g *grant) bool {
+	if action == watchdog.ActionDelete {
 		g.doomed.Store(true)
-		return giveUp(g)
-	})
+	}
+	return g.lease.Load().Lose(renewal.Cause{Reason: LostWatchdog})
 }

@@ -82,14 +82,6 @@ func (h *hold) episode(c Check) *episode {
 	return h.concerns.of[c].episode
 }
 
-// open begins an episode. The check has spoken, and not well, so there are concerns. The
-// caller has Watchdog.mu: Verdicts copies the concern.
-func (h *hold) open(c Check, f *Facts) *episode {
-	h.concerns.facts = *f
-	h.concerns.of[c].episode = new(episode)
-	return h.concerns.of[c].episode
-}
-
 // statusClean tells that Redis' last word on the hold was not a bad one, so that a
 // confirmed renewal may stand for the next one.
 func (h *hold) statusClean() bool {

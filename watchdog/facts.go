@@ -140,27 +140,11 @@ type Prober interface {
 	ProbeDelivery(ctx context.Context) (time.Duration, error)
 }
 
-// Actor is what the Watchdog may do. The methods are called by the Watchdog's
-// goroutine; they hand the work on and return without waiting for Redis. Each
-// returns whether it acted: false when the hold has ended meanwhile or there is
-// nothing to be done.
+// Actor is what the Watchdog may do.
 type Actor interface {
-	// RestartRenewal replaces a renewal loop that does not turn.
-	RestartRenewal() bool
-	// HurryRenewal makes the hold's renewal due now.
-	HurryRenewal(id uint64) bool
-	// Reconnect makes a new subscription connection and wakes all waiters.
-	Reconnect() bool
-	// Lose concludes that the hold is lost (FieldGone, LeaseOver) and tells its
-	// holder.
-	Lose(id uint64, f Finding) bool
-	// StopRenewing lets the lease end by itself.
-	StopRenewing(id uint64, f Finding) bool
-	// Cancel ends the hold's context and stops renewing.
-	Cancel(id uint64, f Finding) bool
-	// Delete ends the hold and releases it in Redis. It is called only for
-	// HolderGone under Release, when nobody is left who could run under the lock, and
-	// for HolderGone of a lost hold under every strategy: nothing of it is in Redis any
-	// more, and its place is given to whoever waits in this process.
-	Delete(id uint64, f Finding) bool
+	// Act takes one of the actions on the hold with that id, 0 for the process as a whole,
+	// because of f. It hands the work on and returns, without waiting for Redis, whether it
+	// acted: not where the hold has ended meanwhile or there is nothing to be done. The
+	// Watchdog's goroutine calls it.
+	Act(id uint64, action string, f Finding) bool
 }

@@ -184,25 +184,13 @@ func (w *world) ProbeDelivery(ctx context.Context) (time.Duration, error) {
 	return time.Millisecond, nil
 }
 
-func (w *world) took(action string, id uint64, f watchdog.Finding) bool {
+func (w *world) Act(id uint64, action string, f watchdog.Finding) bool {
 	w.mu.Lock()
 	w.actions = append(w.actions, fmt.Sprintf("%s %d %s", action, id, f))
 	act := w.act
 	w.mu.Unlock()
 	return act == nil || act(action, id, f)
 }
-
-func (w *world) RestartRenewal() bool { return w.took("restart", 0, watchdog.None) }
-
-func (w *world) HurryRenewal(id uint64) bool { return w.took("hurry", id, watchdog.None) }
-
-func (w *world) Reconnect() bool                         { return w.took("reconnect", 0, watchdog.None) }
-func (w *world) Lose(id uint64, f watchdog.Finding) bool { return w.took("lose", id, f) }
-func (w *world) StopRenewing(id uint64, f watchdog.Finding) bool {
-	return w.took("stop", id, f)
-}
-func (w *world) Cancel(id uint64, f watchdog.Finding) bool { return w.took("cancel", id, f) }
-func (w *world) Delete(id uint64, f watchdog.Finding) bool { return w.took("delete", id, f) }
 
 // config reports everything into the world.
 func (w *world) config() watchdog.Config {

@@ -339,7 +339,7 @@ func TestWatchdog_HungRedisStopsNoLocalCheck(t *testing.T) {
 				if n := len(w.looks[1]); n < 6 {
 					t.Errorf("%d looks in six periods", n)
 				}
-				w.want(t, 1, "stop 1 over_max_hold")
+				w.want(t, 1, "stop_renewing 1 over_max_hold")
 				w.want(t, 1, "alert 0 connection 2")
 				if most > 2 {
 					t.Errorf("%d questions at once", most)
@@ -417,7 +417,7 @@ func TestWatchdog_GoroutineScan(t *testing.T) {
 		if len(taken()) != 1 {
 			t.Fatalf("%d scans for two holds past their lease", len(taken()))
 		}
-		w.want(t, 1, "stop 2 holder_gone")
+		w.want(t, 1, "stop_renewing 2 holder_gone")
 		w.want(t, 0, "found 3")
 		if v := d.Verdicts(3)[2]; v.Finding != wd.HolderBlocked || v.Health != wd.Healthy {
 			t.Errorf("the blocked holder: %+v", v)

@@ -8,15 +8,25 @@ import (
 // The actions, as OnRecovery names them. The set is closed.
 const (
 	// ActionTell: nothing is done but to say so, because nothing can be done or the
-	// strategy asks for no more.
-	ActionTell           = "tell"
+	// strategy asks for no more. No Actor sees it.
+	ActionTell = "tell"
+	// ActionRestartRenewal replaces a renewal loop that does not turn.
 	ActionRestartRenewal = "restart_renewal"
-	ActionHurryRenewal   = "hurry_renewal"
-	ActionReconnect      = "reconnect"
-	ActionLose           = "lose"
-	ActionStopRenewing   = "stop_renewing"
-	ActionCancel         = "cancel"
-	ActionDelete         = "delete"
+	// ActionHurryRenewal makes the hold's renewal due now.
+	ActionHurryRenewal = "hurry_renewal"
+	// ActionReconnect makes a new subscription connection and wakes all waiters.
+	ActionReconnect = "reconnect"
+	// ActionLose concludes that the hold is lost (FieldGone, LeaseOver) and tells its holder.
+	ActionLose = "lose"
+	// ActionStopRenewing lets the lease end by itself.
+	ActionStopRenewing = "stop_renewing"
+	// ActionCancel ends the hold's context and stops renewing.
+	ActionCancel = "cancel"
+	// ActionDelete ends the hold and releases it in Redis: only for HolderGone under
+	// Release, when nobody is left who could run under the lock. Of a lost hold nothing is
+	// in Redis any more, and under every strategy its place is given to whoever waits in
+	// this process.
+	ActionDelete = "delete"
 )
 
 // RecoveryOutcome says what came of an action. The set is closed.
@@ -134,27 +144,6 @@ func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
 	return ActionTell
 }
 
-// act calls the Actor and tells whether it acted.
-func (w *Watchdog) act(id uint64, action string, f Finding) bool {
-	switch a := w.cfg.Actor; action {
-	case ActionRestartRenewal:
-		return a.RestartRenewal()
-	case ActionHurryRenewal:
-		return a.HurryRenewal(id)
-	case ActionReconnect:
-		return a.Reconnect()
-	case ActionLose:
-		return a.Lose(id, f)
-	case ActionStopRenewing:
-		return a.StopRenewing(id, f)
-	case ActionCancel:
-		return a.Cancel(id, f)
-	case ActionDelete:
-		return a.Delete(id, f)
-	}
-	return false
-}
-
 // endsHold tells that the action is meant to end the hold, so that its end is success.
 func endsHold(action string) bool {
 	return action == ActionLose || action == ActionStopRenewing || action == ActionCancel || action == ActionDelete
@@ -198,7 +187,8 @@ func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 	}
 	if e == nil {
 		w.mu.Lock()
-		e = h.open(v.Check, f)
+		e = new(episode)
+		h.concerns.of[v.Check].episode = e // Verdicts copies the concern; v is not a good one, so there are some
 		w.mu.Unlock()
 	}
 	met := e.met&(1<<v.Finding) != 0
@@ -259,7 +249,7 @@ func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) 
 	if f.ID == 0 {
 		e.notBefore = v.At.Add(w.cfg.Period * time.Duration(min(1<<min(tries, 8), maxBackoff)))
 	}
-	if !w.act(f.ID, action, v.Finding) {
+	if !w.cfg.Actor.Act(f.ID, action, v.Finding) {
 		w.cfg.OnRecovery(*f, v, action, Declined)
 		return
 	}

@@ -21,7 +21,7 @@ var troubles = map[string]struct {
 		func(w *world) {
 			w.change(1, false, func(f *wd.Facts) { f.LastConfirmed = f.LastConfirmed.Add(-15 * time.Second) })
 		},
-		[4]string{"hurry 1 none", "", "hurry 1 none", "hurry 1 none"},
+		[4]string{"hurry_renewal 1 renewal_late", "", "hurry_renewal 1 renewal_late", "hurry_renewal 1 renewal_late"},
 	},
 	"renewal failing": {
 		wd.RenewalFailing,
@@ -31,7 +31,7 @@ var troubles = map[string]struct {
 	"field gone": {
 		wd.FieldGone,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Gone: true})) },
-		[4]string{"lose 1 field_gone", "lose 1 field_gone", "lose 1 field_gone", "hurry 1 none"},
+		[4]string{"lose 1 field_gone", "lose 1 field_gone", "lose 1 field_gone", "hurry_renewal 1 field_gone"},
 	},
 	"foreign field": {
 		wd.ForeignField,
@@ -46,7 +46,7 @@ var troubles = map[string]struct {
 	"no expiry": {
 		wd.TTLMissing,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 1, Fields: 1, TTL: -1})) },
-		[4]string{"hurry 1 none", "", "hurry 1 none", "hurry 1 none"},
+		[4]string{"hurry_renewal 1 ttl_missing", "", "hurry_renewal 1 ttl_missing", "hurry_renewal 1 ttl_missing"},
 	},
 	"unreachable": {
 		wd.HolderUnreachable,
@@ -56,14 +56,14 @@ var troubles = map[string]struct {
 	"over MaxHold": {
 		wd.OverMaxHold,
 		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.MaxHold = 1 }) },
-		[4]string{"stop 1 over_max_hold", "", "cancel 1 over_max_hold", "stop 1 over_max_hold"},
+		[4]string{"stop_renewing 1 over_max_hold", "", "cancel 1 over_max_hold", "stop_renewing 1 over_max_hold"},
 	},
 	"goroutine ended": {
 		wd.HolderGone,
 		func(w *world) {
 			w.change(1, true, func(f *wd.Facts) { f.Goroutine, f.Since = 7, f.Since.Add(-time.Minute) })
 		},
-		[4]string{"stop 1 holder_gone", "", "delete 1 holder_gone", "stop 1 holder_gone"},
+		[4]string{"stop_renewing 1 holder_gone", "", "delete 1 holder_gone", "stop_renewing 1 holder_gone"},
 	},
 	"lease over": {
 		wd.LeaseOver,
@@ -149,7 +149,7 @@ func TestRecovery_I8_GivesUp(t *testing.T) {
 				w.add(f)
 				w.change(1, false, late)
 				pass(time.Minute)
-				w.want(t, 3, "hurry 1")
+				w.want(t, 3, "hurry_renewal 1")
 				w.want(t, 1, "gave_up 1 hurry_renewal renewal_late")
 				w.want(t, 1, "alert 1 renewal 2")
 				if acts {
@@ -167,7 +167,7 @@ func TestRecovery_I8_GivesUp(t *testing.T) {
 				w.want(t, 0, "helped")
 				w.change(1, false, late)
 				pass(6 * time.Second)
-				w.want(t, 4, "hurry 1")
+				w.want(t, 4, "hurry_renewal 1")
 			})
 		})
 	}
@@ -189,8 +189,8 @@ func TestRecovery_StoppedIsNotLate(t *testing.T) {
 			}
 		})
 		pass(29 * time.Second)
-		w.want(t, 1, "stop 1 over_max_hold")
-		w.want(t, 0, "hurry")
+		w.want(t, 1, "stop_renewing 1 over_max_hold")
+		w.want(t, 0, "hurry_renewal")
 		w.want(t, 0, "not_helped")
 		w.want(t, 0, "found 1 renewal_late")
 		w.end(1)
@@ -272,11 +272,11 @@ func TestRecovery_ReacquireThenLost(t *testing.T) {
 			}
 		})
 		pass(6 * time.Second)
-		w.want(t, 1, "hurry 1")
+		w.want(t, 1, "hurry_renewal 1")
 		w.want(t, 0, "lose 1")
 		w.want(t, 1, "lose 2 field_gone")
 		pass(5 * time.Second)
-		w.want(t, 1, "hurry 1")
+		w.want(t, 1, "hurry_renewal 1")
 		w.want(t, 1, "lose 1 field_gone")
 	})
 }
@@ -390,7 +390,7 @@ func TestRecovery_CancelOverlapsRenewal(t *testing.T) {
 		w.answer(nil)
 		pass(40 * time.Second)
 		w.want(t, 0, "found 1 renewal_late")
-		w.want(t, 0, "hurry")
+		w.want(t, 0, "hurry_renewal")
 	})
 }
 
@@ -409,7 +409,7 @@ func TestRecovery_I8_FindingsThatAlternate(t *testing.T) {
 		f := hold(1)
 		w.add(f)
 		pass(10 * time.Minute)
-		w.want(t, 3, "hurry 1")
+		w.want(t, 3, "hurry_renewal 1")
 		w.want(t, 3, "acted 1 hurry_renewal ttl_missing")
 		w.want(t, 3, "not_helped 1 hurry_renewal ttl_missing")
 		w.want(t, 1, "gave_up 1 hurry_renewal ttl_missing")
