@@ -17,7 +17,7 @@
 //	           │                           ▲                           │
 //	           └─ due ──► FIFO of the shard│ gone                      │
 //	                           │           └──────────────────┐        │
-//	                        worker ─► handOver ─► RenewBatch ─► settle ┘
+//	                        worker ► handOver ► RenewBatch ─► answered ┘
 //	                     (≤ InFlight   (check)      (I/O)      renewed: deadline
 //	                      for each shard)                      from the send, next
 //	                                                           after a period;
@@ -68,7 +68,7 @@
 //
 // # Locks
 //
-// There is one mutex, Manager.mu, held for short turns. Neither the Sender nor
+// There is one mutex, Manager.mu, held for moments. Neither the Sender nor
 // Names nor Lost nor an On… function is called with it held; Config.Rand is. Readers of
 // a Lease take no lock.
 //

@@ -62,46 +62,40 @@ const (
 	never = math.MaxInt64
 	// retryFloor is the shortest pause before a failed renewal is repeated.
 	retryFloor = 10 * time.Millisecond
-	// gatherMost and gatherPart bound how early a renewal may be sent to
-	// share a batch with one that is due: without it, 100,000 leases would
-	// cost one round trip each, in an outage for each of many retries.
+	// gatherMost and gatherPart bound how early a renewal may be sent to share a batch
+	// with one that is due: without it, 100,000 leases would cost one round trip each.
 	gatherMost = 50 * time.Millisecond
 	gatherPart = 20
-	// splitBy is how much smaller the next batch of a lease is after a batch of
-	// which it was a part failed. From 256 it takes two failures until the lease
-	// travels alone; with the usual period of a third of the lease, a third try
-	// still fits before the deadline even when each failure is a time-out.
+	// splitBy is how much smaller the next batch of a lease is after one failed. From 256 it
+	// takes two failures until the lease travels alone; with the usual period of a third of
+	// the lease, a third try still fits before the deadline, even after two time-outs.
 	splitBy = 16
 )
 
-// End ends the lease because its owner releases it. It is called before the
-// release is sent: from here on no renewal is handed to the Sender, and the answer
-// of one that was before is ignored. Nothing waits for that answer. It returns true when
-// this call ended the lease, and then Lost is never called; false when it had
-// been lost or ended before.
+// End ends the lease because its owner releases it, before the release is sent: from here
+// on no renewal is handed to the Sender, and nobody waits for the answer of one that was. It
+// returns true when this call ended the lease, and then Lost is never called; false when it
+// had been lost or ended before.
 func (l *Lease) End() bool {
 	l.shard.m.mu.Lock()
 	defer l.shard.m.mu.Unlock()
-	return l.shard.m.concludeLocked(l, StateEnded)
+	return l.shard.m.leaveActiveLocked(l, StateEnded)
 }
 
-// Lose concludes elsewhere that the lease is lost: by the watchdog, by a
-// forced release, at closing. It returns true when this call lost the lease;
-// Valid is false when it returns, and Lost is called soon after, by the loop
-// goroutine as for every other loss, so the caller may hold locks that Lost
-// needs. It returns false, and does nothing, when the lease had been lost or
-// ended before. Of c only Reason, By and Err count. While the Manager is not
-// running Lost waits for the next Start.
+// Lose says that the lease is lost: by the watchdog, by a forced release, at closing. It
+// returns true when this call lost the lease; Valid is false then, and the loop calls Lost
+// soon after, or after the next Start, so the caller may hold locks that Lost needs. It
+// returns false when the lease had been lost or ended before. Of c only Reason, By and Err
+// count.
 func (l *Lease) Lose(c Cause) bool {
 	l.shard.m.mu.Lock()
 	defer l.shard.m.mu.Unlock()
 	return l.shard.m.loseLocked(l, c)
 }
 
-// StopRenewing leaves the lease to end by itself: no renewal is handed to the
-// Sender any more, and the deadline still tells. The answer of a renewal under way is
-// still heard, because it says until when Redis keeps the key. There is no
-// way back.
+// StopRenewing leaves the lease to end by itself, for good: no renewal is handed to the
+// Sender any more, and the deadline is kept. The answer of a renewal under way still counts,
+// because it says until when Redis keeps the key.
 func (l *Lease) StopRenewing() {
 	m := l.shard.m
 	m.mu.Lock()
@@ -114,11 +108,10 @@ func (l *Lease) StopRenewing() {
 	m.planLocked(l, never)
 }
 
-// Extend tells that another confirmed command, sent at sentAt, raised the
-// time to live in Redis to lease. The deadline only moves forward, to sentAt +
-// lease − Margin; a shorter one changes nothing, since scripts never lower a
-// TTL. Once the deadline has passed nothing moves it. The rhythm of the
-// renewals, and the lease that they ask for, stay as they are.
+// Extend says that another confirmed command, sent at sentAt, raised the time to live in
+// Redis to lease. The deadline moves to sentAt + lease − Margin, if that is later: scripts
+// never lower a TTL. Once it has passed nothing moves it. The rhythm of the renewals, and the
+// lease that they ask for, stay as they are.
 func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
 	m := l.shard.m
 	m.mu.Lock()
@@ -130,10 +123,8 @@ func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
 	m.heap.Set(l, l.attention())
 }
 
-// Hurry makes the next renewal due now, because the lease is suspect. When a
-// renewal is under way another one follows its answer. It returns false, and
-// does nothing, when no renewal will be sent: the lease is fixed, lost, ended
-// or no longer renewed.
+// Hurry makes the next renewal due now, because the lease is suspect. When a renewal is
+// under way another one follows its answer. It returns false when no renewal will be sent.
 func (l *Lease) Hurry() bool {
 	m := l.shard.m
 	m.mu.Lock()
@@ -162,9 +153,8 @@ func (l *Lease) hurry(now int64) {
 	}
 }
 
-// attention is the key of l in the heap: the next renewal or the deadline,
-// whichever is first. While the renewal waits or is under way only the
-// deadline is left to watch.
+// attention is the moment of l in the heap: the next renewal or the deadline, whichever is
+// first. While the renewal waits or is under way only the deadline is left.
 func (l *Lease) attention() int64 {
 	if l.stage == idle {
 		return min(l.due.Load(), l.deadline.Load())
@@ -172,9 +162,8 @@ func (l *Lease) attention() int64 {
 	return l.deadline.Load()
 }
 
-// gather returns by how much l's renewal may be sent early. Near the deadline
-// it shrinks with what is left, so it stays a fraction of the pause before a
-// retry, which must not be gathered away.
+// gather returns by how much l's renewal may be sent early. Near the deadline it shrinks
+// with what is left: the pause before a retry must not be gathered away.
 func (l *Lease) gather(now int64) int64 {
 	left := min(int64(l.period), l.deadline.Load()-now)
 	return min(left/gatherPart, int64(gatherMost))
@@ -197,9 +186,9 @@ func (m *Manager) leaveFIFOLocked(l *Lease) {
 	}
 }
 
-// concludeLocked takes l out of everything, and tells whether it was still
+// leaveActiveLocked takes l out of everything, and tells whether it was still
 // active. This is the one place where a lease leaves StateActive.
-func (m *Manager) concludeLocked(l *Lease, to State) bool {
+func (m *Manager) leaveActiveLocked(l *Lease, to State) bool {
 	if l.State() != StateActive {
 		return false
 	}
@@ -212,21 +201,21 @@ func (m *Manager) concludeLocked(l *Lease, to State) bool {
 	return true
 }
 
-// loseLocked concludes a loss and leaves the telling to the loop.
+// loseLocked notes a loss and leaves the telling to the loop.
 func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	if l.State() != StateActive {
 		return false
 	}
 	c = l.known(c)
 	l.cause.Store(&c) // before anybody can see the state
-	m.concludeLocked(l, StateLost)
+	m.leaveActiveLocked(l, StateLost)
 	m.losses = append(m.losses, l)
 	m.nudgeLocked()
 	return true
 }
 
-// expireLocked concludes the loss of a lease whose deadline has passed. The
-// reason is the last failure; without one, where its renewal got stuck.
+// expireLocked loses a lease whose deadline has passed. Err is the last failure; without
+// one, where its renewal got stuck.
 func (m *Manager) expireLocked(l *Lease) {
 	var err error
 	switch {
@@ -240,8 +229,8 @@ func (m *Manager) expireLocked(l *Lease) {
 	m.loseLocked(l, Cause{Reason: ReasonDeadline, Err: err})
 }
 
-// confirmLocked moves the deadline of l after a confirmed command that was
-// sent at sentAt. It never moves back; the heap is left to the caller.
+// confirmLocked moves the deadline of l after a confirmed command, never back. The heap is
+// left to the caller.
 func (m *Manager) confirmLocked(l *Lease, sentAt time.Time, lease time.Duration) {
 	sent := m.clock.at(sentAt)
 	l.deadline.Store(max(l.deadline.Load(), sent+int64(lease-l.margin)))
@@ -254,9 +243,8 @@ func (l *Lease) failedIn(n int, err error) {
 	l.failing = &failing{err: err, limit: max(1, n/splitBy)}
 }
 
-// failLocked plans the next try of a lease without a usable answer, in a batch of n. When
-// the Manager is closing, its own cancelled context is the likely reason, which is
-// no failure of the lease.
+// failLocked plans the next try of a lease without a usable answer, in a batch of n. While
+// the Manager closes, the likely reason is its own cancelled context: no failure.
 func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool) {
 	l.offbeat, l.again = true, false
 	if closing {
@@ -268,10 +256,9 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 	m.planLocked(l, now+m.retryAfter(l.period, l.deadline.Load()-now))
 }
 
-// renewLocked moves the deadline of a confirmed lease and plans its next
-// renewal: a period after the last send, so that a slow answer does not
-// stretch the rhythm. After a retry or a hurried renewal the rhythm begins
-// anew, jittered.
+// renewLocked moves the deadline of a confirmed lease and plans its next renewal: a period
+// after the last send, so that a slow answer does not stretch the rhythm. After a retry or a
+// hurried renewal the rhythm begins anew, jittered.
 func (m *Manager) renewLocked(l *Lease, sentAt time.Time, now int64) {
 	m.confirmLocked(l, sentAt, l.lease)
 	l.failing = nil
@@ -297,17 +284,16 @@ func (m *Manager) planLocked(l *Lease, due int64) {
 	m.heap.Set(l, l.attention())
 }
 
-// spread returns Period × (0.8 … 1.0): the distance of a renewal that has no
-// rhythm to keep. It keeps leases that began together, or that an outage
-// brought into step, from being due together ever after.
+// spread returns Period × (0.8 … 1.0), the distance of a renewal that has no rhythm to keep:
+// leases that began together, or that an outage brought into step, part.
 func (m *Manager) spread(period time.Duration) int64 {
 	return int64(float64(period) * (0.8 + 0.2*m.cfg.Rand()))
 }
 
-// retryAfter returns the pause before a failed renewal is repeated when the
-// deadline is remaining away. A quarter of what is left lets the tries come
-// closer as the deadline does; a quarter of the period bounds the first of
-// them. The jitter (×0.75 … 1.0) keeps the leases of one failed batch apart.
+// retryAfter returns the pause before a failed renewal is repeated when the deadline is
+// remaining away. A quarter of what is left lets the tries come closer as the deadline does;
+// a quarter of the period bounds the first. The jitter (×0.75 … 1.0) keeps the leases of one
+// failed batch apart.
 func (m *Manager) retryAfter(period time.Duration, remaining int64) int64 {
 	pause := float64(min(int64(period), remaining)) / 4 * (0.75 + 0.25*m.cfg.Rand())
 	return max(int64(pause), int64(retryFloor))

@@ -72,11 +72,11 @@ func TestManager_ALoneLeaseSharesWhatIsThere(t *testing.T) {
 		sp.Owner = namer{}
 		m.Add(sp).End()
 		synctest.Wait() // the loop has looked, and sleeps for a heartbeat
-		round := m.Stats().LastTurn
+		round := m.Stats().LastRound
 		time.Sleep(time.Millisecond)
 		equal(t, "allocations", testing.AllocsPerRun(100, func() { m.Add(sp).End() }), 1)
 		synctest.Wait()
-		equal(t, "round of the loop", m.Stats().LastTurn, round)
+		equal(t, "round of the loop", m.Stats().LastRound, round)
 		equal(t, "shards while the loop sleeps", m.Shards(), 1)
 		time.Sleep(2 * time.Second)
 		equal(t, "shards after it", m.Shards(), 0)

@@ -226,7 +226,7 @@ func TestRestart_OfAStalledLoop(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			equal(t, "sends while stalled", s.count(), 0)
 			st := m.Stats()
-			equal(t, "last turn", time.Since(st.LastTurn), 15*time.Second)
+			equal(t, "last round", time.Since(st.LastRound), 15*time.Second)
 			equal(t, "overdue", time.Since(st.NextDue), 5*time.Second)
 			equal(t, "told while stalled", k.total(), 0)
 			if restart {
@@ -433,8 +433,8 @@ func TestStats_WindowForgets(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		equal(t, "failures of the last minute", m.Stats().Failed, 0)
-		if turn := time.Since(m.Stats().LastTurn); turn > time.Second {
-			t.Errorf("the last round was %v ago", turn)
+		if since := time.Since(m.Stats().LastRound); since > time.Second {
+			t.Errorf("the last round was %v ago", since)
 		}
 		l.End()
 		time.Sleep(time.Hour) // nothing is sent that would overwrite what is old

@@ -16,7 +16,7 @@ type shard struct {
 	// misses counts the batches in a row in which no lease got a usable
 	// answer: a few of them mean a bad key, many a bad shard.
 	misses int
-	// formed counts the batches that were formed, to take turns by.
+	// formed counts the batches that were formed, to alternate by.
 	formed uint32
 	came   int64 // when the last lease came
 }

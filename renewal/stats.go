@@ -10,10 +10,10 @@ type Stats struct {
 	Leases, Waiting, InFlight int
 	// Running is false before Start and after Stop.
 	Running bool
-	// LastTurn is when the loop's last round began; zero when there was none.
+	// LastRound is when the loop's last round began; zero when there was none.
 	// While there are leases there is a round at least each second. Without
-	// leases the loop sleeps and LastTurn grows old, which is no fault.
-	LastTurn time.Time
+	// leases the loop sleeps and LastRound grows old, which is no fault.
+	LastRound time.Time
 	// NextDue is when the first lease wants the loop's attention, for a
 	// renewal or its deadline; zero without leases. Far in the past it means
 	// that the loop is stalled.
@@ -36,14 +36,14 @@ func (s Stats) SuccessRate() float64 {
 	return float64(s.Answered) / float64(s.Answered+s.Failed)
 }
 
-// Stats returns the present picture. It costs one short turn with the mutex,
+// Stats returns the present picture. It holds the mutex for a moment,
 // whatever the number of leases.
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s := Stats{Leases: m.heap.Len(), Running: m.run != nil}
 	if m.last.wall != 0 {
-		s.LastTurn = m.clock.time(m.last.at)
+		s.LastRound = m.clock.time(m.last.at)
 	}
 	s.NextDue = m.clock.time(m.firstLocked())
 	oldest := int64(never)
@@ -62,12 +62,10 @@ func (m *Manager) Stats() Stats {
 // window counts answers of about the last minute, in six buckets of ten
 // seconds. Guarded by Manager.mu.
 type window struct {
-	buckets [6]bucket
-}
-
-type bucket struct {
-	epoch            int64 // which ten seconds it holds
-	answered, failed uint64
+	buckets [6]struct {
+		epoch            int64 // which ten seconds it holds
+		answered, failed uint64
+	}
 }
 
 const bucketWidth = int64(10 * time.Second)
@@ -77,7 +75,7 @@ func (w *window) count(now int64, answered bool) {
 	epoch := now / bucketWidth
 	b := &w.buckets[epoch%int64(len(w.buckets))]
 	if b.epoch != epoch {
-		*b = bucket{epoch: epoch}
+		b.epoch, b.answered, b.failed = epoch, 0, 0
 	}
 	if answered {
 		b.answered++

@@ -21,7 +21,7 @@ func (m *Manager) work(r *run, s *shard, batch []*Lease) {
 	for batch != nil {
 		sent, results := m.send(r.ctx, s.name, batch)
 		var notices []notice
-		batch, notices = m.settle(r, s, sent, results)
+		batch, notices = m.answered(r, s, sent, results)
 		m.report(r, notices)
 	}
 }
@@ -90,11 +90,11 @@ func (m *Manager) handOver(batch []*Lease, items []Item) (n int, at, last time.T
 	return n, at, m.clock.onward(m.clock.epoch.Load(), latest)
 }
 
-// settle applies the results of a batch to those of its leases that were
+// answered applies the results of a batch to those of its leases that were
 // neither ended nor lost meanwhile; for the others they mean nothing. It
-// returns the shard's next batch for the same worker, and what to tell. A nil batch
+// returns the shard's next batch for the same worker, and what to report. A nil batch
 // means that nothing waits, and the slot is free.
-func (m *Manager) settle(r *run, s *shard, batch []*Lease, results []Result) (next []*Lease, notices []notice) {
+func (m *Manager) answered(r *run, s *shard, batch []*Lease, results []Result) (next []*Lease, notices []notice) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock.now() // read with the mutex held, so no deadline passes unnoticed
@@ -116,7 +116,8 @@ func (m *Manager) settle(r *run, s *shard, batch []*Lease, results []Result) (ne
 			continue
 		}
 		l.stage = idle
-		if n, told := m.landLocked(l, res, len(batch), now, r.closing); told {
+		n, wanted := m.applyLocked(l, res, len(batch), now, r.closing)
+		if wanted {
 			notices = append(notices, n)
 		}
 	}
@@ -136,21 +137,21 @@ func (m *Manager) settle(r *run, s *shard, batch []*Lease, results []Result) (ne
 	return next, notices
 }
 
-// landLocked applies one result, of a batch of n, to a lease that is active, and returns
-// what is to be told of it. A confirmation after the deadline is ignored: the lease is
+// applyLocked applies one result, of a batch of that size, to a lease that is active, and
+// returns what is to be reported of it, where anybody wants that. A confirmation after the deadline is ignored: the lease is
 // lost also when the loop has not said so yet, because Valid has.
-func (m *Manager) landLocked(l *Lease, res Result, n int, now int64, closing bool) (tell notice, told bool) {
+func (m *Manager) applyLocked(l *Lease, res Result, size int, now int64, closing bool) (n notice, wanted bool) {
 	left := l.deadline.Load() - now
 	switch {
 	case left <= 0:
 		if res.Err != nil {
-			l.failedIn(n, res.Err)
+			l.failedIn(size, res.Err)
 		}
 		m.expireLocked(l)
 	case res.Gone:
 		m.loseLocked(l, Cause{Reason: ReasonGone, By: ByRenewal, Err: res.Err})
 	case !res.Renewed:
-		m.failLocked(l, res.Err, n, now, closing)
+		m.failLocked(l, res.Err, size, now, closing)
 		return notice{lease: l, failures: l.failures.Load(), err: res.Err}, !closing && m.cfg.OnFailed != nil
 	default:
 		m.renewLocked(l, res.SentAt, now)

@@ -88,7 +88,7 @@ func (s *services) LookupAll(facts []watchdog.Facts) {
 func (s *services) Renewals() watchdog.RenewalStats {
 	st := s.m.leases.Stats()
 	return watchdog.RenewalStats{
-		LoopLastTurn: st.LastTurn, NextDue: st.NextDue,
+		LoopLastRound: st.LastRound, NextDue: st.NextDue,
 		SuccessRate: st.SuccessRate(), Window: int(st.Answered + st.Failed),
 	}
 }

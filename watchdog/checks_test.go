@@ -43,8 +43,8 @@ func TestCheckRenewal(t *testing.T) {
 		"over":                {28751 * time.Millisecond, nil, wd.Unhealthy, wd.LeaseOver},
 		"no deadline known":   {5 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Deadline = time.Time{} }, wd.Healthy, wd.None},
 		"short renewal time":  {260 * time.Millisecond, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalTime = 20 * time.Millisecond }, wd.Healthy, wd.None},
-		"loop stands still":   {16 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastTurn = f.Since.Add(9*time.Second), f.Since }, wd.Unhealthy, wd.RenewalStalled},
-		"stalled but not due": {9 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastTurn = f.Since, f.Since }, wd.Healthy, wd.None},
+		"loop stands still":   {16 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastRound = f.Since.Add(9*time.Second), f.Since }, wd.Unhealthy, wd.RenewalStalled},
+		"stalled but not due": {9 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastRound = f.Since, f.Since }, wd.Healthy, wd.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f, s := start, wd.RenewalStats{}
@@ -66,10 +66,10 @@ func TestCheckRenewalLoop(t *testing.T) {
 		f wd.Finding
 	}{
 		"never turned, nothing due": {wd.RenewalStats{}, wd.Healthy, wd.None},
-		"asleep for a day":          {wd.RenewalStats{LoopLastTurn: ago(24 * time.Hour)}, wd.Healthy, wd.None},
-		"due, turning":              {wd.RenewalStats{LoopLastTurn: ago(time.Second), NextDue: ago(time.Minute)}, wd.Healthy, wd.None},
-		"due, just now":             {wd.RenewalStats{LoopLastTurn: ago(time.Minute), NextDue: ago(time.Second)}, wd.Healthy, wd.None},
-		"due, standing still":       {wd.RenewalStats{LoopLastTurn: ago(3 * time.Second), NextDue: ago(3 * time.Second)}, wd.Unhealthy, wd.RenewalStalled},
+		"asleep for a day":          {wd.RenewalStats{LoopLastRound: ago(24 * time.Hour)}, wd.Healthy, wd.None},
+		"due, turning":              {wd.RenewalStats{LoopLastRound: ago(time.Second), NextDue: ago(time.Minute)}, wd.Healthy, wd.None},
+		"due, just now":             {wd.RenewalStats{LoopLastRound: ago(time.Minute), NextDue: ago(time.Second)}, wd.Healthy, wd.None},
+		"due, standing still":       {wd.RenewalStats{LoopLastRound: ago(3 * time.Second), NextDue: ago(3 * time.Second)}, wd.Unhealthy, wd.RenewalStalled},
 		"small window":              {wd.RenewalStats{Window: 9}, wd.Healthy, wd.None},
 		"half fail":                 {wd.RenewalStats{Window: 10, SuccessRate: 0.5}, wd.Healthy, wd.None},
 		"most fail":                 {wd.RenewalStats{Window: 10, SuccessRate: 0.4}, wd.Unhealthy, wd.RenewalFailing},

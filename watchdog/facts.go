@@ -72,9 +72,9 @@ type Facts struct {
 
 // RenewalStats is what the renewal queue says about itself.
 type RenewalStats struct {
-	// LoopLastTurn is when its loop last turned; zero means that it has not turned
+	// LoopLastRound is when its loop last turned; zero means that it has not turned
 	// yet.
-	LoopLastTurn time.Time
+	LoopLastRound time.Time
 	// NextDue is the due time of the oldest work that waits for the loop; zero
 	// means that there is none. What waits for an answer of Redis does not count.
 	NextDue time.Time

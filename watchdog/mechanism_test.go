@@ -76,7 +76,7 @@ func TestWatchdog_I2_ALateLoopIsExcused(t *testing.T) {
 		d := wd.New(w.config())
 		defer d.Stop()
 		start := time.Now()
-		w.stats = wd.RenewalStats{LoopLastTurn: start, NextDue: start.Add(time.Second)}
+		w.stats = wd.RenewalStats{LoopLastRound: start, NextDue: start.Add(time.Second)}
 		pass(4500 * time.Millisecond) // due for 3.5 s, more than half a period
 		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 0, "found")

@@ -287,14 +287,14 @@ func TestRecovery_RenewalLoop(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		pass(time.Second)
 		stuck := time.Now()
-		w.do(func() { w.stats = wd.RenewalStats{NextDue: stuck, LoopLastTurn: stuck} })
+		w.do(func() { w.stats = wd.RenewalStats{NextDue: stuck, LoopLastRound: stuck} })
 		pass(3100 * time.Millisecond)
 		w.want(t, 1, "restart")
 		pass(time.Minute)
 		w.want(t, 4, "restart") // after 5, 10, 20 more seconds
 		w.want(t, 1, "alert 0 renewal 2")
 		w.want(t, 0, "gave_up")
-		w.do(func() { w.stats = wd.RenewalStats{LoopLastTurn: time.Now()} })
+		w.do(func() { w.stats = wd.RenewalStats{LoopLastRound: time.Now()} })
 		pass(5 * time.Second)
 		w.want(t, 1, "clear 0 renewal")
 		w.want(t, 1, "clear 0 recovery")

@@ -59,7 +59,7 @@ func CheckRenewal(now time.Time, f Facts, s RenewalStats) Verdict {
 // however long. It reads nothing but its arguments.
 func CheckRenewalLoop(now time.Time, period time.Duration, s RenewalStats) Verdict {
 	limit := selfLateAfter(period)
-	if !s.NextDue.IsZero() && now.Sub(s.NextDue) > limit && now.Sub(s.LoopLastTurn) > limit {
+	if !s.NextDue.IsZero() && now.Sub(s.NextDue) > limit && now.Sub(s.LoopLastRound) > limit {
 		return unhealthy(Renewal, now, RenewalStalled,
 			fmt.Sprintf("the renewal loop has not turned although work has been due for %v", now.Sub(s.NextDue)))
 	}

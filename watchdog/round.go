@@ -57,7 +57,7 @@ func excused(s RenewalStats, late time.Duration) RenewalStats {
 	if !s.NextDue.IsZero() {
 		s.NextDue = s.NextDue.Add(late)
 	}
-	s.LoopLastTurn = s.LoopLastTurn.Add(late)
+	s.LoopLastRound = s.LoopLastRound.Add(late)
 	return s
 }
 

@@ -12,7 +12,7 @@ var renewalMutants = []mutant{
 		name: "renewal-answer-after-the-deadline", file: "renewal/worker.go",
 		mechanism: "a confirmation that comes after the deadline is ignored",
 		breaks:    "a hold that was invalid becomes valid again",
-		old:       "\tcase left <= 0:\n", fresh: "\tcase left <= 0 && res.Outcome == Failed:\n",
+		old:       "\tcase left <= 0:\n", fresh: "\tcase left <= 0 && !res.Renewed && !res.Gone:\n",
 		tests: []string{"TestLease_I2_NothingBringsValidityBack"},
 	},
 	{
@@ -82,7 +82,7 @@ var renewalMutants = []mutant{
 		name: "renewal-failure-is-no-loss", file: "renewal/worker.go",
 		mechanism: "a failed renewal is repeated and loses nothing",
 		breaks:    "one lost answer takes a lock that Redis still keeps",
-		old:       "\t\tm.failLocked(l, res.Err, n, now, closing)\n", fresh: "\t\tm.loseLocked(l, Cause{Reason: ReasonGone, Err: res.Err})\n",
+		old:       "\t\tm.failLocked(l, res.Err, size, now, closing)\n", fresh: "\t\tm.loseLocked(l, Cause{Reason: ReasonGone, Err: res.Err})\n",
 		tests: []string{"TestRenewal_FailingIsRetriedUntilTheDeadline"},
 	},
 	{

@@ -124,7 +124,7 @@ var watchdogMutants = []mutant{
 		name: "watchdog-loop-stalled", file: "watchdog/renewal.go",
 		mechanism: "the loop check finds a renewal loop that does not turn",
 		breaks:    "a Lost that blocks stops all renewals for good",
-		old:       "if !s.NextDue.IsZero() && now.Sub(s.NextDue) > limit && now.Sub(s.LoopLastTurn) > limit {", fresh: "if s.NextDue.IsZero() && now.Sub(s.LoopLastTurn) < -limit {",
+		old:       "if !s.NextDue.IsZero() && now.Sub(s.NextDue) > limit && now.Sub(s.LoopLastRound) > limit {", fresh: "if s.NextDue.IsZero() && now.Sub(s.LoopLastRound) < -limit {",
 		tests: []string{"TestCheckRenewalLoop", "TestRecovery_RenewalLoop"},
 	},
 	{
