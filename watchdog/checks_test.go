@@ -32,18 +32,20 @@ func TestCheckRenewal(t *testing.T) {
 		h     wd.Health
 		f     wd.Finding
 	}{
-		"fresh":               {0, nil, wd.Healthy, wd.None},
-		"at the slack's end":  {15 * time.Second, nil, wd.Healthy, wd.None},
-		"past the slack":      {15*time.Second + 1, nil, wd.Unhealthy, wd.RenewalLate},
-		"one failure":         {time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalFailures = 1 }, wd.Healthy, wd.None},
-		"two failures":        {time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalFailures = 2 }, wd.Unhealthy, wd.RenewalFailing},
-		"fixed and old":       {20 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Fixed = true }, wd.Healthy, wd.None},
-		"fixed and over":      {29 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Fixed = true }, wd.Unhealthy, wd.LeaseOver},
-		"just over":           {28500 * time.Millisecond, func(f *wd.Facts, _ *wd.RenewalStats) { f.LastConfirmed = f.Deadline }, wd.Healthy, wd.None},
-		"over":                {28751 * time.Millisecond, nil, wd.Unhealthy, wd.LeaseOver},
-		"no deadline known":   {5 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Deadline = time.Time{} }, wd.Healthy, wd.None},
-		"short renewal time":  {260 * time.Millisecond, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalTime = 20 * time.Millisecond }, wd.Healthy, wd.None},
-		"loop stands still":   {16 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastRound = f.Since.Add(9*time.Second), f.Since }, wd.Unhealthy, wd.RenewalStalled},
+		"fresh":              {0, nil, wd.Healthy, wd.None},
+		"at the slack's end": {15 * time.Second, nil, wd.Healthy, wd.None},
+		"past the slack":     {15*time.Second + 1, nil, wd.Unhealthy, wd.RenewalLate},
+		"one failure":        {time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalFailures = 1 }, wd.Healthy, wd.None},
+		"two failures":       {time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalFailures = 2 }, wd.Unhealthy, wd.RenewalFailing},
+		"fixed and old":      {20 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Fixed = true }, wd.Healthy, wd.None},
+		"fixed and over":     {29 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Fixed = true }, wd.Unhealthy, wd.LeaseOver},
+		"just over":          {28500 * time.Millisecond, func(f *wd.Facts, _ *wd.RenewalStats) { f.LastConfirmed = f.Deadline }, wd.Healthy, wd.None},
+		"over":               {28751 * time.Millisecond, nil, wd.Unhealthy, wd.LeaseOver},
+		"no deadline known":  {5 * time.Second, func(f *wd.Facts, _ *wd.RenewalStats) { f.Deadline = time.Time{} }, wd.Healthy, wd.None},
+		"short renewal time": {260 * time.Millisecond, func(f *wd.Facts, _ *wd.RenewalStats) { f.RenewalTime = 20 * time.Millisecond }, wd.Healthy, wd.None},
+		"loop stands still": {16 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) {
+			s.NextDue, s.LoopLastRound = f.Since.Add(9*time.Second), f.Since
+		}, wd.Unhealthy, wd.RenewalStalled},
 		"stalled but not due": {9 * time.Second, func(f *wd.Facts, s *wd.RenewalStats) { s.NextDue, s.LoopLastRound = f.Since, f.Since }, wd.Healthy, wd.None},
 	} {
 		t.Run(name, func(t *testing.T) {
