@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -83,36 +84,30 @@ type Config struct {
 
 // normal checks a Manager's configuration and fills in its defaults.
 func (c Config) normal() (Config, error) {
-	if !validClientID(c.ClientID) {
-		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}
-	if c.CommandTimeout != 0 {
-		if err := inBounds("CommandTimeout", c.CommandTimeout, smallestTimeoutUnit, maxCommandTimeout, ""); err != nil {
-			return c, err
-		}
-	}
-	if c.MaxInFlight < 0 {
+	c.LongWait = cmp.Or(c.LongWait, defaultLongWait)
+	switch {
+	case !validClientID(c.ClientID):
+		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
+	case c.MaxInFlight < 0:
 		return c, configError("MaxInFlight", "is %d; it must not be negative", c.MaxInFlight)
-	}
-	if c.RenewalInFlight < 0 {
+	case c.RenewalInFlight < 0:
 		return c, configError("RenewalInFlight", "is %d; it must not be negative", c.RenewalInFlight)
+	case c.Defaults.Key != "":
+		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
 	}
-	if c.LongWait == 0 {
-		c.LongWait = defaultLongWait
-	}
-	if c.LongWait > 0 {
-		if err := inBounds("LongWait", c.LongWait, minLongWait, maxLongWait, ""); err != nil {
+	if c.CommandTimeout != 0 {
+		if err := inBounds("CommandTimeout", c.CommandTimeout, time.Millisecond, time.Minute, ""); err != nil {
 			return c, err
 		}
 	}
-	if c.Defaults.Key != "" {
-		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
+	if err := validLongWait(c.LongWait); err != nil {
+		return c, err
 	}
 	if _, err := c.Defaults.normalSettings(); err != nil {
 		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))

@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -52,7 +53,8 @@ type Manager struct {
 	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
 
-	client owned // the client that Open made
+	client      io.Closer // that Open made; nil: it is the user's
+	clientUntil time.Time // when the last lease ends that Close has left; guarded by mu
 }
 
 // Redis is what a Manager needs of a go-redis client: *redis.Client (also one for

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"io"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -44,18 +43,12 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	m.client.Closer = rdb
+	m.client = rdb
 	if _, err := m.wire.Ping(ctx, m.patience()); err != nil {
 		_ = m.close(context.Background(), false) // nothing is held, so it waits for nobody
 		return nil, notReached(op, "", err)
 	}
 	return m, nil
-}
-
-// owned is the client that the Manager has made itself.
-type owned struct {
-	io.Closer           // nil: the client is the user's
-	until     time.Time // when the last lease ends that Close has left; guarded by Manager.mu
 }
 
 // outlived notes that g is held although Close has ended: its late release needs the
@@ -64,19 +57,19 @@ func (m *Manager) outlived(g *grant) {
 	end := g.deadline().Add(g.terms.margin + 2*g.e.timeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if end.After(m.client.until) {
-		m.client.until = end
+	if end.After(m.clientUntil) {
+		m.clientUntil = end
 	}
 }
 
 // closeClient closes the client of Open: at once, or when the last lease that was left
 // has ended by itself. A release that comes after that would find nothing.
 func (m *Manager) closeClient() {
-	if m.client.Closer == nil {
+	if m.client == nil {
 		return
 	}
 	m.mu.Lock()
-	left := time.Until(m.client.until)
+	left := time.Until(m.clientUntil)
 	m.mu.Unlock()
 	end := func() {
 		m.wire.Close() // waits for releases under way

@@ -12,8 +12,8 @@ import (
 
 // The files about reports and settings. All others are the lock itself.
 var reportFiles = []string{
-	"config.go", "doc.go", "errors.go", "events.go", "inspect.go", "labels.go", "log.go", "loss_text.go", "observer.go", "open.go", "outage.go", "ping.go",
-	"redact.go", "remedy.go", "reports.go", "reports_services.go", "state.go", "survey.go", "trace.go", "wait_text.go", "waits.go", "words.go",
+	"config.go", "doc.go", "errors.go", "events.go", "inspect.go", "log.go", "observer.go", "open.go", "outage.go", "ping.go",
+	"redact.go", "reports.go", "reports_services.go", "state.go", "survey.go", "trace.go", "wait_text.go", "waits.go", "words.go",
 }
 
 // The lock and what is told about it can be read one without the other.

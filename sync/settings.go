@@ -1,6 +1,10 @@
 package anteroom
 
-import "time"
+import (
+	"cmp"
+	"reflect"
+	"time"
+)
 
 // settings is a normal LockConfig without its key, and what follows from it. Locks that are
 // configured alike share one, which is most of the memory of a Mutex and of an entry: a
@@ -39,13 +43,50 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 	return s
 }
 
-// differs returns the name of the first field in which two settings differ, "" when they
-// are equal.
+// equalFields are those in which all configurations of a key in use must be equal. The
+// others belong to a hold (LeaseTime, RenewalTime, Margin), or only name or report it.
+var equalFields = []string{
+	"WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime", "MaxHandoffs", "MaxHandoffTime",
+	"MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas",
+}
+
+// differs returns the name of the first field in which two settings of one key contradict
+// each other, "" where they can be used side by side.
 func (s *settings) differs(o *settings) string {
 	if s == o {
 		return ""
 	}
-	return s.cfg.differs(o.cfg)
+	a, b := reflect.ValueOf(&s.cfg).Elem(), reflect.ValueOf(&o.cfg).Elem()
+	for _, name := range equalFields {
+		if !a.FieldByName(name).Equal(b.FieldByName(name)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// over returns c with the values of defaults in its zero fields. Key has none. By hand: a program
+// may make a Mutex for each operation, and reflection costs it a microsecond.
+func (c LockConfig) over(defaults LockConfig) LockConfig {
+	c.Name = cmp.Or(c.Name, defaults.Name)
+	c.LeaseTime = cmp.Or(c.LeaseTime, defaults.LeaseTime)
+	c.RenewalTime = cmp.Or(c.RenewalTime, defaults.RenewalTime)
+	c.Margin = cmp.Or(c.Margin, defaults.Margin)
+	c.WatchdogPeriod = cmp.Or(c.WatchdogPeriod, defaults.WatchdogPeriod)
+	c.Fair = c.Fair || defaults.Fair
+	c.Reentrancy = cmp.Or(c.Reentrancy, defaults.Reentrancy)
+	c.Fencing = c.Fencing || defaults.Fencing
+	c.FenceRecordTime = cmp.Or(c.FenceRecordTime, defaults.FenceRecordTime)
+	c.MaxHandoffs = cmp.Or(c.MaxHandoffs, defaults.MaxHandoffs)
+	c.MaxHandoffTime = cmp.Or(c.MaxHandoffTime, defaults.MaxHandoffTime)
+	c.MinHold = cmp.Or(c.MinHold, defaults.MinHold)
+	c.MaxHold = cmp.Or(c.MaxHold, defaults.MaxHold)
+	c.LongWait = cmp.Or(c.LongWait, defaults.LongWait)
+	c.Recovery = cmp.Or(c.Recovery, defaults.Recovery)
+	c.AlertThreshold = cmp.Or(c.AlertThreshold, defaults.AlertThreshold)
+	c.Replicas = cmp.Or(c.Replicas, defaults.Replicas)
+	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaults.ReplicaTimeout)
+	return c
 }
 
 // longest is the longest time limit of a command that may keep a field with such a lease:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -80,3 +81,74 @@ func (w words) operation(e *Error) string {
 type ownText string
 
 func (t ownText) Error() string { return string(t) }
+
+// A loss is an error: ErrLost and, where there is one, its cause.
+
+func (l *loss) Error() string { return plain.of(l) }
+
+// words says why. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had
+// stopped its renewal.
+func (l *loss) words(fixed, unrenewed bool) string {
+	switch l.Reason {
+	case LostGone:
+		return "Redis no longer has it"
+	case LostForced:
+		return "released by force"
+	case LostClosed:
+		return "the manager was closed"
+	case LostWatchdog:
+		return "given up by the watchdog"
+	}
+	switch {
+	case fixed:
+		return "its fixed lease ended"
+	case unrenewed:
+		return "its lease ended after the watchdog had stopped its renewal"
+	}
+	return "its lease ended without a confirmed renewal"
+}
+
+func (l *loss) Unwrap() []error {
+	errs := []error{ErrLost}
+	if l.Reason == LostClosed {
+		errs = append(errs, ErrClosed)
+	}
+	if l.Err != nil {
+		errs = append(errs, l.Err)
+	}
+	return errs
+}
+
+// remedies says, for the answers that need a person, what that person can do. They
+// are told apart by the code with which Redis' answers begin, which is part of its
+// protocol; texts differ between versions.
+var remedies = []struct{ code, remedy string }{
+	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two"},
+	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"NOAUTH", "give the Redis client a user name and password"},
+	{"WRONGPASS", "the Redis client's user name or password is wrong"},
+	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
+}
+
+// remedy returns what to do about a permanent answer.
+func remedy(err error) string {
+	text := err.Error()
+	for _, r := range remedies {
+		if strings.Contains(text, r.code) {
+			return r.remedy
+		}
+	}
+	return "repeating the command would give the same answer"
+}
+
+// serverWide are the parts of permanent answers that concern every key of a server: what
+// its user is and may run. Others are about the key that was asked for.
+var serverWide = []string{"NOAUTH", "WRONGPASS", "NOSCRIPT", "can't run this command", "permissions to run the", "unknown command"}
+
+// aboutServer tells whether a permanent answer concerns all keys of its server.
+func aboutServer(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc(serverWide, func(part string) bool { return strings.Contains(text, part) })
+}
