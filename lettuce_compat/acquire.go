@@ -34,6 +34,10 @@ type AcquireRequest struct {
 	// Timeout limits the command, 0 means Options.CommandTimeout. Waiting for replicas
 	// comes on top.
 	Timeout time.Duration
+	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
+	// while Redis hangs. So it may send the command itself, also on a client that does not
+	// mind deadlines.
+	MayBeHeld bool
 }
 
 // GiveBack names tokens that a grant had reserved and did not use: those above
@@ -78,6 +82,7 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 		}
 		limit += k.wait.timeout
 	}
+	k.mayBeHeld = r.MayBeHeld
 	left := lane.do(ctx, &k.call, start, limit)
 	reply = parseAcquire(&k.command, left)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {

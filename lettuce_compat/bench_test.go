@@ -17,10 +17,12 @@ func BenchmarkPair(b *testing.B) {
 		name     string
 		option   func(*redis.Options)
 		mayLeave bool
+		held     bool // the caller may be held
 	}{
-		{"default", unchanged, false},
-		{"mindful", mindful, false},
-		{"default/may-leave", unchanged, true},
+		{"default", unchanged, false, true},
+		{"default/not-held", unchanged, false, false},
+		{"default/may-leave", unchanged, true, false},
+		{"mindful", mindful, false, false},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
 			c := newClient(b, onReal(b, nil).real.Client(b, bc.option))
@@ -33,10 +35,12 @@ func BenchmarkPair(b *testing.B) {
 			b.ReportAllocs()
 			for n := uint64(0); b.Loop(); n++ {
 				field := lettucecompat.NewField("me", n)
-				if c.TryAcquire(caller, lockRequest("k", field)).Outcome != ok {
+				r := lockRequest("k", field)
+				r.MayBeHeld = bc.held
+				if c.TryAcquire(caller, r).Outcome != ok {
 					b.Fatal("not acquired")
 				}
-				if c.Release(caller, lettucecompat.ReleaseRequest{Key: "k", Field: field}).Outcome != ok {
+				if c.Release(caller, lettucecompat.ReleaseRequest{Key: "k", Field: field, MayBeHeld: bc.held}).Outcome != ok {
 					b.Fatal("not released")
 				}
 			}

@@ -71,15 +71,18 @@ func TestACallerCarriesItself(t *testing.T) {
 		wrap   bool // in a type that New does not know
 		wish   bool // the caller's context can end
 		idle   bool // Redis has not answered for a while
+		held   bool // the caller may be held
 		own    bool
 	}{
 		{name: "by itself", option: mindful, own: true},
 		{name: "by itself after a while", option: mindful, idle: true, own: true},
 		{name: "may leave", option: mindful, wish: true},
 		{name: "default client", option: unchanged},
-		{name: "default client, may leave", option: unchanged, wish: true},
-		{name: "default client with a long limit", option: long},
-		{name: "client of an unknown type", option: mindful, wrap: true},
+		{name: "default client, may be held", option: unchanged, held: true, own: true},
+		{name: "default client, may be held, after a while", option: unchanged, held: true, idle: true},
+		{name: "default client, may be held and leave", option: unchanged, held: true, wish: true},
+		{name: "default client with a long limit, may be held", option: long, held: true},
+		{name: "client of an unknown type", option: mindful, held: true, wrap: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +106,9 @@ func TestACallerCarriesItself(t *testing.T) {
 				for len(seen) > 0 {
 					<-seen
 				}
-				want(t, "acquire", c.TryAcquire(cctx, lockRequest("k", "me:1")).Outcome, ok)
+				r := lockRequest("k", "me:1")
+				r.MayBeHeld = tc.held
+				want(t, "acquire", c.TryAcquire(cctx, r).Outcome, ok)
 				here := strings.Contains(<-seen, "testing.tRunner(")
 				want(t, "on the caller's goroutine", here, tc.own)
 			})
@@ -122,11 +127,51 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 		go b.rdb.BLPop(ctx, time.Minute, "empty") // has the only connection
 		synctest.Wait()
 		time.AfterFunc(2*time.Second, b.net.Heal)
-		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+		r := lockRequest("k", "me:1")
+		r.MayBeHeld = true
+		got := c.TryAcquire(ctx, r)
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 		time.Sleep(time.Minute)
 		want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
+	})
+}
+
+// TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller: when Redis falls silent, the one caller
+// that carries its call is held for the client's own limit; all others, those beside it and
+// those after it, are free at theirs, though they may be held as well.
+func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		b.net.BlackHole()
+		start := time.Now()
+		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
+		acquire := func(key string, took chan<- time.Duration) {
+			r := lockRequest(key, "me:1")
+			r.MayBeHeld = true
+			got := c.TryAcquire(ctx, r)
+			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
+				t.Errorf("%s: %+v", key, got)
+			}
+			took <- time.Since(start)
+		}
+		go acquire("held", held)
+		synctest.Wait()
+		for i := range 10 {
+			go acquire(fmt.Sprintf("beside%d", i), beside)
+		}
+		for range 10 {
+			want(t, "beside it", <-beside, time.Second)
+		}
+		if took := <-held; took < 4*time.Second || took > 5*time.Second+100*time.Millisecond {
+			t.Errorf("it was held for %v, the client's limit is 5s", took)
+		}
+		start = time.Now()
+		got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1", MayBeHeld: true})
+		want(t, "after it", time.Since(start), time.Second)
+		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 	})
 }
 

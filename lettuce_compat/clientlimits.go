@@ -80,5 +80,9 @@ func (c *Client) Costs(replicas bool) []string {
 
 // costOfHolding says what a client costs that does not mind deadlines.
 func (c *Client) costOfHolding() string {
-	return fmt.Sprintf("ContextTimeoutEnabled is off: an uncontended Lock or Unlock needs a second goroutine, and a command that is given up keeps its goroutine and its connection until ReadTimeout (%v); set ContextTimeoutEnabled", c.limits.read)
+	given := fmt.Sprintf("a command that is given up keeps its goroutine and its connection until ReadTimeout (%v); set ContextTimeoutEnabled", c.limits.read)
+	if c.limits.holds > mostHeld*c.opt.CommandTimeout {
+		return "ContextTimeoutEnabled is off: an uncontended Lock or Unlock needs a second goroutine, and " + given
+	}
+	return fmt.Sprintf("ContextTimeoutEnabled is off: when Redis falls silent one Lock or Unlock may wait for ReadTimeout (%v) instead of CommandTimeout (%v), and ", c.limits.read, c.opt.CommandTimeout) + given
 }

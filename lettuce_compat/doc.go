@@ -19,8 +19,8 @@
 //	caller ◄── Watch.C, OnForced ── subscriber (one connection)
 //
 // A caller whose context cannot end carries its call itself while nothing else is under way,
-// nor was of late more than one other, and the client is known to return in time
-// (lane.carriesItselfLocked); all other calls are carried by a goroutine of the lane, so that
+// nor was of late more than one other, and the client is known to return in time, or the
+// caller may be held (lane.carriesItselfLocked); all other calls are carried by a goroutine of the lane, so that
 // their callers may leave.
 //
 // A command is held until go-redis asks for its bytes, then sent; a caller that leaves

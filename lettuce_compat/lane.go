@@ -39,6 +39,7 @@ type lane struct {
 	total      int         // live and abandoned trips
 	starting   bool        // a goroutine is on its way to take what is queued
 	crowded    bool        // more than two calls were awaited when the last trip began
+	answeredAt time.Time   // when the last trip began, if it was answered
 	spare      tripContext // for the next trip; may be empty
 	idle       chan<- bool // wakes a goroutine that lingers, true: for a trip; nil: none does
 	idleEnd    time.Time   // until when it does
@@ -57,7 +58,10 @@ type call struct {
 	wait    *waitFor      // set: an acquire whose replicas are waited for; travels alone
 	timeout time.Duration // after which its caller is free
 	end     time.Time     // when that is
-	done    chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
+	// mayBeHeld: its caller cannot leave, and agrees to be held beyond end by a client that
+	// does not mind deadlines.
+	mayBeHeld bool
+	done      chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
 
 	// Guarded by lane.mu.
 	over       bool      // answered or left
@@ -93,7 +97,7 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	}
 	l.push(k)
 	l.ringLocked(k.end, now)
-	if l.carriesItselfLocked(k) {
+	if l.carriesItselfLocked(k, now) {
 		t := l.takeLocked(1, now)
 		t.ctx.end = k.end
 		l.mu.Unlock()
@@ -227,6 +231,9 @@ func (l *lane) rang() {
 			first = soonest
 		}
 		l.ringLocked(first, now)
+	}
+	if late {
+		l.answeredAt = time.Time{}
 	}
 	l.startLocked(now) // beside trips that have become slow
 	l.mu.Unlock()

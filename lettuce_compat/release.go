@@ -22,6 +22,7 @@ type ReleaseRequest struct {
 	// reserved after us. ReservedUpTo 0 gives nothing back.
 	LastToken, ReservedUpTo int64
 	Timeout                 time.Duration // 0: Options.CommandTimeout
+	MayBeHeld               bool          // as in AcquireRequest
 }
 
 // ReleaseReply is the answer to a ReleaseRequest.
@@ -50,6 +51,7 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
 	k := newScriptCall(releaseScript, r.Key, fence, argv...)
+	k.mayBeHeld = r.MayBeHeld
 	outcome, err := k.command.result(c.lanes(r.Key).locks.do(ctx, &k.call, start, r.Timeout))
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}

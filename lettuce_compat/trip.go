@@ -16,6 +16,12 @@ const (
 	// of the right size; making that anew costs a lone caller a noticeable part of its round
 	// trip.
 	lingerTime = 50 * time.Millisecond
+	// mostHeld bounds how long a client that does not mind deadlines may hold a caller: so
+	// many time limits of the command. With go-redis' default of 5 s and a limit of 1 s that
+	// is a sixth of the default lease.
+	mostHeld = 5
+	// trustTime is how long an answer speaks for the next one.
+	trustTime = time.Second
 	// maxBatch bounds the commands that share one round trip (beyond it by one call's at
 	// most), so that one slow connection delays a bounded number of callers.
 	maxBatch = 256
@@ -58,11 +64,19 @@ func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
 
 // carriesItselfLocked tells whether the caller of k, which was queued just now, makes the
 // trip on its own goroutine: it cannot leave, nothing else is under way, there was no crowd
-// of late, and it will be back in time: its client minds deadlines. Another client holds
-// whoever sends up to its own limits where Redis hangs.
-func (l *lane) carriesItselfLocked(k *call) bool {
-	return l.c.limits.holds == 0 && k.ctx.Done() == nil && k.wait == nil &&
-		l.queued == k && l.live == 0 && !l.starting && !l.crowded && l.total < l.limit
+// of late, and it will be back in time.
+//
+// A client that minds deadlines is back at the call's limit. Another one holds whoever sends
+// up to its own limits where Redis hangs. Such a client is trusted only by callers that may
+// be held, only where its limits are short against the call's, and only while Redis has
+// answered a moment ago. So in an outage at most one caller of a lane is held: the one that
+// was under way when Redis fell silent.
+func (l *lane) carriesItselfLocked(k *call, now time.Time) bool {
+	if k.ctx.Done() != nil || k.wait != nil || l.queued != k || l.live > 0 || l.starting || l.crowded || l.total >= l.limit {
+		return false
+	}
+	holds := l.c.limits.holds
+	return holds == 0 || k.mayBeHeld && holds <= mostHeld*k.timeout && now.Sub(l.answeredAt) < trustTime
 }
 
 // carryOwn makes the trip t, which has k alone, for the caller of k.
@@ -228,6 +242,10 @@ func (l *lane) endLocked(t *trip) {
 		if k.done != nil {
 			k.done <- struct{}{}
 		}
+	}
+	l.answeredAt = time.Time{}
+	if t.calls[0].cmds[0].Err() == nil {
+		l.answeredAt = t.began
 	}
 	if t.ctx.Err() != nil || t.calls[0].ctx != context.Background() {
 		t.ctx.stop()

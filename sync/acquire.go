@@ -33,7 +33,7 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 	in, order, err := e.q.Enter(w)
 	if order == queue.StartAttempt && ctx.Done() == nil {
 		e.beginJob()
-		e.driveHere() // the caller is about to wait in any case, and can't be told to stop
+		e.driveHere(w.Kind == queue.Deaf) // the caller is about to wait in any case, and can't be told to stop
 	} else {
 		e.do(order)
 	}

@@ -36,6 +36,8 @@ type driver struct {
 	refused bool          // until a release may have come. The holder's lease has
 	ttl     time.Duration // left then
 	met     *string       // the server at which it has met trouble; nil: none since it was answered
+	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
+	mayBeHeld bool
 }
 
 // drive runs a driver to its end. It is a job that has begun.
@@ -50,14 +52,18 @@ func (e *entry) drive() {
 // Whatever needs patience is left to a goroutine.
 //
 // The caller is not held up: the wire limits the attempt as it limits any other, and
-// nothing but the attempt's answer could let the caller in before that. Close can't call
-// the attempt off, as it does with others; it waits for it.
-func (e *entry) driveHere() {
+// nothing but the attempt's answer could let the caller in before that. On a client that
+// does not mind deadlines a caller of Lock, which returns no error in any case, agrees to be
+// held for longer while Redis hangs. Close can't call the attempt off, as it does with
+// others; it waits for it.
+func (e *entry) driveHere(lock bool) {
 	d := newDriver(e)
+	d.mayBeHeld = lock
 	if d.heldBack() == 0 && (d.over() || d.try(context.Background()) || d.over()) {
 		d.end()
 		return
 	}
+	d.mayBeHeld = false
 	patient := d // a copy: the first attempt needs nothing but the caller's stack
 	go patient.run()
 }
@@ -167,7 +173,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	req := lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.g.name(), Lease: want.lease, Repeat: d.g.field != nil,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
-		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout,
+		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
 	}
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
@@ -204,7 +210,7 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 		return false
 	}
 	if e.q.Granted(g.n) == queue.SendRelease {
-		g.release(none)
+		g.release(none, false)
 	}
 	return true
 }

@@ -162,7 +162,7 @@ func (e *entry) do(o queue.Order) {
 		go func() {
 			defer e.endJob()
 			// Whoever owned it last came in by one hand-off less than were made.
-			e.cur.Load().release(e.q.Word().HandOffs() - 1)
+			e.cur.Load().release(e.q.Word().HandOffs()-1, false)
 		}()
 	case queue.RecallAttempt:
 		e.recall.ring()

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -293,20 +295,64 @@ func TestSync_I4_CleanUpOvertakenByTheLateAcquire(t *testing.T) {
 	})
 }
 
+// TestUnlockDoesNotHangWhileRedisIsAway: it is free after CommandTimeout. On a client that
+// does not mind deadlines it may be the one caller that has trusted Redis' last answer, and
+// wait for the client's ReadTimeout.
 func TestUnlockDoesNotHangWhileRedisIsAway(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
-		mu.Lock()
-		s.net.BlackHole()
-		start := time.Now()
-		mu.Unlock()
-		if d := time.Since(start); d != time.Second {
-			t.Fatalf("Unlock took %v, want CommandTimeout", d)
-		}
-		s.net.Heal()
-		s.nothingLeft(t, "k", 3*time.Second)
-	})
+	for _, tc := range []struct {
+		name   string
+		client func(s *embedded) *redis.Client
+		held   time.Duration // for so long before
+		limit  time.Duration
+	}{
+		{"mindful client", (*embedded).mindfulClient, 0, time.Second},
+		{"default client", (*embedded).client, 0, 5*time.Second + 100*time.Millisecond},
+		{"default client after a while", (*embedded).client, 2 * time.Second, time.Second},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, tc.client(s), anteroom.Config{})
+				mu := m.Mutex("k")
+				mu.Lock()
+				time.Sleep(tc.held)
+				s.net.BlackHole()
+				start := time.Now()
+				mu.Unlock()
+				if d := time.Since(start); d < time.Second || d > tc.limit {
+					t.Fatalf("Unlock took %v, want at most %v", d, tc.limit)
+				}
+				s.net.Heal()
+				s.nothingLeft(t, "k", 3*time.Second)
+			})
+		})
+	}
+}
+
+// TestOnlyLockAndUnlockTrustASilentRedis: on a client that does not mind deadlines Do and
+// those that only try are free after CommandTimeout all the same. TestReleaseIsBounded has
+// Hold.Release.
+func TestOnlyLockAndUnlockTrustASilentRedis(t *testing.T) {
+	for name, call := range map[string]func(m *anteroom.Manager, hang func()){
+		"Do": func(m *anteroom.Manager, hang func()) {
+			_ = m.Mutex("k").Do(bg, func(context.Context) error { hang(); return nil })
+		},
+		"TryLock":    func(m *anteroom.Manager, hang func()) { hang(); m.Mutex("k").TryLock() },
+		"TryAcquire": func(m *anteroom.Manager, hang func()) { hang(); _, _ = m.Mutex("k").TryAcquire(bg) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{CommandTimeout: time.Second})
+				pass(m.Mutex("warm"))
+				start := time.Now()
+				call(m, s.net.BlackHole)
+				if took := time.Since(start); took > time.Second {
+					t.Errorf("took %v, want at most CommandTimeout", took)
+				}
+				s.net.Heal()
+				s.nothingLeft(t, "k", 15*time.Second)
+			})
+		})
+	}
 }
 
 // A release of an earlier grant that arrives late, or is sent again, finds nothing

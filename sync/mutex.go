@@ -162,8 +162,8 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
 // waiter of this process or releases it in Redis; it waits for the answer up to
-// CommandTimeout, and a release that is not confirmed by then goes on in the
-// background for up to a lease, while renewal has ended.
+// CommandTimeout (Config.CommandTimeout has the one exception). A release that is not
+// confirmed by then goes on in the background for up to a lease, while renewal has ended.
 //
 // It panics with an *Error if the lock is not locked, or is held by another goroutine
 // and not NotReentrant; the error says by which, and where that one came in, if

@@ -21,8 +21,9 @@ const maxTurnExtensions = 16
 // or ends the turn, and tells the queue. handOffs is that of the turn's last owner, or none.
 // It returns after the first answer, or after CommandTimeout without one; what is not
 // confirmed then is burnt, and the queue moves on, because no later attempt of ours uses the
-// same field. failed says what is not as it should be; its Op is the caller's to tell.
-func (g *grant) release(handOffs int) (outcome Outcome, failed *Error) {
+// same field. A caller that may be held returns after the client's own time limit at the
+// latest. failed says what is not as it should be; its Op is the caller's to tell.
+func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *Error) {
 	e := g.e
 	// Marked before anything is sent: a renewal under way that finds the field
 	// gone must not report a loss.
@@ -34,7 +35,7 @@ func (g *grant) release(handOffs int) (outcome Outcome, failed *Error) {
 		return g.endTurn(handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{
-		Key: e.key, Field: g.name(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout,
+		Key: e.key, Field: g.name(), Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Timeout: e.timeout, MayBeHeld: mayBeHeld,
 	}
 	if e.cfg.MinHold > 0 {
 		req.Keep = g.minHoldLeft()
@@ -55,7 +56,7 @@ func (g *grant) release(handOffs int) (outcome Outcome, failed *Error) {
 func (g *grant) releaseWithin(wait context.Context, handOffs int) (outcome Outcome, failed *Error) {
 	e, began := g.e, time.Now()
 	if wait.Done() == nil {
-		outcome, failed = g.release(handOffs)
+		outcome, failed = g.release(handOffs, false)
 	} else {
 		var o Outcome
 		var f *Error
@@ -63,7 +64,7 @@ func (g *grant) releaseWithin(wait context.Context, handOffs int) (outcome Outco
 		e.ref()
 		go func() {
 			defer e.unref()
-			o, f = g.release(handOffs)
+			o, f = g.release(handOffs, false)
 			close(answered)
 		}()
 		select {
@@ -149,7 +150,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 		g.startLease(reply.SentAt)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if e.q.Resumed() == queue.SendRelease {
-			return g.release(none) // all waiters have left meanwhile
+			return g.release(none, false) // all waiters have left meanwhile
 		}
 		return OutcomeHandedOff, nil
 	}

@@ -187,7 +187,7 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 		if wait != nil && wait.Err() == nil {
 			outcome, failed = g.releaseWithin(wait, handOffs)
 		} else {
-			outcome, failed = g.release(handOffs)
+			outcome, failed = g.release(handOffs, t.lock)
 		}
 		if failed != nil {
 			failed.Op = op
