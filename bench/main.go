@@ -38,7 +38,7 @@ import (
 const limit = 30 * time.Minute
 
 func main() {
-	child.Run(scenario.Roles)
+	child.Run(scenario.Roles())
 	var plan scenario.Plan
 	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
 	flag.IntVar(&plan.Rounds, "rounds", 0, "rounds of every scenario; 0: its own number")

@@ -8,10 +8,12 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// Roles are the roles of children of a program that runs scenarios; pass them to child.Run before anything else.
-var Roles = map[string]child.Role{
-	crew.RoleName:     crew.Role,
-	handover.RoleName: handover.Role,
-	growth.RoleName:   growth.Role,
-	proxy.RoleName:    proxy.Role,
+// Roles returns the roles of children of a program that runs scenarios; pass them to child.Run before anything else.
+func Roles() map[string]child.Role {
+	return map[string]child.Role{
+		crew.RoleName:     crew.Role,
+		handover.RoleName: handover.Role,
+		growth.RoleName:   growth.Role,
+		proxy.RoleName:    proxy.Role,
+	}
 }

@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
-	child.Run(scenario.Roles)
+	child.Run(scenario.Roles())
 	goleak.VerifyTestMain(m)
 }
 

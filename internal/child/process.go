@@ -100,14 +100,7 @@ func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 func (p *Process) Dead() <-chan struct{} { return p.dead }
 
 // Send sends a message to the child.
-func (p *Process) Send(v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = p.in.Write(append(line, '\n'))
-	return err
-}
+func (p *Process) Send(v any) error { return writeLine(p.in, v) }
 
 // ErrNoAnswer: the child runs and has not answered in time.
 var ErrNoAnswer = errors.New("no answer")

@@ -102,16 +102,16 @@ func (l *Link) Send(v any) error {
 	if err != nil {
 		return err
 	}
-	return l.write(message{Body: body})
+	return writeLine(l.out, message{Body: body})
 }
 
-// write writes one line, in one piece.
-func (l *Link) write(m message) error {
-	line, err := json.Marshal(m)
+// writeLine writes v as one line, in one piece.
+func writeLine(w io.Writer, v any) error {
+	line, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	_, err = l.out.Write(append(line, '\n'))
+	_, err = w.Write(append(line, '\n'))
 	return err
 }
 
@@ -121,7 +121,7 @@ func (l *Link) end(err error) int {
 	if err != nil {
 		m.Error = err.Error()
 	}
-	if l.write(m) != nil || err != nil {
+	if writeLine(l.out, m) != nil || err != nil {
 		return 1
 	}
 	return 0

@@ -29,10 +29,7 @@ func (t *turn) acquired() {
 		t.failed(err)
 		return
 	}
-	got := Now()
-	t.by(h)
-	t.event(Acquired, got, func(e *Event) { e.Grant = grantOf(h.Holder()) })
-	stop := t.watch(h.Context())
+	stop := t.entered(h)
 	if fixed && t.oneIn(2) {
 		_ = h.Extend(ctx, time.Second+t.upTo(2*time.Second))
 	}
@@ -48,6 +45,14 @@ func (t *turn) acquired() {
 	}
 	defer release()
 	t.released(h.Release(bound))
+}
+
+// entered notes that h was acquired just now, and watches its context until stop.
+func (t *turn) entered(h *anteroom.Hold) (stop func() bool) {
+	now := Now()
+	t.by(h)
+	t.event(Acquired, now, func(e *Event) { e.Grant = grantOf(h.Holder()) })
+	return t.watch(h.Context())
 }
 
 // by uses the answers of a Hold for the turn's.
@@ -147,10 +152,7 @@ func (t *turn) elements() {
 		t.failed(err)
 		return
 	}
-	got := Now()
-	t.by(h)
-	t.event(Acquired, got, func(e *Event) { e.Grant = grantOf(h.Holder()) })
-	stop := t.watch(h.Context())
+	stop := t.entered(h)
 	defer stop()
 	read := t.reg.read(ReadArgs{Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token})
 	t.pause(t.ctx, t.plan.Work/2+t.upTo(t.plan.Work))
