@@ -143,7 +143,7 @@ func (s *Synchronizer) frontLocked() Front {
 	return f
 }
 
-// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like First it holds the lock for the
+// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Front it holds the lock for the
 // walk, but it copies eight bytes for each, and allocates nothing where ids has the capacity.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()

@@ -65,7 +65,7 @@ type Synchronizer struct {
 	owner atomic.Uint64
 
 	// mu makes each transition one step. Held for a few loads and stores, and for a walk over the queue where Try
-	// kinds or Refusable waiters fail, in GiveBack, and in First, AppendWaiting and Find. Nothing blocks and nobody
+	// kinds or Refusable waiters fail, in GiveBack, and in Front, AppendWaiting and Find. Nothing blocks and nobody
 	// is called while it is held.
 	mu         sync.Mutex
 	waiters    fifo

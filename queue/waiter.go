@@ -76,7 +76,7 @@ type Waiter struct {
 	// Began is when the caller's wait began, with a monotonic reading, if the caller has read the clock already; if
 	// zero, the wait begins when the waiter is queued. Set by the caller before Enter and not changed after that.
 	Began time.Time
-	// Note is opaque to this package and is returned by HeadNote, First, Front and Find. Set by the caller before
+	// Note is opaque to this package and is returned by HeadNote, Front and Find. Set by the caller before
 	// Enter and not changed after that.
 	Note any
 

@@ -73,7 +73,7 @@ func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
 
-// startLease hands the grant to the RenewalManager.
+// startLease hands the grant to the renewal.Manager.
 func (g *grant) startLease(sentAt time.Time) {
 	e := g.e
 	// A batch shares one time limit, so leases of different limits never share one.

@@ -84,6 +84,39 @@ func TestUnlockByAStrangerPanics(t *testing.T) {
 	})
 }
 
+// A Mutex with another configuration than the key's is refused by Lock, so its Unlock owns nothing.
+func TestUnlockThroughAMutexWithAnotherReentrancy(t *testing.T) {
+	for _, of := range [][2]anteroom.Reentrancy{
+		{anteroom.ByGoroutine, anteroom.NotReentrant},
+		{anteroom.NotReentrant, anteroom.ByGoroutine},
+	} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: of[0]})
+			other := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: of[1]})
+			mu.Lock()
+			if of[0] == anteroom.ByGoroutine {
+				done := make(chan error)
+				go func() { done <- panics(t, other.Unlock) }()
+				if err := <-done; !errors.Is(err, anteroom.ErrNotHeld) {
+					t.Fatalf("unlock by another goroutine: %v", err)
+				}
+				mu.Unlock()
+				return
+			}
+			done := make(chan struct{})
+			go func() { // any goroutine may unlock what is NotReentrant
+				defer close(done)
+				other.Unlock()
+			}()
+			<-done
+			if mu.Held() || s.Exists("k") {
+				t.Fatal("still locked after the Unlock")
+			}
+		})
+	}
+}
+
 func TestNotReentrantIsLikeSyncMutex(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

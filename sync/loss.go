@@ -27,7 +27,7 @@ const (
 	byWatchdog = "by the watchdog"
 )
 
-// Lost is called by the RenewalManager, once, when it concludes that the lease is
+// Lost is called by the renewal.Manager, once, when it concludes that the lease is
 // lost. It tells first and lets others in afterwards, and does no I/O. It calls nothing
 // that is the user's: reports.lost tells others after it, on another goroutine.
 func (g *grant) Lost(c renewal.Cause) {
@@ -45,7 +45,7 @@ func (g *grant) Lost(c renewal.Cause) {
 			g.e.m.listLost(g, t)
 		}
 	}
-	// The cause's deadline, since install may not have put the lease into the grant yet.
+	// The cause's deadline, since begin may not have put the lease into the grant yet.
 	doomed, over := g.doomed.Load(), c.Deadline.Add(g.terms.margin)
 	g.burn(doomed, func(f *field, now time.Time) bool {
 		return f.lost(l.Reason, now, over, !g.terms.fixed(), doomed)

@@ -208,12 +208,13 @@ func (mu *Mutex) whose(e *entry) error {
 }
 
 // tenure returns the tenure that the caller may unlock: its own, or for NotReentrant that
-// of any goroutine which came by Lock.
+// of any goroutine which came by Lock. The configuration that counts is the one with which
+// the key is in use: mu may have another, and its Lock is refused then.
 func (mu *Mutex) tenure(e *entry) *tenure {
 	if e == nil {
 		return nil
 	}
-	if mu.cfg.Reentrancy == ByGoroutine {
+	if e.cfg.Reentrancy == ByGoroutine {
 		if _, byLock := e.q.OwnedBy(uint64(mu.m.goroutine())); !byLock {
 			return nil
 		}
