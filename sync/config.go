@@ -49,10 +49,12 @@ type Config struct {
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is
 	// abandoned then, whatever the client's own timeouts say, and a caller of
-	// TryLock, TryAcquire or Unlock waits no longer than about this, except for one
-	// Lock or Unlock in an outage whose client lacks ContextTimeoutEnabled: it may wait
-	// for the client's ReadTimeout, and at most five times this. At most 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock with which the key came
-	// into use.
+	// TryLock, TryAcquire or Unlock waits no longer than about this. There is one
+	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
+	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, at most
+	// five times this, and a TryLock or TryAcquire of its key that comes meanwhile
+	// waits for it. At most 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock
+	// with which the key came into use.
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way at once
