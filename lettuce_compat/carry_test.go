@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/headcount"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -172,6 +173,39 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 		got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1", MayBeHeld: true})
 		want(t, "after it", time.Since(start), time.Second)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
+	})
+}
+
+// TestWire_I7_AHeldCallerKeepsNoPlace: one connection is dead, and a caller is held by it. Its
+// place is free when its time is over, and no second one is held beside it.
+func TestWire_I7_AHeldCallerKeepsNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t, oneSlot)
+		warm(t, c)
+		acquire := func(key string) (lettucecompat.AcquireReply, time.Duration) {
+			r := lockRequest(key, "me:1")
+			r.MayBeHeld = true
+			start := time.Now()
+			return c.TryAcquire(ctx, r), time.Since(start)
+		}
+		b.net.HalfOpen(faultnet.All) // those that are open; new ones work
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if got, took := acquire("held"); !errors.Is(got.Err, lettucecompat.ErrTimeout) || took < 4*time.Second {
+				t.Errorf("held: %+v after %v", got, took)
+			}
+		}()
+		synctest.Wait()
+		time.Sleep(1100 * time.Millisecond)
+		got, took := acquire("other")
+		want(t, "another key", got.Outcome, lettucecompat.OutcomeOK)
+		want(t, "at once", took < 100*time.Millisecond, true)
+		b.net.HalfOpen(faultnet.All)
+		_, took = acquire("beside")
+		want(t, "beside the held one", took, time.Second)
+		<-done
 	})
 }
 

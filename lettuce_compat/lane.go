@@ -213,15 +213,13 @@ func (l *lane) rang() {
 			if first.IsZero() || k.end.Before(first) {
 				first = k.end
 			}
-		case k.done == nil:
-			// Its caller, who carries it, is freed of waiting for a connection, and sends
-			// nothing any more. Only an answer that it waits for may come later.
-			k.trip.ctx.stop()
-			_ = k.withdraw(nil)
-			late = true
 		default:
+			// A caller that carries k itself comes back when the client lets it. It does not
+			// wait for a connection any more, and sends nothing; its place is free.
 			l.leaveLocked(k, k.timedOut())
-			k.done <- struct{}{}
+			if k.done != nil {
+				k.done <- struct{}{}
+			}
 			late = true
 		}
 		k = next

@@ -68,15 +68,16 @@ func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
 //
 // A client that minds deadlines is back at the call's limit. Another one holds whoever sends
 // up to its own limits where Redis hangs. Such a client is trusted only by callers that may
-// be held, only where its limits are short against the call's, and only while Redis has
-// answered a moment ago. So in an outage at most one caller of a lane is held: the one that
-// was under way when Redis fell silent.
+// be held, only where its limits are short against the call's, only while Redis has answered
+// a moment ago, and only while no trip is abandoned. So at most one caller of a lane is held:
+// the one that was under way when Redis, or its connection, fell silent. Its place in the
+// lane is free at the end of its time, as that of an abandoned trip is.
 func (l *lane) carriesItselfLocked(k *call, now time.Time) bool {
 	if k.ctx.Done() != nil || k.wait != nil || l.queued != k || l.live > 0 || l.starting || l.crowded || l.total >= l.limit {
 		return false
 	}
 	holds := l.c.limits.holds
-	return holds == 0 || k.mayBeHeld && holds <= mostHeld*k.timeout && now.Sub(l.answeredAt) < trustTime
+	return holds == 0 || k.mayBeHeld && l.total == 0 && holds <= mostHeld*k.timeout && now.Sub(l.answeredAt) < trustTime
 }
 
 // carryOwn makes the trip t, which has k alone, for the caller of k.

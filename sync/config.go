@@ -51,9 +51,9 @@ type Config struct {
 	// abandoned then, whatever the client's own timeouts say, and a caller of
 	// TryLock, TryAcquire or Unlock waits no longer than about this. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
-	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, at most
-	// five times this, and a TryLock or TryAcquire of its key that comes meanwhile
-	// waits for it. At most 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock
+	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
+	// is at most five times this, and once more where it has to connect; a TryLock or
+	// TryAcquire of its key that comes meanwhile waits for it. At most 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock
 	// with which the key came into use.
 	CommandTimeout time.Duration
 

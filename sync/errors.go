@@ -53,8 +53,9 @@ var (
 // AcquireOutcomes, ReleaseOutcomes and RenewOutcomes list what those are told.
 type Outcome string
 
-// How an operation ended. Where it did not succeed and the outcome is not OutcomeUnknown, no
-// command had an effect: what was held is held as before.
+// How an operation ended. An acquisition that did not succeed holds nothing, and an Extend
+// that did not leaves what was held as it was, unless it is lost. A release always ends the
+// hold, whatever its outcome.
 const (
 	OutcomeGranted     Outcome = "granted"     // acquired: Redis granted it
 	OutcomeHandedOff   Outcome = "handed_off"  // passed on within the process: acquired from, or released to, another owner

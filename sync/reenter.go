@@ -50,23 +50,28 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if field := e.differs(r.settings); field != "" {
 		return fail(OutcomeMistake, e.contradicts(field))
 	}
+	// Its place among the Holds comes first: where the unit is added, a Release of h beside
+	// this one is an inner exit, and the last one is the new Hold's.
+	inner := &Hold{t: t, by: h.by, values: ctx}
+	if err := t.add(inner, h, r.op); err != nil || inner.sentinel == nil {
+		return nil, err
+	}
 	switch e.q.ReenterTenure(t.number) {
 	case nil:
 		entered = true
+		return inner, nil
 	case queue.ErrCountLimit:
+		t.remove(inner)
 		return fail(OutcomeFailed, ErrReentryLimit)
-	default:
-		if released, _ := h.look(r.op); released {
-			return nil, nil
-		}
-		return nil, t.g.lossError(r.op, t.g.lossOr(LostGone))
 	}
-	inner := &Hold{t: t, by: h.by, values: ctx}
-	if err := t.add(inner, h, r.op); err != nil || inner.sentinel == nil {
-		_ = t.exit(r.op, nil, nil)
-		return nil, err
+	t.remove(inner)
+	if l := t.g.lossNow(); l != nil {
+		return nil, t.exitLost(r.op, false, time.Now()) // h may have been released meanwhile
 	}
-	return inner, nil
+	if released, _ := h.look(r.op); released {
+		return nil, nil
+	}
+	return nil, t.g.lossError(r.op, t.g.lossOr(LostGone))
 }
 
 // reenter enters again, with the caller's reference, for the goroutine that has the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,20 +13,40 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// An inner Acquire beside the outer Release: the Manager never forgets a held key.
+// nestedUnits counts the inner holds that begin and that end.
+type nestedUnits struct {
+	anteroom.NopObserver
+	began, ended atomic.Int64
+}
+
+func (n *nestedUnits) Acquired(_ string, o anteroom.Outcome, _ time.Duration) {
+	if o == anteroom.OutcomeNested {
+		n.began.Add(1)
+	}
+}
+
+func (n *nestedUnits) Released(_ string, o anteroom.Outcome, _ time.Duration) {
+	if o == anteroom.OutcomeNested {
+		n.ended.Add(1)
+	}
+}
+
+// An inner Acquire beside the outer Release: the Manager never forgets a held key, and the
+// outer one is an inner exit only where there is a Hold that has the last.
 func TestReenteringBesideTheOuterRelease(t *testing.T) {
 	s := newEmbedded(t)
-	m, _ := manager(t, s.client(), anteroom.Config{})
+	units := new(nestedUnits)
+	m, _ := manager(t, s.client(), anteroom.Config{Observer: units})
 	stop := make(chan struct{})
 	var busy sync.WaitGroup
-	for range 8 { // keep the Manager's mutex contended
+	for range 8 { // keep the mutexes of the Manager and of the entry contended
 		busy.Go(func() {
 			for {
 				select {
 				case <-stop:
 					return
 				default:
-					m.Counts()
+					m.Snapshot()
 				}
 			}
 		})
@@ -47,6 +68,9 @@ func TestReenteringBesideTheOuterRelease(t *testing.T) {
 				t.Fatalf("round %d: held, and the Manager knows nothing of the key", i)
 			}
 			_ = inner.Release(bg)
+		}
+		if began, ended := units.began.Load(), units.ended.Load(); began != ended {
+			t.Fatalf("round %d: %d inner holds began and %d ended", i, began, ended)
 		}
 	}
 }

@@ -115,8 +115,11 @@ func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
 		}
 	}
 	if lease.State() != renewal.StateActive {
+		if g.loss == nil || t == nil || !t.lock {
+			return watchdog.Facts{}, false
+		}
 		f.Lost, f.Fixed = true, true
-		return f, g.loss != nil && t != nil && t.lock
+		return f, true
 	}
 	times := lease.Times(now)
 	f.Lease, f.RenewalTime = max(f.Lease, times.Left), max(g.terms.period, 0)

@@ -324,6 +324,13 @@ var syncMutants = []mutant{
 		tests:     []string{"TestUnlockByAStrangerPanics"},
 	},
 	{
+		name: "sync-watched-with-a-lease", file: "sync/watched.go",
+		mechanism: "a grant between two leases is not among those that the watchdog visits",
+		breaks:    "its next look is put off for a period, and a removed key is told that much later",
+		old:       "\t\t\treturn watchdog.Facts{}, false\n\t\t}\n\t\tf.Lost", fresh: "\t\t\treturn f, false\n\t\t}\n\t\tf.Lost",
+		tests: []string{"TestWatched_AGrantBetweenTwoLeasesIsNotListed"},
+	},
+	{
 		name: "sync-strike-max-hold", file: "sync/watched.go",
 		mechanism: "MaxHold is looked at again when the watchdog acts",
 		breaks:    "the next owner is struck for the time of the one before",
