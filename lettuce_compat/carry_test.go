@@ -179,34 +179,38 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 // TestWire_I7_AHeldCallerKeepsNoPlace: one connection is dead, and a caller is held by it. Its
 // place is free when its time is over, and no second one is held beside it.
 func TestWire_I7_AHeldCallerKeepsNoPlace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := onMini(t)
-		c := b.client(t, oneSlot)
-		warm(t, c)
-		acquire := func(key string) (lettucecompat.AcquireReply, time.Duration) {
-			r := lockRequest(key, "me:1")
-			r.MayBeHeld = true
-			start := time.Now()
-			return c.TryAcquire(ctx, r), time.Since(start)
+	for _, places := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) { aHeldCallerKeepsNoPlace(t, places) })
+	}
+}
+
+func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
+	b := onMini(t)
+	c := b.client(t, func(o *lettucecompat.Options) { o.MaxInFlight = places })
+	warm(t, c)
+	acquire := func(key string) (lettucecompat.AcquireReply, time.Duration) {
+		r := lockRequest(key, "me:1")
+		r.MayBeHeld = true
+		start := time.Now()
+		return c.TryAcquire(ctx, r), time.Since(start)
+	}
+	b.net.HalfOpen(faultnet.All) // those that are open; new ones work
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if got, took := acquire("held"); !errors.Is(got.Err, lettucecompat.ErrTimeout) || took < 4*time.Second {
+			t.Errorf("held: %+v after %v", got, took)
 		}
-		b.net.HalfOpen(faultnet.All) // those that are open; new ones work
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if got, took := acquire("held"); !errors.Is(got.Err, lettucecompat.ErrTimeout) || took < 4*time.Second {
-				t.Errorf("held: %+v after %v", got, took)
-			}
-		}()
-		synctest.Wait()
-		time.Sleep(1100 * time.Millisecond)
-		got, took := acquire("other")
-		want(t, "another key", got.Outcome, lettucecompat.OutcomeOK)
-		want(t, "at once", took < 100*time.Millisecond, true)
-		b.net.HalfOpen(faultnet.All)
-		_, took = acquire("beside")
-		want(t, "beside the held one", took, time.Second)
-		<-done
-	})
+	}()
+	synctest.Wait()
+	time.Sleep(1100 * time.Millisecond)
+	got, took := acquire("other")
+	want(t, "another key", got.Outcome, lettucecompat.OutcomeOK)
+	want(t, "at once", took < 100*time.Millisecond, true)
+	b.net.HalfOpen(faultnet.All)
+	_, took = acquire("beside")
+	want(t, "beside the held one", took, time.Second)
+	<-done
 }
 
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is

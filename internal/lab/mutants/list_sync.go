@@ -164,14 +164,6 @@ var syncMutants = []mutant{
 		tests: []string{"TestClose_EndsWithItsContextWhateverACallbackDoes"},
 	},
 	{
-		name: "sync-closing-grant", file: "sync/driver.go",
-		mechanism: "a grant that comes while the Manager closes is given up",
-		breaks:    "Close waits for a Lock that has only just come in",
-		old:       "\tif e.m.closing.Load() {\n\t\t// The grant is listed",
-		fresh:     "\tif false {\n\t\t// The grant is listed",
-		tests:     []string{"TestCloseBesideADriverWithAnAnswer"},
-	},
-	{
 		name: "sync-ttl-ends-the-wait", file: "sync/patience.go",
 		mechanism: "a waiter looks when the holder's lease ends",
 		breaks:    "after a crash others wait for their next poll",
