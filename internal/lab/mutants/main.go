@@ -58,20 +58,28 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 			return 2
 		}
 	}
-	return r.all(ctx, chosen, max(1, *atOnce), out)
+	return r.all(ctx, chosen, max(1, *atOnce), out, problems)
 }
 
 // all runs the mutants, several at once, and prints a line for each as it ends and the counts after the last.
-func (r *runner) all(ctx context.Context, chosen []mutant, atOnce int, out io.Writer) int {
+func (r *runner) all(ctx context.Context, chosen []mutant, atOnce int, out, problems io.Writer) int {
 	var mu sync.Mutex // of counts and out
 	counts := map[verdict]int{}
 	next := make(chan mutant)
 	var workers sync.WaitGroup
 	for range min(atOnce, len(chosen)) {
+		builds, err := newCache()
+		defer builds.remove()
+		if err != nil {
+			close(next)
+			workers.Wait()
+			fmt.Fprintln(problems, err)
+			return 2
+		}
 		workers.Go(func() {
 			for m := range next {
 				began := time.Now()
-				v, detail, err := r.try(ctx, m)
+				v, detail, err := r.try(ctx, m, builds)
 				if err != nil {
 					v, detail = notRun, err.Error()
 				}

@@ -152,3 +152,33 @@ func TestMutants_List(t *testing.T) {
 		t.Errorf("%d lines for %d mutants", got, len(mutants()))
 	}
 }
+
+func TestMutants_ACacheIsSwept(t *testing.T) {
+	users := t.TempDir()
+	t.Setenv("GOCACHE", users)
+	mustWrite := func(file, text string) {
+		t.Helper()
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustWrite(filepath.Join(users, "ab", "users"), "built")
+	c, err := newCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.remove)
+	mustWrite(filepath.Join(c.dir, "ab", "mutants"), "built")
+	if err := c.sweep(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(c.dir, "ab", "users")); string(text) != "built" {
+		t.Errorf("what the user's cache has: %q, %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(c.dir, "ab", "mutants")); !os.IsNotExist(err) {
+		t.Errorf("what a mutant built is still there: %v", err)
+	}
+}

@@ -37,8 +37,8 @@ type runner struct {
 }
 
 // goTest runs named tests of a package and returns their output, and whether go test ended with status 0. overlay may
-// be empty.
-func (r *runner) goTest(ctx context.Context, folder, overlay string, race bool, tests []string) (string, bool, error) {
+// be empty; without builds it uses the user's build cache.
+func (r *runner) goTest(ctx context.Context, folder, overlay string, builds *cache, race bool, tests []string) (string, bool, error) {
 	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", r.limit.String()}
 	if !r.find {
 		args = append(args, "-run", pattern(tests))
@@ -51,6 +51,9 @@ func (r *runner) goTest(ctx context.Context, folder, overlay string, race bool, 
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+folder)...)
 	cmd.Dir = r.root
+	if builds != nil {
+		cmd.Env = append(os.Environ(), "GOCACHE="+builds.dir)
+	}
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
@@ -60,7 +63,7 @@ func (r *runner) goTest(ctx context.Context, folder, overlay string, race bool, 
 }
 
 // try applies m and runs its tests. detail says more if it is not caught.
-func (r *runner) try(ctx context.Context, m mutant) (v verdict, detail string, err error) {
+func (r *runner) try(ctx context.Context, m mutant, builds *cache) (v verdict, detail string, err error) {
 	text, err := m.apply(r.root)
 	if err != nil {
 		return doesNotApply, err.Error(), nil //nolint:nilerr // the verdict reports it
@@ -70,6 +73,7 @@ func (r *runner) try(ctx context.Context, m mutant) (v verdict, detail string, e
 		return "", "", err
 	}
 	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, builds.sweep()) }()
 	overlay, err := writeOverlay(dir, filepath.Join(r.root, m.file), text)
 	if err != nil {
 		return "", "", err
@@ -78,7 +82,7 @@ func (r *runner) try(ctx context.Context, m mutant) (v verdict, detail string, e
 	if m.hangs {
 		limited.limit = min(r.limit, hangAfter)
 	}
-	out, ok, err := limited.goTest(ctx, m.folder(), overlay, m.race, m.tests)
+	out, ok, err := limited.goTest(ctx, m.folder(), overlay, builds, m.race, m.tests)
 	if err != nil {
 		return "", "", err
 	}
@@ -175,7 +179,7 @@ func (r *runner) baseline(ctx context.Context, list []mutant) error {
 		}
 	}
 	for _, s := range order {
-		out, ok, err := r.goTest(ctx, s.folder, "", s.race, tests[s])
+		out, ok, err := r.goTest(ctx, s.folder, "", nil, s.race, tests[s])
 		if err != nil {
 			return err
 		}
