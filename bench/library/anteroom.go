@@ -43,13 +43,16 @@ func mindful(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true}
 }
 
+// defaults are go-redis' own options.
+func defaults(addr string) *redis.Options { return &redis.Options{Addr: addr} }
+
 // anteroomOnDefaults is Anteroom on a client with go-redis' defaults.
 func anteroomOnDefaults() Library {
 	return Library{
 		Name: AnteroomDefaults, Module: anteroomModule, Sends: anteroomSends,
 		Settings: "as anteroom, but with go-redis' default options",
 		Open: func(addr string) (Client, error) {
-			return openAnteroom(&redis.Options{Addr: addr}, anteroom.Config{}, nil)
+			return openAnteroom(defaults(addr), anteroom.Config{}, nil)
 		},
 	}
 }

@@ -24,15 +24,24 @@ const evalshaPoll = time.Millisecond
 // EVALSHA of go-redis. Nothing renews, no release is announced, and of an answer only granted or refused is looked
 // at.
 func evalsha() Library {
+	return evalshaWith(Evalsha, "go-redis with ContextTimeoutEnabled", mindful)
+}
+
+// evalshaOnDefaults is the floor of a client with go-redis' defaults.
+func evalshaOnDefaults() Library {
+	return evalshaWith(EvalshaDefaults, "go-redis' default options", defaults)
+}
+
+func evalshaWith(name, client string, options func(addr string) *redis.Options) Library {
 	return Library{
-		Name: Evalsha, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
-		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; go-redis with ContextTimeoutEnabled",
+		Name: name, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
+		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; " + client,
 		Open: func(addr string) (Client, error) {
 			lock, unlock, err := listen(addr)
 			if err != nil {
 				return nil, err
 			}
-			return &evalshaClient{rdb: redis.NewClient(mindful(addr)), lock: lock, unlock: unlock}, nil
+			return &evalshaClient{rdb: redis.NewClient(options(addr)), lock: lock, unlock: unlock}, nil
 		},
 	}
 }

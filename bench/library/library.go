@@ -86,6 +86,7 @@ const (
 	Redislock        = "redislock"
 	Rueidislock      = "rueidislock"
 	Evalsha          = "evalsha"
+	EvalshaDefaults  = "evalsha-default-client"
 	Mutex            = "sync.Mutex"
 	Semaphore        = "x/sync/semaphore"
 	Nothing          = "nothing"
@@ -98,7 +99,7 @@ func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
 func All() []string {
 	return []string{
 		Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
-		Redsync, Redislock, Rueidislock, Evalsha, Mutex, Semaphore,
+		Redsync, Redislock, Rueidislock, Evalsha, EvalshaDefaults, Mutex, Semaphore,
 	}
 }
 
@@ -125,6 +126,7 @@ var table = map[string]func(Kind) Library{
 	Redislock:        redislockFor,
 	Rueidislock:      rueidislockFor,
 	Evalsha:          func(Kind) Library { return evalsha() },
+	EvalshaDefaults:  func(Kind) Library { return evalshaOnDefaults() },
 	Mutex:            func(Kind) Library { return mutex() },
 	Semaphore:        func(Kind) Library { return weighted() },
 	Nothing:          func(Kind) Library { return nothing() },

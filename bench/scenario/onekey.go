@@ -9,8 +9,10 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 )
 
-// contenders are all libraries except the one that differs only without contention.
-var contenders = slices.DeleteFunc(library.All(), func(name string) bool { return name == library.AnteroomDefaults })
+// contenders are all libraries except those that differ only without contention.
+var contenders = slices.DeleteFunc(library.All(), func(name string) bool {
+	return name == library.AnteroomDefaults || name == library.EvalshaDefaults
+})
 
 // oneKey is many goroutines of one process that want one key, held for no time and for a millisecond.
 func oneKey() []Scenario {

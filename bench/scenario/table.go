@@ -47,6 +47,7 @@ func alone() []Scenario {
 		Warm: 50 * time.Millisecond, For: 120 * time.Millisecond, Rounds: 21, Quick: true,
 		Targets: []Target{
 			{Of: library.Anteroom, Figure: TimePerOp, Over: []string{library.Evalsha}, AtMost: 1.10},
+			{Of: library.AnteroomDefaults, Figure: TimePerOp, Over: []string{library.EvalshaDefaults}, AtMost: 1.15},
 			// Two, plus what a connection sends besides in the same time.
 			{Of: library.Anteroom, Figure: measure.CommandsPerOp, AtMost: 2.02},
 		},
@@ -54,9 +55,10 @@ func alone() []Scenario {
 	awake := s
 	awake.Name, awake.Title, awake.Awake = "alone-awake", s.Title+", while no processor sleeps", true
 	awake.Libraries = []string{
-		library.Anteroom, library.AnteroomDefaults, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha,
+		library.Anteroom, library.AnteroomDefaults, library.AnteroomFull, library.Redsync, library.Redislock, library.Rueidislock,
+		library.Evalsha, library.EvalshaDefaults,
 	}
-	awake.Targets = s.Targets[:1]
+	awake.Targets = s.Targets[:2]
 	anywhere := s
 	anywhere.Name, anywhere.Title, anywhere.Placed = "alone-anywhere", s.Title+", wherever the kernel puts it", false
 	anywhere.Libraries = []string{library.Anteroom, library.Redsync, library.Redislock, library.Rueidislock, library.Evalsha}
