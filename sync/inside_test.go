@@ -238,6 +238,30 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 	_, _ = inner.Release(ctx), outer.Release(ctx)
 }
 
+// The owner hears of a loss before the queue moves on, so before anybody else can get the lock.
+func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
+	ctx := context.Background()
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(ctx) }()
+	h, err := m.Mutex("k").Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := h.Context().Done()
+	q, end := &h.t.g.e.q, h.t.ctx.end
+	var state queue.State
+	h.t.ctx.end = func(cause error) {
+		state = q.Word().State()
+		end(cause)
+	}
+	h.t.g.lease.Load().Lose(renewal.Cause{Reason: LostForced})
+	<-ended
+	if state != queue.Owned {
+		t.Errorf("when the owner was told, the queue was %v, want %v", state, queue.Owned)
+	}
+	_ = h.Release(ctx)
+}
+
 // A Hold that was forgotten by its loss is not entered again: that would bring back an
 // entry beside which the Manager has a new one.
 func TestAnEndedEntryIsNotEnteredAgain(t *testing.T) {

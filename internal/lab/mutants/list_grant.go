@@ -186,6 +186,14 @@ var grantMutants = []mutant{
 		tests:     []string{"TestPromise_RemovalIsToldWithinItsBound"}, hangs: true,
 	},
 	{
+		name: "sync-loss-tells-first", file: "sync/loss.go",
+		mechanism: "the owner is told of a loss before the queue moves on",
+		breaks:    "the next one gets the lock while the last one's context goes on",
+		old:       "\tt := g.markLost(l)\n\tmet, order := g.e.q.Lose(g.n)\n\tg.e.do(order)\n",
+		fresh:     "\tmet, order := g.e.q.Lose(g.n)\n\tg.e.do(order)\n\tt := g.markLost(l)\n",
+		tests:     []string{"TestALossIsToldBeforeTheQueueMovesOn"},
+	},
+	{
 		name: "sync-expel", file: "sync/loss.go",
 		mechanism: "a lost lock of a goroutine that has ended is unlocked for it",
 		breaks:    "the local queue stands still for good",
