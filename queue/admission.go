@@ -41,7 +41,7 @@ func (s *Synchronizer) mayShareLocked() bool {
 // leaves the queue with it, so a head that gives up does not pass its privilege to a waiter that has only just
 // arrived.
 func (s *Synchronizer) wokenInVainLocked(w *Waiter) {
-	if !s.fair && s.age()-w.since > StarvationThreshold {
+	if !s.fair && s.now()-w.Began > StarvationThreshold {
 		w.owed = true
 	}
 }

@@ -171,7 +171,7 @@ func (s *Synchronizer) Find(owner uint64) (WaiterInfo, bool) {
 }
 
 func (s *Synchronizer) infoLocked(w *Waiter) WaiterInfo {
-	return WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.born.Add(w.since)}
+	return WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.zero.Add(w.Began)}
 }
 
 // String describes the state in one line, for logs and test failures.

@@ -125,11 +125,13 @@ func TestQueue_SinceSurvivesGiveBack(t *testing.T) {
 // A caller that read the clock before Enter sets the beginning of its wait.
 func TestQueue_SinceIsTheCallersMoment(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		w := &queue.Waiter{Kind: queue.Refusable, Began: time.Now()}
+		time.Sleep(time.Hour) // the Synchronizer was made before that
+		began := time.Now()
+		w := &queue.Waiter{Kind: queue.Refusable, Began: time.Hour}
 		time.Sleep(time.Minute)
 		x.s.Enter(w)
-		if since := x.s.Waiting()[0].Since; !since.Equal(w.Began) {
-			t.Errorf("since %v, want %v", since, w.Began)
+		if since := x.s.Waiting()[0].Since; !since.Equal(began) {
+			t.Errorf("since %v, want %v", since, began)
 		}
 		x.s.Granted(1)
 		if _, err := x.s.Wait(context.Background(), w); err != nil {

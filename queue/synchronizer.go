@@ -73,23 +73,24 @@ type Synchronizer struct {
 	number     uint64 // of the tenure, in the states Owned and Lost; else 0
 	lastNumber uint64 // the last one given: no number is used twice
 
-	born time.Time // with a monotonic reading; written by Init only
+	zero time.Time // from which moments are counted, with a monotonic reading; written by Init only
 }
 
 // New returns a free Synchronizer. A fair one admits in the order of arrival. A non-fair one lets a newcomer take a
 // grant that nobody owns yet, which saves the switch to a parked goroutine; see StarvationThreshold for the bound.
 func New(fair bool) *Synchronizer {
 	s := new(Synchronizer)
-	s.Init(fair)
+	s.Init(fair, time.Now())
 	return s
 }
 
-// Init is New for a zero Synchronizer embedded in another value. It is called once, before anybody else knows s.
-func (s *Synchronizer) Init(fair bool) { s.fair, s.born = fair, time.Now() }
+// Init is New for a zero Synchronizer embedded in another value. It is called once, before anybody else knows s. Moments
+// are counted from zero, which has a monotonic reading: see Waiter.Began.
+func (s *Synchronizer) Init(fair bool, zero time.Time) { s.fair, s.zero = fair, zero }
 
-// age is the time since the Synchronizer was made. Waiters are timed by it instead of the time of day: it reads one
+// now is the present moment, counted from zero. Waiters are timed by it instead of the time of day: it reads one
 // clock where time.Now reads two, and takes a third of the space.
-func (s *Synchronizer) age() time.Duration { return time.Since(s.born) }
+func (s *Synchronizer) now() time.Duration { return time.Since(s.zero) }
 
 // setLocked is the only place that writes the word.
 func (s *Synchronizer) setLocked(state State, count, handOffs int) {

@@ -73,9 +73,9 @@ type Waiter struct {
 	Owner uint64
 	// Kind is how the waiter waits. Set by the caller before Enter and not changed after that.
 	Kind Kind
-	// Began is when the caller's wait began, with a monotonic reading, if the caller has read the clock already; if
-	// zero, the wait begins when the waiter is queued. Set by the caller before Enter and not changed after that.
-	Began time.Time
+	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
+	// sets it before Enter; otherwise the wait begins when the waiter is queued.
+	Began time.Duration
 	// Note is opaque to this package and is returned by HeadNote, Front and Find. Set by the caller before
 	// Enter and not changed after that.
 	Note any
@@ -91,8 +91,7 @@ type Waiter struct {
 	// and never replaced, so its goroutine may receive from it without mu.
 
 	prev, next *Waiter
-	since      time.Duration // when it was first queued, measured from when the Synchronizer was made
-	failure    error         // set before the wake-up that reports it; the waiter is out of the list by then
+	failure    error // set before the wake-up that reports it; the waiter is out of the list by then
 	ready      chan struct{}
 	spare      chan struct{} // the channel that Reset keeps for ready; empty
 	phase      phase
@@ -121,10 +120,8 @@ func (w *Waiter) makeReady(s *Synchronizer) {
 	if w.ready != nil {
 		return
 	}
-	if w.Began.IsZero() {
-		w.since = s.age()
-	} else {
-		w.since = w.Began.Sub(s.born)
+	if w.Began == 0 {
+		w.Began = s.now()
 	}
 	w.ready = w.spare
 	if w.ready == nil {

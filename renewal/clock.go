@@ -8,13 +8,13 @@ import (
 // clock is the package's own time: nanoseconds since the Manager was made, eight bytes
 // instead of twenty-four, comparable with <, and readable by one atomic load.
 //
-// It is the monotonic clock, with one correction. Linux, like most systems, stops that
-// clock while the machine is suspended, and Redis goes on: a lease would look as young
-// after the night as before it. So the time of suspension is added. It costs a system
-// call to ask for, so it is asked for only when there is a hint: time.Now reads both
-// clocks, and whatever moves the wall clock against the monotonic one, a suspension or
-// somebody who sets the clock, changes their distance. A clock that was set moves
-// nothing here.
+// What Now returns is the monotonic clock. The times of a lease have one correction. Linux,
+// like most systems, stops that clock while the machine is suspended, and Redis goes on: a
+// lease would look as young after the night as before it. So they have the time of
+// suspension added. It costs a system call to ask for, so it is asked for only when there is
+// a hint: time.Now reads both clocks, and whatever moves the wall clock against the
+// monotonic one, a suspension or somebody who sets the clock, changes their distance. A
+// clock that was set moves nothing here.
 //
 // Where the system does not tell how long it was suspended (suspended is 0 for ever),
 // this is the monotonic clock alone.
@@ -47,33 +47,56 @@ type epoch struct {
 const apartTolerance = int64(10 * time.Millisecond)
 
 func newClock() *clock {
-	c := &clock{base: time.Now(), wall: time.Time.UnixNano, suspended: suspended}
+	c := &clock{base: time.Now().Add(-1), wall: time.Time.UnixNano, suspended: suspended} // so that no reading is 0
 	c.baseWall, c.origin = c.base.UnixNano(), c.suspended()
 	c.epoch.Store(&epoch{read: c.base})
 	return c
 }
 
-// at converts a moment that was read with time.Now, a moment ago or long before: its own
-// two readings tell on which side of a suspension it was. The zero time is the distant
-// past.
-func (c *clock) at(t time.Time) int64 {
-	mono := int64(t.Sub(c.base))
-	apart := c.wall(t) - c.baseWall - mono // the distance of its two readings
+// Zero returns the moment from which Now and Glance count: that at which m was made.
+func (m *Manager) Zero() time.Time { return m.clock.base }
+
+// Now returns the present moment, as the time since Zero by the monotonic clock. It is
+// never 0. It looks at the wall clock as well, so that a suspension of the machine that
+// nobody has noticed yet counts from here on.
+func (m *Manager) Now() time.Duration {
+	mono, _ := m.clock.read(time.Now())
+	return time.Duration(mono)
+}
+
+// Glance is Now without the look at the wall clock, at half the price: a suspension that
+// nobody has noticed yet stays unnoticed.
+func (m *Manager) Glance() time.Duration { return time.Since(m.clock.base) }
+
+// read returns what the monotonic clock showed at t, which was read with time.Now, and how
+// far the wall clock was apart from it. Where that tells of a suspension, it notices it.
+func (c *clock) read(t time.Time) (mono, apart int64) {
+	mono = int64(t.Sub(c.base))
+	apart = c.wall(t) - c.baseWall - mono
 	e := c.epoch.Load()
 	// A moment before the last look shows nothing that this one has not seen.
 	for mono > e.looked && distance(apart, e.apart) > apartTolerance {
 		c.look(e, t, mono, apart)
 		e = c.epoch.Load()
 	}
+	return mono, apart
+}
+
+// at converts a moment that was read with time.Now, a moment ago or long before: its own
+// two readings tell on which side of a suspension it was. The zero time is the distant
+// past.
+func (c *clock) at(t time.Time) int64 {
+	mono, apart := c.read(t)
+	e := c.epoch.Load()
 	for e.before != nil && e.isAfter(mono, apart) {
 		e = e.before
 	}
 	return mono + e.slept
 }
 
-// unlooked converts a present moment by its monotonic reading alone, and takes what is
+// present converts a reading of Now or Glance that was made a moment ago, and takes what is
 // known of suspensions for all.
-func (c *clock) unlooked(now time.Time) int64 { return int64(now.Sub(c.base)) + c.epoch.Load().slept }
+func (c *clock) present(now time.Duration) int64 { return int64(now) + c.epoch.Load().slept }
 
 // isAfter tells whether the moment was before e, and so in an earlier epoch. What lies
 // between the last look before the suspension and the first one after it belongs to the

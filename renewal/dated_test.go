@@ -37,7 +37,7 @@ func TestDated_AfterTheClockWasSet(t *testing.T) {
 			about(t, "Deadline", l.Deadline(), begin, time.Hour)
 			about(t, "NextDue", l.NextDue(), begin, 10*time.Minute)
 			about(t, "LastConfirmed", l.LastConfirmed(), begin, 0)
-			times := l.Times(time.Now())
+			times := l.Times(m.Now())
 			about(t, "Times.Deadline", times.Deadline, begin, time.Hour)
 			about(t, "Times.NextDue", times.NextDue, begin, 10*time.Minute)
 			about(t, "Times.Confirmed", times.Confirmed, begin, 0)

@@ -77,16 +77,16 @@ func TestLease_I2_NothingBringsValidityBack(t *testing.T) {
 		m.Add(blocker)
 
 		time.Sleep(28500*time.Millisecond - 1)
-		equal(t, "valid before", l.Valid(time.Now()), true)
+		equal(t, "valid before", l.Valid(m.Now()), true)
 		time.Sleep(time.Nanosecond)
-		equal(t, "valid at the deadline", l.Valid(time.Now()), false)
-		equal(t, "remaining", l.Remaining(time.Now()), 0)
+		equal(t, "valid at the deadline", l.Valid(m.Now()), false)
+		equal(t, "remaining", l.Remaining(m.Now()), 0)
 		equal(t, "the loop has not noticed", l.State(), renewal.StateActive)
 		l.Extend(time.Now(), time.Hour)
-		equal(t, "valid after Extend", l.Valid(time.Now()), false)
+		equal(t, "valid after Extend", l.Valid(m.Now()), false)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		equal(t, "valid after the late answer", l.Valid(time.Now()), false)
+		equal(t, "valid after the late answer", l.Valid(m.Now()), false)
 		equal(t, "state", l.State(), renewal.StateLost)
 		equal(t, "deadline", l.Deadline().Sub(begin), 28500*time.Millisecond)
 		time.Sleep(time.Minute)
@@ -187,7 +187,7 @@ func TestLease_I5_NothingIsSentAfterEnd(t *testing.T) {
 					equal(t, "End", l.End(), true)
 					equal(t, "End again", l.End(), false)
 					equal(t, "Lose after End", l.Lose(renewal.Cause{}), false)
-					equal(t, "valid", l.Valid(time.Now()), false)
+					equal(t, "valid", l.Valid(m.Now()), false)
 				}
 				equal(t, "waiting after End", m.Stats().Waiting, 0)
 				time.Sleep(time.Hour)
@@ -397,7 +397,7 @@ func TestManager_I8_RandomLife(t *testing.T) {
 					t.Fatalf("seed %d step %d: %s", seed, step, wrong)
 				}
 			}
-			now := time.Now()
+			now := m.Now()
 			for i, l := range leases {
 				told := len(k.get(fmt.Sprintf("f%d", i)))
 				switch {

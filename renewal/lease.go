@@ -107,26 +107,20 @@ type Lease struct {
 // Place is for the heap.
 func (l *Lease) Place() *int32 { return &l.place }
 
-// Valid reports whether the lease can be relied on at now: it is neither lost
-// nor ended, and its deadline is after now, which has to carry its monotonic
-// reading (time.Now has). It compares with the clock and so
-// is right also when the loop is late. Once false for the present moment it
-// stays false.
-func (l *Lease) Valid(now time.Time) bool { return l.Remaining(now) > 0 }
+// Valid reports whether the lease can be relied on at now, which is Manager.Now, or
+// Manager.Glance where it is enough to know of the suspensions that others have noticed: the
+// lease is neither lost nor ended, and its deadline is after now. It compares with the clock
+// and so is right also when the loop is late. Once false for the present moment it stays
+// false.
+func (l *Lease) Valid(now time.Duration) bool { return l.Remaining(now) > 0 }
 
-// Unexpired is Valid for a now whose wall reading is not known: a suspension of the
-// machine counts once anybody has noticed it, and is not looked for.
-func (l *Lease) Unexpired(now time.Time) bool {
-	return l.State() == StateActive && l.deadline.Load() > l.shard.m.clock.unlooked(now)
-}
-
-// Remaining returns how long after now the lease can still be relied on;
-// zero when it can't.
-func (l *Lease) Remaining(now time.Time) time.Duration {
+// Remaining returns how long after now, which is as for Valid, the lease can still be relied
+// on; zero when it can't.
+func (l *Lease) Remaining(now time.Duration) time.Duration {
 	if l.State() != StateActive {
 		return 0
 	}
-	return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.at(now)))
+	return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.present(now)))
 }
 
 // Deadline returns the moment until which the lease can be relied on, with a
@@ -149,15 +143,13 @@ type Times struct {
 }
 
 // Times returns all of them for one reading of the clocks, now as for Valid.
-func (l *Lease) Times(at time.Time) Times {
+func (l *Lease) Times(now time.Duration) Times {
 	c := l.shard.m.clock
-	now := c.at(at)
 	e := c.epoch.Load()
-	t := Times{Confirmed: e.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load())}
-	if l.State() == StateActive {
-		t.Left = max(0, time.Duration(l.deadline.Load()-now))
+	return Times{
+		Confirmed: e.past(l.confirmed.Load()), Deadline: c.onward(e, l.deadline.Load()), NextDue: c.onward(e, l.due.Load()),
+		Left: l.Remaining(now),
 	}
-	return t
 }
 
 // Failures returns the number of failed renewals since the last success.

@@ -275,7 +275,7 @@ func (v *lives) check(t *rapid.T) {
 		if got := l.real.State(); got != l.state {
 			t.Fatalf("%s is %v, want %v", name, got, l.state)
 		}
-		if valid := l.real.Valid(now); valid != (l.state == renewal.StateActive) {
+		if valid := l.real.Valid(v.m.Now()); valid != (l.state == renewal.StateActive) {
 			t.Fatalf("%s valid: %v, and %v", name, valid, l.state)
 		}
 		if seen := l.real.Deadline(); !seen.Equal(l.deadline) || seen.Before(l.lastDeadline) {

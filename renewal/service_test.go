@@ -129,7 +129,7 @@ func TestLose_IsToldByTheLoop(t *testing.T) {
 		synctest.Wait() // the loop sleeps
 		mu.Lock()
 		equal(t, "lose", l.Lose(renewal.Cause{Reason: renewal.ReasonWatchdog, Err: errDown}), true)
-		equal(t, "valid at once", l.Valid(time.Now()), false)
+		equal(t, "valid at once", l.Valid(m.Now()), false)
 		mu.Unlock()
 		synctest.Wait()
 		c := one(t, k, "f1")
@@ -334,7 +334,7 @@ func TestStop_TellsWhatWasConcluded(t *testing.T) {
 
 		time.Sleep(time.Hour)
 		equal(t, "nothing is told while stopped", k.total(), 2)
-		equal(t, "the clock still tells", queued.Valid(time.Now()), false)
+		equal(t, "the clock still tells", queued.Valid(m.Now()), false)
 		equal(t, "check", m.Check(), "")
 	})
 }

@@ -78,14 +78,14 @@ func TestSuspended_TheFirstQuestionKnows(t *testing.T) {
 		l := m.Add(spec(1, k)) // 30 s, of which the margin is taken off
 		time.Sleep(time.Second)
 		machine.setWall(time.Hour)
-		equal(t, "after the clock was set", l.Valid(time.Now()), true)
+		equal(t, "after the clock was set", l.Valid(m.Now()), true)
 		machine.setWall(-2 * time.Hour)
-		equal(t, "after it was set back", l.Valid(time.Now()), true)
+		equal(t, "after it was set back", l.Valid(m.Now()), true)
 		machine.sleep(10 * time.Second)
-		equal(t, "after a nap", l.Valid(time.Now()), true)
-		left := l.Remaining(time.Now())
+		equal(t, "after a nap", l.Valid(m.Now()), true)
+		left := l.Remaining(m.Now())
 		machine.sleep(left)
-		equal(t, "after a sleep to the deadline", l.Valid(time.Now()), false)
+		equal(t, "after a sleep to the deadline", l.Valid(m.Now()), false)
 		time.Sleep(time.Second) // the loop comes round
 		synctest.Wait()
 		equal(t, "reason", one(t, k, "f1").Reason, renewal.ReasonDeadline)
@@ -100,9 +100,9 @@ func unrenewed(i int, k *losses) renewal.Spec {
 	return s
 }
 
-// Unexpired is Valid without the look for a suspension, which it knows of as soon as
-// anybody has looked.
-func TestSuspended_UnexpiredKnowsWhatOthersHaveSeen(t *testing.T) {
+// Glance does not look for a suspension. Valid knows of it all the same as soon as anybody
+// has looked.
+func TestSuspended_AGlanceKnowsWhatOthersHaveSeen(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	synctest.Test(t, func(t *testing.T) {
 		var machine laptop
@@ -110,16 +110,16 @@ func TestSuspended_UnexpiredKnowsWhatOthersHaveSeen(t *testing.T) {
 		defer m.Stop()
 		l, other := m.Add(unrenewed(1, k)), m.Add(unrenewed(2, k))
 		deadline := l.Deadline()
-		equal(t, "just before the deadline", l.Unexpired(deadline.Add(-1)), true)
-		equal(t, "at the deadline", l.Unexpired(deadline), false)
+		equal(t, "just before the deadline", l.Valid(deadline.Sub(m.Zero())-1), true)
+		equal(t, "at the deadline", l.Valid(deadline.Sub(m.Zero())), false)
 		machine.sleep(time.Until(deadline))
-		equal(t, "after a sleep that nobody has seen", l.Unexpired(time.Now()), true)
-		equal(t, "the other, by Valid", other.Valid(time.Now()), false)
-		equal(t, "after a sleep that somebody has seen", l.Unexpired(time.Now()), false)
+		equal(t, "after a sleep that nobody has seen", l.Valid(m.Glance()), true)
+		equal(t, "the other, by Now", other.Valid(m.Now()), false)
+		equal(t, "after a sleep that somebody has seen", l.Valid(m.Glance()), false)
 		third := m.Add(unrenewed(3, k))
-		equal(t, "a lease before its end", third.Unexpired(time.Now()), true)
+		equal(t, "a lease before its end", third.Valid(m.Glance()), true)
 		third.End()
-		equal(t, "after its end", third.Unexpired(time.Now()), false)
+		equal(t, "after its end", third.Valid(m.Glance()), false)
 		synctest.Wait()
 	})
 }
@@ -135,7 +135,7 @@ func TestSuspended_WithinTheAcquire(t *testing.T) {
 		young := unrenewed(1, k)
 		young.SentAt = time.Now()
 		machine.sleep(time.Hour)
-		equal(t, "an hour after a lease of 30 s was granted", m.Add(young).Unexpired(time.Now()), false)
+		equal(t, "an hour after a lease of 30 s was granted", m.Add(young).Valid(m.Glance()), false)
 		synctest.Wait()
 	})
 }
@@ -155,16 +155,16 @@ func TestSuspended_SentBeforeAndHeardAfter(t *testing.T) {
 		after.SentAt = time.Now()
 		young := m.Add(after) // the first to notice
 		old := m.Add(before)
-		equal(t, "sent after", young.Valid(time.Now()), true)
-		equal(t, "sent before", old.Valid(time.Now()), false)
-		if d := time.Until(young.Deadline()); d != young.Remaining(time.Now()) {
-			t.Errorf("deadline in %v, remaining %v", d, young.Remaining(time.Now()))
+		equal(t, "sent after", young.Valid(m.Now()), true)
+		equal(t, "sent before", old.Valid(m.Now()), false)
+		if d := time.Until(young.Deadline()); d != young.Remaining(m.Now()) {
+			t.Errorf("deadline in %v, remaining %v", d, young.Remaining(m.Now()))
 		}
 		again := spec(3, k)
 		again.SentAt = before.SentAt
 		machine.sleep(time.Minute)
-		equal(t, "sent two sleeps before", m.Add(again).Valid(time.Now()), false)
-		equal(t, "through a second sleep", young.Valid(time.Now()), false)
+		equal(t, "sent two sleeps before", m.Add(again).Valid(m.Now()), false)
+		equal(t, "through a second sleep", young.Valid(m.Now()), false)
 		synctest.Wait()
 		for _, field := range []string{"f1", "f2", "f3"} {
 			equal(t, field, one(t, k, field).Reason, renewal.ReasonDeadline)
@@ -190,7 +190,7 @@ func TestSuspended_IsAJump(t *testing.T) {
 		synctest.Wait()
 		equal(t, "jump", time.Duration(jumps.Load()), 15*time.Second)
 		equal(t, "checked at once", s.count(), 1)
-		equal(t, "valid", l.Valid(time.Now()), true)
+		equal(t, "valid", l.Valid(m.Now()), true)
 		l.End()
 	})
 }
@@ -204,11 +204,11 @@ func TestSuspended_AClockThatIsSetBackBringsNothingBack(t *testing.T) {
 		m := machine.manager(renewal.Config{Sender: s})
 		defer m.Stop()
 		l := m.Add(spec(1, k))
-		nap := l.Remaining(time.Now())
+		nap := l.Remaining(m.Now())
 		machine.sleep(nap)
-		equal(t, "after the sleep", l.Valid(time.Now()), false)
+		equal(t, "after the sleep", l.Valid(m.Now()), false)
 		machine.setWall(-nap)
-		equal(t, "after the clock was set", l.Valid(time.Now()), false)
+		equal(t, "after the clock was set", l.Valid(m.Now()), false)
 		l.End()
 	})
 }
@@ -232,7 +232,7 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 				m := machine.manager(renewal.Config{Sender: s})
 				defer m.Stop()
 				watch := m.Add(spec(1, k)) // asked, so that each move is noticed
-				look := func() { watch.Valid(time.Now()) }
+				look := func() { watch.Valid(m.Now()) }
 				old := spec(2, k)
 				old.SentAt = time.Now()
 				machine.setWall(moves.before)
@@ -251,10 +251,10 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 				young.SentAt = time.Now()
 				atTheEdge := old
 				atTheEdge.Owner, atTheEdge.SentAt = owner{"f4", k.of("f4")}, before
-				left := m.Add(young).Remaining(time.Now())
+				left := m.Add(young).Remaining(m.Now())
 				for _, sp := range []renewal.Spec{old, atTheEdge} {
 					l := m.Add(sp)
-					got := l.Remaining(time.Now())
+					got := l.Remaining(m.Now())
 					if want := left - 15*time.Second; got > want || got < want-time.Second {
 						t.Errorf("%s: remaining %v, want %v", fieldOf(sp), got, want)
 					}
@@ -297,7 +297,7 @@ func TestSuspended_ThePastStaysWhereItWas(t *testing.T) {
 		l := m.Add(spec(1, k))
 		time.Sleep(time.Second)
 		machine.sleep(8 * time.Hour)
-		equal(t, "valid", l.Valid(time.Now()), false)
+		equal(t, "valid", l.Valid(m.Now()), false)
 		machine.sleep(time.Hour)
 		equal(t, "last confirmed", l.LastConfirmed(), sent)
 		time.Sleep(2 * time.Second) // the loop comes round

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
-	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -81,9 +80,9 @@ func (e *entry) admit(r *request) *tenure {
 		} else {
 			t = g.placeOfLocks()
 		}
-		// One clock is read where time.Now reads two. A suspension of the machine within a
-		// hand-off shows at the owner's first question, as one right after it does.
-		if !e.m.closing.Load() && g.admit(t, r, g.since.Add(time.Since(g.since))) {
+		// A glance is enough: a suspension of the machine within a hand-off shows at the
+		// owner's first question, as one right after it does.
+		if !e.m.closing.Load() && g.admit(t, r, e.m.leases.Glance()) {
 			return t
 		}
 		g.burnUnused(w.HandOffs - 1)

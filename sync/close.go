@@ -165,7 +165,7 @@ func (m *Manager) sayClosing() {
 	var oldest *grant
 	for _, g := range m.grants {
 		classes[g.e.cfg.Name]++
-		if oldest == nil || g.since.Before(oldest.since) {
+		if oldest == nil || g.since < oldest.since {
 			oldest = g
 		}
 	}

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"time"
 )
 
 // holdKey is the context key under which the context of a Hold carries it.
@@ -102,5 +101,5 @@ func (h *Hold) look(op string) (released bool, loss error) {
 	if h.sentinel == nil {
 		return true, nil // what is being released is not valid either
 	}
-	return false, g.errLocked(op, time.Now())
+	return false, g.errLocked(op, g.e.m.leases.Now())
 }

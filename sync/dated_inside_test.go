@@ -3,6 +3,7 @@ package anteroom
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -26,6 +27,15 @@ func clockWasSet(m *Manager, d time.Duration) {
 	rewind((*time.Time)(unsafe.Pointer(first.FieldByName("read").UnsafeAddr())), d)
 }
 
+// suspendable makes m that of a machine which was suspended for as long as asleep says now.
+func suspendable(m *Manager, asleep *atomic.Int64) {
+	clock := reflect.ValueOf(m.leases).Elem().FieldByName("clock").Elem()
+	field := func(name string) unsafe.Pointer { return clock.FieldByName(name).Addr().UnsafePointer() }
+	*(*func(time.Time) int64)(field("wall")) = func(now time.Time) int64 { return now.UnixNano() + asleep.Load() }
+	*(*func() time.Duration)(field("suspended")) = func() time.Duration { return time.Duration(asleep.Load()) }
+	*(*time.Duration)(field("origin")) = 0
+}
+
 // The wall clock was set while a lock was held. Every time that is shown is by the clock
 // that is right now, and compares with the monotonic one as before.
 func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
@@ -47,10 +57,6 @@ func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	g := h.t.g
-	g.e.mu.Lock()
-	rewind(&g.since, d) // read before; the tenure counts from it
-	g.e.mu.Unlock()
 	s := m.Snapshot()[0]
 	about := func(what string, at time.Time, want time.Duration) {
 		t.Helper()

@@ -151,7 +151,7 @@ func (d *driver) end() {
 func (d *driver) burn() {
 	g := d.g
 	d.g = nil
-	if g.field != nil || !g.since.IsZero() {
+	if g.field != nil || g.since != 0 {
 		g.burn(false, (*field).burnNow)
 	}
 }

@@ -73,7 +73,7 @@ func (m *Manager) use(key string, s *settings) (*entry, error) {
 		}
 	}
 	e := &entry{m: m, key: key, settings: s}
-	e.q.Init(s.cfg.Fair)
+	e.q.Init(s.cfg.Fair, m.leases.Zero())
 	e.refs.Store(1)
 	m.entries[key] = e
 	return e, nil

@@ -54,6 +54,64 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	})
 }
 
+// The machine is suspended between two hand-offs. The monotonic clock stands still, so the
+// hold seems to have taken no time, and nobody has noticed yet: not the renewal loop, whose
+// timer stood still as well. Its owner learns from the release, or from any question before
+// it, that the lock was lost, and the lock does not pass on.
+func TestExit_ASuspensionWithinAHold(t *testing.T) {
+	for name, ask := range map[string]func(h *Hold) error{
+		"by its release": func(h *Hold) error { return h.Release(context.Background()) },
+		"by a question":  (*Hold).Err,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m, s := insideServer(t, Config{})
+				defer func() { _ = m.Close(context.Background()) }()
+				var asleep atomic.Int64
+				m.leases.Stop()
+				suspendable(m, &asleep)
+				m.leases.Start()
+				mu, err := m.NewMutex(LockConfig{Key: "k", Fair: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, err := mu.Acquire(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				owners := make(chan *Hold)
+				for range 2 {
+					go func() {
+						h, err := mu.Acquire(context.Background())
+						if err != nil {
+							t.Error(err)
+						}
+						owners <- h
+					}()
+					synctest.Wait()
+				}
+				if err := first.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+				second := <-owners // by the first hand-off
+				asleep.Store(int64(31 * time.Second))
+				s.FastForward(31 * time.Second)
+				if err := ask(second); !errors.Is(err, ErrLost) {
+					t.Errorf("%v, want ErrLost", err)
+				}
+				_ = second.Release(context.Background())
+				third := <-owners
+				if third.Holder() == second.Holder() {
+					t.Error("the lost lock was passed on")
+				}
+				if err := third.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // Any goroutine may ask for a lock that is NotReentrant, also while it passes from one
 // owner to the next, and several may try to unlock it.
 func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {

@@ -27,8 +27,8 @@ type grant struct {
 	loss      *loss                  // set once
 	owner     *tenure                // the last one that was admitted, also after it has left
 	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
-	since     time.Time              // when the answer came that granted it; zero while it is wanted
-	turn      time.Duration          // after since: when this turn began, with the grant or its last extension
+	since     time.Duration          // when the answer came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
+	turn      time.Duration          // when this turn began, with the grant or its last extension
 	token     int64                  // first token of the turn; 0 without fencing
 	turns     int32                  // extensions
 	ownerGone atomic.Bool            // the goroutine that would have to unlock has ended
@@ -48,11 +48,12 @@ type grant struct {
 // false where the answer came after the deadline, so that it is worth nothing.
 func (g *grant) begin(r lettucecompat.AcquireReply) bool {
 	e := g.e
-	g.since, g.token = time.Now(), r.Token
+	g.since, g.token = e.m.leases.Glance(), r.Token
+	g.turn = g.since
 	if g.field != nil {
 		g.field.granted(r.Found)
 	}
-	if !g.since.Before(r.SentAt.Add(g.terms.lease - g.terms.margin)) {
+	if g.granted().Sub(r.SentAt) >= g.terms.lease-g.terms.margin {
 		return false
 	}
 	if g.field != nil && g.field.open == 0 {
@@ -69,6 +70,9 @@ func (g *grant) begin(r lettucecompat.AcquireReply) bool {
 // name is the grant's field in Redis. It is made when it is needed: a grant lives for long
 // and is named once in some seconds.
 func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID, g.n) }
+
+// granted returns when the answer came that granted g.
+func (g *grant) granted() time.Time { return g.e.m.leases.Zero().Add(g.since) }
 
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
@@ -92,7 +96,7 @@ func (g *grant) startLease(sentAt time.Time) {
 
 // valid compares with the clock, never with a flag alone: a process that was
 // stopped past its deadline sees that before anybody has told it.
-func (g *grant) valid(now time.Time) bool {
+func (g *grant) valid(now time.Duration) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	return g.loss == nil && g.lease.Load().Valid(now)
@@ -108,7 +112,7 @@ func (g *grant) fieldLocked() *field {
 	if g.field == nil {
 		g.field = &field{
 			lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives,
-			held: !g.since.IsZero(),
+			held: g.since != 0,
 		}
 	}
 	return g.field
@@ -125,19 +129,19 @@ func (g *grant) minHoldLeft() time.Duration {
 	if g.owner == nil {
 		return 0
 	}
-	return max(g.e.cfg.MinHold-time.Since(g.since), 0)
+	return max(g.since+g.e.cfg.MinHold-g.e.m.leases.Glance(), 0)
 }
 
 // mayHandOff tells whether the grant may pass to another local owner without
 // Redis: see docs/architecture.md, "Turns".
-func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
+func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
 	switch {
 	case g.terms.fixed(), g.unrenewed.Load(), handOffs >= cfg.MaxHandoffs, g.e.m.closing.Load():
 		return false
-	case cfg.MinHold > 0 && now.Sub(g.since) < cfg.MinHold:
+	case cfg.MinHold > 0 && now-g.since < cfg.MinHold:
 		return false
-	case now.Sub(g.since)-g.turn >= cfg.MaxHandoffTime:
+	case now-g.turn >= cfg.MaxHandoffTime:
 		return false
 	case !lease.Healthy() || lease.Remaining(now) < g.terms.lease/2:
 		return false // also where it is lost
@@ -145,7 +149,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Time) bool {
 	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They
 	// stay below it as long as no more are given out than microseconds have
 	// passed, so a turn that is faster than that ends early.
-	return g.token == 0 || int64(handOffs) < (now.Sub(g.since)-g.turn).Microseconds()
+	return g.token == 0 || int64(handOffs) < (now-g.turn).Microseconds()
 }
 
 // lastOwner returns the last one that was admitted, or nil; it may have left.

@@ -32,20 +32,20 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 // Whoever is woken looks at the clock before it comes in, and not at what was told.
 func TestGrant_IsNotTakenAtItsDeadline(t *testing.T) {
 	e, g := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
-	last := g.deadline()
+	last, now := g.deadline().Sub(e.m.leases.Zero()), e.m.leases.Now()
 	if g.admit(new(tenure), &request{terms: &e.terms}, last) {
 		t.Error("a grant was taken at its deadline")
 	}
-	if !g.admit(new(tenure), &request{terms: &e.terms}, last.Add(-time.Nanosecond)) {
+	if !g.admit(new(tenure), &request{terms: &e.terms}, last-1) {
 		t.Error("a grant was not taken just before its deadline")
 	}
 	other := e.terms
 	other.period = -1
-	if g.admit(new(tenure), &request{terms: &other}, time.Now()) {
+	if g.admit(new(tenure), &request{terms: &other}, now) {
 		t.Error("a waiter who wants a fixed lease took a renewed one")
 	}
 	g.unrenewed.Store(true)
-	if g.admit(new(tenure), &request{terms: &e.terms}, time.Now()) {
+	if g.admit(new(tenure), &request{terms: &e.terms}, now) {
 		t.Error("a grant whose renewal was stopped was taken")
 	}
 }
@@ -76,7 +76,7 @@ func TestGrant_MayHandOff(t *testing.T) {
 	}
 	check := func(what string, g *grant, handOffs int, after time.Duration, want bool) {
 		t.Helper()
-		if got := g.mayHandOff(handOffs, g.since.Add(g.turn+after)); got != want {
+		if got := g.mayHandOff(handOffs, g.turn+after); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
@@ -111,10 +111,10 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 	next := g.n + 1
 	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
 	forced := &grant{e: e, n: next, terms: &e.terms}
-	if !forced.begin(lettucecompat.AcquireReply{SentAt: time.Now()}) || forced.valid(time.Now()) {
+	if !forced.begin(lettucecompat.AcquireReply{SentAt: time.Now()}) || forced.valid(e.m.leases.Now()) {
 		t.Error("a grant that was released by force is valid")
 	}
-	if !g.valid(time.Now()) {
+	if !g.valid(e.m.leases.Now()) {
 		t.Error("another grant was struck")
 	}
 }
@@ -227,7 +227,7 @@ func TestALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.unref()
-	g := &grant{e: e, n: 1, terms: &e.terms, since: time.Now()}
+	g := &grant{e: e, n: 1, terms: &e.terms, since: m.leases.Now()}
 	e.ref() // the grant's own
 	now := time.Now()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it panics with the program

@@ -17,7 +17,7 @@ func TestHeld_Sizes(t *testing.T) {
 	}{
 		{"Mutex", unsafe.Sizeof(Mutex{}), 48},
 		{"entry, with its queue.Synchronizer", unsafe.Sizeof(entry{}), 208},
-		{"grant", unsafe.Sizeof(grant{}), 144},
+		{"grant", unsafe.Sizeof(grant{}), 128},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
 		{"tenure", unsafe.Sizeof(tenure{}), 96},
 		{"Hold", unsafe.Sizeof(Hold{}), 48},

@@ -109,13 +109,13 @@ func (g *grant) lossError(op string, l *loss) *Error {
 }
 
 // err returns nil while the grant is valid, and otherwise why it is not.
-func (g *grant) err(op string, now time.Time) error {
+func (g *grant) err(op string, now time.Duration) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	return g.errLocked(op, now)
 }
 
-func (g *grant) errLocked(op string, now time.Time) error {
+func (g *grant) errLocked(op string, now time.Duration) error {
 	if g.loss != nil {
 		return g.lossError(op, g.loss)
 	}

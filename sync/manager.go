@@ -21,7 +21,6 @@ import (
 // within one program. All methods are safe for concurrent use.
 type Manager struct {
 	cfg     Config
-	made    time.Time
 	wire    *lettucecompat.Client
 	leases  *renewal.Manager
 	dog     *watchdog.Watchdog
@@ -83,7 +82,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
 	m := &Manager{
-		cfg: cfg, goroutine: goid.Reader(), made: time.Now(),
+		cfg: cfg, goroutine: goid.Reader(),
 		closed:  make(chan struct{}),
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{},
 	}

@@ -237,7 +237,7 @@ func (mu *Mutex) Held() bool {
 		panic(mu.unusable("held"))
 	}
 	t := mu.tenure(mu.find())
-	return t != nil && t.g.valid(time.Now())
+	return t != nil && t.g.valid(mu.m.leases.Now())
 }
 
 // Holds returns how many times the calling goroutine has the lock locked: how many

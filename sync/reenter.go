@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"time"
 
 	"github.com/anteroom/anteroom/queue"
 )
@@ -66,7 +65,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	t.remove(inner)
 	if l := t.g.lossNow(); l != nil {
-		return nil, t.exitLost(r.op, false, time.Now()) // h may have been released meanwhile
+		return nil, t.exitLost(r.op, false, e.m.leases.Now()) // h may have been released meanwhile
 	}
 	if released, _ := h.look(r.op); released {
 		return nil, nil
@@ -78,7 +77,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 // lock by Lock or TryLock already. Only itself can end that. Of a lost lock Lock gets one
 // unit more, since it would wait for itself, and TryLock the loss.
 func (mu *Mutex) reenter(e *entry, r *request) error {
-	valid, try := e.cur.Load().valid(time.Now()), r.waiter.Kind.IsRefusable()
+	valid, try := e.cur.Load().valid(mu.m.leases.Now()), r.waiter.Kind.IsRefusable()
 	err := queue.ErrWasLost
 	if valid || !try {
 		_, err = e.q.ReenterOwner(r.waiter.Owner, !try)

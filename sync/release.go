@@ -145,7 +145,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
 		e.mu.Lock()
 		g.turns++
-		g.turn, g.token, g.owner = time.Since(g.since), reply.Token, nil
+		g.turn, g.token, g.owner = e.m.leases.Glance(), reply.Token, nil
 		e.mu.Unlock()
 		g.startLease(reply.SentAt)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease

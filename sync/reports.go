@@ -55,8 +55,7 @@ func (p *reports) stop() {
 // acquiring tells that the caller of r begins, and returns the context that takes the place
 // of ctx.
 func (p *reports) acquiring(ctx context.Context, key string, r *request) context.Context {
-	// One clock is read where time.Now reads two: only the difference matters.
-	r.waiter.Began = p.m.made.Add(time.Since(p.m.made))
+	r.waiter.Began = p.m.leases.Glance()
 	tracer, cfg := p.m.cfg.Tracer, &r.settings.cfg
 	if tracer == nil {
 		return ctx
@@ -76,7 +75,7 @@ func (p *reports) acquiring(ctx context.Context, key string, r *request) context
 
 // acquired tells that the caller of r has come in with t, or once more into t.
 func (p *reports) acquired(r *request, t *tenure, nested bool) {
-	outcome, wait := OutcomeGranted, t.began().Sub(r.waiter.Began)
+	outcome, wait := OutcomeGranted, t.since-r.waiter.Began
 	switch {
 	case nested:
 		outcome, wait = OutcomeNested, 0
@@ -99,7 +98,7 @@ func (p *reports) notAcquired(r *request, err error) {
 	if outcome == OutcomeMistake {
 		outcome = OutcomeFailed
 	}
-	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, time.Since(r.waiter.Began))
+	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.waiter.Began)
 	if r.ended != nil {
 		r.ended(outcome, nil, err)
 		r.ended = nil

@@ -134,7 +134,7 @@ func (e *entry) look(n int) (look, []queue.WaiterInfo) {
 	l.Front, waiters = e.q.Look(n)
 	l.answer = e.answer.Load()
 	if g := e.cur.Load(); g != nil && g.n == l.Current.Grant {
-		l.lease, l.length, l.granted, l.lost = g.lease.Load(), g.terms.lease, g.since, g.loss != nil
+		l.lease, l.length, l.granted, l.lost = g.lease.Load(), g.terms.lease, g.granted(), g.loss != nil
 		if t := g.owner; t != nil && l.Current.Number != 0 && t.number == l.Current.Number {
 			l.since, l.goroutine, l.callSite, l.token = t.began(), t.goroutine, t.callSite, t.token
 		}
@@ -149,7 +149,7 @@ func (c Count) with(e *entry, f queue.Front, now time.Time) Count {
 		c.Held++
 	}
 	// No owner is older than the grant, so most keys need no closer look.
-	if g := e.cur.Load(); g != nil && now.Sub(g.since) > c.OldestHold {
+	if g := e.cur.Load(); g != nil && now.Sub(g.granted()) > c.OldestHold {
 		if l, _ := e.look(0); !l.since.IsZero() { // a lock that is just coming or going has no owner
 			c.OldestHold = max(c.OldestHold, now.Sub(l.since))
 		}
@@ -179,7 +179,7 @@ func (e *entry) state(now time.Time, n int) State {
 	if l.lease == nil {
 		return s
 	}
-	times := l.lease.Times(now)
+	times := l.lease.Times(e.m.leases.Now())
 	s.Holder, s.Deadline, s.Lease, s.Granted = e.m.field(l.Current.Grant), times.Deadline, l.length, e.m.dated(l.granted)
 	if l.lease.State() == renewal.StateActive {
 		s.NextRenewal = times.NextDue

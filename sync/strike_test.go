@@ -51,7 +51,7 @@ func TestWatchdog_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
 			for time.Since(tenure.began()) < mu.Config().MaxHold {
 				time.Sleep(time.Millisecond)
 			}
-			if !g.mayHandOff(int(tenure.handOffs), time.Now()) {
+			if !g.mayHandOff(int(tenure.handOffs), m.leases.Now()) {
 				t.Fatal("there is nothing to pass on")
 			}
 			if !strike(&services{m: m}, g.n) { // between the decision and the hand-off

@@ -65,7 +65,7 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 		s.Keys++
 		r := rank{e: e, since: f.First.Since}
 		if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
-			r.granted, r.bad = g.since, f.Current.State == queue.Lost || unhealthy[g.n]
+			r.granted, r.bad = g.granted(), f.Current.State == queue.Lost || unhealthy[g.n]
 		}
 		if last != nil && r.compare(*last) >= 0 {
 			continue

@@ -20,7 +20,7 @@ type tenure struct {
 	handOffs  int32         // since the turn began
 	holds     int16         // that are not released; guarded by entry.mu
 	lock      bool          // by Lock or TryLock: its owner cannot be told. It never changes
-	since     time.Duration // after the grant's since
+	since     time.Duration // when it began, as renewal.Manager.Now counts
 	token     int64
 	callSite  string
 
@@ -43,12 +43,11 @@ func (g *grant) placeOfLocks() *tenure {
 
 // admit begins the tenure t for the caller of r, if the grant is still worth having and is
 // what the caller asked for. A grant whose renewal the watchdog has stopped is not: that was
-// held against the owner before, who had decided to pass it on already. Only the monotonic
-// reading of now counts.
-func (g *grant) admit(t *tenure, r *request, now time.Time) bool {
+// held against the owner before, who had decided to pass it on already.
+func (g *grant) admit(t *tenure, r *request, now time.Duration) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	if g.loss != nil || !g.lease.Load().Unexpired(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
+	if g.loss != nil || !g.lease.Load().Valid(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
 		return false
 	}
 	if !t.lock { // others read a Lock's place without mu
@@ -56,7 +55,7 @@ func (g *grant) admit(t *tenure, r *request, now time.Time) bool {
 	}
 	w := &r.waiter
 	t.number, t.goroutine, t.handOffs = w.Number, int64(w.Owner), int32(w.HandOffs)
-	t.since, t.callSite = now.Sub(g.since), r.terms.callSite
+	t.since, t.callSite = now, r.terms.callSite
 	if g.token > 0 {
 		t.token = g.token + int64(t.handOffs)
 	}
@@ -65,7 +64,7 @@ func (g *grant) admit(t *tenure, r *request, now time.Time) bool {
 }
 
 // began returns when the tenure began.
-func (t *tenure) began() time.Time { return t.g.since.Add(t.since) }
+func (t *tenure) began() time.Time { return t.g.e.m.leases.Zero().Add(t.since) }
 
 // current returns the tenure of g that has not ended, or nil. The caller has entry.mu.
 func (g *grant) current() *tenure {
@@ -161,9 +160,8 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 	// Both clocks are read, however short the tenure seems to be: a process that was stopped
 	// or suspended in it learns here that the lock is lost, before the renewal loop runs. And
 	// t is read before the exit, after which the next owner by Lock overwrites it.
-	now := time.Now()
-	held := now.Sub(g.since) - t.since
-	number, handOffs := t.number, int(t.handOffs)
+	now := e.m.leases.Now()
+	held, number, handOffs := now-t.since, t.number, int(t.handOffs)
 	mayHandOff := g.mayHandOff(handOffs, now)
 	if shared {
 		e.mu.Unlock()
@@ -211,14 +209,14 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 // exitLost is what remains of an exit of a tenure that was lost before, and returns the
 // loss. Nothing is to be released but a lock that was given up here and may still be in
 // Redis: that is removed with the last unit, since work under an outer Hold may still run.
-func (t *tenure) exitLost(op string, last bool, now time.Time) error {
+func (t *tenure) exitLost(op string, last bool, now time.Duration) error {
 	g, e := t.g, t.g.e
 	if last {
 		e.m.unlistLost(g)
 	}
 	err := g.err(op, now)
 	if err == nil {
-		err = g.lossError(op, &loss{Cause: renewal.Cause{Reason: LostGone, At: now}})
+		err = g.lossError(op, &loss{Cause: renewal.Cause{Reason: LostGone, At: time.Now()}})
 	}
 	if !t.lock {
 		e.mu.Lock()

@@ -45,7 +45,7 @@ func (s *services) Lookup(id uint64) (watchdog.Facts, bool) {
 	if g == nil {
 		return watchdog.Facts{}, false
 	}
-	return g.facts(time.Now())
+	return g.facts(s.m.leases.Now())
 }
 
 // LookupAll goes through the grants step by step: each step reads, of every one, a place in
@@ -76,7 +76,7 @@ func (s *services) LookupAll(facts []watchdog.Facts) {
 			g.e.q.Word()
 		}
 	}
-	now := time.Now()
+	now := s.m.leases.Now()
 	for i, g := range grants {
 		if facts[i] = (watchdog.Facts{}); g != nil {
 			facts[i], _ = g.facts(now)
@@ -94,7 +94,7 @@ func (s *services) Renewals() watchdog.RenewalStats {
 }
 
 // facts describes the grant for the watchdog; false where it has ended.
-func (g *grant) facts(now time.Time) (watchdog.Facts, bool) {
+func (g *grant) facts(now time.Duration) (watchdog.Facts, bool) {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
 	return g.factsLocked(now)
@@ -102,10 +102,10 @@ func (g *grant) facts(now time.Time) (watchdog.Facts, bool) {
 
 // factsLocked is facts for whoever has the entry's mu. Of a grant that is lost there is
 // something to tell where the owner by Lock has not unlocked yet.
-func (g *grant) factsLocked(now time.Time) (watchdog.Facts, bool) {
+func (g *grant) factsLocked(now time.Duration) (watchdog.Facts, bool) {
 	lease, cfg, t := g.lease.Load(), &g.e.cfg, g.current()
 	f := watchdog.Facts{
-		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: g.since, Lease: g.terms.lease, Reachable: true,
+		ID: g.n, Key: g.e.key, Class: cfg.Name, Since: g.granted(), Lease: g.terms.lease, Reachable: true,
 		Period: cfg.WatchdogPeriod, AlertThreshold: cfg.AlertThreshold, Strategy: watchdog.Strategy(cfg.Recovery),
 	}
 	if t != nil {
@@ -170,7 +170,7 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 func (g *grant) strike(action string, f watchdog.Finding) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	facts, ok := g.factsLocked(time.Now())
+	facts, ok := g.factsLocked(g.e.m.leases.Now())
 	if !ok {
 		return false
 	}

@@ -52,7 +52,7 @@ func (s *scene) key(name string, owner uint64, kind queue.Kind, others ...uint64
 
 func (s *scene) free(name string) *queue.Synchronizer {
 	q := new(queue.Synchronizer)
-	q.Init(true)
+	q.Init(true, time.Now())
 	s.live = append(s.live, Key{Name: name, Queue: q, Limit: s.l.limit, OwnerUnlocks: true})
 	return q
 }

@@ -5,7 +5,7 @@ var renewalMutants = []mutant{
 		name: "renewal-deadline-by-the-clock", file: "renewal/lease.go",
 		mechanism: "deadline check: validity is compared with the clock when it is asked for",
 		breaks:    "a hold calls itself valid while the loop is late, after others were let in",
-		old:       "return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.at(now)))", fresh: "return time.Duration(max(1, l.lease))",
+		old:       "return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.present(now)))", fresh: "return time.Duration(max(1, l.lease))",
 		tests: []string{"TestLease_I2_NothingBringsValidityBack"},
 	},
 	{
