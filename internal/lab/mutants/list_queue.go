@@ -72,7 +72,7 @@ var queueMutants = []mutant{
 		name: "queue-owed-after-threshold", file: "queue/admission.go",
 		mechanism: "being owed begins only after StarvationThreshold",
 		breaks:    "every wake-up in vain disables barging, which costs throughput",
-		old:       "if !s.fair && s.age()-w.since > StarvationThreshold {", fresh: "if !s.fair {",
+		old:       "if !s.fair && s.now()-w.Began > StarvationThreshold {", fresh: "if !s.fair {",
 		tests: []string{"TestQueue_I6_WhenTheNextIsNotOwed"},
 	},
 	{
