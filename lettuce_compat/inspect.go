@@ -25,7 +25,6 @@ type Info struct {
 	Holders     []Holder
 	TTL         time.Duration // negative: the key has no end, or does not exist
 	Token       int64         // the newest fencing token reserved; 0: never fenced
-	LastGrantee string        // the field that the fencing record names; "" after its release
 	Subscribers int           // connections that wait for the release, on that server; -1: not known
 }
 
@@ -43,17 +42,17 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, err
 	}
 	a, ok := k.command.Val().([]any)
-	if !ok || len(a) != 6 {
+	if !ok || len(a) != 5 {
 		return Info{}, ErrMalformed
 	}
 	ttl, ok1 := a[1].(int64)
 	pairs, ok2 := a[2].([]any)
-	subscribers, ok3 := a[5].(int64)
+	subscribers, ok3 := a[4].(int64)
 	if !ok1 || !ok2 || !ok3 {
 		return Info{}, ErrMalformed
 	}
 	info := Info{
-		Type: text(a[0]), TTL: fromMillis(ttl), LastGrantee: text(a[4]), Subscribers: int(subscribers),
+		Type: text(a[0]), TTL: fromMillis(ttl), Subscribers: int(subscribers),
 	}
 	info.Exists = info.Type != "none"
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)

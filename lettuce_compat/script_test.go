@@ -222,7 +222,6 @@ func TestScriptInspectAndForce(t *testing.T) {
 		}
 		want(t, "type", info.Type, "hash")
 		want(t, "token", info.Token, got.Token+4)
-		want(t, "grantee", info.LastGrantee, "me:1")
 		want(t, "holders", len(info.Holders), 2)
 		for _, h := range info.Holders {
 			want(t, "client of "+h.Field, h.Client, map[string]string{"me:1": "me", "server1-thread-1": ""}[h.Field])

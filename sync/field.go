@@ -27,7 +27,7 @@ import (
 //	                                          end of every lease▼is past: over
 //
 // What can be in Redis under the name comes from two sources: the grant (held) and
-// acquires without an answer (open); a grant that may be taken back (revives) can come
+// acquires without an answer (open); a grant that may be taken back (reacquire) can come
 // again by a renewal under way, until a release closes its record. An acquire lands at most once, and
 // later than lease and time limit after the last one none is waited for. Nothing is
 // there without a time to live, so what is forgotten then ends by itself.
@@ -44,9 +44,9 @@ import (
 //	F5  Every clean-up ends: with a release that leaves nothing open, with a drop,
 //	    or at the end of every lease, and then after one release at least.
 type field struct {
-	lease   time.Duration // that every acquire of it asks for
-	timeout time.Duration // the longest of a command that may keep it
-	revives bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
+	lease     time.Duration // that every acquire of it asks for
+	timeout   time.Duration // the longest of a command that may keep it
+	reacquire bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
 
 	held     bool      // granted, and no answer has said since that it is removed or gone
 	open     int       // acquires whose answer was lost, and which nothing has accounted for
@@ -116,7 +116,7 @@ func (f *field) lost(why LossReason, now, over time.Time, renewed, doomed bool) 
 	case why == LostDeadline && renewed:
 		// The key may live on, by a renewal whose answer was lost. Until the confirmed
 		// lease is over the margin is the holder's time to react.
-	case f.open == 0 && !f.revives:
+	case f.open == 0 && !f.reacquire:
 		return false
 	case why == LostGone, why == LostForced:
 		over = now // the key is free: an open acquire, or a renewal under way, may land at any moment

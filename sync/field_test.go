@@ -138,7 +138,7 @@ func newLife(t *rapid.T) *life {
 	}
 	lease := ms("lease", 100, 400)
 	return &life{
-		f:      field{lease: lease, timeout: ms("timeout", 10, 200), revives: intN(t, 2) > 0},
+		f:      field{lease: lease, timeout: ms("timeout", 10, 200), reacquire: intN(t, 2) > 0},
 		margin: lease / 10, fixed: intN(t, 2) > 0, now: epoch,
 	}
 }
@@ -295,12 +295,12 @@ func (l *life) burn(*rapid.T) {
 }
 
 func (l *life) renew(t *rapid.T) {
-	l.command(t, l.f.lease, l.f.revives)
+	l.command(t, l.f.lease, l.f.reacquire)
 }
 
-// revive is what a renewal does that finds the key missing. Nobody has had it since, or the
+// reacquire is what a renewal does that finds the key missing. Nobody has had it since, or the
 // record would name another, so the grant counts as unbroken.
-func (l *life) revive() bool {
+func (l *life) reacquire() bool {
 	if l.holder != "" || !l.grantee {
 		return false
 	}
@@ -317,13 +317,13 @@ func (l *life) extend(t *rapid.T) {
 }
 
 // command raises the time to live to d.
-func (l *life) command(t *rapid.T, d time.Duration, revives bool) {
+func (l *life) command(t *rapid.T, d time.Duration, reacquire bool) {
 	sent, there := l.now, false
 	o := l.send(t, l.f.timeout, func() {
 		if there = l.holder == us; there {
 			l.raise(d)
-		} else if revives {
-			there = l.revive()
+		} else if reacquire {
+			there = l.reacquire()
 		}
 	})
 	switch {
@@ -474,7 +474,7 @@ func (l *life) check(t *rapid.T) {
 	if l.phase >= lostByUs && !l.f.burnt && l.f.open > 0 {
 		t.Fatal("F1: nobody looks after acquires that may land")
 	}
-	if l.phase >= lostByUs && !l.f.burnt && l.grantee && l.holder == us && l.f.revives && !l.fixed {
+	if l.phase >= lostByUs && !l.f.burnt && l.grantee && l.holder == us && l.f.reacquire && !l.fixed {
 		t.Fatal("F1: nobody looks after a field that a renewal has put there again")
 	}
 	if end := l.f.end(); end.After(l.bound) {

@@ -30,7 +30,7 @@ type grant struct {
 	since     time.Duration          // when the answer came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
 	turn      time.Duration          // when this turn began, with the grant or its last extension
 	token     int64                  // first token of the turn; 0 without fencing
-	turns     int32                  // extensions
+	extended  int32                  // how often its turn was
 	ownerGone atomic.Bool            // the goroutine that would have to unlock has ended
 	unrenewed atomic.Bool            // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
@@ -87,7 +87,7 @@ func (g *grant) startLease(sentAt time.Time) {
 	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Lease: g.terms.lease, Reacquire: e.revives,
+		Lease: g.terms.lease, Reacquire: e.reacquire,
 		Shard:  e.m.wire.Shard(e.key) + limit,
 		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,
 		Owner: g,
@@ -111,7 +111,7 @@ func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
 func (g *grant) fieldLocked() *field {
 	if g.field == nil {
 		g.field = &field{
-			lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), revives: g.e.revives,
+			lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), reacquire: g.e.reacquire,
 			held: g.since != 0,
 		}
 	}

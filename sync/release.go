@@ -31,7 +31,7 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 		return g.releaseLost()
 	}
 	overdue := e.q.Len() > 0 && g.mayKeepTurn()
-	if overdue && g.turns < maxTurnExtensions {
+	if overdue && g.extended < maxTurnExtensions {
 		return g.endTurn(handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{
@@ -144,7 +144,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
 		e.mu.Lock()
-		g.turns++
+		g.extended++
 		g.turn, g.token, g.owner = e.m.leases.Glance(), reply.Token, nil
 		e.mu.Unlock()
 		g.startLease(reply.SentAt)

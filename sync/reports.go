@@ -60,14 +60,14 @@ func (p *reports) acquiring(ctx context.Context, key string, r *request) context
 	if tracer == nil {
 		return ctx
 	}
-	ctx, ended := tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
-	if ended != nil {
-		r.ended = func(outcome Outcome, t *tenure, err error) {
-			end := AcquireEnd{Outcome: outcome, Err: p.withoutKey(err, key)}
+	ctx, end := tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
+	if end != nil {
+		r.endSpan = func(outcome Outcome, t *tenure, err error) {
+			span := AcquireEnd{Outcome: outcome, Err: p.withoutKey(err, key)}
 			if t != nil {
-				end.HandOffs, end.Holder = int(t.handOffs), t.g.name()
+				span.HandOffs, span.Holder = int(t.handOffs), t.g.name()
 			}
-			ended(end)
+			end(span)
 		}
 	}
 	return ctx
@@ -83,9 +83,9 @@ func (p *reports) acquired(r *request, t *tenure, nested bool) {
 		outcome = OutcomeHandedOff
 	}
 	p.m.cfg.Observer.Acquired(t.g.e.cfg.Name, outcome, wait)
-	if r.ended != nil {
-		r.ended(outcome, t, nil)
-		r.ended = nil // r may serve another caller
+	if r.endSpan != nil {
+		r.endSpan(outcome, t, nil)
+		r.endSpan = nil // r may serve another caller
 	}
 }
 
@@ -99,9 +99,9 @@ func (p *reports) notAcquired(r *request, err error) {
 		outcome = OutcomeFailed
 	}
 	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.waiter.Began)
-	if r.ended != nil {
-		r.ended(outcome, nil, err)
-		r.ended = nil
+	if r.endSpan != nil {
+		r.endSpan(outcome, nil, err)
+		r.endSpan = nil
 	}
 }
 

@@ -38,7 +38,7 @@ type request struct {
 	wait     time.Duration
 	hold     *Hold // that the caller is to have; nil for a Lock
 	waiter   queue.Waiter
-	ended    func(Outcome, *tenure, error) // tells a Tracer; nil where there is nothing to tell
+	endSpan  func(Outcome, *tenure, error) // of a Tracer; nil where there is no span
 }
 
 // newRequest returns a request on the terms of s.

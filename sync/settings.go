@@ -10,12 +10,12 @@ import (
 // configured alike share one, which is most of the memory of a Mutex and of an entry: a
 // program has many keys and few classes. It is never changed.
 type settings struct {
-	cfg     LockConfig    // its Key is empty
-	timeout time.Duration // of one command
-	limit   string        // ends the name of the shard of a lease: the time limit of its renewals
-	terms   terms         // of a caller without options
-	tokens  int64         // fencing tokens that a turn needs: one for each owner it may have
-	revives bool          // a renewal may put a field that has vanished into Redis again
+	cfg       LockConfig    // its Key is empty
+	timeout   time.Duration // of one command
+	limit     string        // ends the name of the shard of a lease: the time limit of its renewals
+	terms     terms         // of a caller without options
+	tokens    int64         // fencing tokens that a turn needs: one for each owner it may have
+	reacquire bool          // a renewal may put a field that has vanished into Redis again
 }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
@@ -30,8 +30,8 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
 		s = &settings{
 			cfg: cfg, timeout: timeout, limit: "|" + timeout.String(),
-			terms:   terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
-			revives: cfg.Recovery == RecoverReacquire,
+			terms:     terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
+			reacquire: cfg.Recovery == RecoverReacquire,
 		}
 		if cfg.Fencing {
 			s.tokens = int64(max(cfg.MaxHandoffs, 0)) + 1

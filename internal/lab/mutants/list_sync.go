@@ -19,8 +19,8 @@ var syncMutants = []mutant{
 		name: "sync-revived-field", file: "sync/field.go",
 		mechanism: "a lost grant that a renewal may take back is released all the same",
 		breaks:    "a renewal that was on its way re-creates the lock after its owner is gone, and everybody waits for a lease",
-		old:       "case f.open == 0 && !f.revives:", fresh: "case f.open == 0:",
-		tests: []string{"TestSync_I4_ALateRenewalRevivesNoLostLock"},
+		old:       "case f.open == 0 && !f.reacquire:", fresh: "case f.open == 0:",
+		tests: []string{"TestSync_I4_ALateRenewalReacquiresNoLostLock"},
 	},
 	{
 		name: "sync-incarnation", file: "sync/manager.go",

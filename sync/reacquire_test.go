@@ -12,7 +12,7 @@ import (
 // A renewal of a lock that may be taken back is on its way while the lock is found gone.
 // When it arrives the lock must not come back: its owner has been told, and nobody would
 // ever release it.
-func TestSync_I4_ALateRenewalRevivesNoLostLock(t *testing.T) {
+func TestSync_I4_ALateRenewalReacquiresNoLostLock(t *testing.T) {
 	for _, released := range []bool{true, false} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			rdb := s.client()
