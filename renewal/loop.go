@@ -87,22 +87,23 @@ func (m *Manager) beginLocked() (jump time.Duration) {
 
 // collectLocked takes off the heap's top what wants attention: it concludes
 // losses and moves renewals to the FIFO of their shard. Once one renewal is
-// due, those that would be due in a moment go with it (Lease.gather).
+// due, those that would be due in a moment go with it (Lease.gather), at most as
+// many as one shard may have under way at once.
 func (m *Manager) collectLocked() {
-	now := m.last.at
-	for gathering := false; m.heap.Len() > 0; {
+	now, atOnce := m.last.at, m.cfg.BatchSize*m.cfg.InFlight
+	for taken := 0; m.heap.Len() > 0; {
 		l, at := m.heap.First()
 		if l.deadline.Load() <= now {
 			m.expireLocked(l)
 			continue
 		}
 		renewal := l.stage == idle && at == l.due.Load()
-		early := gathering && renewal && at <= now+l.gather(now)
+		early := taken > 0 && taken < atOnce && renewal && at <= now+l.gather(now)
 		if at > now && !early {
 			break
 		}
 		m.dueLocked(l)
-		gathering = true
+		taken++
 	}
 }
 

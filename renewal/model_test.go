@@ -93,7 +93,7 @@ func (v *lives) RenewBatch(_ context.Context, shard string, items []renewal.Item
 			v.complain("%s is in two batches", it.Field)
 		case l.due.IsZero():
 			v.complain("%s is sent, and fixed or stopped", it.Field)
-		case early > 50*time.Millisecond:
+		case early > min(l.spec.Period/20, 250*time.Millisecond):
 			v.complain("%s is sent %v early", it.Field, early)
 		case l.spec.Shard != shard:
 			v.complain("%s is sent to %q", it.Field, shard)

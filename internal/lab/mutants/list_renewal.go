@@ -222,7 +222,14 @@ var renewalMutants = []mutant{
 		name: "renewal-gather", file: "renewal/loop.go",
 		mechanism: "renewals that are due in a moment share a batch",
 		breaks:    "each of many leases is a round trip",
-		old:       "early := gathering && renewal && at <= now+l.gather(now)", fresh: "early := gathering && renewal && at < now",
+		old:       "renewal && at <= now+l.gather(now)", fresh: "renewal && at < now",
+		tests: []string{"TestRenewal_TenThousandLeases"},
+	},
+	{
+		name: "renewal-gather-at-once", file: "renewal/loop.go",
+		mechanism: "one round gathers no more renewals than a shard may have under way",
+		breaks:    "of 100,000 leases it takes thousands with the mutex held, and releases wait for that",
+		old:       "taken > 0 && taken < atOnce && renewal", fresh: "taken > 0 && taken < 16*atOnce && renewal",
 		tests: []string{"TestRenewal_TenThousandLeases"},
 	},
 	{
