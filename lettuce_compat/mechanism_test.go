@@ -130,7 +130,6 @@ func TestScript_ATurnWithoutTheRightToCount(t *testing.T) {
 	got := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: 10 * time.Second})
 	want(t, "outcome", got.Outcome, ok)
 	want(t, "kept", got.Kept, false)
-	want(t, "others", got.Others, -1)
 	b.wantHash(t, "k", hash{})
 }
 

@@ -93,7 +93,6 @@ type TurnReply struct {
 	Outcome Outcome
 	Kept    bool      // with OK: nobody else waits, the lock is still ours; false: released
 	Token   int64     // with Kept: first of the reserved tokens, 0 without fencing
-	Others  int       // subscribers of the release channel beside this client; -1: not known
 	SentAt  time.Time // a kept lease counts from here
 	Err     error
 }
@@ -125,26 +124,23 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
 	outcome, err := cmd.result(left)
 	if outcome != OutcomeOK {
-		return TurnReply{Outcome: outcome, Others: -1, Err: err}
+		return TurnReply{Outcome: outcome, Err: err}
 	}
-	answer, _ := cmd.Val().([]any)
-	if len(answer) != 3 {
-		return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
-	}
-	others, ok := answer[1].(int64)
-	receivers, counted := answer[2].(int64)
-	switch {
-	case ok && counted && answer[0] == int64(0):
-		return TurnReply{Outcome: OutcomeGone, Others: -1}
-	case ok && counted && answer[0] == int64(1):
-		c.warn.published(channel, int(receivers))
-		return TurnReply{Outcome: OutcomeOK, Others: int(others)}
-	case ok && answer[0] == int64(2):
-		if token, err := strconv.ParseInt(text(answer[2]), 10, 64); err == nil {
-			return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
+	if answer, _ := cmd.Val().([]any); len(answer) == 2 {
+		receivers, counted := answer[1].(int64)
+		switch {
+		case counted && answer[0] == int64(0):
+			return TurnReply{Outcome: OutcomeGone}
+		case counted && answer[0] == int64(1):
+			c.warn.published(channel, int(receivers))
+			return TurnReply{Outcome: OutcomeOK}
+		case answer[0] == int64(2):
+			if token, err := strconv.ParseInt(text(answer[1]), 10, 64); err == nil {
+				return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
+			}
 		}
 	}
-	return TurnReply{Outcome: OutcomeUnknown, Others: -1, Err: ErrMalformed}
+	return TurnReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
 // ForceRelease deletes the lock, whoever holds it, publishes the release, and tells

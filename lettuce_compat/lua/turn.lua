@@ -1,7 +1,7 @@
 -- KEYS: lock [, fencing record]
 -- ARGV: field, lease ms, channel, message, own subscriptions (-1: cannot be known), tokens, last token,
 -- reserved up to, life of the record in ms
--- Answers {2, others, first token} kept, {1, others, receivers} released, {0, -1, 0} gone.
+-- Answers {2, first token} kept, {1, receivers} released, {0, 0} gone.
 local key, fence, field = KEYS[1], KEYS[2], ARGV[1]
 local channel, own = ARGV[3], tonumber(ARGV[5])
 
@@ -11,7 +11,7 @@ if here ~= 1 then
   local _, text = remove(key, field)
   if text then return redis.error_reply(text) end
   settle(fence, field, ARGV[7], ARGV[8], ARGV[9])
-  return {0, -1, 0}
+  return {0, 0}
 end
 
 local others = -1
@@ -31,10 +31,10 @@ if others == 0 then
   end
   text = raise(key, ARGV[2])
   if text then return redis.error_reply(text) end
-  return {2, 0, first}
+  return {2, first}
 end
 
 local _, text = remove(key, field)
 if text then return redis.error_reply(text) end
 settle(fence, field, ARGV[7], ARGV[8], ARGV[9])
-return {1, others, publish(channel, ARGV[4])}
+return {1, publish(channel, ARGV[4])}
