@@ -20,6 +20,37 @@ import (
 // mindful is a client on which callers carry their calls themselves.
 func mindful(o *redis.Options) { o.ContextTimeoutEnabled = true }
 
+// patientRequest is lockRequest by a caller that may be held.
+func patientRequest(key, field string) lettucecompat.AcquireRequest {
+	r := lockRequest(key, field)
+	r.MayBeHeld = true
+	return r
+}
+
+// sentHere returns a function that reports whether the oldest command that b has sent since
+// then, and that it has not been asked about, was sent on the goroutine of a test.
+func sentHere(b *bed) func() bool {
+	stack := make([]byte, 1<<16)
+	seen := make(chan string, 10)
+	b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
+	return func() bool { return strings.Contains(<-seen, "testing.tRunner(") }
+}
+
+// crowd has 21 callers share the only place of c's lane.
+func crowd(t *testing.T, b *bed) (c *lettucecompat.Client, g *gate) {
+	t.Helper()
+	g = newGate("blocker")
+	b.rdb.AddHook(g)
+	c = b.client(t, oneSlot)
+	warm(t, c)
+	replies := g.fill(t, c, 20)
+	g.open()
+	for range 21 {
+		want(t, "outcome", (<-replies).Outcome, ok)
+	}
+	return c, g
+}
+
 // TestWire_I7_ACallerThatCarriesItselfIsFree: exactly at its limit, whatever it waits for.
 func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 	for _, tc := range []struct {
@@ -88,9 +119,6 @@ func TestACallerCarriesItself(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := onMini(t, tc.option)
-				stack := make([]byte, 1<<16)
-				seen := make(chan string, 10)
-				b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
 				c := b.client(t)
 				if tc.wrap {
 					c = newClient(t, struct{ lettucecompat.Redis }{b.rdb})
@@ -104,14 +132,11 @@ func TestACallerCarriesItself(t *testing.T) {
 				if tc.idle {
 					time.Sleep(2 * time.Second)
 				}
-				for len(seen) > 0 {
-					<-seen
-				}
+				here := sentHere(b)
 				r := lockRequest("k", "me:1")
 				r.MayBeHeld = tc.held
 				want(t, "acquire", c.TryAcquire(cctx, r).Outcome, ok)
-				here := strings.Contains(<-seen, "testing.tRunner(")
-				want(t, "on the caller's goroutine", here, tc.own)
+				want(t, "on the caller's goroutine", here(), tc.own)
 			})
 		})
 	}
@@ -128,9 +153,7 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 		go b.rdb.BLPop(ctx, time.Minute, "empty") // has the only connection
 		synctest.Wait()
 		time.AfterFunc(2*time.Second, b.net.Heal)
-		r := lockRequest("k", "me:1")
-		r.MayBeHeld = true
-		got := c.TryAcquire(ctx, r)
+		got := c.TryAcquire(ctx, patientRequest("k", "me:1"))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 		time.Sleep(time.Minute)
@@ -150,9 +173,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 		start := time.Now()
 		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
 		acquire := func(key string, took chan<- time.Duration) {
-			r := lockRequest(key, "me:1")
-			r.MayBeHeld = true
-			got := c.TryAcquire(ctx, r)
+			got := c.TryAcquire(ctx, patientRequest(key, "me:1"))
 			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
 				t.Errorf("%s: %+v", key, got)
 			}
@@ -189,10 +210,8 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 	c := b.client(t, func(o *lettucecompat.Options) { o.MaxInFlight = places })
 	warm(t, c)
 	acquire := func(key string) (lettucecompat.AcquireReply, time.Duration) {
-		r := lockRequest(key, "me:1")
-		r.MayBeHeld = true
 		start := time.Now()
-		return c.TryAcquire(ctx, r), time.Since(start)
+		return c.TryAcquire(ctx, patientRequest(key, "me:1")), time.Since(start)
 	}
 	b.net.HalfOpen(faultnet.All) // those that are open; new ones work
 	done := make(chan struct{})
@@ -216,16 +235,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is
 // there, and what queued behind it goes on without it.
 func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
-	b := onReal(t, nil, mindful)
-	gate := newGate("blocker")
-	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot)
-	warm(t, c)
-	replies := gate.fill(t, c, 20)
-	gate.open()
-	for range 21 {
-		want(t, "outcome", (<-replies).Outcome, ok)
-	}
+	_, gate := crowd(t, onReal(t, nil, mindful))
 	want(t, "pipelines", gate.pipelines.Load(), int64(1))
 }
 
@@ -265,20 +275,10 @@ func TestUncontendedPairCosts(t *testing.T) {
 // likely to come, so a goroutine of the lane waits for these. The next caller is alone again.
 func TestACallerCarriesNothingInACrowd(t *testing.T) {
 	b := onReal(t, nil, mindful)
-	gate := newGate("blocker")
-	b.rdb.AddHook(gate)
-	c := b.client(t, oneSlot)
-	warm(t, c)
-	replies := gate.fill(t, c, 20)
-	gate.open()
-	for range 21 {
-		want(t, "outcome", (<-replies).Outcome, ok)
-	}
-	stack := make([]byte, 1<<16)
-	seen := make(chan string, 10)
-	b.rdb.AddHook(traceHook{func(context.Context) { seen <- string(stack[:runtime.Stack(stack, false)]) }})
+	c, _ := crowd(t, b)
+	here := sentHere(b)
 	for i, own := range []bool{false, true} {
 		want(t, "acquire", c.TryAcquire(ctx, lockRequest(fmt.Sprintf("k%d", i), "me:1")).Outcome, ok)
-		want(t, "on the caller's goroutine", strings.Contains(<-seen, "testing.tRunner("), own)
+		want(t, "on the caller's goroutine", here(), own)
 	}
 }
