@@ -3,6 +3,7 @@ package lettucecompat
 import (
 	"context"
 	"reflect"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,14 +40,15 @@ type Client struct {
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
 	rtt       atomic.Int64 // nanoseconds, see RTT
+	quick     atomic.Int64 // nanoseconds, see noteRTT
 	warn      warnings
 	sub       *subscriber
+	single    *shard // shards[""]
 
 	mu     sync.Mutex
 	closed bool
 	hasty  bool              // no goroutine lingers: StopListening was called
 	shards map[string]*shard // by address; "" before routed and on a single server
-	single atomic.Pointer[shard]
 }
 
 // shard holds the lanes to one server: acquires and releases, everything that keeps
@@ -89,7 +91,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	}
 	c.warn.report = opt.OnWarning
 	c.sub = newSubscriber(c)
-	c.single.Store(c.shard(""))
+	c.single = c.shard("")
 	return c, nil
 }
 
@@ -101,26 +103,54 @@ func (c *Client) Multi() bool { return c.route != nil || c.hidden.Load() }
 // RTT returns the smoothed duration of recent round trips, 0 before the first.
 func (c *Client) RTT() time.Duration { return time.Duration(c.rtt.Load()) }
 
-// noteRTT adds d to what RTT returns, a running mean that weighs the newest value by 1/8.
+// noteRTT notes that a round trip took d: in RTT, a running mean that weighs the newest value
+// by 1/8, and in quick, which a quicker trip lowers at once and a slower one raises by 1/256
+// of the difference. So quick is about what the network takes, without the waits for a busy
+// processor. An update that is lost to another one only loses one sample.
 func (c *Client) noteRTT(d time.Duration) {
-	old := c.rtt.Load()
-	if old == 0 {
-		c.rtt.Store(int64(max(d, 1)))
-		return
+	sample := max(int64(d), 1)
+	mean, quick := c.rtt.Load(), c.quick.Load()
+	if mean == 0 {
+		mean, quick = sample, sample
 	}
-	c.rtt.Store(old + (int64(d)-old)/8) // a lost update only loses one sample
+	c.rtt.Store(mean + (sample-mean)/8)
+	c.quick.Store(min(sample, quick+(sample-quick)/256))
+}
+
+// Shard names the server that owns key: "" on a single server or Sentinel, the
+// address of the slot's master on a cluster, "slot-<n>" while that is not known. It
+// does no I/O.
+func (c *Client) Shard(key string) string {
+	if c.route == nil {
+		return ""
+	}
+	if addr := c.addr(key); addr != "" {
+		return addr
+	}
+	return "slot-" + strconv.Itoa(int(keySlot(key)))
+}
+
+// addr returns the address of the server of a cluster that owns key, "" where it is not
+// known without I/O.
+func (c *Client) addr(key string) string {
+	if !c.routed.Load() {
+		return ""
+	}
+	node, err := c.route(context.Background(), key)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
 }
 
 // lanes returns the lanes to the server that owns key.
 func (c *Client) lanes(key string) *shard {
-	if c.route == nil {
-		return c.single.Load()
+	if c.route != nil {
+		if addr := c.addr(key); addr != "" {
+			return c.shard(addr)
+		}
 	}
-	addr := c.addr(key)
-	if addr == "" {
-		return c.single.Load()
-	}
-	return c.shard(addr)
+	return c.single
 }
 
 // shard returns the lanes for addr. Addresses that went out of use keep theirs: some

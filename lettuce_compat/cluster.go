@@ -5,37 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
-
-// Shard names the server that owns key: "" on a single server or Sentinel, the
-// address of the slot's master on a cluster, "slot-<n>" while that is not known. It
-// does no I/O.
-func (c *Client) Shard(key string) string {
-	if c.route == nil {
-		return ""
-	}
-	if addr := c.addr(key); addr != "" {
-		return addr
-	}
-	return "slot-" + strconv.Itoa(int(keySlot(key)))
-}
-
-// addr returns the address of the owner of key, "" where it is not known without I/O.
-func (c *Client) addr(key string) string {
-	if c.route == nil || !c.routed.Load() {
-		return ""
-	}
-	node, err := c.route(context.Background(), key)
-	if err != nil {
-		return ""
-	}
-	return node.Options().Addr
-}
 
 // owner returns the client of the node that owns key, or the user's client where there
 // is one node or the owner is not known.

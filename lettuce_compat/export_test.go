@@ -1,8 +1,10 @@
 package lettucecompat
 
+import "time"
+
 // Queued returns the number of acquires and releases that wait for a round trip.
 func Queued(c *Client) int {
-	l := c.single.Load().locks
+	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n := 0
@@ -15,7 +17,7 @@ func Queued(c *Client) int {
 // Awaited returns how many calls the lane of acquires and releases counts as awaited: all
 // that are queued or under way, of which every trip takes its share.
 func Awaited(c *Client) int {
-	l := c.single.Load().locks
+	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.awaited
@@ -24,7 +26,7 @@ func Awaited(c *Client) int {
 // Trips returns the round trips under way on the lane of acquires and releases:
 // those that somebody waits for, and all.
 func Trips(c *Client) (live, total int) {
-	l := c.single.Load().locks
+	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.live, l.total
@@ -79,3 +81,14 @@ var (
 
 // Relocate asks for the cluster's layout, as a command that fails does.
 func Relocate(c *Client) { c.relocate() }
+
+// RoomAfter returns how many trips the lane for locks allows at once, once n more have taken d.
+func RoomAfter(c *Client, n int, d time.Duration) int {
+	for range n {
+		c.noteRTT(d)
+	}
+	l := c.single.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.room()
+}

@@ -87,6 +87,20 @@ func TestLaneTripsShareEvenly(t *testing.T) {
 	}
 }
 
+// TestLaneRoomFollowsTheQuickTrips: a longer way allows more trips at once; a busy machine, on
+// which some take as long, does not.
+func TestLaneRoomFollowsTheQuickTrips(t *testing.T) {
+	c := onMini(t).client(t)
+	want(t, "near", lettucecompat.RoomAfter(c, 1, time.Millisecond), 4)
+	for range 1000 {
+		lettucecompat.RoomAfter(c, 1, time.Millisecond)
+		lettucecompat.RoomAfter(c, 9, 20*time.Millisecond)
+	}
+	want(t, "near and busy", lettucecompat.RoomAfter(c, 0, 0), 6)
+	want(t, "far", lettucecompat.RoomAfter(c, 1000, 20*time.Millisecond), lettucecompat.DefaultMaxInFlight)
+	want(t, "near again", lettucecompat.RoomAfter(c, 1, time.Millisecond), 4)
+}
+
 // TestCloseEndsWhenTheLastQueuedCallIsLeft: nobody waits for anything any more, so Close does
 // not either.
 func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {

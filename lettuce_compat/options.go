@@ -29,7 +29,7 @@ type Options struct {
 	AllowRing bool
 	// MaxInFlight limits the acquire and release commands (or pipelines of them) under
 	// way per shard; what comes beyond waits and shares the next round trip. Where round
-	// trips are short fewer are used: four, and as many as one has times 250 µs. Defaults to
+	// trips are short fewer are used: four, and as many as a quick one has times 250 µs. Defaults to
 	// 16. Beside them go 8 for renewals and questions, and 8 (or MaxInFlight, if that is
 	// less) for acquires that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
 	MaxInFlight int

@@ -268,10 +268,13 @@ func (l *lane) hasRoomLocked() bool {
 // room is how many trips may be under way. Each costs both ends the same few system
 // calls, whatever it carries, so where round trips are short there are few, and what waits
 // for the next one travels together; it waits a moment only. Where they are long there
-// are more, so that nobody waits for a large part of one. Slow trips do not count among
-// the few: a connection that gives no answer must not keep everybody else waiting.
+// are more, so that nobody waits for a large part of one. What counts is how long the quick
+// ones take: on a busy machine the others take longer, and more trips at once would make it
+// busier still. Slow trips do not count among the few: a connection that gives no answer must
+// not keep everybody else waiting.
 func (l *lane) room() int {
-	return min(l.limit, l.slow+max(fewTrips, int(l.c.RTT()/tripSpacing)))
+	quick := time.Duration(l.c.quick.Load())
+	return min(l.limit, l.slow+max(fewTrips, int(quick/tripSpacing)))
 }
 
 // share is how many calls a trip takes: as many as each would have if all were under way.

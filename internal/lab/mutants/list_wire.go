@@ -93,6 +93,13 @@ var wireMutants = []mutant{
 		tests: []string{"TestLaneIsNotHeldUpByAFewConnections"},
 	},
 	{
+		name: "wire-room-of-a-busy-machine", file: "lettuce_compat/trip.go",
+		mechanism: "how many round trips are made at once follows the quick ones",
+		breaks:    "on a busy machine each carries less and costs as much, which makes it busier",
+		old:       "l.c.quick.Load()", fresh: "l.c.RTT()",
+		tests: []string{"TestLaneRoomFollowsTheQuickTrips"},
+	},
+	{
 		name: "wire-queued-is-never-sent", file: "lettuce_compat/lane.go",
 		mechanism: "what a caller leaves in the queue is never sent",
 		breaks:    "an Acquire that was told to have had no effect takes the lock",
