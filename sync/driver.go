@@ -203,12 +203,6 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 		return false
 	}
 	d.g = nil
-	if e.m.closing.Load() {
-		// The grant is listed, so Close waits for its clean-up; a caller that is parked
-		// in Lock must not come in now.
-		g.burnUnused(none)
-		return false
-	}
 	if e.q.Granted(g.n) == queue.SendRelease {
 		g.release(none, false)
 	}

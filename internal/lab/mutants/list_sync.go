@@ -145,9 +145,9 @@ var syncMutants = []mutant{
 	{
 		name: "sync-closing-admits", file: "sync/acquire.go",
 		mechanism: "nobody is admitted once Close has begun",
-		breaks:    "a turn that goes on brings a goroutine parked in Lock in after Close has begun",
+		breaks:    "an attempt's answer or a turn that goes on brings a goroutine parked in Lock in after Close has begun",
 		old:       "if !e.m.closing.Load() && g.admit(", fresh: "if g.admit(",
-		tests: []string{"TestClose_BesideTheEndOfATurn"},
+		tests: []string{"TestClose_BesideTheEndOfATurn", "TestCloseBesideADriverWithAnAnswer"},
 	},
 	{
 		name: "sync-close-inside", file: "sync/close.go",
