@@ -53,7 +53,7 @@ func (g *grant) begin(r lettucecompat.AcquireReply) bool {
 	if g.field != nil {
 		g.field.granted(r.Found)
 	}
-	if g.granted().Sub(r.SentAt) >= g.terms.lease-g.terms.margin {
+	if time.Since(r.SentAt) >= g.terms.lease-g.terms.margin {
 		return false
 	}
 	if g.field != nil && g.field.open == 0 {

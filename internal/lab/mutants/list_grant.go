@@ -133,8 +133,8 @@ var grantMutants = []mutant{
 		name: "sync-late-answer", file: "sync/grant.go",
 		mechanism: "an answer after the deadline is no grant",
 		breaks:    "Acquire returns a lock that is over",
-		old:       "if g.granted().Sub(r.SentAt) >= g.terms.lease-g.terms.margin {",
-		fresh:     "if g.granted().Before(r.SentAt) {",
+		old:       "if time.Since(r.SentAt) >= g.terms.lease-g.terms.margin {",
+		fresh:     "if time.Since(r.SentAt) < 0 {",
 		tests:     []string{"TestGrant_CountsFromTheSend"},
 	},
 	{
