@@ -11,11 +11,11 @@ const StarvationThreshold = time.Millisecond
 // This file answers "May this waiter be admitted?". It depends on the state and on which waiter is head, never at how the list
 // is built.
 
-// mayBargeLocked reports whether a newcomer may take the grant although others wait: only while nobody owns it, only
-// in non-fair mode, and never past a head that is owed the next one (I5, I6). Granted implies that somebody waits
-// (I4), so the queue is not empty here.
-func (s *Synchronizer) mayBargeLocked() bool {
-	return s.Word().State() == Granted && !s.fair && !s.waiters.head.owed
+// mayBargeLocked reports whether the newcomer w may take the grant although others wait: only while nobody owns it, only
+// in non-fair mode, only if it can use the grant, and never past a head that is owed the next one (I5, I6). Granted
+// implies that somebody waits (I4), so the queue is not empty here.
+func (s *Synchronizer) mayBargeLocked(w *Waiter) bool {
+	return s.Word().State() == Granted && !s.fair && !w.NoBarge && !s.waiters.head.owed
 }
 
 // mayTakeLocked reports whether a queued waiter may be admitted: only the head may take a grant that nobody owns.

@@ -186,6 +186,23 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	})
 }
 
+// A newcomer that could not use the grant leaves it to the one that was woken for it.
+func TestQueue_I6_WhoCanNotUseTheGrantDoesNotPass(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.Deaf, 1, 1)
+		head := x.line(queue.Deaf, 2)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		try := x.enterAs(&queue.Waiter{NoBarge: true}, queue.Try|queue.Refusable, 3)
+		must(x, "Try", try.entered(), "refused")
+		newcomer := x.enterAs(&queue.Waiter{NoBarge: true}, queue.Deaf, 4)
+		must(x, "Enter", newcomer.entered(), "queued")
+		head.wait().mustBeIn()
+		newcomer.wait().mustWait()
+		x.drain()
+		newcomer.mustBeIn()
+	})
+}
+
 func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
 		a := x.own(queue.Deaf, 1, 1)

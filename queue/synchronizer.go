@@ -107,7 +107,7 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	if w.phase != phaseNew {
 		panic("queue: Enter with a Waiter that has been used")
 	}
-	if s.mayBargeLocked() {
+	if s.mayBargeLocked(w) {
 		s.admitLocked(w)
 		return true, Nothing, nil
 	}

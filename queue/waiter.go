@@ -73,6 +73,10 @@ type Waiter struct {
 	Owner uint64
 	// Kind is how the waiter waits. Set by the caller before Enter and not changed after that.
 	Kind Kind
+	// NoBarge lets a waiter of a non-fair Synchronizer queue even where it could take the grant at once. It is for a
+	// caller that could not use that grant: it would give up what those who wait can use. Set by the caller before
+	// Enter.
+	NoBarge bool
 	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
 	// sets it before Enter; otherwise the wait begins when the waiter is queued.
 	Began time.Duration

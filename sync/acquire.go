@@ -29,6 +29,9 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 	}
 	w := &r.waiter
 	w.Note = r.terms
+	if g := e.cur.Load(); g != nil {
+		w.NoBarge = !g.terms.sameLease(r.terms)
+	}
 	in, order, err := e.q.Enter(w)
 	if order == queue.StartAttempt && ctx.Done() == nil {
 		e.beginJob()

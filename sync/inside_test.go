@@ -262,6 +262,39 @@ func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
 	_ = h.Release(ctx)
 }
 
+// A newcomer with another lease does not take the grant from a waiter who can use it, only to give it up.
+func TestANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
+	ctx := context.Background()
+	m := insideManager(t, Config{})
+	defer func() { _ = m.Close(ctx) }()
+	mu := m.Mutex("k")
+	h, err := mu.Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, n := h.t.g.e, h.t.g.n
+	e.refs.Add(1)
+	r := m.newRequest("lock", queue.Deaf, mu.settings)
+	w := &r.waiter
+	w.Note = r.terms
+	if _, order, _ := e.q.Enter(w); order != queue.Nothing {
+		t.Fatalf("order %v", order)
+	}
+	if err := h.Release(ctx); err != nil { // passes the grant on to w, which has not looked yet
+		t.Fatal(err)
+	}
+	if other, err := mu.TryAcquire(ctx, Lease(20*time.Second)); !errors.Is(err, ErrNotAcquired) {
+		t.Errorf("a newcomer passed the waiter: %v", err)
+		_ = other.Release(ctx)
+	}
+	if order, err := e.q.Wait(ctx, w); err != nil || order != queue.Nothing || w.Grant != n {
+		t.Errorf("the waiter got grant %d, %v, %v, want grant %d", w.Grant, order, err, n)
+	}
+	if err := e.admit(r).exit("unlock", nil, ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 // A Hold that was forgotten by its loss is not entered again: that would bring back an
 // entry beside which the Manager has a new one.
 func TestAnEndedEntryIsNotEnteredAgain(t *testing.T) {

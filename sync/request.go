@@ -19,7 +19,7 @@ func (t *terms) fixed() bool { return t.period < 0 }
 
 // sameLease tells whether a grant on these terms is as good as one on those of o.
 func (t *terms) sameLease(o *terms) bool {
-	return t.lease == o.lease && t.period == o.period && t.margin == o.margin
+	return t == o || t.lease == o.lease && t.period == o.period && t.margin == o.margin
 }
 
 // from returns the same terms for a caller at callSite.

@@ -47,7 +47,7 @@ func (g *grant) placeOfLocks() *tenure {
 func (g *grant) admit(t *tenure, r *request, now time.Duration) bool {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	if g.loss != nil || !g.lease.Load().Valid(now) || g.unrenewed.Load() || g.terms != r.terms && !g.terms.sameLease(r.terms) {
+	if g.loss != nil || !g.lease.Load().Valid(now) || g.unrenewed.Load() || !g.terms.sameLease(r.terms) {
 		return false
 	}
 	if !t.lock { // others read a Lock's place without mu

@@ -2,6 +2,13 @@ package main
 
 var queueMutants = []mutant{
 	{
+		name: "queue-no-barge", file: "queue/admission.go",
+		mechanism: "a newcomer that could not use the grant does not take it",
+		breaks:    "it gives up the grant of the waiter that was woken for it, and that one waits for another",
+		old:       " && !w.NoBarge", fresh: "",
+		tests: []string{"TestQueue_I6_WhoCanNotUseTheGrantDoesNotPass"},
+	},
+	{
 		name: "queue-stale-exit", file: "queue/tenure.go",
 		mechanism: "stale-Unlock guard: an exit names its tenure",
 		breaks:    "a late or repeated unlock frees the present owner",

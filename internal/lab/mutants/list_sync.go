@@ -2,6 +2,13 @@ package main
 
 var syncMutants = []mutant{
 	{
+		name: "sync-no-barge", file: "sync/acquire.go",
+		mechanism: "who asks for another lease than the grant has does not barge",
+		breaks:    "a good grant is given up while a waiter could use it",
+		old:       "\t\tw.NoBarge = !g.terms.sameLease(r.terms)\n", fresh: "\t\tw.NoBarge = false\n",
+		tests: []string{"TestANewcomerWithAnotherLeaseSparesTheGrant"},
+	},
+	{
 		name: "sync-turns-of-mixed-leases", file: "sync/burnt.go",
 		mechanism: "attempts hold back after a grant that nobody used",
 		breaks:    "goroutines that ask for different leases keep the lock in their process for good",
