@@ -95,7 +95,7 @@
 //	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released
 //	    is never lost. One step on the word decides.
 //	I9  The count is 0 exactly when the state is neither Owned nor Lost, and never above MaxCount.
-//	I10 The hand-offs of one grant are never more than MaxHandOffs.
+//	I10 The hand-offs of one turn are never more than MaxHandOffs.
 //	I11 A lost tenure of a Deaf kind admits no local successor until its own exits; one of another kind blocks nobody.
 //	I12 A Try kind never waits for an owner: while Owned or Lost none is queued, and while Acquiring the driver has been
 //	    notified of each that it owes an answer.

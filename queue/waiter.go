@@ -88,7 +88,7 @@ type Waiter struct {
 	Grant uint64
 	// Number is that of the tenure: unique within the Synchronizer, increasing, never 0. Valid as Grant is.
 	Number uint64
-	// HandOffs is the number of hand-offs between the grant and this admission. Valid as Grant is.
+	// HandOffs is the number of hand-offs between the beginning of the turn and this admission. Valid as Grant is.
 	HandOffs int
 
 	// The fields below are guarded by the Synchronizer's mu, except that ready is made before the waiter is linked

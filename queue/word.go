@@ -44,7 +44,7 @@ func (s State) String() string {
 const (
 	// MaxCount is the largest reentrancy count: the word has 8 bits for it (I9).
 	MaxCount = 255
-	// MaxHandOffs is the largest number of hand-offs within one grant: the word has 16 bits for it (I10).
+	// MaxHandOffs is the largest number of hand-offs within one turn: the word has 16 bits for it (I10).
 	MaxHandOffs = 65535
 )
 
@@ -55,7 +55,7 @@ const (
 //	|    state    |    count    |         hand-offs         |
 //	+-------------+-------------+---------------------------+
 //
-// The low 16 bits, reserved in the document, count the hand-offs since the grant. A Word is a copy, true at one
+// The low 16 bits, reserved in the document, count the hand-offs since the turn began. A Word is a copy, true at one
 // moment: it never mixes two transitions.
 type Word uint32
 

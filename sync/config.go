@@ -53,8 +53,8 @@ type Config struct {
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
 	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
 	// is at most five times this, and once more where it has to connect; a TryLock or
-	// TryAcquire of its key that comes meanwhile waits for it. At most 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock
-	// with which the key came into use.
+	// TryAcquire of its key that comes meanwhile waits for it. At most 1 minute. Defaults
+	// to min(LeaseTime/6, 1 s) of the lock with which the key came into use.
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way at once

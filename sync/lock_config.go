@@ -110,7 +110,7 @@ type LockConfig struct {
 	// At most 65535. Defaults to 10000.
 	MaxHandoffs int
 
-	// MaxHandoffTime bounds the same by time since the grant. From 1 ms.
+	// MaxHandoffTime bounds the same by time since the turn began. From 1 ms.
 	// Defaults to 50 ms.
 	MaxHandoffTime time.Duration
 
