@@ -282,3 +282,26 @@ func TestACallerCarriesNothingInACrowd(t *testing.T) {
 		want(t, "on the caller's goroutine", here(), own)
 	}
 }
+
+// TestWire_I7_OneSilenceHoldsOneCaller: a trip without an answer ends the trust that the last
+// answer gave, also where that is younger than trustTime. The limits are short, so that the held caller is back before the answer is old.
+func TestWire_I7_OneSilenceHoldsOneCaller(t *testing.T) {
+	const limit, read = 100 * time.Millisecond, 300 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t, func(o *redis.Options) { o.ReadTimeout, o.WriteTimeout = read, read })
+		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = limit })
+		warm(t, c)
+		b.net.BlackHole()
+		for i, most := range []time.Duration{read + limit, limit, limit} {
+			r := lockRequest("k", "me:1")
+			r.MayBeHeld = true
+			start := time.Now()
+			got := c.TryAcquire(ctx, r)
+			if took := time.Since(start); took > most || i == 0 && took <= limit {
+				t.Errorf("caller %d is free after %v", i+1, took)
+			}
+			want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
+			time.Sleep(read) // what it has left has ended
+		}
+	})
+}

@@ -230,9 +230,6 @@ func (l *lane) rang() {
 		}
 		l.ringLocked(first, now)
 	}
-	if late {
-		l.answeredAt = time.Time{}
-	}
 	l.startLocked(now) // beside trips that have become slow
 	l.mu.Unlock()
 	if late {

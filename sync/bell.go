@@ -36,7 +36,10 @@ func (b *bell) channel() <-chan struct{} {
 	}
 	made := make(chan struct{}, 1)
 	if b.c.Swap(&made) == rung {
-		made <- struct{}{}
+		select {
+		case made <- struct{}{}:
+		default: // it has been rung again, into the channel
+		}
 	}
 	return made
 }

@@ -119,3 +119,41 @@ func (h hanging) Handle(ctx context.Context, r slog.Record) error {
 	<-h.until
 	return h.Handler.Handle(ctx, r)
 }
+
+// Each event that was dropped is counted by one record only, and one that was dropped right
+// before the end by the last.
+func TestLog_WhatItDroppedIsSaidOnce(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		t.Run(strconv.FormatBool(closing), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				j := &journal{}
+				until := make(chan struct{})
+				m, _ := manager(t, s.client(), anteroom.Config{Logger: slog.New(hanging{j.logger().Handler(), until}), Defaults: anteroom.LockConfig{WatchdogPeriod: never}})
+				var holds []*anteroom.Hold
+				for i := range 1500 {
+					holds = append(holds, acquire(t, m.Mutex("k"+strconv.Itoa(i))))
+				}
+				s.FlushAll()
+				for _, h := range holds {
+					<-h.Context().Done()
+				}
+				synctest.Wait()
+				if closing {
+					go func() { _ = m.Close(bg) }()
+					synctest.Wait() // it waits for the log
+				}
+				close(until)
+				synctest.Wait()
+				if !closing { // one event more
+					h := acquire(t, m.Mutex("later"))
+					s.FlushAll()
+					<-h.Context().Done()
+					synctest.Wait()
+				}
+				if n := strings.Count(j.buf.String(), `msg="anteroom: events dropped"`); n != 1 {
+					t.Errorf("%d records say that events were dropped", n)
+				}
+			})
+		})
+	}
+}

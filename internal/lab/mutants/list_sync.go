@@ -302,9 +302,17 @@ var syncMutants = []mutant{
 		name: "sync-bell-is-kept", file: "sync/bell.go",
 		mechanism: "a bell that was rung is heard by who has not waited yet",
 		breaks:    "a driver waits for a release of which its caller has been told",
-		old:       "\t\tmade <- struct{}{}\n",
+		old:       "\t\tcase made <- struct{}{}:\n",
 		fresh:     "",
 		tests:     []string{"TestBell_IsHeardLater"},
+	},
+	{
+		name: "sync-bell-never-blocks", file: "sync/bell.go",
+		mechanism: "the first wait for a bell does not wait for room in its own channel",
+		breaks:    "a Close beside the last release never returns, whatever its context says",
+		old:       "\t\tdefault: // it has been rung again, into the channel\n",
+		fresh:     "",
+		tests:     []string{"TestBell_RungAgainInTheMomentOfTheFirstWait"},
 	},
 	{
 		name: "sync-driver-carries", file: "sync/driver.go",

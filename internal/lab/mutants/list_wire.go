@@ -150,6 +150,13 @@ var wireMutants = []mutant{
 		tests: []string{"TestWire_I7_AHeldCallerKeepsNoPlace"},
 	},
 	{
+		name: "wire-silence-ends-trust", file: "lettuce_compat/trip.go",
+		mechanism: "a trip without an answer ends the trust that the last answer gave",
+		breaks:    "a second caller waits for a Redis that is known to be silent",
+		old:       "\tl.answeredAt = time.Time{}\n", fresh: "",
+		tests: []string{"TestWire_I7_OneSilenceHoldsOneCaller"},
+	},
+	{
 		name: "wire-held-keeps-no-place", file: "lettuce_compat/lane.go",
 		mechanism: "a caller that a client holds beyond its time gives up its place in the lane",
 		breaks:    "one dead connection keeps all other locks of its node waiting for the client's read timeout",
