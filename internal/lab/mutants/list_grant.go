@@ -21,7 +21,7 @@ var grantMutants = []mutant{
 		name: "sync-admit-terms", file: "sync/tenure.go",
 		mechanism: "a grant is taken only by who asked for such a lease",
 		breaks:    "a Lease of one hold becomes the lease of the next",
-		old:       " || g.terms != r.terms && !g.terms.sameLease(r.terms) {",
+		old:       " || !g.terms.sameLease(r.terms) {",
 		fresh:     " || r.terms.lease < 0 {",
 		tests:     []string{"TestGrant_IsNotTakenAtItsDeadline"},
 	},
