@@ -54,10 +54,7 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 				return e.failed(r, e.waitError(ctx, err))
 			}
 		}
-		if t := e.admit(r); t != nil {
-			if e.m.reports.observed {
-				e.m.reports.acquired(r, t, false)
-			}
+		if e.admit(r) {
 			r.recycle(e.m)
 			return nil
 		}
@@ -72,11 +69,11 @@ func (e *entry) failed(r *request, err error) error {
 }
 
 // admit makes the admitted waiter the owner of the current grant, or gives its
-// place back and returns nil. Once Close has begun it admits nobody, also by an attempt, a
+// place back and returns false. Once Close has begun it admits nobody, also by an attempt, a
 // hand-off or a turn's end that was under way: Acquire is told then, and Lock stays parked.
 // A driver that starts because a place was given back may do so after Close has ended. It
 // finds the Manager closing, and ends without having asked Redis.
-func (e *entry) admit(r *request) *tenure {
+func (e *entry) admit(r *request) bool {
 	w := &r.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {
 		var t *tenure
@@ -87,13 +84,22 @@ func (e *entry) admit(r *request) *tenure {
 		}
 		// A glance is enough: a suspension of the machine within a hand-off shows at the
 		// owner's first question, as one right after it does.
-		if !e.m.closing.Load() && g.admit(t, r, e.m.leases.Glance()) {
-			return t
+		now := e.m.leases.Glance()
+		if !e.m.closing.Load() && g.admit(t, r, now) {
+			if e.m.reports.observed {
+				// t may be the next owner's already: any goroutine may unlock a NotReentrant lock.
+				outcome := OutcomeGranted
+				if w.HandOffs > 0 {
+					outcome = OutcomeHandedOff
+				}
+				e.m.reports.acquired(r, outcome, g, w.HandOffs, now-w.Began)
+			}
+			return true
 		}
 		g.burnUnused(w.HandOffs - 1)
 	}
 	e.do(e.q.GiveBack(w))
-	return nil
+	return false
 }
 
 // waitError words the end of an unsuccessful wait.
@@ -132,7 +138,7 @@ func reasonOf(a *lettucecompat.AcquireReply) error {
 
 // notEntered counts a failure and makes it an *Error.
 func (m *Manager) notEntered(key string, r *request, err error) error {
-	m.reports.notAcquired(r, err)
+	m.reports.notAcquired(key, r, err)
 	return newError(r.op, key, err)
 }
 
@@ -188,7 +194,7 @@ func (m *Manager) callSite() string {
 	}
 }
 
-// ours tells whether a function is a method of this package's types, so that the
+// ours reports whether a function is a method of this package's types, so that the
 // caller of Lock, Do or sync.Locker is what gets recorded.
 func ours(function string) bool {
 	const pkg = "github.com/anteroom/anteroom/sync."

@@ -85,34 +85,34 @@ func (g *grant) cleanUp() {
 	defer close(g.cleaned)
 	backoff := firstBackoff
 	for last := false; ; {
-		early, left := g.remains(last)
+		wait, left := g.remains(last)
 		if !left {
 			return
 		}
-		last = e.m.over.Err() != nil
-		if early > 0 {
-			g.changed.pause(e.m.over, early)
+		last = e.m.cleaning.Err() != nil
+		if wait > 0 {
+			g.changed.pause(e.m.cleaning, wait)
 			continue
 		}
 		if rest := g.releaseAgain(); rest > 0 && !last {
-			g.changed.pause(e.m.over, min(jitter(backoff), rest))
+			g.changed.pause(e.m.cleaning, min(jitter(backoff), rest))
 			backoff = min(2*backoff, lastBackoff)
 		}
 	}
 }
 
-// remains tells whether the clean-up has something to do, and how long it is too early for
+// remains reports whether the clean-up has something to do, and how long it is too early for
 // that. Otherwise the grant is over. last: Close had ended before the last release, or the
 // last look.
-func (g *grant) remains(last bool) (early time.Duration, left bool) {
+func (g *grant) remains(last bool) (wait time.Duration, left bool) {
 	e := g.e
 	e.mu.Lock()
 	now := time.Now()
 	since, left := g.field.due(now)
-	early = since.Sub(now)
-	if left && !(last && (g.field.tried || early > 0)) {
+	wait = since.Sub(now)
+	if left && !(last && (g.field.tried || wait > 0)) {
 		e.mu.Unlock()
-		return early, true
+		return wait, true
 	}
 	delete(e.burnt, g.n)
 	givenUp := g.report && !g.field.confirmed
@@ -133,7 +133,7 @@ func (g *grant) releaseAgain() time.Duration {
 	}
 	f.sending()
 	e.mu.Unlock()
-	ctx := e.m.over
+	ctx := e.m.cleaning
 	if ctx.Err() != nil {
 		ctx = context.Background() // a release after Close: sent once
 	}
@@ -185,7 +185,7 @@ func (e *entry) dropped(burnt []*grant, r lettucecompat.AcquireReply) {
 	}
 }
 
-// isBurnt tells whether grant n is one that an attempt may remove.
+// isBurnt reports whether grant n is one that an attempt may remove.
 func (e *entry) isBurnt(n uint64) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -93,7 +93,7 @@ func (h *Hold) err() error {
 	return loss
 }
 
-// look tells whether h was released, and otherwise returns why it is lost, or nil.
+// look reports whether h was released, and otherwise returns why it is lost, or nil.
 func (h *Hold) look(op string) (released bool, loss error) {
 	g := h.t.g
 	g.e.mu.Lock()

@@ -59,7 +59,7 @@ func (e *entry) drive() {
 func (e *entry) driveHere(lock bool) {
 	d := newDriver(e)
 	d.mayBeHeld = lock
-	if d.heldBack() == 0 && (d.over() || d.try(context.Background()) || d.over()) {
+	if e.heldBack() == 0 && (d.done() || d.try(context.Background()) || d.done()) {
 		d.end()
 		return
 	}
@@ -74,11 +74,19 @@ func newDriver(e *entry) driver {
 	return driver{e: e, poll: firstPoll, backoff: firstBackoff}
 }
 
+// holdBack keeps this process from trying again before others have had the time to.
+func (e *entry) holdBack() {
+	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	e.mu.Lock()
+	e.notBefore = until
+	e.mu.Unlock()
+}
+
 // heldBack is how much longer attempts hold back.
-func (d *driver) heldBack() time.Duration {
-	d.e.mu.Lock()
-	until := d.e.notBefore
-	d.e.mu.Unlock()
+func (e *entry) heldBack() time.Duration {
+	e.mu.Lock()
+	until := e.notBefore
+	e.mu.Unlock()
 	if until.IsZero() {
 		return 0
 	}
@@ -88,30 +96,31 @@ func (d *driver) heldBack() time.Duration {
 // run goes on until the driver's end.
 func (d *driver) run() {
 	defer d.end()
-	ctx := d.e.m.ctx
-	if d.e.m.wire.Bounded() {
+	e, ctx := d.e, d.e.m.ctx
+	if e.m.wire.Bounded() {
 		// It carries its attempts itself then, and Close waits for one as it does for a
 		// caller's: a change of goroutine less between a release and what comes after it.
 		ctx = context.Background()
 	}
-	for !d.over() {
+	for !d.done() {
 		switch {
 		case d.refused:
 			d.waitForRelease()
 			d.refused = false
 		case d.rest > 0:
-			d.e.recall.pause(d.e.m.ctx, d.rest)
+			e.recall.pause(e.m.ctx, d.rest)
 			d.rest = 0
-		case !d.holdBack():
+		case e.heldBack() > 0:
+			e.recall.pause(e.m.ctx, e.heldBack())
 		case d.try(ctx):
 			return
 		}
 	}
 }
 
-// over tells whether there is nothing to do any more: nobody waits, and the queue has been
-// told that the driver ends, or the Manager closes.
-func (d *driver) over() bool {
+// done reports whether there is nothing to do any more: nobody waits, and the queue knows
+// that the driver ends, or the Manager closes.
+func (d *driver) done() bool {
 	e := d.e
 	if e.q.Abandon() {
 		return true

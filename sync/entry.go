@@ -11,7 +11,7 @@ import (
 
 // entry is what a Manager keeps for one live key: its queue, its current grant,
 // and what is still being cleaned up in Redis. It exists while somebody holds,
-// waits, releases or cleans up (refs), and is forgotten then.
+// waits, releases or cleans up (refs).
 type entry struct {
 	m         *Manager
 	key       string
@@ -19,7 +19,7 @@ type entry struct {
 	q         queue.Synchronizer
 
 	refs   atomic.Int64                               // at 0 the entry has ended, and stays there
-	cur    atomic.Pointer[grant]                      // what Redis granted last; its n tells whether a waiter's ticket is for it
+	cur    atomic.Pointer[grant]                      // what Redis granted last; its n reports whether a waiter's ticket is for it
 	recall bell                                       // the driver's
 	answer atomic.Pointer[lettucecompat.AcquireReply] // to the last attempt; nil where that was granted
 
@@ -122,7 +122,7 @@ func (e *entry) tryRef() bool {
 	}
 }
 
-// unref gives one reference back; the last one forgets the entry. It has ended with
+// unref gives one reference back; the last one removes the entry. It has ended with
 // that, although others may find it for a moment yet: they make a new one.
 func (e *entry) unref() {
 	if e.refs.Add(-1) > 0 {
@@ -157,7 +157,7 @@ func (e *entry) do(o queue.Order) {
 		e.beginJob()
 		go e.drive()
 	case queue.SendRelease:
-		// The grant has no owner: the waiter for whom it came has left.
+		// The grant has no owner: the waiter for whom it came has given up.
 		e.beginJob()
 		go func() {
 			defer e.endJob()

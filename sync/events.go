@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"context"
 	"strings"
 	"time"
 )
@@ -21,7 +22,7 @@ const (
 	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
 	EventUnavailable      EventKind = "unavailable"       // acquiring meets errors at a server, Text says which of several; it is retried
 	EventMisconfigured    EventKind = "misconfigured"     // acquiring is refused until a person changes something; Text says what. Key: only this key, or else a whole server
-	EventAvailable        EventKind = "available"         // one of the two before it is over
+	EventAvailable        EventKind = "available"         // one of the two before it has passed
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released
 	EventSubscriptionDown EventKind = "subscription_down" // wake-ups come by polling until it is up again
 	EventSubscriptionUp   EventKind = "subscription_up"
@@ -74,7 +75,8 @@ type Event struct {
 	// It is set for losses and alerts, and empty where nothing was.
 	Found string
 
-	named string // Text with keys instead of their hashes, where it speaks of several
+	named  string          // Text with keys instead of their hashes, where it speaks of several
+	values context.Context // with which the hold was acquired, until the event is delivered
 }
 
 // String returns the event in one line, for people: class, kind, the key's hash, and what

@@ -149,7 +149,7 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
 // others are told of their mistake.
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
-	m := insideManager(t, Config{})
+	m := insideManager(t, Config{Observer: struct{ NopObserver }{}}) // one that is told
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
 	if err != nil {

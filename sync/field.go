@@ -30,7 +30,7 @@ import (
 // acquires without an answer (open); a grant that may be taken back (reacquire) can come
 // again by a renewal under way, until a release closes its record. An acquire lands at most once, and
 // later than lease and time limit after the last one none is waited for. Nothing is
-// there without a time to live, so what is forgotten then ends by itself.
+// there without a time to live, so what is given up then ends by itself.
 //
 //	F1  A field is not over while the grant may be there or an acquire may land,
 //	    before the moment at which the lease of either must have ended it.
@@ -100,28 +100,28 @@ func (f *field) burn(now, from time.Time) {
 }
 
 // burnNow notes that nobody works under the grant any more: the field is removed at
-// once. It tells whether something may be left to remove.
+// once. It reports whether something may be left to remove.
 func (f *field) burnNow(now time.Time) bool {
 	f.burn(now, now)
 	return f.remains(now)
 }
 
-// lost notes that the lease is lost, and tells whether the field is burnt by that.
-// over is when the lease that Redis has confirmed ends, and with it all that the
+// lost notes that the lease is lost, and reports whether the field is burnt by that.
+// end is when the lease that Redis has confirmed ends, and with it all that the
 // owner could count on. Otherwise the field is left to its lease.
-func (f *field) lost(why LossReason, now, over time.Time, renewed, doomed bool) bool {
+func (f *field) lost(why LossReason, now, end time.Time, renewed, doomed bool) bool {
 	switch {
 	case doomed:
-		over = now // its owner provably cannot run
+		end = now // its owner provably cannot run
 	case why == LostDeadline && renewed:
 		// The key may live on, by a renewal whose answer was lost. Until the confirmed
 		// lease is over the margin is the holder's time to react.
 	case f.open == 0 && !f.reacquire:
 		return false
 	case why == LostGone, why == LostForced:
-		over = now // the key is free: an open acquire, or a renewal under way, may land at any moment
+		end = now // the key is free: an open acquire, or a renewal under way, may land at any moment
 	}
-	f.burn(now, over)
+	f.burn(now, end)
 	return true
 }
 
@@ -129,7 +129,7 @@ func (f *field) lost(why LossReason, now, over time.Time, renewed, doomed bool) 
 // of its release, or an attempt that names it.
 func (f *field) sending() { f.underWay++ }
 
-// returned notes that one of these is over, after what its answer said.
+// returned notes that one of these was answered, after what its answer said.
 func (f *field) returned() {
 	f.underWay--
 	f.confirmGone()
@@ -193,7 +193,7 @@ func (f *field) confirm(ours bool) {
 	}
 }
 
-// due tells whether there is something to remove still, and since when that may be
+// due reports whether there is something to remove still, and since when that may be
 // done; or whether it is only to be waited for what an attempt has done.
 func (f *field) due(now time.Time) (since time.Time, left bool) {
 	if f.remains(now) {
@@ -202,7 +202,7 @@ func (f *field) due(now time.Time) (since time.Time, left bool) {
 	return latest(now, f.from).Add(f.timeout), f.gone && !f.confirmed
 }
 
-// remains tells whether there may be something to remove.
+// remains reports whether there may be something to remove.
 func (f *field) remains(now time.Time) bool {
 	return (f.held || f.open > 0) && (!f.tried || now.Before(f.end()))
 }
@@ -219,7 +219,7 @@ func (f *field) end() time.Time {
 	return end
 }
 
-// droppable tells whether an attempt of this process may remove the field in its
+// droppable reports whether an attempt of this process may remove the field in its
 // own script.
 func (f *field) droppable(now time.Time) bool {
 	return f.burnt && f.remains(now) && !now.Before(latest(f.from, f.keep))

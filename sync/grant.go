@@ -25,7 +25,7 @@ type grant struct {
 
 	// Guarded by entry.mu, but for what is atomic or never changes: the number, and since.
 	loss      *loss                  // set once
-	owner     *tenure                // the last one that was admitted, also after it has left
+	owner     *tenure                // the last one that was admitted, also after its last exit
 	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
 	since     time.Duration          // when the answer came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
 	turn      time.Duration          // when this turn began, with the grant or its last extension
@@ -35,7 +35,7 @@ type grant struct {
 	unrenewed atomic.Bool            // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
 	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
-	over      bool                   // released or lost; guarded by Manager.mu
+	unlisted  bool                   // released or lost; guarded by Manager.mu
 	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
 
 	// Guarded by entry.mu once the grant is held or burnt.
@@ -132,7 +132,7 @@ func (g *grant) minHoldLeft() time.Duration {
 	return max(g.since+g.e.cfg.MinHold-g.e.m.leases.Glance(), 0)
 }
 
-// mayHandOff tells whether the grant may pass to another local owner without
+// mayHandOff reports whether the grant may pass to another local owner without
 // Redis: see docs/architecture.md, "Turns".
 func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
@@ -152,7 +152,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 	return g.token == 0 || int64(handOffs) < (now-g.turn).Microseconds()
 }
 
-// lastOwner returns the last one that was admitted, or nil; it may have left.
+// lastOwner returns the last one that was admitted, or nil; its tenure may have ended.
 func (g *grant) lastOwner() *tenure {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 
@@ -173,10 +174,20 @@ func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 
 // Attempts wait until the turn of other processes is over.
 func TestDriver_HoldsBack(t *testing.T) {
-	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)
+	m := insideManager(t, Config{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	defer func() { _ = m.Close(ctx) }()
+	e, err := m.use("k", m.defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.q.Enter(&queue.Waiter{})
 	until := time.Now().Add(50 * time.Millisecond)
 	e.notBefore = until
-	if !(&driver{e: e}).holdBack() || time.Now().Before(until) {
+	e.beginJob()
+	e.drive()
+	if e.q.Word().State() != queue.Granted || time.Now().Before(until) {
 		t.Error("an attempt was made in the turn of others")
 	}
 }

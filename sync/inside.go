@@ -8,7 +8,7 @@ import (
 // errInside is why Close has not waited.
 var errInside = ownText("called inside a callback or Do, which it would wait for; it goes on in the background")
 
-// calledInside tells whether the caller of Close, its only caller here, runs on a stack on
+// calledInside reports whether the caller of Close, its only caller here, runs on a stack on
 // which this library has called the program: in a callback, or in Do.
 func calledInside() bool {
 	pcs := make([]uintptr, 64)

@@ -11,7 +11,7 @@ import (
 
 // Info is what Redis says about a lock at one moment.
 type Info struct {
-	// Locked tells whether somebody holds it, as far as Redis knows.
+	// Locked reports whether somebody holds it, as far as Redis knows.
 	Locked bool
 	// Holders are the fields of the lock: one, but for clients that break the
 	// protocol.
@@ -99,11 +99,11 @@ func asked(op, key string, err error) error {
 	return newError(op, key, joined(ErrUnavailable, err))
 }
 
-// Destroy forgets everything that this Manager keeps for an idle key, the idle
+// Destroy drops everything that this Manager keeps for an idle key, the idle
 // subscription included; afterwards the key can be used with any configuration.
 // It changes nothing in Redis, where the fencing record stays on purpose. It
 // returns an *Error that wraps ErrInUse while the key is held, waited for or
-// cleaned up, and ErrConfig for a key that no lock can have; nothing is changed then. Idle keys are forgotten by themselves a few
+// cleaned up, and ErrConfig for a key that no lock can have; nothing is changed then. Idle keys are dropped by themselves a few
 // seconds after their last use: Destroy only makes that certain, and at once.
 func (m *Manager) Destroy(key string) error {
 	const op = "destroy"

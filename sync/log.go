@@ -40,29 +40,36 @@ func (p *reports) log(ctx context.Context, e *Event) {
 	if !p.m.cfg.Logger.Enabled(ctx, level) {
 		return
 	}
-	r := make(attributes, 0, 20)
-	r.text("event", string(e.Kind))
-	r.text("class", e.Class)
+	r := make([]slog.Attr, 0, 20)
+	text := func(name, value string) { // what does not apply is left out
+		if value != "" {
+			r = append(r, slog.String(name, value))
+		}
+	}
+	text("event", string(e.Kind))
+	text("class", e.Class)
 	if keys {
-		r.text("key", e.Key)
+		text("key", e.Key)
 	} else if e.Key != "" {
-		r.text("key_hash", KeyHash(e.Key))
+		text("key_hash", KeyHash(e.Key))
 	}
 	if _, n, ok := lettucecompat.ParseField(e.Holder); ok {
 		r = append(r, slog.Uint64("grant", n)) // the number alone names neither host nor process
 	}
-	r.text("reason", string(e.Reason))
-	r.text("check", e.Check)
-	r.text("text", e.text(keys))
-	r.time("since", e.Since)
-	r.hold(e)
-	r.text("found", e.Found)
-	r.text("call_site", e.CallSite)
+	text("reason", string(e.Reason))
+	text("check", e.Check)
+	text("text", e.text(keys))
+	if !e.Since.IsZero() {
+		r = append(r, slog.Time("since", e.Since))
+	}
+	r = append(r, e.lease()...)
+	text("found", e.Found)
+	text("call_site", e.CallSite)
 	if e.Waiters > 0 {
 		r = append(r, slog.Int("waiters", e.Waiters))
 	}
 	if e.Err != nil {
-		r.text("err", e.words(keys).of(e.Err))
+		text("err", e.words(keys).of(e.Err))
 	}
 	p.m.cfg.Logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
 }
@@ -75,36 +82,21 @@ func (p *reports) logDropped() {
 	}
 }
 
-// attributes are those of one record. What does not apply is left out.
-type attributes []slog.Attr
-
-func (r *attributes) text(name, value string) {
-	if value != "" {
-		*r = append(*r, slog.String(name, value))
-	}
-}
-
-func (r *attributes) time(name string, t time.Time) {
-	if !t.IsZero() {
-		*r = append(*r, slog.Time(name, t))
-	}
-}
-
-// hold appends what was known of the lease: when it was last confirmed and how long that
+// lease returns what was known of the lease: when it was last confirmed and how long that
 // was before the loss, or before the event, and how many renewals have failed since.
-func (r *attributes) hold(e *Event) {
+func (e *Event) lease() (r []slog.Attr) {
 	if e.Kind == EventLost {
-		*r = append(*r, slog.Int("owners", e.Owners))
+		r = append(r, slog.Int("owners", e.Owners))
 	}
 	if e.LastConfirmed.IsZero() {
-		return
+		return r
 	}
 	end := e.At
 	if e.Reason != "" && !e.Since.IsZero() {
 		end = e.Since
 	}
-	*r = append(
-		*r, slog.Time("last_confirmed", e.LastConfirmed), slog.Duration("unconfirmed_for", end.Sub(e.LastConfirmed).Round(time.Millisecond)), slog.Int("failures", e.Failures),
+	return append(
+		r, slog.Time("last_confirmed", e.LastConfirmed), slog.Duration("unconfirmed_for", end.Sub(e.LastConfirmed).Round(time.Millisecond)), slog.Int("failures", e.Failures),
 		slog.Time("deadline", e.Deadline), slog.Duration("lease", e.Lease),
 	)
 }

@@ -25,7 +25,6 @@ type Manager struct {
 	leases  *renewal.Manager
 	dog     *watchdog.Watchdog
 	lookout *waits.Lookout
-	pinged  pinged
 
 	goroutine func() int64
 	nextGrant atomic.Uint64
@@ -34,7 +33,7 @@ type Manager struct {
 	closing   atomic.Bool
 	closed    chan struct{}   // closed when Close has ended
 	changed   bell            // something that Close waits for
-	over      context.Context // ends when Close stops waiting for clean-ups
+	cleaning  context.Context // ends when Close stops waiting for clean-ups
 	end       context.CancelFunc
 	jobs      atomic.Int64 // under way, see entry.beginJob
 	reports   reports
@@ -45,10 +44,10 @@ type Manager struct {
 	shared   map[LockConfig]*settings // guarded by mu
 	defaults *settings                // of Config.Defaults
 	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
-	stale    map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
+	lost     map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
 	came     []uint64                 // listed since the watchdog asked last; guarded by mu
 	went     []uint64                 // of those that it knows; guarded by mu
-	left     []string                 // what Close could not wait for, in words; guarded by mu
+	left     []string                 // what Close did not see the end of, in words; guarded by mu
 	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
 
@@ -84,7 +83,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, goroutine: goid.Reader(),
 		closed:  make(chan struct{}),
-		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, stale: map[uint64]*grant{},
+		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, lost: map[uint64]*grant{},
 	}
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
@@ -100,7 +99,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		return fail(joined(ErrConfig, err))
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.over, m.end = context.WithCancel(context.Background())
+	m.cleaning, m.end = context.WithCancel(context.Background())
 	m.reports.start()
 	s := &services{m: m}
 	m.leases = renewal.New(renewal.Config{
@@ -112,7 +111,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
 		OnVerdict: m.reports.checked, OnAlert: m.reports.alert, OnClear: m.reports.alertCleared, OnRecovery: m.reports.recovery, OnSelfLate: m.reports.stalled,
 	})
-	m.lookout = newLookout(m)
+	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.looked)
 	m.lookout.Serve(defaults.LongWait)
 	m.leases.Start()
 	m.dog.Start()
@@ -138,11 +137,11 @@ func (m *Manager) field(n uint64) string {
 	return lettucecompat.NewField(m.cfg.ClientID, n)
 }
 
-// list lists g, unless it is over already. A forced release of which we heard before its own
+// list lists g, unless it was unlisted already. A forced release of which we heard before its own
 // grant was answered takes effect now.
 func (m *Manager) list(g *grant) {
 	m.mu.Lock()
-	if !g.over {
+	if !g.unlisted {
 		m.grants[g.n] = g
 		m.came = append(m.came, g.n)
 		if len(m.came) > 2*len(m.grants)+grown {
@@ -155,11 +154,11 @@ func (m *Manager) list(g *grant) {
 	}
 }
 
-// unlist tells that g was released or lost, and its clean-up, if it needs one, has begun:
+// unlist takes out g, which was released or lost. Its clean-up, if it needs one, has begun:
 // Close waits for both.
 func (m *Manager) unlist(g *grant) {
 	m.mu.Lock()
-	g.over = true
+	g.unlisted = true
 	delete(m.grants, g.n)
 	if g.watched {
 		m.went = append(m.went, g.n)
@@ -186,7 +185,7 @@ func (m *Manager) forced(key, field string) {
 	e := m.entries[key]
 	m.mu.Unlock()
 	if e == nil {
-		return // over, or never ours
+		return // the key is in use no more
 	}
 	e.forced.Store(n)
 	if g := e.cur.Load(); g != nil && g.n == n {
@@ -204,12 +203,4 @@ func (m *Manager) live() []*entry {
 		list = append(list, e)
 	}
 	return list
-}
-
-// className is a configuration's class, also of one that is not normal.
-func className(cfg LockConfig) string {
-	if cfg.Name == "" || len(cfg.Name) > 64 {
-		return defaultClass
-	}
-	return cfg.Name
 }

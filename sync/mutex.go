@@ -48,7 +48,7 @@ func (m *Manager) Mutex(key string) *Mutex {
 // NewMutex returns the lock that cfg describes, or an *Error that wraps ErrConfig. A
 // field of cfg that is zero has the value of Config.Defaults.
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
-	normal, err := cfg.over(m.cfg.Defaults).normal()
+	normal, err := cfg.withDefaults(m.cfg.Defaults).normal()
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
 	}
@@ -129,7 +129,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	e, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
 		err := mu.mistake(r.op, err)
-		m.reports.notAcquired(r, err)
+		m.reports.notAcquired(mu.key, r, err)
 		return err
 	}
 	if err != nil {

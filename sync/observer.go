@@ -108,35 +108,16 @@ func LossReasons() []LossReason {
 // NopObserver ignores everything. Embed it to implement a part of Observer.
 type NopObserver struct{}
 
-// Acquired does nothing.
 func (NopObserver) Acquired(string, Outcome, time.Duration) {}
-
-// Released does nothing.
 func (NopObserver) Released(string, Outcome, time.Duration) {}
-
-// Renewed does nothing.
-func (NopObserver) Renewed(string, Outcome, time.Duration) {}
-
-// Lost does nothing.
-func (NopObserver) Lost(string, LossReason) {}
-
-// Command does nothing.
-func (NopObserver) Command(string, string, time.Duration) {}
-
-// Checked does nothing.
-func (NopObserver) Checked(string, string) {}
-
-// Recovered does nothing.
-func (NopObserver) Recovered(string, string, string) {}
-
-// Alert does nothing.
-func (NopObserver) Alert(string, string, bool) {}
-
-// Subscription does nothing.
-func (NopObserver) Subscription(bool) {}
-
-// EventRaised does nothing.
-func (NopObserver) EventRaised(EventKind, bool) {}
+func (NopObserver) Renewed(string, Outcome, time.Duration)  {}
+func (NopObserver) Lost(string, LossReason)                 {}
+func (NopObserver) Command(string, string, time.Duration)   {}
+func (NopObserver) Checked(string, string)                  {}
+func (NopObserver) Recovered(string, string, string)        {}
+func (NopObserver) Alert(string, string, bool)              {}
+func (NopObserver) Subscription(bool)                       {}
+func (NopObserver) EventRaised(EventKind, bool)             {}
 
 var _ Observer = NopObserver{}
 

@@ -2,56 +2,50 @@ package anteroom
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// troubles says when acquiring meets trouble, and when it does so no more: once for each
-// trouble, however many keys and callers meet it.
+// troubles says when acquiring meets trouble, and when it meets it no more: once for each
+// trouble, however many callers there are.
 //
-//	an answer is missing, or is one that passes    ──► unavailable   ┐ of a server
-//	an answer that a person must change, of a server ──► misconfigured ┘ ──► available
+//	an answer is missing, or is one that passes      ──► unavailable   ┐
+//	an answer that a person must change, of a server ──► misconfigured ┴──► available
 //	an answer that a person must change, of a key    ──► misconfigured ──► available
 //
-// The trouble of a server is over when an attempt was answered and none has failed for
-// outageQuiet and a CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
+// A trouble ends when an attempt was answered and none has failed for outageQuiet and a
+// CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
 // Cluster has one for each node: the others work meanwhile.
 type troubles struct {
 	p    *reports
 	some atomic.Bool // there is trouble, which spares all others the mutex
 
 	mu      sync.Mutex
-	stopped bool                // guarded by mu
-	servers map[string]*outage  // by shard, guarded by mu
-	keys    map[string]*refusal // guarded by mu
+	stopped bool                 // nothing is raised any more; guarded by mu
+	all     map[subject]*trouble // guarded by mu
 }
 
-// outage is the trouble of one server.
-type outage struct {
+// subject is what is in trouble: a server, or one key.
+type subject struct{ shard, key string }
+
+type trouble struct {
+	class    string // of a key
 	said     map[EventKind]bool
-	failed   time.Time   // when an attempt has failed last
-	answered time.Time   // when one was answered first after that
-	over     *time.Timer // runs from then on; nil before
-}
-
-// refusal is the trouble of one key.
-type refusal struct {
-	lasts bool
-	said  time.Time
+	failed   time.Time // when an attempt has failed last
+	answered time.Time // when one was answered first after that; zero before
 }
 
 const (
 	// outageQuiet and a Config.CommandTimeout are longer than two tries of one driver are apart.
 	outageQuiet = 3 * time.Second
-	// outageForgotten: a server that nobody has failed to ask for so long, such as one that a
-	// failover has replaced, is in no trouble that anybody meets.
+	// outageForgotten: what has failed nobody for so long is no trouble that anybody meets,
+	// such as a server that a failover has replaced.
 	outageForgotten = time.Minute
-	// maxTroubles bounds the servers and the keys that are told apart. Further servers count
-	// as one, and of further keys nothing is said for refusalAgain.
-	maxTroubles  = 64
-	refusalAgain = time.Minute
+	// maxTroubles bounds those that are told apart. Of a further key nothing is said.
+	maxTroubles = 64
 )
 
 // shardOf names the server of the key, "" for the only one, and where it is not known yet.
@@ -65,128 +59,85 @@ func (e *entry) shardOf() string {
 
 // met notes that an attempt for e has failed with err, for good or not, at the server shard.
 func (o *troubles) met(e *entry, shard string, err error, forGood bool) {
-	if ev := o.note(e, shard, err, forGood); ev.Kind != "" {
+	of, ev := subject{shard: shard}, Event{Kind: EventUnavailable, Err: err, Text: "acquiring meets errors and is retried"}
+	if forGood {
+		ev.Kind, ev.Text = EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
+		if !aboutServer(err) {
+			of, ev.Key, ev.Class = subject{key: e.key}, e.key, e.cfg.Name
+		}
+	}
+	if o.isNews(of, &ev) {
+		ev.Text += onServer(of.shard)
 		o.p.event(context.Background(), ev)
 	}
 }
 
-// note is met without the raising, which calls the program; the Kind is "" where nothing is
-// to be said.
-func (o *troubles) note(e *entry, shard string, err error, forGood bool) (ev Event) {
+// isNews notes a failure. It reports whether ev has not been said of this trouble.
+func (o *troubles) isNews(of subject, ev *Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stopped {
-		return ev
+		return false
 	}
 	o.some.Store(true)
 	now := time.Now()
-	if forGood && !aboutServer(err) {
-		return o.refusedLocked(e, err, now)
-	}
-	if o.servers[shard] == nil && len(o.servers) >= maxTroubles {
-		shard = ""
-	}
-	out := o.servers[shard]
-	if out == nil {
-		out = &outage{said: map[EventKind]bool{}}
-		o.servers[shard] = out
-	}
-	out.failed = now
-	if out.over != nil {
-		out.over.Stop()
-		out.over = nil
-	}
-	kind, text := EventUnavailable, "acquiring meets errors and is retried"
-	if forGood {
-		kind, text = EventMisconfigured, misconfigured(err)
-	}
-	if out.said[kind] {
-		return ev
-	}
-	out.said[kind] = true
-	return Event{Kind: kind, At: now, Err: err, Text: text + onServer(shard)}
-}
-
-// refusedLocked notes that the server refuses e's key until a person changes something.
-func (o *troubles) refusedLocked(e *entry, err error, now time.Time) (ev Event) {
-	r := o.keys[e.key]
-	if r == nil {
-		if len(o.keys) >= maxTroubles {
-			for key, old := range o.keys {
-				if now.Sub(old.said) >= refusalAgain {
-					delete(o.keys, key)
-				}
-			}
+	t := o.all[of]
+	if t == nil {
+		if len(o.all) >= maxTroubles {
+			maps.DeleteFunc(o.all, func(of subject, t *trouble) bool { return of.key != "" && now.Sub(t.failed) > outageForgotten })
 		}
-		if len(o.keys) >= maxTroubles {
-			return ev
+		if len(o.all) >= maxTroubles && of.key != "" {
+			return false
 		}
-		r = &refusal{}
-		o.keys[e.key] = r
+		t = &trouble{class: ev.Class, said: map[EventKind]bool{}}
+		o.all[of] = t
 	}
-	if r.lasts || !r.said.IsZero() && now.Sub(r.said) < refusalAgain {
-		return ev
-	}
-	r.lasts, r.said = true, now
-	return Event{Kind: EventMisconfigured, At: now, Key: e.key, Class: e.cfg.Name, Err: err, Text: misconfigured(err)}
+	t.failed, t.answered = now, time.Time{}
+	said := t.said[ev.Kind]
+	t.said[ev.Kind] = true
+	return !said
 }
 
 // answered notes that an attempt for e was answered as it should be, by the server shard.
 // before is the server at which its driver has failed, where it has.
 func (o *troubles) answered(e *entry, shard string, before *string) {
-	if o.isOver(e.key, shard, before) {
-		o.p.event(context.Background(), Event{Kind: EventAvailable, Key: e.key, Class: e.cfg.Name, Text: "acquiring is not refused any more"})
-	}
-}
-
-// isOver notes an answer. It tells whether that ends a refusal of the key.
-func (o *troubles) isOver(key, shard string, before *string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.some.Store(len(o.all) > 0)
 	now := time.Now()
-	for name, out := range o.servers {
-		if out.over != nil || o.stopped {
-			continue
+	for of, t := range o.all {
+		here := of.key == e.key
+		if of.key == "" {
+			here = of.shard == shard || before != nil && of.shard == *before || now.Sub(t.failed) > outageForgotten
 		}
-		if name == shard || before != nil && name == *before || now.Sub(out.failed) > outageForgotten {
-			out.answered = now
-			out.over = time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(name, out, now) })
+		if here && t.answered.IsZero() && !o.stopped {
+			t.answered = now
+			time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(of, t, now) })
 		}
 	}
-	o.some.Store(len(o.servers)+len(o.keys) > 0)
-	r := o.keys[key]
-	if r == nil || !r.lasts {
-		return false
-	}
-	r.lasts = false
-	return true
 }
 
-// end ends an outage, unless an attempt has failed since it was answered.
-func (o *troubles) end(shard string, out *outage, answered time.Time) {
+// end ends t, unless an attempt has failed since t was answered.
+func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	o.mu.Lock()
-	over := !o.stopped && o.servers[shard] == out && out.over != nil && out.answered.Equal(answered)
-	if over {
-		delete(o.servers, shard)
-		o.some.Store(len(o.servers)+len(o.keys) > 0)
+	ended := !o.stopped && o.all[of] == t && t.answered.Equal(answered)
+	if ended {
+		delete(o.all, of)
+		o.some.Store(len(o.all) > 0)
 	}
 	o.mu.Unlock()
-	if !over {
-		return
+	if ended {
+		o.p.event(context.Background(), Event{
+			Kind: EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquiring gets answers again" + onServer(of.shard),
+		})
 	}
-	o.p.event(context.Background(), Event{Kind: EventAvailable, Since: answered, Text: "acquiring gets answers again" + onServer(shard)})
 }
 
-// stop ends the timers. Nothing is raised any more.
+// stop makes what comes later raise nothing.
 func (o *troubles) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stopped = true
-	for _, out := range o.servers {
-		if out.over != nil {
-			out.over.Stop()
-		}
-	}
 }
 
 func onServer(shard string) string {
@@ -194,8 +145,4 @@ func onServer(shard string) string {
 		return ""
 	}
 	return ", at " + shard
-}
-
-func misconfigured(err error) string {
-	return "acquiring is refused until a person changes something: " + remedy(err)
 }

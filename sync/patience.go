@@ -15,16 +15,6 @@ const (
 	lastBackoff  = time.Second
 )
 
-// holdBack waits until the turn of other processes is over. It returns false
-// where the driver was recalled meanwhile.
-func (d *driver) holdBack() bool {
-	wait := d.heldBack()
-	if wait <= 0 {
-		return true
-	}
-	return d.e.recall.pause(d.e.m.ctx, wait)
-}
-
 // waitForRelease watches the key's release channel: every confirmation of the
 // subscription and every message is a reason to try again, since a release may
 // have come just before it.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -69,37 +68,35 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		if err != nil {
 			return notReached(op, key, err)
 		}
-		if m.pinged.news(key, strings.Join(without, ", ")) {
-			m.reports.event(context.Background(), Event{Kind: EventWarning, Key: key, Class: cfg.Name, Text: "the Redis user may not use: " +
-				strings.Join(without, ", ") + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late"})
-		}
+		m.reports.refused(key, cfg.Name, strings.Join(without, ", "))
 	}
 	return nil
 }
 
-// pinged is what Ping has said last of each key, since readiness checks ask for ever.
-type pinged struct {
-	mu   sync.Mutex
-	said map[string]string // guarded by mu
-}
+// maxRefused bounds the keys of which Ping remembers what it said; beyond it all is said again.
+const maxRefused = 64
 
-// maxPinged bounds the keys that are remembered; beyond it all are said again.
-const maxPinged = 64
-
-// news tells whether something is missing that was not said of the key.
-func (p *pinged) news(key, without string) bool {
+// refused reports which commands the Redis user may not use, or none. Readiness checks ask
+// for ever, so it says what is new of the key.
+func (p *reports) refused(key, class, commands string) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	was := p.said[key]
-	if without == "" {
-		delete(p.said, key)
-		return false
+	known := p.pinged[key] == commands
+	switch {
+	case commands == "":
+		delete(p.pinged, key)
+	case p.pinged == nil || len(p.pinged) >= maxRefused:
+		p.pinged = map[string]string{key: commands}
+	default:
+		p.pinged[key] = commands
 	}
-	if p.said == nil || len(p.said) >= maxPinged {
-		p.said = map[string]string{}
+	p.mu.Unlock()
+	if known || commands == "" {
+		return
 	}
-	p.said[key] = without
-	return was != without
+	p.event(context.Background(), Event{
+		Kind: EventWarning, Key: key, Class: class,
+		Text: "the Redis user may not use: " + commands + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late",
+	})
 }
 
 // notReached words why Redis could not be asked, or refused.

@@ -36,22 +36,16 @@ func (e *Event) text(keys bool) string {
 	return e.Text
 }
 
-// withoutKey returns err, of e, with its text as the log shows it without Config.LogKeys.
-// Key and Holder have fields of their own, which a Tracer may leave alone.
-func (e *Event) withoutKey(err error) error {
+// publicly returns err, of e, for a Tracer: with its text as the log shows it without
+// Config.LogKeys. Of an *Error it is what that wraps, since its own text begins with the key.
+func (e *Event) publicly(err error) error {
 	if err == nil {
 		return nil
 	}
-	return publicError{err, e.words(false).of(err)}
-}
-
-// withoutKey returns what err, of an operation on key, wraps: the text of an *Error itself
-// begins with the key.
-func (p *reports) withoutKey(err error, key string) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		err = e.Err
+	if own, ok := errors.AsType[*Error](err); ok {
+		err = own.Err
 	}
-	return (&Event{Key: key, ClientID: p.m.cfg.ClientID}).withoutKey(err)
+	return publicError{err, e.words(false).of(err)}
 }
 
 // publicError is an error in whose text no name of a lock or a holder stands. What it is,
@@ -90,40 +84,27 @@ func (v VerdictState) WithoutKey(key string) string {
 	return err
 }
 
-// withoutEcho takes out the arguments that a server repeats.
-func withoutEcho(text string) string {
-	if before, _, found := strings.Cut(text, echo); found {
-		return before + ", with arguments " + withheld
-	}
-	return text
-}
-
 // without takes names out of what somebody else has said, as they are and as Go quotes them,
 // and the arguments that a server repeats. A long name goes first: a short one may be a part
 // of it. One of less than four bytes is taken out between quotation marks only: the letters
 // of a key "a" are everywhere.
 func without(text string, names ...string) string {
-	text = withoutEcho(text)
+	if before, _, found := strings.Cut(text, echo); found {
+		text = before + ", with arguments " + withheld
+	}
 	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
 	for _, name := range names {
-		text = withoutName(text, name)
-	}
-	return text
-}
-
-func withoutName(text, name string) string {
-	if name == "" {
-		return text
-	}
-	quoted := strconv.Quote(name)
-	quoted = quoted[1 : len(quoted)-1]
-	if len(name) >= 4 {
-		text = strings.ReplaceAll(text, name, withheld)
-		return strings.ReplaceAll(text, quoted, withheld)
-	}
-	for _, mark := range []string{`"`, `'`, "`"} {
-		text = strings.ReplaceAll(text, mark+name+mark, mark+withheld+mark)
-		text = strings.ReplaceAll(text, mark+quoted+mark, mark+withheld+mark)
+		quoted := strconv.Quote(name)
+		for _, form := range []string{name, quoted[1 : len(quoted)-1]} {
+			switch {
+			case len(name) >= 4:
+				text = strings.ReplaceAll(text, form, withheld)
+			case name != "":
+				for _, mark := range []string{`"`, `'`, "`"} {
+					text = strings.ReplaceAll(text, mark+form+mark, mark+withheld+mark)
+				}
+			}
+		}
 	}
 	return text
 }

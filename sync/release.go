@@ -119,19 +119,11 @@ func (g *grant) releaseLost() (Outcome, *Error) {
 	return OutcomeLost, g.lossError("", g.lossOr(reason))
 }
 
-// mayKeepTurn tells whether it makes sense, where local callers wait, to ask Redis if anybody
+// mayKeepTurn reports whether it makes sense, where local callers wait, to ask Redis if anybody
 // else does.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
 	return e.cfg.MaxHandoffs > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
-}
-
-// holdBack keeps this process from trying again before others have had the time to.
-func (e *entry) holdBack() {
-	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
-	e.mu.Lock()
-	e.notBefore = until
-	e.mu.Unlock()
 }
 
 // endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
@@ -150,7 +142,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 		g.startLease(reply.SentAt)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if e.q.Resumed() == queue.SendRelease {
-			return g.release(none, false) // all waiters have left meanwhile
+			return g.release(none, false) // all waiters have given up meanwhile
 		}
 		return OutcomeHandedOff, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/renewal"
 )
 
@@ -23,13 +24,20 @@ type reports struct {
 	troubles troubles
 	batches  sync.WaitGroup // reports of renewals; none begins once the leases are stopped
 
-	queue   chan raised
+	queue   chan Event
 	quit    chan struct{}
 	end     sync.Once
 	done    sync.WaitGroup
 	dropped atomic.Int64 // since the log said so last
 
 	subscribed bool // an EventSubscriptionUp has been delivered; run's own
+
+	// Only the look for long waits that is under way uses these.
+	scan                func(now time.Time, asked []int64) goroutines.Scan
+	forWaits, forCycles time.Time // when goroutines were last looked at
+
+	mu     sync.Mutex
+	pinged map[string]string // by key, what Ping has said; guarded by mu
 }
 
 // eventQueueLen bounds the events that wait for OnEvent and the log.
@@ -39,8 +47,9 @@ const eventQueueLen = 1024
 func (p *reports) init(m *Manager) {
 	_, ignores := m.cfg.Observer.(NopObserver)
 	p.m, p.observed = m, !ignores || m.cfg.Tracer != nil
-	p.troubles = troubles{p: p, servers: map[string]*outage{}, keys: map[string]*refusal{}}
-	p.queue, p.quit = make(chan raised, eventQueueLen), make(chan struct{})
+	p.troubles = troubles{p: p, all: map[subject]*trouble{}}
+	p.scan = goroutines.Look
+	p.queue, p.quit = make(chan Event, eventQueueLen), make(chan struct{})
 }
 
 // start begins to deliver events.
@@ -52,7 +61,7 @@ func (p *reports) stop() {
 	p.done.Wait()
 }
 
-// acquiring tells that the caller of r begins, and returns the context that takes the place
+// acquiring reports that the caller of r begins, and returns the context that takes the place
 // of ctx.
 func (p *reports) acquiring(ctx context.Context, key string, r *request) context.Context {
 	r.waiter.Began = p.m.leases.Glance()
@@ -60,37 +69,21 @@ func (p *reports) acquiring(ctx context.Context, key string, r *request) context
 	if tracer == nil {
 		return ctx
 	}
-	ctx, end := tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
-	if end != nil {
-		r.endSpan = func(outcome Outcome, t *tenure, err error) {
-			span := AcquireEnd{Outcome: outcome, Err: p.withoutKey(err, key)}
-			if t != nil {
-				span.HandOffs, span.Holder = int(t.handOffs), t.g.name()
-			}
-			end(span)
-		}
-	}
+	ctx, r.endSpan = tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
 	return ctx
 }
 
-// acquired tells that the caller of r has come in with t, or once more into t.
-func (p *reports) acquired(r *request, t *tenure, nested bool) {
-	outcome, wait := OutcomeGranted, t.since-r.waiter.Began
-	switch {
-	case nested:
-		outcome, wait = OutcomeNested, 0
-	case t.handOffs > 0:
-		outcome = OutcomeHandedOff
-	}
-	p.m.cfg.Observer.Acquired(t.g.e.cfg.Name, outcome, wait)
+// acquired reports that the caller of r has g, after so many other owners of this process.
+func (p *reports) acquired(r *request, outcome Outcome, g *grant, handOffs int, wait time.Duration) {
+	p.m.cfg.Observer.Acquired(g.e.cfg.Name, outcome, wait)
 	if r.endSpan != nil {
-		r.endSpan(outcome, t, nil)
+		r.endSpan(AcquireEnd{Outcome: outcome, HandOffs: handOffs, Holder: g.name()})
 		r.endSpan = nil // r may serve another caller
 	}
 }
 
-// notAcquired tells that the caller of r has not come in. Nothing need be observed.
-func (p *reports) notAcquired(r *request, err error) {
+// notAcquired reports that the caller of r has not come in. Nothing need be observed.
+func (p *reports) notAcquired(key string, r *request, err error) {
 	if !p.observed {
 		return
 	}
@@ -100,22 +93,22 @@ func (p *reports) notAcquired(r *request, err error) {
 	}
 	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.waiter.Began)
 	if r.endSpan != nil {
-		r.endSpan(outcome, nil, err)
+		r.endSpan(AcquireEnd{Outcome: outcome, Err: (&Event{Key: key, ClientID: p.m.cfg.ClientID}).publicly(err)})
 		r.endSpan = nil
 	}
 }
 
-// reentered tells that the caller of r, who has t already, has entered it again, or why it
+// reentered reports that the caller of r, who has t already, has entered it again, or why it
 // has not. Nothing need be observed.
 func (p *reports) reentered(r *request, t *tenure, err error) {
 	if err != nil {
-		p.notAcquired(r, err)
+		p.notAcquired(t.g.e.key, r, err)
 	} else if p.observed {
-		p.acquired(r, t, true)
+		p.acquired(r, OutcomeNested, t.g, int(t.handOffs), 0)
 	}
 }
 
-// releasing tells that a release begins of t, or of the hold with these values. ctx is nil
+// releasing reports that a release begins of t, or of the hold with these values. ctx is nil
 // where the caller has none. It returns what released is to be given.
 func (p *reports) releasing(op string, t *tenure, ctx, values context.Context) (ended func(Outcome, time.Duration, error)) {
 	if p.m.cfg.Tracer == nil {
@@ -131,11 +124,11 @@ func (p *reports) releasing(op string, t *tenure, ctx, values context.Context) (
 		return nil
 	}
 	return func(outcome Outcome, held time.Duration, err error) {
-		end(ReleaseEnd{Outcome: outcome, Held: held, Err: p.withoutKey(err, e.key)})
+		end(ReleaseEnd{Outcome: outcome, Held: held, Err: (&Event{Key: e.key, ClientID: p.m.cfg.ClientID}).publicly(err)})
 	}
 }
 
-// released tells how one unit of a tenure of e ended; outcome is "" where it was none.
+// released reports how one unit of a tenure of e ended; outcome is "" where it was none.
 func (p *reports) released(e *entry, outcome Outcome, held time.Duration, err error, ended func(Outcome, time.Duration, error)) {
 	if outcome != "" {
 		p.m.cfg.Observer.Released(e.cfg.Name, outcome, held)
@@ -230,7 +223,7 @@ func (p *reports) closing(classes map[string]int, site string, cleanUps int) {
 	case cleanUps > 0:
 		what = plural(cleanUps, "clean-up")
 	default:
-		return // just over
+		return // just done
 	}
 	p.event(context.Background(), Event{
 		Kind: EventClosing, Since: time.Now().Add(-closeNotice), CallSite: site,
@@ -246,23 +239,16 @@ func eventOf(k EventKind, g *grant, c renewal.Cause) Event {
 	}
 }
 
-// raised is an event on its way, with the values of the context under which its hold was
-// acquired, if there was one. An Event that a program keeps must not keep them.
-type raised struct {
-	Event
-	values context.Context
-}
-
-// event queues ev; a full queue drops it and counts that. It waits for nobody but the
-// Observer, which is told here: no lock is held.
+// event queues ev, of a hold that was acquired with these values, if of one; a full queue
+// drops it and counts that. It waits for nobody but the Observer: no lock is held.
 func (p *reports) event(values context.Context, ev Event) {
 	if ev.At.IsZero() {
 		ev.At = time.Now()
 	}
-	ev.ClientID = p.m.cfg.ClientID
+	ev.ClientID, ev.values = p.m.cfg.ClientID, values
 	dropped := false
 	select {
-	case p.queue <- raised{ev, values}:
+	case p.queue <- ev:
 	default:
 		dropped = true
 		p.dropped.Add(1)
@@ -293,15 +279,16 @@ func (p *reports) run() {
 	}
 }
 
-func (p *reports) deliver(e raised) {
+func (p *reports) deliver(e Event) {
 	ctx := context.WithoutCancel(e.values) // its end is about the waiting
-	p.log(ctx, &e.Event)
+	e.values = nil                         // an Event that a program keeps must not keep them
+	p.log(ctx, &e)
 	if p.m.cfg.Tracer != nil && e.Kind == EventLost && e.Owners > 0 {
-		told := e.Event
-		told.Err = told.withoutKey(told.Err)
-		p.m.cfg.Tracer.Lost(ctx, told)
+		public := e
+		public.Err = e.publicly(e.Err)
+		p.m.cfg.Tracer.Lost(ctx, public)
 	}
 	if p.m.cfg.OnEvent != nil {
-		p.m.cfg.OnEvent(e.Event)
+		p.m.cfg.OnEvent(e)
 	}
 }

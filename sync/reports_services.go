@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -110,7 +111,7 @@ func (p *reports) checked(_ watchdog.Facts, v watchdog.Verdict) {
 }
 
 func (p *reports) alert(f watchdog.Facts, c watchdog.Check, failures int) {
-	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), true)
+	p.m.cfg.Observer.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), true)
 	p.event(p.valuesOf(f), Event{
 		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
 		Text: plural(failures, "check") + " in a row failed",
@@ -118,7 +119,7 @@ func (p *reports) alert(f watchdog.Facts, c watchdog.Check, failures int) {
 }
 
 func (p *reports) alertCleared(f watchdog.Facts, c watchdog.Check) {
-	p.m.cfg.Observer.Alert(className(LockConfig{Name: f.Class}), c.String(), false)
+	p.m.cfg.Observer.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), false)
 	p.event(p.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String()})
 }
 

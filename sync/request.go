@@ -17,7 +17,7 @@ type terms struct {
 
 func (t *terms) fixed() bool { return t.period < 0 }
 
-// sameLease tells whether a grant on these terms is as good as one on those of o.
+// sameLease reports whether a grant on these terms is as good as one on those of o.
 func (t *terms) sameLease(o *terms) bool {
 	return t == o || t.lease == o.lease && t.period == o.period && t.margin == o.margin
 }
@@ -38,7 +38,7 @@ type request struct {
 	wait     time.Duration
 	hold     *Hold // that the caller is to have; nil for a Lock
 	waiter   queue.Waiter
-	endSpan  func(Outcome, *tenure, error) // of a Tracer; nil where there is no span
+	endSpan  func(AcquireEnd) // of a Tracer; nil where there is no span
 }
 
 // newRequest returns a request on the terms of s.

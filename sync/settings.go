@@ -65,9 +65,9 @@ func (s *settings) differs(o *settings) string {
 	return ""
 }
 
-// over returns c with the values of defaults in its zero fields. Key has none. By hand: a program
+// withDefaults returns c with the values of defaults in its zero fields. Key has none. By hand: a program
 // may make a Mutex for each operation, and reflection costs it a microsecond.
-func (c LockConfig) over(defaults LockConfig) LockConfig {
+func (c LockConfig) withDefaults(defaults LockConfig) LockConfig {
 	c.Name = cmp.Or(c.Name, defaults.Name)
 	c.LeaseTime = cmp.Or(c.LeaseTime, defaults.LeaseTime)
 	c.RenewalTime = cmp.Or(c.RenewalTime, defaults.RenewalTime)

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -44,7 +43,7 @@ type State struct {
 	// HandOffs counts the hand-offs within the process since the grant or since the
 	// turn was extended.
 	HandOffs int
-	// Lost tells that the hold is lost and its owner has not left yet.
+	// Lost tells that the hold is lost and its owner has not unlocked yet.
 	Lost bool
 	// Waiters are those who wait in this process, in order, and Waiting how many they
 	// are: Survey may list the first of them only.
@@ -107,39 +106,16 @@ func (m *Manager) Counts() map[string]Count {
 	return counts
 }
 
-// look is a consistent copy of what a Manager knows of one key.
-type look struct {
-	queue.Front
-	answer *lettucecompat.AcquireReply // to the last attempt; nil where that was granted
-
-	// Of the grant; zero where there is none, or it has just ended.
-	lease   *renewal.Lease
-	length  time.Duration // of the lease
-	granted time.Time
-	lost    bool
-
-	// Of the tenure; zero where nobody owns the lock.
-	since     time.Time
-	goroutine int64
-	callSite  string
-	token     int64
-}
-
-// look looks at the key, and lists the first n of its waiters, or all with a negative n.
-func (e *entry) look(n int) (look, []queue.WaiterInfo) {
-	var l look
-	var waiters []queue.WaiterInfo
+// owned returns the number of the tenure that somebody has, when it began and where its owner
+// came in; zero values where nobody has one.
+func (e *entry) owned() (number uint64, since time.Time, callSite string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l.Front, waiters = e.q.Look(n)
-	l.answer = e.answer.Load()
-	if g := e.cur.Load(); g != nil && g.n == l.Current.Grant {
-		l.lease, l.length, l.granted, l.lost = g.lease.Load(), g.terms.lease, g.granted(), g.loss != nil
-		if t := g.owner; t != nil && l.Current.Number != 0 && t.number == l.Current.Number {
-			l.since, l.goroutine, l.callSite, l.token = t.began(), t.goroutine, t.callSite, t.token
-		}
+	t := e.cur.Load().current()
+	if t == nil {
+		return 0, time.Time{}, ""
 	}
-	return l, waiters
+	return t.number, t.began(), t.callSite
 }
 
 // with returns c with the key e more, which has f.
@@ -150,8 +126,8 @@ func (c Count) with(e *entry, f queue.Front, now time.Time) Count {
 	}
 	// No owner is older than the grant, so most keys need no closer look.
 	if g := e.cur.Load(); g != nil && now.Sub(g.granted()) > c.OldestHold {
-		if l, _ := e.look(0); !l.since.IsZero() { // a lock that is just coming or going has no owner
-			c.OldestHold = max(c.OldestHold, now.Sub(l.since))
+		if n, since, _ := e.owned(); n != 0 { // a lock that is just coming or going has no owner
+			c.OldestHold = max(c.OldestHold, now.Sub(since))
 		}
 	}
 	if f.Waiting > 0 {
@@ -163,33 +139,45 @@ func (c Count) with(e *entry, f queue.Front, now time.Time) Count {
 
 // state describes the key, with the first n of its waiters, or all with a negative n.
 func (e *entry) state(now time.Time, n int) State {
-	l, waiters := e.look(n)
+	e.mu.Lock()
+	f, waiters := e.q.Look(n)
 	s := State{
-		Key: e.key, Class: e.cfg.Name, Status: statusName(l.Current.State), Count: l.Current.Count, HandOffs: l.Current.HandOffs,
-		Lost: l.Current.State == queue.Lost, Waiting: l.Waiting,
+		Key: e.key, Class: e.cfg.Name, Status: strings.ToLower(f.Current.State.String()), Count: f.Current.Count, HandOffs: f.Current.HandOffs,
+		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
+	}
+	if a := e.answer.Load(); a != nil && f.Current.State == queue.Acquiring {
+		s.HeldBy = a.Holder
+	}
+	g := e.cur.Load()
+	held := g != nil && g.n == f.Current.Grant
+	if held {
+		g.describe(&s, f)
+	}
+	e.mu.Unlock()
+	if held {
+		s.Verdicts = e.m.verdicts(g.n)
 	}
 	for _, w := range waiters {
 		s.Waiters = append(s.Waiters, WaiterState{
 			Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: callSiteOf(w),
 		})
 	}
-	if l.Current.State == queue.Acquiring && l.answer != nil {
-		s.HeldBy = l.answer.Holder
-	}
-	if l.lease == nil {
-		return s
-	}
-	times := l.lease.Times(e.m.leases.Now())
-	s.Holder, s.Deadline, s.Lease, s.Granted = e.m.field(l.Current.Grant), times.Deadline, l.length, e.m.dated(l.granted)
-	if l.lease.State() == renewal.StateActive {
+	return s
+}
+
+// describe puts into s what is known of the current grant and its owner. The caller has
+// entry.mu.
+func (g *grant) describe(s *State, f queue.Front) {
+	m, lease := g.e.m, g.lease.Load()
+	times := lease.Times(m.leases.Now())
+	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), times.Deadline, g.terms.lease, m.dated(g.granted())
+	if lease.State() == renewal.StateActive {
 		s.NextRenewal = times.NextDue
 	}
-	s.Lost = s.Lost || l.lost || times.Left <= 0
-	if !l.since.IsZero() {
-		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = l.goroutine, kindName(l.Current.Kind), l.callSite, e.m.dated(l.since), l.token
+	s.Lost = s.Lost || g.loss != nil || times.Left <= 0
+	if t := g.owner; t != nil && t.number == f.Current.Number {
+		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = t.goroutine, kindName(f.Current.Kind), t.callSite, m.dated(t.began()), t.token
 	}
-	s.Verdicts = e.m.verdicts(l.Current.Grant)
-	return s
 }
 
 // callSiteOf returns where w was called, if that was recorded.
@@ -209,22 +197,6 @@ func (m *Manager) verdicts(n uint64) []VerdictState {
 		})
 	}
 	return list
-}
-
-func statusName(s queue.State) string {
-	switch s {
-	case queue.Free:
-		return "free"
-	case queue.Owned:
-		return "owned"
-	case queue.Acquiring:
-		return "acquiring"
-	case queue.Granted:
-		return "granted"
-	case queue.Releasing:
-		return "releasing"
-	}
-	return "lost"
 }
 
 // kindName is how a waiter came, by what it asked for.

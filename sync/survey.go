@@ -10,7 +10,7 @@ import (
 
 // SurveyOptions says what a Survey lists. The zero value lists everything.
 type SurveyOptions struct {
-	// Match tells whether a live key belongs into Keys and States. It is called once for
+	// Match reports whether a live key belongs into Keys and States. It is called once for
 	// each, by the goroutine that asked, while no lock is held. Defaults to all.
 	Match func(class, key string) bool
 	// MaxKeys bounds the States. Defaults to 0, no bound.
@@ -23,7 +23,7 @@ type SurveyOptions struct {
 // more there is.
 type Survey struct {
 	ClientID string
-	// CallSites tells whether they are recorded: Config.RecordCallSites.
+	// CallSites reports whether they are recorded: Config.RecordCallSites.
 	CallSites bool
 	// Closed tells that Close has begun.
 	Closed bool

@@ -74,11 +74,11 @@ func (g *grant) current() *tenure {
 	return g.owner
 }
 
-// live tells whether t has not ended. It stays the grant's owner until the next one is
+// live reports whether t has not ended. It stays the grant's owner until the next one is
 // admitted.
 func (t *tenure) live() bool { return t.g.e.q.Current().Number == t.number }
 
-// reachable tells whether anybody can still release t. The caller has entry.mu.
+// reachable reports whether anybody can still release t. The caller has entry.mu.
 func (t *tenure) reachable() bool {
 	return t.lock || t.holds == 0 || t.g.terms.fixed() || t.sentinel.Value() != nil
 }
@@ -252,14 +252,14 @@ func (m *Manager) listLost(g *grant, t *tenure) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if t.live() { // its last exit may have come a moment ago
-		m.stale[g.n] = g
+		m.lost[g.n] = g
 	}
 }
 
 func (m *Manager) unlistLost(g *grant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.stale, g.n)
+	delete(m.lost, g.n)
 	if g.watched {
 		m.went = append(m.went, g.n)
 	}

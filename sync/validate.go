@@ -8,20 +8,21 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// Limits and defaults of LockConfig, named where more than one place needs them.
+// Limits of LockConfig, named where more than one place needs them.
 const (
-	maxKey             = 64 << 10
-	minLease           = 100 * time.Millisecond
-	maxLease           = 24 * time.Hour
-	defaultLease       = 30 * time.Second
-	defaultPeriod      = 5 * time.Second
-	defaultHandoffs    = 10_000
-	defaultHandoffTime = 50 * time.Millisecond
-	defaultThreshold   = 2
-	minRecordTime      = time.Hour            // more than clocks of servers differ by
-	maxRecordTime      = 366 * 24 * time.Hour // what is used once a year
-	defaultClass       = "default"
+	maxKey        = 64 << 10
+	minLease      = 100 * time.Millisecond
+	maxLease      = 24 * time.Hour
+	minRecordTime = time.Hour            // more than clocks of servers differ by
+	maxRecordTime = 366 * 24 * time.Hour // what is used once a year
 )
+
+// builtIn are the defaults that do not depend on other fields.
+var builtIn = LockConfig{
+	Name: "default", LeaseTime: 30 * time.Second, WatchdogPeriod: 5 * time.Second,
+	MaxHandoffs: 10_000, MaxHandoffTime: 50 * time.Millisecond,
+	FenceRecordTime: lettucecompat.DefaultRecordTime, AlertThreshold: 2,
+}
 
 // Validate reports the first field that is out of bounds as an error that wraps
 // ErrConfig and names field and bound, or nil. Zero values stand for defaults.
@@ -54,15 +55,9 @@ func validKey(key string) error {
 
 // normalSettings does the same for all fields but Key.
 func (c LockConfig) normalSettings() (LockConfig, error) {
-	c.Name = cmp.Or(c.Name, defaultClass)
-	c.LeaseTime = cmp.Or(c.LeaseTime, defaultLease)
+	c = c.withDefaults(builtIn)
 	c.RenewalTime = max(cmp.Or(c.RenewalTime, c.LeaseTime/3), -1)
 	c.Margin = cmp.Or(c.Margin, defaultMargin(c.LeaseTime))
-	c.WatchdogPeriod = cmp.Or(c.WatchdogPeriod, defaultPeriod)
-	c.MaxHandoffs = cmp.Or(c.MaxHandoffs, defaultHandoffs)
-	c.MaxHandoffTime = cmp.Or(c.MaxHandoffTime, defaultHandoffTime)
-	c.FenceRecordTime = cmp.Or(c.FenceRecordTime, lettucecompat.DefaultRecordTime)
-	c.AlertThreshold = cmp.Or(c.AlertThreshold, defaultThreshold)
 	c.LongWait = max(c.LongWait, -1)
 	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, min(c.LeaseTime/10, 500*time.Millisecond))
 	err := first(

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
@@ -38,7 +37,7 @@ type WaitInfo struct {
 }
 
 const (
-	defaultLongWait = defaultLease
+	defaultLongWait = 30 * time.Second // the default LeaseTime
 	minLongWait     = time.Second
 	maxLongWait     = 24 * time.Hour
 	// maxReports bounds the events of each kind that one look raises: an outage of Redis
@@ -49,18 +48,6 @@ const (
 	// same for its own.
 	scanEvery = 30 * time.Second
 )
-
-// waitReports makes events of what the Lookout finds. Only the look under way uses it.
-type waitReports struct {
-	m                   *Manager
-	scan                func(now time.Time, asked []int64) goroutines.Scan
-	forWaits, forCycles time.Time // when goroutines were last looked at
-}
-
-func newLookout(m *Manager) *waits.Lookout {
-	r := &waitReports{m: m, scan: goroutines.Look}
-	return waits.New(m.cfg.LongWait, m.waitedFor(), r.report)
-}
 
 // waitedFor yields the live keys that have waiters.
 func (m *Manager) waitedFor() iter.Seq[waits.Key] {
@@ -80,14 +67,14 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 	}
 }
 
-// report raises the events of one look.
-func (r *waitReports) report(found waits.Report) {
-	r.deadlocks(found)
-	r.longWaits(found)
+// looked reports what a look has found.
+func (p *reports) looked(found waits.Report) {
+	p.deadlocks(found)
+	p.longWaits(found)
 }
 
 // longWaits raises an event for each of the longest waits, and one for all others together.
-func (r *waitReports) longWaits(found waits.Report) {
+func (p *reports) longWaits(found waits.Report) {
 	some := found.Overdue[:min(maxReports, len(found.Overdue))]
 	events := make([]Event, 0, len(some))
 	for _, w := range some {
@@ -99,23 +86,23 @@ func (r *waitReports) longWaits(found waits.Report) {
 		ev.tellHolder(w)
 		events = append(events, ev)
 	}
-	why := r.locate(&r.forWaits, found.At, events)
+	why := p.locate(&p.forWaits, found.At, events)
 	for _, ev := range events {
 		ev.CallSite, ev.Text = ev.Waits[0].CallSite, longWaitText(&ev, why)
-		r.m.reports.event(context.Background(), ev)
+		p.event(context.Background(), ev)
 	}
 	if others := found.Overdue[len(some):]; len(others) > 0 {
-		ev := Event{Kind: EventLongWait, At: found.At, Since: r.m.dated(others[0].Waiter.Since)}
+		ev := Event{Kind: EventLongWait, At: found.At, Since: p.m.dated(others[0].Waiter.Since)}
 		for _, w := range others {
 			ev.Waiters += w.Waiting
 		}
 		ev.Text = plural(len(others), "further key") + " with callers that have waited for too long"
-		r.m.reports.event(context.Background(), ev)
+		p.event(context.Background(), ev)
 	}
 }
 
 // deadlocks raises an event for each of some cycles, and one for all others together.
-func (r *waitReports) deadlocks(found waits.Report) {
+func (p *reports) deadlocks(found waits.Report) {
 	some := found.Cycles[:min(maxReports, len(found.Cycles))]
 	events := make([]Event, 0, len(some))
 	for _, c := range some {
@@ -129,19 +116,19 @@ func (r *waitReports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		ev.Holder = r.m.field(c[0].Current.Grant)
+		ev.Holder = p.m.field(c[0].Current.Grant)
 		events = append(events, ev)
 	}
-	why := r.locate(&r.forCycles, found.At, events)
+	why := p.locate(&p.forCycles, found.At, events)
 	for i, ev := range events {
 		certain := some[i].Certain()
 		ev.CallSite = ev.Waits[0].CallSite
 		ev.Text = deadlockText(&ev, certain, why, hashed)
 		ev.named = deadlockText(&ev, certain, why, strconv.Quote)
-		r.m.reports.event(context.Background(), ev)
+		p.event(context.Background(), ev)
 	}
 	if n := len(found.Cycles) - len(some); n > 0 {
-		r.m.reports.event(context.Background(), Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
+		p.event(context.Background(), Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
 	}
 }
 
@@ -156,8 +143,8 @@ func waitInfo(w waits.Wait) WaitInfo {
 		return info
 	}
 	info.OwnerKind = kindName(w.Current.Kind)
-	if l, _ := e.look(0); l.Current.Number == w.Current.Number && !l.since.IsZero() {
-		info.OwnerSince, info.OwnerSite = e.m.dated(l.since), l.callSite
+	if n, since, site := e.owned(); n == w.Current.Number {
+		info.OwnerSince, info.OwnerSite = e.m.dated(since), site
 	}
 	return info
 }
@@ -196,7 +183,7 @@ func (ev *Event) tellHolder(w waits.Wait) {
 
 // locate fills in where the goroutines of the events are, unless that was recorded or they
 // were looked at a short time before, at last. It returns why some are missing, or "".
-func (r *waitReports) locate(last *time.Time, now time.Time, events []Event) string {
+func (p *reports) locate(last *time.Time, now time.Time, events []Event) string {
 	var asked []int64
 	for _, ev := range events {
 		for _, w := range ev.Waits {
@@ -215,7 +202,7 @@ func (r *waitReports) locate(last *time.Time, now time.Time, events []Event) str
 		return "goroutines were looked at less than " + scanEvery.String() + " ago"
 	}
 	*last = now
-	found := r.scan(now, asked)
+	found := p.scan(now, asked)
 	for _, ev := range events {
 		for i := range ev.Waits {
 			w := &ev.Waits[i]

@@ -44,8 +44,8 @@ func newScene(t testing.TB, cfg Config) *scene {
 		}
 		return g
 	}
-	r := &waitReports{m: m, scan: func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }}
-	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), r.report)
+	m.reports.scan = func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }
+	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), m.reports.looked)
 	return s
 }
 

@@ -34,7 +34,7 @@ func (m *Manager) listed(id uint64) *grant {
 	if g := m.grants[id]; g != nil {
 		return g
 	}
-	return m.stale[id]
+	return m.lost[id]
 }
 
 // Lookup describes a grant; false where it has ended.
@@ -142,7 +142,7 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 		return true
 	}
 	s.m.mu.Lock()
-	g, lost := s.m.grants[id], s.m.stale[id]
+	g, lost := s.m.grants[id], s.m.lost[id]
 	s.m.mu.Unlock()
 	switch {
 	case lost != nil && action == watchdog.ActionDelete:

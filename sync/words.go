@@ -147,7 +147,7 @@ func remedy(err error) string {
 // its user is and may run. Others are about the key that was asked for.
 var serverWide = []string{"NOAUTH", "WRONGPASS", "NOSCRIPT", "can't run this command", "permissions to run the", "unknown command"}
 
-// aboutServer tells whether a permanent answer concerns all keys of its server.
+// aboutServer reports whether a permanent answer concerns all keys of its server.
 func aboutServer(err error) bool {
 	text := err.Error()
 	return slices.ContainsFunc(serverWide, func(part string) bool { return strings.Contains(text, part) })

@@ -221,7 +221,7 @@ var grantMutants = []mutant{
 		name: "sync-not-before-the-lease", file: "sync/field.go",
 		mechanism: "a lost lock is not removed before the lease that Redis confirmed is over",
 		breaks:    "another comes in before the holder had its margin",
-		old:       "\tf.burn(now, over)\n\treturn true\n",
+		old:       "\tf.burn(now, end)\n\treturn true\n",
 		fresh:     "\tf.burn(now, now)\n\treturn true\n",
 		tests:     []string{"TestField_F2_ALostFieldWaitsForItsLease"},
 	},

@@ -132,7 +132,7 @@ var syncMutants = []mutant{
 		name: "sync-outage-once", file: "sync/outage.go",
 		mechanism: "an outage belongs to its server and is told once",
 		breaks:    "each try in an outage is an event",
-		old:       "out.said[kind] = true", fresh: "out.said[kind] = false",
+		old:       "t.said[ev.Kind] = true", fresh: "t.said[ev.Kind] = false",
 		tests: []string{"TestOutage_IsToldOnce"},
 	},
 	{
@@ -146,7 +146,7 @@ var syncMutants = []mutant{
 		name: "sync-outage-of-keys", file: "sync/outage.go",
 		mechanism: "troubles of keys are bounded",
 		breaks:    "keys of another type flood the log",
-		old:       "\tif r.lasts || !r.said.IsZero() && now.Sub(r.said) < refusalAgain {", fresh: "\tif r.lasts && false {",
+		old:       "if len(o.all) >= maxTroubles && of.key", fresh: "if false && of.key",
 		tests: []string{"TestOutage_OfKeysIsBounded"},
 	},
 	{
@@ -179,12 +179,11 @@ var syncMutants = []mutant{
 		tests:     []string{"TestDriver_TheHoldersLeaseEndsTheWait"},
 	},
 	{
-		name: "sync-hold-back", file: "sync/patience.go",
+		name: "sync-hold-back", file: "sync/driver.go",
 		mechanism: "attempts hold back after a turn, so that others come first",
 		breaks:    "a process takes its own release back before anybody else can",
-		old:       "\tif wait <= 0 {\n\t\treturn true\n",
-		fresh:     "\tif wait <= time.Hour {\n\t\treturn true\n",
-		tests:     []string{"TestDriver_HoldsBack"},
+		old:       "case e.heldBack() > 0:", fresh: "case e.heldBack() > time.Hour:",
+		tests: []string{"TestDriver_HoldsBack"},
 	},
 	{
 		name: "sync-early-notice", file: "sync/manager.go",
@@ -318,7 +317,7 @@ var syncMutants = []mutant{
 		name: "sync-driver-carries", file: "sync/driver.go",
 		mechanism: "the driver sends its attempts itself where that cannot hold it up",
 		breaks:    "a hand-over between processes waits for one more goroutine",
-		old:       "if d.e.m.wire.Bounded() {",
+		old:       "if e.m.wire.Bounded() {",
 		fresh:     "if false {",
 		tests:     []string{"TestLaterAttemptsAreCarriedToo"},
 	},
@@ -365,8 +364,8 @@ var syncMutants = []mutant{
 		name: "sync-log-withholds-echoes", file: "sync/redact.go",
 		mechanism: "the log cuts a server's echo of arguments",
 		breaks:    "half a key stands in the log",
-		old:       "return before + \", with arguments \" + withheld",
-		fresh:     "return strings.Clone(text) + before[:0]",
+		old:       "text = before + \", with arguments \" + withheld",
+		fresh:     "text += before[:0]",
 		tests:     []string{"TestLog_NoKindOfEventNamesAKey"},
 	},
 	{
