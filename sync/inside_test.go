@@ -290,7 +290,10 @@ func TestANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
 	if order, err := e.q.Wait(ctx, w); err != nil || order != queue.Nothing || w.Grant != n {
 		t.Errorf("the waiter got grant %d, %v, %v, want grant %d", w.Grant, order, err, n)
 	}
-	if err := e.admit(r).exit("unlock", nil, ctx); err != nil {
+	if !e.admit(r) {
+		t.Fatal("the waiter was not admitted")
+	}
+	if err := e.cur.Load().placeOfLocks().exit("unlock", nil, ctx); err != nil {
 		t.Error(err)
 	}
 }

@@ -34,8 +34,9 @@ type subject struct{ shard, key string }
 type trouble struct {
 	class    string // of a key
 	said     map[EventKind]bool
-	failed   time.Time // when an attempt has failed last
-	answered time.Time // when one was answered first after that; zero before
+	failed   time.Time   // when an attempt has failed last
+	answered time.Time   // when one was answered first after that
+	quiet    *time.Timer // runs from then on; nil before
 }
 
 const (
@@ -92,7 +93,11 @@ func (o *troubles) isNews(of subject, ev *Event) bool {
 		t = &trouble{class: ev.Class, said: map[EventKind]bool{}}
 		o.all[of] = t
 	}
-	t.failed, t.answered = now, time.Time{}
+	t.failed = now
+	if t.quiet != nil {
+		t.quiet.Stop()
+		t.quiet = nil
+	}
 	said := t.said[ev.Kind]
 	t.said[ev.Kind] = true
 	return !said
@@ -110,9 +115,9 @@ func (o *troubles) answered(e *entry, shard string, before *string) {
 		if of.key == "" {
 			here = of.shard == shard || before != nil && of.shard == *before || now.Sub(t.failed) > outageForgotten
 		}
-		if here && t.answered.IsZero() && !o.stopped {
+		if here && t.quiet == nil && !o.stopped {
 			t.answered = now
-			time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(of, t, now) })
+			t.quiet = time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(of, t, now) })
 		}
 	}
 }
@@ -120,8 +125,10 @@ func (o *troubles) answered(e *entry, shard string, before *string) {
 // end ends t, unless an attempt has failed since t was answered.
 func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	o.mu.Lock()
-	ended := !o.stopped && o.all[of] == t && t.answered.Equal(answered)
+	ended := !o.stopped && o.all[of] == t && t.quiet != nil && t.answered.Equal(answered)
 	if ended {
+		o.p.batches.Add(1) // Close waits for what is raised
+		defer o.p.batches.Done()
 		delete(o.all, of)
 		o.some.Store(len(o.all) > 0)
 	}
@@ -133,11 +140,16 @@ func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	}
 }
 
-// stop makes what comes later raise nothing.
+// stop ends the timers. Nothing is raised any more.
 func (o *troubles) stop() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stopped = true
+	for _, t := range o.all {
+		if t.quiet != nil {
+			t.quiet.Stop()
+		}
+	}
 }
 
 func onServer(shard string) string {

@@ -22,7 +22,7 @@ type reports struct {
 	m        *Manager
 	observed bool // somebody is told of each operation; if not, acquiring and releasing report nothing
 	troubles troubles
-	batches  sync.WaitGroup // reports of renewals; none begins once the leases are stopped
+	batches  sync.WaitGroup // reports of renewals and of ended troubles; none begins once both are stopped
 
 	queue   chan Event
 	quit    chan struct{}
@@ -246,14 +246,19 @@ func (p *reports) event(values context.Context, ev Event) {
 		ev.At = time.Now()
 	}
 	ev.ClientID, ev.values = p.m.cfg.ClientID, values
-	dropped := false
+	queue, delivered := p.queue, false
 	select {
-	case p.queue <- ev:
+	case <-p.quit:
+		queue = nil // nobody reads it any more
 	default:
-		dropped = true
+	}
+	select {
+	case queue <- ev:
+		delivered = true
+	default:
 		p.dropped.Add(1)
 	}
-	p.m.cfg.Observer.EventRaised(ev.Kind, dropped)
+	p.m.cfg.Observer.EventRaised(ev.Kind, !delivered)
 }
 
 // run delivers events until stop, and then those that are queued.
