@@ -101,20 +101,20 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 }
 
 // awaitUsers waits for what depends on others, within ctx: for holders first, which are
-// given up otherwise, then for clean-ups. It notes what was left.
+// given up otherwise, then for attempts, releases and clean-ups. It notes what was left.
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
-	var held, cleanUps []string
+	var held, commands []string
 	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
 		held = m.giveUpHolds()
 	}
 	if !m.await(ctx, func() bool { return m.jobs.Load() == 0 }) {
-		cleanUps = []string{plural(int(m.jobs.Load()), "clean-up") + " not confirmed"}
+		commands = []string{plural(int(m.jobs.Load()), "command") + " not confirmed"}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.givenUp, m.left = len(held) > 0, slices.Concat(cleanUps, held)
+	m.givenUp, m.left = len(held) > 0, slices.Concat(commands, held)
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an

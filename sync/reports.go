@@ -200,8 +200,8 @@ func (p *reports) selfDeadlock(e *entry) {
 }
 
 // closing reports what Close waits for: so many holds of these classes, the oldest of which
-// came in at site, or else clean-ups.
-func (p *reports) closing(classes map[string]int, site string, cleanUps int) {
+// came in at site, or else commands without an answer.
+func (p *reports) closing(classes map[string]int, site string, commands int) {
 	var what string
 	holds := 0
 	for _, n := range classes {
@@ -220,8 +220,8 @@ func (p *reports) closing(classes map[string]int, site string, cleanUps int) {
 			parts = append(parts, fmt.Sprintf("others of %d more", n))
 		}
 		what = plural(holds, "hold") + ": " + strings.Join(parts, ", ")
-	case cleanUps > 0:
-		what = plural(cleanUps, "clean-up")
+	case commands > 0:
+		what = plural(commands, "command")
 	default:
 		return // just done
 	}
