@@ -92,3 +92,11 @@ func RoomAfter(c *Client, n int, d time.Duration) int {
 	defer l.mu.Unlock()
 	return l.room()
 }
+
+// Confirmed reports whether the server has confirmed the subscription and the
+// connection that it came on is still in use. Until then a release may go unheard.
+func (w *Watch) Confirmed() bool {
+	w.sub.mu.Lock()
+	defer w.sub.mu.Unlock()
+	return w.ch != nil && w.ch.state == chConfirmed
+}

@@ -19,14 +19,6 @@ type Watch struct {
 // before it), by Reconnect and the client's Close. It is never closed.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
-// Confirmed reports whether the server has confirmed the subscription and the
-// connection that it came on is still in use. Until then a release may go unheard.
-func (w *Watch) Confirmed() bool {
-	w.sub.mu.Lock()
-	defer w.sub.mu.Unlock()
-	return w.ch != nil && w.ch.state == chConfirmed
-}
-
 // Close ends the interest. The channel stays subscribed for channelIdle when
 // this was the last watch. Closing twice is harmless.
 func (w *Watch) Close() {

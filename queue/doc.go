@@ -69,7 +69,7 @@
 // woken head runs (barging, also called greedy). The newcomer already runs on a processor and the head does not, so
 // the lock changes hands without a context switch. The price is the order. A waiter that is woken in vain after
 // StarvationThreshold is owed the next grant or hand-off, and nobody passes it any more. Nor does a newcomer whose
-// NoBarge says that it could not use the grant. With New(true) nobody passes at all.
+// NoBarge says that it could not use the grant. Nobody passes at a fair one.
 //
 // # What is approximated
 //

@@ -1,5 +1,14 @@
 package queue
 
+import "time"
+
+// New returns a Synchronizer with a zero of now.
+func New(fair bool) *Synchronizer {
+	s := new(Synchronizer)
+	s.Init(fair, time.Now())
+	return s
+}
+
 // Pack is the word's encoder; the decoders are exported.
 func Pack(state State, count, handOffs int) Word { return pack(state, count, handOffs) }
 

@@ -76,16 +76,10 @@ type Synchronizer struct {
 	zero time.Time // from which moments are counted, with a monotonic reading; written by Init only
 }
 
-// New returns a free Synchronizer. A fair one admits in the order of arrival. A non-fair one lets a newcomer take a
-// grant that nobody owns yet, which saves the switch to a parked goroutine; see StarvationThreshold for the bound.
-func New(fair bool) *Synchronizer {
-	s := new(Synchronizer)
-	s.Init(fair, time.Now())
-	return s
-}
-
-// Init is New for a zero Synchronizer embedded in another value. It is called once, before anybody else knows s. Moments
-// are counted from zero, which has a monotonic reading: see Waiter.Began.
+// Init makes the zero s a free Synchronizer. A fair one admits in the order of arrival. A non-fair one lets a newcomer
+// take a grant that nobody owns yet, which saves the switch to a parked goroutine; see StarvationThreshold for the bound.
+// Init is called once, before anybody else knows s. Moments are counted from zero, which has a monotonic reading: see
+// Waiter.Began.
 func (s *Synchronizer) Init(fair bool, zero time.Time) { s.fair, s.zero = fair, zero }
 
 // now is the present moment, counted from zero. Waiters are timed by it instead of the time of day: it reads one

@@ -64,7 +64,7 @@ const (
 	retryFloor = 10 * time.Millisecond
 	// gatherMost and gatherPart bound how early a renewal may be sent to share a batch and a
 	// wake-up with one that is due. Without that, 100,000 leases would cost one round trip
-	// each. With 50 ms instead, 10,000 cost a fifth of the processor time more.
+	// each. With 50 ms instead, 10,000 cost a quarter of the processor time more.
 	gatherMost = 250 * time.Millisecond
 	gatherPart = 20
 	// splitBy is how much smaller the next batch of a lease is after one failed. From 256 it
