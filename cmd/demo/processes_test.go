@@ -121,6 +121,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	}
 }
 
+// Whether it still closes its line before the stop takes effect, or hangs with it open.
 func TestRemoteThatHangsIsKilled(t *testing.T) {
 	_, r, _ := startRemote(t, testredis.Start(t))
 	if err := r.child.Signal(syscall.SIGSTOP); err != nil {

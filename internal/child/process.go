@@ -151,7 +151,7 @@ func (p *Process) end(bound time.Duration) error {
 		case <-timer.C:
 			_ = p.cmd.Process.Kill()
 			<-p.dead
-			return errors.Join(p.err, fmt.Errorf("child %s did not end within %v", p.role, bound))
+			return errors.Join(p.err, fmt.Errorf("child %s was killed, because it did not end within %v", p.role, bound))
 		}
 	}
 }
