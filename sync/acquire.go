@@ -71,8 +71,6 @@ func (e *entry) failed(r *request, err error) error {
 // admit makes the admitted waiter the owner of the current grant, or gives its
 // place back and returns false. Once Close has begun it admits nobody, also by an attempt, a
 // hand-off or a turn's end that was under way: Acquire is told then, and Lock stays parked.
-// A driver that starts because a place was given back may do so after Close has ended. It
-// finds the Manager closing, and ends without having asked Redis.
 func (e *entry) admit(r *request) bool {
 	w := &r.waiter
 	if g := e.cur.Load(); g != nil && g.n == w.Grant {

@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,4 +147,37 @@ func TestCloseLetsNoParkedLockIn(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 	})
+}
+
+// A grant that comes while Close waits for its attempt, for a caller that is parked in Lock, is removed before Close
+// returns: only the attempt is waited for, not that caller.
+func TestClose_LeavesNoGrantThatCameLate(t *testing.T) {
+	for range 50 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.mindfulClient(), anteroom.Config{})
+			ok(t, acquire(t, m.Mutex("k")).Release(bg))
+			s.net.HoldReplies()
+			parked, end := context.WithCancel(bg)
+			var done sync.WaitGroup
+			done.Go(func() {
+				if anteroom.LockUntil(parked, m.Mutex("k")) {
+					t.Error("came in")
+				}
+			})
+			time.Sleep(100 * time.Millisecond)
+			if !s.Exists("k") {
+				t.Fatal("not granted")
+			}
+			time.AfterFunc(300*time.Millisecond, s.net.Heal)
+			_ = m.Close(bg)
+			if s.Exists("k") {
+				t.Error("the grant is left to its lease")
+			}
+			end()
+			done.Wait()
+		})
+		if t.Failed() {
+			return
+		}
+	}
 }

@@ -212,6 +212,12 @@ func (d *driver) granted(r lettucecompat.AcquireReply) bool {
 		return false
 	}
 	d.g = nil
+	if e.m.closing.Load() {
+		// admit would refuse a caller that is parked in Lock. But nobody waits for that one to run, and Close for this
+		// attempt and for a clean-up that begins in it.
+		g.burnUnused(none)
+		return false
+	}
 	if e.q.Granted(g.n) == queue.SendRelease {
 		g.release(none, false)
 	}

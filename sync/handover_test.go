@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -165,5 +166,32 @@ func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 		if n := len(rec.of(anteroom.EventLost)); n != 2 {
 			t.Errorf("%d events of losses, want 2", n)
 		}
+	})
+}
+
+// I9: nor does it keep the next waiter from the lock that a release has found gone.
+func TestSync_I9_AReleaseThatFindsALossPassesTheQueueOn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		o := &slow{free: make(chan struct{})}
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: o, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour, MaxHandoffs: -1}})
+		first := acquire(t, m.Mutex("k"))
+		got := make(chan *anteroom.Hold, 1)
+		go func() {
+			h, err := m.Mutex("k").Acquire(bg)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- h
+		}()
+		synctest.Wait()
+		s.Del("k")
+		released := make(chan error, 1)
+		go func() { released <- first.Release(bg) }()
+		second := <-got // while the Observer hangs
+		close(o.free)
+		if err := <-released; !errors.Is(err, anteroom.ErrLost) {
+			t.Errorf("Release: %v", err)
+		}
+		ok(t, second.Release(bg))
 	})
 }

@@ -161,21 +161,34 @@ func (g *grant) released(handOffs int, o lettucecompat.Outcome, err error, sent 
 	usual := g.field == nil
 	e.mu.Unlock()
 	outcome = OutcomeReleased
+	var l *loss
 	// Where the release has removed the field of a grant to which nothing unusual has
 	// happened, nothing is left of it: nobody need know more.
 	if o != lettucecompat.OutcomeOK || !usual {
-		outcome, failed = g.judge(handOffs, o, err, sent)
+		outcome, l = g.judge(handOffs, o, sent)
 	}
 	e.do(e.q.Released())
+	// An Observer may be slow, and Close waits for what is listed.
+	switch outcome {
+	case OutcomeLost:
+		e.m.reports.lost(g, l)
+		failed = g.lossError("", l)
+	case OutcomeUnknown:
+		e.m.reports.releaseFailed(g, err)
+		failed = g.notConfirmed(outcome, ErrUnknown, err)
+	case OutcomeUnavailable:
+		e.m.reports.releaseFailed(g, err)
+		failed = g.notConfirmed(outcome, ErrUnavailable, err)
+	}
 	e.m.unlist(g)
 	e.unref() // the grant's own reference
 	return outcome, failed
 }
 
 // judge says how a release ended, by its first answer and all that is known of the
-// grant's field, and has removed what may be left.
-func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) (Outcome, *Error) {
-	e, deadline := g.e, g.deadline()
+// grant's field, and has removed what may be left. Where the grant was lost it says why.
+func (g *grant) judge(handOffs int, o lettucecompat.Outcome, sent time.Time) (Outcome, *loss) {
+	deadline := g.deadline()
 	unused := lettucecompat.GiveBack{Field: g.name()}
 	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
 	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
@@ -194,15 +207,11 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, err error, sent tim
 	case answered:
 		c, owner := g.lease.Load().Loss(LostGone), g.lastOwner()
 		c.By = byRelease
-		l := &loss{Cause: c, owners: 1, owner: owner, verdicts: g.verdicts(owner)}
-		e.m.reports.lost(g, l)
-		return OutcomeLost, g.lossError("", l)
+		return OutcomeLost, &loss{Cause: c, owners: 1, owner: owner, verdicts: g.verdicts(owner)}
+	case o == lettucecompat.OutcomeUnknown:
+		return OutcomeUnknown, nil
 	}
-	e.m.reports.releaseFailed(g, err)
-	if o == lettucecompat.OutcomeUnknown {
-		return OutcomeUnknown, g.notConfirmed(OutcomeUnknown, ErrUnknown, err)
-	}
-	return OutcomeUnavailable, g.notConfirmed(OutcomeUnavailable, ErrUnavailable, err)
+	return OutcomeUnavailable, nil
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the

@@ -150,11 +150,18 @@ var syncMutants = []mutant{
 		tests: []string{"TestOutage_OfKeysIsBounded"},
 	},
 	{
+		name: "sync-closing-grant", file: "sync/driver.go",
+		mechanism: "the driver removes what it is granted after Close has begun",
+		breaks:    "Close returns, and the lock is taken until its lease ends",
+		old:       "\tif e.m.closing.Load() {\n\t\t// admit would", fresh: "\tif false {\n\t\t// admit would",
+		tests: []string{"TestClose_LeavesNoGrantThatCameLate"},
+	},
+	{
 		name: "sync-closing-admits", file: "sync/acquire.go",
 		mechanism: "nobody is admitted once Close has begun",
-		breaks:    "an attempt's answer or a turn that goes on brings a goroutine parked in Lock in after Close has begun",
+		breaks:    "a turn that goes on brings a goroutine parked in Lock in after Close has begun",
 		old:       "if !e.m.closing.Load() && g.admit(", fresh: "if g.admit(",
-		tests: []string{"TestClose_BesideTheEndOfATurn", "TestCloseBesideADriverWithAnAnswer"},
+		tests: []string{"TestClose_BesideTheEndOfATurn"},
 	},
 	{
 		name: "sync-close-inside", file: "sync/close.go",
