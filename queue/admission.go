@@ -8,8 +8,8 @@ import "time"
 // for it.
 const StarvationThreshold = time.Millisecond
 
-// This file answers "May this waiter be admitted?". It depends on the state and on which waiter is head, never at how the list
-// is built.
+// This file answers "May this waiter be admitted?". The answer depends on the state, on which waiter is head, and on
+// what the waiter says of itself, never on how the list is built.
 
 // mayBargeLocked reports whether the newcomer w may take the grant although others wait: only while nobody owns it, only
 // in non-fair mode, only if it can use the grant, and never past a head that is owed the next one (I5, I6). Granted

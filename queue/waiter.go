@@ -78,7 +78,7 @@ type Waiter struct {
 	// Enter.
 	NoBarge bool
 	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
-	// sets it before Enter; otherwise the wait begins when the waiter is queued.
+	// sets it before Enter; 0 means that it has not, and the Synchronizer sets it when the waiter is queued.
 	Began time.Duration
 	// Note is opaque to this package and is returned by HeadNote, Front and Find. Set by the caller before
 	// Enter and not changed after that.

@@ -88,7 +88,7 @@ func (m *Manager) beginLocked() (jump time.Duration) {
 // collectLocked takes off the heap's top what wants attention: it concludes
 // losses and moves renewals to the FIFO of their shard. Once one renewal is
 // due, those that would be due in a moment go with it (Lease.gather), at most as
-// many as one shard may have under way at once.
+// many in all as one shard may have under way at once.
 func (m *Manager) collectLocked() {
 	now, atOnce := m.last.at, m.cfg.BatchSize*m.cfg.InFlight
 	for taken := 0; m.heap.Len() > 0; {

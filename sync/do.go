@@ -47,7 +47,7 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	stop()
 	cancel(nil)
 	// The release is awaited as long as the first answer takes, also where ctx has
-	// ended: its outcome reports whether the work was protected to the end.
+	// ended: its outcome says whether the work was protected to the end.
 	_, released := h.exit("do", nil) // nil where fn has released the Hold itself
 	if err == nil {
 		return released

@@ -19,7 +19,7 @@ type entry struct {
 	q         queue.Synchronizer
 
 	refs   atomic.Int64                               // at 0 the entry has ended, and stays there
-	cur    atomic.Pointer[grant]                      // what Redis granted last; its n reports whether a waiter's ticket is for it
+	cur    atomic.Pointer[grant]                      // what Redis granted last; its n says whether a waiter was admitted to it
 	recall bell                                       // the driver's
 	answer atomic.Pointer[lettucecompat.AcquireReply] // to the last attempt; nil where that was granted
 

@@ -129,7 +129,7 @@ func (f *field) lost(why LossReason, now, end time.Time, renewed, doomed bool) b
 // of its release, or an attempt that names it.
 func (f *field) sending() { f.underWay++ }
 
-// returned notes that one of these was answered, after what its answer said.
+// returned notes that one of these has come back, after what its answer said if it had one.
 func (f *field) returned() {
 	f.underWay--
 	f.confirmGone()

@@ -118,7 +118,7 @@ func (h *Hold) begin() *tenure {
 // and where that does not confirm the release, repetitions are awaited for the rest. A ctx
 // that ends meanwhile ends the wait, not the release. One that has ended before, or ends
 // with this hold as Hold.Context does, is no error by itself: the release is sent, and the
-// first answer to it awaited, since only that reports whether the lock had lasted.
+// first answer to it awaited, since only that says whether the lock had lasted.
 //
 // It returns nil when the lock is released, handed to the next waiter of this
 // process, or still held by an outer Hold of the same tenure. Otherwise an

@@ -185,7 +185,7 @@ func (m *Manager) forced(key, field string) {
 	e := m.entries[key]
 	m.mu.Unlock()
 	if e == nil {
-		return // the key is in use no more
+		return // the key is not in use here
 	}
 	e.forced.Store(n)
 	if g := e.cur.Load(); g != nil && g.n == n {

@@ -19,7 +19,8 @@ import (
 // is LockConfig.Name. The string arguments come from closed sets, listed with
 // each method, so that they can serve as metric labels.
 type Observer interface {
-	// Acquired: an attempt to get a lock ended after wait. outcome is one of
+	// Acquired: an attempt to get a lock ended after wait. It comes after the admission: a NotReentrant lock may be
+	// released by another goroutine, and that be reported, before it. outcome is one of
 	// AcquireOutcomes; the first three mean that the lock was acquired.
 	Acquired(class string, outcome Outcome, wait time.Duration)
 

@@ -45,7 +45,7 @@ const (
 	// outageForgotten: what has failed nobody for so long is no trouble that anybody meets,
 	// such as a server that a failover has replaced.
 	outageForgotten = time.Minute
-	// maxTroubles bounds those that are told apart. Of a further key nothing is said.
+	// maxTroubles bounds the keys that are told apart. Of a further key nothing is said.
 	maxTroubles = 64
 )
 

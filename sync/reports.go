@@ -240,7 +240,7 @@ func eventOf(k EventKind, g *grant, c renewal.Cause) Event {
 }
 
 // event queues ev, of a hold that was acquired with these values, if of one; a full queue
-// drops it and counts that. It waits for nobody but the Observer: no lock is held.
+// drops it and counts that, as does one that has been stopped. It waits for nobody but the Observer: no lock is held.
 func (p *reports) event(values context.Context, ev Event) {
 	if ev.At.IsZero() {
 		ev.At = time.Now()
