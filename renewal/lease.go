@@ -11,6 +11,9 @@ type Spec struct {
 	// for. Reacquire is that of each Item.
 	Lease     time.Duration
 	Reacquire bool
+	// First is the time to live that the command at SentAt has set, where that is shorter than
+	// Lease: Redis has granted the lock by itself, and waits for the first renewal. 0: Lease.
+	First time.Duration
 	// Shard names the server that the key lives on; leases of one shard share
 	// batches. Any string, also an empty one.
 	Shard string
@@ -21,7 +24,7 @@ type Spec struct {
 	// Margin is how long before Redis' own expiry the holder is told.
 	Margin time.Duration
 	// SentAt is the moment before the acquire was sent, with its monotonic
-	// reading. The first deadline is SentAt + Lease − Margin.
+	// reading. The first deadline is SentAt + Lease (or First) − Margin.
 	SentAt time.Time
 	// Owner has the lease, and is told of its loss. It is required.
 	Owner Owner
@@ -84,6 +87,7 @@ type Lease struct {
 	owner                 Owner
 	shard                 *shard // and through it the Manager
 	lease, period, margin time.Duration
+	first                 time.Duration // Spec.First
 
 	// Written with Manager.mu held, read without it.
 	deadline  atomic.Int64 // never moves back
@@ -121,6 +125,17 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 		return 0
 	}
 	return max(0, time.Duration(l.deadline.Load()-l.shard.m.clock.present(now)))
+}
+
+// Fresh reports whether enough of the lease remains at now, which is as for Valid, to pass the
+// lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, a
+// quarter of what it was granted for: the renewal is due by then.
+func (l *Lease) Fresh(now time.Duration) bool {
+	enough := l.lease / 2
+	if l.first > 0 && l.renewals.Load() == 0 {
+		enough = (l.first - l.margin) / 4
+	}
+	return l.Remaining(now) >= enough
 }
 
 // Deadline returns the moment until which the lease can be relied on, with a

@@ -1,6 +1,7 @@
 package renewal
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -148,16 +149,21 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost at once.
 func (m *Manager) Add(s Spec) *Lease {
-	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
+	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, first: s.First, reacquire: s.Reacquire}
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.clock.at(s.SentAt)
+	deadline := sent + int64(cmp.Or(s.First, s.Lease)-s.Margin)
 	l.confirmed.Store(sent)
-	l.deadline.Store(sent + int64(s.Lease-s.Margin))
+	l.deadline.Store(deadline)
 	l.due.Store(never)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if s.Period > 0 {
+	switch {
+	case s.Period <= 0:
+	case s.First > 0: // half of what is left leaves time for a second try
+		l.due.Store(now + max(deadline-now, 0)/2)
+	default:
 		l.due.Store(sent + m.spread(s.Period))
 	}
 	l.shard = m.shardLocked(s.Shard, now)

@@ -24,6 +24,7 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) bool
 	keep := now.Add(g.minHoldLeft())
 	e.mu.Lock()
 	f := g.fieldLocked()
+	g.leave()
 	f.keep = keep
 	left := event(f, now)
 	first := left && e.burnt[g.n] == nil
@@ -41,6 +42,8 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) bool
 		go g.cleanUp()
 	} else if left {
 		g.changed.ring()
+	} else {
+		e.m.unwant(g)
 	}
 	return left
 }
@@ -62,9 +65,6 @@ func (g *grant) burnUnused(handOffs int) {
 		return f.burnNow(now)
 	})
 	e.unref() // the grant's own reference
-	// A grant of another lease follows, with a turn of its own: other processes may come in
-	// between, or goroutines that ask for different leases keep the lock here for good.
-	e.holdBack()
 }
 
 // burnLost gives up a lost grant under which nobody works any more, where it may be in Redis
@@ -117,6 +117,7 @@ func (g *grant) remains(last bool) (wait time.Duration, left bool) {
 	delete(e.burnt, g.n)
 	givenUp := g.report && !g.field.confirmed
 	e.mu.Unlock()
+	e.m.unwant(g)
 	if givenUp {
 		e.m.reports.releaseGivenUp(e, g.name())
 	}
@@ -140,7 +141,7 @@ func (g *grant) releaseAgain() time.Duration {
 	reply := e.m.wire.Release(ctx, r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f.released(reply.Outcome, reply.Marked, sent)
+	f.released(reply, sent)
 	f.returned()
 	now := time.Now()
 	if !f.remains(now) {

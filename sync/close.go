@@ -125,6 +125,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 	m.await(context.Background(), func() bool { return m.jobs.Load() == 0 })
 	m.reports.troubles.stop()
 	m.lookout.Stop()
+	m.line.Stop()
 	m.leases.Stop() // first: it tells what was given up, of which the watchdog has something to say
 	m.dog.Stop()
 	m.reports.batches.Wait()

@@ -20,21 +20,21 @@ var (
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one
 // runs per key while the queue's state is Acquiring.
 //
-// In words: while somebody waits, wait out a hold-back; try. Granted: hand the
-// grant to the queue and end. Refused: fail those who only tried, then watch the
-// release channel until a message, the end of the holder's lease or a poll says
-// that another try is worth it. No answer, or one that cannot be used: tell those
-// who can be told if it is final, otherwise back off and try the same field
-// again. Nobody waits any more: end; a field whose fate is open is cleaned up.
+// In words: while somebody waits, ask. Granted: hand the grant to the queue and end. Refused:
+// fail those who only tried; the others stand in line now, so wait until Redis calls. Called:
+// that is the grant. No answer, or one that cannot be used: tell those who can be told if it is
+// final, otherwise back off and ask for the same field again. Nobody waits any more: end; a
+// field whose fate is open is cleaned up, and its place with it.
 type driver struct {
 	e       *entry
-	g       *grant // wanted: nil before its first send. A repeat that finds its field knows it for ours
+	g       *grant   // wanted: nil before its first send. A repeat that finds its field knows it for ours
+	last    attempt  // that was sent, while g has no place
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
 	rest    time.Duration // before the next attempt; or, where the last one was
-	refused bool          // until a release may have come. The holder's lease has
-	ttl     time.Duration // left then
+	refused bool          // until due says so
+	next    time.Time     // the next attempt of a grant that was refused and has no place
 	met     *string       // the server at which it has met trouble; nil: none since it was answered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
@@ -59,7 +59,7 @@ func (e *entry) drive() {
 func (e *entry) driveHere(lock bool) {
 	d := newDriver(e)
 	d.mayBeHeld = lock
-	if e.heldBack() == 0 && (d.done() || d.try(context.Background()) || d.done()) {
+	if d.rest == 0 && (d.done() || d.try(context.Background()) || d.done()) {
 		d.end()
 		return
 	}
@@ -71,26 +71,15 @@ func (e *entry) driveHere(lock bool) {
 func newDriver(e *entry) driver {
 	e.m.wire.Subscribe()
 	e.answer.Store(notAsked)
-	return driver{e: e, poll: firstPoll, backoff: firstBackoff}
-}
-
-// holdBack keeps this process from trying again before others have had the time to.
-func (e *entry) holdBack() {
-	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
 	e.mu.Lock()
-	e.notBefore = until
-	e.mu.Unlock()
-}
-
-// heldBack is how much longer attempts hold back.
-func (e *entry) heldBack() time.Duration {
-	e.mu.Lock()
-	until := e.notBefore
-	e.mu.Unlock()
-	if until.IsZero() {
-		return 0
+	defer e.mu.Unlock()
+	if !e.notBefore.IsZero() {
+		d.rest, e.notBefore = max(time.Until(e.notBefore), 0), time.Time{}
 	}
-	return max(time.Until(until), 0)
+	d.g, e.next, e.look = e.next, nil, false
+	d.refused = d.g != nil && d.g.place != nil
+	return d
 }
 
 // run goes on until the driver's end.
@@ -104,14 +93,12 @@ func (d *driver) run() {
 	}
 	for !d.done() {
 		switch {
-		case d.refused:
-			d.waitForRelease()
-			d.refused = false
 		case d.rest > 0:
 			e.recall.pause(e.m.ctx, d.rest)
 			d.rest = 0
-		case e.heldBack() > 0:
-			e.recall.pause(e.m.ctx, e.heldBack())
+		case d.enter():
+			return
+		case d.refused && !d.await():
 		case d.try(ctx):
 			return
 		}
@@ -135,13 +122,50 @@ func (d *driver) try(ctx context.Context) bool {
 	reply := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
-		return d.granted(reply)
+		return d.granted(reply.SentAt, d.g.terms.lease, reply.Token, reply.Found)
 	case lettucecompat.OutcomeRefused:
 		d.heldByOther(reply)
 	default:
 		d.failed(reply)
 	}
 	return false
+}
+
+// enter takes the grant that Redis has called this process with, where its deadline is known
+// without asking. True: it is handed over, and the driver ends.
+func (d *driver) enter() bool {
+	if d.g == nil {
+		return false
+	}
+	c := d.g.call.Swap(nil)
+	if c == nil {
+		return false
+	}
+	d.refused = false
+	if sentAt, ok := d.enterable(c); ok {
+		return d.granted(sentAt, c.Lease, c.Token, true)
+	}
+	// A repeat of the acquire finds the field, and gives it the whole lease.
+	return false
+}
+
+// enterable returns from when on the lease of a call counts: from before the attempt was sent
+// that it names. A process that was stopped meanwhile, or one that has stood anew since, must
+// not take an old call for a new one. Nor is a call entered of which half is over, or which
+// lacks what the caller has asked for.
+func (d *driver) enterable(c *lettucecompat.Call) (sentAt time.Time, ok bool) {
+	e, t := d.e, d.g.terms
+	e.mu.Lock()
+	sentAt, ok = d.last.at, d.last.n == c.Attempt
+	if p := d.g.place; p != nil {
+		sentAt, ok = p.sentAt(c.Attempt)
+	}
+	e.mu.Unlock()
+	switch {
+	case !ok, t.fixed(), e.cfg.MinHold > 0, e.cfg.Replicas > 0, e.cfg.Fencing && !c.HasToken:
+		return sentAt, false
+	}
+	return sentAt, time.Since(sentAt) < (c.Lease-t.margin)/2
 }
 
 // end gives back what the driver has, sees to a field whose fate is open, and says that
@@ -160,27 +184,35 @@ func (d *driver) end() {
 func (d *driver) burn() {
 	g := d.g
 	d.g = nil
-	if g.field != nil || g.since != 0 {
+	if g.field != nil || g.since != 0 || g.place != nil {
 		g.burn(false, (*field).burnNow)
+		return
 	}
+	d.e.m.unwant(g)
 }
 
-// send makes one attempt for the head of the queue.
+// newGrant returns a grant that is wanted.
+func (e *entry) newGrant(want *terms) *grant {
+	return &grant{e: e, n: e.m.nextGrant.Add(1), terms: want}
+}
+
+// send makes one attempt for the head of the queue. It stands in line if it is refused, but
+// for a head that only tries.
 func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
-	want := &e.terms
-	if of, ok := e.q.HeadNote().(*terms); ok {
-		want = of
+	want, stand := &e.terms, true
+	if f, waited := e.q.Front(); waited {
+		want, stand = f.First.Note.(*terms), !f.First.Kind.IsTry()
 	}
 	if d.g != nil && (d.g.terms.lease != want.lease || d.g.terms.fixed() != want.fixed()) {
 		d.burn()
 	}
 	if d.g == nil {
-		d.g = &grant{e: e, n: e.m.nextGrant.Add(1)}
+		d.g = e.newGrant(want)
 	}
 	d.g.terms = want
 	req := lettucecompat.AcquireRequest{
-		Key: e.key, Field: d.g.name(), Lease: want.lease, Repeat: d.g.field != nil,
+		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
 	}
@@ -188,8 +220,17 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		e.answer.Store(notAnswered)
 	}
 	e.mu.Lock()
+	req.Repeat = d.g.field != nil || d.g.place != nil
+	if stand || d.g.place != nil {
+		d.number()
+		req.Attempt = d.last.n
+	}
+	e.look = false
 	leftovers := len(e.burnt) > 0
 	e.mu.Unlock()
+	if !req.Repeat && stand {
+		e.m.want(d.g)
+	}
 	if !leftovers {
 		return e.m.wire.TryAcquire(ctx, req)
 	}
@@ -199,15 +240,27 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	return reply
 }
 
-// granted hands the grant to the queue. It returns false where the answer came so late
-// that the grant cannot be used.
-func (d *driver) granted(r lettucecompat.AcquireReply) bool {
+// number numbers the attempt that is about to be sent. The caller has entry.mu.
+func (d *driver) number() {
+	switch p := d.g.place; {
+	case p != nil:
+		d.last = p.next()
+	case d.g.field != nil && d.last.n != 0:
+		d.last = attempt{n: d.last.n + 1, at: time.Now()}
+	default:
+		d.last = attempt{n: firstAttempt(), at: time.Now()}
+	}
+}
+
+// granted hands the grant to the queue: see grant.begin. It returns false where the grant
+// cannot be used.
+func (d *driver) granted(sentAt time.Time, kept time.Duration, token int64, found bool) bool {
 	e, g := d.e, d.g
 	if e.m.reports.troubles.some.Load() {
 		d.answered()
 	}
 	e.answer.Store(nil)
-	if !g.begin(r) {
+	if !g.begin(sentAt, kept, token, found) {
 		d.burn()
 		return false
 	}
@@ -249,22 +302,33 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply) {
 		return
 	}
 	d.backoff = firstBackoff
+	if r.Standing {
+		e.mu.Lock()
+		if d.g.field != nil {
+			d.g.field.stands(r.Found)
+		}
+		e.mu.Unlock()
+		d.g.stands(d.last, r.Ahead, r.Holder, r.TTL)
+	}
 	if id, n, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(n) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
-	d.refused, d.ttl = true, r.TTL
+	d.refused = true
+	d.listen(r)
 }
 
 // failed deals with an error or a lost answer.
 func (d *driver) failed(r lettucecompat.AcquireReply) {
 	e := d.e
 	unknown := r.Outcome == lettucecompat.OutcomeUnknown
+	e.mu.Lock()
 	if unknown {
 		d.g.fieldLocked().unanswered(r.SentAt)
 	}
 	if d.g.field != nil { // one of its sends may have taken effect
 		r.Outcome = lettucecompat.OutcomeUnknown
 	}
+	e.mu.Unlock()
 	e.answer.Store(&r)
 	if !unknown && lettucecompat.Permanent(r.Err) {
 		e.do(e.q.Fail(needsPerson(r.Err)))

@@ -27,7 +27,9 @@ type entry struct {
 
 	mu        sync.Mutex
 	burnt     map[uint64]*grant // whose fields may be left in Redis, by number; guarded by mu
-	notBefore time.Time         // attempts hold back until then so that other processes get their turn; guarded by mu
+	next      *grant            // stands in line since the last turn ended, for the next driver; guarded by mu
+	look      bool              // the driver is to ask Redis now; guarded by mu
+	notBefore time.Time         // the next driver's first attempt; guarded by mu
 }
 
 // use returns the entry of the lock's key with one reference more, or an error where
@@ -150,6 +152,14 @@ func (e *entry) endJob() {
 	e.m.changed.ring()
 }
 
+// lookAgain makes the driver ask Redis now.
+func (e *entry) lookAgain() {
+	e.mu.Lock()
+	e.look = true
+	e.mu.Unlock()
+	e.recall.ring()
+}
+
 // do carries out an order of the queue.
 func (e *entry) do(o queue.Order) {
 	switch o {
@@ -165,6 +175,6 @@ func (e *entry) do(o queue.Order) {
 			e.cur.Load().release(e.q.Word().HandOffs()-1, false)
 		}()
 	case queue.RecallAttempt:
-		e.recall.ring()
+		e.lookAgain()
 	}
 }

@@ -44,11 +44,12 @@ import (
 //	F5  Every clean-up ends: with a release that leaves nothing open, with a drop,
 //	    or at the end of every lease, and then after one release at least.
 type field struct {
-	lease     time.Duration // that every acquire of it asks for
+	lease     time.Duration // how long it may be there after a command: the lease, or a place's life and a call's lease
 	timeout   time.Duration // the longest of a command that may keep it
 	reacquire bool          // a renewal may put the field there again (RecoverReacquire), until a release has closed its record
 
-	held     bool      // granted, and no answer has said since that it is removed or gone
+	place    bool      // held is a place in line
+	held     bool      // granted or in line, and no answer has said since that it is removed or gone
 	open     int       // acquires whose answer was lost, and which nothing has accounted for
 	lastSent time.Time // of the last of these
 	until    time.Time // what was granted has ended by then; set by an Extend and when it is burnt
@@ -72,14 +73,29 @@ type field struct {
 // unanswered notes an acquire that was sent at sentAt and may still land.
 func (f *field) unanswered(sentAt time.Time) { f.open, f.lastSent = f.open+1, sentAt }
 
-// granted notes that an acquire was answered with a grant. found: a repeat met the
-// field, so that one of the open acquires has landed.
+// granted notes that an acquire was answered with a grant, or that Redis has called. found:
+// the field was there before, so that one of the open acquires has landed, unless it was known
+// to stand in line.
 func (f *field) granted(found bool) {
-	f.held = true
-	if found {
+	f.landed(found)
+	f.place = false
+}
+
+// stands notes that an acquire was answered with a place in line. found is as for granted.
+func (f *field) stands(found bool) {
+	f.landed(found)
+	f.place = true
+}
+
+func (f *field) landed(found bool) {
+	if found && !f.held && f.open > 0 {
 		f.open--
 	}
+	f.held = true
 }
+
+// neither notes that Redis has neither the place nor a grant under it.
+func (f *field) neither() { f.held, f.place = false, false }
 
 // extending notes an Extend that is about to be sent: answered or not, it may keep
 // the field for d from its arrival.
@@ -136,16 +152,20 @@ func (f *field) returned() {
 }
 
 // released notes the answer to a release that was sent at sent.
-func (f *field) released(o lettucecompat.Outcome, marked bool, sent time.Time) {
+func (f *field) released(r lettucecompat.ReleaseReply, sent time.Time) {
 	f.tried = true
 	inTime := sent.Before(f.deadline)
-	switch o {
-	case lettucecompat.OutcomeOK:
-		f.removed(inTime, marked)
-	case lettucecompat.OutcomeGone:
+	switch {
+	case r.Left && f.held && !f.place:
+		// The grant was gone, and what was there is an acquire that came late.
+		f.held, f.gone, f.open = false, true, max(f.open-1, 0)
+		f.confirmGone()
+	case r.Outcome == lettucecompat.OutcomeOK:
+		f.removed(inTime, r.Marked)
+	case r.Outcome == lettucecompat.OutcomeGone:
 		f.held, f.gone = false, true
 		f.confirmGone()
-	case lettucecompat.OutcomeUnknown:
+	case r.Outcome == lettucecompat.OutcomeUnknown:
 		f.maybe = f.maybe || inTime
 	}
 }

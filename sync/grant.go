@@ -30,7 +30,6 @@ type grant struct {
 	since     time.Duration          // when the answer came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
 	turn      time.Duration          // when this turn began, with the grant or its last extension
 	token     int64                  // first token of the turn; 0 without fencing
-	extended  int32                  // how often its turn was
 	ownerGone atomic.Bool            // the goroutine that would have to unlock has ended
 	unrenewed atomic.Bool            // the watchdog stopped the renewal on purpose
 	doomed    atomic.Bool            // to be deleted when it is lost: its owner provably cannot run
@@ -38,30 +37,41 @@ type grant struct {
 	unlisted  bool                   // released or lost; guarded by Manager.mu
 	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
 
+	// Of a wanted grant: where it stands in line, guarded by entry.mu, and the last call for it,
+	// which nobody has looked at.
+	place *place
+	call  atomic.Pointer[lettucecompat.Call]
+
 	// Guarded by entry.mu once the grant is held or burnt.
 	field   *field        // in Redis; nil where it was granted, and nothing unusual has happened to it
 	cleaned chan struct{} // closed when the clean-up has ended
 	changed bell          // something has happened to the field that the clean-up may want to know
 }
 
-// begin makes a wanted grant, which Redis has just answered with yes, a held one. It returns
-// false where the answer came after the deadline, so that it is worth nothing.
-func (g *grant) begin(r lettucecompat.AcquireReply) bool {
+// begin makes a wanted grant a held one: by a command sent at sentAt, which Redis has answered
+// with yes, or after which it has called. It keeps the grant for kept from then on. found: the
+// answer accounts for an attempt that had none. begin returns false where it comes after the
+// deadline, so that it is worth nothing.
+func (g *grant) begin(sentAt time.Time, kept time.Duration, token int64, found bool) bool {
 	e := g.e
-	g.since, g.token = e.m.leases.Glance(), r.Token
+	g.since, g.token = e.m.leases.Glance(), token
 	g.turn = g.since
+	e.mu.Lock()
 	if g.field != nil {
-		g.field.granted(r.Found)
+		g.field.granted(found)
 	}
-	if time.Since(r.SentAt) >= g.terms.lease-g.terms.margin {
+	g.leave()
+	e.mu.Unlock()
+	if time.Since(sentAt) >= kept-g.terms.margin {
 		return false
 	}
+	e.m.unwant(g)
 	if g.field != nil && g.field.open == 0 {
 		g.field = nil // the answer that was lost has been accounted for
 	}
 	e.ref() // the grant's own, until it is released, burnt or lost
 	// The lease is there before anybody can find the grant.
-	g.startLease(r.SentAt)
+	g.startLease(sentAt, kept)
 	e.cur.Store(g)
 	e.m.list(g)
 	return true
@@ -77,9 +87,13 @@ func (g *grant) granted() time.Time { return g.e.m.leases.Zero().Add(g.since) }
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
 
-// startLease hands the grant to the renewal.Manager.
-func (g *grant) startLease(sentAt time.Time) {
-	e := g.e
+// startLease hands the grant, which Redis keeps for kept from sentAt on, to the
+// renewal.Manager.
+func (g *grant) startLease(sentAt time.Time, kept time.Duration) {
+	e, first := g.e, time.Duration(0)
+	if kept < g.terms.lease {
+		first = kept
+	}
 	// A batch shares one time limit, so leases of different limits never share one.
 	limit := e.limit
 	if g.terms.lease != e.cfg.LeaseTime {
@@ -87,7 +101,7 @@ func (g *grant) startLease(sentAt time.Time) {
 	}
 	g.unrenewed.Store(false)
 	g.lease.Store(e.m.leases.Add(renewal.Spec{
-		Lease: g.terms.lease, Reacquire: e.reacquire,
+		Lease: g.terms.lease, First: first, Reacquire: e.reacquire,
 		Shard:  e.m.wire.Shard(e.key) + limit,
 		Period: g.terms.period, Margin: g.terms.margin, SentAt: sentAt,
 		Owner: g,
@@ -111,8 +125,9 @@ func (g *grant) deadline() time.Time { return g.lease.Load().Deadline() }
 func (g *grant) fieldLocked() *field {
 	if g.field == nil {
 		g.field = &field{
-			lease: g.terms.lease, timeout: g.e.longest(g.terms.lease), reacquire: g.e.reacquire,
-			held: g.since != 0,
+			lease:   max(g.terms.lease, lettucecompat.PlaceLife(g.terms.lease)+lettucecompat.CallLease(g.terms.lease)),
+			timeout: g.e.longest(g.terms.lease), reacquire: g.e.reacquire,
+			held: g.since != 0 || g.place != nil, place: g.since == 0 && g.place != nil,
 		}
 	}
 	return g.field
@@ -143,7 +158,7 @@ func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 		return false
 	case now-g.turn >= cfg.MaxHandoffTime:
 		return false
-	case !lease.Healthy() || lease.Remaining(now) < g.terms.lease/2:
+	case !lease.Healthy() || !lease.Fresh(now):
 		return false // also where it is lost
 	}
 	// Tokens grow by the server's clock when the record is lost (FLUSHALL). They

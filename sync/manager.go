@@ -23,6 +23,7 @@ type Manager struct {
 	cfg     Config
 	wire    *lettucecompat.Client
 	leases  *renewal.Manager
+	line    *renewal.Manager // keeps the places in line: their leases are the confirmations
 	dog     *watchdog.Watchdog
 	lookout *waits.Lookout
 
@@ -44,6 +45,7 @@ type Manager struct {
 	shared   map[LockConfig]*settings // guarded by mu
 	defaults *settings                // of Config.Defaults
 	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
+	wanted   map[uint64]*grant        // whose field may stand in line, or is being cleaned up; guarded by mu
 	lost     map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
 	came     []uint64                 // listed since the watchdog asked last; guarded by mu
 	went     []uint64                 // of those that it knows; guarded by mu
@@ -83,8 +85,10 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, goroutine: goid.Reader(),
 		closed:  make(chan struct{}),
-		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, lost: map[uint64]*grant{},
+		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]*grant{}, lost: map[uint64]*grant{},
 	}
+	// A field of ours is told from one of a client that does not know the line by its number.
+	m.nextGrant.Store(uint64(time.Now().UnixMicro()))
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
 	defaults, _ := cfg.Defaults.normalSettings()
@@ -92,7 +96,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	timeout := m.defaults.timeout
 	wire := lettucecompat.Options{
 		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
-		OnForced: m.forced, OnSubscription: m.reports.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
+		OnForced: m.forced, OnCalled: m.called, OnLook: m.look, OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
 	}
 	m.wire, err = lettucecompat.New(rdb, wire)
 	if err != nil {
@@ -106,6 +110,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		Sender: s, InFlight: cfg.RenewalInFlight,
 		OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnLost: m.reports.leaseLost, OnJump: m.reports.jumped,
 	})
+	m.line = renewal.New(renewal.Config{Sender: confirmer{m}})
 	m.dog = watchdog.New(watchdog.Config{
 		Source: s, Prober: s, Actor: s,
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
@@ -114,6 +119,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.looked)
 	m.lookout.Serve(defaults.LongWait)
 	m.leases.Start()
+	m.line.Start()
 	m.dog.Start()
 	m.lookout.Start()
 	m.reports.costs()
@@ -171,6 +177,14 @@ func (m *Manager) grant(n uint64) *grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.grants[n]
+}
+
+// subscription is told by the wire that the subscription connection has come up, or has ended.
+func (m *Manager) subscription(up bool, err error) {
+	if up {
+		m.confirmAll()
+	}
+	m.reports.subscription(up, err)
 }
 
 // forced is called by the wire when a field of ours was deleted by ForceRelease. It may come

@@ -3,45 +3,126 @@ package anteroom
 import (
 	"math/rand/v2"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // This file is how long a driver waits between two attempts, and for what.
 
 // Limits of the driver's patience between two attempts.
 const (
-	firstPoll    = time.Second      // without any message, the first look is this late
+	firstPoll    = time.Second      // without a place, the first look is this late
 	lastPoll     = 15 * time.Second // and later ones no later than this
 	firstBackoff = 20 * time.Millisecond
 	lastBackoff  = time.Second
+	// deafPoll is how often a driver near the front looks that hears no calls: so long may a
+	// lock be idle for it. Further back it looks more seldom, in proportion.
+	deafPoll = 25 * time.Millisecond
 )
 
-// waitForRelease watches the key's release channel: every confirmation of the
-// subscription and every message is a reason to try again, since a release may
-// have come just before it.
-func (d *driver) waitForRelease() {
-	if d.e.q.Len() == 0 {
-		return
+// listen listens to the key's release channel where nobody calls: there is no place, or the
+// holder is of a client that does not know the line.
+func (d *driver) listen(r lettucecompat.AcquireReply) {
+	e := d.e
+	switch {
+	case !r.Standing || !lettucecompat.Calls(r.Holder):
+		if d.watch == nil {
+			d.watch = e.m.wire.Watch(e.key)
+		}
+	case d.watch != nil:
+		d.watch.Close()
+		e.m.wire.Forget(e.key)
+		d.watch = nil
 	}
-	if d.watch == nil {
-		d.watch = d.e.m.wire.Watch(d.e.key)
+	if !r.Standing || d.watch != nil {
+		wait := time.Duration(float64(d.poll) * (0.75 + rand.Float64()/4))
+		if r.TTL >= 0 && r.TTL < wait {
+			wait = r.TTL + afterTTL()
+		} else {
+			d.poll = min(2*d.poll, lastPoll)
+		}
+		d.next = time.Now().Add(wait)
 	}
-	wait := time.Duration(float64(d.poll) * (0.75 + rand.Float64()/4))
-	if d.ttl >= 0 && d.ttl < wait {
-		// A millisecond more, because Redis rounds, and a little jitter, so that
-		// not all processes ask at the same moment.
-		wait = d.ttl + time.Millisecond + time.Duration(rand.Int64N(int64(2*time.Millisecond)))
-	} else {
-		d.poll = min(2*d.poll, lastPoll)
+}
+
+// afterTTL is how long after the end of a holder's lease a driver asks: a millisecond, because
+// Redis rounds, and a little jitter, so that not all processes ask at the same moment.
+func afterTTL() time.Duration {
+	return time.Millisecond + time.Duration(rand.Int64N(int64(2*time.Millisecond)))
+}
+
+// due returns how long it is until another attempt is worth it; 0: it is.
+func (d *driver) due() time.Duration {
+	e := d.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.look {
+		return 0
+	}
+	now, p := time.Now(), d.g.place
+	wait := lastPoll // where there is nothing but the confirmations
+	if p == nil || d.watch != nil {
+		wait = d.next.Sub(now)
+	}
+	if p == nil {
+		return max(wait, 0)
+	}
+	if p.near() && !p.ends.IsZero() {
+		wait = min(wait, p.ends.Sub(now))
+	}
+	if !e.m.wire.Listening() {
+		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deafPoll*time.Duration(1+p.ahead)).Sub(now))
+	}
+	return max(wait, 0)
+}
+
+// await parks until something happens, or time passes, that may make another attempt worth
+// it, and reports whether it does.
+func (d *driver) await() bool {
+	e := d.e
+	if d.replaced() {
+		return true
+	}
+	wait := d.due()
+	if wait == 0 {
+		d.refused = false
+		return true
+	}
+	var released <-chan struct{}
+	if d.watch != nil {
+		released = d.watch.C()
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case <-d.watch.C():
+	case <-released:
 		d.poll = firstPoll
+		d.refused = false
+		return true
 	case <-timer.C:
-	case <-d.e.recall.channel():
-	case <-d.e.m.ctx.Done():
+	case <-e.recall.channel():
+	case <-e.m.ctx.Done():
 	}
+	return false
+}
+
+// replaced gives the grant up where Redis has forgotten its place: another one stands anew.
+func (d *driver) replaced() bool {
+	d.e.mu.Lock()
+	p := d.g.place
+	gone := p != nil && p.gone
+	if gone {
+		d.g.leave()
+		if d.g.field != nil {
+			d.g.field.neither()
+		}
+	}
+	d.e.mu.Unlock()
+	if gone {
+		d.burn()
+		d.refused = false
+	}
+	return gone
 }
 
 // backOff lets the driver rest a while before the next attempt, twice as long each time.

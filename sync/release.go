@@ -12,11 +12,6 @@ import (
 // none stands for "no owner yet" where the hand-offs of a turn's last owner are asked.
 const none = -1
 
-// maxTurnExtensions bounds how often in a row a process keeps a lock because
-// nobody else seems to wait for it: a waiter that only polls is not counted by
-// PUBSUB NUMSUB, and gets its turn then.
-const maxTurnExtensions = 16
-
 // release carries out the queue's order to release: it removes the grant's field from Redis,
 // or ends the turn, and tells the queue. handOffs is that of the turn's last owner, or none.
 // It returns after the first answer, or after CommandTimeout without one; what is not
@@ -30,8 +25,7 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 	if !g.lease.Load().End() {
 		return g.releaseLost()
 	}
-	overdue := e.q.Len() > 0 && g.mayKeepTurn()
-	if overdue && g.extended < maxTurnExtensions {
+	if e.q.Len() > 0 && g.mayKeepTurn() {
 		return g.endTurn(handOffs)
 	}
 	req := lettucecompat.ReleaseRequest{
@@ -45,10 +39,7 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 	}
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
-	if overdue {
-		e.holdBack()
-	}
-	return g.released(handOffs, reply.Outcome, reply.Err, sent)
+	return g.released(handOffs, reply, sent)
 }
 
 // releaseWithin is release for a caller that waits until wait ends: where the release is not
@@ -126,37 +117,78 @@ func (g *grant) mayKeepTurn() bool {
 	return e.cfg.MaxHandoffs > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
-// endTurn ends the hand-off budget: Redis keeps the lock for us if nobody else
-// waits for it, and releases it otherwise, in one script.
+// endTurn ends the hand-off budget in one script: Redis keeps the lock for us if nobody else
+// stands in line for it. Otherwise it calls the first, and those who wait here get a place at
+// the end of the line, in the name of the grant that they are to have.
 func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	e := g.e
 	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
-	sent := time.Now()
+	next, sent := e.newGrant(g.terms), time.Now()
+	a := attempt{n: firstAttempt(), at: sent}
+	req.Next, req.Attempt = next.name(), a.n
+	e.m.want(next)
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
 		e.mu.Lock()
-		g.extended++
 		g.turn, g.token, g.owner = e.m.leases.Glance(), reply.Token, nil
 		e.mu.Unlock()
-		g.startLease(reply.SentAt)
+		e.m.unwant(next)
+		g.startLease(reply.SentAt, g.terms.lease)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if e.q.Resumed() == queue.SendRelease {
 			return g.release(none, false) // all waiters have given up meanwhile
 		}
 		return OutcomeHandedOff, nil
 	}
-	if reply.Outcome == lettucecompat.OutcomeOK {
-		e.holdBack()
+	switch {
+	case reply.Standing:
+		next.stands(a, reply.Ahead, reply.Holder, reply.TTL)
+		e.follow(next)
+	case reply.Outcome == lettucecompat.OutcomeUnknown: // it may stand, or be about to
+		next.fieldLocked().unanswered(reply.SentAt)
+		e.follow(next)
+	default:
+		e.m.unwant(next)
+		if reply.Outcome == lettucecompat.OutcomeOK {
+			e.holdBack()
+		}
 	}
-	return g.released(handOffs, reply.Outcome, reply.Err, sent)
+	return g.released(handOffs, lettucecompat.ReleaseReply{Outcome: reply.Outcome, Err: reply.Err}, sent)
+}
+
+// holdBack keeps the next driver from trying before others have had the time to: there is no
+// line for this key.
+func (e *entry) holdBack() {
+	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	e.mu.Lock()
+	e.notBefore = until
+	e.mu.Unlock()
+}
+
+// follow leaves g, which stands in line or may, to the next driver.
+func (e *entry) follow(g *grant) {
+	e.mu.Lock()
+	e.next = g
+	e.mu.Unlock()
+}
+
+// unfollow removes what no driver takes over.
+func (e *entry) unfollow() {
+	e.mu.Lock()
+	g := e.next
+	e.next = nil
+	e.mu.Unlock()
+	if g != nil {
+		g.burn(false, (*field).burnNow)
+	}
 }
 
 // released lets the queue move on after the first answer to a release, sent at sent.
 // The grant stays listed until its clean-up, if it needs one, is counted: Close waits
 // for both.
-func (g *grant) released(handOffs int, o lettucecompat.Outcome, err error, sent time.Time) (outcome Outcome, failed *Error) {
-	e := g.e
+func (g *grant) released(handOffs int, r lettucecompat.ReleaseReply, sent time.Time) (outcome Outcome, failed *Error) {
+	e, err := g.e, r.Err
 	e.mu.Lock()
 	usual := g.field == nil
 	e.mu.Unlock()
@@ -164,10 +196,14 @@ func (g *grant) released(handOffs int, o lettucecompat.Outcome, err error, sent 
 	var l *loss
 	// Where the release has removed the field of a grant to which nothing unusual has
 	// happened, nothing is left of it: nobody need know more.
-	if o != lettucecompat.OutcomeOK || !usual {
-		outcome, l = g.judge(handOffs, o, sent)
+	if r.Outcome != lettucecompat.OutcomeOK || r.Left || !usual {
+		outcome, l = g.judge(handOffs, r, sent)
 	}
-	e.do(e.q.Released())
+	if order := e.q.Released(); order != queue.Nothing {
+		e.do(order)
+	} else {
+		e.unfollow()
+	}
 	// An Observer may be slow, and Close waits for what is listed.
 	switch outcome {
 	case OutcomeLost:
@@ -187,8 +223,8 @@ func (g *grant) released(handOffs int, o lettucecompat.Outcome, err error, sent 
 
 // judge says how a release ended, by its first answer and all that is known of the
 // grant's field, and has removed what may be left. Where the grant was lost it says why.
-func (g *grant) judge(handOffs int, o lettucecompat.Outcome, sent time.Time) (Outcome, *loss) {
-	deadline := g.deadline()
+func (g *grant) judge(handOffs int, r lettucecompat.ReleaseReply, sent time.Time) (Outcome, *loss) {
+	o, deadline := r.Outcome, g.deadline()
 	unused := lettucecompat.GiveBack{Field: g.name()}
 	unused.LastToken, unused.ReservedUpTo = g.usedTokens(handOffs)
 	answered := o == lettucecompat.OutcomeOK || o == lettucecompat.OutcomeGone
@@ -196,7 +232,7 @@ func (g *grant) judge(handOffs int, o lettucecompat.Outcome, sent time.Time) (Ou
 	g.burn(!answered, func(f *field, now time.Time) bool {
 		f.burn(now, now)
 		f.deadline, f.unused = deadline, unused
-		f.released(o, false, sent)
+		f.released(r, sent)
 		ours = f.ours
 		_, left := f.due(now)
 		return left

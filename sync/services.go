@@ -26,25 +26,30 @@ const (
 )
 
 // byShard groups the numbers below n by the server that has the key of each now.
-func (s *services) byShard(n int, key func(i int) string) map[string][]int {
+func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
 	shards := map[string][]int{}
 	for i := range n {
-		shard := s.m.wire.Shard(key(i))
+		shard := m.wire.Shard(key(i))
 		shards[shard] = append(shards[shard], i)
 	}
 	return shards
 }
 
-// RenewBatch renews leases of one shard. A slot may have moved since a lease was added, so
-// the batch is split once more.
+// eachShard calls ask with the numbers below n of each server, all at once, and waits: a slot
+// may have moved since the items of a batch were put together.
+func (m *Manager) eachShard(n int, key func(i int) string, ask func(some []int)) {
+	var wg sync.WaitGroup
+	for _, some := range m.byShard(n, key) {
+		wg.Go(func() { ask(some) })
+	}
+	wg.Wait()
+}
+
+// RenewBatch renews leases of one shard.
 func (s *services) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
 	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease)) // that of all: see startLease
 	results := make([]renewal.Result, len(items))         // each is written by one goroutine
-	var wg sync.WaitGroup
-	for _, some := range s.byShard(len(items), func(i int) string { return items[i].Key }) {
-		wg.Go(func() { s.renew(ctx, items, some, end, results) })
-	}
-	wg.Wait()
+	s.m.eachShard(len(items), func(i int) string { return items[i].Key }, func(some []int) { s.renew(ctx, items, some, end, results) })
 	return results
 }
 
@@ -91,7 +96,7 @@ func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdo
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
 	clear(s.answers)
 	var wg sync.WaitGroup
-	for _, some := range s.byShard(len(holds), func(i int) string { return holds[i].Key }) {
+	for _, some := range s.m.byShard(len(holds), func(i int) string { return holds[i].Key }) {
 		batches := make(chan []int, len(some)/statusBatch+1)
 		for batch := range slices.Chunk(some, statusBatch) {
 			batches <- batch

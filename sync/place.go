@@ -1,0 +1,213 @@
+package anteroom
+
+import (
+	"math/rand/v2"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// place is what this process knows of its place in the line: the queue in Redis of the
+// processes that wait for a key. A grant that is wanted stands there from the first refusal
+// on, until Redis calls it, which is to grant it the key without being asked again, or nobody
+// wants it any more. The driver stands; Manager.line confirms the place, as it would renew a
+// lease, so that Redis passes over those that have died. Guarded by entry.mu.
+type place struct {
+	g      *grant
+	lease  *renewal.Lease // the confirmations; ends with the place
+	last   uint64         // the number of the attempt that was sent last
+	sent   []attempt      // the highest that was answered with "standing", and those after it
+	ahead  int            // places before this one, as far as is known
+	holder string         // who holds the lock; "" where that is not known
+	ends   time.Time      // when its lease does; zero where it has no end
+	gone   bool           // Redis has neither the place nor the grant
+}
+
+// attempt is one acquire or confirmation of a field. Their numbers begin at random for each
+// field, so that nobody who has not read the line can name one: a message that does comes
+// from a script that found the place as this attempt has left it.
+type attempt struct {
+	n  uint64
+	at time.Time // before it was sent
+}
+
+// firstAttempt returns the number of a field's first attempt. Lua counts exactly up to 2^53.
+func firstAttempt() uint64 { return 1<<40 + rand.Uint64N(1<<52) }
+
+const (
+	// nearFront is how many places are in front of those that look after a key themselves:
+	// they confirm often, and look when the holder's lease ends.
+	nearFront = 1
+	// nearLife is how many confirmations there are in the life of a place near the front, and
+	// nearInterval the longest time between two: a call whose message was lost is found by one.
+	nearLife     = 6
+	nearInterval = 2 * time.Second
+	// maxAttempts bounds the attempts that are remembered without an answer. A call that
+	// names an older one is entered with one command more.
+	maxAttempts = 8
+)
+
+// want makes calls for g find it.
+func (m *Manager) want(g *grant) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wanted[g.n] = g
+}
+
+// unwant undoes want: g is held, or nothing of it can be in Redis.
+func (m *Manager) unwant(g *grant) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.wanted, g.n)
+}
+
+// wants returns the grant of that number that is wanted, or is being cleaned up; else nil.
+func (m *Manager) wants(n uint64) *grant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.wanted[n]
+}
+
+// called is told by the wire that Redis has granted a key to one of our places. It must not
+// block.
+func (m *Manager) called(c lettucecompat.Call) {
+	g := m.wants(c.N)
+	if g == nil {
+		return // late, or forged: what can be in Redis is wanted or burnt
+	}
+	g.call.Store(&c)
+	g.e.mu.Lock()
+	burnt := g.e.burnt[g.n] != nil
+	g.e.mu.Unlock()
+	if burnt {
+		g.changed.ring() // it is removed now, and the next in line is called
+		return
+	}
+	g.e.recall.ring()
+}
+
+// look is told by the wire that the key may be free after that time.
+func (m *Manager) look(n uint64, after time.Duration) {
+	g := m.wants(n)
+	if g == nil {
+		return
+	}
+	g.e.mu.Lock()
+	if p := g.place; p != nil {
+		p.holder, p.ends, p.ahead = "", time.Now().Add(after+afterTTL()), min(p.ahead, nearFront)
+	}
+	g.e.mu.Unlock()
+	g.e.recall.ring()
+}
+
+// confirmAll has every place confirmed at once: messages may have been lost.
+func (m *Manager) confirmAll() {
+	m.mu.Lock()
+	wanted := make([]*grant, 0, len(m.wanted))
+	for _, g := range m.wanted {
+		wanted = append(wanted, g)
+	}
+	m.mu.Unlock()
+	for _, g := range wanted {
+		g.e.mu.Lock()
+		if p := g.place; p != nil {
+			p.lease.Hurry()
+		}
+		g.e.mu.Unlock()
+	}
+}
+
+// stands notes that the attempt a of g was answered with "standing", with so many places
+// ahead, while holder holds the lock for ttl more.
+func (g *grant) stands(a attempt, ahead int, holder string, ttl time.Duration) {
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
+	p := g.place
+	if p == nil {
+		p = &place{g: g, last: a.n, sent: []attempt{a}}
+		g.place = p
+	}
+	p.stands(a, ahead, holder, ttl)
+}
+
+// stands notes the answer to a. One that is overtaken by a later attempt's says nothing.
+func (p *place) stands(a attempt, ahead int, holder string, ttl time.Duration) {
+	i := 0
+	for i < len(p.sent) && p.sent[i].n < a.n {
+		i++
+	}
+	if i == len(p.sent) || p.sent[i].n != a.n {
+		return
+	}
+	p.sent = append(p.sent[:0], p.sent[i:]...)
+	wasNear := p.near()
+	p.ahead, p.holder, p.gone, p.ends = ahead, holder, false, time.Time{}
+	if ttl >= 0 {
+		p.ends = time.Now().Add(ttl + afterTTL())
+	}
+	life := lettucecompat.PlaceLife(p.g.terms.lease)
+	if p.lease != nil && wasNear == p.near() && p.lease.State() == renewal.StateActive {
+		p.lease.Extend(a.at, life)
+		return
+	}
+	p.confirm(a.at, life)
+}
+
+// confirm begins the confirmations, in the rhythm that the place now needs.
+func (p *place) confirm(sentAt time.Time, life time.Duration) {
+	if p.lease != nil {
+		p.lease.End()
+	}
+	period := life / 2
+	if p.near() {
+		period = min(life/nearLife, nearInterval)
+	}
+	e := p.g.e
+	p.lease = e.m.line.Add(renewal.Spec{
+		Lease: life, Shard: e.m.wire.Shard(e.key) + e.limit, Period: period, SentAt: sentAt, Owner: p,
+	})
+}
+
+// near reports whether the place is near the front.
+func (p *place) near() bool { return p.ahead <= nearFront }
+
+// next numbers an attempt that is about to be sent.
+func (p *place) next() attempt {
+	p.last++
+	a := attempt{n: p.last, at: time.Now()}
+	if len(p.sent) == maxAttempts {
+		p.sent = append(p.sent[:1], p.sent[2:]...)
+	}
+	p.sent = append(p.sent, a)
+	return a
+}
+
+// sentAt returns when the attempt n was sent, false where it is older than the last that was
+// answered, or none of ours.
+func (p *place) sentAt(n uint64) (time.Time, bool) {
+	for _, a := range p.sent {
+		if a.n == n {
+			return a.at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Names returns the key and the field, for the confirmations.
+func (p *place) Names() (key, field string) { return p.g.Names() }
+
+// Lost is called by Manager.line where Redis has neither the place nor the grant, or nothing
+// was confirmed for the life of a place: the driver asks.
+func (p *place) Lost(renewal.Cause) {
+	p.g.e.lookAgain()
+}
+
+// leave ends the place, if g has one, for this process: nobody confirms it any more. The
+// caller has entry.mu.
+func (g *grant) leave() {
+	if p := g.place; p != nil {
+		g.place = nil
+		p.lease.End()
+	}
+}
