@@ -34,6 +34,10 @@ type AcquireRequest struct {
 	// Timeout limits the command, 0 means Options.CommandTimeout. Waiting for replicas
 	// comes on top.
 	Timeout time.Duration
+	// Attempt makes a client that is refused stand in line for the lock, or confirms the place
+	// that it has: the number of this send, larger than that of every earlier one of the field,
+	// and not to be guessed by others. 0: it does not stand.
+	Attempt uint64
 	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
 	// while Redis hangs. So it may send the command itself, also on a client that does not
 	// mind deadlines.
@@ -54,11 +58,14 @@ type AcquireReply struct {
 	// be there, or come later: repeat the attempt marked as Repeat, or remove the field.
 	Outcome Outcome
 	Token   int64         // first of the reserved tokens; 0 without fencing
-	Found   bool          // of a marked repeat: the field was there, so one of the earlier sends has taken effect
+	Found   bool          // of a marked repeat: the field was there, or stood, so one of the earlier sends has taken effect
 	Dropped string        // of a grant: which of the fields in Drop was there, "" if none was
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
-	SentAt  time.Time     // taken before the command was sent; zero if it never was
+	// Of a refusal: Standing, the client has a place in line now, with Ahead places before it.
+	Standing bool
+	Ahead    int
+	SentAt   time.Time // taken before the command was sent; zero if it never was
 	Err     error
 }
 
@@ -83,7 +90,7 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 		limit += k.wait.timeout
 	}
 	k.mayBeHeld = r.MayBeHeld
-	left := lane.do(ctx, &k.call, start, limit)
+	k, left := c.inLine(ctx, lane, k, start, limit)
 	reply = parseAcquire(&k.command, left)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
@@ -97,18 +104,20 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 // acquireCall is the script with what it is told. What follows the lease says nothing for a
 // plain request and is left out: most are.
 func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
-	if !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0 {
-		return newScriptCall(acquireScript, r.Key, "", r.Field, millis(r.Lease))
+	mode := c.mode(r.Repeat)
+	attempt := strconv.FormatUint(r.Attempt, 10)
+	if r.Tokens == 0 && len(r.Drop) == 0 {
+		return newScriptCall(acquireScript, r.Key, c.line(r.Key), "", r.Field, millis(r.Lease), attempt, mode)
 	}
 	argv := append(
-		make([]any, 0, 8+len(r.Drop)), r.Field, millis(r.Lease), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		make([]any, 0, 9+len(r.Drop)), r.Field, millis(r.Lease), attempt, mode, strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
 		recordMillis(r.RecordTime),
 	)
 	for _, field := range r.Drop {
 		argv = append(argv, field)
 	}
-	return newScriptCall(acquireScript, r.Key, c.fenceIf(r.Key, r.Tokens > 0), argv...)
+	return newScriptCall(acquireScript, r.Key, c.line(r.Key), c.fenceIf(r.Key, r.Tokens > 0), argv...)
 }
 
 // confirm judges the answer of the replicas. With too few, the field is removed at
@@ -143,10 +152,16 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 			return AcquireReply{Outcome: OutcomeOK, Token: token, Found: answer[2] == int64(1), Dropped: text(answer[3])}
 		}
 	}
-	if len(answer) == 3 && answer[0] == int64(0) {
+	if (len(answer) == 3 || len(answer) == 5) && answer[0] == int64(0) {
 		ttl, ok := answer[2].(int64)
+		reply := AcquireReply{Outcome: OutcomeRefused, Holder: text(answer[1]), TTL: fromMillis(ttl)}
+		if len(answer) == 5 {
+			ahead, is := answer[3].(int64)
+			reply.Standing, reply.Ahead, reply.Found = true, int(ahead), answer[4] == int64(1)
+			ok = ok && is
+		}
 		if ok {
-			return AcquireReply{Outcome: OutcomeRefused, Holder: text(answer[1]), TTL: fromMillis(ttl)}
+			return reply
 		}
 	}
 	return AcquireReply{Outcome: OutcomeUnknown, Err: ErrMalformed}

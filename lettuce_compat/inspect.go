@@ -35,7 +35,7 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptCall(inspectScript, key, c.fence(key), releasePrefix+key, maxListed)
+	k := newScriptCall(inspectScript, key, c.line(key), c.fence(key), releasePrefix+key, maxListed)
 	outcome, err := c.one(ctx, c.lanes(key).keep, &k.call, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {

@@ -94,6 +94,16 @@ type ownMessage struct {
 		Key   []byte `json:"key"`
 		Field string `json:"field"`
 	} `json:"forced,omitempty"`
+	Called *struct {
+		Field   string `json:"field"`
+		Attempt uint64 `json:"attempt"`
+		Lease   int64  `json:"lease"`
+		Token   string `json:"token"`
+	} `json:"called,omitempty"`
+	Look *struct {
+		Field string `json:"field"`
+		In    int64  `json:"in"`
+	} `json:"look,omitempty"`
 }
 
 // forcedParts returns the notice around the field, which the script puts in: it knows
@@ -103,11 +113,30 @@ func forcedParts(key string) (before, after string) {
 	return `{"forced":{"key":` + string(encoded) + `,"field":"`, `"}}`
 }
 
+// field returns the field that the message is about, if it is about one.
+func (m *ownMessage) field() (field string, about bool) {
+	switch {
+	case m.Forced != nil:
+		return m.Forced.Field, true
+	case m.Called != nil:
+		return m.Called.Field, true
+	case m.Look != nil:
+		return m.Look.Field, true
+	}
+	return "", false
+}
+
 // parseOwn returns the parts of a message on the client's own channel, ok false if it
 // is none that we know.
 func parseOwn(payload string) (m ownMessage, ok bool) {
 	if json.Unmarshal([]byte(payload), &m) != nil {
 		return ownMessage{}, false
 	}
-	return m, (m.Probe != "") != (m.Forced != nil)
+	parts := 0
+	for _, has := range []bool{m.Probe != "", m.Forced != nil, m.Called != nil, m.Look != nil} {
+		if has {
+			parts++
+		}
+	}
+	return m, parts == 1
 }

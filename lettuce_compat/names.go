@@ -96,6 +96,9 @@ const slots = 16384
 // brace of a derived key is one that the rule below put or kept there.
 const fencePrefix = "anteroom:fence:"
 
+// linePrefix begins the key of every line.
+const linePrefix = "anteroom:line:"
+
 // Reserved reports whether key cannot be a lock, because the wire makes keys of its own
 // below prefix.
 //
@@ -106,18 +109,23 @@ const fencePrefix = "anteroom:fence:"
 // field. Below the prefix everything is refused, also what no name derives today: that
 // the beginning decides is a rule that a person and an ACL can apply.
 func Reserved(key string) (prefix string, reserved bool) {
-	return fencePrefix, strings.HasPrefix(key, fencePrefix)
+	for _, prefix := range [...]string{fencePrefix, linePrefix} {
+		if strings.HasPrefix(key, prefix) {
+			return prefix, true
+		}
+	}
+	return "", false
 }
 
 // checkReserved is Reserved as the error of a command about key.
 func checkReserved(key string) error {
-	if strings.HasPrefix(key, fencePrefix) {
+	if _, reserved := Reserved(key); reserved {
 		return ErrReservedKey
 	}
 	return nil
 }
 
-// fenceKey derives the key of a lock's fencing record. It lies in the lock's own slot
+// derivedKey derives the key of a lock's fencing record, or of its line. It lies in the lock's own slot
 // for every name, because a script may touch one slot only, and no two names share one:
 //
 //	name with a valid tag      a{t}b  → anteroom:fence:tag:a{t}b    the tag stays the first one
@@ -127,15 +135,15 @@ func checkReserved(key string) error {
 // A valid tag is what stands between the first '{' and the first '}' after it, if it
 // is not empty. The three forms differ after the prefix: "tag:", one brace pair at
 // the end, or a brace pair followed by a colon.
-func fenceKey(name string, numberOf func(slot uint16) uint32) string {
+func derivedKey(prefix, name string, numberOf func(slot uint16) uint32) string {
 	if _, ok := hashTag(name); ok {
-		return fencePrefix + "tag:" + name
+		return prefix + "tag:" + name
 	}
 	if name != "" && !strings.ContainsAny(name, "{}") {
-		return fencePrefix + "{" + name + "}"
+		return prefix + "{" + name + "}"
 	}
 	number := numberOf(keySlot(name))
-	return fencePrefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name
+	return prefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name
 }
 
 // hashTag returns the part of key that decides its slot, and whether there is one.

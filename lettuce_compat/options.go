@@ -38,6 +38,11 @@ type Options struct {
 	// this client. It runs on the goroutine that receives all messages: it must not
 	// block. Anyone who may publish to the client's channel can cause it.
 	OnForced func(key, field string)
+	// OnCalled is called when a place of this client in line was called, see Call, and OnLook
+	// when the lock for which a field of it stands may be free after a while. They run where
+	// OnForced does, and must not block.
+	OnCalled func(Call)
+	OnLook   func(n uint64, after time.Duration)
 	// OnSubscription tells when the subscription connection comes up or goes down, and
 	// why. State changes only. It must not block.
 	OnSubscription func(up bool, err error)
@@ -51,7 +56,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of acquire, release, turn, renew, extend, status, inspect,
+	// Name is one of acquire, release, turn, confirm, renew, extend, status, inspect,
 	// force, ping, probe.
 	Name     string
 	Outcome  Outcome

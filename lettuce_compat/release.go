@@ -32,16 +32,18 @@ type ReleaseReply struct {
 	// request that removed the field.
 	Outcome Outcome
 	Marked  bool // with OK: only the mark of an earlier release with Keep was there
+	Left    bool // with OK: only a place in line was there
 	Err     error
 }
 
-// Release removes the field and publishes the release. It never removes the field of
+// Release removes the field, or its place in line, publishes the release and calls the next in
+// line. It never removes the field of
 // another. On Failed nothing was changed.
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
 	defer func() { c.observe("release", reply.Outcome, start) }()
 	channel, fence := releasePrefix+r.Key, ""
-	argv := append(make([]any, 0, 7), r.Field, channel, releaseMessage(r.Key, r.Field, start))
+	argv := append(make([]any, 0, 8), r.Field, releaseMessage(r.Key, r.Field, start), c.mode(false), c.leftOpen())
 	if fenced := r.Fenced || r.ReservedUpTo > 0; fenced || r.Keep > 0 { // otherwise the rest says nothing
 		fence = c.fenceIf(r.Key, fenced)
 		keep := "0"
@@ -50,9 +52,10 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptCall(releaseScript, r.Key, fence, argv...)
+	k := newScriptCall(releaseScript, r.Key, c.line(r.Key), fence, argv...)
 	k.mayBeHeld = r.MayBeHeld
-	outcome, err := k.command.result(c.lanes(r.Key).locks.do(ctx, &k.call, start, r.Timeout))
+	k, left := c.inLine(ctx, c.lanes(r.Key).locks, k, start, r.Timeout)
+	outcome, err := k.command.result(left)
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
 	}
@@ -69,6 +72,8 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 			return ReleaseReply{Outcome: OutcomeGone}
 		case answer[0] == int64(2):
 			return ReleaseReply{Outcome: OutcomeOK, Marked: true}
+		case answer[0] == int64(3):
+			return ReleaseReply{Outcome: OutcomeOK, Left: true}
 		}
 	}
 	return ReleaseReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
@@ -85,6 +90,10 @@ type TurnRequest struct {
 	// LastToken and ReservedUpTo give tokens back when the lock is released.
 	LastToken, ReservedUpTo int64
 	Timeout                 time.Duration // 0: Options.CommandTimeout
+	// Next is the field that stands in line afterwards, for the same lease, where the lock is
+	// released, and Attempt is as in AcquireRequest.
+	Next    string
+	Attempt uint64
 }
 
 // TurnReply is the answer to a TurnRequest.
@@ -93,7 +102,13 @@ type TurnReply struct {
 	Outcome Outcome
 	Kept    bool      // with OK: nobody else waits, the lock is still ours; false: released
 	Token   int64     // with Kept: first of the reserved tokens, 0 without fencing
-	SentAt  time.Time // a kept lease counts from here
+	// With OK and not Kept: Standing, the next field has a place in line, with Ahead places
+	// before it, while Holder has the lock for TTL more.
+	Standing bool
+	Holder   string
+	TTL      time.Duration
+	Ahead    int
+	SentAt   time.Time // a kept lease counts from here
 	Err     error
 }
 
@@ -109,11 +124,11 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	if !c.Multi() {
 		own = flag(c.sub.confirmed(channel))
 	}
-	k := newScriptCall(turnScript, r.Key, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
-		r.Field, millis(r.Lease), channel, releaseMessage(r.Key, r.Field, start), own,
-		strconv.FormatInt(max(r.Tokens, 1), 10),
+	k := newScriptCall(turnScript, r.Key, c.line(r.Key), c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
+		r.Field, millis(r.Lease), releaseMessage(r.Key, r.Field, start), c.mode(false), c.leftOpen(), own,
+		r.Next, strconv.FormatUint(r.Attempt, 10), strconv.FormatInt(max(r.Tokens, 1), 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
-	left := c.lanes(r.Key).locks.do(ctx, &k.call, start, r.Timeout)
+	k, left := c.inLine(ctx, c.lanes(r.Key).locks, k, start, r.Timeout)
 	reply = c.parseTurn(&k.command, left, channel)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
@@ -126,14 +141,23 @@ func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
 	if outcome != OutcomeOK {
 		return TurnReply{Outcome: outcome, Err: err}
 	}
-	if answer, _ := cmd.Val().([]any); len(answer) == 2 {
+	if answer, _ := cmd.Val().([]any); len(answer) == 2 || len(answer) == 5 {
 		receivers, counted := answer[1].(int64)
 		switch {
 		case counted && answer[0] == int64(0):
 			return TurnReply{Outcome: OutcomeGone}
 		case counted && answer[0] == int64(1):
 			c.warn.published(channel, int(receivers))
-			return TurnReply{Outcome: OutcomeOK}
+			reply := TurnReply{Outcome: OutcomeOK}
+			if len(answer) == 5 {
+				ttl, ok1 := answer[3].(int64)
+				ahead, ok2 := answer[4].(int64)
+				if !ok1 || !ok2 {
+					break
+				}
+				reply.Standing, reply.Holder, reply.TTL, reply.Ahead = true, text(answer[2]), fromMillis(ttl), int(ahead)
+			}
+			return reply
 		case answer[0] == int64(2):
 			if token, err := strconv.ParseInt(text(answer[1]), 10, 64); err == nil {
 				return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
@@ -158,9 +182,9 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	}
 	start := time.Now()
 	before, after := forcedParts(key)
-	k := newScriptCall(forceScript, key, c.fence(key),
+	k := newScriptCall(forceScript, key, c.line(key), c.fence(key),
 		releasePrefix+key, releaseMessage(key, c.opt.ClientID, start),
-		ownPrefix, before, after)
+		ownPrefix, before, after, c.mode(false))
 	outcome, err := c.one(ctx, c.lanes(key).locks, &k.call, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {

@@ -18,6 +18,7 @@ var (
 	statusScript   = newScript("status")
 	inspectScript  = newScript("inspect")
 	forceScript    = newScript("force")
+	confirmScript  = newScript("confirm")
 	rehearseScript = newScript("rehearse")
 )
 
@@ -45,17 +46,18 @@ type scriptCall struct {
 	call
 	command command
 	list    [1]*command // call.cmds
-	args    [7]any      // of the command, as far as they fit: those of a plain acquire and release
+	args    [9]any      // of the command, as far as they fit: those of a plain acquire and release
 }
 
-// newScriptCall makes a call of s about the lock key; fence is the key of its fencing
+// newScriptCall makes a call of s about the lock key; line is the key of its line, or the lock's
+// own where the line is not used; fence is the key of its fencing
 // record, empty where the script does not need it. argv are strings already, so that nothing
 // depends on how a client prints numbers.
-func newScriptCall(s *script, key, fence string, argv ...any) *scriptCall {
+func newScriptCall(s *script, key, line, fence string, argv ...any) *scriptCall {
 	k := new(scriptCall)
-	args := append(k.args[:0], "evalsha", s.sha, 1, key)
+	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
 	if fence != "" {
-		args[2] = 2
+		args[2] = 3
 		args = append(args, fence)
 	}
 	k.command.setScript(s, key, append(args, argv...))

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -139,16 +140,26 @@ func (s *subscriber) deliver(m *redis.Message) {
 
 func (s *subscriber) deliverOwn(m *redis.Message) {
 	msg, ok := parseOwn(m.Payload)
-	if ok && msg.Forced != nil {
-		client, _, valid := ParseField(msg.Forced.Field)
-		ok = valid && client == s.c.opt.ClientID
-	}
+	field, about := msg.field()
+	client, n, valid := ParseField(field)
 	switch {
-	case !ok:
+	case !ok || about && !(valid && client == s.c.opt.ClientID):
 		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
 	case msg.Forced != nil:
 		if s.c.opt.OnForced != nil {
 			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
+		}
+	case msg.Called != nil:
+		if s.c.opt.OnCalled != nil {
+			call := Call{N: n, Attempt: msg.Called.Attempt, Lease: fromMillis(msg.Called.Lease)}
+			if token, err := strconv.ParseInt(msg.Called.Token, 10, 64); err == nil {
+				call.Token, call.HasToken = token, true
+			}
+			s.c.opt.OnCalled(call)
+		}
+	case msg.Look != nil:
+		if s.c.opt.OnLook != nil {
+			s.c.opt.OnLook(n, fromMillis(msg.Look.In))
 		}
 	default:
 		s.mu.Lock()

@@ -202,7 +202,10 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e := d.e
 	want, stand := &e.terms, true
 	if f, waited := e.q.Front(); waited {
-		want, stand = f.First.Note.(*terms), !f.First.Kind.IsTry()
+		stand = !f.First.Kind.IsTry()
+		if of, is := f.First.Note.(*terms); is {
+			want = of
+		}
 	}
 	if d.g != nil && (d.g.terms.lease != want.lease || d.g.terms.fixed() != want.fixed()) {
 		d.burn()

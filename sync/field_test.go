@@ -381,7 +381,7 @@ func (l *life) endHold(t *rapid.T) {
 	o, marked := l.sendRelease(t)
 	l.f.burn(l.now, l.now)
 	l.mayLast(l.now)
-	l.f.released(o, marked, sent)
+	l.f.released(lettucecompat.ReleaseReply{Outcome: o, Marked: marked}, sent)
 }
 
 // cleanUp is one round of the clean-up.
@@ -389,7 +389,7 @@ func (l *life) cleanUp(t *rapid.T) {
 	sent := l.now
 	l.f.sending()
 	o, marked := l.sendRelease(t)
-	l.f.released(o, marked, sent)
+	l.f.released(lettucecompat.ReleaseReply{Outcome: o, Marked: marked}, sent)
 	l.f.returned()
 }
 
@@ -510,7 +510,7 @@ func (l *life) ends(t *rapid.T) {
 		return
 	}
 	l.pass(max(latest(since, l.bound).Sub(l.now), 0))
-	l.f.released(lettucecompat.OutcomeUnknown, false, l.now)
+	l.f.released(lettucecompat.ReleaseReply{Outcome: lettucecompat.OutcomeUnknown}, l.now)
 	if _, left := l.f.due(l.now); left {
 		t.Fatal("F5: the clean-up goes on")
 	}

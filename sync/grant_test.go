@@ -24,7 +24,7 @@ func granted(t *testing.T, cfg LockConfig, sent time.Time, token int64) (*entry,
 		t.Fatal(err)
 	}
 	g := &grant{e: e, n: m.nextGrant.Add(1), terms: &e.terms}
-	if !g.begin(lettucecompat.AcquireReply{SentAt: sent, Token: token}) {
+	if !g.begin(sent, g.terms.lease, token, false) {
 		return e, nil
 	}
 	return e, g
@@ -112,7 +112,7 @@ func TestGrant_ForcedBeforeItsAnswer(t *testing.T) {
 	next := g.n + 1
 	e.m.forced("k", lettucecompat.NewField(e.m.cfg.ClientID, next))
 	forced := &grant{e: e, n: next, terms: &e.terms}
-	if !forced.begin(lettucecompat.AcquireReply{SentAt: time.Now()}) || forced.valid(e.m.leases.Now()) {
+	if !forced.begin(time.Now(), forced.terms.lease, 0, false) || forced.valid(e.m.leases.Now()) {
 		t.Error("a grant that was released by force is valid")
 	}
 	if !g.valid(e.m.leases.Now()) {
@@ -145,8 +145,8 @@ func TestField_F4_TheRepeatThatFindsNothing(t *testing.T) {
 		f := field{lease: 10 * time.Second, timeout: time.Second, deadline: now}
 		f.granted(false)
 		f.burn(now, now)
-		f.released(lettucecompat.OutcomeUnknown, false, now.Add(in))
-		f.released(lettucecompat.OutcomeGone, false, now.Add(2*time.Second))
+		f.released(lettucecompat.ReleaseReply{Outcome: lettucecompat.OutcomeUnknown}, now.Add(in))
+		f.released(lettucecompat.ReleaseReply{Outcome: lettucecompat.OutcomeGone}, now.Add(2*time.Second))
 		if !f.confirmed || f.ours != want {
 			t.Errorf("sent %v after the deadline: released %v, want %v", in, f.ours, want)
 		}
@@ -163,7 +163,7 @@ func TestField_F1_TheFirstRemovalIsTheGrants(t *testing.T) {
 	f.burn(now, now)
 	f.sending() // the attempt that names it
 	f.sending() // the release
-	f.released(lettucecompat.OutcomeGone, false, now)
+	f.released(lettucecompat.ReleaseReply{Outcome: lettucecompat.OutcomeGone}, now)
 	f.returned()
 	f.attempted(true, true, false, now)
 	f.returned()

@@ -1,7 +1,7 @@
--- KEYS: lock, fencing record
--- ARGV: channel, message, prefix of the clients' own channels, notice before and after the field
+-- KEYS: lock, line or lock, fencing record
+-- ARGV: channel, message, prefix of the clients' own channels, notice before and after the field, mode
 -- Answers the fields that were deleted.
-local key, fence = KEYS[1], KEYS[2]
+local key, fence = KEYS[1], KEYS[3]
 local kind = redis.call('type', key)['ok']
 if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
@@ -21,5 +21,8 @@ for _, field in ipairs(fields) do
   local client = string.match(field, '^([%w%._%-]+):%d+$')
   if client then publish(ARGV[3] .. client, ARGV[4] .. field .. ARGV[5]) end
 end
-publish(ARGV[1], ARGV[2])
+local receivers = publish(ARGV[1], ARGV[2])
+local line = open_line(KEYS[2], ARGV[6])
+pass_on(key, line, nil, nil, math.max(receivers, 0), 1)
+save(line)
 return fields

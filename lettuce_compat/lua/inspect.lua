@@ -1,6 +1,6 @@
--- KEYS: lock, fencing record   ARGV: channel, most fields to list
+-- KEYS: lock, line or lock, fencing record   ARGV: channel, most fields to list
 -- Answers {type, pttl, {field, count, ...}, counter, subscribers or -1}.
-local key, fence = KEYS[1], KEYS[2]
+local key, fence = KEYS[1], KEYS[3]
 local kind = redis.call('type', key)['ok']
 local holders = {}
 if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[2]) then

@@ -1,4 +1,4 @@
--- KEYS: lock [, fencing record]
+-- KEYS: lock, line or lock [, fencing record]
 -- ARGV: step 1|2, release channel, own channel, 1 where acquires wait for replicas, 1 where a renewal may take a lock back
 -- Calls what an acquire, a renewal and a release of the lock call, and leaves everything as
 -- it was. Step 1 makes the calls that change nothing and asks about others; step 2, after
@@ -6,7 +6,7 @@
 -- its own because of a full memory, which is told to the first write of a script only; and
 -- what step 1 has tried cannot fail in it, so that nothing stays.
 -- Answers the commands that are refused and that a lock can do without.
-local key, fence = KEYS[1], KEYS[2]
+local key, fence = KEYS[1], KEYS[3]
 
 -- attempt makes the calls one after the other. Returns the error text of the first that is
 -- refused, which names it, or nil.
