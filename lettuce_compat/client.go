@@ -25,6 +25,9 @@ type Redis interface {
 // acquires delays a renewal.
 const keepLimit = 8
 
+// placesLimit is the same for confirmations of places.
+const placesLimit = 4
+
 // Client speaks to one Redis (single, Sentinel or Cluster). All methods are
 // safe for concurrent use. It starts no goroutine before it is used.
 type Client struct {
@@ -42,6 +45,8 @@ type Client struct {
 	rtt       atomic.Int64 // nanoseconds, see RTT
 	quick     atomic.Int64 // nanoseconds, see noteRTT
 	warn      warnings
+	lineless  atomic.Pointer[time.Time] // until then the line is left out, see line.go
+	mute      atomic.Bool               // messages to other clients are refused
 	sub       *subscriber
 	single    *shard // shards[""]
 
@@ -52,9 +57,10 @@ type Client struct {
 }
 
 // shard holds the lanes to one server: acquires and releases, everything that keeps
-// what is held, and acquires that wait for replicas, each alone and for long: these must
-// not keep the releases of other locks waiting.
-type shard struct{ locks, keep, synced *lane }
+// what is held, confirmations of places, which may be many where renewals are few, and
+// acquires that wait for replicas, each alone and for long: these must not keep the releases of
+// other locks waiting.
+type shard struct{ locks, keep, places, synced *lane }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
 // command. The user keeps rdb and closes it, after Close.
@@ -164,8 +170,9 @@ func (c *Client) shard(addr string) *shard {
 			locks:  c.lane(c.opt.MaxInFlight),
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
+			places: c.lane(placesLimit),
 		}
-		s.keep.hasty = true // renewals come too rarely for a goroutine that lingers to pay
+		s.keep.hasty, s.places.hasty = true, true // they come too rarely for a goroutine that lingers to pay
 		c.shards[addr] = s
 	}
 	return s
@@ -183,9 +190,9 @@ func (c *Client) lane(limit int) *lane {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	waits := make([]<-chan struct{}, 0, 3*len(c.shards)+1)
+	waits := make([]<-chan struct{}, 0, 4*len(c.shards)+1)
 	for _, s := range c.shards {
-		waits = append(waits, s.locks.close(), s.keep.close(), s.synced.close())
+		waits = append(waits, s.locks.close(), s.keep.close(), s.places.close(), s.synced.close())
 	}
 	c.mu.Unlock()
 	waits = append(waits, c.sub.close())
@@ -218,5 +225,5 @@ func (c *Client) fenceIf(key string, fenced bool) string {
 
 // fence returns the key of the fencing record of a lock.
 func (c *Client) fence(key string) string {
-	return fenceKey(key, func(slot uint16) uint32 { return c.tags()[slot] })
+	return derivedKey(fencePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
 }

@@ -59,7 +59,7 @@ func FuzzMessage(f *testing.F) {
 		if heard.Key != key || !valid && heard != (Announcement{Key: key}) {
 			t.Fatalf("%q is read as %+v, %v", foreign, heard, valid)
 		}
-		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.Forced == nil) {
+		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.field() == "") {
 			t.Fatalf("%q is taken for %+v", foreign, m)
 		}
 	})
@@ -79,7 +79,7 @@ func FuzzKey(f *testing.F) {
 	server := testredis.Start(f, "--cluster-enabled", "yes").Client(f)
 	numbers := slotNumbers()
 	f.Fuzz(func(t *testing.T, name string) {
-		derived := fenceKey(name, func(slot uint16) uint32 { return numbers[slot] })
+		derived := derivedKey(fencePrefix, name, func(slot uint16) uint32 { return numbers[slot] })
 		if back, ok := nameOf(derived); !ok || back != name {
 			t.Fatalf("%q becomes %q, which leads back to %q", name, derived, back)
 		}
@@ -97,7 +97,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// nameOf undoes fenceKey by the forms that its comment describes alone.
+// nameOf undoes derivedKey by the forms that its comment describes alone.
 func nameOf(derived string) (name string, ok bool) {
 	rest, ok := strings.CutPrefix(derived, "anteroom:fence:")
 	if !ok {

@@ -94,6 +94,21 @@ type ownMessage struct {
 		Key   []byte `json:"key"`
 		Field string `json:"field"`
 	} `json:"forced,omitempty"`
+	// Called says which field of the client has been given its lock, and Look which one had
+	// better ask again, in so many ms.
+	Called *calledMessage `json:"called,omitempty"`
+	Look   *struct {
+		Field string `json:"field"`
+		In    int64  `json:"in"`
+	} `json:"look,omitempty"`
+}
+
+// calledMessage is what call in lua/line.lua publishes.
+type calledMessage struct {
+	Field   string `json:"field"`
+	Attempt uint64 `json:"attempt"` // that the place had when it was called
+	Lease   int64  `json:"lease"`   // in ms, that the call has set
+	Token   string `json:"token"`   // the first reserved one, empty where none were reserved
 }
 
 // forcedParts returns the notice around the field, which the script puts in: it knows
@@ -109,5 +124,11 @@ func parseOwn(payload string) (m ownMessage, ok bool) {
 	if json.Unmarshal([]byte(payload), &m) != nil {
 		return ownMessage{}, false
 	}
-	return m, (m.Probe != "") != (m.Forced != nil)
+	parts := 0
+	for _, there := range []bool{m.Probe != "", m.Forced != nil, m.Called != nil, m.Look != nil} {
+		if there {
+			parts++
+		}
+	}
+	return m, parts == 1
 }

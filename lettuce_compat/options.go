@@ -38,6 +38,12 @@ type Options struct {
 	// this client. It runs on the goroutine that receives all messages: it must not
 	// block. Anyone who may publish to the client's channel can cause it.
 	OnForced func(key, field string)
+	// OnCalled is called when a release of another client has given a lock to a field of this
+	// one, and OnLook when a field of this client that stands in line had better ask again
+	// after so long. Both run on the goroutine that receives all messages: they must not
+	// block. Anyone who may publish to the client's channel can cause them.
+	OnCalled func(Call)
+	OnLook   func(n uint64, in time.Duration)
 	// OnSubscription tells when the subscription connection comes up or goes down, and
 	// why. State changes only. It must not block.
 	OnSubscription func(up bool, err error)
@@ -51,7 +57,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of acquire, release, turn, renew, extend, status, inspect,
+	// Name is one of acquire, release, turn, confirm, renew, extend, status, inspect,
 	// force, ping, probe.
 	Name     string
 	Outcome  Outcome

@@ -18,6 +18,7 @@ var (
 	statusScript   = newScript("status")
 	inspectScript  = newScript("inspect")
 	forceScript    = newScript("force")
+	confirmScript  = newScript("confirm")
 	rehearseScript = newScript("rehearse")
 )
 
@@ -28,11 +29,19 @@ type script struct {
 	sha    any // a string, as an argument of a command
 }
 
-// newScript reads the script of that name, behind the prelude that all share.
+// newScript reads the script of that name, behind the prelude that all share and, where it has
+// to do with the line, what those share. Each function costs a call some of Redis' time, so
+// the batches that renew and look do without.
 func newScript(name string) *script {
-	prelude, _ := lua.ReadFile("lua/prelude.lua") // all are there: they are embedded
-	body, _ := lua.ReadFile("lua/" + name + ".lua")
-	source := string(prelude) + string(body)
+	parts := []string{"prelude", "line", name}
+	if name == "renew" || name == "status" {
+		parts = []string{"prelude", name}
+	}
+	var source string
+	for _, part := range parts {
+		text, _ := lua.ReadFile("lua/" + part + ".lua") // all are there: they are embedded
+		source += string(text)
+	}
 	sum := sha1.Sum([]byte(source))
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
@@ -45,17 +54,18 @@ type scriptCall struct {
 	call
 	command command
 	list    [1]*command // call.cmds
-	args    [7]any      // of the command, as far as they fit: those of a plain acquire and release
+	args    [9]any      // of the command, as far as they fit: those of a plain acquire and release
 }
 
-// newScriptCall makes a call of s about the lock key; fence is the key of its fencing
-// record, empty where the script does not need it. argv are strings already, so that nothing
-// depends on how a client prints numbers.
-func newScriptCall(s *script, key, fence string, argv ...any) *scriptCall {
+// newScriptCall makes a call of s about the lock key; line is the key of its line, or key
+// itself where the line is left out, and fence the key of its fencing record, empty where the
+// script does not need it. argv are strings already, so that nothing depends on how a client
+// prints numbers.
+func newScriptCall(s *script, key, line, fence string, argv ...any) *scriptCall {
 	k := new(scriptCall)
-	args := append(k.args[:0], "evalsha", s.sha, 1, key)
+	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
 	if fence != "" {
-		args[2] = 2
+		args[2] = 3
 		args = append(args, fence)
 	}
 	k.command.setScript(s, key, append(args, argv...))

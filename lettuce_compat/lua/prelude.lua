@@ -39,10 +39,10 @@ local function raise(key, lease)
   return text
 end
 
--- place makes field the holder. A holder without time to live would stay for ever,
+-- take makes field the holder. A holder without time to live would stay for ever,
 -- so it is taken back where the time to live cannot be set. again: the field may be
 -- there, and so may a time to live that must not be shortened.
-local function place(key, field, lease, again)
+local function take(key, field, lease, again)
   local text = err(redis.pcall('hset', key, field, '1'))
   if text then return text end
   if again then

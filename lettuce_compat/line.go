@@ -1,0 +1,181 @@
+package lettucecompat
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// This file is what the commands about one lock share about its line: lua/line.lua says what
+// that is. The line is optional for each command. Where its key may not be used, or does not lie
+// where the lock does at the moment, the command goes without: the scripts then get the lock's
+// own key in its place.
+
+const (
+	// placeLife and callLease bound how long a place lives unless it is confirmed, and how
+	// long a called one has until its renewal. The scripts know them too.
+	placeLife = 30 * time.Second
+	callLease = 2 * time.Second
+	// linelessTime is how long a client leaves the line out after its key was refused.
+	linelessTime = 30 * time.Second
+	// leastWindow and mostWindow bound how long a lock is left open for those who do not stand.
+	leastWindow = time.Millisecond
+	mostWindow  = time.Second
+	// lineNumber is the least number of a field whose release calls: fields of releases
+	// without the line have smaller ones.
+	lineNumber = 1e15
+)
+
+// PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
+func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife) }
+
+// CallLease returns how long a lock with this lease is held by who was called until it is
+// renewed.
+func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
+
+// Calls reports whether the release of holder calls the next one in line: it is a field of a
+// client that knows the line, or nobody. The mark of MinHold, which nobody releases, counts
+// with its field.
+func Calls(holder string) bool {
+	_, n, ours := ParseField(strings.TrimSuffix(holder, keptSuffix))
+	return holder == "" || ours && n >= lineNumber
+}
+
+// Call says that a release of another client has given a lock to a field of this one.
+type Call struct {
+	N       uint64 // the number of the field
+	Attempt uint64 // the highest one that the place had seen
+	Lease   time.Duration
+	Token   int64 // first of the reserved tokens
+	// HasToken is false where the caller could not reserve any, or none were asked for.
+	HasToken bool
+}
+
+// call reads the message for the field with number n.
+func (m *calledMessage) call(n uint64) Call {
+	token, err := strconv.ParseInt(m.Token, 10, 64)
+	return Call{N: n, Attempt: m.Attempt, Lease: fromMillis(m.Lease), Token: token, HasToken: err == nil}
+}
+
+// field returns the field that the message is about, "" where it is about none.
+func (m *ownMessage) field() string {
+	switch {
+	case m.Forced != nil:
+		return m.Forced.Field
+	case m.Called != nil:
+		return m.Called.Field
+	case m.Look != nil:
+		return m.Look.Field
+	}
+	return ""
+}
+
+// ownNumber returns the number of a field of this client.
+func (c *Client) ownNumber(field string) (n uint64, ok bool) {
+	client, n, ok := ParseField(field)
+	return n, ok && client == c.opt.ClientID
+}
+
+// Listening reports whether the server has confirmed the client's own channel, so that a call
+// would be heard.
+func (c *Client) Listening() bool {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	return c.sub.own.state == chConfirmed
+}
+
+// line returns the key of the line of a lock, or key itself while the line is left out.
+func (c *Client) line(key string) string {
+	if until := c.lineless.Load(); until != nil {
+		if time.Now().Before(*until) {
+			return key
+		}
+		c.lineless.CompareAndSwap(until, nil)
+	}
+	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
+}
+
+// goesWithout reports whether a command that was refused is to be sent again without the
+// line, and how much of its time is left. These answers prove that nothing of it ran: the key
+// of the line may not be touched, or it is not where the lock is (a slot that moves, of which
+// this server has one of the keys only; a proxy that has rules of its own).
+func (c *Client) goesWithout(cmd *command, left error, key, line string, start time.Time, limit time.Duration) (rest time.Duration, without bool) {
+	if left != nil || line == key || cmd.Err() == nil || !refusesLine(cmd.Err()) {
+		return 0, false
+	}
+	rest = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(start)
+	return rest, rest > 0
+}
+
+func refusesLine(err error) bool {
+	return hasCode(err, "NOPERM") || hasCode(err, "TRYAGAIN") || hasCode(err, "CROSSSLOT")
+}
+
+// noteLineless leaves the line out for a while, where a command that was refused with it has been
+// carried out without. A slot that moves has moved soon, but then no key of it has a line either
+// for as long as two of them lie on two servers.
+func (c *Client) noteLineless(cmd *command, left error) {
+	if left == nil && cmd.Err() == nil {
+		until := time.Now().Add(linelessTime)
+		c.lineless.Store(&until)
+	}
+}
+
+// oneWithLine sends one command that make builds, with the line, or without where it is refused.
+func (c *Client) oneWithLine(
+	ctx context.Context, l *lane, key string, start time.Time, limit time.Duration, build func(line string) *scriptCall,
+) (*scriptCall, Outcome, error) {
+	line := c.line(key)
+	k := build(line)
+	outcome, err := c.one(ctx, l, &k.call, start, limit)
+	if rest, without := c.goesWithout(&k.command, nil, key, line, start, limit); without && outcome == OutcomeFailed {
+		k = build(key)
+		if outcome, err = c.one(ctx, l, &k.call, time.Now(), rest); err == nil {
+			c.noteLineless(&k.command, nil)
+		}
+	}
+	return k, outcome, err
+}
+
+// window is how long a lock is left open, in whole ms: time for somebody who heard of the release
+// to ask for it.
+func (c *Client) window() string {
+	return millis(min(max(2*c.RTT(), leastWindow), mostWindow))
+}
+
+// ownSubscriptions counts those of this client to the release channel of key, for a script that
+// compares it with what the server counts; -1 where a server does not count all.
+func (c *Client) ownSubscriptions(key string) string {
+	if c.Multi() {
+		return "-1"
+	}
+	return flag(c.sub.confirmed(key))
+}
+
+// published notes how the messages of a release fared: see release.lua.
+func (c *Client) published(key string, receivers int) {
+	c.mute.Store(receivers < 0)
+	if c.warn.changes(receivers < 0) {
+		channel := releasePrefix + key
+		if receivers == -2 {
+			channel = ownPrefix + "*"
+		}
+		c.warn.published(channel, receivers)
+	}
+}
+
+// parseStanding reads what follows in the answer to one that is refused. ahead is -1 where it does
+// not stand.
+func parseStanding(answer []any) (holder string, ttl time.Duration, ahead int, found, ok bool) {
+	if len(answer) != 2 && len(answer) != 4 {
+		return "", 0, -1, false, false
+	}
+	ms, ok := answer[1].(int64)
+	if !ok || len(answer) == 2 {
+		return text(answer[0]), fromMillis(ms), -1, false, ok
+	}
+	n, ok := answer[2].(int64)
+	return text(answer[0]), fromMillis(ms), int(n), answer[3] == int64(1), ok && n >= 0
+}

@@ -1,0 +1,41 @@
+-- KEYS: n locks, then their lines
+-- ARGV: deaf 0|1, 1 where NUMSUB knows nothing, then for each lock a field and its attempt
+-- Answers one entry per lock: {1, places ahead, pttl, holder} standing, {2, pttl} the field holds the lock,
+-- 0 neither, or an error text. Never makes a place, and never gives the lock to a field without one.
+-- One bad key never fails the others: nothing here raises.
+local function confirm(key, line, field, attempt)
+  local here = redis.pcall('hexists', key, field)
+  if err(here) then return err(here) end
+  if here == 1 then return {2, ask('pttl', key) or 0} end
+  local client = split(field)
+  local l = open_line(line)
+  local p = l and of(l, client)
+  if not p or p.field ~= field then
+    local _, text = remove(key, field)
+    return text or 0
+  end
+  if older(p.attempt, attempt) then p.attempt = attempt end
+  p.deaf = ARGV[1]
+  local holder, pttl = '', ask('pttl', key) or 0
+  if pttl ~= -2 then holder = holder_of(key) end
+  if not keep(l, p, holder) then return 'READONLY the place cannot be written' end
+  if pttl == -2 then
+    -- Free without a script: its lease is over, or somebody has deleted it.
+    pttl = l.open - l.now
+    if pttl <= 0 then
+      pttl = 1
+      local called = first(l, client, ARGV[2] == '1')
+      local lease = called and call(key, l, nil, nil, called)
+      if lease then
+        save(l)
+        if called.field == field then return {2, lease} end
+        holder, pttl = called.field, lease
+      end
+    end
+  end
+  return {1, ahead(l, p.seq), pttl, holder}
+end
+
+local out, n = {}, #KEYS / 2
+for i = 1, n do out[i] = confirm(KEYS[i], KEYS[n + i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
+return out
