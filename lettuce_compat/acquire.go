@@ -34,9 +34,10 @@ type AcquireRequest struct {
 	// Timeout limits the command, 0 means Options.CommandTimeout. Waiting for replicas
 	// comes on top.
 	Timeout time.Duration
-	// Attempt makes a client that is refused stand in line for the lock, or confirms the place
-	// that it has: the number of this send, larger than that of every earlier one of the field,
-	// and not to be guessed by others. 0: it does not stand.
+	// Attempt numbers the sends of a field: it grows by one for each acquire and
+	// confirmation of it, and begins at a random number from 2^40 to 2^52, so that nobody
+	// who has not seen the line can name it. An attempt that is refused takes a place in the
+	// line, or confirms the one that is there. 0: it does not stand.
 	Attempt uint64
 	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
 	// while Redis hangs. So it may send the command itself, also on a client that does not
@@ -58,15 +59,16 @@ type AcquireReply struct {
 	// be there, or come later: repeat the attempt marked as Repeat, or remove the field.
 	Outcome Outcome
 	Token   int64         // first of the reserved tokens; 0 without fencing
-	Found   bool          // of a marked repeat: the field was there, or stood, so one of the earlier sends has taken effect
+	Found   bool          // the field, or of a refusal its place, was there: one of the earlier sends has taken effect
 	Dropped string        // of a grant: which of the fields in Drop was there, "" if none was
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
-	// Of a refusal: Standing, the client has a place in line now, with Ahead places before it.
+	// Standing, of a refusal: the field has a place in the line, with Ahead others before it.
+	// False where the line is left out, or a newer field of this client stands already.
 	Standing bool
 	Ahead    int
 	SentAt   time.Time // taken before the command was sent; zero if it never was
-	Err     error
+	Err      error
 }
 
 // TryAcquire asks for the lock once and does not wait for it. It returns when Redis has
@@ -78,8 +80,25 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 	if err := checkReserved(r.Key); err != nil {
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
-	k := c.acquireCall(&r)
-	limit, lanes := cmp.Or(r.Timeout, c.opt.CommandTimeout), c.lanes(r.Key)
+	line := c.line(r.Key)
+	k, left := c.sendAcquire(ctx, &r, line, start, cmp.Or(r.Timeout, c.opt.CommandTimeout))
+	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
+		k, left = c.sendAcquire(ctx, &r, r.Key, time.Now(), rest)
+		c.noteLineless(&k.command, left)
+	}
+	reply = parseAcquire(&k.command, left)
+	if reply.Outcome != OutcomeFailed || k.command.sent() {
+		reply.SentAt = k.sentAt
+	}
+	if reply.Outcome == OutcomeOK && k.wait != nil {
+		c.judgeReplicas(ctx, r, k.wait, &reply)
+	}
+	return reply
+}
+
+// sendAcquire sends the request, with the line or, where that is the lock's key, without.
+func (c *Client) sendAcquire(ctx context.Context, r *AcquireRequest, line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+	k, lanes := c.acquireCall(r, line), c.lanes(r.Key)
 	lane := lanes.locks
 	if r.Replicas > 0 {
 		lane = lanes.synced
@@ -90,39 +109,39 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 		limit += k.wait.timeout
 	}
 	k.mayBeHeld = r.MayBeHeld
-	k, left := c.inLine(ctx, lane, k, start, limit)
-	reply = parseAcquire(&k.command, left)
-	if reply.Outcome != OutcomeFailed || k.command.sent() {
-		reply.SentAt = k.sentAt
-	}
-	if reply.Outcome == OutcomeOK && k.wait != nil {
-		c.confirm(ctx, r, k.wait, &reply)
-	}
-	return reply
+	return k, lane.do(ctx, &k.call, now, limit)
 }
 
-// acquireCall is the script with what it is told. What follows the lease says nothing for a
-// plain request and is left out: most are.
-func (c *Client) acquireCall(r *AcquireRequest) *scriptCall {
-	mode := c.mode(r.Repeat)
-	attempt := strconv.FormatUint(r.Attempt, 10)
-	if r.Tokens == 0 && len(r.Drop) == 0 {
-		return newScriptCall(acquireScript, r.Key, c.line(r.Key), "", r.Field, millis(r.Lease), attempt, mode)
+// acquireCall is the script with what it is told. What says nothing at the end is left out: of
+// most requests all but the first.
+func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
+	plain := !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0
+	multi := c.Multi()
+	if plain && r.Attempt == 0 && !multi {
+		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease))
+	}
+	attempt := "0"
+	if r.Attempt > 0 {
+		attempt = strconv.FormatUint(r.Attempt, 10)
+	}
+	deaf := flag(r.Attempt > 0 && !c.Listening())
+	if plain {
+		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, deaf, flag(multi))
 	}
 	argv := append(
-		make([]any, 0, 9+len(r.Drop)), r.Field, millis(r.Lease), attempt, mode, strconv.FormatInt(r.Tokens, 10),
+		make([]any, 0, 11+len(r.Drop)), r.Field, millis(r.Lease), attempt, deaf, flag(multi), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
 		recordMillis(r.RecordTime),
 	)
 	for _, field := range r.Drop {
 		argv = append(argv, field)
 	}
-	return newScriptCall(acquireScript, r.Key, c.line(r.Key), c.fenceIf(r.Key, r.Tokens > 0), argv...)
+	return newScriptCall(acquireScript, r.Key, line, c.fenceIf(r.Key, r.Tokens > 0), argv...)
 }
 
-// confirm judges the answer of the replicas. With too few, the field is removed at
+// judgeReplicas judges the answer of the replicas. With too few, the field is removed at
 // once; where that is not certain, the outcome is unknown and the caller cleans up.
-func (c *Client) confirm(ctx context.Context, r AcquireRequest, w *waitFor, reply *AcquireReply) {
+func (c *Client) judgeReplicas(ctx context.Context, r AcquireRequest, w *waitFor, reply *AcquireReply) {
 	if w.err == nil && w.synced >= r.Replicas {
 		return
 	}
@@ -152,16 +171,12 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 			return AcquireReply{Outcome: OutcomeOK, Token: token, Found: answer[2] == int64(1), Dropped: text(answer[3])}
 		}
 	}
-	if (len(answer) == 3 || len(answer) == 5) && answer[0] == int64(0) {
-		ttl, ok := answer[2].(int64)
-		reply := AcquireReply{Outcome: OutcomeRefused, Holder: text(answer[1]), TTL: fromMillis(ttl)}
-		if len(answer) == 5 {
-			ahead, is := answer[3].(int64)
-			reply.Standing, reply.Ahead, reply.Found = true, int(ahead), answer[4] == int64(1)
-			ok = ok && is
-		}
-		if ok {
-			return reply
+	if len(answer) >= 3 && answer[0] == int64(0) {
+		if holder, ttl, ahead, found, ok := parseStanding(answer[1:]); ok {
+			return AcquireReply{
+				Outcome: OutcomeRefused, Holder: holder, TTL: ttl,
+				Standing: ahead >= 0, Ahead: max(ahead, 0), Found: found,
+			}
 		}
 	}
 	return AcquireReply{Outcome: OutcomeUnknown, Err: ErrMalformed}

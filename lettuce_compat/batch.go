@@ -35,7 +35,7 @@ type RenewReply struct {
 // an item that has moved is sent to its new one.
 func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
 	start := time.Now()
-	replies := askBatch(ctx, c, batch, start, timeout, toKeep, c.renewCommand, parseRenewal)
+	replies := askBatch(ctx, c, nil, batch, start, timeout, c.renewCommand, parseRenewal)
 	worst := OutcomeOK
 	for i := range replies {
 		worst = max(worst, replies[i].Outcome)
@@ -47,7 +47,7 @@ func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Durati
 // Extend raises the lease of one field outside of the batches.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
 	start := time.Now()
-	reply := askBatch(ctx, c, []Renewal{r}, start, timeout, toKeep, c.renewCommand, parseRenewal)[0]
+	reply := askBatch(ctx, c, nil, []Renewal{r}, start, timeout, c.renewCommand, parseRenewal)[0]
 	c.observe("extend", reply.Outcome, start)
 	return reply
 }
@@ -127,7 +127,7 @@ type StatusReply struct {
 // nothing. It returns one reply per item, in order; one bad key fails no other.
 func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
 	start := time.Now()
-	replies := askBatch(ctx, c, batch, start, timeout, toKeep, c.statusCommand, parseStatus)
+	replies := askBatch(ctx, c, nil, batch, start, timeout, c.statusCommand, parseStatus)
 	worst := OutcomeOK
 	for i := range replies {
 		worst = max(worst, replies[i].Outcome)
@@ -174,13 +174,11 @@ func parseStatus(outcome Outcome, err error, answer any, _ time.Time) StatusRepl
 	return StatusReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
-func toKeep(s *shard) *lane { return s.keep }
-
 // askBatch asks a script about many locks of one shard: with one command on a single server,
 // and with one for each lock, in a pipeline, on a cluster. It returns what read makes of each
 // answer, in order, or of the outcome and error that stand for it.
 func askBatch[T, R any](
-	ctx context.Context, c *Client, batch []T, now time.Time, timeout time.Duration, lane func(*shard) *lane,
+	ctx context.Context, c *Client, l *lane, batch []T, now time.Time, timeout time.Duration,
 	ask func([]T) *command, read func(outcome Outcome, err error, answer any, sentAt time.Time) R,
 ) []R {
 	if len(batch) == 0 {
@@ -194,10 +192,13 @@ func askBatch[T, R any](
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, ask(rest[:size]))
 	}
-	left := lane(c.lanes(k.cmds[0].key)).do(ctx, k, now, timeout)
+	if l == nil {
+		l = c.lanes(k.cmds[0].key).keep
+	}
+	left := l.do(ctx, k, now, timeout)
 	if left == nil {
 		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
-			return askBatch(ctx, c, batch, time.Now(), rest, lane, ask, read)
+			return askBatch(ctx, c, l, batch, time.Now(), rest, ask, read)
 		}
 	}
 	replies := make([]R, 0, len(batch))

@@ -25,6 +25,9 @@ type Redis interface {
 // acquires delays a renewal.
 const keepLimit = 8
 
+// placesLimit is the same for confirmations of places.
+const placesLimit = 4
+
 // Client speaks to one Redis (single, Sentinel or Cluster). All methods are
 // safe for concurrent use. It starts no goroutine before it is used.
 type Client struct {
@@ -39,10 +42,11 @@ type Client struct {
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
 	tags      func() []uint32
-	lineless  atomic.Pointer[time.Time] // until when the line is left out: see line.go
 	rtt       atomic.Int64 // nanoseconds, see RTT
 	quick     atomic.Int64 // nanoseconds, see noteRTT
 	warn      warnings
+	lineless  atomic.Pointer[time.Time] // until then the line is left out, see line.go
+	mute      atomic.Bool               // messages to other clients are refused
 	sub       *subscriber
 	single    *shard // shards[""]
 
@@ -53,8 +57,9 @@ type Client struct {
 }
 
 // shard holds the lanes to one server: acquires and releases, everything that keeps
-// what is held, and acquires that wait for replicas, each alone and for long: these must
-// not keep the releases of other locks waiting.
+// what is held, confirmations of places, which may be many where renewals are few, and
+// acquires that wait for replicas, each alone and for long: these must not keep the releases of
+// other locks waiting.
 type shard struct{ locks, keep, places, synced *lane }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
@@ -165,9 +170,9 @@ func (c *Client) shard(addr string) *shard {
 			locks:  c.lane(c.opt.MaxInFlight),
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
-			places: c.lane(keepLimit),
+			places: c.lane(placesLimit),
 		}
-		s.keep.hasty, s.places.hasty = true, true // renewals come too rarely for a goroutine that lingers to pay
+		s.keep.hasty, s.places.hasty = true, true // they come too rarely for a goroutine that lingers to pay
 		c.shards[addr] = s
 	}
 	return s

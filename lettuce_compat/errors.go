@@ -55,7 +55,7 @@ var (
 	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
 	// ErrReservedKey is returned for keys that Reserved refuses.
-	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " are reserved for fencing records: choose another name")
+	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " are reserved: choose another name")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
 	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
 	// ErrNotSubscribed is returned by Probe while the subscription is being made.

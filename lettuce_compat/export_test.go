@@ -56,6 +56,9 @@ func Unreported(c *Client, k WarningKind) int {
 // FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
+// LineKey is the key of a lock's line, or key where the line is left out.
+func LineKey(c *Client, key string) string { return c.line(key) }
+
 // Class and its values sort errors.
 type Class = class
 

@@ -59,7 +59,7 @@ func FuzzMessage(f *testing.F) {
 		if heard.Key != key || !valid && heard != (Announcement{Key: key}) {
 			t.Fatalf("%q is read as %+v, %v", foreign, heard, valid)
 		}
-		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.Forced == nil) {
+		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.field() == "") {
 			t.Fatalf("%q is taken for %+v", foreign, m)
 		}
 	})

@@ -94,16 +94,21 @@ type ownMessage struct {
 		Key   []byte `json:"key"`
 		Field string `json:"field"`
 	} `json:"forced,omitempty"`
-	Called *struct {
-		Field   string `json:"field"`
-		Attempt uint64 `json:"attempt"`
-		Lease   int64  `json:"lease"`
-		Token   string `json:"token"`
-	} `json:"called,omitempty"`
-	Look *struct {
+	// Called says which field of the client has been given its lock, and Look which one had
+	// better ask again, in so many ms.
+	Called *calledMessage `json:"called,omitempty"`
+	Look   *struct {
 		Field string `json:"field"`
 		In    int64  `json:"in"`
 	} `json:"look,omitempty"`
+}
+
+// calledMessage is what call in lua/line.lua publishes.
+type calledMessage struct {
+	Field   string `json:"field"`
+	Attempt uint64 `json:"attempt"` // that the place had when it was called
+	Lease   int64  `json:"lease"`   // in ms, that the call has set
+	Token   string `json:"token"`   // the first reserved one, empty where none were reserved
 }
 
 // forcedParts returns the notice around the field, which the script puts in: it knows
@@ -113,19 +118,6 @@ func forcedParts(key string) (before, after string) {
 	return `{"forced":{"key":` + string(encoded) + `,"field":"`, `"}}`
 }
 
-// field returns the field that the message is about, if it is about one.
-func (m *ownMessage) field() (field string, about bool) {
-	switch {
-	case m.Forced != nil:
-		return m.Forced.Field, true
-	case m.Called != nil:
-		return m.Called.Field, true
-	case m.Look != nil:
-		return m.Look.Field, true
-	}
-	return "", false
-}
-
 // parseOwn returns the parts of a message on the client's own channel, ok false if it
 // is none that we know.
 func parseOwn(payload string) (m ownMessage, ok bool) {
@@ -133,8 +125,8 @@ func parseOwn(payload string) (m ownMessage, ok bool) {
 		return ownMessage{}, false
 	}
 	parts := 0
-	for _, has := range []bool{m.Probe != "", m.Forced != nil, m.Called != nil, m.Look != nil} {
-		if has {
+	for _, there := range []bool{m.Probe != "", m.Forced != nil, m.Called != nil, m.Look != nil} {
+		if there {
 			parts++
 		}
 	}

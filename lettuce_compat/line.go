@@ -1,81 +1,92 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
-// This file is the line: the queue in Redis of the clients that wait for a lock. The scripts
-// keep it (lua/prelude.lua); docs/protocol.md says what is in it.
+// This file is what the commands about one lock share about its line: lua/line.lua says what
+// that is. The line is optional for each command. Where its key may not be used, or does not lie
+// where the lock does at the moment, the command goes without: the scripts then get the lock's
+// own key in its place.
 
-// Limits of a place and of a call, as in lua/prelude.lua.
 const (
-	maxPlaceLife = 30 * time.Second
-	maxCallLease = 2 * time.Second
+	// placeLife and callLease bound how long a place lives unless it is confirmed, and how
+	// long a called one has until its renewal. The scripts know them too.
+	placeLife = 30 * time.Second
+	callLease = 2 * time.Second
+	// linelessTime is how long a client leaves the line out after its key was refused.
+	linelessTime = 30 * time.Second
+	// leastWindow and mostWindow bound how long a lock is left open for those who do not stand.
+	leastWindow = time.Millisecond
+	mostWindow  = time.Second
+	// lineNumber is the least number of a field whose release calls: fields of releases
+	// without the line have smaller ones.
+	lineNumber = 1e15
 )
 
-// PlaceLife is how long a place in line counts after it was confirmed, for a lock of this
-// lease: after that its client is taken to be dead.
-func PlaceLife(lease time.Duration) time.Duration { return min(lease, maxPlaceLife) }
+// PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
+func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife) }
 
-// CallLease is how long Redis keeps a lock, of this lease, for the client that it has called,
-// until the first renewal.
-func CallLease(lease time.Duration) time.Duration { return min(lease, maxCallLease) }
+// CallLease returns how long a lock with this lease is held by who was called until it is
+// renewed.
+func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
 
-// Call says that Redis has granted a lock to a field of this client that stood in line, for
-// Lease from the moment on at which the client's attempt of that number was confirmed at the
-// earliest. Whoever cannot tell when that was asks, with a marked repeat of the acquire.
-type Call struct {
-	N        uint64 // the number in the field
-	Attempt  uint64
-	Lease    time.Duration
-	Token    int64 // first of the reserved tokens
-	HasToken bool  // there are some
-}
-
-// fieldsFrom is the least number of a field whose client knows the line: such clients number
-// their fields from the clock, in microseconds.
-const fieldsFrom = 1_000_000_000_000_000
-
-// Calls reports whether the client that holds a lock under this field calls the next in line
-// when it releases. One that does not announces its release to all. "" is nobody.
+// Calls reports whether the release of holder calls the next one in line: it is a field of a
+// client that knows the line, or nobody. The mark of MinHold, which nobody releases, counts
+// with its field.
 func Calls(holder string) bool {
-	_, n, ok := ParseField(holder)
-	return holder == "" || ok && n >= fieldsFrom
+	_, n, ours := ParseField(strings.TrimSuffix(holder, keptSuffix))
+	return holder == "" || ours && n >= lineNumber
 }
 
-// Listening reports whether calls and forced releases arrive, as far as is known.
-func (c *Client) Listening() bool { return c.sub.confirmed(c.sub.own.name) }
-
-// mode is what a script is told about this client: see open_line.
-func (c *Client) mode(repeat bool) string {
-	mode := 0
-	if c.Multi() {
-		mode |= 1
-	}
-	if !c.Listening() {
-		mode |= 2
-	}
-	if repeat {
-		mode |= 4
-	}
-	return [...]string{"", "m", "d", "md", "r", "mr", "dr", "mdr"}[mode]
+// Call says that a release of another client has given a lock to a field of this one.
+type Call struct {
+	N       uint64 // the number of the field
+	Attempt uint64 // the highest one that the place had seen
+	Lease   time.Duration
+	Token   int64 // first of the reserved tokens
+	// HasToken is false where the caller could not reserve any, or none were asked for.
+	HasToken bool
 }
 
-// leftOpen is for how many milliseconds a lock is left to clients without a place: long enough
-// for one that hears of it to come.
-func (c *Client) leftOpen() string {
-	ms := (2*c.RTT() + time.Millisecond - 1) / time.Millisecond
-	return strconv.FormatInt(max(1, int64(ms)), 10)
+// call reads the message for the field with number n.
+func (m *calledMessage) call(n uint64) Call {
+	token, err := strconv.ParseInt(m.Token, 10, 64)
+	return Call{N: n, Attempt: m.Attempt, Lease: fromMillis(m.Lease), Token: token, HasToken: err == nil}
 }
 
-// line returns the key of a lock's line, or the lock's own key, which stands for "none", where
-// the line cannot be used at present.
+// field returns the field that the message is about, "" where it is about none.
+func (m *ownMessage) field() string {
+	switch {
+	case m.Forced != nil:
+		return m.Forced.Field
+	case m.Called != nil:
+		return m.Called.Field
+	case m.Look != nil:
+		return m.Look.Field
+	}
+	return ""
+}
+
+// ownNumber returns the number of a field of this client.
+func (c *Client) ownNumber(field string) (n uint64, ok bool) {
+	client, n, ok := ParseField(field)
+	return n, ok && client == c.opt.ClientID
+}
+
+// Listening reports whether the server has confirmed the client's own channel, so that a call
+// would be heard.
+func (c *Client) Listening() bool {
+	c.sub.mu.Lock()
+	defer c.sub.mu.Unlock()
+	return c.sub.own.state == chConfirmed
+}
+
+// line returns the key of the line of a lock, or key itself while the line is left out.
 func (c *Client) line(key string) string {
 	if until := c.lineless.Load(); until != nil {
 		if time.Now().Before(*until) {
@@ -86,125 +97,85 @@ func (c *Client) line(key string) string {
 	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
 }
 
-// inLine makes the call of a script with a line, and another one without where the line was the
-// trouble: nothing has run then. It returns the last.
-func (c *Client) inLine(ctx context.Context, l *lane, k *scriptCall, now time.Time, limit time.Duration) (*scriptCall, error) {
-	left := l.do(ctx, &k.call, now, limit)
-	if left == nil && k.command.Err() != nil {
-		if again := c.withoutLine(k); again != nil {
-			return again, l.do(ctx, &again.call, now, limit)
+// goesWithout reports whether a command that was refused is to be sent again without the
+// line, and how much of its time is left. These answers prove that nothing of it ran: the key
+// of the line may not be touched, or it is not where the lock is (a slot that moves, of which
+// this server has one of the keys only; a proxy that has rules of its own).
+func (c *Client) goesWithout(cmd *command, left error, key, line string, start time.Time, limit time.Duration) (rest time.Duration, without bool) {
+	if left != nil || line == key || cmd.Err() == nil || !refusesLine(cmd.Err()) {
+		return 0, false
+	}
+	rest = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(start)
+	return rest, rest > 0
+}
+
+func refusesLine(err error) bool {
+	return hasCode(err, "NOPERM") || hasCode(err, "TRYAGAIN") || hasCode(err, "CROSSSLOT")
+}
+
+// noteLineless leaves the line out for a while, where a command that was refused with it has been
+// carried out without. A slot that moves has moved soon, but then no key of it has a line either
+// for as long as two of them lie on two servers.
+func (c *Client) noteLineless(cmd *command, left error) {
+	if left == nil && cmd.Err() == nil {
+		until := time.Now().Add(linelessTime)
+		c.lineless.Store(&until)
+	}
+}
+
+// oneWithLine sends one command that make builds, with the line, or without where it is refused.
+func (c *Client) oneWithLine(
+	ctx context.Context, l *lane, key string, start time.Time, limit time.Duration, build func(line string) *scriptCall,
+) (*scriptCall, Outcome, error) {
+	line := c.line(key)
+	k := build(line)
+	outcome, err := c.one(ctx, l, &k.call, start, limit)
+	if rest, without := c.goesWithout(&k.command, nil, key, line, start, limit); without && outcome == OutcomeFailed {
+		k = build(key)
+		if outcome, err = c.one(ctx, l, &k.call, time.Now(), rest); err == nil {
+			c.noteLineless(&k.command, nil)
 		}
 	}
-	return k, left
+	return k, outcome, err
 }
 
-// withoutLine returns the call of k without the line, where k was refused for it, unexecuted;
-// else nil.
-func (c *Client) withoutLine(k *scriptCall) *scriptCall {
-	var answer redis.Error
-	args := k.command.Cmd.Args()
-	if args[3] == args[4] || !errors.As(k.command.Err(), &answer) {
-		return nil
+// window is how long a lock is left open, in whole ms: time for somebody who heard of the release
+// to ask for it.
+func (c *Client) window() string {
+	return millis(min(max(2*c.RTT(), leastWindow), mostWindow))
+}
+
+// ownSubscriptions counts those of this client to the release channel of key, for a script that
+// compares it with what the server counts; -1 where a server does not count all.
+func (c *Client) ownSubscriptions(key string) string {
+	if c.Multi() {
+		return "-1"
 	}
-	switch answerCode(answer.Error()) {
-	case "NOPERM":
-		if !strings.Contains(answer.Error(), "key") {
-			return nil
+	return flag(c.sub.confirmed(key))
+}
+
+// published notes how the messages of a release fared: see release.lua.
+func (c *Client) published(key string, receivers int) {
+	c.mute.Store(receivers < 0)
+	if c.warn.changes(receivers < 0) {
+		channel := releasePrefix + key
+		if receivers == -2 {
+			channel = ownPrefix + "*"
 		}
-		c.lineless.Store(new(time.Now().Add(refusedRetry)))
-	case "TRYAGAIN", "CROSSSLOT":
-	default:
-		return nil
+		c.warn.published(channel, receivers)
 	}
-	again := new(scriptCall)
-	args = append([]any(nil), args...)
-	args[4] = args[3]
-	again.command.setScript(k.command.script, k.command.key, args)
-	again.list[0] = &again.command
-	again.cmds = again.list[:]
-	again.wait, again.mayBeHeld = k.wait, k.mayBeHeld
-	return again
 }
 
-// Place is a place in line that is to be confirmed.
-type Place struct {
-	Key, Field string
-	Attempt    uint64 // as in AcquireRequest
-}
-
-// PlaceReply says how it stands.
-type PlaceReply struct {
-	// Outcome is OK (the field stands in line, or holds the lock), Gone (neither, concluded by
-	// a master), Failed or Unknown.
-	Outcome Outcome
-	Called  bool          // with OK: it holds the lock, since it was called
-	Ahead   int           // otherwise: places before it
-	Holder  string        // who has the lock, "" where that is not known
-	TTL     time.Duration // what is left to the holder; negative: it has no end
-	SentAt  time.Time
-	Err     error
-}
-
-// Confirm says of a batch of places of one shard that they are wanted still, in one round trip.
-// It makes no place, and takes no lock for a field that has none; where it finds a lock free it
-// calls the first in line. One bad key fails no other.
-func (c *Client) Confirm(ctx context.Context, batch []Place, timeout time.Duration) []PlaceReply {
-	start := time.Now()
-	replies := askBatch(ctx, c, batch, start, timeout, toPlaces, c.confirmCommand, parsePlace)
-	worst := OutcomeOK
-	for i := range replies {
-		worst = max(worst, replies[i].Outcome)
+// parseStanding reads what follows in the answer to one that is refused. ahead is -1 where it does
+// not stand.
+func parseStanding(answer []any) (holder string, ttl time.Duration, ahead int, found, ok bool) {
+	if len(answer) != 2 && len(answer) != 4 {
+		return "", 0, -1, false, false
 	}
-	c.observe("confirm", worst, start)
-	return replies
-}
-
-func toPlaces(s *shard) *lane { return s.places }
-
-func (c *Client) confirmCommand(items []Place) *command {
-	args := batchArgs(confirmScript, 2*len(items), 4*len(items)+1)
-	for i := range items {
-		args = append(args, items[i].Key)
+	ms, ok := answer[1].(int64)
+	if !ok || len(answer) == 2 {
+		return text(answer[0]), fromMillis(ms), -1, false, ok
 	}
-	for i := range items {
-		args = append(args, c.line(items[i].Key))
-	}
-	args = append(args, c.mode(false))
-	for i := range items {
-		args = append(args, items[i].Field, strconv.FormatUint(items[i].Attempt, 10))
-	}
-	return newBatchCommand(confirmScript, items[0].Key, args)
-}
-
-func parsePlace(outcome Outcome, err error, answer any, sentAt time.Time) PlaceReply {
-	r := PlaceReply{Outcome: outcome, SentAt: sentAt, Err: err}
-	if outcome != OutcomeOK {
-		return r
-	}
-	switch a := answer.(type) {
-	case int64:
-		if a == 0 {
-			r.Outcome = OutcomeGone
-			return r
-		}
-	case string:
-		r.Outcome, r.Err = OutcomeFailed, scriptError(a)
-		return r
-	case []any:
-		switch {
-		case len(a) == 2 && a[0] == int64(2):
-			ttl, ok := a[1].(int64)
-			if r.Called, r.TTL = true, fromMillis(ttl); ok {
-				return r
-			}
-		case len(a) == 4 && a[0] == int64(1):
-			ahead, ok1 := a[1].(int64)
-			ttl, ok2 := a[2].(int64)
-			if r.Ahead, r.TTL, r.Holder = int(ahead), fromMillis(ttl), text(a[3]); ok1 && ok2 {
-				return r
-			}
-		}
-	}
-	r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
-	return r
+	n, ok := answer[2].(int64)
+	return text(answer[0]), fromMillis(ms), int(n), answer[3] == int64(1), ok && n >= 0
 }

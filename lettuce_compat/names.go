@@ -92,12 +92,13 @@ func ParseField(field string) (clientID string, n uint64, ok bool) {
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// fencePrefix begins the key of every fencing record. It holds no brace, so the first
-// brace of a derived key is one that the rule below put or kept there.
-const fencePrefix = "anteroom:fence:"
-
-// linePrefix begins the key of every line.
-const linePrefix = "anteroom:line:"
+// fencePrefix begins the key of every fencing record, and linePrefix that of every line. They
+// hold no brace, so the first brace of a derived key is one that the rule below put or kept
+// there.
+const (
+	fencePrefix = "anteroom:fence:"
+	linePrefix  = "anteroom:line:"
+)
 
 // Reserved reports whether key cannot be a lock, because the wire makes keys of its own
 // below prefix.
@@ -109,12 +110,10 @@ const linePrefix = "anteroom:line:"
 // field. Below the prefix everything is refused, also what no name derives today: that
 // the beginning decides is a rule that a person and an ACL can apply.
 func Reserved(key string) (prefix string, reserved bool) {
-	for _, prefix := range [...]string{fencePrefix, linePrefix} {
-		if strings.HasPrefix(key, prefix) {
-			return prefix, true
-		}
+	if strings.HasPrefix(key, linePrefix) {
+		return linePrefix, true
 	}
-	return "", false
+	return fencePrefix, strings.HasPrefix(key, fencePrefix)
 }
 
 // checkReserved is Reserved as the error of a command about key.
@@ -125,22 +124,23 @@ func checkReserved(key string) error {
 	return nil
 }
 
-// derivedKey derives the key of a lock's fencing record, or of its line. It lies in the lock's own slot
-// for every name, because a script may touch one slot only, and no two names share one:
+// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the
+// lock's own slot for every name, because a script may touch one slot only, and no two names
+// share one:
 //
-//	name with a valid tag      a{t}b  → anteroom:fence:tag:a{t}b    the tag stays the first one
-//	no brace, not empty        name   → anteroom:fence:{name}       the name becomes the tag
-//	anything else              a{b    → anteroom:fence:{7}:a{b      the least number in that slot
+//	name with a valid tag      a{t}b  → anteroom:line:tag:a{t}b    the tag stays the first one
+//	no brace, not empty        name   → anteroom:line:{name}       the name becomes the tag
+//	anything else              a{b    → anteroom:line:{7}:a{b      the least number in that slot
 //
 // A valid tag is what stands between the first '{' and the first '}' after it, if it
 // is not empty. The three forms differ after the prefix: "tag:", one brace pair at
 // the end, or a brace pair followed by a colon.
 func derivedKey(prefix, name string, numberOf func(slot uint16) uint32) string {
-	if _, ok := hashTag(name); ok {
-		return prefix + "tag:" + name
-	}
 	if name != "" && !strings.ContainsAny(name, "{}") {
 		return prefix + "{" + name + "}"
+	}
+	if _, ok := hashTag(name); ok {
+		return prefix + "tag:" + name
 	}
 	number := numberOf(keySlot(name))
 	return prefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name

@@ -38,11 +38,12 @@ type Options struct {
 	// this client. It runs on the goroutine that receives all messages: it must not
 	// block. Anyone who may publish to the client's channel can cause it.
 	OnForced func(key, field string)
-	// OnCalled is called when a place of this client in line was called, see Call, and OnLook
-	// when the lock for which a field of it stands may be free after a while. They run where
-	// OnForced does, and must not block.
+	// OnCalled is called when a release of another client has given a lock to a field of this
+	// one, and OnLook when a field of this client that stands in line had better ask again
+	// after so long. Both run on the goroutine that receives all messages: they must not
+	// block. Anyone who may publish to the client's channel can cause them.
 	OnCalled func(Call)
-	OnLook   func(n uint64, after time.Duration)
+	OnLook   func(n uint64, in time.Duration)
 	// OnSubscription tells when the subscription connection comes up or goes down, and
 	// why. State changes only. It must not block.
 	OnSubscription func(up bool, err error)

@@ -54,9 +54,10 @@ func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []str
 
 func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (without []string, err error) {
 	start := time.Now()
-	k := newScriptCall(rehearseScript, r.Key, c.line(r.Key), c.fenceIf(r.Key, r.Fenced),
-		step, releasePrefix+r.Key, ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
-	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.call, start, r.Timeout)
+	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptCall {
+		return newScriptCall(rehearseScript, r.Key, line, c.fenceIf(r.Key, r.Fenced),
+			step, releasePrefix+r.Key, ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
+	})
 	c.observe("ping", outcome, start)
 	if err != nil {
 		return nil, err

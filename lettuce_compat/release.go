@@ -27,23 +27,34 @@ type ReleaseRequest struct {
 
 // ReleaseReply is the answer to a ReleaseRequest.
 type ReleaseReply struct {
-	// Outcome is OK (our field was there, or its mark), Gone, Failed or Unknown. What
+	// Outcome is OK (our field was there, or its mark, or its place), Gone, Failed or Unknown. What
 	// Gone means after an Unknown is for the caller to say: it may have been this
 	// request that removed the field.
 	Outcome Outcome
 	Marked  bool // with OK: only the mark of an earlier release with Keep was there
-	Left    bool // with OK: only a place in line was there
+	Left    bool // with OK: only a place of the field in the line was there
 	Err     error
 }
 
-// Release removes the field, or its place in line, publishes the release and calls the next in
-// line. It never removes the field of
+// Release removes the field and its place in the line, publishes the release, and lets the
+// next one in line in. It never removes the field of
 // another. On Failed nothing was changed.
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
 	defer func() { c.observe("release", reply.Outcome, start) }()
-	channel, fence := releasePrefix+r.Key, ""
-	argv := append(make([]any, 0, 8), r.Field, releaseMessage(r.Key, r.Field, start), c.mode(false), c.leftOpen())
+	line := c.line(r.Key)
+	k, left := c.sendRelease(ctx, &r, line, start, r.Timeout)
+	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
+		k, left = c.sendRelease(ctx, &r, r.Key, time.Now(), rest)
+		c.noteLineless(&k.command, left)
+	}
+	return c.parseRelease(&k.command, left, r.Key)
+}
+
+// sendRelease sends the request, with the line or, where that is the lock's key, without.
+func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+	argv := append(make([]any, 0, 8), r.Field, releaseMessage(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window())
+	fence := ""
 	if fenced := r.Fenced || r.ReservedUpTo > 0; fenced || r.Keep > 0 { // otherwise the rest says nothing
 		fence = c.fenceIf(r.Key, fenced)
 		keep := "0"
@@ -52,17 +63,20 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptCall(releaseScript, r.Key, c.line(r.Key), fence, argv...)
+	k := newScriptCall(releaseScript, r.Key, line, fence, argv...)
 	k.mayBeHeld = r.MayBeHeld
-	k, left := c.inLine(ctx, c.lanes(r.Key).locks, k, start, r.Timeout)
-	outcome, err := k.command.result(left)
+	return k, c.lanes(r.Key).locks.do(ctx, &k.call, now, limit)
+}
+
+func (c *Client) parseRelease(cmd *command, left error, key string) ReleaseReply {
+	outcome, err := cmd.result(left)
 	if outcome != OutcomeOK {
 		return ReleaseReply{Outcome: outcome, Err: err}
 	}
-	switch answer := k.command.Val().(type) {
+	switch answer := cmd.Val().(type) {
 	case int64:
-		if answer >= -1 {
-			c.warn.published(channel, int(answer))
+		if answer >= -2 {
+			c.published(key, int(answer))
 			return ReleaseReply{Outcome: OutcomeOK}
 		}
 	case []any:
@@ -77,94 +91,6 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 		}
 	}
 	return ReleaseReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
-}
-
-// TurnRequest asks to end a turn: release the lock if anybody else waits for it,
-// otherwise go on holding it.
-type TurnRequest struct {
-	Key, Field string
-	Lease      time.Duration // the time to live is raised to it when the lock is kept
-	Fenced     bool          // as in ReleaseRequest
-	RecordTime time.Duration // as in AcquireRequest and ReleaseRequest
-	Tokens     int64         // to reserve for the next turn when the lock is kept; needs Fenced
-	// LastToken and ReservedUpTo give tokens back when the lock is released.
-	LastToken, ReservedUpTo int64
-	Timeout                 time.Duration // 0: Options.CommandTimeout
-	// Next is the field that stands in line afterwards, for the same lease, where the lock is
-	// released, and Attempt is as in AcquireRequest.
-	Next    string
-	Attempt uint64
-}
-
-// TurnReply is the answer to a TurnRequest.
-type TurnReply struct {
-	// Outcome is OK, Gone, Failed (nothing changed: still held) or Unknown.
-	Outcome Outcome
-	Kept    bool      // with OK: nobody else waits, the lock is still ours; false: released
-	Token   int64     // with Kept: first of the reserved tokens, 0 without fencing
-	// With OK and not Kept: Standing, the next field has a place in line, with Ahead places
-	// before it, while Holder has the lock for TTL more.
-	Standing bool
-	Holder   string
-	TTL      time.Duration
-	Ahead    int
-	SentAt   time.Time // a kept lease counts from here
-	Err     error
-}
-
-// EndTurn releases the lock exactly as Release does, unless the server knows that no
-// other connection listens for its release; then it keeps it for a further lease. On a
-// cluster, or where PUBSUB is forbidden, that cannot be known and it always releases; on a
-// cluster that the client hides, only once that was found (see cluster.go).
-func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
-	start := time.Now()
-	defer func() { c.observe("turn", reply.Outcome, start) }()
-	channel := releasePrefix + r.Key
-	own := "-1"
-	if !c.Multi() {
-		own = flag(c.sub.confirmed(channel))
-	}
-	k := newScriptCall(turnScript, r.Key, c.line(r.Key), c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
-		r.Field, millis(r.Lease), releaseMessage(r.Key, r.Field, start), c.mode(false), c.leftOpen(), own,
-		r.Next, strconv.FormatUint(r.Attempt, 10), strconv.FormatInt(max(r.Tokens, 1), 10),
-		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
-	k, left := c.inLine(ctx, c.lanes(r.Key).locks, k, start, r.Timeout)
-	reply = c.parseTurn(&k.command, left, channel)
-	if reply.Outcome != OutcomeFailed || k.command.sent() {
-		reply.SentAt = k.sentAt
-	}
-	return reply
-}
-
-func (c *Client) parseTurn(cmd *command, left error, channel string) TurnReply {
-	outcome, err := cmd.result(left)
-	if outcome != OutcomeOK {
-		return TurnReply{Outcome: outcome, Err: err}
-	}
-	if answer, _ := cmd.Val().([]any); len(answer) == 2 || len(answer) == 5 {
-		receivers, counted := answer[1].(int64)
-		switch {
-		case counted && answer[0] == int64(0):
-			return TurnReply{Outcome: OutcomeGone}
-		case counted && answer[0] == int64(1):
-			c.warn.published(channel, int(receivers))
-			reply := TurnReply{Outcome: OutcomeOK}
-			if len(answer) == 5 {
-				ttl, ok1 := answer[3].(int64)
-				ahead, ok2 := answer[4].(int64)
-				if !ok1 || !ok2 {
-					break
-				}
-				reply.Standing, reply.Holder, reply.TTL, reply.Ahead = true, text(answer[2]), fromMillis(ttl), int(ahead)
-			}
-			return reply
-		case answer[0] == int64(2):
-			if token, err := strconv.ParseInt(text(answer[1]), 10, 64); err == nil {
-				return TurnReply{Outcome: OutcomeOK, Kept: true, Token: token}
-			}
-		}
-	}
-	return TurnReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
 }
 
 // ForceRelease deletes the lock, whoever holds it, publishes the release, and tells
@@ -182,10 +108,10 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	}
 	start := time.Now()
 	before, after := forcedParts(key)
-	k := newScriptCall(forceScript, key, c.line(key), c.fence(key),
-		releasePrefix+key, releaseMessage(key, c.opt.ClientID, start),
-		ownPrefix, before, after, c.mode(false))
-	outcome, err := c.one(ctx, c.lanes(key).locks, &k.call, start, 0)
+	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).locks, key, start, 0, func(line string) *scriptCall {
+		return newScriptCall(forceScript, key, line, c.fence(key), releaseMessage(key, c.opt.ClientID, start),
+			before, after, c.ownSubscriptions(key), c.window(), recordMillis(0))
+	})
 	c.observe("force", outcome, start)
 	if err != nil {
 		return nil, err

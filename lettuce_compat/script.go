@@ -29,11 +29,19 @@ type script struct {
 	sha    any // a string, as an argument of a command
 }
 
-// newScript reads the script of that name, behind the prelude that all share.
+// newScript reads the script of that name, behind the prelude that all share and, where it has
+// to do with the line, what those share. Each function costs a call some of Redis' time, so
+// the batches that renew and look do without.
 func newScript(name string) *script {
-	prelude, _ := lua.ReadFile("lua/prelude.lua") // all are there: they are embedded
-	body, _ := lua.ReadFile("lua/" + name + ".lua")
-	source := string(prelude) + string(body)
+	parts := []string{"prelude", "line", name}
+	if name == "renew" || name == "status" {
+		parts = []string{"prelude", name}
+	}
+	var source string
+	for _, part := range parts {
+		text, _ := lua.ReadFile("lua/" + part + ".lua") // all are there: they are embedded
+		source += string(text)
+	}
 	sum := sha1.Sum([]byte(source))
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
@@ -49,10 +57,10 @@ type scriptCall struct {
 	args    [9]any      // of the command, as far as they fit: those of a plain acquire and release
 }
 
-// newScriptCall makes a call of s about the lock key; line is the key of its line, or the lock's
-// own where the line is not used; fence is the key of its fencing
-// record, empty where the script does not need it. argv are strings already, so that nothing
-// depends on how a client prints numbers.
+// newScriptCall makes a call of s about the lock key; line is the key of its line, or key
+// itself where the line is left out, and fence the key of its fencing record, empty where the
+// script does not need it. argv are strings already, so that nothing depends on how a client
+// prints numbers.
 func newScriptCall(s *script, key, line, fence string, argv ...any) *scriptCall {
 	k := new(scriptCall)
 	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)

@@ -4,7 +4,6 @@ import (
 	"container/list"
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"time"
 
@@ -140,26 +139,24 @@ func (s *subscriber) deliver(m *redis.Message) {
 
 func (s *subscriber) deliverOwn(m *redis.Message) {
 	msg, ok := parseOwn(m.Payload)
-	field, about := msg.field()
-	client, n, valid := ParseField(field)
+	var n uint64
+	if ok && msg.Probe == "" {
+		n, ok = s.c.ownNumber(msg.field())
+	}
 	switch {
-	case !ok || about && !(valid && client == s.c.opt.ClientID):
+	case !ok:
 		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
-	case msg.Forced != nil:
-		if s.c.opt.OnForced != nil {
-			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
-		}
 	case msg.Called != nil:
 		if s.c.opt.OnCalled != nil {
-			call := Call{N: n, Attempt: msg.Called.Attempt, Lease: fromMillis(msg.Called.Lease)}
-			if token, err := strconv.ParseInt(msg.Called.Token, 10, 64); err == nil {
-				call.Token, call.HasToken = token, true
-			}
-			s.c.opt.OnCalled(call)
+			s.c.opt.OnCalled(msg.Called.call(n))
 		}
 	case msg.Look != nil:
 		if s.c.opt.OnLook != nil {
 			s.c.opt.OnLook(n, fromMillis(msg.Look.In))
+		}
+	case msg.Forced != nil:
+		if s.c.opt.OnForced != nil {
+			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
 		}
 	default:
 		s.mu.Lock()
@@ -245,10 +242,13 @@ func (s *subscriber) unlistLocked(ch *channel) {
 }
 
 // confirmed reports whether the server counts this client among the subscribers of
-// the channel.
-func (s *subscriber) confirmed(name string) bool {
+// the release channel of key.
+func (s *subscriber) confirmed(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ch := s.channels[name]
+	if len(s.channels) == 1 { // the own one
+		return false
+	}
+	ch := s.channels[releasePrefix+key]
 	return ch != nil && ch.state == chConfirmed
 }

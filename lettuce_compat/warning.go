@@ -71,6 +71,13 @@ func (s *warnings) raise(w Warning) {
 	}
 }
 
+// changes reports whether published has something to say.
+func (s *warnings) changes(refused bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return refused != s.refused || refused && s.count[WarnPublishRefused] > 0
+}
+
 // published notes whether a publication was accepted, and reports a change.
 func (s *warnings) published(channel string, receivers int) {
 	refused := receivers < 0

@@ -1,40 +1,41 @@
 -- KEYS: n locks, then their lines
--- ARGV: mode, then for each lock a field and the number of the attempt
--- Answers one entry per lock: {1, places before it, pttl, holder} it stands in line, {2, pttl} it has the lock,
--- 0 neither, or an error text. It makes no place, and takes the lock for no field that has none.
-local n = #KEYS / 2
-
-local function confirm(key, name, field, attempt)
+-- ARGV: deaf 0|1, 1 where NUMSUB knows nothing, then for each lock a field and its attempt
+-- Answers one entry per lock: {1, places ahead, pttl, holder} standing, {2, pttl} the field holds the lock,
+-- 0 neither, or an error text. Never makes a place, and never gives the lock to a field without one.
+-- One bad key never fails the others: nothing here raises.
+local function confirm(key, line, field, attempt)
   local here = redis.pcall('hexists', key, field)
-  local text = err(here)
-  if text and not is_wrong_type(text) then return text end
-  if here == 1 then return {2, redis.call('pttl', key)} end
-  local line = open_line(name, ARGV[1])
-  if not line then return 'ANTEROOM the line cannot be used' end
+  if err(here) then return err(here) end
+  if here == 1 then return {2, ask('pttl', key) or 0} end
   local client = split(field)
-  local p = place_of(line, client)
+  local l = open_line(line)
+  local p = l and of(l, client)
   if not p or p.field ~= field then
-    local _, refused = remove(key, field)
-    return refused or 0
+    local _, text = remove(key, field)
+    return text or 0
   end
-  p.attempt = math.max(p.attempt, tonumber(attempt))
-  text = write_place(line, p)
-  if text then return text end
-  local holder, ttl = '', rest(line)
-  if redis.pcall('exists', key) == 1 then
-    if redis.pcall('hlen', key) == 1 then holder = redis.call('hkeys', key)[1] end
-    ttl = redis.call('pttl', key)
-    if holder ~= '' and not calls(holder) then redis.pcall('hset', line.key, 'stranger', moment(line)) end
-  elseif ttl == 0 then
-    -- Its lease has ended without a script, or somebody deleted it.
-    local next = first_live(line, client)
-    if next and call(key, line, next) then holder, ttl = next.field, redis.call('pttl', key) end
+  if older(p.attempt, attempt) then p.attempt = attempt end
+  p.deaf = ARGV[1]
+  local holder, pttl = '', ask('pttl', key) or 0
+  if pttl ~= -2 then holder = holder_of(key) end
+  if not keep(l, p, holder) then return 'READONLY the place cannot be written' end
+  if pttl == -2 then
+    -- Free without a script: its lease is over, or somebody has deleted it.
+    pttl = l.open - l.now
+    if pttl <= 0 then
+      pttl = 1
+      local called = first(l, client, ARGV[2] == '1')
+      local lease = called and call(key, l, nil, nil, called)
+      if lease then
+        save(l)
+        if called.field == field then return {2, lease} end
+        holder, pttl = called.field, lease
+      end
+    end
   end
-  save(line)
-  if holder == field then return {2, ttl} end
-  return {1, p.number - line.head, ttl, holder}
+  return {1, ahead(l, p.seq), pttl, holder}
 end
 
-local out = {}
-for i = 1, n do out[i] = confirm(KEYS[i], KEYS[n + i], ARGV[2 * i], ARGV[2 * i + 1]) end
+local out, n = {}, #KEYS / 2
+for i = 1, n do out[i] = confirm(KEYS[i], KEYS[n + i], ARGV[2 * i + 1], ARGV[2 * i + 2]) end
 return out

@@ -1,7 +1,9 @@
--- KEYS: lock, line or lock, fencing record
--- ARGV: channel, message, prefix of the clients' own channels, notice before and after the field, mode
+-- KEYS: lock, line (the lock again: without one), fencing record
+-- ARGV: message, notice before and after the field, own subscriptions of the release channel (-1: NUMSUB
+-- knows nothing), ms that the lock stays open for those who do not stand, life of the record in ms
 -- Answers the fields that were deleted.
-local key, fence = KEYS[1], KEYS[3]
+local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
+if line == key then line = nil end
 local kind = redis.call('type', key)['ok']
 if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
@@ -11,18 +13,22 @@ if text then return redis.error_reply(text) end
 -- Without a grantee no renewal on its way can take the lock again, also where the
 -- key is missing at the moment.
 redis.pcall('hdel', fence, 'grantee')
-if kind == 'none' then return {} end
-if redis.call('hlen', key) > 64 then
-  return redis.error_reply('ANTEROOM the key holds a hash of more than 64 fields, not a lock')
+local fields = {}
+if kind == 'hash' then
+  if redis.call('hlen', key) > 64 then
+    return redis.error_reply('ANTEROOM the key holds a hash of more than 64 fields, not a lock')
+  end
+  fields = redis.call('hkeys', key)
+  redis.call('del', key)
+  for _, field in ipairs(fields) do
+    local client = split(field)
+    if client then publish(OWN .. client, ARGV[2] .. field .. ARGV[3]) end
+  end
+  publish('lock:release:' .. key, ARGV[1])
 end
-local fields = redis.call('hkeys', key)
-redis.call('del', key)
-for _, field in ipairs(fields) do
-  local client = string.match(field, '^([%w%._%-]+):%d+$')
-  if client then publish(ARGV[3] .. client, ARGV[4] .. field .. ARGV[5]) end
+local l = open_line(line)
+if l and l.open <= l.now then
+  hand_on(key, l, fence, ARGV[6], 0, tonumber(ARGV[5]), tonumber(ARGV[4]))
+  save(l)
 end
-local receivers = publish(ARGV[1], ARGV[2])
-local line = open_line(KEYS[2], ARGV[6])
-pass_on(key, line, nil, nil, math.max(receivers, 0), 1)
-save(line)
 return fields

@@ -1,14 +1,23 @@
--- KEYS: lock, line or lock, fencing record   ARGV: channel, most fields to list
--- Answers {type, pttl, {field, count, ...}, counter, subscribers or -1}.
-local key, fence = KEYS[1], KEYS[3]
+-- KEYS: lock, line (the lock again: without one), fencing record   ARGV: most fields to list
+-- Answers {type, pttl, {field, count, ...}, counter, subscribers or -1, places, the first one's field or '',
+-- ms that the lock is still left open}.
+local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 local kind = redis.call('type', key)['ok']
 local holders = {}
-if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[2]) then
+if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[1]) then
   holders = redis.call('hgetall', key)
 end
-local counter = redis.pcall('hget', fence, 'counter')
-if err(counter) then counter = false end
-local count = redis.pcall('pubsub', 'numsub', ARGV[1])
-local subscribers = -1
-if not err(count) and tonumber(count[2]) then subscribers = tonumber(count[2]) end
-return {kind, redis.call('pttl', key), holders, counter or '', subscribers}
+local counter = ask('hget', fence, 'counter')
+local standing, head, open = 0, '', 0
+local l = line ~= key and open_line(line)
+if l then
+  standing, open = places(l), math.max(l.open - l.now, 0)
+  for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
+    local p = at(l, seq)
+    if p then
+      head = p.field
+      break
+    end
+  end
+end
+return {kind, redis.call('pttl', key), holders, counter or '', numsub('lock:release:' .. key) or -1, standing, head, open}

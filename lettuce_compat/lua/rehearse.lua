@@ -1,4 +1,4 @@
--- KEYS: lock, line or lock [, fencing record]
+-- KEYS: lock, line (the lock again: without one) [, fencing record]
 -- ARGV: step 1|2, release channel, own channel, 1 where acquires wait for replicas, 1 where a renewal may take a lock back
 -- Calls what an acquire, a renewal and a release of the lock call, and leaves everything as
 -- it was. Step 1 makes the calls that change nothing and asks about others; step 2, after
@@ -6,7 +6,7 @@
 -- its own because of a full memory, which is told to the first write of a script only; and
 -- what step 1 has tried cannot fail in it, so that nothing stays.
 -- Answers the commands that are refused and that a lock can do without.
-local key, fence = KEYS[1], KEYS[3]
+local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 
 -- attempt makes the calls one after the other. Returns the error text of the first that is
 -- refused, which names it, or nil.
@@ -74,6 +74,9 @@ local without = {}
 local function dispensable(is_refused, what)
   if is_refused then without[#without + 1] = what end
 end
+dispensable(line == key or attempt({
+  {'exists', line}, {'hlen', line}, {'hget', line, 'head'}, {'hmget', line, 'head'}, {'hdel', line, ':none'}, {'time'},
+}), 'the line')
 dispensable(refused('publish', ARGV[2], ''), 'PUBLISH on release channels')
 dispensable(refused('subscribe', ARGV[2]), 'SUBSCRIBE to release channels')
 dispensable(refused('publish', ARGV[3], ''), 'PUBLISH on clients\' own channels')

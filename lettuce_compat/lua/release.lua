@@ -1,11 +1,13 @@
--- KEYS: lock, line or lock [, fencing record]
--- ARGV: field, message, mode, ms for which it may be left to strangers [, keep ms, last token, reserved up to, life of the record in ms]
--- Answers the number of receivers (-1: it cannot be told) released, {2, 0} only the mark was there, {3, 0} only a place
--- in line, {0, 0} gone.
-local key, fence, field, keep = KEYS[1], KEYS[3], ARGV[1], ARGV[5] or '0'
-local line = open_line(KEYS[2], ARGV[3])
+-- KEYS: lock, line (the lock again: without one) [, fencing record]
+-- ARGV: field, message, own subscriptions of the release channel (-1: NUMSUB knows nothing), ms that the
+-- lock stays open for those who do not stand [, keep ms, last token, reserved up to, life of the record in ms]
+-- Answers the number of receivers (-1: it cannot be told, -2: who was called could not be told) released,
+-- {3, 0} only a place was there, {2, 0} only the mark was there, {0, 0} gone.
+local key, line, fence, field, keep = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[5] or '0'
+if line == key then line = nil end
 
-if keep ~= '0' and redis.pcall('hexists', key, field) == 1 then
+local kept = keep ~= '0' and redis.pcall('hexists', key, field) == 1
+if kept then
   -- Our field goes, so that no late renewal finds it; the mark keeps the key taken.
   -- That the field can go is made sure before the mark is set.
   local _, text = remove(key, ':none')
@@ -19,16 +21,24 @@ end
 local removed, text = remove(key, field)
 if text then return redis.error_reply(text) end
 settle(fence, field, ARGV[6], ARGV[7], ARGV[8])
-local left, receivers = leave(line, field), 0
+local receivers = 0
 if removed == 1 then receivers = publish('lock:release:' .. key, ARGV[2]) end
-pass_on(key, line, fence, ARGV[8], math.max(receivers, 0), tonumber(ARGV[4]))
-if line and removed == 1 and keep ~= '0' then look(line, tonumber(keep)) end
-save(line)
-if removed == 1 then
-  if line and line.refused then return -1 end
-  return receivers
+
+local left = false
+local l = open_line(line)
+if l then
+  left = leave(l, field)
+  if kept then
+    look(l, 1, keep)
+  elseif redis.pcall('exists', key) == 0 and l.open <= l.now then
+    local _
+    _, _, receivers = hand_on(key, l, fence, ARGV[8], receivers, tonumber(ARGV[4]), tonumber(ARGV[3]))
+  end
+  save(l)
 end
+
+if removed == 1 then return receivers end
+if left then return {3, 0} end
 -- A repeated release finds the mark of the first one: nothing was removed by this one.
 if redis.pcall('hexists', key, field .. ':kept') == 1 then return {2, 0} end
-if left then return {3, 0} end
 return {0, 0}

@@ -16,7 +16,7 @@ local function renew(key, field, lease, fence, life)
   if refused then return refused end
   if fence and not other_type and redis.pcall('exists', key) == 0
     and redis.pcall('hget', fence, 'grantee') == field then
-    return hold(key, field, lease) or 2
+    return take(key, field, lease) or 2
   end
   return 0
 end

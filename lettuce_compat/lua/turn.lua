@@ -1,10 +1,12 @@
--- KEYS: lock, line or lock [, fencing record]
--- ARGV: field, lease ms, message, mode, ms for which it may be left to strangers, own subscriptions (-1: cannot be known),
--- the field that stands in line afterwards, number of its attempt, tokens, last token, reserved up to, life of the record in ms
--- Answers {2, first token} kept, {1, receivers} released, {1, receivers, holder, pttl, places before it} released, and
--- the other field stands, {0, 0} gone.
-local key, fence, field, lease = KEYS[1], KEYS[3], ARGV[1], ARGV[2]
-local own, tokens, life = tonumber(ARGV[6]), ARGV[9], ARGV[12]
+-- KEYS: lock, line (the lock again: without one) [, fencing record]
+-- ARGV: field, lease ms, message, own subscriptions of the release channel (-1: NUMSUB knows nothing), ms
+-- that the lock stays open for those who do not stand, the field that stands next, its attempt (0: it does
+-- not), deaf 0|1, tokens, last token, reserved up to, life of the record in ms
+-- Answers {2, first token} kept, {0, 0} gone; {1, receivers} released,
+-- {1, receivers, holder, pttl, places ahead, found 0|1} released and standing; receivers as in a release.
+local key, line, fence, field = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
+local channel, own, life = 'lock:release:' .. KEYS[1], tonumber(ARGV[4]), ARGV[12]
+if line == key then line = nil end
 
 local here = redis.pcall('hexists', key, field)
 if err(here) and not is_wrong_type(err(here)) then return redis.error_reply(err(here)) end
@@ -15,32 +17,44 @@ if here ~= 1 then
   return {0, 0}
 end
 
-local line = open_line(KEYS[2], ARGV[4])
-if line and not first_live(line, '') and not strangers(key, line, math.max(own, 0) + 1, math.max(own, 0)) then
-  local first, text = '0', nil
+-- Others are a living place of another client, or those who do not stand. Without a line nobody
+-- knows, so the turn ends.
+local client = split(field)
+local l = open_line(line, true)
+local others = true
+if l then
+  local listening = numsub(channel) or 0
+  others = listening > math.max(own, 0) or math.abs(l.now - l.stranger) < STRANGER
+  if not others then
+    local p, more = first(l, client, own < 0, true)
+    others = p or more
+  end
+end
+if not others then
+  local token, text = '0', nil
   if fence then
     -- What the last turn did not use goes back first: tokens that ran ahead of the
     -- clock would not grow across a lost record.
     settle(fence, field, ARGV[10], ARGV[11], life)
-    first, text = reserve(fence, field, tokens, life)
+    token, text = reserve(fence, field, ARGV[9], life)
     if text then return redis.error_reply(text) end
   end
-  text = raise(key, lease)
+  text = raise(key, ARGV[2])
   if text then return redis.error_reply(text) end
-  save(line)
-  return {2, first}
+  save(l)
+  return {2, token}
 end
 
 local _, text = remove(key, field)
 if text then return redis.error_reply(text) end
 settle(fence, field, ARGV[10], ARGV[11], life)
-local receivers = publish('lock:release:' .. key, ARGV[3])
-if not line then return {1, receivers} end
-local called = pass_on(key, line, fence, life, math.max(receivers, 0), tonumber(ARGV[5])) or ''
-local ahead = stand(line, ARGV[7], ARGV[8], lease, fence and tokens or '0')
-save(line)
-if line.refused then receivers = -1 end
-if not ahead then return {1, receivers} end
-local ttl = rest(line)
-if called ~= '' then ttl = redis.call('pttl', key) end
-return {1, receivers, called, ttl, ahead}
+local receivers = publish(channel, ARGV[3])
+if not l then return {1, receivers} end
+local holder, pttl = '', 0
+if redis.pcall('exists', key) == 0 then
+  holder, pttl, receivers = hand_on(key, l, fence, life, receivers, tonumber(ARGV[5]), own)
+else -- a second field, which a stranger has added
+  holder, pttl = holder_of(key), ask('pttl', key) or 0
+end
+local answer = stand(l, line, ARGV[6], ARGV[7], ARGV[2], ARGV[9], ARGV[8], holder, pttl)
+return {1, receivers, unpack(answer, 2)}
