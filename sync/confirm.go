@@ -64,6 +64,7 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		wasNear := p.near()
 		if p.g.place == p {
 			p.stands(a, r.Ahead, r.Holder, r.TTL)
+			e.answer.Store(p.answer())
 		}
 		changed := wasNear != p.near()
 		e.mu.Unlock()
