@@ -16,8 +16,10 @@ const (
 	firstBackoff = 20 * time.Millisecond
 	lastBackoff  = time.Second
 	// deafPoll is how often a driver near the front looks that hears no calls: so long may a
-	// lock be idle for it. Further back it looks more seldom, in proportion.
+	// lock be idle for it. Further back it looks more seldom, in proportion, and so do the
+	// drivers of a Manager that has more than deafMany of them.
 	deafPoll = 25 * time.Millisecond
+	deafMany = 64
 )
 
 // listen listens to the key's release channel where nobody calls: there is no place, or the
@@ -71,7 +73,8 @@ func (d *driver) due() time.Duration {
 		wait = min(wait, p.ends.Sub(now))
 	}
 	if !e.m.wire.Listening() {
-		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deafPoll*time.Duration(1+p.ahead)).Sub(now))
+		poll := deafPoll * time.Duration(1+p.ahead) * time.Duration(1+e.m.standing()/deafMany)
+		wait = min(wait, p.sent[len(p.sent)-1].at.Add(poll).Sub(now))
 	}
 	return max(wait, 0)
 }
