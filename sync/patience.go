@@ -55,7 +55,10 @@ func afterTTL() time.Duration {
 
 // due returns how long it is until another attempt is worth it; 0: it is.
 func (d *driver) due() time.Duration {
-	e := d.e
+	e, deaf := d.e, time.Duration(0)
+	if !e.m.wire.Listening() {
+		deaf = deafPoll * time.Duration(1+e.m.standing()/deafMany)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.look {
@@ -72,9 +75,8 @@ func (d *driver) due() time.Duration {
 	if p.near() && !p.ends.IsZero() {
 		wait = min(wait, p.ends.Sub(now))
 	}
-	if !e.m.wire.Listening() {
-		poll := deafPoll * time.Duration(1+p.ahead) * time.Duration(1+e.m.standing()/deafMany)
-		wait = min(wait, p.sent[len(p.sent)-1].at.Add(poll).Sub(now))
+	if deaf > 0 {
+		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deaf*time.Duration(1+p.ahead)).Sub(now))
 	}
 	return max(wait, 0)
 }
