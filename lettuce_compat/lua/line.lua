@@ -174,6 +174,7 @@ end
 local function note_mute(l, field)
   redis.pcall('hset', l.key, 'mute', field)
   redis.pcall('pexpire', l.key, PLACE_LIFE)
+  if not l.mute then l.words = l.words + 1 end
   l.mute, l.keep = field, true
 end
 
@@ -278,7 +279,7 @@ local function keep(l, p, holder)
   local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
     'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', seen))
   if text then return false end
-  l.words = l.mute and 6 or 5
+  l.words, l.changed = l.mute and 6 or 5, false
   redis.pcall('pexpire', l.key, PLACE_LIFE)
   return true
 end
