@@ -173,3 +173,24 @@ func TestLine_DroppingABurntFieldCallsFirst(t *testing.T) {
 		b.nothingLeft(t)
 	})
 }
+
+// TestLine_ACallTellsHowManyWereDead: who is called learns how many places before it were removed
+// because nobody had confirmed them, so that somebody counts them.
+func TestLine_ACallTellsHowManyWereDead(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
+		a.takes()
+		x.stands(0)
+		y.stands(1)
+		z.stands(2)
+		b.age(t, x, 11*time.Second)
+		b.age(t, y, 11*time.Second)
+		a.releases()
+		want(t, "dead", z.called().Dead, 2)
+		x.stands(0)
+		z.releases()
+		want(t, "dead", x.called().Dead, 0)
+		x.releases()
+		b.nothingLeft(t)
+	})
+}

@@ -119,7 +119,7 @@ local function living(l, seq)
       redis.pcall('hset', l.key, 'p' .. seq, entry(p))
     elseif confirmed + math.min(tonumber(p.lease), PLACE_LIFE) < l.now then
       strike(l, p)
-      p = nil
+      l.dead, p = (l.dead or 0) + 1, nil
     end
   end
   if not p and seq == l.head then l.head, l.changed = seq + 1, true end
@@ -180,7 +180,8 @@ end
 
 -- call gives the lock, whose key must not exist, to the place p, and tells its client. It
 -- returns the lease and what the publication answered, nil where it could not: then the lock
--- stays free. The message names tokens where this script may reserve them.
+-- stays free. The message names tokens where this script may reserve them, and the places that
+-- were removed on the way because nobody confirmed them: they are for its client to count.
 local function call(key, l, fence, life, p)
   local lease, token = math.min(tonumber(p.lease), CALL_LEASE), nil
   if fence and p.tokens ~= '0' then
@@ -204,7 +205,7 @@ local function call(key, l, fence, life, p)
     look(l, 2, BLIND)
   end
   return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
-    .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"}}')
+    .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
 end
 
 -- share tells after how many calls a turn must end open because of those who do not stand, nil
