@@ -42,7 +42,7 @@ func TestLine_ConfirmKeepsAPlaceAlive(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 		highest := x.send
-		b.wantTTL(t, lineOfK, 29*time.Second, 30*time.Second)
+		b.wantTTL(t, lineOfK, 9*time.Second, 10*time.Second) // the longest life of a place
 		b.age(t, x, 9*time.Second)
 		want(t, "ahead", y.confirm().Ahead, 1)
 		want(t, "late", x.Confirm(ctx, []lettucecompat.Place{{Key: "k", Field: x.field(), Attempt: nonce + 1}}, 0)[0].Outcome, ok)
