@@ -126,6 +126,11 @@ local function living(l, seq)
   return p
 end
 
+-- lives sees to it that the line lives for ms more. It ends by itself when nobody confirms.
+local function lives(l, ms)
+  if (ask('pttl', l.key) or 0) < ms then redis.pcall('pexpire', l.key, ms) end
+end
+
 -- save writes what has changed. A line without places goes, unless it is open, or knows
 -- of a stranger or of a holder that is mute; it ends by itself then.
 local function save(l)
@@ -133,6 +138,7 @@ local function save(l)
     redis.pcall('del', l.key)
   elseif l.changed then
     redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
+    lives(l, MOST_OPEN) -- it may have begun with this
   end
 end
 
@@ -171,9 +177,10 @@ local function look(l, many, ms)
 end
 
 -- note_mute notes that the holder cannot tell whom it will call, so that the next ones ask.
-local function note_mute(l, field)
+local function note_mute(l, field, lease)
   redis.pcall('hset', l.key, 'mute', field)
-  redis.pcall('pexpire', l.key, PLACE_LIFE)
+  lives(l, math.min(tonumber(lease), PLACE_LIFE))
+  if not l.mute then l.words = l.words + 1 end
   l.mute, l.keep = field, true
 end
 
@@ -200,7 +207,7 @@ local function call(key, l, fence, life, p)
   end
   l.since, l.changed = l.since + 1, true
   if p.ears == '2' then
-    note_mute(l, p.field)
+    note_mute(l, p.field, lease)
     look(l, 2, BLIND)
   end
   return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
@@ -279,8 +286,8 @@ local function keep(l, p, holder)
   local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
     'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', seen))
   if text then return false end
-  l.words = l.mute and 6 or 5
-  redis.pcall('pexpire', l.key, PLACE_LIFE)
+  l.words, l.changed = l.mute and 6 or 5, false
+  lives(l, seen == l.now and STRANGER or math.min(tonumber(p.lease), PLACE_LIFE))
   return true
 end
 
