@@ -28,7 +28,8 @@ func statusCommand() *cobra.Command {
 		Short: "Show who holds a lock",
 		Long: `Shows for each KEY who holds it, on which host and in which process, how much of its
 lease is left, the newest fencing token, how many processes stand in line for it and which
-is the first, and how many connections listen for its release. It changes nothing. The answer may be out of date when it is read.
+is the first, and how many connections listen for its release. It changes nothing. The
+answer may be out of date when it is read.
 
 A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
 time. Host and process come from the holder's name; they are "-" if the program has set a
