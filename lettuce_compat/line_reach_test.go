@@ -2,6 +2,7 @@ package lettucecompat_test
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,7 +148,6 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 	if !found || err != nil {
 		t.Fatalf("no mean in %q: %v", digits, err)
 	}
-	t.Logf("%.2f µs of Redis' time for a script", usec)
 	return usec
 }
 
@@ -195,10 +195,14 @@ func BenchmarkLine_RedisTimeOfAPair(b *testing.B) {
 			b.Fatal("failed")
 		}
 	}
-	pair()
-	bed.raw.ConfigResetStat(ctx)
+	best := math.Inf(1) // of windows that are short enough to be undisturbed now and then
 	for b.Loop() {
 		pair()
+		bed.raw.ConfigResetStat(ctx)
+		for range 100 {
+			pair()
+		}
+		best = min(best, 2*usecPerScript(b, bed))
 	}
-	b.ReportMetric(2*usecPerScript(b, bed), "redis-µs/pair")
+	b.ReportMetric(best, "redis-µs/pair")
 }
