@@ -25,16 +25,21 @@ if is_there(line) then
 end
 -- refuse answers that holder has the lock, and stands where that is asked for.
 local function refuse(holder, pttl)
+  if attempt == '0' and not l then return {0, holder, pttl} end
   lines = lines or line_functions()
-  return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder or lines.holder_of(key), pttl)
+  return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
 end
 if kind == 'hash' then
   for i = 12, #ARGV do
     if redis.call('hdel', key, ARGV[i]) == 1 then dropped = ARGV[i] end
   end
-  if redis.call('hlen', key) > 0 then
+  local fields = redis.call('hlen', key)
+  if fields > 0 then
     if redis.call('hexists', key, field) == 0 then
-      return refuse(nil, redis.call('pttl', key))
+      -- A large hash is somebody's data, not a lock: its names are not fetched.
+      local holder = ''
+      if fields <= 64 then holder = redis.call('hkeys', key)[1] end
+      return refuse(holder, redis.call('pttl', key))
     end
     found = 1
     if again ~= '1' then

@@ -11,20 +11,18 @@
 --   mute         the holder, if it cannot tell whom it calls
 -- All moments are the server's, in ms since 1970. Nothing here decides who holds the lock, so a
 -- line that cannot be read or written is no line: nobody stands, and a free lock is free.
---
--- line_functions makes the functions about it. To make a function costs some of Redis' time for
--- each call of the script, so it is called only where there is a line, or somebody is to stand.
-local function line_functions()
-  local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
-  local CALL_LEASE = 2000   -- so long has a called one until its renewal, or its lease if shorter
-  local LOOKS = 64          -- so many places a script looks at
-  local STRANGER = 10000    -- so long a stranger that was seen counts
-  local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
-  local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
-  local BLIND = 25          -- so long waits who cannot be told before it asks
+local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
+local LOOKS = 64          -- so many places a script looks at
+local STRANGER = 10000    -- so long a stranger that was seen counts
+local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
+local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
+local BLIND = 25          -- so long waits who cannot be told before it asks
 
-  local OWN = 'anteroom:client:'
+local OWN = 'anteroom:client:'
 
+-- place_functions makes the functions about it. To make a function costs some of Redis' time for
+-- each call of the script, so they are made only where there is a line, or somebody is to stand.
+local function place_functions()
   -- ask is a protected call that returns nil for an error: a script that has written must not fail.
   local function ask(...)
     local answer = redis.pcall(...)
@@ -168,18 +166,6 @@ local function line_functions()
     return passed, last < l.tail
   end
 
-  -- look tells the first so many living ones to ask again in so many ms.
-  local function look(l, many, ms)
-    for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
-      local p = living(l, seq)
-      if p then
-        publish(OWN .. p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
-        many = many - 1
-        if many == 0 then return end
-      end
-    end
-  end
-
   -- note_mute notes that the holder cannot tell whom it will call, so that the next ones ask.
   local function note_mute(l, field, lease)
     redis.pcall('hset', l.key, 'mute', field)
@@ -188,78 +174,9 @@ local function line_functions()
     l.mute, l.keep = field, true
   end
 
-  -- call gives the lock, whose key must not exist, to the place p, and tells its client. It
-  -- returns the lease and what the publication answered, nil where it could not: then the lock
-  -- stays free. The message names tokens where this script may reserve them, and the places that
-  -- were removed on the way because nobody confirmed them: they are for its client to count.
-  local function call(key, l, fence, life, p)
-    local lease, token = math.min(tonumber(p.lease), CALL_LEASE), nil
-    if fence and p.tokens ~= '0' then
-      token = reserve(fence, p.field, p.tokens, life)
-    elseif fence then
-      redis.pcall('hdel', fence, 'grantee') -- whoever it names must not take the lock back now
-    end
-    if take(key, p.field, lease) then return nil end
-    strike(l, p)
-    if p.passed then
-      -- Who was passed over takes the number of who was called: no gap remains between the
-      -- head and those who are next, which the next scripts would have to look at.
-      local first_one = p.passed
-      strike(l, first_one)
-      first_one.seq = p.seq
-      redis.pcall('hset', l.key, 'p' .. p.seq, entry(first_one), 'c' .. first_one.client, p.seq)
-    end
-    l.since, l.changed = l.since + 1, true
-    if p.ears == '2' then
-      note_mute(l, p.field, lease)
-      look(l, 2, BLIND)
-    end
-    return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
-      .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
-  end
-
   -- seen tells whether a holder was seen lately that does not stand.
   local function seen(l)
     return math.abs(l.now - l.stranger) < STRANGER
-  end
-
-  -- share tells after how many calls a turn must end open because of those who do not stand, nil
-  -- if there are none. Who holds the lock now and then, and who listens for its release beside
-  -- us (own: 1), gets a turn for each round of the line. A pattern that covers the channel may as well be a
-  -- monitor's, so it counts less. On a Cluster a server only knows of its own subscribers.
-  local function share(l, channel, receivers, own)
-    if seen(l) then return places(l) end
-    if receivers <= 0 then return nil end
-    local listening = numsub(channel) or 0
-    if listening > math.max(own, 0) then return places(l) end
-    if receivers > listening then return math.max(places(l), MONITOR) end
-  end
-
-  -- hand_on lets the next one in after a release that receivers have heard: it calls, or leaves
-  -- the lock open for window ms. It returns whom it has called ('' for nobody), after how many ms the next
-  -- ones had better look again, and -2 where who was called could not be told, receivers otherwise.
-  -- The first field, if there still is one, holds the lock.
-  local function hand_on(key, l, fence, life, receivers, window, own)
-    local turns = share(l, 'lock:release:' .. key, receivers, own)
-    if turns and l.since >= turns then
-      l.open, l.since, l.changed = l.now + window, 0, true
-      look(l, 2, window)
-      return '', window, receivers
-    end
-    local p, more = first(l, nil, own < 0)
-    if p then
-      local lease, told = call(key, l, fence, life, p)
-      if lease then
-        if told < 0 then receivers = -2 end
-        return p.field, lease, receivers
-      end
-    elseif more then
-      -- All that could be looked at are dead. Whoever came last is the likeliest to be alive.
-      local last = at(l, l.tail)
-      if last then publish(OWN .. last.client, '{"look":{"field":"' .. last.field .. '","in":0}}') end
-      return '', 1, receivers
-    end
-    return '', window, receivers
   end
 
   -- leave removes the place of exactly this field, or also of an older one of its client. It
@@ -347,14 +264,9 @@ local function line_functions()
   end
 
   return {
-    read = read, save = save, split = split, holder_of = holder_of, numsub = numsub, first = first, call = call,
-    hand_on = hand_on, look = look, leave = leave, of = of, at = at, keep = keep, standing = standing, stand = stand,
-    older = older, places = places, note_mute = note_mute, ask = ask, seen = seen,
+    read = read, save = save, places = places, at = at, of = of, strike = strike, entry = entry, living = living,
+    first = first, leave = leave, keep = keep, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
+    ask = ask, numsub = numsub, holder_of = holder_of, split = split, older = older,
   }
-end
-
--- is_there tells whether there is a line.
-local function is_there(line)
-  return line and redis.pcall('exists', line) == 1
 end
 
