@@ -95,6 +95,9 @@ func TestLine_AFullMemory(t *testing.T) {
 	if got := y.acquire(); got.Outcome != refused || got.Standing || got.Holder != a.field() {
 		t.Fatalf("%+v", got)
 	}
+	if got := x.confirm(); got.Outcome != failed || !lettucecompat.Transient(got.Err) {
+		t.Fatalf("%+v", got)
+	}
 	a.releases()
 	b.raw.ConfigSet(ctx, "maxmemory", "0")
 	if got := x.confirm(); got.Outcome != ok || !got.Called {
@@ -246,7 +249,7 @@ func TestLine_ARefusalProvesThatNothingRan(t *testing.T) {
 	for text, times := range map[string]int64{
 		"NOPERM No permissions to access a key":                                 2, // once for each client
 		"CROSSSLOT Keys in request don't hash to the same slot":                 2,
-		"TRYAGAIN Multiple keys request during rehashing of slot": 9, // once for each call
+		"TRYAGAIN Multiple keys request during rehashing of slot":               9, // once for each call
 		"MISCONF Redis is configured to save RDB snapshots, but it's unable to": 1,
 		"READONLY You can't write against a read only replica.":                 1,
 	} {

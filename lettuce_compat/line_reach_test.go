@@ -206,3 +206,27 @@ func BenchmarkLine_RedisTimeOfAPair(b *testing.B) {
 	}
 	b.ReportMetric(best, "redis-µs/pair")
 }
+
+// BenchmarkLine_RedisTimeOfATurn is what a turn costs Redis where two others always stand.
+func BenchmarkLine_RedisTimeOfATurn(b *testing.B) {
+	bed := onReal(b, nil)
+	line := []*peer{bed.peer(b, "a"), bed.peer(b, "x"), bed.peer(b, "y")}
+	line[0].takes()
+	line[1].stands(0)
+	line[2].stands(1)
+	best := math.Inf(1)
+	for b.Loop() {
+		bed.raw.ConfigResetStat(ctx)
+		for range 100 {
+			a := line[0]
+			a.EndTurn(ctx, lettucecompat.TurnRequest{
+				Key: "k", Field: a.field(), Lease: 10 * time.Second, Next: lettucecompat.NewField(a.id, a.n+1), Attempt: a.send + 1,
+			})
+			a.n, a.send = a.n+1, a.send+1
+			line = append(line[1:], a)
+			line[0].called()
+		}
+		best = min(best, usecPerScript(b, bed))
+	}
+	b.ReportMetric(best, "redis-µs/turn")
+}

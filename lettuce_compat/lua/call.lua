@@ -63,15 +63,16 @@ local function line_functions()
   -- hand_on lets the next one in after a release that receivers have heard: it calls, or leaves
   -- the lock open for window ms. It returns whom it has called ('' for
   -- nobody), after how many ms the next ones had better look again, and -2 where who was called
-  -- could not be told, receivers otherwise.
-  local function hand_on(key, l, fence, life, receivers, window, own)
+  -- could not be told, receivers otherwise. p is the first place, where it is known.
+  local function hand_on(key, l, fence, life, receivers, window, own, p)
     local turns = share(l, 'lock:release:' .. key, receivers, own)
     if turns and l.since >= turns then
       l.open, l.since, l.changed = l.now + window, 0, true
       look(l, 2, window)
       return '', window, receivers
     end
-    local p, more = lines.first(l, nil, own < 0)
+    local more
+    if not p then p, more = lines.first(l, nil, own < 0) end
     if p then
       local lease, told = call(key, l, fence, life, p)
       if lease then

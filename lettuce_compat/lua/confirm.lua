@@ -20,7 +20,8 @@ local function confirm(key, line, field, attempt)
   p.ears = ARGV[1]
   local holder, pttl = '', lines.ask('pttl', key) or 0
   if pttl ~= -2 then holder = lines.holder_of(key) end
-  if not lines.keep(l, p, holder) then return 'READONLY the place cannot be written' end
+  local text = lines.keep(l, p, holder)
+  if text then return text end
   if pttl == -2 then
     -- Free without a script: its lease is over, or somebody has deleted it.
     pttl = l.open - l.now

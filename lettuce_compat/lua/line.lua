@@ -205,17 +205,16 @@ local function place_functions()
   end
 
   -- keep writes the place p, confirmed now, and all that has changed in the line with it: in one
-  -- command, so that no place is without its number. Returns whether it could.
+  -- command, so that no place is without its number. Returns an error text or nil.
   local function keep(l, p, holder)
     p.confirmed = l.now
-    local seen = is_stranger(holder) and l.now or l.stranger
+    local met = is_stranger(holder) and l.now or l.stranger
     l.tail = math.max(l.tail, p.seq)
     local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
-      'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', seen))
-    if text then return false end
+      'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', met))
+    if text then return text end
     l.words, l.changed = l.mute and 6 or 5, false
-    lives(l, seen == l.now and STRANGER or math.min(tonumber(p.lease), PLACE_LIFE))
-    return true
+    lives(l, met == l.now and STRANGER or math.min(tonumber(p.lease), PLACE_LIFE))
   end
 
   -- standing is the answer to who stands with the place p: how many are before it, and when it had
@@ -258,7 +257,7 @@ local function place_functions()
         field = field, attempt = attempt, lease = lease, tokens = tokens, ears = ears,
       }
     end
-    if not keep(l, p, holder) then return refused end
+    if keep(l, p, holder) then return refused end
     local n, ms = standing(l, p, holder, pttl)
     return {0, holder, ms, n, found}
   end

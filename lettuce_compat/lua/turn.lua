@@ -23,8 +23,9 @@ end
 local lines = line_functions()
 local l = lines.read(line)
 local others = not l or own < 0 or lines.numsub(channel) ~= own or lines.seen(l)
+local p, more
 if not others then
-  local p, more = lines.first(l, lines.split(field), false, true)
+  p, more = lines.first(l, lines.split(field), false, true)
   others = p or more
 end
 if not others then
@@ -49,7 +50,7 @@ local receivers = publish(channel, ARGV[3])
 if not l then return {1, receivers} end
 local holder, pttl = '', 0
 if redis.pcall('exists', key) == 0 then
-  holder, pttl, receivers = lines.hand_on(key, l, fence, life, receivers, tonumber(ARGV[5]), own)
+  holder, pttl, receivers = lines.hand_on(key, l, fence, life, receivers, tonumber(ARGV[5]), own, p)
 else -- a second field, which a stranger has added
   holder, pttl = lines.holder_of(key), lines.ask('pttl', key) or 0
 end
