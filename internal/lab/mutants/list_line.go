@@ -35,7 +35,7 @@ var lineMutants = []mutant{
 		name: "line-grant-ends-the-place", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "line: a grant removes the client's own place",
 		breaks:    "a process that has the lock is called again, for nobody",
-		old:       "if p and not older(n, p.n) then strike(l, p) end", fresh: "",
+		old:       "  lines.leave(l, field, true)\n", fresh: "",
 		tests: []string{"TestLine_AGrantRemovesTheOwnPlace"},
 	},
 	{
@@ -63,7 +63,7 @@ var lineMutants = []mutant{
 		name: "line-confirm-keeps-alive", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a confirmation begins a place's life anew",
 		breaks:    "whoever waits for longer than a lease loses its place",
-		old:       "p.confirmed = l.now\n  local seen", fresh: "p.confirmed = p.confirmed or l.now\n  local seen",
+		old:       "    p.confirmed = l.now\n", fresh: "    p.confirmed = p.confirmed or l.now\n",
 		tests: []string{"TestLine_ConfirmKeepsAPlaceAlive"},
 	},
 	{
@@ -109,7 +109,7 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_WhoDoesNotListenIsPassedOver"},
 	},
 	{
-		name: "line-no-gaps", file: "lettuce_compat/lua/line.lua",
+		name: "line-no-gaps", file: "lettuce_compat/lua/call.lua",
 		mechanism: "line: who is passed over takes the number of who was called",
 		breaks:    "behind one that does not listen the others are beyond what a script looks at",
 		old:       "if p.passed then", fresh: "if false then",
@@ -123,7 +123,7 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_AScriptLooksAt64Places"},
 	},
 	{
-		name: "line-call-lease", file: "lettuce_compat/lua/line.lua",
+		name: "line-call-lease", file: "lettuce_compat/lua/call.lua",
 		mechanism: "line: a call is for two seconds",
 		breaks:    "a process that is stopped while it is first in line costs the others its whole lease",
 		old:       "local CALL_LEASE = 2000 ", fresh: "local CALL_LEASE = 600000 ",
@@ -133,14 +133,14 @@ var lineMutants = []mutant{
 		name: "line-turn-stands", file: "lettuce_compat/lua/turn.lua",
 		mechanism: "line: the end of a turn stands for the next one in the same script",
 		breaks:    "each turn costs a command more, and its waiters come later",
-		old:       "local answer = stand(l, line, ARGV[6], ARGV[7],", fresh: "local answer = stand(l, line, ARGV[6], '0',",
+		old:       "local answer = lines.stand(l, line, ARGV[6], ARGV[7],", fresh: "local answer = lines.stand(l, line, ARGV[6], '0',",
 		tests: []string{"TestLine_TurnCallsAndStands"},
 	},
 	{
 		name: "line-leaves-its-own", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a release removes a place only of exactly its field",
 		breaks:    "a late release takes the place of the next attempt away",
-		old:       "if not p or p.field ~= field then return false end", fresh: "if not p then return false end",
+		old:       "if not p or p.field ~= field and not (or_older and older(p.n, n)) then return false end", fresh: "if not p then return false end",
 		tests: []string{"TestLine_Leaving"},
 	},
 	{
@@ -151,7 +151,7 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_WhileItIsOpenNobodyOfOursEnters"},
 	},
 	{
-		name: "line-share", file: "lettuce_compat/lua/line.lua",
+		name: "line-share", file: "lettuce_compat/lua/call.lua",
 		mechanism: "line: where others listen a share of the turns ends open",
 		breaks:    "clients without the line never get the lock",
 		old:       "if turns and l.since >= turns then", fresh: "if false then",
