@@ -25,9 +25,9 @@ const (
 	mostWindow  = time.Second
 	// hearing, deaf and mute are what a client says about its ears, see lua/line.lua.
 	hearing, deaf, mute = "0", "1", "2"
-	// lineNumber is the least number of a field whose release calls: fields of releases
-	// without the line have smaller ones.
-	lineNumber = 1e15
+	// FirstField is the least number of a field whose release calls: fields of releases without
+	// the line have smaller ones.
+	FirstField = 1e15
 )
 
 // PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
@@ -42,7 +42,7 @@ func CallLease(lease time.Duration) time.Duration { return min(lease, callLease)
 // with its field.
 func Calls(holder string) bool {
 	_, n, ours := ParseField(strings.TrimSuffix(holder, keptSuffix))
-	return holder == "" || ours && n >= lineNumber
+	return holder == "" || ours && n >= FirstField
 }
 
 // Call says that a release of another client has given a lock to a field of this one.

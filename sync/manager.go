@@ -87,8 +87,9 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		closed:  make(chan struct{}),
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]*grant{}, lost: map[uint64]*grant{},
 	}
-	// A field of ours is told from one of a client that does not know the line by its number.
-	m.nextGrant.Store(uint64(time.Now().UnixMicro()))
+	// A field of ours is told from one of a client that does not know the line by its number, also
+	// where the clock is far behind.
+	m.nextGrant.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstField))
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
 	defaults, _ := cfg.Defaults.normalSettings()
