@@ -160,7 +160,7 @@ func oddKeys(s *stage) {
 		h := s.acquire(mine)
 		s.refused(theirs)
 		waiter := s.acquired(theirs)
-		s.until("the waiter listens", func() bool { return s.subscribers(key) == 1 })
+		s.until("the waiter stands", func() bool { return s.stands(key) })
 		token := tokenOf(h)
 		s.release(h)
 		g := s.take(waiter)

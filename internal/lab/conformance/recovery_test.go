@@ -106,7 +106,10 @@ func wakes(t *testing.T, d target, a, b *party) {
 				_ = h.Release(ctx)
 			}
 		}()
-		eventually(t, stuck, "the waiter listens", func() bool { return d.subscribers(now, "lock:release:"+key) == 1 })
+		eventually(t, stuck, "the waiter stands", func() bool {
+			info, err := a.Inspect(ctx, key)
+			return err == nil && info.Standing == 1 && d.subscribers(now, "anteroom:client:"+info.First) == 1
+		})
 		begin := time.Now()
 		if err := h.Release(ctx); err != nil {
 			t.Fatal(err)

@@ -174,13 +174,23 @@ func (s *stage) atMost(what string, took, bound, slack time.Duration) {
 	}
 }
 
-// subscribers counts the connections that listen for key's release, on all masters.
-func (s *stage) subscribers(key string) (n int64) {
-	channel := "lock:release:" + key
+// stands reports whether one client stands in line for key, and hears when it is called.
+func (s *stage) stands(key string) bool {
+	s.Helper()
+	info, err := s.managers[0].Inspect(s.Context(), key)
+	s.ok(err)
+	return info.Standing == 1 && s.hears(info.First)
+}
+
+// hears reports whether a client is subscribed to its own channel, on any master.
+func (s *stage) hears(client string) bool {
+	channel := "anteroom:client:" + client
 	for _, c := range s.d.Masters() {
-		n += c.PubSubNumSub(s.Context(), channel).Val()[channel]
+		if c.PubSubNumSub(s.Context(), channel).Val()[channel] > 0 {
+			return true
+		}
 	}
-	return n
+	return false
 }
 
 // nothingLeft closes the stage and checks that nothing remains, neither in the Managers nor on a server.

@@ -95,9 +95,7 @@ func (a *agent) in() bool {
 
 // wait returns the answer. A caller that hangs is a failure of the cell.
 func (c *call) wait() note {
-	c.a.mu.Lock()
-	box := c.a.boxes[c.id]
-	c.a.mu.Unlock()
+	box := c.box()
 	timer := time.NewTimer(patience + busy)
 	defer timer.Stop()
 	select {
@@ -108,6 +106,30 @@ func (c *call) wait() note {
 		fail("%s: %s has not returned after %v", c.a.who, c.do, patience+busy)
 	}
 	panic("unreachable")
+}
+
+// earlier returns which of two calls is answered first.
+func earlier(one, other *call) *call {
+	timer := time.NewTimer(patience + busy)
+	defer timer.Stop()
+	select {
+	case n := <-one.box():
+		one.box() <- n
+		return one
+	case n := <-other.box():
+		other.box() <- n
+		return other
+	case <-timer.C:
+		fail("neither %s nor %s has returned after %v", one.a.who, other.a.who, patience+busy)
+	}
+	panic("unreachable")
+}
+
+// box is where the answer arrives.
+func (c *call) box() chan note {
+	c.a.mu.Lock()
+	defer c.a.mu.Unlock()
+	return c.a.boxes[c.id]
 }
 
 // deliver handles a note from the party.

@@ -28,5 +28,5 @@ func expected(f *fault, op *operation) expectation { return expectations[op.name
 
 // expectations is by operation and fault.
 var expectations = map[string]map[string]expectation{
-	"acquire": expectAcquire, "wait": expectWait, "renew": expectRenew, "release": expectRelease, "hand-off": expectHandOff,
+	"acquire": expectAcquire, "wait": expectWait, "call": expectCall, "renew": expectRenew, "release": expectRelease, "hand-off": expectHandOff,
 }

@@ -21,6 +21,10 @@ var operations = []*operation{
 		about: "the rival's process holds, the victim waits in Acquire; the rival releases while the fault lasts",
 	},
 	{
+		name: "call", run: beCalled, request: lockKey,
+		about: "the rival's process holds, the victim is first in line; the rival releases while the fault lasts, and asks again",
+	},
+	{
 		name: "renew", run: renew, request: lockKey, times: 3,
 		about: "the victim holds through the fault and a lease more, the rival waits",
 	},
@@ -94,9 +98,14 @@ func wait(r *rig) {
 		holder, waiter = waiter, holder
 	}
 	h := holder.hold()
+	if r.fault.once {
+		r.strike() // what it meets is the attempt that stands
+	}
 	c := waiter.acquire()
-	r.listened()
-	r.strike()
+	r.standing(waiter)
+	if !r.fault.once {
+		r.strike()
+	}
 	rel := holder.release(h)
 	r.healLater()
 	r.observe("holder's Release", rel, r.struck)
@@ -104,11 +113,41 @@ func wait(r *rig) {
 	r.over.Wait()
 }
 
+// beCalled: the first in line is called while the fault lasts, and its process may be unable to take notice.
+func beCalled(r *rig) {
+	h := r.rival.hold()
+	if r.fault.once {
+		r.strike() // what it meets is the attempt that stands
+	}
+	c := r.victim.acquire()
+	r.standing(r.victim)
+	if !r.fault.once {
+		r.strike()
+	}
+	rel := r.rival.release(h)
+	r.healLater()
+	r.observe("rival's Release", rel, r.struck)
+	next := r.rival.acquire()
+	// The next one is in first where the victim does not run, or Redis has forgotten the line.
+	first := earlier(c, next)
+	if first.wait().Got == "nil" {
+		first.a.release(first)
+	}
+	r.observe("victim's Acquire", c, r.struck)
+	r.observe("rival's next Acquire", next, r.struck)
+	r.over.Wait()
+	for _, second := range []*call{c, next} {
+		if second != first && second.wait().Got == "nil" {
+			second.a.release(second).wait()
+		}
+	}
+}
+
 // renew: a hold survives the fault, or is lost.
 func renew(r *rig) {
 	h := r.victim.hold()
 	next := r.rival.acquire()
-	r.listened()
+	r.standing(r.rival)
 	r.strike()
 	r.healLater()
 	if r.lost("hold", h) {
@@ -149,7 +188,7 @@ func (r *rig) lost(name string, h *call) bool {
 func release(r *rig) {
 	h := r.victim.hold()
 	next := r.rival.acquire()
-	r.listened()
+	r.standing(r.rival)
 	r.strike()
 	rel := r.victim.release(h)
 	r.healLater()

@@ -3,6 +3,8 @@ package faults_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -148,12 +150,23 @@ func eventually(what string, done func() bool) {
 
 var bg = context.Background()
 
-// listened waits until a client is subscribed to the lock's release.
-func (r *rig) listened() {
-	channel := "lock:release:" + lockKey
-	eventually("somebody waits for the release", func() bool {
-		n, err := r.check.PubSubNumSub(bg, channel).Result()
-		return err == nil && n[channel] > 0
+// lineKey is the line of the lock, docs/protocol.md §3.
+const lineKey = "anteroom:line:{" + lockKey + "}"
+
+// standing waits until a stands in line, and hears when it is called.
+func (r *rig) standing(a *agent) {
+	own := ""
+	eventually(a.who+" stands in line", func() bool {
+		line, err := r.check.HKeys(bg, lineKey).Result()
+		i := slices.IndexFunc(line, func(field string) bool { return strings.HasPrefix(field, "c"+a.who+".") })
+		if err == nil && i >= 0 {
+			own = "anteroom:client:" + line[i][1:]
+		}
+		return own != ""
+	})
+	eventually(a.who+" hears", func() bool {
+		n, err := r.check.PubSubNumSub(bg, own).Result()
+		return err == nil && n[own] > 0
 	})
 }
 
