@@ -27,8 +27,8 @@ var (
 // field whose fate is open is cleaned up, and its place with it.
 type driver struct {
 	e       *entry
-	g       *grant   // wanted: nil before its first send. A repeat that finds its field knows it for ours
-	last    attempt  // that was sent, while g has no place
+	g       *grant  // wanted: nil before its first send. A repeat that finds its field knows it for ours
+	last    attempt // that was sent, while g has no place
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
@@ -77,8 +77,9 @@ func newDriver(e *entry) driver {
 	if !e.notBefore.IsZero() {
 		d.rest, e.notBefore = max(time.Until(e.notBefore), 0), time.Time{}
 	}
-	d.g, e.next, e.look = e.next, nil, false
+	d.g, e.next = e.next, nil
 	d.refused = d.g != nil && d.g.place != nil
+	e.look = e.look && d.refused // else it asks in any case
 	return d
 }
 
@@ -213,7 +214,6 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if d.g == nil {
 		d.g = e.newGrant(want)
 	}
-	d.g.terms = want
 	req := lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
@@ -223,6 +223,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		e.answer.Store(notAnswered)
 	}
 	e.mu.Lock()
+	d.g.terms = want
 	req.Repeat = d.g.field != nil || d.g.place != nil
 	if stand || d.g.place != nil {
 		d.number()
@@ -231,7 +232,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e.look = false
 	leftovers := len(e.burnt) > 0
 	e.mu.Unlock()
-	if !req.Repeat && stand {
+	if stand && d.g.place == nil {
 		e.m.want(d.g)
 	}
 	if !leftovers {
