@@ -117,19 +117,19 @@ func (c *Client) sendAcquire(ctx context.Context, r *AcquireRequest, line string
 func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
 	plain := !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0
 	multi := c.Multi()
-	if plain && r.Attempt == 0 && !multi {
+	ears := c.ears()
+	if plain && r.Attempt == 0 && !multi && ears != mute {
 		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease))
 	}
 	attempt := "0"
 	if r.Attempt > 0 {
 		attempt = strconv.FormatUint(r.Attempt, 10)
 	}
-	deaf := flag(r.Attempt > 0 && !c.Listening())
 	if plain {
-		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, deaf, flag(multi))
+		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
 	}
 	argv := append(
-		make([]any, 0, 11+len(r.Drop)), r.Field, millis(r.Lease), attempt, deaf, flag(multi), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
+		make([]any, 0, 11+len(r.Drop)), r.Field, millis(r.Lease), attempt, ears, flag(multi), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
 		r.GiveBack.Field, strconv.FormatInt(r.GiveBack.LastToken, 10), strconv.FormatInt(r.GiveBack.ReservedUpTo, 10),
 		recordMillis(r.RecordTime),
 	)

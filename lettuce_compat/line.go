@@ -23,6 +23,8 @@ const (
 	// leastWindow and mostWindow bound how long a lock is left open for those who do not stand.
 	leastWindow = time.Millisecond
 	mostWindow  = time.Second
+	// hearing, deaf and mute are what a client says about its ears, see lua/line.lua.
+	hearing, deaf, mute = "0", "1", "2"
 	// lineNumber is the least number of a field whose release calls: fields of releases
 	// without the line have smaller ones.
 	lineNumber = 1e15
@@ -78,12 +80,21 @@ func (c *Client) ownNumber(field string) (n uint64, ok bool) {
 	return n, ok && client == c.opt.ClientID
 }
 
-// Listening reports whether the server has confirmed the client's own channel, so that a call
-// would be heard.
-func (c *Client) Listening() bool {
+// Listening reports whether calls are heard: the server has confirmed the client's own channel,
+// and does not refuse its messages to others. While they are not, the TTL that those who stand
+// are answered is short, and to be minded wherever they stand.
+func (c *Client) Listening() bool { return c.ears() == hearing }
+
+func (c *Client) ears() string {
+	if c.mute.Load() {
+		return mute
+	}
 	c.sub.mu.Lock()
 	defer c.sub.mu.Unlock()
-	return c.sub.own.state == chConfirmed
+	if c.sub.own.state != chConfirmed {
+		return deaf
+	}
+	return hearing
 }
 
 // line returns the key of the line of a lock, or key itself while the line is left out.
@@ -156,7 +167,12 @@ func (c *Client) ownSubscriptions(key string) string {
 
 // published notes how the messages of a release fared: see release.lua.
 func (c *Client) published(key string, receivers int) {
-	c.mute.Store(receivers < 0)
+	switch {
+	case receivers == -2:
+		c.mute.Store(true)
+	case receivers >= 0 && c.mute.Load():
+		c.mute.Store(false)
+	}
 	if c.warn.changes(receivers < 0) {
 		channel := releasePrefix + key
 		if receivers == -2 {

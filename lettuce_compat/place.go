@@ -51,7 +51,7 @@ func (c *Client) confirmCommand(items []Place) *command {
 	for i := range items {
 		args = append(args, derivedKey(linePrefix, items[i].Key, func(slot uint16) uint32 { return c.tags()[slot] }))
 	}
-	args = append(args, flag(!c.Listening()), flag(c.Multi()))
+	args = append(args, c.ears(), flag(c.Multi()))
 	for i := range items {
 		args = append(args, items[i].Field, strconv.FormatUint(items[i].Attempt, 10))
 	}

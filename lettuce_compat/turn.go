@@ -44,9 +44,9 @@ type TurnReply struct {
 
 // EndTurn releases the lock as Release does, and stands for it with Next, in one step. Where the
 // server knows that nobody else wants it, it keeps the lock for a further lease instead: nobody
-// lives in the line, listens for the release, or was seen holding the lock without standing. On a
-// cluster a server does not know of all who listen. Where the line is left out the lock is always
-// released, and nobody stands.
+// lives in the line, listens for the release, or was seen holding the lock without standing. Where
+// that cannot be known it always releases: on a cluster, of which a server knows its own subscribers
+// only, and without the right to ask. Where the line is left out it always releases, and nobody stands.
 func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	start := time.Now()
 	defer func() { c.observe("turn", reply.Outcome, start) }()
@@ -67,7 +67,7 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 func (c *Client) sendTurn(ctx context.Context, r *TurnRequest, line string, now time.Time, limit time.Duration) (*scriptCall, error) {
 	k := newScriptCall(turnScript, r.Key, line, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
 		r.Field, millis(r.Lease), releaseMessage(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window(),
-		r.Next, strconv.FormatUint(r.Attempt, 10), flag(!c.Listening()), strconv.FormatInt(r.Tokens, 10),
+		r.Next, strconv.FormatUint(r.Attempt, 10), c.ears(), strconv.FormatInt(r.Tokens, 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	return k, c.lanes(r.Key).locks.do(ctx, &k.call, now, limit)
 }

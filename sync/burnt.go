@@ -174,10 +174,11 @@ func (e *entry) drop(req *lettucecompat.AcquireRequest) (burnt []*grant) {
 // dropped notes what an attempt has done to the fields that it named.
 func (e *entry) dropped(burnt []*grant, r lettucecompat.AcquireReply) {
 	granted := r.Outcome == lettucecompat.OutcomeOK
-	// A missing permission, for example, may show after they were removed, and a grant that
-	// too few replicas confirmed is taken back; other errors come before anything is written.
-	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err) ||
-		r.Outcome == lettucecompat.OutcomeRefused && r.Err != nil
+	// A missing permission, for example, may show after they were removed; other errors come
+	// before anything is written. A refusal may be by whoever was called then, and a grant that
+	// too few replicas confirmed is taken back.
+	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeRefused ||
+		r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, g := range burnt {

@@ -61,11 +61,14 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		return renewal.Result{Renewed: true, SentAt: r.SentAt}
 	case r.Outcome == lettucecompat.OutcomeOK:
 		e.mu.Lock()
-		wasNear := p.near()
+		wasNear, called := p.near(), lettucecompat.Calls(p.holder)
 		if p.g.place == p {
 			p.stands(a, r.Ahead, r.Holder, r.TTL)
 		}
-		changed := wasNear != p.near()
+		if called != lettucecompat.Calls(p.holder) {
+			e.look = true // the driver listens for the holder's release from now on, or no more
+		}
+		changed := wasNear != p.near() || e.look
 		e.mu.Unlock()
 		if changed {
 			e.recall.ring()

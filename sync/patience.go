@@ -16,8 +16,10 @@ const (
 	firstBackoff = 20 * time.Millisecond
 	lastBackoff  = time.Second
 	// deafPoll is how often a driver near the front looks that hears no calls: so long may a
-	// lock be idle for it. Further back it looks more seldom, in proportion.
+	// lock be idle for it. Further back it looks more seldom, in proportion, and so do the
+	// drivers of a Manager that has more than deafMany of them.
 	deafPoll = 25 * time.Millisecond
+	deafMany = 64
 )
 
 // listen listens to the key's release channel where nobody calls: there is no place, or the
@@ -53,7 +55,10 @@ func afterTTL() time.Duration {
 
 // due returns how long it is until another attempt is worth it; 0: it is.
 func (d *driver) due() time.Duration {
-	e := d.e
+	e, deaf := d.e, time.Duration(0)
+	if !e.m.wire.Listening() {
+		deaf = deafPoll * time.Duration(1+e.m.standing()/deafMany)
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.look {
@@ -70,8 +75,8 @@ func (d *driver) due() time.Duration {
 	if p.near() && !p.ends.IsZero() {
 		wait = min(wait, p.ends.Sub(now))
 	}
-	if !e.m.wire.Listening() {
-		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deafPoll*time.Duration(1+p.ahead)).Sub(now))
+	if deaf > 0 {
+		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deaf*time.Duration(1+p.ahead)).Sub(now))
 	}
 	return max(wait, 0)
 }

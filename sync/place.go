@@ -69,6 +69,13 @@ func (m *Manager) wants(n uint64) *grant {
 	return m.wanted[n]
 }
 
+// standing is how many grants are wanted or being cleaned up.
+func (m *Manager) standing() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.wanted)
+}
+
 // called is told by the wire that Redis has granted a key to one of our places. It must not
 // block.
 func (m *Manager) called(c lettucecompat.Call) {

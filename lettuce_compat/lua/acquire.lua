@@ -1,5 +1,5 @@
 -- KEYS: lock, line (the lock again: without one) [, fencing record]
--- ARGV: field, lease ms [, attempt (0: it does not stand), deaf 0|1, 1 where NUMSUB knows nothing
+-- ARGV: field, lease ms [, attempt (0: it does not stand), ears, 1 where NUMSUB knows nothing
 -- [, repeat 0|1, tokens, a dropped field with its last token and what it had reserved ('', 0, 0: none),
 -- life of the record in ms, dropped fields ...]]
 -- Answers 1 granted, nothing else to tell; {1, first token, found 0|1, the dropped field that was there or ''}
@@ -65,10 +65,12 @@ if fence then
 end
 text = take(key, field, lease, found == 1)
 if text then return redis.error_reply(text) end
+if ARGV[4] == '2' then l = l or open_line(line, true) end
 if l then
   local client, n = split(field)
   local p = of(l, client)
   if p and not older(n, p.n) then strike(l, p) end
+  if ARGV[4] == '2' then note_mute(l, field) end
   save(l)
 end
 if not again then return 1 end

@@ -1,5 +1,5 @@
 -- KEYS: n locks, then their lines
--- ARGV: deaf 0|1, 1 where NUMSUB knows nothing, then for each lock a field and its attempt
+-- ARGV: ears, 1 where NUMSUB knows nothing, then for each lock a field and its attempt
 -- Answers one entry per lock: {1, places ahead, pttl, holder} standing, {2, pttl} the field holds the lock,
 -- 0 neither, or an error text. Never makes a place, and never gives the lock to a field without one.
 -- One bad key never fails the others: nothing here raises.
@@ -15,7 +15,7 @@ local function confirm(key, line, field, attempt)
     return text or 0
   end
   if older(p.attempt, attempt) then p.attempt = attempt end
-  p.deaf = ARGV[1]
+  p.ears = ARGV[1]
   local holder, pttl = '', ask('pttl', key) or 0
   if pttl ~= -2 then holder = holder_of(key) end
   if not keep(l, p, holder) then return 'READONLY the place cannot be written' end
@@ -33,7 +33,8 @@ local function confirm(key, line, field, attempt)
       end
     end
   end
-  return {1, ahead(l, p.seq), pttl, holder}
+  local n, ms = standing(l, p, holder, pttl)
+  return {1, n, ms, holder}
 end
 
 local out, n = {}, #KEYS / 2

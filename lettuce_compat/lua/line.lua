@@ -1,12 +1,14 @@
 -- The line: the processes that wait for a lock, in the order in which they came, in a hash beside
 -- the lock. Order is a counter in it and never a clock.
 --   head, tail   numbers of the first and of the last place; places between them may be gone
---   p<number>    a place: field, attempt, lease in ms, tokens wanted, 1 where its client hears
---                nothing, the moment at which it was confirmed
+--   p<number>    a place: field, attempt, lease in ms, tokens wanted, ears, the moment at which it
+--                was confirmed. Ears: 0 its client hears what is published on its own channel, 1 it
+--                does not, 2 it may not publish either
 --   c<client>    the number of that client's place: it has one at most
 --   open         until then the lock is left to those who do not stand
 --   since        calls since it was left to them
 --   stranger     when a holder was seen that calls nobody
+--   mute         the holder, if it cannot tell whom it calls
 -- All moments are the server's, in ms since 1970. Nothing here decides who holds the lock, so a
 -- line that cannot be read or written is no line: nobody stands, and a free lock is free.
 local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
@@ -15,6 +17,7 @@ local LOOKS = 64          -- so many places a script looks at
 local STRANGER = 10000    -- so long a stranger that was seen counts
 local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
 local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
+local BLIND = 25          -- so long waits who cannot be told before it asks
 
 local OWN = 'anteroom:client:'
 
@@ -58,15 +61,15 @@ end
 -- that is not there begins.
 local function open_line(line, fresh)
   if not line or not fresh and ask('exists', line) ~= 1 then return nil end
-  local f = ask('hmget', line, 'head', 'tail', 'open', 'since', 'stranger')
+  local f = ask('hmget', line, 'head', 'tail', 'open', 'since', 'stranger', 'mute')
   local time = f and ask('time')
   if not time then return nil end
   local l = {
     key = line, now = time[1] * 1000 + math.floor(time[2] / 1000), words = 0,
     head = tonumber(f[1]) or 1, tail = tonumber(f[2]) or 0, open = tonumber(f[3]) or 0,
-    since = tonumber(f[4]) or 0, stranger = tonumber(f[5]) or 0,
+    since = tonumber(f[4]) or 0, stranger = tonumber(f[5]) or 0, mute = f[6],
   }
-  for i = 1, 5 do
+  for i = 1, 6 do
     if f[i] then l.words = l.words + 1 end
   end
   if l.open > l.now + MOST_OPEN then l.open = 0 end
@@ -83,8 +86,8 @@ local function at(l, seq)
   local text = ask('hget', l.key, 'p' .. seq)
   if not text then return nil end
   local p = {seq = seq}
-  p.field, p.client, p.n, p.attempt, p.lease, p.tokens, p.deaf, p.confirmed =
-    string.match(text, '^(([%w%._%-]+):(%d+)) (%d+) (%d+) (%d+) ([01]) (%d+)$')
+  p.field, p.client, p.n, p.attempt, p.lease, p.tokens, p.ears, p.confirmed =
+    string.match(text, '^(([%w%._%-]+):(%d+)) (%d+) (%d+) (%d+) ([012]) (%d+)$')
   return p.field and p
 end
 
@@ -96,7 +99,7 @@ end
 
 -- entry is a place as the hash has it.
 local function entry(p)
-  return table.concat({p.field, p.attempt, p.lease, p.tokens, p.deaf, p.confirmed}, ' ')
+  return table.concat({p.field, p.attempt, p.lease, p.tokens, p.ears, p.confirmed}, ' ')
 end
 
 -- strike removes a place.
@@ -123,10 +126,10 @@ local function living(l, seq)
   return p
 end
 
--- save writes what has changed. A line without places goes, unless it knows of a stranger or
--- is open; it ends by itself then.
+-- save writes what has changed. A line without places goes, unless it is open, or knows
+-- of a stranger or of a holder that is mute; it ends by itself then.
 local function save(l)
-  if l.head > l.tail and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
+  if l.head > l.tail and not l.keep and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
     redis.pcall('del', l.key)
   elseif l.changed then
     redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
@@ -145,7 +148,7 @@ local function first(l, me, multi, not_me)
   for seq = l.head, last do
     local p = living(l, seq)
     if p and not (not_me and p.client == me) then
-      if multi or p.client == me or p.deaf == '1' or numsub(OWN .. p.client) ~= 0 then
+      if multi or p.client == me or p.ears ~= '0' or numsub(OWN .. p.client) ~= 0 then
         p.passed = passed
         return p
       end
@@ -153,6 +156,25 @@ local function first(l, me, multi, not_me)
     end
   end
   return passed, last < l.tail
+end
+
+-- look tells the first so many living ones to ask again in so many ms.
+local function look(l, many, ms)
+  for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
+    local p = living(l, seq)
+    if p then
+      publish(OWN .. p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
+      many = many - 1
+      if many == 0 then return end
+    end
+  end
+end
+
+-- note_mute notes that the holder cannot tell whom it will call, so that the next ones ask.
+local function note_mute(l, field)
+  redis.pcall('hset', l.key, 'mute', field)
+  redis.pcall('pexpire', l.key, PLACE_LIFE)
+  l.mute, l.keep = field, true
 end
 
 -- call gives the lock, whose key must not exist, to the place p, and tells its client. It
@@ -176,20 +198,12 @@ local function call(key, l, fence, life, p)
     redis.pcall('hset', l.key, 'p' .. p.seq, entry(first_one), 'c' .. first_one.client, p.seq)
   end
   l.since, l.changed = l.since + 1, true
+  if p.ears == '2' then
+    note_mute(l, p.field)
+    look(l, 2, BLIND)
+  end
   return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
     .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"}}')
-end
-
--- look tells the first so many living ones to ask again in so many ms.
-local function look(l, many, ms)
-  for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
-    local p = living(l, seq)
-    if p then
-      publish(OWN .. p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
-      many = many - 1
-      if many == 0 then return end
-    end
-  end
 end
 
 -- share tells after how many calls a turn must end open because of those who do not stand, nil
@@ -226,8 +240,9 @@ local function hand_on(key, l, fence, life, receivers, window, own)
     -- All that could be looked at are dead. Whoever came last is the likeliest to be alive.
     local last = at(l, l.tail)
     if last then publish(OWN .. last.client, '{"look":{"field":"' .. last.field .. '","in":0}}') end
+    return '', 1, receivers
   end
-  return '', 1, receivers
+  return '', window, receivers
 end
 
 -- leave removes the place of exactly this field. It returns whether it was there.
@@ -263,16 +278,28 @@ local function keep(l, p, holder)
   local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
     'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', seen))
   if text then return false end
-  l.words = 5
+  l.words = l.mute and 6 or 5
   redis.pcall('pexpire', l.key, PLACE_LIFE)
   return true
+end
+
+-- standing is the answer to who stands with the place p: how many are before it, and when it had
+-- better ask again. That is when the holder's time is over, if it is near the head, and soon
+-- where a message would not reach it or the holder cannot send one.
+local function standing(l, p, holder, pttl)
+  local n = ahead(l, p.seq)
+  if p.ears ~= '0' or n < 2 and holder ~= '' and holder == l.mute then
+    local soon = BLIND * math.ceil((n + 1) / MONITOR)
+    if pttl < 0 or pttl > soon then pttl = soon end
+  end
+  return n, pttl
 end
 
 -- stand takes a place at the tail for a field that was refused, or confirms the one that is
 -- there. A newer field of the same client takes over the place of an older one; an older one,
 -- which comes late, changes nothing, and neither does a lower attempt. The lease of a field
 -- stays what it was. Returns the answer to a refusal.
-local function stand(l, line, field, attempt, lease, tokens, deaf, holder, pttl)
+local function stand(l, line, field, attempt, lease, tokens, ears, holder, pttl)
   local refused = {0, holder, pttl}
   if attempt == '0' or not line then
     if l then save(l) end
@@ -289,14 +316,15 @@ local function stand(l, line, field, attempt, lease, tokens, deaf, holder, pttl)
   if p and p.field == field then
     found = 1
     if older(p.attempt, attempt) then p.attempt = attempt end
-    p.deaf = deaf
+    p.ears = ears
   else
     p = {
       seq = p and p.seq or l.tail + 1, client = client,
-      field = field, attempt = attempt, lease = lease, tokens = tokens, deaf = deaf,
+      field = field, attempt = attempt, lease = lease, tokens = tokens, ears = ears,
     }
   end
   if not keep(l, p, holder) then return refused end
-  return {0, holder, pttl, ahead(l, p.seq), found}
+  local n, ms = standing(l, p, holder, pttl)
+  return {0, holder, ms, n, found}
 end
 

@@ -1,7 +1,7 @@
 -- KEYS: lock, line (the lock again: without one) [, fencing record]
 -- ARGV: field, lease ms, message, own subscriptions of the release channel (-1: NUMSUB knows nothing), ms
 -- that the lock stays open for those who do not stand, the field that stands next, its attempt (0: it does
--- not), deaf 0|1, tokens, last token, reserved up to, life of the record in ms
+-- not), ears, tokens, last token, reserved up to, life of the record in ms
 -- Answers {2, first token} kept, {0, 0} gone; {1, receivers} released,
 -- {1, receivers, holder, pttl, places ahead, found 0|1} released and standing; receivers as in a release.
 local key, line, fence, field = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
@@ -17,18 +17,15 @@ if here ~= 1 then
   return {0, 0}
 end
 
--- Others are a living place of another client, or those who do not stand. Without a line nobody
--- knows, so the turn ends.
+-- Others are a living place of another client, or those who do not stand: who was seen lately,
+-- or listens beside us. A server that counts fewer than us is not the one that we listen to.
+-- Where it cannot be known who listens, or who stands, the turn ends.
 local client = split(field)
 local l = open_line(line, true)
-local others = true
-if l then
-  local listening = numsub(channel) or 0
-  others = listening > math.max(own, 0) or math.abs(l.now - l.stranger) < STRANGER
-  if not others then
-    local p, more = first(l, client, own < 0, true)
-    others = p or more
-  end
+local others = not l or own < 0 or numsub(channel) ~= own or math.abs(l.now - l.stranger) < STRANGER
+if not others then
+  local p, more = first(l, client, false, true)
+  others = p or more
 end
 if not others then
   local token, text = '0', nil
