@@ -109,6 +109,7 @@ type calledMessage struct {
 	Attempt uint64 `json:"attempt"` // that the place had when it was called
 	Lease   int64  `json:"lease"`   // in ms, that the call has set
 	Token   string `json:"token"`   // the first reserved one, empty where none were reserved
+	Dead    uint8  `json:"dead"`    // places that were removed on the way; two passes look at 64 each
 }
 
 // forcedParts returns the notice around the field, which the script puts in: it knows

@@ -53,12 +53,15 @@ type Call struct {
 	Token   int64 // first of the reserved tokens
 	// HasToken is false where the caller could not reserve any, or none were asked for.
 	HasToken bool
+	// Dead is how many places were removed on the way to this one, because nobody had confirmed
+	// them for their life.
+	Dead int
 }
 
 // call reads the message for the field with number n.
 func (m *calledMessage) call(n uint64) Call {
 	token, err := strconv.ParseInt(m.Token, 10, 64)
-	return Call{N: n, Attempt: m.Attempt, Lease: fromMillis(m.Lease), Token: token, HasToken: err == nil}
+	return Call{N: n, Attempt: m.Attempt, Lease: fromMillis(m.Lease), Token: token, HasToken: err == nil, Dead: int(m.Dead)}
 }
 
 // field returns the field that the message is about, "" where it is about none.

@@ -15,9 +15,9 @@ const (
 	lastPoll     = 15 * time.Second // and later ones no later than this
 	firstBackoff = 20 * time.Millisecond
 	lastBackoff  = time.Second
-	// deafPoll is how often a driver near the front looks that hears no calls: so long may a
-	// lock be idle for it. Further back it looks more seldom, in proportion, and so do the
-	// drivers of a Manager that has more than deafMany of them.
+	// A driver that hears no calls asks when the answer said that it should: near the front
+	// often, since a lock may be idle for it so long. Of a Manager that has more than deafMany
+	// of them each asks no more often than a multiple of deafPoll.
 	deafPoll = 25 * time.Millisecond
 	deafMany = 64
 )
@@ -55,9 +55,10 @@ func afterTTL() time.Duration {
 
 // due returns how long it is until another attempt is worth it; 0: it is.
 func (d *driver) due() time.Duration {
-	e, deaf := d.e, time.Duration(0)
-	if !e.m.wire.Listening() {
-		deaf = deafPoll * time.Duration(1+e.m.standing()/deafMany)
+	e, rarely := d.e, time.Duration(0)
+	deaf := !e.m.wire.Listening()
+	if deaf {
+		rarely = deafPoll * time.Duration(e.m.standing()/deafMany)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -72,11 +73,8 @@ func (d *driver) due() time.Duration {
 	if p == nil {
 		return max(wait, 0)
 	}
-	if p.near() && !p.ends.IsZero() {
-		wait = min(wait, p.ends.Sub(now))
-	}
-	if deaf > 0 {
-		wait = min(wait, p.sent[len(p.sent)-1].at.Add(deaf*time.Duration(1+p.ahead)).Sub(now))
+	if (p.near() || deaf) && !p.ends.IsZero() {
+		wait = min(wait, max(p.ends.Sub(now), p.sent[len(p.sent)-1].at.Add(rarely).Sub(now)))
 	}
 	return max(wait, 0)
 }

@@ -70,7 +70,7 @@ if l then
   local client, n = split(field)
   local p = of(l, client)
   if p and not older(n, p.n) then strike(l, p) end
-  if ARGV[4] == '2' then note_mute(l, field) end
+  if ARGV[4] == '2' then note_mute(l, field, lease) end
   save(l)
 end
 if not again then return 1 end

@@ -26,8 +26,8 @@ local function confirm(key, line, field, attempt)
       pttl = 1
       local called = first(l, client, ARGV[2] == '1')
       local lease = called and call(key, l, nil, nil, called)
+      save(l)
       if lease then
-        save(l)
         if called.field == field then return {2, lease} end
         holder, pttl = called.field, lease
       end

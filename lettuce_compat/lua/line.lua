@@ -119,11 +119,16 @@ local function living(l, seq)
       redis.pcall('hset', l.key, 'p' .. seq, entry(p))
     elseif confirmed + math.min(tonumber(p.lease), PLACE_LIFE) < l.now then
       strike(l, p)
-      p = nil
+      l.dead, p = (l.dead or 0) + 1, nil
     end
   end
   if not p and seq == l.head then l.head, l.changed = seq + 1, true end
   return p
+end
+
+-- lives sees to it that the line lives for ms more. It ends by itself when nobody confirms.
+local function lives(l, ms)
+  if (ask('pttl', l.key) or 0) < ms then redis.pcall('pexpire', l.key, ms) end
 end
 
 -- save writes what has changed. A line without places goes, unless it is open, or knows
@@ -133,6 +138,7 @@ local function save(l)
     redis.pcall('del', l.key)
   elseif l.changed then
     redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
+    lives(l, MOST_OPEN) -- it may have begun with this
   end
 end
 
@@ -171,15 +177,17 @@ local function look(l, many, ms)
 end
 
 -- note_mute notes that the holder cannot tell whom it will call, so that the next ones ask.
-local function note_mute(l, field)
+local function note_mute(l, field, lease)
   redis.pcall('hset', l.key, 'mute', field)
-  redis.pcall('pexpire', l.key, PLACE_LIFE)
+  lives(l, math.min(tonumber(lease), PLACE_LIFE))
+  if not l.mute then l.words = l.words + 1 end
   l.mute, l.keep = field, true
 end
 
 -- call gives the lock, whose key must not exist, to the place p, and tells its client. It
 -- returns the lease and what the publication answered, nil where it could not: then the lock
--- stays free. The message names tokens where this script may reserve them.
+-- stays free. The message names tokens where this script may reserve them, and the places that
+-- were removed on the way because nobody confirmed them: they are for its client to count.
 local function call(key, l, fence, life, p)
   local lease, token = math.min(tonumber(p.lease), CALL_LEASE), nil
   if fence and p.tokens ~= '0' then
@@ -199,11 +207,11 @@ local function call(key, l, fence, life, p)
   end
   l.since, l.changed = l.since + 1, true
   if p.ears == '2' then
-    note_mute(l, p.field)
+    note_mute(l, p.field, lease)
     look(l, 2, BLIND)
   end
   return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
-    .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"}}')
+    .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
 end
 
 -- share tells after how many calls a turn must end open because of those who do not stand, nil
@@ -278,8 +286,8 @@ local function keep(l, p, holder)
   local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
     'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', seen))
   if text then return false end
-  l.words = l.mute and 6 or 5
-  redis.pcall('pexpire', l.key, PLACE_LIFE)
+  l.words, l.changed = l.mute and 6 or 5, false
+  lives(l, seen == l.now and STRANGER or math.min(tonumber(p.lease), PLACE_LIFE))
   return true
 end
 
