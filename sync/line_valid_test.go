@@ -193,7 +193,7 @@ func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
 			m := i % len(managers)
 			got := s.waiting(t, bg, mutex(t, managers[m], cfg))
 			if i%4 == 3 {
-				nets[m].HalfOpen(faultnet.PubSub) // its message is lost
+				nets[m].Reset(faultnet.PubSub) // its message is lost
 			}
 			if token := tokenOf(h); token <= last {
 				t.Fatalf("turn %d: token %d after %d", i, token, last)
@@ -202,7 +202,12 @@ func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
 			}
 			time.Sleep(time.Duration(i%3) * 700 * time.Millisecond)
 			ok(t, h.Release(bg))
-			h = <-got
+			start := time.Now()
+			select {
+			case h = <-got:
+			case <-time.After(time.Minute):
+				t.Fatalf("turn %d: nobody in after %v: in Redis %v, %v", i, time.Since(start), s.holders("k"), s.spots("k"))
+			}
 		}
 		ok(t, h.Release(bg))
 	})
