@@ -74,8 +74,8 @@ func newDriver(e *entry) driver {
 	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.notBefore.IsZero() {
-		d.rest, e.notBefore = max(time.Until(e.notBefore), 0), time.Time{}
+	if e.notBefore > 0 {
+		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
 	}
 	d.g, e.next = e.next, nil
 	d.refused = d.g != nil && d.g.place != nil
@@ -138,7 +138,7 @@ func (d *driver) enter() bool {
 	if d.g == nil {
 		return false
 	}
-	c := d.g.call.Swap(nil)
+	c := d.e.m.takeCall(d.g)
 	if c == nil {
 		return false
 	}

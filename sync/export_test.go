@@ -42,8 +42,8 @@ func NothingWanted(t testing.TB, m *Manager) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for n, g := range m.wanted {
-		t.Errorf("grant %d of %q is wanted still", n, g.e.key)
+	for n, w := range m.wanted {
+		t.Errorf("grant %d of %q is wanted still", n, w.g.e.key)
 	}
 	for key, e := range m.entries {
 		t.Errorf("the entry of %q has %d references", key, e.refs.Load())
@@ -55,3 +55,10 @@ func NothingWanted(t testing.TB, m *Manager) {
 
 // RaceEnabled tells whether the race detector is on.
 const RaceEnabled = raceEnabled
+
+// WantsAny reports whether m still expects calls, or keeps an entry.
+func WantsAny(m *Manager) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.wanted)+len(m.entries) > 0
+}
