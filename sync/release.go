@@ -134,7 +134,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 		g.turn, g.token, g.owner = e.m.leases.Glance(), reply.Token, nil
 		e.mu.Unlock()
 		e.m.unwant(next)
-		g.startLease(reply.SentAt, g.terms.lease)
+		g.startLease(reply.SentAt, 0)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if e.q.Resumed() == queue.SendRelease {
 			return g.release(none, false) // all waiters have given up meanwhile
@@ -160,7 +160,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 // holdBack keeps the next driver from trying before others have had the time to: there is no
 // line for this key.
 func (e *entry) holdBack() {
-	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	until := e.m.leases.Glance() + max(2*e.m.wire.RTT(), time.Millisecond)
 	e.mu.Lock()
 	e.notBefore = until
 	e.mu.Unlock()
