@@ -94,7 +94,7 @@ func TestLine_AHolderThatDoesNotStandGetsTurns(t *testing.T) {
 			open := 0
 			for _, p := range []*peer{x, y} {
 				p.releases()
-				if b.raw.Exists(ctx, "k").Val() == 0 {
+				if until, _ := b.raw.HGet(ctx, lineOfK, "open").Int64(); until > 0 && b.raw.Exists(ctx, "k").Val() == 0 {
 					open++
 				}
 				b.raw.HSet(ctx, lineOfK, "open", 0)

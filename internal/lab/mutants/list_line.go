@@ -18,13 +18,6 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_OnePlaceAClient"},
 	},
 	{
-		name: "line-tries-do-not-stand", file: "lettuce_compat/lua/line.lua",
-		mechanism: "line: an attempt that only tries does not stand",
-		breaks:    "those who have left are called, and each call costs the others its lease",
-		old:       "if attempt == '0' or not line then", fresh: "if not line then",
-		tests: []string{"TestLine_TryNeverStands"},
-	},
-	{
 		name: "line-free-is-the-first-ones", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "line: a lock that is found free goes to the first who stands",
 		breaks:    "whoever comes at the right moment overtakes the whole line",
@@ -106,7 +99,7 @@ var lineMutants = []mutant{
 		mechanism: "line: where nobody hears, the first living one is called all the same",
 		breaks:    "while subscriptions are down a lock stays free",
 		old:       "return passed, last < l.tail", fresh: "return nil, last < l.tail",
-		tests: []string{"TestLine_WhoDoesNotListenIsPassedOver"},
+		tests: []string{"TestLine_WhereNobodyHearsTheFirstIsCalled"},
 	},
 	{
 		name: "line-no-gaps", file: "lettuce_compat/lua/call.lua",
@@ -176,13 +169,13 @@ var lineMutants = []mutant{
 		mechanism: "line: a place confirmed in the future lives from now on",
 		breaks:    "after the server's clock was set back dead places live for as long as it was",
 		old:       "if confirmed > l.now then", fresh: "if false then",
-		tests: []string{"TestLine_TheClockIsSetBack"},
+		tests: []string{"TestLine_APlaceOfTheFutureLivesFromNowOn"},
 	},
 	{
 		name: "line-open-ends", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a window further ahead than any comes from a clock that was set back",
 		breaks:    "after the server's clock was set back nobody gets the lock for as long as it was",
 		old:       "  if l.open > l.now + MOST_OPEN then l.open = 0 end\n", fresh: "",
-		tests: []string{"TestLine_TheClockIsSetBack"},
+		tests: []string{"TestLine_WhileItIsOpenNobodyOfOursEnters"},
 	},
 }

@@ -33,8 +33,8 @@ var renewalMutants = []mutant{
 		name: "renewal-margin", file: "renewal/manager.go",
 		mechanism: "the margin of the first deadline",
 		breaks:    "the holder is told when Redis lets the next one in, not before",
-		old:       "int64(cmp.Or(s.First, s.Lease)-s.Margin)",
-		fresh:     "int64(cmp.Or(s.First, s.Lease))",
+		old:       "deadline := sent + int64(s.Lease-s.Margin)",
+		fresh:     "deadline := sent + int64(s.Lease)",
 		tests:     []string{"TestRenewal_FixedLeaseEndsAtItsDeadline"},
 	},
 	{

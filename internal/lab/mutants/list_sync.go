@@ -182,8 +182,8 @@ var syncMutants = []mutant{
 		name: "sync-hold-back", file: "sync/driver.go",
 		mechanism: "attempts hold back after a turn, so that others come first",
 		breaks:    "a process takes its own release back before anybody else can",
-		old:       "d.rest, e.notBefore = max(time.Until(e.notBefore), 0), time.Time{}",
-		fresh:     "d.rest, e.notBefore = 0, time.Time{}",
+		old:       "d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0",
+		fresh:     "d.rest, e.notBefore = 0, 0",
 		tests:     []string{"TestDriver_HoldsBack"},
 	},
 	{
