@@ -25,9 +25,9 @@ const (
 	mostWindow  = time.Second
 	// hearing, deaf and mute are what a client says about its ears, see lua/line.lua.
 	hearing, deaf, mute = "0", "1", "2"
-	// lineNumber is the least number of a field whose release calls: fields of releases
-	// without the line have smaller ones.
-	lineNumber = 1e15
+	// FirstField is the least number of a field whose release calls: fields of releases without
+	// the line have smaller ones.
+	FirstField = 1e15
 )
 
 // PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
@@ -42,7 +42,7 @@ func CallLease(lease time.Duration) time.Duration { return min(lease, callLease)
 // with its field.
 func Calls(holder string) bool {
 	_, n, ours := ParseField(strings.TrimSuffix(holder, keptSuffix))
-	return holder == "" || ours && n >= lineNumber
+	return holder == "" || ours && n >= FirstField
 }
 
 // Call says that a release of another client has given a lock to a field of this one.
@@ -128,10 +128,9 @@ func refusesLine(err error) bool {
 }
 
 // noteLineless leaves the line out for a while, where a command that was refused with it has been
-// carried out without. A slot that moves has moved soon, but then no key of it has a line either
-// for as long as two of them lie on two servers.
-func (c *Client) noteLineless(cmd *command, left error) {
-	if left == nil && cmd.Err() == nil {
+// carried out without. A slot that moves says nothing about the other keys, and has moved soon.
+func (c *Client) noteLineless(refusal error, cmd *command, left error) {
+	if left == nil && cmd.Err() == nil && !hasCode(refusal, "TRYAGAIN") {
 		until := time.Now().Add(linelessTime)
 		c.lineless.Store(&until)
 	}
@@ -145,10 +144,10 @@ func (c *Client) oneWithLine(
 	k := build(line)
 	outcome, err := c.one(ctx, l, &k.call, start, limit)
 	if rest, without := c.goesWithout(&k.command, nil, key, line, start, limit); without && outcome == OutcomeFailed {
+		refusal := err
 		k = build(key)
-		if outcome, err = c.one(ctx, l, &k.call, time.Now(), rest); err == nil {
-			c.noteLineless(&k.command, nil)
-		}
+		outcome, err = c.one(ctx, l, &k.call, time.Now(), rest)
+		c.noteLineless(refusal, &k.command, err)
 	}
 	return k, outcome, err
 }

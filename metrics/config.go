@@ -92,7 +92,7 @@ var (
 
 // ownLabels are the labels that ConstLabels must not use: those of the metrics, and those with a meaning to
 // Prometheus.
-var ownLabels = []string{"class", "outcome", "via", "reason", "check", "finding", "action", "command", "kind", "le", "quantile"}
+var ownLabels = []string{"class", "outcome", "via", "how", "reason", "check", "finding", "action", "command", "kind", "le", "quantile"}
 
 // normal returns c with defaults filled in, or an error that wraps anteroom.ErrConfig and names field and bound. It
 // copies the buckets, because histograms created later refer to them; each family copies the labels.

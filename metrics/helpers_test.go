@@ -86,6 +86,9 @@ func everything(obs anteroom.Observer, classes ...string) {
 		for _, o := range anteroom.AcquireOutcomes() {
 			obs.Acquired(class, o, d)
 		}
+		for _, how := range anteroom.CallNames() {
+			obs.Called(class, how, 1)
+		}
 		for _, o := range anteroom.ReleaseOutcomes() {
 			obs.Released(class, o, d)
 		}

@@ -17,6 +17,7 @@ func calls(c *metrics.Collector, class string) map[string]func() {
 	return map[string]func(){
 		"Acquired":         func() { c.Acquired(class, anteroom.OutcomeHandedOff, d) },
 		"Acquired refused": func() { c.Acquired(class, anteroom.OutcomeRefused, d) },
+		"Called":           func() { c.Called(class, "entered", 1) },
 		"Released":         func() { c.Released(class, anteroom.OutcomeHandedOff, d) },
 		"Renewed":          func() { c.Renewed(class, anteroom.OutcomeRenewed, d) },
 		"Lost":             func() { c.Lost(class, anteroom.LostGone) },

@@ -24,6 +24,14 @@ func (c *Collector) Acquired(name string, outcome anteroom.Outcome, wait time.Du
 	}
 }
 
+// Called implements anteroom.Observer: it counts the call, and the dead places that its message told of.
+func (c *Collector) Called(name, how string, dead int) {
+	cl := c.class(name)
+	if c.inc(cl.calls.of(how)) && dead > 0 {
+		cl.dead.Add(float64(dead))
+	}
+}
+
 // Released implements anteroom.Observer: it counts the hold and observes the duration of the tenure that ended with
 // it, even if the lock had been lost meanwhile: its owner worked all that time.
 func (c *Collector) Released(name string, outcome anteroom.Outcome, held time.Duration) {

@@ -64,6 +64,7 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		wasNear, called := p.near(), lettucecompat.Calls(p.holder)
 		if p.g.place == p {
 			p.stands(a, r.Ahead, r.Holder, r.TTL)
+			e.answer.Store(p.answer())
 		}
 		if called != lettucecompat.Calls(p.holder) {
 			e.look = true // the driver listens for the holder's release from now on, or no more

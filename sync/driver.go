@@ -35,6 +35,7 @@ type driver struct {
 	rest    time.Duration // before the next attempt; or, where the last one was
 	refused bool          // until due says so
 	next    time.Time     // the next attempt of a grant that was refused and has no place
+	told    bool          // a call for g has come since the last answer
 	met     *string       // the server at which it has met trouble; nil: none since it was answered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
@@ -78,7 +79,10 @@ func newDriver(e *entry) driver {
 		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
 	}
 	d.g, e.next = e.next, nil
-	d.refused = d.g != nil && d.g.place != nil
+	if d.g != nil && d.g.place != nil {
+		d.refused = true
+		e.answer.Store(d.g.place.answer())
+	}
 	e.look = e.look && d.refused // else it asks in any case
 	return d
 }
@@ -123,13 +127,30 @@ func (d *driver) try(ctx context.Context) bool {
 	reply := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
-		return d.granted(reply.SentAt, d.g.terms.lease, reply.Token, reply.Found)
+		return d.answeredOK(reply)
 	case lettucecompat.OutcomeRefused:
 		d.heldByOther(reply)
 	default:
 		d.failed(reply)
 	}
 	return false
+}
+
+// answeredOK takes the grant that Redis has answered the last attempt with. Where it stood in
+// line and had it already, it was called: by a message that could not be entered, or by one that
+// is lost, or late.
+func (d *driver) answeredOK(r lettucecompat.AcquireReply) bool {
+	found, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
+	if found {
+		if c := d.e.m.takeCall(d.g); c != nil {
+			how, dead = callAsked, c.Dead
+		}
+	}
+	in := d.granted(r.SentAt, d.g.terms.lease, r.Token, r.Found)
+	if found {
+		d.e.m.reports.called(d.e, how, dead)
+	}
+	return in
 }
 
 // enter takes the grant that Redis has called this process with, where its deadline is known
@@ -144,9 +165,13 @@ func (d *driver) enter() bool {
 	}
 	d.refused = false
 	if sentAt, ok := d.enterable(c); ok {
-		return d.granted(sentAt, c.Lease, c.Token, true)
+		in := d.granted(sentAt, c.Lease, c.Token, true)
+		d.e.m.reports.called(d.e, callEntered, c.Dead)
+		return in
 	}
 	// A repeat of the acquire finds the field, and gives it the whole lease.
+	d.told = true
+	d.e.m.reports.called(d.e, callAsked, c.Dead)
 	return false
 }
 
@@ -184,7 +209,7 @@ func (d *driver) end() {
 // burn burns the grant that is wanted, if its field may be in Redis.
 func (d *driver) burn() {
 	g := d.g
-	d.g = nil
+	d.g, d.told = nil, false
 	if g.field != nil || g.since != 0 || g.place != nil {
 		g.burn(false, (*field).burnNow)
 		return
@@ -305,7 +330,7 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply) {
 		d.backOff()
 		return
 	}
-	d.backoff = firstBackoff
+	d.backoff, d.told = firstBackoff, false
 	if r.Standing {
 		e.mu.Lock()
 		if d.g.field != nil {

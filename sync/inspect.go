@@ -21,8 +21,15 @@ type Info struct {
 	// Token is the last fencing token that was reserved, 0 if there is none.
 	Token int64
 	// Subscribers is how many connections listen for the release, -1 if unknown.
-	// On a Cluster it counts one node only.
+	// On a Cluster it counts one node only. Who stands in line for a holder that
+	// calls the next one does not listen.
 	Subscribers int
+	// Standing is how many clients stand in line for the lock, and First the id of the
+	// one that is first, "" where none is. Some may have died; a release passes over those.
+	Standing int
+	First    string
+	// Open is for how long the lock is still left to those who do not stand in line.
+	Open time.Duration
 }
 
 // Holder is one field of a lock.
@@ -47,7 +54,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if err := noLock(i); err != nil {
 		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeFailed, Err: needsPerson(err)}
 	}
-	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers}
+	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, Standing: i.Standing, First: i.First, Open: i.Open}
 	for _, h := range i.Holders {
 		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count})
 	}

@@ -24,6 +24,11 @@ type Observer interface {
 	// AcquireOutcomes; the first three mean that the lock was acquired.
 	Acquired(class string, outcome Outcome, wait time.Duration)
 
+	// Called: Redis gave a lock to this process when it was first in line for it. how is one of
+	// CallNames. dead is how many places before its own were removed on the way because nobody had
+	// confirmed them; it is 0 where no message has told.
+	Called(class, how string, dead int)
+
 	// Released: a hold ended by release after held. outcome is one of ReleaseOutcomes.
 	Released(class string, outcome Outcome, held time.Duration)
 
@@ -110,6 +115,7 @@ func LossReasons() []LossReason {
 type NopObserver struct{}
 
 func (NopObserver) Acquired(string, Outcome, time.Duration) {}
+func (NopObserver) Called(string, string, int)              {}
 func (NopObserver) Released(string, Outcome, time.Duration) {}
 func (NopObserver) Renewed(string, Outcome, time.Duration)  {}
 func (NopObserver) Lost(string, LossReason)                 {}
@@ -159,9 +165,22 @@ func RecoveryOutcomes() []string {
 	return names(watchdog.Told, watchdog.Declined, watchdog.Helped, watchdog.NotHelped, watchdog.GaveUp, watchdog.Unsettled)
 }
 
+// How a process learns that it was called, see CallNames.
+const (
+	callEntered = "entered"
+	callAsked   = "asked"
+	callFound   = "found"
+)
+
+// CallNames lists how a process learns that Redis has given it a lock, as Called names it: by
+// the message, with which it came in ("entered"), or which it had to ask about first, because
+// of what the lock wants or because the message was old ("asked"); or without one, when it
+// looked ("found").
+func CallNames() []string { return []string{callEntered, callAsked, callFound} }
+
 // CommandNames lists the commands that a Manager sends to Redis, as Command names them.
 func CommandNames() []string {
-	return []string{"acquire", "release", "turn", "renew", "extend", "status", "inspect", "force", "ping", "probe"}
+	return []string{"acquire", "release", "turn", "confirm", "renew", "extend", "status", "inspect", "force", "ping", "probe"}
 }
 
 // CommandOutcomes lists how a command may end, as Command names it.

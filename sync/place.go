@@ -184,6 +184,14 @@ func (p *place) stands(a attempt, ahead int, holder string, ttl time.Duration) {
 	p.confirm(a.at, life)
 }
 
+// answer is what Redis last said about the place, as the answer to an attempt: for those who ask
+// what the driver waits for.
+func (p *place) answer() *lettucecompat.AcquireReply {
+	return &lettucecompat.AcquireReply{
+		Outcome: lettucecompat.OutcomeRefused, Holder: p.holder, Standing: true, Ahead: p.ahead,
+	}
+}
+
 // confirm begins the confirmations, in the rhythm that the place now needs.
 func (p *place) confirm(sentAt time.Time, life time.Duration) {
 	if p.lease != nil {

@@ -62,6 +62,11 @@ func (p *reports) leaseLost(lease *renewal.Lease) {
 	}
 }
 
+// called reports that Redis has called this process for e.
+func (p *reports) called(e *entry, how string, dead int) {
+	p.m.cfg.Observer.Called(e.cfg.Name, how, dead)
+}
+
 func (p *reports) jumped(d time.Duration) {
 	p.event(context.Background(), Event{Kind: EventClockJump, Text: "wall clock and monotonic clock moved apart by " + d.String() + "; every hold is checked"})
 }

@@ -27,8 +27,12 @@ type State struct {
 	Since     time.Time
 	Count     int
 	// HeldBy is, in status "acquiring", the field with which somebody else held the key
-	// when Redis refused it to this Manager last; "" if it has not.
-	HeldBy string
+	// when Redis answered this Manager last; "" if nobody did. Standing tells that this
+	// Manager has a place in the line for it, and Ahead how many places are before that, at
+	// most: some of them may have gone.
+	HeldBy   string
+	Standing bool
+	Ahead    int
 	// Token is the owner's fencing token, 0 without Fencing.
 	Token int64
 	// Deadline is until when the lock can be relied on without a further renewal;
@@ -146,7 +150,10 @@ func (e *entry) state(now time.Time, n int) State {
 		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
 	}
 	if a := e.answer.Load(); a != nil && f.Current.State == queue.Acquiring {
-		s.HeldBy = a.Holder
+		s.HeldBy, s.Standing = a.Holder, a.Standing
+		if a.Standing {
+			s.Ahead = a.Ahead
+		}
 	}
 	g := e.cur.Load()
 	held := g != nil && g.n == f.Current.Grant

@@ -3,6 +3,7 @@ package anteroom
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"strconv"
 	"time"
@@ -178,6 +179,9 @@ func (ev *Event) tellHolder(w waits.Wait) {
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
 	default:
 		ev.Text = "held by another process, or by another Manager of this one"
+		if t.Standing {
+			ev.Text += fmt.Sprintf(", and %d in line before this one", t.Ahead)
+		}
 	}
 }
 

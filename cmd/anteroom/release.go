@@ -124,7 +124,7 @@ func (r *release) look(ctx context.Context) ([]holder, error) {
 		fmt.Fprintf(r.errs, "%s %s %s (host %s, pid %s)\n", shown(r.key), what, shown(h.Field), host, pid)
 	}
 	if len(holders) > 0 {
-		fmt.Fprintf(r.errs, "lease left: %s; listening for its release: %s\n", remaining(info.TTL), listening(info.Subscribers))
+		fmt.Fprintf(r.errs, "lease left: %s; standing in line: %d; listening for its release: %s\n", remaining(info.TTL), info.Standing, listening(info.Subscribers))
 	}
 	return holders, nil
 }

@@ -30,13 +30,13 @@ func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 		}
 		next <- got
 	}()
-	awaitSubscribers(t, s, "order:42", 1)
+	awaitLine(t, m, "order:42", 1)
 	// The Manager must listen on its own channel before it can be notified.
 	awaitOwnChannel(t, s, m.ClientID())
 
 	code, out, errs := tool(t, s, "release", "--force", "--yes", "order:42")
 	if code != 0 || out != "released order:42, which was held by "+h.Holder()+"\n" ||
-		!strings.Contains(errs, "order:42 is held by "+h.Holder()) || !strings.Contains(errs, "listening for its release: 1") {
+		!strings.Contains(errs, "order:42 is held by "+h.Holder()) || !strings.Contains(errs, "standing in line: 1; listening for its release: 0") {
 		t.Fatalf("exit status %d, %q, %q", code, out, errs)
 	}
 	select {

@@ -27,8 +27,9 @@ func statusCommand() *cobra.Command {
 		Use:   "status [flags] KEY...",
 		Short: "Show who holds a lock",
 		Long: `Shows for each KEY who holds it, on which host and in which process, how much of its
-lease is left, the newest fencing token, and how many connections listen for its release.
-It changes nothing. The answer may be out of date when it is read.
+lease is left, the newest fencing token, how many processes stand in line for it and which
+is the first, and how many connections listen for its release. It changes nothing. The
+answer may be out of date when it is read.
 
 A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
 time. Host and process come from the holder's name; they are "-" if the program has set a
@@ -60,6 +61,9 @@ type lockStatus struct {
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
 	Token       *int64   `json:"token"`  // nil if there is none
 	Subscribers *int     `json:"subscribers"`
+	Standing    *int     `json:"standing"` // nil for a refused key
+	First       *string  `json:"first"`    // the client that is first in line; nil if nobody stands
+	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to those who do not stand
 	Error       string   `json:"error,omitempty"`
 
 	ttl time.Duration
@@ -119,6 +123,14 @@ func statusOf(key string, info anteroom.Info, err error) lockStatus {
 	if info.Subscribers >= 0 {
 		s.Subscribers = &info.Subscribers
 	}
+	s.Standing = &info.Standing
+	if info.First != "" {
+		s.First = &info.First
+	}
+	if info.Open > 0 {
+		ms := info.Open.Milliseconds()
+		s.OpenMS = &ms
+	}
 	return s
 }
 
@@ -163,15 +175,18 @@ func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
 func table(out io.Writer, all []lockStatus) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tSUBSCRIBERS\tHOLDER")
+	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tLINE\tFIRST\tSUBSCRIBERS\tHOLDER")
 	for _, s := range all {
 		for _, h := range s.rows() {
 			host, pid := h.where()
-			name := "-"
+			name, first := "-", "-"
 			if h.Field != "" {
 				name = shown(h.Field)
 			}
-			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Subscribers), name}, "\t"))
+			if s.First != nil {
+				first = shown(*s.First)
+			}
+			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name}, "\t"))
 		}
 	}
 	_ = w.Flush() // into memory
@@ -213,6 +228,9 @@ func (s lockStatus) notes() []string {
 	}
 	if len(s.Holders) > 0 && s.TTL == nil {
 		notes = append(notes, "has no time to live, unlike every lock of Anteroom: it never expires")
+	}
+	if s.OpenMS != nil {
+		notes = append(notes, fmt.Sprintf("is left to clients that do not stand in line, for %d ms more", *s.OpenMS))
 	}
 	return notes
 }

@@ -26,6 +26,9 @@ type answer struct {
 	TTL         *int64 `json:"ttl_ms"`
 	Token       *int64
 	Subscribers *int
+	Standing    *int
+	First       *string
+	Open        *int64 `json:"open_ms"`
 	Error       string
 }
 
@@ -46,7 +49,7 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 			t.Fatalf("%q: %v", line, err)
 		}
 		must(t, json.Unmarshal([]byte(line), &all))
-		for _, name := range []string{"key", "state", "holders", "ttl_ms", "token", "subscribers"} {
+		for _, name := range []string{"key", "state", "holders", "ttl_ms", "token", "subscribers", "standing", "first", "open_ms"} {
 			if _, there := all[name]; !there {
 				t.Errorf("%q has no %s", line, name)
 			}
@@ -54,6 +57,20 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 		answers = append(answers, a)
 	}
 	return answers, out
+}
+
+// awaitLine waits until n clients stand in line for key.
+func awaitLine(t *testing.T, m *anteroom.Manager, key string, n int) {
+	t.Helper()
+	for end := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {
+		info, err := m.Inspect(t.Context(), key)
+		if err == nil && info.Standing == n {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not %d stand in line for %q: %+v, %v", n, key, info, err)
+		}
+	}
 }
 
 // awaitSubscribers waits until n connections listen for the release of key.
@@ -85,12 +102,16 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 		_, err := other.Mutex("order:42").Acquire(ctx)
 		waited <- err
 	}()
+	awaitLine(t, m, "order:42", 1)
+	r := s.Client(t).Subscribe(t.Context(), "lock:release:order:42") // a client of another kind
+	defer r.Close()
 	awaitSubscribers(t, s, "order:42", 1)
 
 	list, _ := answersTo(t, s, 0, "order:42", "free")
 	a := list[0]
 	token, _ := h.Token()
-	if a.Key != "order:42" || a.State != "held" || len(a.Holders) != 1 || a.Token == nil || *a.Token < token || a.Subscribers == nil || *a.Subscribers != 1 {
+	if a.Key != "order:42" || a.State != "held" || len(a.Holders) != 1 || a.Token == nil || *a.Token < token || a.Subscribers == nil || *a.Subscribers != 1 ||
+		a.Standing == nil || *a.Standing != 1 || a.First == nil || *a.First != other.ClientID() || a.Open != nil {
 		t.Fatalf("%+v", a)
 	}
 	if who := a.Holders[0]; who.Holder != h.Holder() || who.Client != m.ClientID() || !strings.HasPrefix(m.ClientID(), who.Host+"-") || who.Host == "" || who.Pid != os.Getpid() || who.Count != 1 {
@@ -99,21 +120,21 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	if a.TTL == nil || *a.TTL <= 0 || *a.TTL > time.Minute.Milliseconds() {
 		t.Errorf("TTL %v ms", a.TTL)
 	}
-	if f := list[1]; f.State != "free" || len(f.Holders) != 0 || f.TTL != nil || f.Token != nil || f.Subscribers == nil || *f.Subscribers != 0 {
+	if f := list[1]; f.State != "free" || len(f.Holders) != 0 || f.TTL != nil || f.Token != nil || f.Subscribers == nil || *f.Subscribers != 0 || f.Standing == nil || *f.Standing != 0 || f.First != nil {
 		t.Errorf("%+v", f)
 	}
 	code, out, errs := tool(t, s, "status", "order:42", "free")
 	rows := strings.Split(out, "\n")
-	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE HOST PID TTL TOKEN SUBSCRIBERS HOLDER" {
+	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE HOST PID TTL TOKEN LINE FIRST SUBSCRIBERS HOLDER" {
 		t.Fatalf("exit status %d, %q, %q", code, out, errs)
 	}
-	if f := strings.Fields(rows[1]); len(f) != 8 || f[0] != "order:42" || f[1] != "held" || f[2] != a.Holders[0].Host ||
-		f[3] != fmt.Sprint(os.Getpid()) || f[5] != fmt.Sprint(*a.Token) || f[6] != "1" || f[7] != h.Holder() {
+	if f := strings.Fields(rows[1]); len(f) != 10 || f[0] != "order:42" || f[1] != "held" || f[2] != a.Holders[0].Host ||
+		f[3] != fmt.Sprint(os.Getpid()) || f[5] != fmt.Sprint(*a.Token) || f[6] != "1" || f[7] != other.ClientID() || f[8] != "1" || f[9] != h.Holder() {
 		t.Errorf("%q", rows[1])
 	} else if left, err := time.ParseDuration(f[4]); err != nil || left <= 0 || left > time.Minute {
 		t.Errorf("TTL %q: %v", f[4], err)
 	}
-	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - 0 -" {
+	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - 0 - 0 -" {
 		t.Errorf("%q", rows[2])
 	}
 	cancel()
@@ -138,7 +159,7 @@ func TestStatus_OddKeys(t *testing.T) {
 	if w := list[1]; w.State != "held" || len(w.Holders) != 2 || w.TTL != nil || w.Holders[0].Client != "" || w.Holders[0].Count != 2 || w.Holders[1].Pid != 31337 {
 		t.Errorf("%+v", w)
 	}
-	if x := list[2]; x.State != "refused" || len(x.Holders) != 0 || x.TTL != nil || x.Subscribers != nil || !strings.Contains(x.Error, "of type string, not a lock") {
+	if x := list[2]; x.State != "refused" || len(x.Holders) != 0 || x.TTL != nil || x.Subscribers != nil || x.Standing != nil || !strings.Contains(x.Error, "of type string, not a lock") {
 		t.Errorf("%+v", x)
 	}
 	must(t, rdb.Set(t.Context(), "more text", "v", 0).Err())

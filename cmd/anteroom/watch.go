@@ -34,10 +34,10 @@ key, and who released it or, for a forced release, who forced it. PATTERN is a p
 Redis: * matches any text, ? one character, [ab] one of these, and a backslash quotes the
 next character. Without a PATTERN every key matches.
 
-Only announced releases are seen. A lease that expires, a DEL by hand and a hand-off
-within a process are not announced, and what is released while the connection is down is
-missed: standard error reports when it is lost and when it is back. Other messages on
-these channels are shown as such.
+Only announced releases are seen. A lease that expires, a DEL by hand, a hand-off within
+a process and who gets the lock next are not announced, and what is released while the
+connection is down is missed: standard error reports when it is lost and when it is back.
+Other messages on these channels are shown as such.
 
 An interrupt ends it with exit status 0, and so does --for. With --count the exit status
 is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69

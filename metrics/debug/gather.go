@@ -119,6 +119,9 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 		Status: f.Status, Lost: f.Lost, HeldBy: brief(f.HeldBy, maxKeyText), Waiting: f.Waiting, Waiters: []Waiter{},
 		Checks: checks(f.Verdicts, f.Key, hide, now),
 	}
+	if f.Standing {
+		l.Ahead = &f.Ahead
+	}
 	if !f.Since.IsZero() {
 		l.Owner = &Owner{
 			Goroutine: f.Goroutine, Kind: f.Kind, CallSite: brief(f.CallSite, maxEventText), Since: f.Since.UTC(),

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	_ "embed" // for the page's three parts
 	"encoding/base64"
+	"fmt"
 	"html/template"
 	"net/url"
 	"slices"
@@ -104,6 +105,17 @@ func keyLink(filter string) template.URL {
 		return ""
 	}
 	return template.URL("?key=" + url.QueryEscape(filter))
+}
+
+// Place says where this process stands in line.
+func (l Lock) Place() string {
+	if l.Ahead == nil {
+		return ""
+	}
+	if *l.Ahead == 0 {
+		return "this process is first"
+	}
+	return fmt.Sprintf("%d before this process", *l.Ahead)
 }
 
 // Unwell marks the locks that sort first.

@@ -74,8 +74,10 @@ type Lock struct {
 	// Owner is null if no goroutine of this process owns the lock, Lease if Redis has not granted it to this process.
 	Owner *Owner `json:"owner"`
 	Lease *Lease `json:"lease"`
-	// HeldBy is the field under which another process held the key when this one was last refused.
+	// HeldBy is the field under which another process held the key when Redis answered this one last.
 	HeldBy string `json:"held_by"`
+	// Ahead is how many places in line are before that of this process, at most; null if it does not stand.
+	Ahead *int `json:"ahead"`
 	// Waiting is the number of waiters in this process, Waiters the first of them in order.
 	Waiting         int      `json:"waiting"`
 	Waiters         []Waiter `json:"waiters"`

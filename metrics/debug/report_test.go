@@ -106,8 +106,14 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	i := slices.IndexFunc(r.Locks, func(l debug.Lock) bool { return l.Key == "order:43" && l.Manager == two.ClientID() })
-	if l := r.Locks[i]; l.Status != "acquiring" || l.HeldBy != h43.Holder() || l.Owner != nil || l.Lease != nil {
+	if l := r.Locks[i]; l.Status != "acquiring" || l.HeldBy != h43.Holder() || l.Ahead == nil || *l.Ahead != 0 || l.Owner != nil || l.Lease != nil {
 		t.Errorf("%+v", l)
+	}
+	if l := lockOf(t, r, "order:42"); l.Ahead != nil {
+		t.Errorf("the holder stands in line: %+v", l)
+	}
+	if page := get(t, p, "/").Body.String(); !strings.Contains(page, "this process is first") {
+		t.Error("nothing says that a process stands in line")
 	}
 	if page := get(t, p, "/").Body.String(); !strings.Contains(page, "Call sites are not recorded by every Manager") {
 		t.Error("nothing says that a Manager does not record call sites")

@@ -47,7 +47,7 @@ func (s *scene) newManager(rdb *redis.Client) *anteroom.Manager {
 func (r *Run) TakeAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTime)
 	defer cancel()
-	alone := slices.Concat(acquirePaths, lossPaths, watchdogPaths)
+	alone := slices.Concat(acquirePaths, linePaths, lossPaths, watchdogPaths)
 	errs := make([]error, len(alone))
 	var wg sync.WaitGroup
 	for i, p := range alone {

@@ -93,17 +93,24 @@ var acquirePaths = []path{
 		return err
 	}},
 	{"a user without channels", []moved{{"events_total", "warning"}}, func(ctx context.Context, s *scene) error {
-		rdb := s.run.server.Client(s.run.tb, withUser)
-		if err := s.run.admin.Do(ctx, "acl", "setuser", limited, "on", ">"+limited, "~*", "resetchannels", "+@all").Err(); err != nil {
+		m, err := s.withoutChannels(ctx)
+		if err != nil {
 			return err
 		}
-		m := s.newManager(rdb)
 		h, err := m.Mutex(s.key).Acquire(ctx)
 		if err != nil {
 			return err
 		}
 		return h.Release(ctx)
 	}},
+}
+
+// withoutChannels returns a Manager of the process that may not use any channel.
+func (s *scene) withoutChannels(ctx context.Context) (*anteroom.Manager, error) {
+	if err := s.run.admin.Do(ctx, "acl", "setuser", limited, "on", ">"+limited, "~*", "resetchannels", "+@all").Err(); err != nil {
+		return nil, err
+	}
+	return s.newManager(s.run.server.Client(s.run.tb, withUser)), nil
 }
 
 // pass locks and unlocks.
