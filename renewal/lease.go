@@ -87,7 +87,6 @@ type Lease struct {
 	owner                 Owner
 	shard                 *shard // and through it the Manager
 	lease, period, margin time.Duration
-	first                 time.Duration // Spec.First
 
 	// Written with Manager.mu held, read without it.
 	deadline  atomic.Int64 // never moves back
@@ -106,6 +105,7 @@ type Lease struct {
 	offbeat   bool // the renewal that is planned or under way is a retry or hurried
 	again     bool // hurried while under way: that answer speaks of before
 	reacquire bool // as Spec says; never changes
+	brief     bool // the first lease is shorter, see Spec.First; never changes
 }
 
 // Place is for the heap.
@@ -132,8 +132,8 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 // quarter of what it was granted for: the renewal is due by then.
 func (l *Lease) Fresh(now time.Duration) bool {
 	enough := l.lease / 2
-	if l.first > 0 && l.renewals.Load() == 0 {
-		enough = (l.first - l.margin) / 4
+	if l.brief && l.renewals.Load() == 0 {
+		enough = time.Duration(l.deadline.Load()-l.confirmed.Load()) / 4
 	}
 	return l.Remaining(now) >= enough
 }

@@ -149,7 +149,7 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost at once.
 func (m *Manager) Add(s Spec) *Lease {
-	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, first: s.First, reacquire: s.Reacquire}
+	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, brief: s.First > 0, reacquire: s.Reacquire}
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.clock.at(s.SentAt)
 	deadline := sent + int64(cmp.Or(s.First, s.Lease)-s.Margin)

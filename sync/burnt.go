@@ -38,6 +38,7 @@ func (g *grant) burn(report bool, event func(f *field, now time.Time) bool) bool
 	}
 	e.mu.Unlock()
 	if first {
+		e.m.want(g) // a call that comes for it now, or late, is given up at once
 		e.beginJob()
 		go g.cleanUp()
 	} else if left {

@@ -75,12 +75,13 @@ func newDriver(e *entry) driver {
 	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.notBefore.IsZero() {
-		d.rest, e.notBefore = max(time.Until(e.notBefore), 0), time.Time{}
+	if e.notBefore > 0 {
+		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
 	}
-	d.g, e.next, e.look = e.next, nil, false
-	if d.g != nil && d.g.place != nil {
-		d.refused = true
+	d.g, e.next = e.next, nil
+	d.refused = d.g != nil && d.g.place != nil
+	e.look = e.look && d.refused // else it asks in any case
+	if d.refused {
 		e.answer.Store(d.g.place.answer())
 	}
 	return d
@@ -139,12 +140,14 @@ func (d *driver) try(ctx context.Context) bool {
 // line and had it already, it was called: by a message that could not be entered, or by one that
 // is lost, or late.
 func (d *driver) answeredOK(r lettucecompat.AcquireReply) bool {
-	found, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
-	if c := d.g.call.Load(); c != nil {
-		how, dead = callAsked, c.Dead
+	called, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
+	if called {
+		if c := d.e.m.takeCall(d.g); c != nil {
+			how, dead = callAsked, c.Dead
+		}
 	}
 	in := d.granted(r.SentAt, d.g.terms.lease, r.Token, r.Found)
-	if found {
+	if called {
 		d.e.m.reports.called(d.e, how, dead)
 	}
 	return in
@@ -156,7 +159,7 @@ func (d *driver) enter() bool {
 	if d.g == nil {
 		return false
 	}
-	c := d.g.call.Swap(nil)
+	c := d.e.m.takeCall(d.g)
 	if c == nil {
 		return false
 	}
@@ -236,7 +239,6 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	if d.g == nil {
 		d.g = e.newGrant(want)
 	}
-	d.g.terms = want
 	req := lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
@@ -246,6 +248,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		e.answer.Store(notAnswered)
 	}
 	e.mu.Lock()
+	d.g.terms = want
 	req.Repeat = d.g.field != nil || d.g.place != nil
 	if stand || d.g.place != nil {
 		d.number()
@@ -254,7 +257,7 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 	e.look = false
 	leftovers := len(e.burnt) > 0
 	e.mu.Unlock()
-	if !req.Repeat && stand {
+	if stand && d.g.place == nil {
 		e.m.want(d.g)
 	}
 	if !leftovers {

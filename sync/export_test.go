@@ -3,6 +3,7 @@ package anteroom
 import (
 	"context"
 	"errors"
+	"testing"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
@@ -35,3 +36,29 @@ type heldUp <-chan struct{}
 
 func (h heldUp) Lost(renewal.Cause)         { <-h }
 func (h heldUp) Names() (key, field string) { return "", "" }
+
+// NothingWanted fails where m still expects calls, or keeps an entry.
+func NothingWanted(t testing.TB, m *Manager) {
+	t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for n, w := range m.wanted {
+		t.Errorf("grant %d of %q is wanted still", n, w.g.e.key)
+	}
+	for key, e := range m.entries {
+		t.Errorf("the entry of %q has %d references", key, e.refs.Load())
+	}
+	if n := m.line.Stats().Leases; n != 0 {
+		t.Errorf("%d places are confirmed still", n)
+	}
+}
+
+// RaceEnabled tells whether the race detector is on.
+const RaceEnabled = raceEnabled
+
+// WantsAny reports whether m still expects calls, or keeps an entry.
+func WantsAny(m *Manager) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.wanted)+len(m.entries) > 0
+}

@@ -37,10 +37,7 @@ type grant struct {
 	unlisted  bool                   // released or lost; guarded by Manager.mu
 	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
 
-	// Of a wanted grant: where it stands in line, guarded by entry.mu, and the last call for it,
-	// which nobody has looked at.
-	place *place
-	call  atomic.Pointer[lettucecompat.Call]
+	place *place // of a wanted grant that stands in line, guarded by entry.mu
 
 	// Guarded by entry.mu once the grant is held or burnt.
 	field   *field        // in Redis; nil where it was granted, and nothing unusual has happened to it

@@ -184,7 +184,7 @@ func TestDriver_HoldsBack(t *testing.T) {
 	}
 	e.q.Enter(&queue.Waiter{})
 	until := time.Now().Add(50 * time.Millisecond)
-	e.notBefore = until
+	e.notBefore = e.m.leases.Glance() + time.Until(until)
 	e.beginJob()
 	e.drive()
 	if e.q.Word().State() != queue.Granted || time.Now().Before(until) {

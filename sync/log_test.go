@@ -208,7 +208,7 @@ func TestLog_TheFactsOfALoss(t *testing.T) {
 	same := func(at time.Time, name string) bool { return at.Truncate(time.Millisecond).Equal(moment(name)) }
 	length := func(name string) time.Duration { return must[time.Duration](t)(time.ParseDuration(a[name])) }
 
-	if a["level"] != "ERROR" || a["msg"] != "anteroom: lost" || a["class"] != "orders" || a["key_hash"] == "" || a["grant"] != "1" || a["owners"] != "1" {
+	if a["level"] != "ERROR" || a["msg"] != "anteroom: lost" || a["class"] != "orders" || a["key_hash"] == "" || a["grant"] != "1000000000000001" || a["owners"] != "1" {
 		t.Errorf("who: %s", line)
 	}
 	// 30 s of lease, of which 1.5 s are the margin, count from the last confirmed renewal.

@@ -48,11 +48,19 @@ const (
 	maxAttempts = 8
 )
 
+// wish is a grant for which a call may come.
+type wish struct {
+	g    *grant
+	call *lettucecompat.Call // the last one, which nobody has looked at
+}
+
 // want makes calls for g find it.
 func (m *Manager) want(g *grant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wanted[g.n] = g
+	if _, is := m.wanted[g.n]; !is {
+		m.wanted[g.n] = wish{g: g}
+	}
 }
 
 // unwant undoes want: g is held, or nothing of it can be in Redis.
@@ -66,7 +74,7 @@ func (m *Manager) unwant(g *grant) {
 func (m *Manager) wants(n uint64) *grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.wanted[n]
+	return m.wanted[n].g
 }
 
 // standing is how many grants are wanted or being cleaned up.
@@ -79,11 +87,15 @@ func (m *Manager) standing() int {
 // called is told by the wire that Redis has granted a key to one of our places. It must not
 // block.
 func (m *Manager) called(c lettucecompat.Call) {
-	g := m.wants(c.N)
+	m.mu.Lock()
+	g := m.wanted[c.N].g
+	if g != nil {
+		m.wanted[c.N] = wish{g, &c}
+	}
+	m.mu.Unlock()
 	if g == nil {
 		return // late, or forged: what can be in Redis is wanted or burnt
 	}
-	g.call.Store(&c)
 	g.e.mu.Lock()
 	burnt := g.e.burnt[g.n] != nil
 	g.e.mu.Unlock()
@@ -92,6 +104,17 @@ func (m *Manager) called(c lettucecompat.Call) {
 		return
 	}
 	g.e.recall.ring()
+}
+
+// takeCall returns the last call for g that nobody has looked at, or nil.
+func (m *Manager) takeCall(g *grant) *lettucecompat.Call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w := m.wanted[g.n]
+	if w.call != nil {
+		m.wanted[g.n] = wish{g: g}
+	}
+	return w.call
 }
 
 // look is told by the wire that the key may be free after that time.
@@ -112,8 +135,8 @@ func (m *Manager) look(n uint64, after time.Duration) {
 func (m *Manager) confirmAll() {
 	m.mu.Lock()
 	wanted := make([]*grant, 0, len(m.wanted))
-	for _, g := range m.wanted {
-		wanted = append(wanted, g)
+	for _, w := range m.wanted {
+		wanted = append(wanted, w.g)
 	}
 	m.mu.Unlock()
 	for _, g := range wanted {

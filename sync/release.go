@@ -160,7 +160,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 // holdBack keeps the next driver from trying before others have had the time to: there is no
 // line for this key.
 func (e *entry) holdBack() {
-	until := time.Now().Add(max(2*e.m.wire.RTT(), time.Millisecond))
+	until := e.m.leases.Glance() + max(2*e.m.wire.RTT(), time.Millisecond)
 	e.mu.Lock()
 	e.notBefore = until
 	e.mu.Unlock()

@@ -112,11 +112,15 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 	h := acquire(t, a.Mutex("k"))
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Acquire(bg)) }()
-	eventually(t, 5*time.Second, "it listens", func() bool {
-		n, err := rdb.PubSubNumSub(bg, "lock:release:k").Result()
-		return err == nil && n["lock:release:k"] == 1
+	own := "anteroom:client:" + b.ClientID()
+	eventually(t, 5*time.Second, "it stands in line, and listens", func() bool {
+		n, err := rdb.PubSubNumSub(bg, own).Result()
+		return err == nil && n[own] == 1 && rdb.Exists(bg, lineOf("k")).Val() == 1
 	})
-	for _, payload := range []string{"", "{", "null", "[]", `{"lockKey":7}`, `{"holder":"` + h.Holder() + `"}`, "\x00\xff", `{"forced":{"key":"aw==","field":""}}`} {
+	for _, payload := range []string{"", "{", "null", "[]", `{"lockKey":7}`, `{"holder":"` + h.Holder() + `"}`, "\x00\xff", `{"forced":{"key":"aw==","field":""}}`,
+		`{"called":null}`, `{"called":{}}`, `{"called":{"field":"` + h.Holder() + `","attempt":-1,"lease":9e99}}`,
+		`{"called":{"field":"` + b.ClientID() + `:1","attempt":1,"lease":-2000,"token":"x"}}`, `{"look":{"field":7}}`, `{"look":{"in":-1}}`,
+	} {
 		ok(t, rdb.Publish(bg, "lock:release:k", payload).Err())
 		ok(t, rdb.Publish(bg, "anteroom:client:"+a.ClientID(), payload).Err())
 		ok(t, rdb.Publish(bg, "anteroom:client:"+b.ClientID(), payload).Err())

@@ -1,0 +1,128 @@
+package anteroom_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// lossy is a network that carries no messages while it is deaf: the subscriptions stay, and
+// nothing arrives on them.
+func (s *embedded) lossy() (*redis.Client, *faultnet.Network) {
+	n := network(s.Miniredis)
+	return s.clientOver(n), n
+}
+
+// A call whose message is lost is found by a confirmation, and nobody else gets the lock
+// meanwhile.
+func TestLine_ALostCallIsFoundByAConfirmation(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		rdb, net := s.lossy()
+		b, _ := manager(t, rdb, anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		got := s.waiting(t, bg, b.Mutex("k"))
+		time.Sleep(time.Second)
+		net.HalfOpen(faultnet.PubSub)
+		start := time.Now()
+		ok(t, h.Release(bg))
+		h = <-got
+		if took := time.Since(start); took > 2500*time.Millisecond {
+			t.Errorf("found after %v", took)
+		}
+		if !h.Held() || s.holders("k")[0] != h.Holder() {
+			t.Errorf("held: %v, in Redis %v", h.Held(), s.holders("k"))
+		}
+		ok(t, h.Release(bg))
+		s.nothing(t, "k")
+	})
+}
+
+// A place that Redis has forgotten is taken anew, with a new field.
+func TestLine_APlaceThatIsGoneIsTakenAnew(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		got := s.waiting(t, bg, b.Mutex("k"))
+		time.Sleep(100 * time.Millisecond) // it has looked once, because it did not hear anything yet
+		old := s.spots("k")[0]
+		s.Del(lineOf("k"))
+		time.Sleep(3 * time.Second) // a confirmation of the first in line
+		synctest.Wait()
+		spots := s.spots("k")
+		if len(spots) != 1 || number(t, spots[0].field) <= number(t, old.field) {
+			t.Fatalf("stood as %v, stands as %v", old, spots)
+		}
+		ok(t, h.Release(bg))
+		ok(t, isIn(t, got).Release(bg))
+		s.nothing(t, "k")
+		anteroom.NothingWanted(t, b)
+	})
+}
+
+// What Redis has forgotten altogether is taken without a script of the holder: nobody waits for
+// the end of a lease that is not there.
+func TestLine_AFlushIsFoundByAConfirmation(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, mutex(t, a, anteroom.LockConfig{Key: "k", LeaseTime: 5 * time.Minute}))
+		got := s.waiting(t, bg, mutex(t, b, anteroom.LockConfig{Key: "k", LeaseTime: 5 * time.Minute}))
+		s.FlushAll()
+		start := time.Now()
+		next := <-got
+		if took := time.Since(start); took > 2500*time.Millisecond {
+			t.Errorf("found after %v", took)
+		}
+		_ = h.Release(bg)
+		ok(t, next.Release(bg))
+		s.nothing(t, "k")
+	})
+}
+
+// After the subscription was made anew all places are confirmed at once, so that a call of
+// which the message was lost with the old one is found then, however far the next confirmation
+// is.
+func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		rdb, net := s.lossy()
+		sent := &traffic{}
+		rdb.AddHook(sent)
+		b, _ := manager(t, rdb, anteroom.Config{})
+		const keys = 300
+		var held []*anteroom.Hold
+		var got []<-chan *anteroom.Hold
+		for i := range keys {
+			key := string(rune('A'+i/26)) + string(rune('a'+i%26))
+			held = append(held, acquire(t, a.Mutex(key)))
+			c := make(chan *anteroom.Hold, 1)
+			got = append(got, c)
+			go func() {
+				h, _ := b.Mutex(key).Acquire(bg)
+				c <- h
+			}()
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		sent.take()
+		net.Reset(faultnet.PubSub)
+		start := time.Now()
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
+		if n := sent.take(); n < 2 || n > 20 {
+			t.Errorf("%d commands for %d places in %v, want a few batches", n, keys, time.Since(start))
+		}
+		for i := range keys {
+			ok(t, held[i].Release(bg))
+			ok(t, (<-got[i]).Release(bg))
+		}
+		anteroom.NothingWanted(t, b)
+	})
+}

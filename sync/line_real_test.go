@@ -1,0 +1,175 @@
+package anteroom_test
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// Ten thousand keys that one process waits for cost some batches in an interval, not a command
+// each.
+func TestLine_TenThousandPlacesAreConfirmedInBatches(t *testing.T) {
+	s := testredis.Start(t)
+	rdb, sent := s.Client(t), &traffic{}
+	keys := 10_000
+	if anteroom.RaceEnabled {
+		keys = 2_000
+	}
+	other := s.Client(t)
+	pipe := other.Pipeline()
+	for i := range keys {
+		key := "k" + strconv.Itoa(i)
+		pipe.HSet(bg, key, "other:1700000000000000", "1") // held by one that calls
+		pipe.PExpire(bg, key, time.Hour)
+	}
+	must[[]redis.Cmder](t)(pipe.Exec(bg))
+	rdb.AddHook(sent)
+	m, _ := manager(t, rdb, anteroom.Config{})
+	ctx, cancel := context.WithCancel(bg)
+	var wg sync.WaitGroup
+	for i := range keys {
+		mu := m.Mutex("k" + strconv.Itoa(i))
+		wg.Go(func() { _, _ = mu.Acquire(ctx) })
+	}
+	eventually(t, time.Minute, "all stand", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(2*keys) })
+	time.Sleep(3 * time.Second) // the confirmations find their rhythm
+	sent.take()
+	const watched = 6 * time.Second
+	time.Sleep(watched)
+	// All are first in their lines, so each is confirmed every 1.5 to 2 s, up to 256 in a command.
+	n, rounds := sent.take(), int(watched/(1500*time.Millisecond))+1
+	if most := 3 * rounds * (keys/256 + 1); n > most || n < rounds/2 {
+		t.Errorf("%d commands in %v for %d places, want at most %d", n, watched, keys, most)
+	} else {
+		t.Logf("%d commands in %v for %d places", n, watched, keys)
+	}
+	cancel()
+	wg.Wait()
+	eventually(t, time.Minute, "all have left", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(keys) })
+	eventually(t, time.Minute, "nothing is left here", func() bool { return !anteroom.WantsAny(m) })
+}
+
+// A user who may not touch the line uses locks as before: beside one who may, in both directions.
+func TestLine_WithoutPermissionForIt(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	ok(t, admin.Do(bg, "acl", "setuser", "old", "on", ">p", "~k*", "&*", "+@all").Err())
+	without := func(o *redis.Options) { o.Username, o.Password = "old", "p" }
+	a, _ := manager(t, s.Client(t, without), anteroom.Config{})
+	b, _ := manager(t, s.Client(t, without), anteroom.Config{})
+	c, _ := manager(t, s.Client(t), anteroom.Config{})
+	var inside, turns int
+	var wg sync.WaitGroup
+	for _, m := range []*anteroom.Manager{a, b, c} {
+		mu := m.Mutex("k")
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					mu.Lock()
+					inside++
+					if inside != 1 {
+						t.Error("two are in")
+					}
+					turns++
+					inside--
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	start := time.Now()
+	wg.Wait()
+	if took := time.Since(start); turns != 600 || took > 20*time.Second {
+		t.Errorf("%d turns in %v", turns, took)
+	}
+	eventually(t, 5*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
+}
+
+// A Manager that hears nothing, for want of permission for channels, gets at least half of the
+// turns of an equal one.
+func TestLine_TheDeafGetTheirTurns(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	ok(t, admin.Do(bg, "acl", "setuser", "deaf", "on", ">p", "~*", "resetchannels", "+@all").Err())
+	a, _ := manager(t, s.Client(t), anteroom.Config{})
+	b, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "deaf", "p" }), anteroom.Config{})
+	ctx, cancel := context.WithTimeout(bg, 6*time.Second)
+	defer cancel()
+	turns, last := make([]int, 2), -1
+	var ends []func()
+	for i, m := range []*anteroom.Manager{a, b} {
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffs: 4})
+		ends = append(ends, crew(ctx, mu, 4, func() {
+			if last != i {
+				last = i
+				turns[i]++
+			}
+			time.Sleep(time.Millisecond)
+		}))
+	}
+	for _, end := range ends {
+		end()
+	}
+	t.Logf("turns: %v", turns)
+	if turns[0] < 20 || 2*turns[1] < turns[0]-2 {
+		t.Errorf("turns of the one that hears, and of the deaf one: %v", turns)
+	}
+}
+
+// Many processes, some of which lose their messages, give up, or are closed while they stand:
+// nobody is in beside another, and nothing is left.
+func TestLine_ManyProcessesUnderFaults(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	var inside, turns int
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithTimeout(bg, 8*time.Second)
+	defer cancel()
+	for i := range 8 {
+		m, _ := manager(t, s.Client(t), anteroom.Config{})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fair: i%2 == 0, LeaseTime: 2 * time.Second})
+		for j := range 3 {
+			wg.Go(func() {
+				for ctx.Err() == nil {
+					wait := time.Duration(1+(i*7+j*3)%20) * time.Millisecond
+					if j == 0 {
+						wait = time.Minute
+					}
+					h, err := mu.Acquire(ctx, anteroom.Wait(wait))
+					if err != nil {
+						continue
+					}
+					inside++
+					if inside != 1 {
+						t.Error("two are in")
+					}
+					turns++
+					inside--
+					_ = h.Release(bg)
+				}
+			})
+		}
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_ = admin.ClientKillByFilter(bg, "TYPE", "pubsub").Err()
+			select {
+			case <-ctx.Done():
+			case <-time.After(300 * time.Millisecond):
+			}
+		}
+	})
+	wg.Wait()
+	t.Logf("%d turns", turns)
+	if turns < 200 {
+		t.Errorf("%d turns", turns)
+	}
+	eventually(t, 10*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
+}

@@ -1,0 +1,209 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// number is that of a field in Redis.
+func number(t *testing.T, field string) uint64 {
+	t.Helper()
+	_, n, ok := lettucecompat.ParseField(field)
+	if !ok {
+		t.Fatalf("not a field of ours: %q", field)
+	}
+	return n
+}
+
+// The numbers of a client's fields only grow, also across a restart of its process, and are
+// those of a client that knows the line whatever the clock says: in here it is the year 2000 at
+// first.
+func TestLine_FieldNumbersGrowAcrossRestarts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		last := uint64(0)
+		for range 3 {
+			time.Sleep(2 * 365 * 24 * time.Hour)
+			m, _ := manager(t, s.client(), anteroom.Config{ClientID: "pod"})
+			for range 2 {
+				h := acquire(t, m.Mutex("k"))
+				n := number(t, s.holders("k")[0])
+				if !lettucecompat.Calls(h.Holder()) || n < 1e15 {
+					t.Errorf("%s looks like a field of a client without the line", h.Holder())
+				}
+				if n <= last {
+					t.Errorf("field number %d after %d", n, last)
+				}
+				last = n
+				ok(t, h.Release(bg))
+			}
+			ok(t, m.Close(bg))
+		}
+	})
+}
+
+// A refused attempt stands, and the release calls it: the waiter is in with no command of its
+// own, and nothing is left in the end.
+func TestLine_ARefusedAttemptStandsAndIsCalled(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		rdb, sent := s.client(), &traffic{}
+		rdb.AddHook(sent)
+		b, _ := manager(t, rdb, anteroom.Config{})
+		first := acquire(t, a.Mutex("k"))
+		got := s.waiting(t, bg, b.Mutex("k"))
+		spots := s.spots("k")
+		time.Sleep(200 * time.Millisecond)
+		// The place was taken before the subscription was up, and is confirmed after it.
+		sent.take()
+		ok(t, first.Release(bg))
+		h := isIn(t, got)
+		if h.Holder() != spots[0].field || s.holders("k")[0] != h.Holder() {
+			t.Errorf("%v is in, %v stood, %v is in Redis", h.Holder(), spots, s.holders("k"))
+		}
+		if n := sent.take(); n > 1 {
+			t.Errorf("%d commands of the one that was called, want none or an accept", n)
+		}
+		ok(t, h.Release(bg))
+		s.nothing(t, "k")
+	})
+}
+
+// Whoever only tries does not stand, and takes nothing from those who do.
+func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		c, _ := manager(t, s.client(), anteroom.Config{})
+		first := acquire(t, a.Mutex("k"))
+		if _, err := c.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) || s.Exists(lineOf("k")) {
+			t.Errorf("%v, and a line is there: %v", err, s.Exists(lineOf("k")))
+		}
+		got := s.waiting(t, bg, b.Mutex("k"))
+		_ = first
+		s.Del("k") // free without a script
+		if h, err := c.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("a try has overtaken: %v, %v", h, err)
+		}
+		// But it has called.
+		ok(t, isIn(t, got).Release(bg))
+		if h, err := c.Mutex("k").TryAcquire(bg); err != nil {
+			t.Errorf("nobody stands any more: %v", err)
+		} else {
+			ok(t, h.Release(bg))
+		}
+		_ = first.Release(bg)
+		s.nothing(t, "k")
+	})
+}
+
+// The line is in the order of standing, and each of the three comes in with one release.
+func TestLine_OrderAcrossProcesses(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			first, _ := manager(t, s.client(), anteroom.Config{})
+			h := acquire(t, mutex(t, first, anteroom.LockConfig{Key: "k", Fair: fair}))
+			var got []<-chan *anteroom.Hold
+			for range 5 {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				got = append(got, s.waiting(t, bg, mutex(t, m, anteroom.LockConfig{Key: "k", Fair: fair})))
+			}
+			for i, c := range got {
+				for _, later := range got[i:] {
+					isOut(t, later)
+				}
+				start := time.Now()
+				ok(t, h.Release(bg))
+				h = isIn(t, c)
+				if took := time.Since(start); took > 50*time.Millisecond {
+					t.Errorf("number %d came in after %v", i, took)
+				}
+			}
+			ok(t, h.Release(bg))
+			s.nothing(t, "k")
+		})
+	}
+}
+
+// Waiters that give up leave nothing, whoever is before or behind them.
+func TestLine_WhoeverLeavesLeavesNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		c, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		ctx, cancel := context.WithCancel(bg)
+		leaves := s.waiting(t, ctx, b.Mutex("k"))
+		stays := s.waiting(t, bg, c.Mutex("k"))
+		cancel()
+		s.settle()
+		if _, in := <-leaves; in {
+			t.Fatal("it is in")
+		}
+		if spots := s.spots("k"); len(spots) != 1 || spots[0].client != c.ClientID() {
+			t.Errorf("places: %v", spots)
+		}
+		ok(t, h.Release(bg))
+		ok(t, isIn(t, stays).Release(bg))
+		s.nothing(t, "k")
+		for _, m := range []*anteroom.Manager{a, b, c} {
+			anteroom.NothingWanted(t, m)
+		}
+	})
+}
+
+// Close while its waiters stand leaves no place, and the next one is called without a delay.
+func TestLine_CloseLeavesNoPlace(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		c, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		closes := s.waiting(t, bg, b.Mutex("k"))
+		stays := s.waiting(t, bg, c.Mutex("k"))
+		ok(t, b.Close(bg))
+		if _, in := <-closes; in {
+			t.Error("it is in")
+		}
+		if spots := s.spots("k"); len(spots) != 1 || spots[0].client != c.ClientID() {
+			t.Errorf("places: %v", spots)
+		}
+		ok(t, h.Release(bg))
+		ok(t, isIn(t, stays).Release(bg))
+		s.nothing(t, "k")
+		anteroom.NothingWanted(t, b)
+	})
+}
+
+// The same for a waiter in Lock, who stays parked.
+func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		end, parked := context.WithCancel(bg)
+		done := make(chan bool)
+		go func() { done <- anteroom.LockUntil(end, b.Mutex("k")) }()
+		s.settle()
+		if len(s.spots("k")) != 1 {
+			t.Fatal("it does not stand")
+		}
+		_ = b.Close(bg)
+		s.settle()
+		if s.Exists(lineOf("k")) {
+			t.Errorf("places: %v", s.spots("k"))
+		}
+		ok(t, h.Release(bg))
+		parked()
+		if <-done {
+			t.Error("locked")
+		}
+		synctest.Wait()
+		s.nothing(t, "k")
+	})
+}

@@ -1,0 +1,171 @@
+package anteroom_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// lineOf is the line of a lock whose key has no braces.
+func lineOf(key string) string { return "anteroom:line:{" + key + "}" }
+
+// spot is a place as the line has it.
+type spot struct {
+	seq     int
+	client  string
+	field   string
+	attempt uint64
+}
+
+// spots returns the places in line for key, the first one first.
+func (s *embedded) spots(key string) []spot {
+	var list []spot
+	fields, err := s.HKeys(lineOf(key))
+	if err != nil {
+		return nil
+	}
+	for _, f := range fields {
+		seq, err := strconv.Atoi(strings.TrimPrefix(f, "p"))
+		if f[0] != 'p' || err != nil {
+			continue
+		}
+		words := strings.Fields(s.HGet(lineOf(key), f))
+		client, _, _ := lettucecompat.ParseField(words[0])
+		attempt, _ := strconv.ParseUint(words[1], 10, 64)
+		list = append(list, spot{seq, client, words[0], attempt})
+	}
+	slices.SortFunc(list, func(a, b spot) int { return a.seq - b.seq })
+	return list
+}
+
+// holders returns the fields of a lock.
+func (s *embedded) holders(key string) []string {
+	fields, _ := s.HKeys(key)
+	return fields
+}
+
+// waiting starts an Acquire that has to wait, and returns when it stands in line. What it gets
+// arrives on the channel.
+func (s *embedded) waiting(t *testing.T, ctx context.Context, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) <-chan *anteroom.Hold {
+	t.Helper()
+	before := len(s.spots(mu.Key()))
+	got := make(chan *anteroom.Hold, 1)
+	go func() {
+		if h, err := mu.Acquire(ctx, opts...); err == nil {
+			got <- h
+		}
+		close(got)
+	}()
+	s.settle()
+	if now := len(s.spots(mu.Key())); now != before+1 {
+		t.Fatalf("%d places, want %d: %v", now, before+1, s.spots(mu.Key()))
+	}
+	return got
+}
+
+// settle lets what is under way arrive: commands, messages, and the subscription of a new
+// Manager.
+func (s *embedded) settle() {
+	time.Sleep(5 * time.Millisecond)
+	synctest.Wait()
+}
+
+// nothing fails where something is left in Redis for key.
+func (s *embedded) nothing(t *testing.T, key string) {
+	t.Helper()
+	if s.Exists(key) || s.Exists(lineOf(key)) {
+		line, _ := s.HKeys(lineOf(key))
+		t.Errorf("left behind: holders %v, line %v", s.holders(key), line)
+	}
+}
+
+// traffic counts the scripts that a client sends, and says which.
+type traffic struct {
+	redis.Hook
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+func (c *traffic) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *traffic) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *traffic) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			c.note(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (c *traffic) note(cmd redis.Cmder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calls == nil {
+		c.calls = map[string]int{}
+	}
+	if strings.HasPrefix(cmd.Name(), "eval") {
+		c.calls["script"]++
+		c.calls[fmt.Sprint(cmd.Args()[1])]++
+	}
+}
+
+// take returns how many scripts were sent since the last call.
+func (c *traffic) take() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.calls["script"]
+	c.calls = nil
+	return n
+}
+
+// sayCalled sends a message like that of a call.
+func (s *embedded) sayCalled(m *anteroom.Manager, field string, attempt uint64, lease time.Duration, token string) {
+	s.Publish("anteroom:client:"+m.ClientID(), fmt.Sprintf(
+		`{"called":{"field":%q,"attempt":%d,"lease":%d,"token":%q}}`, field, attempt, lease.Milliseconds(), token))
+	s.settle()
+}
+
+// isIn returns the hold that has arrived by now, or fails.
+func isIn(t *testing.T, got <-chan *anteroom.Hold) *anteroom.Hold {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case h, in := <-got:
+		if !in {
+			t.Fatal("its Acquire has failed")
+		}
+		return h
+	default:
+		t.Fatal("it is not in")
+		return nil
+	}
+}
+
+// isOut fails if a hold has arrived.
+func isOut(t *testing.T, got <-chan *anteroom.Hold) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case h, in := <-got:
+		t.Fatalf("it is in: %v, %v", h, in)
+	default:
+	}
+}

@@ -1,0 +1,214 @@
+package anteroom_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// forger has a waiter that stands in line for a lock which a field of another client holds in
+// Redis: the test calls it, or pretends to.
+func forger(t *testing.T, s *embedded, cfg anteroom.LockConfig, opts ...anteroom.AcquireOption) (m *anteroom.Manager, sent *traffic, got <-chan *anteroom.Hold, at spot) {
+	t.Helper()
+	rdb, sent := s.client(), &traffic{}
+	rdb.AddHook(sent)
+	m, _ = manager(t, rdb, anteroom.Config{})
+	cfg.Key = "k"
+	s.HSet("k", "other:1700000000000000", "1")
+	s.SetTTL("k", time.Hour)
+	got = s.waiting(t, bg, mutex(t, m, cfg), opts...)
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+	sent.take()
+	return m, sent, got, s.spots("k")[0]
+}
+
+// give does what a call does, but for the message.
+func (s *embedded) give(at spot, lease time.Duration) {
+	s.Del("k")
+	s.HSet("k", at.field, "1")
+	s.SetTTL("k", lease)
+	s.Del(lineOf("k"))
+}
+
+// A call that names the last attempt is entered without a command, and its deadline counts from
+// before that attempt was sent.
+func TestLine_ACallIsEnteredWithoutACommand(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, sent, got, at := forger(t, s, anteroom.LockConfig{})
+		s.give(at, 2*time.Second)
+		start := time.Now()
+		s.sayCalled(m, at.field, at.attempt, 2*time.Second, "")
+		h := isIn(t, got)
+		if n := sent.take(); n != 0 {
+			t.Errorf("%d commands", n)
+		}
+		if h.Deadline().After(start.Add(2 * time.Second)) {
+			t.Errorf("deadline %v after the call, of a lease of 2s that began before it", h.Deadline().Sub(start))
+		}
+		// The first renewal makes the lease whole.
+		time.Sleep(3 * time.Second)
+		if err := h.Err(); err != nil || s.TTL("k") < 20*time.Second {
+			t.Errorf("three seconds later: %v, %v left in Redis", err, s.TTL("k"))
+		}
+		ok(t, h.Release(bg))
+		anteroom.NothingWanted(t, m)
+	})
+}
+
+// A message that names another attempt than one of ours, a lower one, or a grant that is not
+// wanted, lets nobody in. Redis decides.
+func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, sent, got, at := forger(t, s, anteroom.LockConfig{})
+		for _, attempt := range []uint64{0, 1, at.attempt - 1, at.attempt + 1, at.attempt + 1000} {
+			s.sayCalled(m, at.field, attempt, 2*time.Second, "")
+			isOut(t, got)
+			if n := sent.take(); n < 1 || n > 2 {
+				t.Errorf("attempt %d: %d commands, want one that asks", attempt, n)
+			}
+		}
+		for _, field := range []string{m.ClientID() + ":1", m.ClientID() + ":9999999999999999", "other:1700000000000000", "", "x"} {
+			s.sayCalled(m, field, at.attempt, 2*time.Second, "")
+			isOut(t, got)
+		}
+		// It stands still, and is called in the end.
+		now := s.spots("k")[0]
+		s.give(now, 2*time.Second)
+		s.sayCalled(m, now.field, now.attempt, 2*time.Second, "")
+		ok(t, isIn(t, got).Release(bg))
+		s.nothing(t, "k")
+	})
+}
+
+// An attempt that was answered later than one that a message names makes the message old: it
+// came from a place of before.
+func TestLine_ACallOfBeforeTheLastStandAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, sent, got, at := forger(t, s, anteroom.LockConfig{})
+		time.Sleep(2100 * time.Millisecond) // a confirmation
+		synctest.Wait()
+		if now := s.spots("k")[0]; now.attempt <= at.attempt {
+			t.Fatalf("not confirmed: %v, then %v", at, now)
+		}
+		sent.take()
+		s.sayCalled(m, at.field, at.attempt, 2*time.Second, "")
+		isOut(t, got)
+		if n := sent.take(); n != 1 {
+			t.Errorf("%d commands, want one that asks", n)
+		}
+	})
+}
+
+// Near or past its deadline a call is not entered: the waiter asks. The field is there in one
+// case, and has been given to another client in the other.
+func TestLine_ALateCallAsks(t *testing.T) {
+	for _, gone := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			net := network(s.Miniredis)
+			m, _ := manager(t, s.clientOver(net), anteroom.Config{})
+			other, _ := manager(t, s.client(), anteroom.Config{})
+			h := acquire(t, other.Mutex("k"))
+			got := s.waiting(t, bg, m.Mutex("k"))
+			time.Sleep(100 * time.Millisecond)
+			net.BlackHole() // the process is stopped, as far as others can tell
+			time.Sleep(10 * time.Millisecond)
+			ok(t, h.Release(bg)) // calls it
+			if gone {
+				time.Sleep(2100 * time.Millisecond)
+				h = acquire(t, other.Mutex("k"))
+			} else {
+				time.Sleep(1500 * time.Millisecond)
+			}
+			net.Heal()
+			time.Sleep(300 * time.Millisecond)
+			synctest.Wait()
+			if gone {
+				isOut(t, got)
+				if !h.Held() || s.holders("k")[0] != h.Holder() {
+					t.Error("the other one does not hold any more")
+				}
+				ok(t, h.Release(bg))
+				time.Sleep(3 * time.Second)
+			}
+			next := isIn(t, got)
+			if fields := s.holders("k"); !next.Held() || len(fields) != 1 || fields[0] != next.Holder() {
+				t.Errorf("%v held: %v; in Redis %v", next, next.Held(), fields)
+			}
+			ok(t, next.Release(bg))
+			s.nothing(t, "k")
+		})
+	}
+}
+
+// What a call by itself does not give has to be asked for: a fixed lease, tokens that nobody
+// could reserve, a lock that stays taken for a while, copies on replicas.
+func TestLine_WhatACallDoesNotGiveIsAskedFor(t *testing.T) {
+	for name, cfg := range map[string]anteroom.LockConfig{
+		"MinHold": {MinHold: time.Second},
+		"a token": {Fencing: true},
+		"fixed":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				var opts []anteroom.AcquireOption
+				if name == "fixed" {
+					opts = append(opts, anteroom.Lease(10*time.Second))
+				}
+				m, sent, got, at := forger(t, s, cfg, opts...)
+				s.give(at, 2*time.Second)
+				s.sayCalled(m, at.field, at.attempt, 2*time.Second, "")
+				h := isIn(t, got)
+				if n := sent.take(); n != 1 {
+					t.Errorf("%d commands, want one", n)
+				}
+				if left := s.TTL("k"); left < 3*time.Second {
+					t.Errorf("%v left of the lease", left)
+				}
+				if cfg.Fencing && tokenOf(h) == 0 {
+					t.Error("no token")
+				}
+				ok(t, h.Release(bg))
+			})
+		})
+	}
+}
+
+// Tokens come with a call, and grow across both ways of learning that the lock is ours.
+func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		cfg := anteroom.LockConfig{Key: "k", Fencing: true}
+		var managers []*anteroom.Manager
+		var nets []*faultnet.Network
+		for range 3 {
+			net := network(s.Miniredis)
+			m, _ := manager(t, s.clientOver(net), anteroom.Config{})
+			managers, nets = append(managers, m), append(nets, net)
+		}
+		h, last := acquire(t, mutex(t, managers[0], cfg)), int64(0)
+		for i := 1; i < 30; i++ {
+			m := i % len(managers)
+			got := s.waiting(t, bg, mutex(t, managers[m], cfg))
+			if i%4 == 3 {
+				nets[m].Reset(faultnet.PubSub) // its message is lost
+			}
+			if token := tokenOf(h); token <= last {
+				t.Fatalf("turn %d: token %d after %d", i, token, last)
+			} else {
+				last = token
+			}
+			time.Sleep(time.Duration(i%3) * 700 * time.Millisecond)
+			ok(t, h.Release(bg))
+			start := time.Now()
+			select {
+			case h = <-got:
+			case <-time.After(time.Minute):
+				t.Fatalf("turn %d: nobody in after %v: in Redis %v, %v", i, time.Since(start), s.holders("k"), s.spots("k"))
+			}
+		}
+		ok(t, h.Release(bg))
+	})
+}
