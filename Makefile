@@ -6,7 +6,7 @@
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #
-# make chaos tries four processes and 50 locks under all kinds of faults (docs/faults.md §5).
+# make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
 #              less than one. Both write bench/results.json; the first also the plots and

@@ -83,8 +83,9 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 	line := c.line(r.Key)
 	k, left := c.sendAcquire(ctx, &r, line, start, cmp.Or(r.Timeout, c.opt.CommandTimeout))
 	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
+		refusal := k.command.Err()
 		k, left = c.sendAcquire(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(&k.command, left)
+		c.noteLineless(refusal, &k.command, left)
 	}
 	reply = parseAcquire(&k.command, left)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {

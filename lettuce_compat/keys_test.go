@@ -10,8 +10,8 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestWire_I10_DerivedKeys: a real server says that each fencing record lies in its
-// lock's slot, and no two names share a record.
+// TestWire_I10_DerivedKeys: a real server says that each fencing record and each line lies in
+// its lock's slot, and no two names share one.
 func TestWire_I10_DerivedKeys(t *testing.T) {
 	raw := testredis.Start(t, "--cluster-enabled", "yes").Client(t)
 	c := newClient(t, raw)
@@ -26,15 +26,18 @@ func TestWire_I10_DerivedKeys(t *testing.T) {
 	}
 	owner := map[string]string{}
 	for _, name := range names {
-		derived := lettucecompat.FenceKey(c, name)
-		if other, taken := owner[derived]; taken && other != name {
-			t.Fatalf("%q and %q share %q", name, other, derived)
-		}
-		owner[derived] = name
 		slot := raw.ClusterKeySlot(ctx, name).Val()
 		want(t, "slot of "+name[:min(len(name), 20)], int64(lettucecompat.KeySlot(name)), slot)
-		want(t, "slot of "+derived[:min(len(derived), 40)], raw.ClusterKeySlot(ctx, derived).Val(), slot)
+		for _, derived := range []string{lettucecompat.FenceKey(c, name), lettucecompat.LineKey(c, name)} {
+			if other, taken := owner[derived]; taken && other != name {
+				t.Fatalf("%q and %q share %q", name, other, derived)
+			}
+			owner[derived] = name
+			want(t, "slot of "+derived[:min(len(derived), 40)], raw.ClusterKeySlot(ctx, derived).Val(), slot)
+		}
 	}
+	want(t, "plain", lettucecompat.LineKey(c, "order:42"), "anteroom:line:{order:42}")
+	want(t, "tagged", lettucecompat.LineKey(c, "a{t}b"), "anteroom:line:tag:a{t}b")
 	want(t, "plain", lettucecompat.FenceKey(c, "order:42"), "anteroom:fence:{order:42}")
 	want(t, "tagged", lettucecompat.FenceKey(c, "a{t}b"), "anteroom:fence:tag:a{t}b")
 }
@@ -78,9 +81,11 @@ func TestNamesOfAnyBytes(t *testing.T) {
 
 func TestReservedPrefix(t *testing.T) {
 	b := onMini(t)
-	got := b.client(t).TryAcquire(ctx, lockRequest("anteroom:fence:{k}", "me:1"))
-	want(t, "outcome", got.Outcome, failed)
-	want(t, "permanent", lettucecompat.Permanent(got.Err), true)
+	for _, key := range []string{"anteroom:fence:{k}", "anteroom:line:{k}", "anteroom:line:"} {
+		got := b.client(t).TryAcquire(ctx, lockRequest(key, "me:1"))
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "permanent", lettucecompat.Permanent(got.Err), true)
+	}
 }
 
 func TestReleaseMessage(t *testing.T) {

@@ -128,10 +128,9 @@ func refusesLine(err error) bool {
 }
 
 // noteLineless leaves the line out for a while, where a command that was refused with it has been
-// carried out without. A slot that moves has moved soon, but then no key of it has a line either
-// for as long as two of them lie on two servers.
-func (c *Client) noteLineless(cmd *command, left error) {
-	if left == nil && cmd.Err() == nil {
+// carried out without. A slot that moves says nothing about the other keys, and has moved soon.
+func (c *Client) noteLineless(refusal error, cmd *command, left error) {
+	if left == nil && cmd.Err() == nil && !hasCode(refusal, "TRYAGAIN") {
 		until := time.Now().Add(linelessTime)
 		c.lineless.Store(&until)
 	}
@@ -145,10 +144,10 @@ func (c *Client) oneWithLine(
 	k := build(line)
 	outcome, err := c.one(ctx, l, &k.call, start, limit)
 	if rest, without := c.goesWithout(&k.command, nil, key, line, start, limit); without && outcome == OutcomeFailed {
+		refusal := err
 		k = build(key)
-		if outcome, err = c.one(ctx, l, &k.call, time.Now(), rest); err == nil {
-			c.noteLineless(&k.command, nil)
-		}
+		outcome, err = c.one(ctx, l, &k.call, time.Now(), rest)
+		c.noteLineless(refusal, &k.command, err)
 	}
 	return k, outcome, err
 }

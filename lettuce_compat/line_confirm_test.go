@@ -141,3 +141,24 @@ func TestLine_ManyKeysInOneConfirmation(t *testing.T) {
 		t.Fatalf("%d commands", sent)
 	}
 }
+
+// TestLine_ForeignMessagesAreIgnored: a call or an advice for a field that is not the client's own is
+// none, and neither is one that says two things.
+func TestLine_ForeignMessagesAreIgnored(t *testing.T) {
+	b := onReal(t, nil)
+	x := b.peer(t, "x")
+	for _, message := range []string{
+		`{"called":{"field":"y:1700000000000001","attempt":1,"lease":2000,"token":""}}`,
+		`{"called":{"field":"x:1:kept","attempt":1,"lease":2000,"token":""}}`,
+		`{"called":{"field":"x:1","attempt":-1,"lease":2000,"token":""}}`,
+		`{"look":{"field":"","in":5}}`,
+		`{"called":{"field":"x:1","attempt":1,"lease":2000,"token":""},"look":{"field":"x:1","in":5}}`,
+	} {
+		b.raw.Publish(ctx, "anteroom:client:x", message)
+	}
+	b.raw.Publish(ctx, "anteroom:client:x", `{"called":{"field":"x:1700000000000000","attempt":5,"lease":2000,"token":"7"}}`)
+	want(t, "call", x.called(), lettucecompat.Call{N: first, Attempt: 5, Lease: 2 * time.Second, Token: 7, HasToken: true})
+	want(t, "others", len(x.calls)+len(x.looks), 0)
+	want(t, "warning", (<-x.warns).Kind, lettucecompat.WarnMalformedMessage)
+	want(t, "not reported again", lettucecompat.Unreported(x.Client, lettucecompat.WarnMalformedMessage), 4)
+}

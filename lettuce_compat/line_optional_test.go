@@ -1,10 +1,14 @@
 package lettucecompat_test
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -89,6 +93,9 @@ func TestLine_AFullMemory(t *testing.T) {
 	x.stands(0)
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
 	if got := y.acquire(); got.Outcome != refused || got.Standing || got.Holder != a.field() {
+		t.Fatalf("%+v", got)
+	}
+	if got := x.confirm(); got.Outcome != failed || !lettucecompat.Transient(got.Err) {
 		t.Fatalf("%+v", got)
 	}
 	a.releases()
@@ -205,5 +212,58 @@ func TestLine_NoCommandIsNewerThan4(t *testing.T) {
 		if since != "" && since > "4.0.0" && name != "acl" && !strings.HasPrefix(name, "hello") {
 			t.Errorf("%s is from %s", name, since)
 		}
+	}
+}
+
+// refusal is a go-redis hook that answers every script about a line with an error of a server, and
+// counts them.
+type refusal struct {
+	redis.Hook
+	text  string
+	count atomic.Int64
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) RedisError()   {}
+
+func (r *refusal) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *refusal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); cmd.Name() == "evalsha" && args[3] != args[4] {
+			r.count.Add(1)
+			cmd.SetErr(r)
+			return r
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestLine_ARefusalProvesThatNothingRan: so the same call goes on without the line. The line is then
+// left out for a while, but not for all keys because one slot moves.
+func TestLine_ARefusalProvesThatNothingRan(t *testing.T) {
+	for text, times := range map[string]int64{
+		"NOPERM No permissions to access a key":                                 2, // once for each client
+		"CROSSSLOT Keys in request don't hash to the same slot":                 2,
+		"TRYAGAIN Multiple keys request during rehashing of slot":               9, // once for each call
+		"MISCONF Redis is configured to save RDB snapshots, but it's unable to": 1,
+		"READONLY You can't write against a read only replica.":                 1,
+	} {
+		t.Run(text[:8], func(t *testing.T) {
+			b := onMini(t)
+			hook := &refusal{text: text}
+			b.rdb.AddHook(hook)
+			a, x := b.deafPeer(t, "a"), b.deafPeer(t, "x")
+			if times == 1 { // that says nothing about the line
+				want(t, "acquire", a.acquire().Outcome, failed)
+			} else {
+				withoutLine(t, a, x)
+			}
+			want(t, "refusals", hook.count.Load(), times)
+		})
 	}
 }

@@ -2,6 +2,7 @@ package lettucecompat_test
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,7 +148,6 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 	if !found || err != nil {
 		t.Fatalf("no mean in %q: %v", digits, err)
 	}
-	t.Logf("%.2f µs of Redis' time for a script", usec)
 	return usec
 }
 
@@ -195,10 +195,38 @@ func BenchmarkLine_RedisTimeOfAPair(b *testing.B) {
 			b.Fatal("failed")
 		}
 	}
-	pair()
-	bed.raw.ConfigResetStat(ctx)
+	best := math.Inf(1) // of windows that are short enough to be undisturbed now and then
 	for b.Loop() {
 		pair()
+		bed.raw.ConfigResetStat(ctx)
+		for range 100 {
+			pair()
+		}
+		best = min(best, 2*usecPerScript(b, bed))
 	}
-	b.ReportMetric(2*usecPerScript(b, bed), "redis-µs/pair")
+	b.ReportMetric(best, "redis-µs/pair")
+}
+
+// BenchmarkLine_RedisTimeOfATurn is what a turn costs Redis where two others always stand.
+func BenchmarkLine_RedisTimeOfATurn(b *testing.B) {
+	bed := onReal(b, nil)
+	line := []*peer{bed.peer(b, "a"), bed.peer(b, "x"), bed.peer(b, "y")}
+	line[0].takes()
+	line[1].stands(0)
+	line[2].stands(1)
+	best := math.Inf(1)
+	for b.Loop() {
+		bed.raw.ConfigResetStat(ctx)
+		for range 100 {
+			a := line[0]
+			a.EndTurn(ctx, lettucecompat.TurnRequest{
+				Key: "k", Field: a.field(), Lease: 10 * time.Second, Next: lettucecompat.NewField(a.id, a.n+1), Attempt: a.send + 1,
+			})
+			a.n, a.send = a.n+1, a.send+1
+			line = append(line[1:], a)
+			line[0].called()
+		}
+		best = min(best, usecPerScript(b, bed))
+	}
+	b.ReportMetric(best, "redis-µs/turn")
 }

@@ -58,7 +58,7 @@ func settingsFor(opt Options) settings {
 // underWay is how many round trips a Client has under way to one node at once, those that
 // nobody awaits any more left out. replicas: also acquires that wait for replicas.
 func underWay(maxInFlight int, replicas bool) int {
-	n := maxInFlight + keepLimit
+	n := maxInFlight + keepLimit + placesLimit
 	if replicas {
 		n += maxInFlight
 	}

@@ -45,8 +45,9 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 	line := c.line(r.Key)
 	k, left := c.sendRelease(ctx, &r, line, start, r.Timeout)
 	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
+		refusal := k.command.Err()
 		k, left = c.sendRelease(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(&k.command, left)
+		c.noteLineless(refusal, &k.command, left)
 	}
 	return c.parseRelease(&k.command, left, r.Key)
 }

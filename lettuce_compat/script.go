@@ -33,7 +33,7 @@ type script struct {
 // to do with the line, what those share. Each function costs a call some of Redis' time, so
 // the batches that renew and look do without.
 func newScript(name string) *script {
-	parts := []string{"prelude", "line", name}
+	parts := []string{"prelude", "line", "call", name}
 	if name == "renew" || name == "status" {
 		parts = []string{"prelude", name}
 	}

@@ -53,8 +53,9 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	line := c.line(r.Key)
 	k, left := c.sendTurn(ctx, &r, line, start, r.Timeout)
 	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
+		refusal := k.command.Err()
 		k, left = c.sendTurn(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(&k.command, left)
+		c.noteLineless(refusal, &k.command, left)
 	}
 	reply = c.parseTurn(&k.command, left, r.Key)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {

@@ -21,10 +21,11 @@ type Spec struct {
 	// it is never renewed, and only its deadline is kept. A Period that is
 	// not well below Lease leaves no time for a second try.
 	Period time.Duration
-	// Margin is how long before Redis' own expiry the holder is told.
+	// Margin is how long before Redis' own expiry the holder is told. Until the first renewal of
+	// a lease with First it is a tenth of First, if that is less: see Usable.
 	Margin time.Duration
 	// SentAt is the moment before the acquire was sent, with its monotonic
-	// reading. The first deadline is SentAt + Lease (or First) − Margin.
+	// reading. The first deadline is SentAt + Lease − Margin.
 	SentAt time.Time
 	// Owner has the lease, and is told of its loss. It is required.
 	Owner Owner
@@ -137,6 +138,11 @@ func (l *Lease) Fresh(now time.Duration) bool {
 	}
 	return l.Remaining(now) >= enough
 }
+
+// Usable is how long a lock that Redis has granted by itself, for first, can be relied on, where
+// the lock's margin is margin: a margin is for what two clocks differ by in the time of a lease,
+// which is in proportion, and for a holder that is late.
+func Usable(first, margin time.Duration) time.Duration { return first - min(margin, first/10) }
 
 // Deadline returns the moment until which the lease can be relied on, with a
 // monotonic reading. It keeps its last value when the lease is lost or ended.

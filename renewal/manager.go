@@ -1,7 +1,6 @@
 package renewal
 
 import (
-	"cmp"
 	"context"
 	"sync"
 
@@ -152,7 +151,10 @@ func (m *Manager) Add(s Spec) *Lease {
 	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, brief: s.First > 0, reacquire: s.Reacquire}
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.clock.at(s.SentAt)
-	deadline := sent + int64(cmp.Or(s.First, s.Lease)-s.Margin)
+	deadline := sent + int64(s.Lease-s.Margin)
+	if s.First > 0 {
+		deadline = sent + int64(Usable(s.First, s.Margin))
+	}
 	l.confirmed.Store(sent)
 	l.deadline.Store(deadline)
 	l.due.Store(never)

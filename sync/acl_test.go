@@ -88,7 +88,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 
 	holdAndWaitAcrossProcesses(t, a, b)
 	endATurn(t, a, counts)
-	ok(t, b.Destroy("order:1")) // gives the subscription of the one that waited back
+	waitForAStranger(t, admin, b)
 	loseAndTakeBack(t, admin, a, counts)
 	forceRelease(t, a, b)
 	for _, what := range []string{
@@ -121,9 +121,9 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 		}
 		got <- h
 	}()
-	eventually(t, patience, "the waiter listens", func() bool {
+	eventually(t, patience, "the waiter stands in line", func() bool {
 		info := must[anteroom.Info](t)(a.Inspect(bg, "order:1"))
-		return info.Subscribers == 1 && info.Token > 0
+		return info.Standing == 1 && info.Token > 0
 	})
 	ok(t, h.Release(bg))
 	h = <-got
@@ -131,6 +131,29 @@ func holdAndWaitAcrossProcesses(t *testing.T, a, b *anteroom.Manager) {
 		t.Fatal("the waiter has no lock, or no token")
 	}
 	ok(t, h.Release(bg))
+}
+
+// waitForAStranger: a holder that calls nobody is waited for on the release channel.
+func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
+	t.Helper()
+	ok(t, admin.HSet(bg, "order:6", "stranger", 1).Err())
+	ok(t, admin.PExpire(bg, "order:6", time.Minute).Err())
+	got := make(chan error, 1)
+	go func() {
+		h, err := m.Mutex("order:6").Acquire(bg)
+		if err == nil {
+			err = h.Release(bg)
+		}
+		got <- err
+	}()
+	eventually(t, patience, "the waiter listens", func() bool {
+		return must[anteroom.Info](t)(m.Inspect(bg, "order:6")).Subscribers == 1
+	})
+	ok(t, admin.Del(bg, "order:6").Err())
+	ok(t, admin.Publish(bg, "lock:release:order:6", `{"lockKey":"order:6","releaseTime":1,"holder":"stranger"}`).Err())
+	ok(t, <-got)
+	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
+	ok(t, m.Destroy("order:6")) // gives the subscription back
 }
 
 // endATurn: with a budget of one hand-off the third owner comes by the end of a turn.

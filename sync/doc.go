@@ -2,10 +2,11 @@
 //
 // A goroutine that wants a lock first joins a queue inside its own process; only
 // one conversation per key goes on with Redis, where the lock is a hash with a
-// lease. A released lock passes to the next local waiter without a round trip, as
-// long as other processes get their turns. Leases are renewed from one queue, a
-// watchdog looks at every hold, and whoever loses a lock is told before anybody
-// else can get it. The import path ends in "sync"; the package is named anteroom
+// lease. A released lock passes to the next local waiter without a round trip, for
+// a turn. Processes that wait stand in a line in Redis, and the release that ends a
+// turn gives the lock to the first of them and tells it; the others neither wake nor
+// ask. Leases are renewed from one queue, a watchdog looks at every hold, and
+// whoever loses a lock is told before anybody else can get it by expiry. The import path ends in "sync"; the package is named anteroom
 // so that the standard library's sync keeps its name.
 //
 //	m, err := anteroom.Open(ctx, "redis://localhost:6379", anteroom.Config{})
@@ -27,9 +28,11 @@
 //	Lock/Acquire ──► queue.Synchronizer      who waits, who may come in
 //	                    │ StartAttempt            │ Exit: hand-off or release
 //	                    ▼                         ▼
-//	                 driver ── TryAcquire ──►  grant.release ── Release, EndTurn
-//	                    │                         │
-//	                    ▼ granted                 ▼ no answer
+//	                 driver ── TryAcquire      grant.release ── Release, EndTurn
+//	                    │ refused                 │ calls the first in line
+//	                    ▼                         │
+//	                 place ── confirmations       │
+//	                    │ called, or granted      ▼ no answer
 //	                 grant ── renewal.Lease    burnt ── cleaned up
 //	                    │
 //	                    └─ lost: contexts end, then the queue moves on, then events

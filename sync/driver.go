@@ -7,6 +7,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 )
 
 // What stands for the answer while a driver has not asked yet, and while its first attempt
@@ -37,6 +38,7 @@ type driver struct {
 	next    time.Time     // the next attempt of a grant that was refused and has no place
 	told    bool          // a call for g has come since the last answer
 	met     *string       // the server at which it has met trouble; nil: none since it was answered
+	unused  lettucecompat.GiveBack // tokens of a call that was not entered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
 }
@@ -79,11 +81,11 @@ func newDriver(e *entry) driver {
 		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
 	}
 	d.g, e.next = e.next, nil
-	d.refused = d.g != nil && d.g.place != nil
-	e.look = e.look && d.refused // else it asks in any case
-	if d.refused {
+	if d.g != nil && d.g.place != nil {
+		d.refused = true
 		e.answer.Store(d.g.place.answer())
 	}
+	e.look = e.look && d.refused // else it asks in any case
 	return d
 }
 
@@ -171,6 +173,9 @@ func (d *driver) enter() bool {
 	}
 	// A repeat of the acquire finds the field, and gives it the whole lease.
 	d.told = true
+	if c.HasToken && d.e.cfg.Fencing { // it reserves anew, and the counter must not run ahead of the clock
+		d.unused = lettucecompat.GiveBack{Field: d.g.name(), LastToken: c.Token - 1, ReservedUpTo: c.Token + d.e.tokens - 1}
+	}
 	d.e.m.reports.called(d.e, callAsked, c.Dead)
 	return false
 }
@@ -191,7 +196,7 @@ func (d *driver) enterable(c *lettucecompat.Call) (sentAt time.Time, ok bool) {
 	case !ok, t.fixed(), e.cfg.MinHold > 0, e.cfg.Replicas > 0, e.cfg.Fencing && !c.HasToken:
 		return sentAt, false
 	}
-	return sentAt, time.Since(sentAt) < (c.Lease-t.margin)/2
+	return sentAt, time.Since(sentAt) < renewal.Usable(c.Lease, t.margin)/2
 }
 
 // end gives back what the driver has, sees to a field whose fate is open, and says that
@@ -243,7 +248,9 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
+		GiveBack: d.unused,
 	}
+	d.unused = lettucecompat.GiveBack{}
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
 	}

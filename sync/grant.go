@@ -59,7 +59,11 @@ func (g *grant) begin(sentAt time.Time, kept time.Duration, token int64, found b
 	}
 	g.leave()
 	e.mu.Unlock()
-	if time.Since(sentAt) >= kept-g.terms.margin {
+	first, usable := time.Duration(0), kept-g.terms.margin
+	if kept < g.terms.lease {
+		first, usable = kept, renewal.Usable(kept, g.terms.margin)
+	}
+	if time.Since(sentAt) >= usable {
 		return false
 	}
 	e.m.unwant(g)
@@ -68,7 +72,7 @@ func (g *grant) begin(sentAt time.Time, kept time.Duration, token int64, found b
 	}
 	e.ref() // the grant's own, until it is released, burnt or lost
 	// The lease is there before anybody can find the grant.
-	g.startLease(sentAt, kept)
+	g.startLease(sentAt, first)
 	e.cur.Store(g)
 	e.m.list(g)
 	return true
@@ -84,13 +88,10 @@ func (g *grant) granted() time.Time { return g.e.m.leases.Zero().Add(g.since) }
 // Names returns the key and the field, for its renewals.
 func (g *grant) Names() (key, field string) { return g.e.key, g.name() }
 
-// startLease hands the grant, which Redis keeps for kept from sentAt on, to the
-// renewal.Manager.
-func (g *grant) startLease(sentAt time.Time, kept time.Duration) {
-	e, first := g.e, time.Duration(0)
-	if kept < g.terms.lease {
-		first = kept
-	}
+// startLease hands the grant to the renewal.Manager. first is for how long Redis keeps it from
+// sentAt on, where that is less than its lease.
+func (g *grant) startLease(sentAt time.Time, first time.Duration) {
+	e := g.e
 	// A batch shares one time limit, so leases of different limits never share one.
 	limit := e.limit
 	if g.terms.lease != e.cfg.LeaseTime {

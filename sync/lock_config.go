@@ -55,7 +55,8 @@ const (
 // equal: otherwise acquiring fails with ErrConfig, which names the field.
 type LockConfig struct {
 	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
-	// not begin with "anteroom:fence:", where the fencing records are.
+	// not begin with "anteroom:fence:" or "anteroom:line:", where Anteroom keeps what
+	// belongs to locks.
 	Key string
 
 	// Name is the lock's class in metrics, logs and events, for example "orders".
@@ -74,7 +75,9 @@ type LockConfig struct {
 
 	// Margin is how long before the end of the lease, as Redis sees it, the
 	// holder regards the lock as lost. It covers clocks that run at different
-	// speeds and the time to react. From 1 ms to LeaseTime/10. Defaults to
+	// speeds and the time to react. From 1 ms to LeaseTime/10. Redis grants the
+	// lock to a waiting process for min(LeaseTime, 2 s) first: with a Margin near
+	// that or above, the process has to ask Redis before it may enter. Defaults to
 	// max(LeaseTime/20, 100 ms), and at most LeaseTime/10.
 	Margin time.Duration
 
@@ -84,8 +87,9 @@ type LockConfig struct {
 
 	// Fair admits the goroutines of this process in order of arrival. Otherwise a
 	// newcomer may pass waiting ones, which is faster; a waiter that was passed
-	// for more than a millisecond gets the lock next. Across processes there is
-	// no order. Defaults to false.
+	// for more than a millisecond gets the lock next. Processes take turns in the
+	// order in which they began to wait, whether Fair is set or not: see
+	// docs/guarantees.md, §8. Defaults to false.
 	Fair bool
 
 	// Reentrancy defaults to ByGoroutine.
@@ -106,12 +110,13 @@ type LockConfig struct {
 	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
-	// within the process before other processes get their turn. -1: never.
-	// At most 65535. Defaults to 10000.
+	// within the process before the next process in line gets its turn. If none
+	// stands there, it passes on. -1: every owner is granted the lock by Redis, and
+	// stands in line for it if others do. At most 65535. Defaults to 10000.
 	MaxHandoffs int
 
-	// MaxHandoffTime bounds the same by time since the turn began. From 1 ms.
-	// Defaults to 50 ms.
+	// MaxHandoffTime bounds the same by time since the turn began. The owner of
+	// that moment is not interrupted. From 1 ms. Defaults to 50 ms.
 	MaxHandoffTime time.Duration
 
 	// MinHold keeps the key taken for at least this long after it was granted,

@@ -42,7 +42,7 @@ const (
 	// nearLife is how many confirmations there are in the life of a place near the front, and
 	// nearInterval the longest time between two: a call whose message was lost is found by one.
 	nearLife     = 6
-	nearInterval = 2 * time.Second
+	nearInterval = time.Second
 	// maxAttempts bounds the attempts that are remembered without an answer. A call that
 	// names an older one is entered with one command more.
 	maxAttempts = 8

@@ -134,7 +134,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 		g.turn, g.token, g.owner = e.m.leases.Glance(), reply.Token, nil
 		e.mu.Unlock()
 		e.m.unwant(next)
-		g.startLease(reply.SentAt, g.terms.lease)
+		g.startLease(reply.SentAt, 0)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
 		if e.q.Resumed() == queue.SendRelease {
 			return g.release(none, false) // all waiters have given up meanwhile

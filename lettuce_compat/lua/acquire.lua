@@ -13,24 +13,33 @@ local kind = redis.call('type', key)['ok']
 if kind ~= 'none' and kind ~= 'hash' then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
 end
-local l
-if #ARGV > 11 and attempt == '0' then -- one that stands takes over the place of a dropped field
-  l = open_line(line)
-  for i = 12, #ARGV do
-    if l then leave(l, ARGV[i]) end
+local lines, l -- the functions about the line, and what it says, where there is one
+if is_there(line) then
+  lines = line_functions()
+  l = lines.read(line)
+  if attempt == '0' then -- one that stands takes over the place of a dropped field
+    for i = 12, #ARGV do
+      if l then lines.leave(l, ARGV[i]) end
+    end
   end
 end
 -- refuse answers that holder has the lock, and stands where that is asked for.
 local function refuse(holder, pttl)
-  return stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
+  if attempt == '0' and not l then return {0, holder, pttl} end
+  lines = lines or line_functions()
+  return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
 end
 if kind == 'hash' then
   for i = 12, #ARGV do
     if redis.call('hdel', key, ARGV[i]) == 1 then dropped = ARGV[i] end
   end
-  if redis.call('hlen', key) > 0 then
+  local fields = redis.call('hlen', key)
+  if fields > 0 then
     if redis.call('hexists', key, field) == 0 then
-      return refuse(holder_of(key), redis.call('pttl', key))
+      -- A large hash is somebody's data, not a lock: its names are not fetched.
+      local holder = ''
+      if fields <= 64 then holder = redis.call('hkeys', key)[1] end
+      return refuse(holder, redis.call('pttl', key))
     end
     found = 1
     if again ~= '1' then
@@ -38,14 +47,13 @@ if kind == 'hash' then
     end
   end
 end
-l = l or open_line(line)
 if l and found == 0 then
   -- The lock is free, and somebody may stand for it: then it is theirs.
   if l.open > l.now then return refuse('', l.open - l.now) end
-  local client = split(field)
-  local p, more = first(l, client, ARGV[5] == '1')
+  local client = lines.split(field)
+  local p, more = lines.first(l, client, ARGV[5] == '1')
   if p and p.client ~= client then
-    local called = call(key, l, fence, ARGV[11], p)
+    local called = lines.call(key, l, fence, ARGV[11], p)
     if called then return refuse(p.field, called) end
   elseif more then
     return refuse('', 1) -- all that could be looked at were dead: the next attempt looks further
@@ -65,13 +73,14 @@ if fence then
 end
 text = take(key, field, lease, found == 1)
 if text then return redis.error_reply(text) end
-if ARGV[4] == '2' then l = l or open_line(line, true) end
+if ARGV[4] == '2' then
+  lines = lines or line_functions()
+  l = l or lines.read(line)
+end
 if l then
-  local client, n = split(field)
-  local p = of(l, client)
-  if p and not older(n, p.n) then strike(l, p) end
-  if ARGV[4] == '2' then note_mute(l, field, lease) end
-  save(l)
+  lines.leave(l, field, true)
+  if ARGV[4] == '2' then lines.note_mute(l, field, lease) end
+  lines.save(l)
 end
 if not again then return 1 end
 return {1, first_token, found, dropped}

@@ -3,37 +3,40 @@
 -- Answers one entry per lock: {1, places ahead, pttl, holder} standing, {2, pttl} the field holds the lock,
 -- 0 neither, or an error text. Never makes a place, and never gives the lock to a field without one.
 -- One bad key never fails the others: nothing here raises.
+local lines = line_functions()
+
 local function confirm(key, line, field, attempt)
   local here = redis.pcall('hexists', key, field)
   if err(here) then return err(here) end
-  if here == 1 then return {2, ask('pttl', key) or 0} end
-  local client = split(field)
-  local l = open_line(line)
-  local p = l and of(l, client)
+  if here == 1 then return {2, lines.ask('pttl', key) or 0} end
+  local client = lines.split(field)
+  local l = is_there(line) and lines.read(line)
+  local p = l and lines.of(l, client)
   if not p or p.field ~= field then
     local _, text = remove(key, field)
     return text or 0
   end
-  if older(p.attempt, attempt) then p.attempt = attempt end
+  if lines.older(p.attempt, attempt) then p.attempt = attempt end
   p.ears = ARGV[1]
-  local holder, pttl = '', ask('pttl', key) or 0
-  if pttl ~= -2 then holder = holder_of(key) end
-  if not keep(l, p, holder) then return 'READONLY the place cannot be written' end
+  local holder, pttl = '', lines.ask('pttl', key) or 0
+  if pttl ~= -2 then holder = lines.holder_of(key) end
+  local text = lines.keep(l, p, holder)
+  if text then return text end
   if pttl == -2 then
     -- Free without a script: its lease is over, or somebody has deleted it.
     pttl = l.open - l.now
     if pttl <= 0 then
       pttl = 1
-      local called = first(l, client, ARGV[2] == '1')
-      local lease = called and call(key, l, nil, nil, called)
-      save(l)
+      local called = lines.first(l, client, ARGV[2] == '1')
+      local lease = called and lines.call(key, l, nil, nil, called)
+      lines.save(l)
       if lease then
         if called.field == field then return {2, lease} end
         holder, pttl = called.field, lease
       end
     end
   end
-  local n, ms = standing(l, p, holder, pttl)
+  local n, ms = lines.standing(l, p, holder, pttl)
   return {1, n, ms, holder}
 end
 

@@ -21,14 +21,15 @@ if kind == 'hash' then
   fields = redis.call('hkeys', key)
   redis.call('del', key)
   for _, field in ipairs(fields) do
-    local client = split(field)
-    if client then publish(OWN .. client, ARGV[2] .. field .. ARGV[3]) end
+    local client = string.match(field, '^([%w%._%-]+):%d+$')
+    if client then publish('anteroom:client:' .. client, ARGV[2] .. field .. ARGV[3]) end
   end
   publish('lock:release:' .. key, ARGV[1])
 end
-local l = open_line(line)
+local lines = is_there(line) and line_functions()
+local l = lines and lines.read(line)
 if l and l.open <= l.now then
-  hand_on(key, l, fence, ARGV[6], 0, tonumber(ARGV[5]), tonumber(ARGV[4]))
-  save(l)
+  lines.hand_on(key, l, fence, ARGV[6], 0, tonumber(ARGV[5]), tonumber(ARGV[4]))
+  lines.save(l)
 end
 return fields

@@ -7,17 +7,18 @@ local holders = {}
 if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[1]) then
   holders = redis.call('hgetall', key)
 end
-local counter = ask('hget', fence, 'counter')
+local lines = line_functions()
+local counter = lines.ask('hget', fence, 'counter')
 local standing, head, open = 0, '', 0
-local l = line ~= key and open_line(line)
+local l = line ~= key and is_there(line) and lines.read(line)
 if l then
-  standing, open = places(l), math.max(l.open - l.now, 0)
-  for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
-    local p = at(l, seq)
+  standing, open = lines.places(l), math.max(l.open - l.now, 0)
+  for seq = l.head, math.min(l.tail, l.head + 63) do
+    local p = lines.at(l, seq)
     if p then
       head = p.field
       break
     end
   end
 end
-return {kind, redis.call('pttl', key), holders, counter or '', numsub('lock:release:' .. key) or -1, standing, head, open}
+return {kind, redis.call('pttl', key), holders, counter or '', lines.numsub('lock:release:' .. key) or -1, standing, head, open}

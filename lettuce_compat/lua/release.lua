@@ -25,16 +25,17 @@ local receivers = 0
 if removed == 1 then receivers = publish('lock:release:' .. key, ARGV[2]) end
 
 local left = false
-local l = open_line(line)
+local lines = is_there(line) and line_functions()
+local l = lines and lines.read(line)
 if l then
-  left = leave(l, field)
+  left = lines.leave(l, field)
   if kept then
-    look(l, 1, keep)
+    lines.look(l, 1, keep)
   elseif redis.pcall('exists', key) == 0 and l.open <= l.now then
     local _
-    _, _, receivers = hand_on(key, l, fence, ARGV[8], receivers, tonumber(ARGV[4]), tonumber(ARGV[3]))
+    _, _, receivers = lines.hand_on(key, l, fence, ARGV[8], receivers, tonumber(ARGV[4]), tonumber(ARGV[3]))
   end
-  save(l)
+  lines.save(l)
 end
 
 if removed == 1 then return receivers end

@@ -20,11 +20,12 @@ end
 -- Others are a living place of another client, or those who do not stand: who was seen lately,
 -- or listens beside us. A server that counts fewer than us is not the one that we listen to.
 -- Where it cannot be known who listens, or who stands, the turn ends.
-local client = split(field)
-local l = open_line(line, true)
-local others = not l or own < 0 or numsub(channel) ~= own or math.abs(l.now - l.stranger) < STRANGER
+local lines = line_functions()
+local l = lines.read(line)
+local others = not l or own < 0 or lines.numsub(channel) ~= own or lines.seen(l)
+local p, more
 if not others then
-  local p, more = first(l, client, false, true)
+  p, more = lines.first(l, lines.split(field), false, true)
   others = p or more
 end
 if not others then
@@ -38,7 +39,7 @@ if not others then
   end
   text = raise(key, ARGV[2])
   if text then return redis.error_reply(text) end
-  save(l)
+  lines.save(l)
   return {2, token}
 end
 
@@ -49,9 +50,9 @@ local receivers = publish(channel, ARGV[3])
 if not l then return {1, receivers} end
 local holder, pttl = '', 0
 if redis.pcall('exists', key) == 0 then
-  holder, pttl, receivers = hand_on(key, l, fence, life, receivers, tonumber(ARGV[5]), own)
+  holder, pttl, receivers = lines.hand_on(key, l, fence, life, receivers, tonumber(ARGV[5]), own, p)
 else -- a second field, which a stranger has added
-  holder, pttl = holder_of(key), ask('pttl', key) or 0
+  holder, pttl = lines.holder_of(key), lines.ask('pttl', key) or 0
 end
-local answer = stand(l, line, ARGV[6], ARGV[7], ARGV[2], ARGV[9], ARGV[8], holder, pttl)
+local answer = lines.stand(l, line, ARGV[6], ARGV[7], ARGV[2], ARGV[9], ARGV[8], holder, pttl)
 return {1, receivers, unpack(answer, 2)}

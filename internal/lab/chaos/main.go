@@ -39,6 +39,8 @@ type config struct {
 	lasts                       time.Duration
 	seed                        uint64
 	processes, goroutines, keys int
+	// singles are processes of one goroutine, and singleKeys how many of the keys they use.
+	singles, singleKeys int
 	// only, if there are any, restricts the kinds of faults.
 	only []string
 	// apart and admits plant faults: see history.Setup.
@@ -46,8 +48,11 @@ type config struct {
 	admits func(newest, token int64) bool
 }
 
-// defaults is a full run: 4 processes with 200 goroutines in total, on 50 keys.
-func defaults() config { return config{processes: 4, goroutines: 50, keys: 50} }
+// defaults is a full run: 4 processes with 200 goroutines in total on 50 keys, and 12 with one goroutine each on the
+// first of these keys, so that there is always a line of processes.
+func defaults() config {
+	return config{processes: 4, goroutines: 50, keys: 50, singles: 12, singleKeys: 4}
+}
 
 // fromEnv reads a setting; an invalid one ends the program.
 func fromEnv[T any](name string, parse func(string) (T, error), def T) T {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -14,6 +15,7 @@ type step struct {
 	lasts  time.Duration
 	worker int   // the target
 	keys   []int // for faults about keys
+	line   []int // for faults of whoever is first in line
 }
 
 // String formats a step for the printed schedule.
@@ -22,7 +24,7 @@ func (s step) String() string {
 	if s.lasts > 0 {
 		text += fmt.Sprintf(" for %v", s.lasts.Round(time.Millisecond))
 	}
-	if !s.kind.server {
+	if !s.kind.server && !s.kind.first {
 		text += fmt.Sprintf(", process %d", s.worker+1)
 	}
 	return text
@@ -52,7 +54,8 @@ func plan(c config, server bool) []step {
 		for _, k := range sorted {
 			s := step{
 				kind: k, after: rest/4 + time.Duration(rng.Int64N(int64(rest))), lasts: k.atLeast,
-				worker: rng.IntN(c.processes), keys: rng.Perm(c.keys)[:min(5, c.keys)],
+				worker: rng.IntN(c.processes + c.singles), keys: rng.Perm(c.keys)[:min(5, c.keys)],
+				line: rng.Perm(cmp.Or(c.singleKeys, c.keys)),
 			}
 			if k.upTo > k.atLeast {
 				s.lasts += time.Duration(rng.Int64N(int64(k.upTo - k.atLeast)))

@@ -169,6 +169,36 @@ func TestHistory_Removals(t *testing.T) {
 	}
 }
 
+// Processes of one goroutine each in one line, of which the first are stopped, killed and cut off.
+func TestHistory_TheFirstInLine(t *testing.T) {
+	t.Parallel()
+	l := NewLab(t, Setup{Locks: someLocks(2), Singles: 8, SingleKeys: 2, Load: LoadMixed, Seed: 7})
+	time.Sleep(settleTime)
+	for _, f := range []struct {
+		name string
+		do   func(worker int) error
+	}{
+		{"SIGSTOP across a call", func(i int) error { return l.StopWorker(i, 300*time.Millisecond) }},
+		{"SIGSTOP beyond the lease", func(i int) error { return l.StopWorker(i, 2*time.Second) }},
+		{"SIGKILL", l.KillWorker},
+		{"half-open", func(i int) error { return l.Suffer(i, HalfOpen, 600*time.Millisecond) }},
+		{"reply late", func(i int) error { return l.Suffer(i, ReplyLate, 600*time.Millisecond) }},
+		{"pub/sub killed", func(int) error { return l.KillSubscribers() }},
+	} {
+		i, err := l.FirstInLine([]int{0, 1})
+		if err == nil {
+			err = f.do(i)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", f.name, err)
+		}
+		time.Sleep(settleTime)
+	}
+	o := l.Finish(through)
+	judged(t, o)
+	nothingRemoved(t, o)
+}
+
 // Faults of the processes that hold.
 func TestHistory_Processes(t *testing.T) {
 	nothingRemoved(t, under(t, 6, []fault{

@@ -26,9 +26,12 @@ type Setup struct {
 	Locks      []anteroom.LockConfig
 	Processes  int
 	Goroutines int // of each process
-	Load       Load
-	Work       time.Duration
-	Seed       uint64
+	// Singles are further processes, of one goroutine each, and SingleKeys is how many of the Locks they use, the
+	// first ones: so that a line of many processes forms, as with many small services.
+	Singles, SingleKeys int
+	Load                Load
+	Work                time.Duration
+	Seed                uint64
 	// Apart and Admits plant faults for tests: locks that do not exclude other processes, and the rule of the
 	// register.
 	Apart  bool
@@ -61,7 +64,7 @@ type Lab struct {
 // NewLab starts everything; it ends with tb.
 func NewLab(tb testredis.TB, s Setup) *Lab {
 	tb.Helper()
-	l := &Lab{tb: tb, Setup: s, dir: tb.TempDir(), data: tb.TempDir(), workers: make([]*Process, s.Processes)}
+	l := &Lab{tb: tb, Setup: s, dir: tb.TempDir(), data: tb.TempDir(), workers: make([]*Process, s.Processes+s.Singles)}
 	l.Server = testredis.Start(tb, "--dir", l.data, "--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0",
 		"--user", workerUser, "on", ">"+workerPassword, "~*", "&*", "+@all")
 	l.Admin = l.Server.Client(tb, func(o *redis.Options) { o.MaxRetries = 3; o.ReadTimeout = 5 * time.Second })
@@ -100,10 +103,14 @@ func (l *Lab) StartWorker(i int) {
 	l.lives++
 	proc := l.lives
 	l.mu.Unlock()
+	locks, goroutines := l.Setup.Locks, l.Setup.Goroutines
+	if i >= l.Setup.Processes {
+		locks, goroutines = locks[:l.Setup.SingleKeys], 1
+	}
 	p, err := Start(Plan{
 		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addr: l.Server.Addr(), User: workerUser, Password: workerPassword,
 		Log: LogPath(l.dir, proc), Register: filepath.Join(l.dir, "register"),
-		Locks: l.Setup.Locks, Goroutines: l.Setup.Goroutines, Load: l.Setup.Load, Work: l.Setup.Work, Apart: l.Setup.Apart,
+		Locks: locks, Goroutines: goroutines, Load: l.Setup.Load, Work: l.Setup.Work, Apart: l.Setup.Apart,
 	})
 	if err != nil {
 		l.tb.Fatal(err)

@@ -111,7 +111,9 @@ func newWorker(plan Plan) (*worker, error) {
 	// commands that belong to no lock.
 	defaults := plan.Locks[0]
 	defaults.Key = ""
-	w.m, err = anteroom.NewManager(w.rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler), Defaults: defaults})
+	w.m, err = anteroom.NewManager(w.rdb, anteroom.Config{
+		ClientID: clientName(plan.Proc), Logger: slog.New(slog.DiscardHandler), Defaults: defaults,
+	})
 	if err != nil {
 		return nil, err
 	}

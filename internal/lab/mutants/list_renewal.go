@@ -33,8 +33,9 @@ var renewalMutants = []mutant{
 		name: "renewal-margin", file: "renewal/manager.go",
 		mechanism: "the margin of the first deadline",
 		breaks:    "the holder is told when Redis lets the next one in, not before",
-		old:       "l.deadline.Store(sent + int64(s.Lease-s.Margin))", fresh: "l.deadline.Store(sent + int64(s.Lease))",
-		tests: []string{"TestRenewal_FixedLeaseEndsAtItsDeadline"},
+		old:       "int64(cmp.Or(s.First, s.Lease)-s.Margin)",
+		fresh:     "int64(cmp.Or(s.First, s.Lease))",
+		tests:     []string{"TestRenewal_FixedLeaseEndsAtItsDeadline"},
 	},
 	{
 		name: "renewal-margin-later", file: "renewal/life.go",

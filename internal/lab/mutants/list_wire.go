@@ -75,8 +75,9 @@ var wireMutants = []mutant{
 		name: "wire-own-capacity", file: "lettuce_compat/batch.go",
 		mechanism: "renewals have capacity of their own",
 		breaks:    "acquires that hang delay renewals until locks are lost",
-		old:       "left := c.lanes(k.cmds[0].key).keep.do(", fresh: "left := c.lanes(k.cmds[0].key).locks.do(",
-		tests: []string{"TestWire_I8_RenewalsHaveTheirOwnCapacity"},
+		old:       "l = c.lanes(k.cmds[0].key).keep",
+		fresh:     "l = c.lanes(k.cmds[0].key).locks",
+		tests:     []string{"TestWire_I8_RenewalsHaveTheirOwnCapacity"},
 	},
 	{
 		name: "wire-abandoned", file: "lettuce_compat/trip.go",

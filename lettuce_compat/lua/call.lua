@@ -1,0 +1,99 @@
+-- Calling: whoever frees a lock or finds it free gives it to the first in its line.
+
+local CALL_LEASE = 2000   -- so long has a called one until its renewal, or its lease if that is shorter
+
+-- line_functions makes all functions about a line, see place_functions.
+local function line_functions()
+  local lines = place_functions()
+
+  -- look tells the first so many living ones to ask again in so many ms.
+  local function look(l, many, ms)
+    for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
+      local p = lines.living(l, seq)
+      if p then
+        publish(OWN .. p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
+        many = many - 1
+        if many == 0 then return end
+      end
+    end
+  end
+
+  -- call gives the lock, whose key must not exist, to the place p, and tells its client. It
+  -- returns the lease and what the publication answered, nil where it could not: then the lock
+  -- stays free. The message names tokens where this script may reserve them, and the places that
+  -- were removed on the way because nobody confirmed them: they are for its client to count.
+  local function call(key, l, fence, life, p)
+    local lease, token = math.min(tonumber(p.lease), CALL_LEASE), nil
+    if fence and p.tokens ~= '0' then
+      token = reserve(fence, p.field, p.tokens, life)
+    elseif fence then
+      redis.pcall('hdel', fence, 'grantee') -- whoever it names must not take the lock back now
+    end
+    if take(key, p.field, lease) then return nil end
+    lines.strike(l, p)
+    if p.passed then
+      -- Who was passed over takes the number of who was called: no gap remains between the
+      -- head and those who are next, which the next scripts would have to look at.
+      local q = p.passed
+      lines.strike(l, q)
+      redis.pcall('hset', l.key, 'p' .. p.seq, lines.entry(q), 'c' .. q.client, p.seq)
+    end
+    l.since, l.changed = l.since + 1, true
+    if p.ears == '2' then
+      lines.note_mute(l, p.field, lease)
+      look(l, 2, BLIND)
+    end
+    return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
+      .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
+  end
+
+  -- share tells after how many calls a turn must end open because of those who do not stand, nil
+  -- if there are none. Who holds the lock now and then, and who listens for its release beside
+  -- us (own: 1), gets a turn for each round of the line. A pattern that covers
+  -- the channel may as well be a monitor's, so it counts less. On a Cluster a server only knows of
+  -- its own subscribers.
+  local function share(l, channel, receivers, own)
+    if lines.seen(l) then return lines.places(l) end
+    if receivers <= 0 then return nil end
+    local listening = lines.numsub(channel) or 0
+    if listening > math.max(own, 0) then return lines.places(l) end
+    if receivers > listening then return math.max(lines.places(l), MONITOR) end
+  end
+
+  -- hand_on lets the next one in after a release that receivers have heard: it calls, or leaves
+  -- the lock open for window ms. It returns whom it has called ('' for
+  -- nobody), after how many ms the next ones had better look again, and -2 where who was called
+  -- could not be told, receivers otherwise. p is the first place, where it is known.
+  local function hand_on(key, l, fence, life, receivers, window, own, p)
+    local turns = share(l, 'lock:release:' .. key, receivers, own)
+    if turns and l.since >= turns then
+      l.open, l.since, l.changed = l.now + window, 0, true
+      look(l, 2, window)
+      return '', window, receivers
+    end
+    local more
+    if not p then p, more = lines.first(l, nil, own < 0) end
+    if p then
+      local lease, told = call(key, l, fence, life, p)
+      if lease then
+        if told < 0 then receivers = -2 end
+        return p.field, lease, receivers
+      end
+    elseif more then
+      -- All that could be looked at are dead. Whoever came last is the likeliest to be alive.
+      local last = lines.at(l, l.tail)
+      if last then publish(OWN .. last.client, '{"look":{"field":"' .. last.field .. '","in":0}}') end
+      return '', 1, receivers
+    end
+    return '', window, receivers
+  end
+
+  lines.look, lines.call, lines.hand_on = look, call, hand_on
+  return lines
+end
+
+-- is_there tells whether there is a line.
+local function is_there(line)
+  return line and redis.pcall('exists', line) == 1
+end
+
