@@ -33,11 +33,11 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    time.Duration // before the next attempt; or, where the last one was
-	refused bool          // until due says so
-	next    time.Time     // the next attempt of a grant that was refused and has no place
-	told    bool          // a call for g has come since the last answer
-	met     *string       // the server at which it has met trouble; nil: none since it was answered
+	rest    time.Duration          // before the next attempt; or, where the last one was
+	refused bool                   // until due says so
+	next    time.Time              // the next attempt of a grant that was refused and has no place
+	told    bool                   // a call for g has come since the last answer
+	met     *string                // the server at which it has met trouble; nil: none since it was answered
 	unused  lettucecompat.GiveBack // tokens of a call that was not entered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
