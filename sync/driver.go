@@ -142,14 +142,14 @@ func (d *driver) try(ctx context.Context) bool {
 // line and had it already, it was called: by a message that could not be entered, or by one that
 // is lost, or late.
 func (d *driver) answeredOK(r lettucecompat.AcquireReply) bool {
-	found, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
-	if found {
+	called, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
+	if called {
 		if c := d.e.m.takeCall(d.g); c != nil {
 			how, dead = callAsked, c.Dead
 		}
 	}
 	in := d.granted(r.SentAt, d.g.terms.lease, r.Token, r.Found)
-	if found {
+	if called {
 		d.e.m.reports.called(d.e, how, dead)
 	}
 	return in
