@@ -129,13 +129,31 @@ func (d *driver) try(ctx context.Context) bool {
 	reply := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
-		return d.answeredOK(reply)
+		return !d.overtaken(reply) && d.answeredOK(reply)
 	case lettucecompat.OutcomeRefused:
 		d.heldByOther(reply)
 	default:
 		d.failed(reply)
 	}
 	return false
+}
+
+// overtaken reports that a confirmation was answered "gone" while the attempt was under way,
+// which Redis has answered with a grant. Nobody can tell which came first: if it was the grant,
+// somebody has deleted it since. Asking again tells.
+func (d *driver) overtaken(r lettucecompat.AcquireReply) bool {
+	e, g := d.e, d.g
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if g.place == nil || !g.place.gone {
+		return false
+	}
+	g.place.gone = false
+	g.fieldLocked().granted(r.Found)
+	if e.cfg.Fencing {
+		d.unused = lettucecompat.GiveBack{Field: g.name(), LastToken: r.Token - 1, ReservedUpTo: r.Token + e.tokens - 1}
+	}
+	return true
 }
 
 // answeredOK takes the grant that Redis has answered the last attempt with. Where it stood in
