@@ -200,7 +200,8 @@ func recordMillis(d time.Duration) string {
 // fromMillis turns the answer of PTTL into a duration, negative for no end.
 func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
-func flag(b bool) string {
+// flag is an argument of a script: of type any, so that no string is allocated for it.
+func flag(b bool) any {
 	if b {
 		return "1"
 	}

@@ -88,7 +88,7 @@ func (c *Client) ownNumber(field string) (n uint64, ok bool) {
 // are answered is short, and to be minded wherever they stand.
 func (c *Client) Listening() bool { return c.ears() == hearing }
 
-func (c *Client) ears() string {
+func (c *Client) ears() any {
 	if c.mute.Load() {
 		return mute
 	}
@@ -160,7 +160,7 @@ func (c *Client) window() string {
 
 // ownSubscriptions counts those of this client to the release channel of key, for a script that
 // compares it with what the server counts; -1 where a server does not count all.
-func (c *Client) ownSubscriptions(key string) string {
+func (c *Client) ownSubscriptions(key string) any {
 	if c.Multi() {
 		return "-1"
 	}

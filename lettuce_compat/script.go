@@ -54,7 +54,7 @@ type scriptCall struct {
 	call
 	command command
 	list    [1]*command // call.cmds
-	args    [9]any      // of the command, as far as they fit: those of a plain acquire and release
+	args    [10]any     // of the command, as far as they fit: those of a plain acquire and release
 }
 
 // newScriptCall makes a call of s about the lock key; line is the key of its line, or key

@@ -33,11 +33,11 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    time.Duration // before the next attempt; or, where the last one was
-	refused bool          // until due says so
-	next    time.Time     // the next attempt of a grant that was refused and has no place
-	told    bool          // a call for g has come since the last answer
-	met     *string       // the server at which it has met trouble; nil: none since it was answered
+	rest    time.Duration          // before the next attempt; or, where the last one was
+	refused bool                   // until due says so
+	next    time.Time              // the next attempt of a grant that was refused and has no place
+	told    bool                   // a call for g has come since the last answer
+	met     *string                // the server at which it has met trouble; nil: none since it was answered
 	unused  lettucecompat.GiveBack // tokens of a call that was not entered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
@@ -129,7 +129,7 @@ func (d *driver) try(ctx context.Context) bool {
 	reply := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
-		return d.answeredOK(reply)
+		return !d.overtaken(reply) && d.answeredOK(reply)
 	case lettucecompat.OutcomeRefused:
 		d.heldByOther(reply)
 	default:
@@ -138,16 +138,36 @@ func (d *driver) try(ctx context.Context) bool {
 	return false
 }
 
+// overtaken reports that a confirmation was answered "gone" while the attempt was under way,
+// which Redis has answered with a grant. Nobody can tell which came first: if it was the grant,
+// somebody has deleted it since. Asking again tells.
+func (d *driver) overtaken(r lettucecompat.AcquireReply) bool {
+	e, g := d.e, d.g
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if g.place == nil || !g.place.gone {
+		return false
+	}
+	g.place.gone = false
+	g.fieldLocked().granted(r.Found)
+	if e.cfg.Fencing {
+		d.unused = lettucecompat.GiveBack{Field: g.name(), LastToken: r.Token - 1, ReservedUpTo: r.Token + e.tokens - 1}
+	}
+	return true
+}
+
 // answeredOK takes the grant that Redis has answered the last attempt with. Where it stood in
 // line and had it already, it was called: by a message that could not be entered, or by one that
 // is lost, or late.
 func (d *driver) answeredOK(r lettucecompat.AcquireReply) bool {
-	found, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
-	if c := d.e.m.takeCall(d.g); c != nil {
-		how, dead = callAsked, c.Dead
+	called, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
+	if called {
+		if c := d.e.m.takeCall(d.g); c != nil {
+			how, dead = callAsked, c.Dead
+		}
 	}
 	in := d.granted(r.SentAt, d.g.terms.lease, r.Token, r.Found)
-	if found {
+	if called {
 		d.e.m.reports.called(d.e, how, dead)
 	}
 	return in

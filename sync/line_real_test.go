@@ -34,11 +34,13 @@ func TestLine_TenThousandPlacesAreConfirmedInBatches(t *testing.T) {
 	m, _ := manager(t, rdb, anteroom.Config{})
 	ctx, cancel := context.WithCancel(bg)
 	var wg sync.WaitGroup
+	began := time.Now()
 	for i := range keys {
 		mu := m.Mutex("k" + strconv.Itoa(i))
 		wg.Go(func() { _, _ = mu.Acquire(ctx) })
 	}
 	eventually(t, time.Minute, "all stand", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(2*keys) })
+	t.Logf("stand after %v", time.Since(began))
 	time.Sleep(3 * time.Second) // the confirmations find their rhythm
 	sent.take()
 	const watched = 6 * time.Second
@@ -51,9 +53,11 @@ func TestLine_TenThousandPlacesAreConfirmedInBatches(t *testing.T) {
 		t.Logf("%d commands in %v for %d places", n, watched, keys)
 	}
 	cancel()
+	began = time.Now()
 	wg.Wait()
 	eventually(t, time.Minute, "all have left", func() bool { return must[int64](t)(other.DBSize(bg).Result()) == int64(keys) })
 	eventually(t, time.Minute, "nothing is left here", func() bool { return !anteroom.WantsAny(m) })
+	t.Logf("have left after %v", time.Since(began))
 }
 
 // A user who may not touch the line uses locks as before: beside one who may, in both directions.

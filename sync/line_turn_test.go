@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,8 @@ func TestLine_ATurnIsOneCommand(t *testing.T) {
 		var managers []*anteroom.Manager
 		var ends []func()
 		var sent []*traffic
-		turns, last := make([]int, 3), -1
+		var turns [3]atomic.Int64
+		last := -1 // guarded by the lock
 		for i := range 3 {
 			rdb, c := s.client(), &traffic{}
 			rdb.AddHook(c)
@@ -53,25 +55,25 @@ func TestLine_ATurnIsOneCommand(t *testing.T) {
 			ends = append(ends, crew(ctx, mu, 8, func() {
 				if last != i { // nobody else is in here
 					last = i
-					turns[i]++
+					turns[i].Add(1)
 				}
 				time.Sleep(time.Millisecond)
 			}))
 		}
 		time.Sleep(2 * time.Second)
 		for i := range turns {
-			turns[i] = 0
+			turns[i].Store(0)
 			sent[i].take()
 		}
 		time.Sleep(20 * time.Second)
 		for i := range turns {
 			// Beside the turns there are confirmations, and renewals of what is held for as long.
-			if n := sent[i].take(); turns[i] < 100 || float64(n) > 1.2*float64(turns[i])+20 {
-				t.Errorf("process %d: %d commands for %d turns", i, n, turns[i])
+			if n, had := sent[i].take(), turns[i].Load(); had < 100 || float64(n) > 1.2*float64(had)+20 {
+				t.Errorf("process %d: %d commands for %d turns", i, n, had)
 			}
 		}
-		if a, b, c := turns[0], turns[1], turns[2]; max(a, b, c) > min(a, b, c)+2 {
-			t.Errorf("turns %v, want the same for all", turns)
+		if a, b, c := turns[0].Load(), turns[1].Load(), turns[2].Load(); max(a, b, c) > min(a, b, c)+2 {
+			t.Errorf("turns %d, %d, %d, want the same for all", a, b, c)
 		}
 		cancel()
 		for _, end := range ends {

@@ -87,7 +87,9 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		closed:  make(chan struct{}),
 		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]wish{}, lost: map[uint64]*grant{},
 	}
-	m.nextGrant.Store(firstGrant())
+	// A field of ours is told from one of a client that does not know the line by its number, also
+	// where the clock is far behind.
+	m.nextGrant.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstField))
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
 	defaults, _ := cfg.Defaults.normalSettings()
@@ -124,11 +126,6 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.reports.costs()
 	return m, nil
 }
-
-// firstGrant returns the number after which those of a Manager's grants begin: larger than all
-// that an earlier process has used, whatever became of it, and large enough to be known for one
-// of a client that stands in line, also where the clock was never set.
-func firstGrant() uint64 { return max(uint64(time.Now().UnixMicro()), 1e15) }
 
 // dated is what every time goes through that was kept and is shown to a person or a
 // program now, but for those of a lease, which are right: its monotonic reading may have

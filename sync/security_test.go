@@ -55,8 +55,8 @@ func TestSecurity_AForgedNoticeLetsNobodyIn(t *testing.T) {
 	})
 }
 
-// A flood of release messages costs a waiter at most one question for each, and lets
-// nobody in.
+// A flood of messages that say that it was called costs a waiter at most one question for each,
+// and lets nobody in. Release messages, which it does not need, cost it nothing.
 func TestSecurity_AFloodOfMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -66,14 +66,21 @@ func TestSecurity_AFloodOfMessages(t *testing.T) {
 		got := make(chan *anteroom.Hold)
 		go func() { got <- acquire(t, b.Mutex("k")) }()
 		time.Sleep(100 * time.Millisecond)
-		before := counts.get("command/acquire")
-		const messages = 1000
-		for range messages {
-			s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"x"}`)
+		flood := func(channel, message string) (asked int) {
+			before := counts.get("command/acquire")
+			for range 1000 {
+				s.Publish(channel, message)
+			}
+			synctest.Wait()
+			return counts.get("command/acquire") - before
 		}
-		synctest.Wait()
-		if asked := counts.get("command/acquire") - before; asked < 1 || asked > messages {
-			t.Errorf("%d messages cost %d questions", messages, asked)
+		field := s.spots("k")[0].field
+		called := `{"called":{"field":"` + field + `","attempt":7,"lease":2000,"token":"7"}}`
+		if asked := flood("anteroom:client:"+b.ClientID(), called); asked < 1 || asked > 1000 {
+			t.Errorf("1000 calls cost %d questions", asked)
+		}
+		if asked := flood("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"x"}`); asked != 0 {
+			t.Errorf("1000 releases cost %d questions", asked)
 		}
 		select {
 		case <-got:

@@ -117,7 +117,8 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 		n, err := rdb.PubSubNumSub(bg, own).Result()
 		return err == nil && n[own] == 1 && rdb.Exists(bg, lineOf("k")).Val() == 1
 	})
-	for _, payload := range []string{"", "{", "null", "[]", `{"lockKey":7}`, `{"holder":"` + h.Holder() + `"}`, "\x00\xff", `{"forced":{"key":"aw==","field":""}}`,
+	for _, payload := range []string{
+		"", "{", "null", "[]", `{"lockKey":7}`, `{"holder":"` + h.Holder() + `"}`, "\x00\xff", `{"forced":{"key":"aw==","field":""}}`,
 		`{"called":null}`, `{"called":{}}`, `{"called":{"field":"` + h.Holder() + `","attempt":-1,"lease":9e99}}`,
 		`{"called":{"field":"` + b.ClientID() + `:1","attempt":1,"lease":-2000,"token":"x"}}`, `{"look":{"field":7}}`, `{"look":{"in":-1}}`,
 	} {

@@ -27,9 +27,10 @@ var linePaths = []path{
 		return s.called(ctx, m, s.config(), nil)
 	}},
 	{"a dead place", []moved{{"dead_places_total"}}, func(ctx context.Context, s *scene) error {
-		line := "anteroom:line:{" + s.key + "}"
-		err := s.run.admin.HSet(ctx, line, "head", 1, "tail", 1, "p1", "dead:1700000000000001 1 1000 0 0 0", "cdead", 1).Err()
-		return errors.Join(err, s.called(ctx, s.manager, s.config(), nil))
+		return s.called(ctx, s.manager, s.config(), func() error {
+			line := "anteroom:line:{" + s.key + "}"
+			return s.run.admin.HSet(ctx, line, "head", 0, "p0", "dead:1700000000000001 1 1000 0 0 0", "cdead", 0).Err()
+		})
 	}},
 }
 
