@@ -23,3 +23,21 @@ func TestLine_TheEndOfALeaseNeedsNoMessage(t *testing.T) {
 		}
 	})
 }
+
+// A call that names an attempt which a later answer has overtaken is old, however young the
+// attempt is: the lock may have been deleted since, and called for another client.
+func TestLine_AYoungCallOfBeforeTheLastStandAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, sent, got, at := forger(t, s, anteroom.LockConfig{LeaseTime: 1200 * time.Millisecond})
+		for s.spots("k")[0].attempt == at.attempt {
+			time.Sleep(10 * time.Millisecond) // a confirmation comes soon
+		}
+		s.settle()
+		sent.take()
+		s.sayCalled(m, at.field, at.attempt, 1200*time.Millisecond, "")
+		isOut(t, got)
+		if n := sent.take(); n == 0 {
+			t.Error("it does not ask")
+		}
+	})
+}

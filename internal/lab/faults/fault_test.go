@@ -70,8 +70,8 @@ var faults = []*fault{
 		strike: func(r *rig) { r.server.Kill() }, heal: restart,
 		about: "the server is killed and restarts after D with `appendfsync always`",
 	},
-	{name: "FLUSHALL", removes: true, strike: admin("flushall"), about: "at once"},
-	{name: "key deleted", removes: true, strike: admin("del " + lockKey), about: "DEL by a stranger"},
+	{name: "FLUSHALL", removes: true, idle: 3, strike: admin("flushall"), about: "at once"},
+	{name: "key deleted", removes: true, idle: 3, strike: admin("del " + lockKey), about: "DEL by a stranger"},
 	{
 		name: "key overwritten", removes: true, lasts: lease, strike: admin("mset " + lockKey + " data " + sideKey + " data"), heal: admin("del " + lockKey + " " + sideKey),
 		about: "SET by a stranger makes the key a string; DEL after D",

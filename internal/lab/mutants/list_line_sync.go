@@ -14,7 +14,7 @@ var lineSyncMutants = []mutant{
 		name: "place-numbers-grow", file: "sync/manager.go",
 		mechanism: "line: field numbers begin at the Unix time in microseconds",
 		breaks:    "a process that has restarted has the fields of the one before it, and calls nobody",
-		old:       "m.nextGrant.Store(firstGrant())", fresh: "m.nextGrant.Store(0)",
+		old:       "m.nextGrant.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstField))", fresh: "m.nextGrant.Store(uint64(time.Since(time.Now())))",
 		tests: []string{"TestLine_FieldNumbersGrowAcrossRestarts"},
 	},
 	{
@@ -26,18 +26,11 @@ var lineSyncMutants = []mutant{
 		tests:     []string{"TestLine_ALateCallAsks"},
 	},
 	{
-		name: "call-of-a-known-attempt", file: "sync/driver.go",
-		mechanism: "line: a call is entered only if it names an attempt that nothing has overtaken",
-		breaks:    "a message of before the last standing, or a forged one, lets a second holder in",
-		old:       "case !ok, t.fixed(),", fresh: "case t.fixed(),",
-		tests: []string{"TestLine_AnOldOrForgedCallLetsNobodyIn"},
-	},
-	{
 		name: "call-of-before-the-last-stand", file: "sync/place.go",
 		mechanism: "line: an answer overtakes the attempts before it",
 		breaks:    "a process that was stopped, called and stands again takes the old call for a new one",
 		old:       "p.sent = append(p.sent[:0], p.sent[i:]...)", fresh: "",
-		tests: []string{"TestLine_ACallOfBeforeTheLastStandAsks"},
+		tests: []string{"TestLine_AYoungCallOfBeforeTheLastStandAsks"},
 	},
 	{
 		name: "call-lease-not-the-whole", file: "sync/driver.go",
@@ -59,13 +52,6 @@ var lineSyncMutants = []mutant{
 		breaks:    "a hold that was asked for by Lease(d) ends after two seconds",
 		old:       "case !ok, t.fixed(),", fresh: "case !ok,",
 		tests: []string{"TestLine_WhatACallDoesNotGiveIsAskedFor"},
-	},
-	{
-		name: "call-of-a-burnt-field", file: "sync/place.go",
-		mechanism: "line: a call for a field that is given up is answered with its release",
-		breaks:    "a lock is nobody's for a call lease",
-		old:       "\t\tg.changed.ring() // it is removed now, and the next in line is called\n", fresh: "",
-		tests: []string{"TestLine_ACalledOneThatHasGivenUpCallsTheNext"},
 	},
 	{
 		name: "place-confirmation-finds-the-call", file: "sync/confirm.go",
@@ -122,5 +108,12 @@ var lineSyncMutants = []mutant{
 		breaks:    "a lock that a client without the line has released stays free until the next confirmation",
 		old:       "if called != lettucecompat.Calls(p.holder) {", fresh: "if false && called {",
 		tests: []string{"TestLine_AWaiterKnowsWhoHoldsTheLockNow"},
+	},
+	{
+		name: "call-of-a-known-attempt", file: "sync/place.go",
+		mechanism: "line: a call is entered only if it names an attempt that is known",
+		breaks:    "a message of before the last standing, or a forged one, lets a second holder in",
+		old:       "return time.Time{}, false\n", fresh: "return p.sent[0].at, true\n",
+		tests: []string{"TestLine_AnOldOrForgedCallLetsNobodyIn"},
 	},
 }
