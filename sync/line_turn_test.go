@@ -102,6 +102,7 @@ func TestLine_TheEndOfATurnWithoutAnAnswer(t *testing.T) {
 					net := network(s.Miniredis)
 					a, _ := manager(t, s.clientOver(net), anteroom.Config{})
 					b, _ := manager(t, s.client(), anteroom.Config{})
+					s.turns(t, a)
 					mu := mutex(t, a, anteroom.LockConfig{Key: "k", MaxHandoffs: 1, MaxHandoffTime: time.Hour})
 					first := acquire(t, mu)
 					ctx, cancel := context.WithCancel(bg)
@@ -119,7 +120,7 @@ func TestLine_TheEndOfATurnWithoutAnAnswer(t *testing.T) {
 					time.Sleep(time.Second)
 					ok(t, first.Release(bg)) // a hand-off
 					second := <-here
-					net.OnRequest("evalsha", 1, fate)
+					net.OnRequest("releaseTime", 1, fate)
 					_ = second.Release(bg) // the budget is over
 					if leave {
 						cancel()

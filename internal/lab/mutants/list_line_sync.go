@@ -93,7 +93,7 @@ var lineSyncMutants = []mutant{
 		mechanism: "line: the end of a turn without an answer counts as an open acquire of the next field",
 		breaks:    "a place that comes late is nobody's, and is called",
 		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next)\n", fresh: "\t\te.m.unwant(next)\n",
-		tests: []string{"TestLine_TheEndOfATurnWithoutAnAnswer"},
+		tests: []string{"TestLine_ThePlaceOfAnUnansweredTurnIsLeft"},
 	},
 	{
 		name: "turn-hands-its-place-on", file: "sync/release.go",
@@ -107,7 +107,7 @@ var lineSyncMutants = []mutant{
 		mechanism: "line: where the holder calls nobody the driver listens for its release",
 		breaks:    "a lock that a client without the line has released stays free until the next confirmation",
 		old:       "if called != lettucecompat.Calls(p.holder) {", fresh: "if false && called {",
-		tests: []string{"TestLine_AWaiterKnowsWhoHoldsTheLockNow"},
+		tests: []string{"TestLine_TheReleaseOfAStrangerThatCameLaterIsHeard"},
 	},
 	{
 		name: "call-of-a-known-attempt", file: "sync/place.go",
