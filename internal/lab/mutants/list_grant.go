@@ -134,7 +134,7 @@ var grantMutants = []mutant{
 		mechanism: "an answer after the deadline is no grant",
 		breaks:    "Acquire returns a lock that is over",
 		old:       "if time.Since(sentAt) >= usable {",
-		fresh:     "if time.Since(sentAt) < 0 {",
+		fresh:     "if usable < 0 || time.Since(sentAt) < 0 {",
 		tests:     []string{"TestGrant_CountsFromTheSend"},
 	},
 	{

@@ -54,11 +54,11 @@ var scriptMutants = []mutant{
 		tests: []string{"TestWire_AGrantSaysWhatItDropped"},
 	},
 	{
-		name: "script-acquire-large-hash", file: "lettuce_compat/lua/line.lua",
+		name: "script-acquire-large-hash", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "acquire: the names of a large hash are not fetched",
 		breaks:    "a lock with the name of somebody's data blocks the server at each attempt",
-		old:       "  if (ask('hlen', key) or LOOKS + 1) > LOOKS then return '' end\n",
-		fresh:     "",
+		old:       "if fields <= 64 then holder",
+		fresh:     "if fields > 0 then holder",
 		tests:     []string{"TestScript_ALargeHashIsNotRead"},
 	},
 	{

@@ -172,11 +172,11 @@ var scriptGuardMutants = []mutant{
 		tests: []string{"TestForceReleaseTellsTheHolder"}, hangs: true,
 	},
 	{
-		name: "script-force-form-of-holder", file: "lettuce_compat/lua/line.lua",
+		name: "script-force-form-of-holder", file: "lettuce_compat/lua/force.lua",
 		mechanism: "forced release: only fields of our form are put into a message",
 		breaks:    "whoever writes a field writes into our messages and names our channels",
-		old:       "'^([%w%._%-]+):(%d+)$'",
-		fresh:     "'^(.+):(.+)$'",
+		old:       "'^([%w%._%-]+):%d+$'",
+		fresh:     "'^(.+):.+$'",
 		tests:     []string{"TestInject_ForeignHolders"},
 	},
 	{
