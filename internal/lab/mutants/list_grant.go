@@ -142,7 +142,7 @@ var grantMutants = []mutant{
 		mechanism: "the lease counts from before the acquire was sent",
 		breaks:    "with a slow answer the holder believes in the lock after Redis has ended it",
 		old:       "g.startLease(r.SentAt)\n\te.cur",
-		fresh:     "g.startLease(now)\n\te.cur",
+		fresh:     "g.startLease(time.Now())\n\te.cur",
 		tests:     []string{"TestGrant_CountsFromTheSend"},
 	},
 	{
@@ -174,7 +174,7 @@ var grantMutants = []mutant{
 		mechanism: "a forced release that is told while a turn is extended takes effect after it",
 		breaks:    "a forced lock is handed on",
 		old:       "\t\te.m.list(g) // again: it may have been announced, or forced, while it had no lease\n",
-		fresh:     "\t\te.m.mu.Lock()\n\t\te.m.watched.came = append(e.m.watched.came, g.n)\n\t\te.m.mu.Unlock()\n",
+		fresh:     "\t\te.m.mu.Lock()\n\t\te.m.came = append(e.m.came, g.n)\n\t\te.m.mu.Unlock()\n",
 		tests:     []string{"TestForceReleaseWhileATurnIsExtended"},
 	},
 	{
