@@ -39,10 +39,13 @@ func processes() []Scenario {
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
 		case 16:
-			s.Rounds = 1
+			s.For, s.Rounds = 5500*time.Millisecond, 1 // as with 4: turns of 50 ms go round six times
 		case 8, 32, 64:
 			// Only how Anteroom grows.
 			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1
+			if n == 64 {
+				s.For = 16 * time.Second // five times round
+			}
 		}
 		all = append(all, s)
 	}
