@@ -151,9 +151,13 @@ func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario
 // printVerdicts repeats the verdicts of all scenarios, so that they are easy to find.
 func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
 	fmt.Fprint(w, "\nTargets:\n\n")
+	var all []measure.Result
+	for _, o := range outcomes {
+		all = append(all, o.Results...)
+	}
 	for _, o := range outcomes {
 		for _, t := range o.Scenario.Targets {
-			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Results))
+			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Scenario.Name, all))
 		}
 	}
 }

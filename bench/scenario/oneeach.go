@@ -24,7 +24,7 @@ func oneEach() []Scenario {
 				Load: measure.Load{Goroutines: 1, Keys: 1, Hold: hold},
 				// Held for 1 ms, the lock goes round 64 processes about 20 times: one turn more or less is 5 %.
 				Warm: 400 * time.Millisecond, For: 2 * time.Second, Rounds: 2,
-				Measure: together,
+				Measure: together, Targets: oneEachTargets(n, hold),
 			})
 		}
 	}
@@ -33,4 +33,21 @@ func oneEach() []Scenario {
 
 func oneEachName(processes int, hold time.Duration) string {
 	return fmt.Sprintf("one-each-%d-hold-%v", processes, hold)
+}
+
+// oneEachTargets demand the same price and the same share whatever the number of processes. Rates are demanded where
+// the lock is held for no time: otherwise the hold bounds them.
+func oneEachTargets(processes int, hold time.Duration) []Target {
+	const of = library.AnteroomDefaults
+	all := []Target{
+		{Of: of, Figure: measure.CommandsPerOp, AtMost: 2.1},
+		{Of: of, Figure: MostToLeastProcess, AtMost: 1.11}, // least to most of at least 0.9
+	}
+	if hold == 0 && processes >= 16 {
+		all = append(all, Target{Of: of, Figure: measure.OpsPerS, Over: []string{library.Rueidislock}, AtLeast: 2})
+	}
+	if hold == 0 && processes == 64 {
+		all = append(all, Target{Of: of, Figure: measure.OpsPerS, Than: oneEachName(16, hold), AtLeast: 0.75})
+	}
+	return all
 }

@@ -47,6 +47,13 @@ func processes() []Scenario {
 				s.For = 16 * time.Second // five times round
 			}
 		}
+		if n == 16 || n == 64 {
+			// Every process is served: the first figure is missing if one is not.
+			s.Targets = []Target{
+				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 1.3},
+				{Of: library.AnteroomFair, Figure: crew.LongestTurns, AtMost: float64(n + 1)},
+			}
+		}
 		all = append(all, s)
 	}
 	return all
