@@ -8,6 +8,8 @@
 //	go run . -libraries 'rue|evalsha'  libraries whose name matches
 //	go run . -peers -out ""         the peers alone, in all configurations that were tried
 //	go run . -only held -keep       the file keeps the results of all other scenarios
+//	go run . -old PROGRAM -only alone
+//	                                Anteroom of another checkout too: PROGRAM is its bench, built. No file without -out
 //	go run . -render -plots ../docs/plots -pages ../docs/performance.md,../README.md
 //	                                measure nothing: charts and tables from the file
 //
@@ -44,6 +46,7 @@ func main() {
 	flag.IntVar(&plan.Rounds, "rounds", 0, "rounds of every scenario; 0: its own number")
 	only := flag.String("only", "", "run only scenarios whose name matches this regular expression")
 	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best")
+	flag.StringVar(&plan.Old, "old", "", "a bench program built from another checkout, to measure its Anteroom too")
 	libraries := flag.String("libraries", "", "measure only libraries whose name matches this regular expression")
 	list := flag.Bool("list", false, "list the scenarios and exit")
 	out := flag.String("out", "results.json", "the file for the results; empty: none")
@@ -53,6 +56,9 @@ func main() {
 	flag.StringVar(&render.plots, "plots", "", "a folder for charts as SVG")
 	flag.StringVar(&render.pages, "pages", "", "documents whose tables are regenerated, separated by commas")
 	flag.Parse()
+	if plan.Old != "" && !given("out") {
+		*out = "" // what is committed has one Anteroom
+	}
 
 	if render.only {
 		if err := render.write(os.Stdout, *out, nil); err != nil {
@@ -61,6 +67,9 @@ func main() {
 		return
 	}
 	var err error
+	if plan.Old != "" && plan.Peers {
+		fail(errors.New("-old and -peers exclude each other"))
+	}
 	if plan.Libraries, err = regexp.Compile(*libraries); err != nil {
 		fail(err)
 	}
@@ -84,6 +93,12 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
+}
+
+// given reports whether a flag is on the command line.
+func given(name string) (is bool) {
+	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
+	return is
 }
 
 func fail(err error) {
@@ -136,9 +151,13 @@ func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario
 // printVerdicts repeats the verdicts of all scenarios, so that they are easy to find.
 func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
 	fmt.Fprint(w, "\nTargets:\n\n")
+	var all []measure.Result
+	for _, o := range outcomes {
+		all = append(all, o.Results...)
+	}
 	for _, o := range outcomes {
 		for _, t := range o.Scenario.Targets {
-			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Results))
+			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Scenario.Name, all))
 		}
 	}
 }

@@ -66,6 +66,56 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// TestOld: the Anteroom of another program is measured beside this one's, which measures itself the same way.
+func TestOld(t *testing.T) {
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
+	dir := t.TempDir()
+	program := filepath.Join(dir, "bench")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	run := func(old string, more ...string) (string, error) {
+		args := []string{"-quick", "-rounds", "2", "-only", "^alone$", "-libraries", "^(anteroom|redislock)$", "-old", old}
+		cmd := exec.Command(program, append(args, more...)...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	out, err := run(program)
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "results.json")); err == nil {
+		t.Error("results of an old program are in the file, and nobody asked")
+	}
+	file := filepath.Join(dir, "both.json")
+	if out, err := run(program, "-out", file); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	results, err := measure.ReadJSON(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range results {
+		names = append(names, r.Library)
+		if r.Rounds != 2 || r.Figures[measure.OpsPerS] <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if got := strings.Join(names, ", "); got != "anteroom, anteroom (old), redislock" {
+		t.Errorf("measured: %s", got)
+	}
+	if out, err := run(filepath.Join(dir, "no such")); err == nil || !strings.Contains(out, "no such") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestChoose(t *testing.T) {
 	all := []scenario.Scenario{{Name: "a", Quick: true}, {Name: "ab"}, {Name: "b"}}
 	for _, c := range []struct {

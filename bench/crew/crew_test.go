@@ -46,7 +46,7 @@ func TestCrew_I1_I3_I5_TwoProcesses(t *testing.T) {
 	if !out.Whole || noted < sum.Ops {
 		t.Errorf("%d acquisitions are noted, %d were counted", noted, sum.Ops)
 	}
-	for _, name := range []measure.Figure{LeastShare, Turns, GoroutineRatio, LongestPause, WorstP99} {
+	for _, name := range []measure.Figure{LeastShare, Turns, LongestTurns, GoroutineRatio, LongestPause, WorstP99} {
 		if v, ok := f[name]; !ok || v <= 0 {
 			t.Errorf("%s is %v", name, v)
 		}
@@ -203,9 +203,29 @@ func TestShare_I4(t *testing.T) {
 	if _, ok := o.leastShare(7 * time.Second); ok {
 		t.Error("a span longer than the window has a share")
 	}
+	if n, without := o.turns(); n != 51 || without != 1 {
+		t.Errorf("%d turns, %d without one", n, without)
+	}
 	o.From, o.To = 2000*ms, 4000*ms
 	if got := o.longestPause(); got != 100*ms {
 		t.Errorf("within the window the longest pause is %v", time.Duration(got))
+	}
+}
+
+// A wait is counted in turns from the window's beginning, between two turns, and to its end.
+func TestShare_LongestWithoutInTurns(t *testing.T) {
+	for procs, want := range map[string]int{"": 0, "012012": 2, "001200": 3, "120111": 4, "000": 3, "x01201": 2} {
+		o := Outcome{Tallies: make([]measure.Tally, 3), From: 0, To: 1000}
+		for i, p := range procs {
+			if p != 'x' { // x: the turn before the window is not one of it
+				o.Turns = append(o.Turns, Turn{At: int64(i), Ops: 1, Proc: int64(p - '0')})
+			} else {
+				o.From, o.Turns = 1, append(o.Turns, Turn{Ops: 1, Proc: 2})
+			}
+		}
+		if _, got := o.turns(); got != want {
+			t.Errorf("%q: %d turns, want %d", procs, got, want)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ const (
 	GoroutineRatio measure.Figure = "most_to_least_within_process"
 	// LongestPause is the longest time that any process was without the lock.
 	LongestPause measure.Figure = "longest_without_us"
+	// LongestTurns is the greatest number of turns that others had while some process had none. If all take turns, that
+	// is one less than there are processes.
+	LongestTurns measure.Figure = "longest_without_turns"
 	// WorstP99 is the 99th percentile of the waits in the process where it is longest.
 	WorstP99 measure.Figure = "worst_process_p99_us"
 )
@@ -40,13 +43,8 @@ func (o Outcome) Figures() measure.Figures {
 	if !o.Whole {
 		return f // no figures about turns if some are missing
 	}
-	turns := 0
-	for _, t := range o.Turns {
-		if t.At >= o.From && t.At < o.To {
-			turns++
-		}
-	}
-	f[Turns] = float64(turns)
+	turns, without := o.turns()
+	f[Turns], f[LongestTurns] = float64(turns), float64(without)
 	f[LongestPause] = float64(o.longestPause()) / 1e3
 	if share, ok := o.leastShare(Span); ok {
 		f[LeastShare] = 100 * share
@@ -83,6 +81,24 @@ func (o Outcome) leastShare(span time.Duration) (least float64, ok bool) {
 		}
 	}
 	return least, ok
+}
+
+// turns returns the number of turns that began within the window, and the greatest number of them in a row of which
+// some process had none.
+func (o Outcome) turns() (n, without int) {
+	last := make([]int, len(o.Tallies)) // n when the process' last turn ended
+	for _, t := range o.Turns {
+		if t.At < o.From || t.At >= o.To {
+			continue
+		}
+		without = max(without, n-last[t.Proc])
+		n++
+		last[t.Proc] = n
+	}
+	for _, l := range last {
+		without = max(without, n-l)
+	}
+	return n, without
 }
 
 // longestPause returns the longest time within the window in which a process had no turn.

@@ -181,18 +181,17 @@ func targets(s set, _ []string) string {
 	t := newList("scenario", "demanded", "measured", "")
 	n := 0
 	for _, sc := range scenario.Table() {
-		some := s.of(sc.Name)
-		if len(some) == 0 {
+		if len(s.of(sc.Name)) == 0 {
 			continue
 		}
 		for _, target := range sc.Targets {
-			v := target.Judge(some)
+			v := target.Judge(sc.Name, s)
 			verdict, found := "**missed**", "not found"
 			if v.Met {
 				verdict = "met"
 			}
 			switch {
-			case v.Found && len(target.Over) > 0:
+			case v.Found && v.Against != "":
 				found = plot.Number(v.Value) + " × " + v.Against
 			case v.Found:
 				found = text(target.Figure, v.Value)

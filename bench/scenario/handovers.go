@@ -18,7 +18,10 @@ func handovers() []Scenario {
 		Load: measure.Load{Goroutines: 1, Keys: 1}, Placed: true,
 		For: time.Second, Rounds: 6,
 		Measure: handOver,
-		Targets: []Target{{Of: library.Anteroom, Figure: handover.RoundTrips, AtMost: 2.5}},
+		Targets: []Target{
+			{Of: library.Anteroom, Figure: handover.RoundTrips, AtMost: 1.3},
+			{Of: library.Anteroom, Figure: handover.P50, Over: []string{library.Rueidislock}, AtMost: 0.75},
+		},
 	}
 	anywhere := direct
 	anywhere.Name, anywhere.Title, anywhere.Placed = "handover-anywhere", direct.Title+", wherever the kernel puts them", false

@@ -28,6 +28,9 @@ type Plan struct {
 	// Peers measures the candidates for the peers' best configurations instead of the
 	// scenarios' libraries.
 	Peers bool
+	// Old, if not empty, is a bench program built from another checkout, whose Anteroom is measured beside this one's.
+	// Every round is then measured in a process of its own.
+	Old string
 	// Progress, if not nil, receives what is being measured.
 	Progress io.Writer
 }
@@ -62,6 +65,14 @@ func (p Plan) Run(ctx context.Context, s Scenario) (o Outcome, err error) {
 	if err != nil {
 		return o, err
 	}
+	if p.Old != "" {
+		err = p.interleave(s, withOld(libs), &o, func(lib library.Library, n int) (measure.Figures, error) {
+			p.progress(s, lib, n)
+			return p.apart(ctx, s, lib, o.note)
+		})
+		o.Took = time.Since(start)
+		return o, err
+	}
 	if s.Awake {
 		loops, err := stayAwake()
 		if err != nil {
@@ -86,12 +97,19 @@ func (p Plan) measure(ctx context.Context, s Scenario, libs []library.Library, s
 			defer func() { err = errors.Join(err, undo()) }()
 		}
 	}
+	return p.interleave(s, libs, o, func(lib library.Library, n int) (measure.Figures, error) {
+		return p.round(ctx, s, lib, server.Addr(), n, o.note)
+	})
+}
+
+// interleave does the rounds of all libraries in turn (I1).
+func (p Plan) interleave(s Scenario, libs []library.Library, o *Outcome, round func(lib library.Library, n int) (measure.Figures, error)) error {
 	rounds := make([][]measure.Figures, len(libs))
 	for n := range p.rounds(s) {
 		for i := range libs {
 			// Each round begins with another library.
 			at := (i + n) % len(libs)
-			f, err := p.round(ctx, s, libs[at], server.Addr(), n, o.note)
+			f, err := round(libs[at], n)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", s.Name, libs[at].Name, err)
 			}
@@ -174,9 +192,7 @@ func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr s
 		Note: func(text string) { note(lib.Name + ": " + text) },
 	}
 	r.Warm, r.For = p.times(s)
-	if p.Progress != nil {
-		fmt.Fprintf(p.Progress, "%s: %s, round %d\x1b[K\r", s.Name, lib.Name, n+1)
-	}
+	p.progress(s, lib, n)
 	ctx, cancel := context.WithTimeout(ctx, r.Warm+r.For+cmp.Or(s.Limit, roundLimit))
 	defer cancel()
 	if err := flush(ctx, addr); err != nil {
@@ -193,6 +209,12 @@ func (p Plan) round(ctx context.Context, s Scenario, lib library.Library, addr s
 		r.Note(failure)
 	}
 	return f, err
+}
+
+func (p Plan) progress(s Scenario, lib library.Library, n int) {
+	if p.Progress != nil {
+		fmt.Fprintf(p.Progress, "%s: %s, round %d\x1b[K\r", s.Name, lib.Name, n+1)
+	}
 }
 
 // flush empties the server. Scripts stay, as on a server in use.

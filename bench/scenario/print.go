@@ -59,7 +59,9 @@ func (o Outcome) Print(w io.Writer) {
 		fmt.Fprintln(w, "  note:", note)
 	}
 	for _, target := range o.Scenario.Targets {
-		fmt.Fprintln(w, " ", target.Judge(o.Results))
+		if target.Than == "" { // the others are judged at the end of the run
+			fmt.Fprintln(w, " ", target.Judge(o.Scenario.Name, o.Results))
+		}
 	}
 }
 
@@ -74,7 +76,7 @@ func (o Outcome) shape() string {
 
 // ratio returns how many times the rate of the best of others a library has.
 func (o Outcome) ratio(library string, others ...string) string {
-	v := Target{Of: library, Figure: measure.OpsPerS, Over: others, AtLeast: 1}.Judge(o.Results)
+	v := Target{Of: library, Figure: measure.OpsPerS, Over: others, AtLeast: 1}.Judge(o.Scenario.Name, o.Results)
 	if !v.Found {
 		return "–"
 	}

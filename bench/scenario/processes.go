@@ -39,10 +39,20 @@ func processes() []Scenario {
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
 		case 16:
-			s.Rounds = 1
+			s.For, s.Rounds = 5500*time.Millisecond, 1 // as with 4: turns of 50 ms go round six times
 		case 8, 32, 64:
 			// Only how Anteroom grows.
 			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1
+			if n == 64 {
+				s.For = 16 * time.Second // five times round
+			}
+		}
+		if n == 16 || n == 64 {
+			// Every process is served: the first figure is missing if one is not.
+			s.Targets = []Target{
+				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 1.3},
+				{Of: library.AnteroomFair, Figure: crew.LongestTurns, AtMost: float64(n + 1)},
+			}
 		}
 		all = append(all, s)
 	}

@@ -61,6 +61,9 @@ type Target struct {
 	Figure measure.Figure
 	// Over are the libraries by whose best the figure is divided; empty means the figure itself.
 	Over []string
+	// Than is the scenario by whose figure of the same library the figure is divided; empty means none. It excludes
+	// Over.
+	Than string
 	// AtLeast or AtMost is the bound; the other one is 0.
 	AtLeast, AtMost float64
 }

@@ -49,6 +49,9 @@ func TestTable(t *testing.T) {
 					t.Errorf("%s: %v is about %s, which takes no part", s.Name, target, lib)
 				}
 			}
+			if _, err := scenario.Find(target.Than); target.Than != "" && (err != nil || len(target.Over) > 0) {
+				t.Errorf("%s: %v compares with %v and %q", s.Name, target, target.Over, target.Than)
+			}
 			if (target.AtLeast > 0) == (target.AtMost > 0) {
 				t.Errorf("%s: %v has not one bound", s.Name, target)
 			}
@@ -114,6 +117,7 @@ func TestTarget_Judge(t *testing.T) {
 		of("a", measure.Figures{measure.OpsPerS: 1000, measure.CommandsPerOp: 2.5, measure.MinPerGoroutine: 10, measure.MaxPerGoroutine: 12}),
 		of("b", measure.Figures{measure.OpsPerS: 10, measure.MinPerGoroutine: 0, measure.MaxPerGoroutine: 12}),
 		of("c", measure.Figures{measure.OpsPerS: 5}),
+		measure.Summarize(measure.Setup{Scenario: "small", Library: "b"}, []measure.Figures{{measure.OpsPerS: 20}}),
 	}
 	for _, c := range []struct {
 		target  scenario.Target
@@ -133,8 +137,10 @@ func TestTarget_Judge(t *testing.T) {
 		{scenario.Target{Of: "b", Figure: measure.CommandsPerOp, AtMost: 2.5}, 0, false, false, ""},
 		{scenario.Target{Of: "a", Figure: scenario.MostToLeast, AtMost: 1.1}, 1.2, true, false, ""},
 		{scenario.Target{Of: "b", Figure: scenario.MostToLeast, AtMost: 1.1}, 0, false, false, ""},
+		{scenario.Target{Of: "b", Figure: measure.OpsPerS, Than: "small", AtLeast: 0.75}, 0.5, true, false, "small"},
+		{scenario.Target{Of: "b", Figure: measure.OpsPerS, Than: "none", AtLeast: 0.75}, 0, false, false, ""},
 	} {
-		v := c.target.Judge(results)
+		v := c.target.Judge("", results)
 		if v.Found != c.found || v.Met != c.met || c.found && (v.Value != c.value || v.Against != c.against) {
 			t.Errorf("%v: %+v", c.target, v)
 		}

@@ -43,6 +43,7 @@ func TestSeveral_EachWayToMeasure(t *testing.T) {
 		figures           []measure.Figure
 	}{
 		{"processes-4", library.Redislock, as, []measure.Figure{measure.OpsPerS, measure.CommandsPerOp, measure.Connections, crew.Turns, crew.LongestPause, crew.WorstP99}},
+		{"one-each-4-hold-1ms", library.AnteroomDefaults, as, []measure.Figure{measure.OpsPerS, measure.CommandsPerOp, measure.MinPerProcess, crew.LongestTurns}},
 		{"lone-rival", library.AnteroomFair, as, []measure.Figure{scenario.LoneOps, scenario.LoneP50, scenario.LoneMax, measure.RedisCPUUSPerOp}},
 		{"budget-handoffs", library.Budget{Handoffs: 10, Time: 50 * time.Millisecond}.Name(), as, []measure.Figure{measure.OpsPerS, scenario.BudgetHandoffs, scenario.BudgetTimeMS}},
 		{"handover-1ms", library.Anteroom, as, []measure.Figure{handover.P50, handover.RoundTrips, handover.ScriptTrips}},

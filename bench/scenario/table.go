@@ -16,6 +16,7 @@ func Table() []Scenario {
 		oneKey(),
 		manyKeys(),
 		processes(),
+		oneEach(),
 		rivals(),
 		handovers(),
 		delayed(),

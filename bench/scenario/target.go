@@ -41,14 +41,22 @@ type Verdict struct {
 	Value float64
 	Found bool
 	Met   bool
-	// Against is the library to which Value is a ratio, "" for none.
+	// Against is the library, or the scenario, to which Value is a ratio, "" for none.
 	Against string
 }
 
-// Judge compares a target with the results of its scenario. A target whose figure is missing is not met.
-func (t Target) Judge(results []measure.Result) Verdict {
-	v := Verdict{Target: t}
+// Judge compares a target with the results of its scenario, by name. A target whose figure is missing is not met.
+func (t Target) Judge(scenario string, all []measure.Result) Verdict {
+	v := Verdict{Target: t, Against: t.Than}
+	results := resultsOf(scenario, all)
 	v.Value, v.Found = t.of(results, t.Of)
+	if v.Found && t.Than != "" {
+		var base float64
+		if base, v.Found = t.of(resultsOf(t.Than, all), t.Of); v.Found {
+			v.Found = base > 0
+			v.Value /= base
+		}
+	}
 	if v.Found && len(t.Over) > 0 {
 		best := 0.0
 		for _, name := range t.Over {
@@ -62,6 +70,15 @@ func (t Target) Judge(results []measure.Result) Verdict {
 	}
 	v.Met = v.Found && (t.AtLeast > 0 && v.Value >= t.AtLeast || t.AtMost > 0 && v.Value <= t.AtMost)
 	return v
+}
+
+func resultsOf(scenario string, all []measure.Result) (some []measure.Result) {
+	for _, r := range all {
+		if r.Scenario == scenario {
+			some = append(some, r)
+		}
+	}
+	return some
 }
 
 func (t Target) of(results []measure.Result, library string) (float64, bool) {
@@ -89,6 +106,9 @@ func (t Target) String() string {
 	}
 	switch len(t.Over) {
 	case 0:
+		if t.Than != "" {
+			return text + bound + " × that of " + t.Than
+		}
 		return text + bound
 	case 1:
 		return text + bound + " × " + t.Over[0]
