@@ -8,26 +8,29 @@ local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 local field, lease, attempt, again = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[6]
 if line == key then line = nil end
 
-local found, dropped = 0, ''
-local kind = redis.call('type', key)['ok']
-if kind ~= 'none' and kind ~= 'hash' then
-  return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
-end
+local found, dropped, kind = 0, '', 'none'
 local lines, l -- the functions about the line, and what it says, where there is one
-if is_there(line) then
-  lines = line_functions()
-  l = lines.read(line)
-  if attempt == '0' then -- one that stands takes over the place of a dropped field
-    for i = 12, #ARGV do
-      if l then lines.leave(l, ARGV[i]) end
+local refuse   -- answers that holder has the lock, and stands where that is asked for
+-- Most often there is neither lock nor line, and nothing more to look at.
+if redis.pcall('exists', key, line or key) ~= 0 then
+  kind = redis.call('type', key)['ok']
+  if kind ~= 'none' and kind ~= 'hash' then
+    return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
+  end
+  if is_there(line) then
+    lines = line_functions()
+    l = lines.read(line)
+    if attempt == '0' then -- one that stands takes over the place of a dropped field
+      for i = 12, #ARGV do
+        if l then lines.leave(l, ARGV[i]) end
+      end
     end
   end
-end
--- refuse answers that holder has the lock, and stands where that is asked for.
-local function refuse(holder, pttl)
-  if attempt == '0' and not l then return {0, holder, pttl} end
-  lines = lines or line_functions()
-  return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
+  refuse = function(holder, pttl)
+    if attempt == '0' and not l then return {0, holder, pttl} end
+    lines = lines or line_functions()
+    return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
+  end
 end
 if kind == 'hash' then
   for i = 12, #ARGV do
@@ -67,8 +70,9 @@ if redis.acl_check_cmd and not redis.acl_check_cmd('pexpire', key, lease) then
 end
 local first_token, text = '0', nil
 if fence then
-  if ARGV[8] ~= '' then settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end
-  first_token, text = reserve(fence, field, ARGV[7], ARGV[11])
+  local tokens = fencing()
+  if ARGV[8] ~= '' then tokens.settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end
+  first_token, text = tokens.reserve(fence, field, ARGV[7], ARGV[11])
   if text then return redis.error_reply(text) end
 end
 text = take(key, field, lease, found == 1)

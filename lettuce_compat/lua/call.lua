@@ -1,17 +1,16 @@
 -- Calling: whoever frees a lock or finds it free gives it to the first in its line.
 
-local CALL_LEASE = 2000   -- so long has a called one until its renewal, or its lease if that is shorter
-
 -- line_functions makes all functions about a line, see place_functions.
 local function line_functions()
+  local CALL_LEASE = 2000 -- so long has a called one until its renewal, or its lease if that is shorter
   local lines = place_functions()
 
   -- look tells the first so many living ones to ask again in so many ms.
   local function look(l, many, ms)
-    for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
+    for seq = l.head, math.min(l.tail, l.head + lines.LOOKS - 1) do
       local p = lines.living(l, seq)
       if p then
-        publish(OWN .. p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
+        lines.tell(p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
         many = many - 1
         if many == 0 then return end
       end
@@ -25,7 +24,7 @@ local function line_functions()
   local function call(key, l, fence, life, p)
     local lease, token = math.min(tonumber(p.lease), CALL_LEASE), nil
     if fence and p.tokens ~= '0' then
-      token = reserve(fence, p.field, p.tokens, life)
+      token = fencing().reserve(fence, p.field, p.tokens, life)
     elseif fence then
       redis.pcall('hdel', fence, 'grantee') -- whoever it names must not take the lock back now
     end
@@ -41,9 +40,9 @@ local function line_functions()
     l.since, l.changed = l.since + 1, true
     if p.ears == '2' then
       lines.note_mute(l, p.field, lease)
-      look(l, 2, BLIND)
+      look(l, 2, lines.BLIND)
     end
-    return lease, publish(OWN .. p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
+    return lease, lines.tell(p.client, '{"called":{"field":"' .. p.field .. '","attempt":' .. p.attempt
       .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
   end
 
@@ -57,7 +56,7 @@ local function line_functions()
     if receivers <= 0 then return nil end
     local listening = lines.numsub(channel) or 0
     if listening > math.max(own, 0) then return lines.places(l) end
-    if receivers > listening then return math.max(lines.places(l), MONITOR) end
+    if receivers > listening then return math.max(lines.places(l), lines.MONITOR) end
   end
 
   -- hand_on lets the next one in after a release that receivers have heard: it calls, or leaves
@@ -82,7 +81,7 @@ local function line_functions()
     elseif more then
       -- All that could be looked at are dead. Whoever came last is the likeliest to be alive.
       local last = lines.at(l, l.tail)
-      if last then publish(OWN .. last.client, '{"look":{"field":"' .. last.field .. '","in":0}}') end
+      if last then lines.tell(last.client, '{"look":{"field":"' .. last.field .. '","in":0}}') end
       return '', 1, receivers
     end
     return '', window, receivers

@@ -11,18 +11,20 @@
 --   mute         the holder, if it cannot tell whom it calls
 -- All moments are the server's, in ms since 1970. Nothing here decides who holds the lock, so a
 -- line that cannot be read or written is no line: nobody stands, and a free lock is free.
-local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
-local LOOKS = 64          -- so many places a script looks at
-local STRANGER = 10000    -- so long a stranger that was seen counts
-local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
-local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
-local BLIND = 25          -- so long waits who cannot be told before it asks
 
-local OWN = 'anteroom:client:'
-
--- place_functions makes the functions about it. To make a function costs some of Redis' time for
--- each call of the script, so they are made only where there is a line, or somebody is to stand.
+-- place_functions makes the functions about it. To make a function, and to give it a local of
+-- outside itself, costs some of Redis' time for each call of the script: so they are made only
+-- where there is a line, or somebody is to stand, and what they alone need is inside.
 local function place_functions()
+  local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
+  local LOOKS = 64          -- so many places a script looks at
+  local STRANGER = 10000    -- so long a stranger that was seen counts
+  local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
+  local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
+  local BLIND = 25          -- so long waits who cannot be told before it asks
+
+  local OWN = 'anteroom:client:'
+
   -- ask is a protected call that returns nil for an error: a script that has written must not fail.
   local function ask(...)
     local answer = redis.pcall(...)
@@ -33,6 +35,11 @@ local function place_functions()
   local function numsub(channel)
     local count = ask('pubsub', 'numsub', channel)
     return count and tonumber(count[2])
+  end
+
+  -- tell publishes a message on a client's own channel.
+  local function tell(client, message)
+    return publish(OWN .. client, message)
   end
 
   -- holder_of returns the first field of a lock. A large hash is somebody's data, not a lock: its
@@ -265,7 +272,8 @@ local function place_functions()
   return {
     read = read, save = save, places = places, at = at, of = of, strike = strike, entry = entry, living = living,
     first = first, leave = leave, keep = keep, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
-    ask = ask, numsub = numsub, holder_of = holder_of, split = split, older = older,
+    ask = ask, numsub = numsub, tell = tell, holder_of = holder_of, split = split, older = older,
+    LOOKS = LOOKS, MONITOR = MONITOR, BLIND = BLIND,
   }
 end
 

@@ -20,7 +20,7 @@ if kept then
 end
 local removed, text = remove(key, field)
 if text then return redis.error_reply(text) end
-settle(fence, field, ARGV[6], ARGV[7], ARGV[8])
+if fence then fencing().settle(fence, field, ARGV[6], ARGV[7], ARGV[8]) end
 local receivers = 0
 if removed == 1 then receivers = publish('lock:release:' .. key, ARGV[2]) end
 

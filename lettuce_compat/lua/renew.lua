@@ -3,11 +3,12 @@
 -- its number, its lease, the index of its fencing record in KEYS or 0, and that record's life in ms
 -- Answers one entry per lock: 1 renewed, 2 taken again, 0 gone, or an error text.
 -- One bad key never fails the others: nothing here raises.
+local tokens = #KEYS > tonumber(ARGV[1]) and fencing()
 local function renew(key, field, lease, fence, life)
   local here = redis.pcall('hexists', key, field)
   -- The record must be there when the lock has to be taken again. Half of its life is
   -- longer than a lease, so that it need not be written with each renewal.
-  if fence then outlast(fence, life, life / 2) end
+  if fence then tokens.outlast(fence, life, life / 2) end
   if here == 1 then return raise(key, lease) or 1 end
   local text = err(here)
   if text and not is_wrong_type(text) then return text end

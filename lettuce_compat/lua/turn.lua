@@ -7,13 +7,14 @@
 local key, line, fence, field = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
 local channel, own, life = 'lock:release:' .. KEYS[1], tonumber(ARGV[4]), ARGV[12]
 if line == key then line = nil end
+local tokens = fence and fencing()
 
 local here = redis.pcall('hexists', key, field)
 if err(here) and not is_wrong_type(err(here)) then return redis.error_reply(err(here)) end
 if here ~= 1 then
   local _, text = remove(key, field)
   if text then return redis.error_reply(text) end
-  settle(fence, field, ARGV[10], ARGV[11], life)
+  if tokens then tokens.settle(fence, field, ARGV[10], ARGV[11], life) end
   return {0, 0}
 end
 
@@ -30,11 +31,11 @@ if not others then
 end
 if not others then
   local token, text = '0', nil
-  if fence then
+  if tokens then
     -- What the last turn did not use goes back first: tokens that ran ahead of the
     -- clock would not grow across a lost record.
-    settle(fence, field, ARGV[10], ARGV[11], life)
-    token, text = reserve(fence, field, ARGV[9], life)
+    tokens.settle(fence, field, ARGV[10], ARGV[11], life)
+    token, text = tokens.reserve(fence, field, ARGV[9], life)
     if text then return redis.error_reply(text) end
   end
   text = raise(key, ARGV[2])
@@ -45,7 +46,7 @@ end
 
 local _, text = remove(key, field)
 if text then return redis.error_reply(text) end
-settle(fence, field, ARGV[10], ARGV[11], life)
+if tokens then tokens.settle(fence, field, ARGV[10], ARGV[11], life) end
 local receivers = publish(channel, ARGV[3])
 if not l then return {1, receivers} end
 local holder, pttl = '', 0

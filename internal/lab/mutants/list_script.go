@@ -72,7 +72,7 @@ var scriptMutants = []mutant{
 		name: "script-acquire-settles-dropped", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "acquire: unused tokens of a dropped field go back first",
 		breaks:    "the counter runs ahead of the clock, and tokens do not grow across a lost record",
-		old:       "  if ARGV[8] ~= '' then settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end\n",
+		old:       "  if ARGV[8] ~= '' then tokens.settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end\n",
 		fresh:     "",
 		tests:     []string{"TestScript_AcquireGivesBackForADroppedField"},
 	},
@@ -172,7 +172,7 @@ var scriptMutants = []mutant{
 		name: "script-settle-forgets-the-grantee", file: "lettuce_compat/lua/prelude.lua",
 		mechanism: "settle: the grantee is forgotten",
 		breaks:    "a late renewal takes a released lock again",
-		old:       "  redis.pcall('hdel', fence, 'grantee')\n  outlast", fresh: "  outlast",
+		old:       "    redis.pcall('hdel', fence, 'grantee')\n    outlast", fresh: "    outlast",
 		tests: []string{"TestReacquire"},
 	},
 	{
@@ -186,7 +186,7 @@ var scriptMutants = []mutant{
 		name: "script-record-is-renewed", file: "lettuce_compat/lua/renew.lua",
 		mechanism: "a renewal that may take the lock back keeps the fencing record alive",
 		breaks:    "a hold that is older than the record's life is not recovered",
-		old:       "  if fence then outlast(fence, life, life / 2) end\n", fresh: "",
+		old:       "  if fence then tokens.outlast(fence, life, life / 2) end\n", fresh: "",
 		tests: []string{"TestWire_I11_TheLifeOfARecord"},
 	},
 }
