@@ -126,7 +126,10 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
 	if r.Attempt > 0 {
 		attempt = strconv.FormatUint(r.Attempt, 10)
 	}
-	if plain {
+	switch {
+	case plain && !multi && ears == hearing:
+		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt)
+	case plain:
 		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
 	}
 	argv := append(

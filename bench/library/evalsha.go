@@ -20,8 +20,8 @@ import (
 // evalshaPoll is how long a handle waits between attempts.
 const evalshaPoll = time.Millisecond
 
-// evalsha is the floor: Anteroom's own acquire and release scripts with Anteroom's own arguments, sent by two bare
-// EVALSHA of go-redis. Nothing renews, no release is announced, and of an answer only granted or refused is looked
+// evalsha is the floor: Anteroom's own acquire and release scripts with the arguments of its TryLock and Unlock, which
+// does not stand in line, sent by two bare EVALSHA of go-redis. Nothing renews, no release is announced, and of an answer only granted or refused is looked
 // at.
 func evalsha() Library {
 	return evalshaWith(Evalsha, "go-redis with ContextTimeoutEnabled", mindful)
@@ -49,7 +49,8 @@ func evalshaWith(name, client string, options func(addr string) *redis.Options) 
 // call is one EVALSHA as Anteroom sent it.
 type call struct {
 	sha  string
-	args []any // without the key
+	keys []string
+	args []any
 }
 
 // spyKey and spyField are what listen locked; handles substitute their own.
@@ -68,8 +69,9 @@ func listen(addr string) (lock, unlock call, err error) {
 	}
 	mu := m.Mutex(spyKey)
 	pair := func() {
-		mu.Lock()
-		defer mu.Unlock()
+		if mu.TryLock() {
+			mu.Unlock()
+		}
 	}
 	pair() // loads the scripts
 	s.forget()
@@ -81,12 +83,12 @@ func listen(addr string) (lock, unlock call, err error) {
 	}
 	seen := s.forget()
 	if len(seen) != 2 {
-		return lock, unlock, fmt.Errorf("a lock and an unlock of Anteroom sent %d scripts with one key, not 2", len(seen))
+		return lock, unlock, fmt.Errorf("a lock and an unlock of Anteroom sent %d scripts about it, not 2", len(seen))
 	}
 	return seen[0], seen[1], nil
 }
 
-// spy records the script calls with one key, that of listen.
+// spy records the script calls about one lock, that of listen.
 type spy struct {
 	mu    sync.Mutex
 	calls []call // guarded by mu
@@ -111,13 +113,17 @@ func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 }
 
 func (s *spy) note(cmd redis.Cmder) {
-	args := cmd.Args() // evalsha, digest, number of keys, key, arguments
+	args := cmd.Args() // evalsha, digest, number of keys, keys, arguments
 	if len(args) < 5 || args[0] != "evalsha" || args[3] != spyKey {
 		return
 	}
+	made := call{sha: args[1].(string), args: slices.Clone(args[3:])}
+	for range args[2].(int) {
+		made.keys, made.args = append(made.keys, made.args[0].(string)), made.args[1:]
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls = append(s.calls, call{args[1].(string), slices.Clone(args[4:])})
+	s.calls = append(s.calls, made)
 }
 
 // forget returns the recorded calls and starts over.
@@ -141,29 +147,31 @@ func (c *evalshaClient) Close() error { return c.rdb.Close() }
 func (c *evalshaClient) Handle(key string) Handle {
 	field := c.lock.args[0].(string)
 	own := field[:strings.LastIndexByte(field, ':')+1] + strconv.FormatUint(c.handles.Add(1), 10)
-	return &evalshaHandle{c: c, keys: []string{key}, lock: c.lock.with(key, field, own), unlock: c.unlock.with(key, field, own)}
+	return &evalshaHandle{c: c, lock: c.lock.with(key, field, own), unlock: c.unlock.with(key, field, own)}
 }
 
-// with returns the arguments with another key and field.
-func (c call) with(key, field, own string) []any {
-	args := slices.Clone(c.args)
-	for i, a := range args {
-		if s, ok := a.(string); ok && (strings.Contains(s, spyKey) || strings.Contains(s, field)) {
-			args[i] = strings.Replace(strings.Replace(s, field, own, 1), spyKey, key, 1)
+// with returns the call with another key and field.
+func (c call) with(key, field, own string) call {
+	c.keys, c.args = slices.Clone(c.keys), slices.Clone(c.args)
+	for i, k := range c.keys {
+		c.keys[i] = strings.Replace(k, spyKey, key, 1)
+	}
+	for i, a := range c.args {
+		if s, ok := a.(string); ok {
+			c.args[i] = strings.Replace(strings.Replace(s, field, own, 1), spyKey, key, 1)
 		}
 	}
-	return args
+	return c
 }
 
 type evalshaHandle struct {
 	c            *evalshaClient
-	keys         []string
-	lock, unlock []any
+	lock, unlock call
 }
 
 func (h *evalshaHandle) Lock(ctx context.Context) error {
 	for {
-		answer, err := h.c.rdb.EvalSha(ctx, h.c.lock.sha, h.keys, h.lock...).Result()
+		answer, err := h.c.rdb.EvalSha(ctx, h.lock.sha, h.lock.keys, h.lock.args...).Result()
 		if err != nil || !isNo(answer) {
 			return err
 		}
@@ -177,7 +185,7 @@ func (h *evalshaHandle) Lock(ctx context.Context) error {
 var errNotThere = errors.New("the lock was not there")
 
 func (h *evalshaHandle) Unlock() error {
-	answer, err := h.c.rdb.EvalSha(context.Background(), h.c.unlock.sha, h.keys, h.unlock...).Result()
+	answer, err := h.c.rdb.EvalSha(context.Background(), h.unlock.sha, h.unlock.keys, h.unlock.args...).Result()
 	if err == nil && isNo(answer) {
 		err = errNotThere
 	}
