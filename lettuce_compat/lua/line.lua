@@ -147,7 +147,7 @@ local function place_functions()
       redis.pcall('del', l.key)
     elseif l.changed then
       redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
-      lives(l, MOST_OPEN) -- it may have begun with this
+      if l.words == 0 then lives(l, MOST_OPEN) end -- it has begun with this
     end
   end
 
