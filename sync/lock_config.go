@@ -116,7 +116,7 @@ type LockConfig struct {
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
-	// that moment is not interrupted. From 1 ms. Defaults to 50 ms.
+	// that moment is not interrupted. From 1 ms. Defaults to 20 ms.
 	MaxHandoffTime time.Duration
 
 	// MinHold keeps the key taken for at least this long after it was granted,

@@ -20,7 +20,7 @@ const (
 // builtIn are the defaults that do not depend on other fields.
 var builtIn = LockConfig{
 	Name: "default", LeaseTime: 30 * time.Second, WatchdogPeriod: 5 * time.Second,
-	MaxHandoffs: 10_000, MaxHandoffTime: 50 * time.Millisecond,
+	MaxHandoffs: 10_000, MaxHandoffTime: 20 * time.Millisecond,
 	FenceRecordTime: lettucecompat.DefaultRecordTime, AlertThreshold: 2,
 }
 

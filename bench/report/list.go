@@ -70,7 +70,7 @@ func growthCharts() []Chart {
 func budgetCharts() []Chart {
 	const sub = "two processes × 64 goroutines, fair, held for "
 	const none, work = sub + "no time; ", sub + "1 ms; "
-	hands := plot.Axis{Label: "MaxHandoffs, at most 50 ms", Log: true}
+	hands := plot.Axis{Label: "MaxHandoffs, at most 20 ms", Log: true}
 	ms := plot.Axis{Label: "MaxHandoffTime in ms, at most 65,535 hand-offs", Log: true}
 	one := func(name, family string, figure measure.Figure, hue int, per float64) curve {
 		return curve{name: name, family: family, figure: figure, hue: hue, per: per}

@@ -25,9 +25,9 @@ const mostHandoffs = 65535
 func budgets() []Scenario {
 	var numbers, work []string
 	for _, n := range []int{1, 10, 100, 1_000, 10_000, mostHandoffs} {
-		numbers = append(numbers, library.Budget{Handoffs: n, Time: 50 * time.Millisecond}.Name())
+		numbers = append(numbers, library.Budget{Handoffs: n, Time: 20 * time.Millisecond}.Name())
 	}
-	for _, ms := range []time.Duration{2, 10, 50, 100} {
+	for _, ms := range []time.Duration{2, 10, 20, 50, 100} {
 		work = append(work, library.Budget{Handoffs: mostHandoffs, Time: ms * time.Millisecond}.Name())
 	}
 	curve := func(name, title string, hold time.Duration, points []string) Scenario {

@@ -31,7 +31,7 @@ func processes() []Scenario {
 		case 1:
 			s.For = 600 * time.Millisecond
 		case 4:
-			// A turn of Anteroom is up to 50 ms, and a hundred are needed for the judgement.
+			// A turn of Anteroom is up to 20 ms, and a hundred are needed for the judgement.
 			s.For, s.Quick, s.QuickFor, s.QuickRounds = 5500*time.Millisecond, true, 800*time.Millisecond, 1
 			s.QuickWarm, s.QuickLibraries = 300*time.Millisecond, []string{library.AnteroomFair, library.Redislock, library.Rueidislock}
 			s.Targets = []Target{
@@ -39,7 +39,7 @@ func processes() []Scenario {
 				{Of: library.AnteroomFair, Figure: MostToLeastProcess, AtMost: 2},
 			}
 		case 16:
-			s.For, s.Rounds = 5500*time.Millisecond, 1 // as with 4: turns of 50 ms go round six times
+			s.For, s.Rounds = 5500*time.Millisecond, 1 // as with 4: turns of 20 ms go round many times
 		case 8, 32, 64:
 			// Only how Anteroom grows.
 			s.Libraries, s.Rounds = []string{library.AnteroomFair}, 1

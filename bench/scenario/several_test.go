@@ -21,7 +21,7 @@ func brief(t *testing.T, name, lib string, change func(*scenario.Scenario)) meas
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Long enough for everybody to have a turn, including a goroutine that waits for those of a crowd, of 50 ms each,
+	// Long enough for everybody to have a turn, including a goroutine that waits for those of a crowd, of 20 ms each,
 	// while other scenarios use the processors.
 	s.Libraries, s.Rounds, s.Warm, s.For = []string{lib}, 1, 100*time.Millisecond, 1500*time.Millisecond
 	change(&s)
