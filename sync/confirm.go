@@ -84,5 +84,8 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		p.gone = true
 		return renewal.Result{Gone: true}
 	}
+	if lettucecompat.Permanent(r.Err) {
+		e.lookAgain() // an attempt is answered likewise, and tells those who wait
+	}
 	return renewal.Result{SentAt: r.SentAt, Err: r.Err}
 }

@@ -7,7 +7,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 )
 
 // What stands for the answer while a driver has not asked yet, and while its first attempt
@@ -28,17 +27,15 @@ var (
 // field whose fate is open is cleaned up, and its place with it.
 type driver struct {
 	e       *entry
-	g       *grant  // wanted: nil before its first send. A repeat that finds its field knows it for ours
-	last    attempt // that was sent, while g has no place
+	g       *grant // wanted: nil before its first send. A repeat that finds its field knows it for ours
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    time.Duration          // before the next attempt; or, where the last one was
-	refused bool                   // until due says so
-	next    time.Time              // the next attempt of a grant that was refused and has no place
-	told    bool                   // a call for g has come since the last answer
-	met     *string                // the server at which it has met trouble; nil: none since it was answered
-	unused  lettucecompat.GiveBack // tokens of a call that was not entered
+	rest    time.Duration       // before the next attempt; or, where the last one was
+	refused bool                // until due says so
+	next    time.Time           // the next attempt of a grant that was refused and has no place
+	asked   *lettucecompat.Call // one for g that was not entered: the next answer tells whether it holds
+	met     *string             // the server at which it has met trouble; nil: none since it was answered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.
 	mayBeHeld bool
 }
@@ -126,95 +123,16 @@ func (d *driver) done() bool {
 // try makes one attempt and deals with the answer. True: the grant is handed over, and the
 // driver ends.
 func (d *driver) try(ctx context.Context) bool {
-	reply := d.send(ctx)
+	reply, a := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
 		return !d.overtaken(reply) && d.answeredOK(reply)
 	case lettucecompat.OutcomeRefused:
-		d.heldByOther(reply)
+		d.heldByOther(reply, a)
 	default:
 		d.failed(reply)
 	}
 	return false
-}
-
-// overtaken reports that a confirmation was answered "gone" while the attempt was under way,
-// which Redis has answered with a grant. Nobody can tell which came first: if it was the grant,
-// somebody has deleted it since. Asking again tells.
-func (d *driver) overtaken(r lettucecompat.AcquireReply) bool {
-	e, g := d.e, d.g
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if g.place == nil || !g.place.gone {
-		return false
-	}
-	g.place.gone = false
-	g.fieldLocked().granted(r.Found)
-	if e.cfg.Fencing {
-		d.unused = lettucecompat.GiveBack{Field: g.name(), LastToken: r.Token - 1, ReservedUpTo: r.Token + e.tokens - 1}
-	}
-	return true
-}
-
-// answeredOK takes the grant that Redis has answered the last attempt with. Where it stood in
-// line and had it already, it was called: by a message that could not be entered, or by one that
-// is lost, or late.
-func (d *driver) answeredOK(r lettucecompat.AcquireReply) bool {
-	called, how, dead := r.Found && d.g.place != nil && !d.told, callFound, 0
-	if called {
-		if c := d.e.m.takeCall(d.g); c != nil {
-			how, dead = callAsked, c.Dead
-		}
-	}
-	in := d.granted(r.SentAt, d.g.terms.lease, r.Token, r.Found)
-	if called {
-		d.e.m.reports.called(d.e, how, dead)
-	}
-	return in
-}
-
-// enter takes the grant that Redis has called this process with, where its deadline is known
-// without asking. True: it is handed over, and the driver ends.
-func (d *driver) enter() bool {
-	if d.g == nil {
-		return false
-	}
-	c := d.e.m.takeCall(d.g)
-	if c == nil {
-		return false
-	}
-	d.refused = false
-	if sentAt, ok := d.enterable(c); ok {
-		in := d.granted(sentAt, c.Lease, c.Token, true)
-		d.e.m.reports.called(d.e, callEntered, c.Dead)
-		return in
-	}
-	// A repeat of the acquire finds the field, and gives it the whole lease.
-	d.told = true
-	if c.HasToken && d.e.cfg.Fencing { // it reserves anew, and the counter must not run ahead of the clock
-		d.unused = lettucecompat.GiveBack{Field: d.g.name(), LastToken: c.Token - 1, ReservedUpTo: c.Token + d.e.tokens - 1}
-	}
-	d.e.m.reports.called(d.e, callAsked, c.Dead)
-	return false
-}
-
-// enterable returns from when on the lease of a call counts: from before the attempt was sent
-// that it names. A process that was stopped meanwhile, or one that has stood anew since, must
-// not take an old call for a new one. Nor is a call entered of which half is over, or which
-// lacks what the caller has asked for.
-func (d *driver) enterable(c *lettucecompat.Call) (sentAt time.Time, ok bool) {
-	e, t := d.e, d.g.terms
-	e.mu.Lock()
-	sentAt, ok = d.last.at, d.last.n == c.Attempt
-	if p := d.g.place; p != nil {
-		sentAt, ok = p.sentAt(c.Attempt)
-	}
-	e.mu.Unlock()
-	switch {
-	case !ok, t.fixed(), e.cfg.MinHold > 0, e.cfg.Replicas > 0, e.cfg.Fencing && !c.HasToken:
-		return sentAt, false
-	}
-	return sentAt, time.Since(sentAt) < renewal.Usable(c.Lease, t.margin)/2
 }
 
 // end gives back what the driver has, sees to a field whose fate is open, and says that
@@ -232,7 +150,7 @@ func (d *driver) end() {
 // burn burns the grant that is wanted, if its field may be in Redis.
 func (d *driver) burn() {
 	g := d.g
-	d.g, d.told = nil, false
+	d.g, d.asked = nil, nil
 	if g.field != nil || g.since != 0 || g.place != nil {
 		g.burn(false, (*field).burnNow)
 		return
@@ -247,7 +165,7 @@ func (e *entry) newGrant(want *terms) *grant {
 
 // send makes one attempt for the head of the queue. It stands in line if it is refused, but
 // for a head that only tries.
-func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
+func (d *driver) send(ctx context.Context) (lettucecompat.AcquireReply, attempt) {
 	e := d.e
 	want, stand := &e.terms, true
 	if f, waited := e.q.Front(); waited {
@@ -266,44 +184,35 @@ func (d *driver) send(ctx context.Context) lettucecompat.AcquireReply {
 		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
 		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
-		GiveBack: d.unused,
 	}
-	d.unused = lettucecompat.GiveBack{}
+	if c := d.asked; c != nil && c.HasToken && e.cfg.Fencing { // this attempt reserves others, and the counter must not run ahead of the clock
+		req.GiveBack = lettucecompat.GiveBack{Field: req.Field, LastToken: c.Token - 1, ReservedUpTo: c.Token + e.tokens - 1}
+		c.HasToken = false
+	}
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
 	}
+	if stand && d.g.place == nil {
+		e.m.want(d.g)
+	}
+	var a attempt
 	e.mu.Lock()
 	d.g.terms = want
 	req.Repeat = d.g.field != nil || d.g.place != nil
 	if stand || d.g.place != nil {
-		d.number()
-		req.Attempt = d.last.n
+		a = d.g.number()
+		req.Attempt = a.n
 	}
 	e.look = false
 	leftovers := len(e.burnt) > 0
 	e.mu.Unlock()
-	if stand && d.g.place == nil {
-		e.m.want(d.g)
-	}
 	if !leftovers {
-		return e.m.wire.TryAcquire(ctx, req)
+		return e.m.wire.TryAcquire(ctx, req), a
 	}
 	burnt := e.drop(&req)
 	reply := e.m.wire.TryAcquire(ctx, req)
 	e.dropped(burnt, reply)
-	return reply
-}
-
-// number numbers the attempt that is about to be sent. The caller has entry.mu.
-func (d *driver) number() {
-	switch p := d.g.place; {
-	case p != nil:
-		d.last = p.next()
-	case d.g.field != nil && d.last.n != 0:
-		d.last = attempt{n: d.last.n + 1, at: time.Now()}
-	default:
-		d.last = attempt{n: firstAttempt(), at: time.Now()}
-	}
+	return reply, a
 }
 
 // granted hands the grant to the queue: see grant.begin. It returns false where the grant
@@ -338,8 +247,8 @@ func (d *driver) answered() {
 	d.met = nil
 }
 
-// heldByOther deals with "held by another".
-func (d *driver) heldByOther(r lettucecompat.AcquireReply) {
+// heldByOther deals with "held by another", the answer to the attempt a.
+func (d *driver) heldByOther(r lettucecompat.AcquireReply, a attempt) {
 	e := d.e
 	e.answer.Store(&r)
 	if e.m.reports.troubles.some.Load() {
@@ -355,14 +264,14 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply) {
 		d.backOff()
 		return
 	}
-	d.backoff, d.told = firstBackoff, false
+	d.backoff, d.asked = firstBackoff, nil
 	if r.Standing {
 		e.mu.Lock()
 		if d.g.field != nil {
 			d.g.field.stands(r.Found)
 		}
+		d.g.stands(a, r.Ahead, r.Holder, r.TTL)
 		e.mu.Unlock()
-		d.g.stands(d.last, r.Ahead, r.Holder, r.TTL)
 	}
 	if id, n, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(n) {
 		return // our own leftover: the next attempt drops it in the same script

@@ -207,7 +207,7 @@ func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 	e.mu.Lock()
 	e.burnt = map[uint64]*grant{99: {e: e, n: 99, field: &f}}
 	e.mu.Unlock()
-	if reply := (&driver{e: e}).send(e.m.ctx); reply.Outcome != lettucecompat.OutcomeOK {
+	if reply, _ := (&driver{e: e}).send(e.m.ctx); reply.Outcome != lettucecompat.OutcomeOK {
 		t.Errorf("the attempt was answered %v, by a leftover of our own", reply.Outcome)
 	}
 }

@@ -1,6 +1,7 @@
 package anteroom_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,5 +125,28 @@ func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
 			ok(t, (<-got[i]).Release(bg))
 		}
 		anteroom.NothingWanted(t, b)
+	})
+}
+
+// Who stands in line for a key that has become something else is told with its next confirmation.
+func TestLine_AKeyThatIsNoLockAnyMoreIsTold(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		acquire(t, a.Mutex("k"))
+		failed := make(chan error, 1)
+		go func() {
+			_, err := b.Mutex("k").Acquire(bg)
+			failed <- err
+		}()
+		s.settle()
+		time.Sleep(time.Second)
+		s.Del("k")
+		ok(t, s.Set("k", "something else"))
+		start := time.Now()
+		err := <-failed
+		if took := time.Since(start); !errors.Is(err, anteroom.ErrConfig) || took > 1500*time.Millisecond {
+			t.Errorf("%v after %v, want ErrConfig", err, took)
+		}
 	})
 }

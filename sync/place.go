@@ -15,9 +15,9 @@ import (
 // lease, so that Redis passes over those that have died. Guarded by entry.mu.
 type place struct {
 	g      *grant
-	lease  *renewal.Lease // the confirmations; ends with the place
 	last   uint64         // the number of the attempt that was sent last
 	sent   []attempt      // the highest that was answered with "standing", and those after it
+	lease  *renewal.Lease // the confirmations; ends with the place
 	ahead  int            // places before this one, as far as is known
 	holder string         // who holds the lock; "" where that is not known
 	ends   time.Time      // when its lease does; zero where it has no end
@@ -48,19 +48,11 @@ const (
 	maxAttempts = 8
 )
 
-// wish is a grant for which a call may come.
-type wish struct {
-	g    *grant
-	call *lettucecompat.Call // the last one, which nobody has looked at
-}
-
 // want makes calls for g find it.
 func (m *Manager) want(g *grant) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, is := m.wanted[g.n]; !is {
-		m.wanted[g.n] = wish{g: g}
-	}
+	m.wanted[g.n] = g
 }
 
 // unwant undoes want: g is held, or nothing of it can be in Redis.
@@ -74,7 +66,7 @@ func (m *Manager) unwant(g *grant) {
 func (m *Manager) wants(n uint64) *grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.wanted[n].g
+	return m.wanted[n]
 }
 
 // standing is how many grants are wanted or being cleaned up.
@@ -82,39 +74,6 @@ func (m *Manager) standing() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.wanted)
-}
-
-// called is told by the wire that Redis has granted a key to one of our places. It must not
-// block.
-func (m *Manager) called(c lettucecompat.Call) {
-	m.mu.Lock()
-	g := m.wanted[c.N].g
-	if g != nil {
-		m.wanted[c.N] = wish{g, &c}
-	}
-	m.mu.Unlock()
-	if g == nil {
-		return // late, or forged: what can be in Redis is wanted or burnt
-	}
-	g.e.mu.Lock()
-	burnt := g.e.burnt[g.n] != nil
-	g.e.mu.Unlock()
-	if burnt {
-		g.changed.ring() // it is removed now, and the next in line is called
-		return
-	}
-	g.e.recall.ring()
-}
-
-// takeCall returns the last call for g that nobody has looked at, or nil.
-func (m *Manager) takeCall(g *grant) *lettucecompat.Call {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	w := m.wanted[g.n]
-	if w.call != nil {
-		m.wanted[g.n] = wish{g: g}
-	}
-	return w.call
 }
 
 // look is told by the wire that the key may be free after that time.
@@ -135,8 +94,8 @@ func (m *Manager) look(n uint64, after time.Duration) {
 func (m *Manager) confirmAll() {
 	m.mu.Lock()
 	wanted := make([]*grant, 0, len(m.wanted))
-	for _, w := range m.wanted {
-		wanted = append(wanted, w.g)
+	for _, g := range m.wanted {
+		wanted = append(wanted, g)
 	}
 	m.mu.Unlock()
 	for _, g := range wanted {
@@ -148,17 +107,27 @@ func (m *Manager) confirmAll() {
 	}
 }
 
-// stands notes that the attempt a of g was answered with "standing", with so many places
-// ahead, while holder holds the lock for ttl more.
-func (g *grant) stands(a attempt, ahead int, holder string, ttl time.Duration) {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	p := g.place
-	if p == nil {
-		p = &place{g: g, last: a.n, sent: []attempt{a}}
-		g.place = p
+// number numbers an attempt of g that is about to be sent and stands if it is refused. The caller
+// has entry.mu.
+func (g *grant) number() attempt {
+	if g.place != nil {
+		return g.place.next()
 	}
-	p.stands(a, ahead, holder, ttl)
+	n := g.asked.n + 1
+	if n == 1 {
+		n = firstAttempt()
+	}
+	g.asked = attempt{n: n, at: time.Now()}
+	return g.asked
+}
+
+// stands notes that the attempt a of g was answered with "standing", with so many places
+// ahead, while holder holds the lock for ttl more. The caller has entry.mu.
+func (g *grant) stands(a attempt, ahead int, holder string, ttl time.Duration) {
+	if g.place == nil {
+		g.place = &place{g: g, last: a.n, sent: []attempt{a}}
+	}
+	g.place.stands(a, ahead, holder, ttl)
 }
 
 // stands notes the answer to a. One that is overtaken by a later attempt's says nothing.

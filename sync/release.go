@@ -125,9 +125,11 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	next, sent := e.newGrant(g.terms), time.Now()
-	a := attempt{n: firstAttempt(), at: sent}
-	req.Next, req.Attempt = next.name(), a.n
 	e.m.want(next)
+	e.mu.Lock()
+	a := next.number()
+	e.mu.Unlock()
+	req.Next, req.Attempt = next.name(), a.n
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {
 		e.mu.Lock()
@@ -143,7 +145,9 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	}
 	switch {
 	case reply.Standing:
+		e.mu.Lock()
 		next.stands(a, reply.Ahead, reply.Holder, reply.TTL)
+		e.mu.Unlock()
 		e.follow(next)
 	case reply.Outcome == lettucecompat.OutcomeUnknown: // it may stand, or be about to
 		next.fieldLocked().unanswered(reply.SentAt)
