@@ -40,13 +40,15 @@ func (o hooked) Command(string, string, time.Duration) { o.call("Command") }
 
 func (o hooked) Checked(string, string) { o.call("Checked") }
 
+func (o hooked) Called(string, string, int) { o.call("Called") }
+
 func (o hooked) Subscription(bool) { o.call("Subscription") }
 
 func (o hooked) EventRaised(anteroom.EventKind, bool) { o.call("EventRaised") }
 
 // callbacks are the places where a Manager runs a program's code on goroutines of its own,
 // or while a lock operation is under way.
-var callbacks = []string{"OnEvent", "Acquired", "Released", "Renewed", "Lost", "Command", "Checked", "Subscription", "EventRaised"}
+var callbacks = []string{"OnEvent", "Acquired", "Released", "Renewed", "Lost", "Command", "Checked", "Called", "Subscription", "EventRaised"}
 
 // callingBack returns a configuration in which callback calls f, and everything happens
 // that calls it.
@@ -71,6 +73,23 @@ func eventful(s *embedded, m *anteroom.Manager) {
 		time.Sleep(3 * time.Second)
 		_ = h.Release(bg)
 	}
+	callIn(s, m)
+}
+
+// callIn has m wait for a lock that another process holds, and calls it.
+func callIn(s *embedded, m *anteroom.Manager) {
+	s.HSet("called", "other:1700000000000000", "1")
+	s.SetTTL("called", time.Hour)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if h, err := m.Mutex("called").Acquire(bg); err == nil {
+			_ = h.Release(bg)
+		}
+	}()
+	s.settle()
+	s.Del("called") // a confirmation finds it free, and calls
+	<-done
 }
 
 // A callback that does not return keeps Close no longer than its context says.

@@ -36,6 +36,7 @@ local function line_functions()
       local q = p.passed
       lines.strike(l, q)
       redis.pcall('hset', l.key, 'p' .. p.seq, lines.entry(q), 'c' .. q.client, p.seq)
+      l.tail = math.max(l.tail, p.seq)
     end
     l.since, l.changed = l.since + 1, true
     if p.ears == '2' then

@@ -114,7 +114,12 @@ local function place_functions()
   -- strike removes a place.
   local function strike(l, p)
     redis.pcall('hdel', l.key, 'p' .. p.seq, 'c' .. p.client)
-    if p.seq == l.head then l.head, l.changed = l.head + 1, true end
+    l.struck = true
+    if p.seq == l.head then
+      l.head, l.changed = l.head + 1, true
+    elseif p.seq == l.tail then
+      l.tail, l.changed = l.tail - 1, true
+    end
   end
 
   -- living returns place number seq if its client has confirmed it within its life. Another one
@@ -141,8 +146,12 @@ local function place_functions()
   end
 
   -- save writes what has changed. A line without places goes, unless it is open, or knows
-  -- of a stranger or of a holder that is mute; it ends by itself then.
+  -- of a stranger or of a holder that is mute; it ends by itself then. There may be numbers in it
+  -- still: of places that went before those ahead of them.
   local function save(l)
+    if l.struck and l.head <= l.tail and ask('hlen', l.key) == l.words then
+      l.head, l.changed = l.tail + 1, true
+    end
     if l.head > l.tail and not l.keep and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
       redis.pcall('del', l.key)
     elseif l.changed then
@@ -193,7 +202,6 @@ local function place_functions()
     local p = client and of(l, client)
     if not p or p.field ~= field and not (or_older and older(p.n, n)) then return false end
     strike(l, p)
-    if p.seq == l.tail and l.head <= l.tail then l.tail, l.changed = l.tail - 1, true end
     return true
   end
 

@@ -178,4 +178,25 @@ var lineMutants = []mutant{
 		old:       "  if l.open > l.now + MOST_OPEN then l.open = 0 end\n", fresh: "",
 		tests: []string{"TestLine_WhileItIsOpenNobodyOfOursEnters"},
 	},
+	{
+		name: "line-without-places", file: "lettuce_compat/lua/line.lua",
+		mechanism: "line: one without places goes, or keeps no numbers",
+		breaks:    "after many have given up, a free lock is refused to the next one, and an empty line stays",
+		old:       "if l.struck and l.head <= l.tail and", fresh: "if false and",
+		tests: []string{"TestLine_NumbersWithoutPlacesAreNoLine", "TestLine_AFreeLockIsFreeWhereNobodyStands", "TestLine_ALineThatStaysKeepsNoNumbers"},
+	},
+	{
+		name: "line-last-number", file: "lettuce_compat/lua/line.lua",
+		mechanism: "line: who leaves the tail gives its number back",
+		breaks:    "scripts look for places that are gone",
+		old:       "l.tail, l.changed = l.tail - 1, true", fresh: "l.changed = true",
+		tests: []string{"TestLine_TheLastNumberIsGivenBack"},
+	},
+	{
+		name: "line-passed-over-is-the-last", file: "lettuce_compat/lua/call.lua",
+		mechanism: "line: the number that one takes over who is passed over may be the last",
+		breaks:    "a process that was passed over is lost, with its place, until it confirms",
+		old:       "      l.tail = math.max(l.tail, p.seq)\n", fresh: "",
+		tests: []string{"TestLine_WhoIsPassedOverStaysBehindTheCalled"},
+	},
 }

@@ -117,4 +117,18 @@ var lineSyncMutants = []mutant{
 		old:       "return time.Time{}, false\n", fresh: "return p.sent[0].at, true\n",
 		tests: []string{"TestLine_AnOldOrForgedCallLetsNobodyIn"},
 	},
+	{
+		name: "grant-overtaken-by-a-gone", file: "sync/driver.go",
+		mechanism: "line: a grant is asked for again where a confirmation found nothing while its attempt was under way",
+		breaks:    "after a lock was deleted by hand its holder and the next one are in together",
+		old:       "if g.place == nil || !g.place.gone {", fresh: "if g.place == nil || g.place.gone || true {",
+		tests: []string{"TestLine_AGrantThatAGoneHasOvertakenIsAskedForAgain"},
+	},
+	{
+		name: "line-refused-may-have-dropped", file: "sync/burnt.go",
+		mechanism: "line: an attempt that is refused may have removed the burnt fields that it names",
+		breaks:    "a release that was late is told as a loss",
+		old:       " || r.Outcome == lettucecompat.OutcomeRefused ||", fresh: " ||",
+		tests: []string{"TestLine_ARefusedAttemptMayHaveReleased"},
+	},
 }
