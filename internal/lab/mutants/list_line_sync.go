@@ -118,7 +118,7 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_AnOldOrForgedCallLetsNobodyIn"},
 	},
 	{
-		name: "grant-overtaken-by-a-gone", file: "sync/driver.go",
+		name: "grant-overtaken-by-a-gone", file: "sync/call.go",
 		mechanism: "line: a grant is asked for again where a confirmation found nothing while its attempt was under way",
 		breaks:    "after a lock was deleted by hand its holder and the next one are in together",
 		old:       "if g.place == nil || !g.place.gone {", fresh: "if g.place == nil || g.place.gone || true {",
