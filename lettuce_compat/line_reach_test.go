@@ -172,7 +172,7 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 		scripts++
 	}
 	want(t, "scripts in vain", scripts, 10_000/64)
-	if cost := usecPerScript(t, b); cost > 1000 { // the busy machine's share in it is a mean's, too
+	if cost := usecPerScript(t, b); cost > 4000 { // some 500 when nothing else runs; all 10,000 at once take ten times as long as this
 		t.Fatalf("%.0f µs of Redis' time for a script", cost)
 	}
 	x.releases()
