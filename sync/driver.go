@@ -80,7 +80,7 @@ func newDriver(e *entry) driver {
 	if e.notBefore > 0 {
 		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
 	}
-	d.g, e.next = e.next, nil
+	d.g, e.next, d.last = e.next, nil, e.asked
 	if d.g != nil && d.g.place != nil {
 		d.refused = true
 		e.answer.Store(d.g.place.answer())

@@ -28,6 +28,7 @@ type entry struct {
 	mu        sync.Mutex
 	burnt     map[uint64]*grant // whose fields may be left in Redis, by number; guarded by mu
 	next      *grant            // stands in line since the last turn ended, for the next driver; guarded by mu
+	asked     attempt           // that has stood for next, where that was not answered; guarded by mu
 	look      bool              // the driver is to ask Redis now; guarded by mu
 	notBefore time.Duration     // the next driver's first attempt, as renewal.Manager.Glance counts; guarded by mu
 }

@@ -144,10 +144,10 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	switch {
 	case reply.Standing:
 		next.stands(a, reply.Ahead, reply.Holder, reply.TTL)
-		e.follow(next)
+		e.follow(next, attempt{})
 	case reply.Outcome == lettucecompat.OutcomeUnknown: // it may stand, or be about to
 		next.fieldLocked().unanswered(reply.SentAt)
-		e.follow(next)
+		e.follow(next, a)
 	default:
 		e.m.unwant(next)
 		if reply.Outcome == lettucecompat.OutcomeOK {
@@ -166,10 +166,10 @@ func (e *entry) holdBack() {
 	e.mu.Unlock()
 }
 
-// follow leaves g, which stands in line or may, to the next driver.
-func (e *entry) follow(g *grant) {
+// follow leaves g, which stands in line or may, to the next driver: then by the attempt asked.
+func (e *entry) follow(g *grant, asked attempt) {
 	e.mu.Lock()
-	e.next = g
+	e.next, e.asked = g, asked
 	e.mu.Unlock()
 }
 

@@ -92,14 +92,14 @@ var lineSyncMutants = []mutant{
 		name: "turn-without-an-answer-stands", file: "sync/release.go",
 		mechanism: "line: the end of a turn without an answer counts as an open acquire of the next field",
 		breaks:    "a place that comes late is nobody's, and is called",
-		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next)\n", fresh: "\t\te.m.unwant(next)\n",
+		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next, a)\n", fresh: "\t\te.m.unwant(next)\n",
 		tests: []string{"TestLine_ThePlaceOfAnUnansweredTurnIsLeft"},
 	},
 	{
 		name: "turn-hands-its-place-on", file: "sync/release.go",
 		mechanism: "line: the next driver has the place that the end of the turn has taken",
 		breaks:    "each turn costs a command more",
-		old:       "\t\tnext.stands(a, reply.Ahead, reply.Holder, reply.TTL)\n\t\te.follow(next)\n", fresh: "\t\tnext.stands(a, reply.Ahead, reply.Holder, reply.TTL)\n\t\tnext.burn(false, (*field).burnNow)\n",
+		old:       "\t\tnext.stands(a, reply.Ahead, reply.Holder, reply.TTL)\n\t\te.follow(next, attempt{})\n", fresh: "\t\tnext.stands(a, reply.Ahead, reply.Holder, reply.TTL)\n\t\tnext.burn(false, (*field).burnNow)\n",
 		tests: []string{"TestLine_ATurnIsOneCommand"},
 	},
 	{
@@ -129,5 +129,12 @@ var lineSyncMutants = []mutant{
 		breaks:    "a release that was late is told as a loss",
 		old:       " || r.Outcome == lettucecompat.OutcomeRefused ||", fresh: " ||",
 		tests: []string{"TestLine_ARefusedAttemptMayHaveReleased"},
+	},
+	{
+		name: "turn-without-an-answer-numbers-on", file: "sync/driver.go",
+		mechanism: "line: the driver after the end of a turn without an answer numbers its attempts on",
+		breaks:    "every second such turn costs a command more",
+		old:       "d.g, e.next, d.last = e.next, nil, e.asked", fresh: "d.g, e.next = e.next, nil",
+		tests: []string{"TestLine_AttemptsGoOnAfterAnUnansweredTurn"},
 	},
 }
