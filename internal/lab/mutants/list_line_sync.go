@@ -137,4 +137,18 @@ var lineSyncMutants = []mutant{
 		old:       "d.g, e.next, d.last = e.next, nil, e.asked", fresh: "d.g, e.next = e.next, nil",
 		tests: []string{"TestLine_AttemptsGoOnAfterAnUnansweredTurn"},
 	},
+	{
+		name: "call-with-replicas-asks", file: "sync/driver.go",
+		mechanism: "line: a lock that replicas are to have is not entered by its call",
+		breaks:    "a holder works under a lock that the next failover loses",
+		old:       "e.cfg.MinHold > 0, e.cfg.Replicas > 0,", fresh: "e.cfg.MinHold > 0,",
+		tests: []string{"TestLine_ACallIsNotBelievedWithoutItsReplicas", "TestLine_ACalledGrantIsOnItsReplicas"},
+	},
+	{
+		name: "place-looks-when-told", file: "sync/place.go",
+		mechanism: "line: the first in line looks when a release says that the lock is free",
+		breaks:    "after MinHold, and in the turns that are left open, a lock stays free until the next confirmation",
+		old:       "p.holder, p.ends, p.ahead = \"\", time.Now().Add(after+afterTTL()), min(p.ahead, nearFront)", fresh: "_ = after",
+		tests: []string{"TestLine_TheFirstLooksWhenMinHoldEnds"},
+	},
 }
