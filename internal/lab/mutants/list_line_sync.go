@@ -92,7 +92,7 @@ var lineSyncMutants = []mutant{
 		name: "turn-without-an-answer-stands", file: "sync/release.go",
 		mechanism: "line: the end of a turn without an answer counts as an open acquire of the next field",
 		breaks:    "a place that comes late is nobody's, and is called",
-		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next)\n", fresh: "\t\te.m.unwant(next)\n",
+		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next, a)\n", fresh: "\t\te.m.unwant(next)\n",
 		tests: []string{"TestLine_ThePlaceOfAnUnansweredTurnIsLeft"},
 	},
 	{
@@ -130,5 +130,26 @@ var lineSyncMutants = []mutant{
 		breaks:    "a release that was late is told as a loss",
 		old:       " || r.Outcome == lettucecompat.OutcomeRefused ||", fresh: " ||",
 		tests: []string{"TestLine_ARefusedAttemptMayHaveReleased"},
+	},
+	{
+		name: "turn-without-an-answer-numbers-on", file: "sync/place.go",
+		mechanism: "line: the driver after the end of a turn without an answer numbers its attempts on",
+		breaks:    "every second such turn costs a command more",
+		old:       "n := g.asked.n + 1", fresh: "n := uint64(1)",
+		tests: []string{"TestLine_AttemptsGoOnAfterAnUnansweredTurn"},
+	},
+	{
+		name: "call-with-replicas-asks", file: "sync/call.go",
+		mechanism: "line: a lock that replicas are to have is not entered by its call",
+		breaks:    "a holder works under a lock that the next failover loses",
+		old:       " && cfg.Replicas == 0", fresh: "",
+		tests: []string{"TestLine_ACallIsNotBelievedWithoutItsReplicas", "TestLine_ACalledGrantIsOnItsReplicas"},
+	},
+	{
+		name: "place-looks-when-told", file: "sync/place.go",
+		mechanism: "line: the first in line looks when a release says that the lock is free",
+		breaks:    "after MinHold, and in the turns that are left open, a lock stays free until the next confirmation",
+		old:       "p.holder, p.ends, p.ahead = \"\", time.Now().Add(after+afterTTL()), min(p.ahead, nearFront)", fresh: "_ = after",
+		tests: []string{"TestLine_TheFirstLooksWhenMinHoldEnds"},
 	},
 }
