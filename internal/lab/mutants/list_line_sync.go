@@ -54,6 +54,13 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_WhatACallDoesNotGiveIsAskedFor"},
 	},
 	{
+		name: "place-sooner-near-the-front", file: "sync/place.go",
+		mechanism: "line: a place is confirmed the more often the nearer it is to the front",
+		breaks:    "behind two that have died, where Redis cannot know it, a lock is free for 15 seconds",
+		old:       "*time.Duration(max(p.ahead, 1)), life/2)", fresh: "*time.Duration(1+30*max(p.ahead-1, 0)), life/2)",
+		tests: []string{"TestLine_TheDeadInFrontCostACallLeaseEach"},
+	},
+	{
 		name: "place-confirmation-finds-the-call", file: "sync/confirm.go",
 		mechanism: "line: a confirmation that finds a call makes the driver enter",
 		breaks:    "a call whose message is lost is for nobody",
