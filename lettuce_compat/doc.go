@@ -11,12 +11,12 @@
 //
 //	caller ── TryAcquire, Release, EndTurn ──► lane "locks" ─┐  per shard: at most
 //	caller ── Renew, Status, Extend, Ping ───► lane "keep" ──┤  limit round trips,
-//	                                                         │  the rest shares the next
+//	caller ── Confirm ───────────────────────► lane "places"─┤  the rest shares the next
 //	                                  go-redis client ◄──────┘
 //	                                        │ scripts
 //	                                      Redis
 //	                                        │ messages
-//	caller ◄── Watch.C, OnForced ── subscriber (one connection)
+//	caller ◄── OnCalled, OnLook, OnForced, Watch.C ── subscriber (one connection)
 //
 // A caller whose context cannot end carries its call itself while nothing else is under way,
 // nor was of late more than one other, and the client is known to return in time, or the
@@ -45,7 +45,7 @@
 //	     that carries its call itself trusts the client: a hook that blocks holds it up,
 //	     and a client that does not mind deadlines does, up to its ReadTimeout and at most
 //	     five time limits. That meets one caller of a lane in an outage.
-//	I8   Renewals and status questions have capacity of their own.
+//	I8   Renewals and status questions have capacity of their own, and so have confirmations of places.
 //	I9   No wake-up is lost: a confirmation of a subscription signals, a Watch on a
 //	     confirmed channel is signalled when it is made, and a signal that is not taken
 //	     stays.

@@ -123,15 +123,21 @@ func TestLine_TheDeafAreCalled(t *testing.T) {
 	})
 }
 
-// tenThousand fills the line of k with dead places, before those that are there.
+// tenThousand fills the line of k with dead places.
 func tenThousand(t *testing.T, b *bed) {
 	t.Helper()
+	fillDead(t, b, 10_000)
+}
+
+// fillDead makes the line of k from n dead places.
+func fillDead(t testing.TB, b *bed, n int) {
+	t.Helper()
 	pipe := b.raw.Pipeline()
-	for i := 1; i <= 10_000; i++ {
+	for i := 1; i <= n; i++ {
 		seq := strconv.Itoa(i)
 		pipe.HSet(ctx, lineOfK, "p"+seq, fmt.Sprintf("dead%d:%d %d 10000 0 0 1600000000000", i, first, nonce+i), fmt.Sprint("cdead", i), seq)
 	}
-	pipe.HSet(ctx, lineOfK, "head", 1, "tail", 10_000)
+	pipe.HSet(ctx, lineOfK, "head", 1, "tail", n)
 	pipe.PExpire(ctx, lineOfK, time.Minute)
 	if _, err := pipe.Exec(ctx); err != nil {
 		t.Fatal(err)

@@ -10,12 +10,12 @@ type WarningKind uint8
 
 const (
 	// WarnPublishRefused: releases take effect but their message is refused (ACL
-	// without channels), so waiters elsewhere learn of them by polling only.
+	// without channels), so strangers elsewhere, and those who were called, learn of them by asking only.
 	WarnPublishRefused WarningKind = iota
 	// WarnPublishRestored: messages are accepted again.
 	WarnPublishRestored
-	// WarnChannelRefused: a subscription is refused (ACL without channels); waiting for
-	// that key works by polling. It is tried again rarely.
+	// WarnChannelRefused: a subscription is refused (ACL without channels); who waits
+	// asks instead. It is tried again rarely.
 	WarnChannelRefused
 	// WarnMalformedMessage: a message that is no release message woke the waiters.
 	WarnMalformedMessage

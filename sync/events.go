@@ -24,7 +24,7 @@ const (
 	EventMisconfigured    EventKind = "misconfigured"     // acquiring is refused until a person changes something; Text says what. Key: only this key, or else a whole server
 	EventAvailable        EventKind = "available"         // one of the two before it has passed
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released
-	EventSubscriptionDown EventKind = "subscription_down" // wake-ups come by polling until it is up again
+	EventSubscriptionDown EventKind = "subscription_down" // whoever waits asks Redis until it is up again
 	EventSubscriptionUp   EventKind = "subscription_up"
 	EventWarning          EventKind = "warning"       // something that works less well than it could, for example a refused PUBLISH
 	EventClockJump        EventKind = "clock_jump"    // wall clock and monotonic clock disagree: the machine slept

@@ -2,6 +2,8 @@ package anteroom_test
 
 import (
 	"errors"
+	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +44,36 @@ func TestLine_ALostCallIsFoundByAConfirmation(t *testing.T) {
 		ok(t, h.Release(bg))
 		s.nothing(t, "k")
 	})
+}
+
+// Those who died in front of a waiter cost it little more than a call lease each, also where Redis
+// does not know that they are dead: the nearer a place is to the front, the sooner it is confirmed.
+func TestLine_TheDeadInFrontCostACallLeaseEach(t *testing.T) {
+	for dead, most := range map[int]time.Duration{1: 4 * time.Second, 2: 7 * time.Second, 5: 16 * time.Second} {
+		t.Run(strconv.Itoa(dead), func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, _ := manager(t, s.client(), anteroom.Config{})
+				b, _ := manager(t, s.client(), anteroom.Config{})
+				h := acquire(t, a.Mutex("k"))
+				for i := 1; i <= dead; i++ { // with ears 1: nobody can know whether they hear
+					s.HSet(lineOf("k"), "head", "1", "tail", strconv.Itoa(i), fmt.Sprint("cdead", i), strconv.Itoa(i),
+						fmt.Sprint("p", i), fmt.Sprintf("dead%d:1700000000000000 1099511627776 30000 0 1 %d", i, time.Now().UnixMilli()))
+				}
+				got := s.waiting(t, bg, b.Mutex("k"))
+				time.Sleep(time.Second)
+				start := time.Now()
+				ok(t, h.Release(bg))
+				h = <-got
+				if took := time.Since(start); took > most {
+					t.Errorf("let in after %v, want %v at most", took, most)
+				} else {
+					t.Logf("let in after %v", took)
+				}
+				ok(t, h.Release(bg))
+				s.nothing(t, "k")
+			})
+		})
+	}
 }
 
 // A place that Redis has forgotten is taken anew, with a new field.

@@ -45,8 +45,8 @@ func TestLine_TenThousandPlacesAreConfirmedInBatches(t *testing.T) {
 	sent.take()
 	const watched = 6 * time.Second
 	time.Sleep(watched)
-	// All are first in their lines, so each is confirmed every 1.5 to 2 s, up to 256 in a command.
-	n, rounds := sent.take(), int(watched/(1500*time.Millisecond))+1
+	// All are first in their lines, so each is confirmed every second, up to 256 in a command.
+	n, rounds := sent.take(), int(watched/time.Second)+1
 	if most := 3 * rounds * (keys/256 + 1); n > most || n < rounds/2 {
 		t.Errorf("%d commands in %v for %d places, want at most %d", n, watched, keys, most)
 	} else {

@@ -76,8 +76,8 @@ type LockConfig struct {
 	// Margin is how long before the end of the lease, as Redis sees it, the
 	// holder regards the lock as lost. It covers clocks that run at different
 	// speeds and the time to react. From 1 ms to LeaseTime/10. Redis grants the
-	// lock to a waiting process for min(LeaseTime, 2 s) first: with a Margin near
-	// that or above, the process has to ask Redis before it may enter. Defaults to
+	// lock to a waiting process for min(LeaseTime, 2 s) first; until the first
+	// renewal the margin is a tenth of that, if that is less. Defaults to
 	// max(LeaseTime/20, 100 ms), and at most LeaseTime/10.
 	Margin time.Duration
 

@@ -41,7 +41,7 @@ func (m *Manager) patience() time.Duration {
 // each key) or cannot serve at the moment; ErrClosed after Close.
 //
 // What locks can do without is no error: where messages are refused they work, and waiters
-// poll. That is raised as EventWarning, once for each key while it stays the same.
+// ask. That is raised as EventWarning, once for each key while it stays the same.
 func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 	const op = "ping"
 	given := len(keys) > 0
@@ -95,7 +95,7 @@ func (p *reports) refused(key, class, commands string) {
 	}
 	p.event(context.Background(), Event{
 		Kind: EventWarning, Key: key, Class: class,
-		Text: "the Redis user may not use: " + commands + "; locks work, but waiters in other processes poll, or turns end early, or a forced release is told late",
+		Text: "the Redis user may not use: " + commands + "; locks work, but without order between processes, or waiters ask instead of being called, or turns end early, or a forced release is told late",
 	})
 }
 

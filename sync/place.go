@@ -18,6 +18,7 @@ type place struct {
 	last   uint64         // the number of the attempt that was sent last
 	sent   []attempt      // the highest that was answered with "standing", and those after it
 	lease  *renewal.Lease // the confirmations; ends with the place
+	period time.Duration  // between two of them
 	ahead  int            // places before this one, as far as is known
 	holder string         // who holds the lock; "" where that is not known
 	ends   time.Time      // when its lease does; zero where it has no end
@@ -37,10 +38,11 @@ func firstAttempt() uint64 { return 1<<40 + rand.Uint64N(1<<52) }
 
 const (
 	// nearFront is how many places are in front of those that look after a key themselves:
-	// they confirm often, and look when the holder's lease ends.
+	// they look when the holder's lease ends.
 	nearFront = 1
 	// nearLife is how many confirmations there are in the life of a place near the front, and
 	// nearInterval the longest time between two: a call whose message was lost is found by one.
+	// With each place in front that time is longer by as much, see rhythm.
 	nearLife     = 6
 	nearInterval = time.Second
 	// maxAttempts bounds the attempts that are remembered without an answer. A call that
@@ -140,13 +142,12 @@ func (p *place) stands(a attempt, ahead int, holder string, ttl time.Duration) {
 		return
 	}
 	p.sent = append(p.sent[:0], p.sent[i:]...)
-	wasNear := p.near()
 	p.ahead, p.holder, p.gone, p.ends = ahead, holder, false, time.Time{}
 	if ttl >= 0 {
 		p.ends = time.Now().Add(ttl + afterTTL())
 	}
 	life := lettucecompat.PlaceLife(p.g.terms.lease)
-	if p.lease != nil && wasNear == p.near() && p.lease.State() == renewal.StateActive {
+	if p.lease != nil && p.period == p.rhythm(life) && p.lease.State() == renewal.StateActive {
 		p.lease.Extend(a.at, life)
 		return
 	}
@@ -161,18 +162,23 @@ func (p *place) answer() *lettucecompat.AcquireReply {
 	}
 }
 
+// rhythm returns the time between two confirmations that the place now needs. Those in front may
+// be dead, and Redis may not know: then somebody has to look when the time of the one that was
+// called is over, and only who confirms learns how far it has come. So the nearer a place was to
+// the front, the sooner it confirms; however many stand, a key costs few commands a second.
+func (p *place) rhythm(life time.Duration) time.Duration {
+	return min(min(life/nearLife, nearInterval)*time.Duration(max(p.ahead, 1)), life/2)
+}
+
 // confirm begins the confirmations, in the rhythm that the place now needs.
 func (p *place) confirm(sentAt time.Time, life time.Duration) {
 	if p.lease != nil {
 		p.lease.End()
 	}
-	period := life / 2
-	if p.near() {
-		period = min(life/nearLife, nearInterval)
-	}
+	p.period = p.rhythm(life)
 	e := p.g.e
 	p.lease = e.m.line.Add(renewal.Spec{
-		Lease: life, Shard: e.m.wire.Shard(e.key) + e.limit, Period: period, SentAt: sentAt, Owner: p,
+		Lease: life, Shard: e.m.wire.Shard(e.key) + e.limit, Period: p.period, SentAt: sentAt, Owner: p,
 	})
 }
 

@@ -16,7 +16,7 @@ type Probe struct {
 // CheckConnection judges the connection. It is healthy when both questions were
 // answered in time. A PING without an answer outweighs everything else; a message
 // that does not arrive while Redis answers means that the subscription connection is
-// open but dead, so waiters would sleep until their next poll. It reads nothing but its
+// open but dead, so waiters would not hear that they are called, and find out by asking. It reads nothing but its
 // arguments.
 func CheckConnection(now time.Time, p Probe) Verdict {
 	switch {

@@ -20,8 +20,8 @@ const (
 	busy = 4 * time.Second
 	// removalBound is the promise for a removed lock, docs/guarantees.md §3.
 	removalBound = watchdogPeriod + commandTimeout + busy
-	// usableBound is when a key that lost its holder must have another one: a lease, a poll of a waiter that was not
-	// woken, and the queue before it.
+	// usableBound is when a key that lost its holder must have another one: a lease, a look of a waiter that was not
+	// called, and the queue before it.
 	usableBound = plainLease + 2*time.Second + busy
 	// between is the pause between two faults, so that the reports can be read.
 	between = 400 * time.Millisecond

@@ -10,7 +10,7 @@ func overview() Dashboard {
 		stat("Locks lost", "Holds lost in the selected time range: their work may have overlapped with another holder's. Should be 0.", count, happened,
 			sum(increase("lost_total", whole))),
 		stat("Alerts", "Watchdog alerts raised and not yet cleared. Should be 0.", count, happened, sum(current("alerts_active"))),
-		stat("No subscription", "Managers without a subscription connection: their waiters rely on polling. Includes Managers that have not had to wait yet.",
+		stat("No subscription", "Managers without a subscription connection: their waiters are not called, and ask. Includes Managers that have not had to wait yet.",
 			count, warnFrom(0.5, 2), sum(current("managers"))+" - "+sum(current("subscriptions_up"))),
 		stat("Watchdog seen", "Time since the last check of the connection, the longest of all processes. It grows when a watchdog hangs.",
 			seconds, warnFrom(30, 120), sinceRun("max", `check="connection"`)),

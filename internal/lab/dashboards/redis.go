@@ -31,7 +31,7 @@ func redis() Dashboard {
 			ask{quantile(0.99, "redis_command_seconds", byCommand, `command=~"ping|probe"`), "{{command}} 99 %"}),
 	)
 	g.row(8,
-		lines("Managers and subscriptions", "While a Manager's subscription is down, its waiters rely on polling.", count,
+		lines("Managers and subscriptions", "While a Manager's subscription is down, its waiters are not called, and ask.", count,
 			ask{sum(current("managers")), "Managers"}, ask{sum(current("subscriptions_up")), "subscriptions up"}),
 		bars("Connection events", "Events of Managers about Redis.", count,
 			ask{sum(increase("events_total", interval, `kind=~"subscription_down|subscription_up|unavailable|available"`), "kind"), "{{kind}}"}),

@@ -54,6 +54,13 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_WhatACallDoesNotGiveIsAskedFor"},
 	},
 	{
+		name: "place-sooner-near-the-front", file: "sync/place.go",
+		mechanism: "line: a place is confirmed the more often the nearer it is to the front",
+		breaks:    "behind two that have died, where Redis cannot know it, a lock is free for 15 seconds",
+		old:       "*time.Duration(max(p.ahead, 1)), life/2)", fresh: "*time.Duration(1+30*max(p.ahead-1, 0)), life/2)",
+		tests: []string{"TestLine_TheDeadInFrontCostACallLeaseEach"},
+	},
+	{
 		name: "place-confirmation-finds-the-call", file: "sync/confirm.go",
 		mechanism: "line: a confirmation that finds a call makes the driver enter",
 		breaks:    "a call whose message is lost is for nobody",
@@ -92,7 +99,7 @@ var lineSyncMutants = []mutant{
 		name: "turn-without-an-answer-stands", file: "sync/release.go",
 		mechanism: "line: the end of a turn without an answer counts as an open acquire of the next field",
 		breaks:    "a place that comes late is nobody's, and is called",
-		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next, a)\n", fresh: "\t\te.m.unwant(next)\n",
+		old:       "\t\tnext.fieldLocked().unanswered(reply.SentAt)\n\t\te.follow(next)\n", fresh: "\t\te.m.unwant(next)\n",
 		tests: []string{"TestLine_ThePlaceOfAnUnansweredTurnIsLeft"},
 	},
 	{

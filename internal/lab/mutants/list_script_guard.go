@@ -18,7 +18,7 @@ var scriptGuardMutants = []mutant{
 	{
 		name: "script-release-tells", file: "lettuce_compat/lua/release.lua",
 		mechanism: "release: publishes",
-		breaks:    "waiters in other processes wait for their next poll",
+		breaks:    "strangers wait for their next poll, and so does who waits without the line",
 		old:       "if removed == 1 then receivers = publish('lock:release:' .. key, ARGV[2]) end",
 		fresh:     "if false then receivers = 1 end",
 		tests:     []string{"TestWire_I9_WokenByRelease"},

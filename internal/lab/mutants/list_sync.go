@@ -173,7 +173,7 @@ var syncMutants = []mutant{
 	{
 		name: "sync-ttl-ends-the-wait", file: "sync/patience.go",
 		mechanism: "a waiter looks when the holder's lease ends",
-		breaks:    "after a crash others wait for their next poll",
+		breaks:    "after a crash others wait for their next confirmation",
 		old:       "if (p.near() || deaf) && !p.ends.IsZero() {",
 		fresh:     "if p.near() && p.ends.Unix() < 0 {",
 		tests:     []string{"TestLine_TheEndOfALeaseNeedsNoMessage"},

@@ -179,7 +179,7 @@ var watchdogMutants = []mutant{
 	{
 		name: "watchdog-delivery", file: "watchdog/connection.go",
 		mechanism: "the connection check finds a subscription that delivers nothing",
-		breaks:    "after a failover waiters sleep until their next poll, for good",
+		breaks:    "after a failover waiters do not hear that they are called, for good",
 		old:       "case p.DeliveryErr != nil:", fresh: "case p.PingErr != nil:",
 		tests: []string{"TestCheckConnection"},
 	},

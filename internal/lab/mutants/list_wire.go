@@ -11,7 +11,7 @@ var wireMutants = []mutant{
 	{
 		name: "wire-resubscribed", file: "lettuce_compat/subscriber_read.go",
 		mechanism: "re-try after re-subscription: every confirmation signals who watches",
-		breaks:    "a release in the gap of a reconnection is slept through until the next poll",
+		breaks:    "a stranger's release in the gap of a reconnection is slept through until the next poll",
 		old:       "ch.state, ch.alone = chConfirmed, false\n\tch.signalLocked()\n", fresh: "ch.state, ch.alone = chConfirmed, false\n",
 		tests: []string{"TestWire_I9_Resubscribed"}, hangs: true,
 	},
