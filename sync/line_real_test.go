@@ -96,37 +96,6 @@ func TestLine_WithoutPermissionForIt(t *testing.T) {
 	eventually(t, 5*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
 }
 
-// A Manager that hears nothing, for want of permission for channels, gets at least half of the
-// turns of an equal one.
-func TestLine_TheDeafGetTheirTurns(t *testing.T) {
-	s := testredis.Start(t)
-	admin := s.Client(t)
-	ok(t, admin.Do(bg, "acl", "setuser", "deaf", "on", ">p", "~*", "resetchannels", "+@all").Err())
-	a, _ := manager(t, s.Client(t), anteroom.Config{})
-	b, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "deaf", "p" }), anteroom.Config{})
-	ctx, cancel := context.WithTimeout(bg, 6*time.Second)
-	defer cancel()
-	turns, last := make([]int, 2), -1
-	var ends []func()
-	for i, m := range []*anteroom.Manager{a, b} {
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffs: 4})
-		ends = append(ends, crew(ctx, mu, 4, func() {
-			if last != i {
-				last = i
-				turns[i]++
-			}
-			time.Sleep(time.Millisecond)
-		}))
-	}
-	for _, end := range ends {
-		end()
-	}
-	t.Logf("turns: %v", turns)
-	if turns[0] < 20 || 2*turns[1] < turns[0]-2 {
-		t.Errorf("turns of the one that hears, and of the deaf one: %v", turns)
-	}
-}
-
 // Many processes, some of which lose their messages, give up, or are closed while they stand:
 // nobody is in beside another, and nothing is left.
 func TestLine_ManyProcessesUnderFaults(t *testing.T) {

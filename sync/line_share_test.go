@@ -1,0 +1,131 @@
+package anteroom_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/stranger"
+	"github.com/anteroom/anteroom/internal/testredis"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// A Manager that hears nothing, for want of permission for channels, gets at least half of the
+// turns of an equal one, and the lock is not idle for long when it is its turn.
+func TestLine_TheDeafGetTheirTurns(t *testing.T) {
+	s := testredis.Start(t)
+	admin := s.Client(t)
+	ok(t, admin.Do(bg, "acl", "setuser", "deaf", "on", ">p", "~*", "resetchannels", "+@all").Err())
+	a, _ := manager(t, s.Client(t), anteroom.Config{})
+	b, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "deaf", "p" }), anteroom.Config{})
+	ctx, cancel := context.WithTimeout(bg, 6*time.Second)
+	defer cancel()
+	turns, last := make([]int, 2), -1 // guarded by the lock, like what follows
+	var free time.Time
+	var idle []time.Duration // before the deaf one's turns
+	var ends []func()
+	for i, m := range []*anteroom.Manager{a, b} {
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffs: 4})
+		ends = append(ends, crew(ctx, mu, 4, func() {
+			if last != i {
+				if i == 1 && last == 0 {
+					idle = append(idle, time.Since(free))
+				}
+				last = i
+				turns[i]++
+			}
+			time.Sleep(time.Millisecond)
+			free = time.Now()
+		}))
+	}
+	for _, end := range ends {
+		end()
+	}
+	slices.Sort(idle)
+	t.Logf("turns: %v", turns)
+	if turns[0] < 20 || 2*turns[1] < turns[0]-2 {
+		t.Fatalf("turns of the one that hears, and of the deaf one: %v", turns)
+	}
+	median := idle[len(idle)/2]
+	t.Logf("idle before a turn of the deaf one: %v, at most %v", median, idle[len(idle)-1])
+	if median > 50*time.Millisecond {
+		t.Errorf("the lock is idle for %v before a turn of the deaf one", median)
+	}
+}
+
+// beside has a stranger want the lock k on each message of sub, beside two processes that always
+// want it. It returns how many turns the stranger has had, and how many they have.
+func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.PubSub) (its, ours int) {
+	t.Helper()
+	rdb := s.Client(t)
+	other := stranger.Client{RDB: rdb, Holder: "server1-thread-1"}
+	ctx, cancel := context.WithTimeout(bg, 4*time.Second)
+	defer cancel()
+	ps := sub(rdb)
+	defer ps.Close()
+	must[any](t)(ps.Receive(bg))
+	var inside atomic.Int32
+	work := func() {
+		if inside.Add(1) != 1 {
+			t.Error("two are in")
+		}
+		time.Sleep(time.Millisecond)
+		inside.Add(-1)
+	}
+	last := -1 // guarded by the lock
+	var ends []func()
+	for i := range 2 {
+		m, _ := manager(t, s.Client(t), anteroom.Config{})
+		ends = append(ends, crew(ctx, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffs: 4}), 2, func() {
+			if last != i {
+				last = i
+				ours++
+			}
+			work()
+		}))
+	}
+	for ctx.Err() == nil {
+		if m, err := ps.ReceiveTimeout(ctx, time.Second); err != nil {
+			continue
+		} else if m, is := m.(*redis.Message); !is || strings.Contains(m.Payload, other.Holder) {
+			continue // its own: it would be first each time
+		}
+		if got := must[bool](t)(other.Run(bg, stranger.Lock, "k", time.Minute)); !got {
+			continue
+		}
+		last = -1
+		its++
+		work()
+		must[bool](t)(other.Run(bg, stranger.Unlock, "k", time.Minute))
+		ok(t, other.Publish(bg, "k"))
+	}
+	for _, end := range ends {
+		end()
+	}
+	t.Logf("turns: %d of the stranger, %d of ours", its, ours)
+	return its, ours
+}
+
+// A stranger that listens for releases gets about the part of one process more, if it comes in
+// time; one that listens by a pattern, as a monitor does, may get a small one only.
+func TestLine_StrangersGetTheirShare(t *testing.T) {
+	for name, c := range map[string]struct {
+		sub  func(*redis.Client) *redis.PubSub
+		most int // turns of ours for each of its
+	}{
+		"subscribes": {func(c *redis.Client) *redis.PubSub { return c.Subscribe(bg, "lock:release:k") }, 8},
+		"by pattern": {func(c *redis.Client) *redis.PubSub { return c.PSubscribe(bg, "lock:release:*") }, 48},
+	} {
+		t.Run(name, func(t *testing.T) {
+			its, ours := beside(t, testredis.Start(t), c.sub)
+			if ours < 50 || its*c.most < ours || its > 2*ours {
+				t.Errorf("turns: %d of the stranger, %d of ours", its, ours)
+			}
+		})
+	}
+}
