@@ -132,7 +132,7 @@ func TestBounds(t *testing.T) {
 
 // TestEveryCellIsExpected: every fault and operation has its expectation, and no expectation is for anything else.
 func TestEveryCellIsExpected(t *testing.T) {
-	if len(faults) != 20 || len(operations) != 5 || len(expectations) != 5 {
+	if len(faults) != 20 || len(operations) != 6 || len(expectations) != 6 {
 		t.Fatalf("%d faults, %d operations, %d tables", len(faults), len(operations), len(expectations))
 	}
 	for _, op := range operations {
