@@ -13,13 +13,19 @@ import (
 // called is told by the wire that Redis has granted a key to one of our places. It must not
 // block.
 func (m *Manager) called(c lettucecompat.Call) {
-	g := m.wants(c.N)
+	m.mu.Lock()
+	w := m.wanted[c.N]
+	if w.g != nil {
+		w.call = &c
+		m.wanted[c.N] = w
+	}
+	m.mu.Unlock()
+	g := w.g
 	if g == nil {
 		return // late, or forged: what can be in Redis is wanted or burnt
 	}
 	g.e.mu.Lock()
 	burnt := g.e.burnt[g.n] != nil
-	g.call = &c
 	g.e.mu.Unlock()
 	if burnt {
 		g.changed.ring() // it is removed now, and the next in line is called
@@ -33,17 +39,23 @@ func (m *Manager) called(c lettucecompat.Call) {
 // of ours. A process that was stopped meanwhile, or one that has stood anew since, must not take
 // an old call for a new one.
 func (g *grant) takeCall() (c *lettucecompat.Call, sentAt time.Time, known bool) {
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
-	if c, g.call = g.call, nil; c == nil {
+	m := g.e.m
+	m.mu.Lock()
+	w := m.wanted[g.n]
+	if c, w.call = w.call, nil; c != nil {
+		m.wanted[g.n] = w
+	}
+	m.mu.Unlock()
+	if c == nil {
 		return nil, sentAt, false
 	}
+	g.e.mu.Lock()
+	defer g.e.mu.Unlock()
 	if g.place != nil {
 		sentAt, known = g.place.sentAt(c.Attempt)
-	} else {
-		sentAt, known = g.asked.at, g.asked.n == c.Attempt
+		return c, sentAt, known
 	}
-	return c, sentAt, known
+	return c, w.asked.at, w.asked.n == c.Attempt
 }
 
 // enter takes the grant that Redis has called this process with, where its deadline is known

@@ -192,17 +192,17 @@ func (d *driver) send(ctx context.Context) (lettucecompat.AcquireReply, attempt)
 	if e.answer.Load() == notAsked {
 		e.answer.Store(notAnswered)
 	}
-	if stand && d.g.place == nil {
-		e.m.want(d.g)
-	}
 	var a attempt
+	if stand && d.g.place == nil {
+		a = e.m.want(d.g)
+	}
 	e.mu.Lock()
 	d.g.terms = want
 	req.Repeat = d.g.field != nil || d.g.place != nil
-	if stand || d.g.place != nil {
-		a = d.g.number()
-		req.Attempt = a.n
+	if p := d.g.place; p != nil {
+		a = p.next()
 	}
+	req.Attempt = a.n
 	e.look = false
 	leftovers := len(e.burnt) > 0
 	e.mu.Unlock()

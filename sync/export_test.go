@@ -42,8 +42,8 @@ func NothingWanted(t testing.TB, m *Manager) {
 	t.Helper()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for n, g := range m.wanted {
-		t.Errorf("grant %d of %q is wanted still", n, g.e.key)
+	for n, w := range m.wanted {
+		t.Errorf("grant %d of %q is wanted still", n, w.g.e.key)
 	}
 	for key, e := range m.entries {
 		t.Errorf("the entry of %q has %d references", key, e.refs.Load())

@@ -37,10 +37,7 @@ type grant struct {
 	unlisted  bool                   // released or lost; guarded by Manager.mu
 	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
 
-	// Of a wanted grant, guarded by entry.mu.
-	asked attempt             // the last that was sent without a place
-	place *place              // in line; nil until Redis has answered that it is there
-	call  *lettucecompat.Call // the last one, which nobody has looked at
+	place *place // in line, of a wanted grant; nil until Redis has answered that it is there; guarded by entry.mu
 
 	// Guarded by entry.mu once the grant is held or burnt.
 	field   *field        // in Redis; nil where it was granted, and nothing unusual has happened to it

@@ -45,7 +45,7 @@ type Manager struct {
 	shared   map[LockConfig]*settings // guarded by mu
 	defaults *settings                // of Config.Defaults
 	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
-	wanted   map[uint64]*grant        // whose field may stand in line, or is being cleaned up; guarded by mu
+	wanted   map[uint64]wish          // whose field may stand in line, or is being cleaned up; guarded by mu
 	lost     map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
 	came     []uint64                 // listed since the watchdog asked last; guarded by mu
 	went     []uint64                 // of those that it knows; guarded by mu
@@ -85,7 +85,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m := &Manager{
 		cfg: cfg, goroutine: goid.Reader(),
 		closed:  make(chan struct{}),
-		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]*grant{}, lost: map[uint64]*grant{},
+		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]wish{}, lost: map[uint64]*grant{},
 	}
 	// A field of ours is told from one of a client that does not know the line by its number, also
 	// where the clock is far behind.

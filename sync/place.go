@@ -50,11 +50,26 @@ const (
 	maxAttempts = 8
 )
 
-// want makes calls for g find it.
-func (m *Manager) want(g *grant) {
+// wish is what is known of a grant for which a call may come, beside its place: it may come
+// before the answer that the place is there.
+type wish struct {
+	g     *grant
+	asked attempt             // the last that was sent without a place
+	call  *lettucecompat.Call // the last one, which nobody has looked at
+}
+
+// want makes calls for g find it, and numbers the attempt without a place that is about to be
+// sent.
+func (m *Manager) want(g *grant) attempt {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wanted[g.n] = g
+	w := m.wanted[g.n]
+	if w.g = g; w.asked.n == 0 {
+		w.asked.n = firstAttempt()
+	}
+	w.asked = attempt{n: w.asked.n + 1, at: time.Now()}
+	m.wanted[g.n] = w
+	return w.asked
 }
 
 // unwant undoes want: g is held, or nothing of it can be in Redis.
@@ -68,7 +83,7 @@ func (m *Manager) unwant(g *grant) {
 func (m *Manager) wants(n uint64) *grant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.wanted[n]
+	return m.wanted[n].g
 }
 
 // standing is how many grants are wanted or being cleaned up.
@@ -96,8 +111,8 @@ func (m *Manager) look(n uint64, after time.Duration) {
 func (m *Manager) confirmAll() {
 	m.mu.Lock()
 	wanted := make([]*grant, 0, len(m.wanted))
-	for _, g := range m.wanted {
-		wanted = append(wanted, g)
+	for _, w := range m.wanted {
+		wanted = append(wanted, w.g)
 	}
 	m.mu.Unlock()
 	for _, g := range wanted {
@@ -107,20 +122,6 @@ func (m *Manager) confirmAll() {
 		}
 		g.e.mu.Unlock()
 	}
-}
-
-// number numbers an attempt of g that is about to be sent and stands if it is refused. The caller
-// has entry.mu.
-func (g *grant) number() attempt {
-	if g.place != nil {
-		return g.place.next()
-	}
-	n := g.asked.n + 1
-	if n == 1 {
-		n = firstAttempt()
-	}
-	g.asked = attempt{n: n, at: time.Now()}
-	return g.asked
 }
 
 // stands notes that the attempt a of g was answered with "standing", with so many places

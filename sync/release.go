@@ -125,10 +125,7 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 	req := lettucecompat.TurnRequest{Key: e.key, Field: g.name(), Lease: g.terms.lease, Fenced: e.cfg.Fencing, RecordTime: e.cfg.FenceRecordTime, Tokens: e.tokens, Timeout: e.timeout}
 	req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	next, sent := e.newGrant(g.terms), time.Now()
-	e.m.want(next)
-	e.mu.Lock()
-	a := next.number()
-	e.mu.Unlock()
+	a := e.m.want(next)
 	req.Next, req.Attempt = next.name(), a.n
 	reply := e.m.wire.EndTurn(context.Background(), req)
 	if reply.Outcome == lettucecompat.OutcomeOK && reply.Kept {

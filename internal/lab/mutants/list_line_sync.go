@@ -142,7 +142,7 @@ var lineSyncMutants = []mutant{
 		name: "turn-without-an-answer-numbers-on", file: "sync/place.go",
 		mechanism: "line: the driver after the end of a turn without an answer numbers its attempts on",
 		breaks:    "every second such turn costs a command more",
-		old:       "n := g.asked.n + 1", fresh: "n := uint64(1)",
+		old:       "w.g = g; w.asked.n == 0", fresh: "w.g = g; true",
 		tests: []string{"TestLine_AttemptsGoOnAfterAnUnansweredTurn"},
 	},
 	{
