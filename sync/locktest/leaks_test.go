@@ -2,6 +2,7 @@ package locktest_test
 
 import (
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -44,10 +45,11 @@ func leaked(t *testing.T, r *recording, patterns ...string) {
 
 func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
 	for _, bubble := range []bool{true, false} {
+		var h *anteroom.Hold
 		r := ended(t, bubble, func(t *testing.T, lt *locktest.Manager) {
 			release(t, acquire(t, lt.Mutex("all right")))
-			h, err := lt.Mutex("hold").Acquire(bg)
-			if err != nil {
+			var err error
+			if h, err = lt.Mutex("hold").Acquire(bg); err != nil {
 				t.Fatal(err)
 			}
 			mu := lt.Mutex("lock")
@@ -56,8 +58,8 @@ func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
 			if !lt.Another(anteroom.Config{}).Mutex("try").TryLock() {
 				t.Error("TryLock")
 			}
-			wantErr(t, h.Err(), nil) // still reachable here
 		})
+		runtime.KeepAlive(h) // a hold that nobody can release any more is a finding of its own
 		const at = `.*/sync/locktest/leaks_test\.go:\d+ by goroutine \d+`
 		leaked(t, r,
 			`"hold" was not released by the end of the test: acquired at `+at,
