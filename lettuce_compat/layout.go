@@ -103,7 +103,7 @@ type ownMessage struct {
 	} `json:"look,omitempty"`
 }
 
-// calledMessage is what call in lua/line.lua publishes.
+// calledMessage is what call in lua/call.lua publishes.
 type calledMessage struct {
 	Field   string `json:"field"`
 	Attempt uint64 `json:"attempt"` // that the place had when it was called
