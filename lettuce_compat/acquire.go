@@ -13,8 +13,8 @@ type AcquireRequest struct {
 	Key   string        // any bytes
 	Field string        // a fresh field of this client, see NewField
 	Lease time.Duration // how long Redis keeps the grant unless it is renewed; at least 1 ms
-	// Repeat marks a further attempt with the same field, after an outcome that is not
-	// known: only then may the field be there already, and counts as granted.
+	// Repeat marks a further attempt with the same field, after an outcome that is not known, or
+	// for a field that stands: only then may the field be there already, and counts as granted.
 	Repeat bool
 	// Drop names burnt fields of this client (attempts that nobody wants any more);
 	// those that are there are removed first, in the same step.
@@ -62,7 +62,7 @@ type AcquireReply struct {
 	Found   bool          // the field, or of a refusal its place, was there: one of the earlier sends has taken effect
 	Dropped string        // of a grant: which of the fields in Drop was there, "" if none was
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
-	TTL     time.Duration // of a refusal: what is left to the holder; negative: it has no end
+	TTL     time.Duration // of a refusal: what is left to the holder, or how soon it had better ask again; negative: no end
 	// Standing, of a refusal: the field has a place in the line, with Ahead others before it.
 	// False where the line is left out, or a newer field of this client stands already.
 	Standing bool

@@ -81,8 +81,8 @@ func ParseRelease(channel, payload string) (a Announcement, ok bool) {
 	return Announcement{Key: key, Holder: body.Holder, At: time.UnixMilli(body.ReleaseTime)}, true
 }
 
-// ownPrefix begins the name of the channel on which a client is spoken to by itself
-// (Probe) and by ForceRelease.
+// ownPrefix begins the name of the channel on which one client is spoken to: by the scripts that
+// call it or tell it to look, by ForceRelease, and by itself (Probe).
 const ownPrefix = "anteroom:client:"
 
 // ownMessage is what arrives on a client's own channel: exactly one part is set.
@@ -103,7 +103,7 @@ type ownMessage struct {
 	} `json:"look,omitempty"`
 }
 
-// calledMessage is what call in lua/line.lua publishes.
+// calledMessage is what call in lua/call.lua publishes.
 type calledMessage struct {
 	Field   string `json:"field"`
 	Attempt uint64 `json:"attempt"` // that the place had when it was called

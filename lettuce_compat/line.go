@@ -25,8 +25,8 @@ const (
 	mostWindow  = time.Second
 	// hearing, deaf and mute are what a client says about its ears, see lua/line.lua.
 	hearing, deaf, mute = "0", "1", "2"
-	// FirstField is the least number of a field whose release calls: fields of releases without
-	// the line have smaller ones.
+	// FirstField is the least number of a field whose release calls: versions of Anteroom that know
+	// no line have given smaller ones.
 	FirstField = 1e15
 )
 
@@ -45,7 +45,8 @@ func Calls(holder string) bool {
 	return holder == "" || ours && n >= FirstField
 }
 
-// Call says that a release of another client has given a lock to a field of this one.
+// Call says that a script has given a lock to a field of this client: another's release, or whatever
+// command found the lock free.
 type Call struct {
 	N       uint64 // the number of the field
 	Attempt uint64 // the highest one that the place had seen

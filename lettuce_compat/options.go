@@ -38,8 +38,8 @@ type Options struct {
 	// this client. It runs on the goroutine that receives all messages: it must not
 	// block. Anyone who may publish to the client's channel can cause it.
 	OnForced func(key, field string)
-	// OnCalled is called when a release of another client has given a lock to a field of this
-	// one, and OnLook when a field of this client that stands in line had better ask again
+	// OnCalled is called when a script, mostly another client's release, has given a lock to a field
+	// of this client, and OnLook when a field of this client that stands in line had better ask again
 	// after so long. Both run on the goroutine that receives all messages: they must not
 	// block. Anyone who may publish to the client's channel can cause them.
 	OnCalled func(Call)

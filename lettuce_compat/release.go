@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// ReleaseRequest asks that one field of ours is removed, and that waiters are told.
+// ReleaseRequest asks that one field of ours is removed, with its place, and that the next one in line
+// gets the lock.
 // Sending it again is harmless.
 type ReleaseRequest struct {
 	Key, Field string
@@ -36,9 +37,8 @@ type ReleaseReply struct {
 	Err     error
 }
 
-// Release removes the field and its place in the line, publishes the release, and lets the
-// next one in line in. It never removes the field of
-// another. On Failed nothing was changed.
+// Release removes the field and its place in the line, publishes the release, and gives the lock to
+// the next one in line. It never removes the field of another. On Failed nothing was changed.
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
 	defer func() { c.observe("release", reply.Outcome, start) }()

@@ -8,10 +8,10 @@ import (
 )
 
 // This file is the last part of a grant's life, where its field may still be in Redis and
-// nobody of this process wants it there: it came for nobody, its release or an acquire of it
-// had no answer, or it was lost. A goroutine removes the field. Until it has, every new
-// attempt for the key removes it in its own script, so that our own leftovers never make us
-// wait. When and for how long, the field says.
+// nobody of this process wants it there: it came for nobody, or stands in line for nobody, its
+// release or an acquire of it had no answer, or it was lost. A goroutine removes the field.
+// Until it has, every new attempt for the key removes it in its own script, so that our own
+// leftovers never make us wait. When and for how long, the field says.
 
 // maxDrop bounds the burnt fields that one attempt names.
 const maxDrop = 8

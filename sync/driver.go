@@ -22,18 +22,19 @@ var (
 //
 // In words: while somebody waits, ask. Granted: hand the grant to the queue and end. Refused:
 // fail those who only tried; the others stand in line now, so wait until Redis calls. Called:
-// that is the grant. No answer, or one that cannot be used: tell those who can be told if it is
-// final, otherwise back off and ask for the same field again. Nobody waits any more: end; a
-// field whose fate is open is cleaned up, and its place with it.
+// that is the grant, or where the message alone is not enough, ask once more. No answer, or one
+// that cannot be used: tell those who can be told if it is final, otherwise back off and ask for
+// the same field again. Nobody waits any more: end; a field whose fate is open is cleaned up, and
+// its place with it.
 type driver struct {
 	e       *entry
-	g       *grant // wanted: nil before its first send. A repeat that finds its field knows it for ours
+	g       *grant // wanted: nil before the first send, unless the last turn's end has left one in line
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    time.Duration       // before the next attempt; or, where the last one was
-	refused bool                // until due says so
-	next    time.Time           // the next attempt of a grant that was refused and has no place
+	rest    time.Duration       // before the next attempt, unless the bell rings
+	refused bool                // the last attempt was, so the next one waits until due says so
+	next    time.Time           // when to ask without a call: there is no place, or a stranger holds the lock
 	asked   *lettucecompat.Call // one for g that was not entered: the next answer tells whether it holds
 	met     *string             // the server at which it has met trouble; nil: none since it was answered
 	// mayBeHeld: the attempt is made by a caller of Lock, on its own goroutine.

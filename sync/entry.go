@@ -21,7 +21,7 @@ type entry struct {
 	refs   atomic.Int64                               // at 0 the entry has ended, and stays there
 	cur    atomic.Pointer[grant]                      // what Redis granted last; its n says whether a waiter was admitted to it
 	recall bell                                       // the driver's
-	answer atomic.Pointer[lettucecompat.AcquireReply] // to the last attempt; nil where that was granted
+	answer atomic.Pointer[lettucecompat.AcquireReply] // what Redis said last, to an attempt or a confirmation; nil where it granted
 
 	forced atomic.Uint64 // the number of the grant that ForceRelease deleted last
 

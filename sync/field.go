@@ -16,7 +16,8 @@ import (
 //	         ┌──┐
 //	         ▼  │
 //	new ──► wanted ─────────────── nobody waits any more ───────┐
-//	           │ granted (found: one open acquire less)         │
+//	           │ granted, or in line as a place                 │
+//	           │ (found: one open acquire less)                 │
 //	           ▼                                                │
 //	         held ─── not wanted, release without answer, ──────┤
 //	           │      lost and still to be removed (lost)       ▼

@@ -9,8 +9,8 @@ import (
 )
 
 // grant is Redis giving the key to this process: one field in Redis, one lease. The
-// driver makes it with the first acquire that it sends, and it is wanted then; with the
-// answer it is held.
+// driver makes it with the first acquire that it sends, or the end of a turn makes it for
+// the next driver. It is wanted then; with the answer or the call that grants it, it is held.
 //
 // It may pass through many local owners, one tenure after the other, until it is
 // released or lost.
@@ -27,7 +27,7 @@ type grant struct {
 	loss      *loss                  // set once
 	owner     *tenure                // the last one that was admitted, also after its last exit
 	byLock    atomic.Pointer[tenure] // where owner is one by Lock; see placeOfLocks
-	since     time.Duration          // when the answer came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
+	since     time.Duration          // when the answer or the call came that granted it, as renewal.Manager.Now counts; 0 while it is wanted
 	turn      time.Duration          // when this turn began, with the grant or its last extension
 	token     int64                  // first token of the turn; 0 without fencing
 	ownerGone atomic.Bool            // the goroutine that would have to unlock has ended
@@ -82,7 +82,7 @@ func (g *grant) begin(sentAt time.Time, kept time.Duration, token int64, found b
 // and is named once in some seconds.
 func (g *grant) name() string { return lettucecompat.NewField(g.e.m.cfg.ClientID, g.n) }
 
-// granted returns when the answer came that granted g.
+// granted returns when the answer or the call came that granted g.
 func (g *grant) granted() time.Time { return g.e.m.leases.Zero().Add(g.since) }
 
 // Names returns the key and the field, for its renewals.

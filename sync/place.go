@@ -86,14 +86,16 @@ func (m *Manager) wants(n uint64) *grant {
 	return m.wanted[n].g
 }
 
-// standing is how many grants are wanted or being cleaned up.
+// standing is how many grants are wanted, in line or not yet, or being cleaned up: the most that can
+// stand.
 func (m *Manager) standing() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.wanted)
 }
 
-// look is told by the wire that the key may be free after that time.
+// look is told by the wire that the key may be free after that time. The driver asks then, however
+// far back its place was.
 func (m *Manager) look(n uint64, after time.Duration) {
 	g := m.wants(n)
 	if g == nil {
@@ -198,7 +200,7 @@ func (p *place) next() attempt {
 }
 
 // sentAt returns when the attempt n was sent, false where it is older than the last that was
-// answered, or none of ours.
+// answered, not remembered any more (maxAttempts), or none of ours.
 func (p *place) sentAt(n uint64) (time.Time, bool) {
 	for _, a := range p.sent {
 		if a.n == n {

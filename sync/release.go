@@ -174,7 +174,7 @@ func (e *entry) follow(g *grant) {
 	e.mu.Unlock()
 }
 
-// unfollow removes what no driver takes over.
+// unfollow burns what no driver takes over.
 func (e *entry) unfollow() {
 	e.mu.Lock()
 	g := e.next

@@ -14,7 +14,7 @@ const (
 	ActionRestartRenewal = "restart_renewal"
 	// ActionHurryRenewal makes the hold's renewal due now.
 	ActionHurryRenewal = "hurry_renewal"
-	// ActionReconnect makes a new subscription connection and wakes all waiters.
+	// ActionReconnect makes a new subscription connection: places are confirmed, and who listens for a release asks.
 	ActionReconnect = "reconnect"
 	// ActionLose concludes that the hold is lost (FieldGone, LeaseOver) and tells its holder.
 	ActionLose = "lose"

@@ -19,7 +19,8 @@ local function place_functions()
   local PLACE_LIFE = 30000  -- a place lives for so long, or for its lease if that is shorter
   local LOOKS = 64          -- so many places a script looks at
   local STRANGER = 10000    -- so long a stranger that was seen counts
-  local MONITOR = 16        -- so many turns at least lie between two that are open for pattern subscribers
+  local MONITOR = 16        -- so many calls at least lie between two turns that end open for pattern subscribers; and so
+                            -- many places ask in one BLIND, the next as many in two, and so on
   local MOST_OPEN = 1000    -- a moment further ahead comes from a clock that was set back
   local BLIND = 25          -- so long waits who cannot be told before it asks
 
@@ -60,7 +61,7 @@ local function place_functions()
   end
 
   -- is_stranger tells whether whoever releases the field calls nobody: no client of ours, or one
-  -- of a release without the line, whose fields have small numbers. A mark of MinHold is ours.
+  -- of a version without the line, whose fields have small numbers. A mark of MinHold is ours.
   local function is_stranger(field)
     local _, n = split((string.gsub(field, ':kept$', '')))
     return field ~= '' and not (n and #n > 15)
@@ -164,7 +165,7 @@ local function place_functions()
   -- does: one that stays deaf costs the others a call lease, and a subscription is soon made anew.
   -- That it hears is known of the client me, which asks, is taken from NUMSUB otherwise, and
   -- where that knows nothing (on a Cluster, and of a client that confirms often because it hears
-  -- nothing) believed. A place that is passed over stays. not_me leaves out the places of me.
+  -- nothing) believed. A place that is passed over stays. not_me leaves out the place of me.
   -- Without a place it returns nil, and whether there were more than it may look at.
   local function first(l, me, multi, not_me)
     local passed
