@@ -36,7 +36,8 @@ VARIABLES
 vars == <<srv, subs, net, msgs, F, alive, events, newest, wrong, idle>>
 
 Numbers == 1..NF
-Cap     == Max(L, CL) + 1            \* an attempt that is older gives no grant
+Lease(a) == IF Mutant = "LeaseChanges" /\ a > 1 THEN 2 * L ELSE L
+Cap     == Max(Lease(NA), CL) + 1    \* an attempt that is older gives no grant
 End     == D + Max(L, Life(L) + CL)  \* what a field may leave ends so much after its last send (L11)
 
 \* A field as its client sees it, and two words about the truth (cut, other).
@@ -85,7 +86,6 @@ Same == UNCHANGED <<srv, subs, msgs, alive, events, newest, wrong, idle>>
 -----------------------------------------------------------------------------
 \* Clients send
 
-Lease(a) == IF Mutant = "LeaseChanges" /\ a > 1 THEN L + 1 ELSE L
 Sent(f, a) == [f EXCEPT !.last = a, !.age[a] = 0, !.end = IF D > 0 THEN End ELSE 0, !.next = Every]
 \* Urgent: there are attempts without end, and their numbers do not matter.
 NextAttempt(f) == IF Urgent /\ f.last = NA THEN NA ELSE f.last + 1
@@ -363,7 +363,7 @@ Else ==
              /\ subs' = subs \ {c}
              /\ net' = {[x EXCEPT !.wait = x.wait /\ x.c # c] : x \in {y \in net : ~(y.c = c /\ y.done)}}
              /\ F' = [F EXCEPT ![c] = [n \in Numbers |->
-                    [NewField EXCEPT !.st = IF F[c][n].st = "held" \/ Awaits(c, n, "acquire") THEN "died" ELSE "over"]]]
+                    [NewField EXCEPT !.st = IF F[c][n].st \in {"held", "turning", "burnt"} \/ Awaits(c, n, "acquire") THEN "died" ELSE "over"]]]
         /\ UNCHANGED <<srv, msgs>>
      \/ /\ "deaf" \in Env
         /\ \E c \in Clients : alive[c] /\ subs' = IF c \in subs THEN subs \ {c} ELSE subs \cup {c}
@@ -410,9 +410,9 @@ NothingWrong == wrong = ""
 
 OnePlace == \A c \in Clients : Cardinality(Places(srv, c)) <= 1
 
-\* A field that its client has forgotten is neither in the line nor on the key.
+\* A field that its client has forgotten neither stands, alive, nor has the key.
 NothingLeft == \A c \in Clients, n \in Numbers : alive[c] /\ F[c][n].st = "over" =>
-               srv.h # <<c, n>> /\ Exactly(srv, c, n) = {}
+               srv.h # <<c, n>> /\ \A i \in Exactly(srv, c, n) : srv.line[i].life = 0
 
 \* Urgent: all messages are lost, and yet a free key beside a live place is called within one
 \* confirmation (L4), and a call that nobody enters ends with its lease (L7).
