@@ -86,7 +86,8 @@ Same == UNCHANGED <<srv, subs, msgs, alive, events, newest, wrong, idle>>
 -----------------------------------------------------------------------------
 \* Clients send
 
-Sent(f, a) == [f EXCEPT !.last = a, !.age[a] = 0, !.end = IF D > 0 THEN End ELSE 0, !.next = Every]
+Interval == IF Mutant = "SparseConfirm" THEN Every + 1 ELSE Every
+Sent(f, a) == [f EXCEPT !.last = a, !.age[a] = 0, !.end = IF D > 0 THEN End ELSE 0, !.next = Interval]
 \* Urgent: there are attempts without end, and their numbers do not matter.
 NextAttempt(f) == IF Urgent /\ f.last = NA THEN NA ELSE f.last + 1
 
@@ -198,7 +199,7 @@ Confirmed(c, x) ==
   LET f == Told(F[c][x.n], x) IN
   /\ IF f.st # "wanted" THEN UNCHANGED F
      ELSE Set(c, x.n, CASE x.o = "stands" -> [f EXCEPT !.ans = Max(@, x.a), !.there = TRUE]
-                        [] x.o = "called" -> f
+                        [] x.o = "called" -> [f EXCEPT !.next = 0] \* an accept is due
                         [] OTHER -> IF x.a < f.ans \/ Awaits(c, x.n, "acquire") THEN f
                                     ELSE Burn([f EXCEPT !.there = FALSE]))
   /\ UNCHANGED <<newest, wrong>>
@@ -296,7 +297,8 @@ Land ==
       /\ srv' = y.s
       /\ msgs' = IF Urgent THEN {} ELSE msgs \cup y.m
       /\ events' = IF open THEN events + 1 ELSE events
-      /\ UNCHANGED <<subs, alive, newest, idle>>
+      /\ UNCHANGED <<subs, alive, newest>>
+      /\ idle' = IF y.s.h # srv.h THEN <<0, 0>> ELSE idle
       /\ IF x.k = "release" /\ x.wait THEN
            \* To keep the model small: the answer to a release comes at once or never.
            net' = net \ {x} /\ Released(x.c, [x EXCEPT !.o = y.o], Seen(F, y.s))
@@ -325,7 +327,7 @@ Due == \/ \E x \in net : x.wait
             \/ F[c][n].st = "wanted" /\ F[c][n].there /\ F[c][n].next = 0
             \/ F[c][n].st = "burnt" /\ F[c][n].rel < NR /\ ~Over(F[c][n])
 
-LiveBeside(s) == s.open = 0 /\ \E i \in DOMAIN s.line : s.line[i].life > 0
+LiveBeside(s) == s.open = 0 /\ \E i \in DOMAIN s.line : s.line[i].life > 0 /\ alive[s.line[i].c]
 
 Tick ==
   /\ Urgent => ~Due
@@ -416,7 +418,7 @@ NothingLeft == \A c \in Clients, n \in Numbers : alive[c] /\ F[c][n].st = "over"
 
 \* Urgent: all messages are lost, and yet a free key beside a live place is called within one
 \* confirmation (L4), and a call that nobody enters ends with its lease (L7).
-Prompt  == idle[1] <= Every
+Prompt  == idle[1] <= Interval
 Bounded == idle[2] <= CL
 
 \* L13.

@@ -30,7 +30,7 @@ say() { # verdict, what
 bad() {
   failed=1
   say FAILED "$1"
-  grep -A 400 '^Error' "$work/out" | head -400
+  grep -A 400 '^Error' "$work/out" | tail -150
 }
 
 wanted() { [ -z "$only" ] || case " $only " in *" $1 "*) ;; *) return 1 ;; esac; }
