@@ -7,6 +7,7 @@
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
+# make model checks the protocol of the line with TLC (docs/model), in minutes.
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
 #              less than one. Both write bench/results.json; the first also the plots and
@@ -25,7 +26,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab lint vet demo promise bench bench-quick mutants cover redis prometheus dashboards faults chaos fuzz count
+.PHONY: test lab lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -91,6 +92,10 @@ bench-quick: redis
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
 	$(GO) run ./internal/lab/mutants $(MUTANTS)
+
+# MODEL="turn F2First" runs these configurations and mutants of docs/model only.
+model:
+	@docs/model/check.sh $(MODEL)
 
 # The figures of docs/faults.md §9.
 cover: redis
