@@ -48,6 +48,7 @@ NewField == [
   ans   |-> 0,       \* the highest attempt that was answered with "stands"
   there |-> FALSE,   \* the place or the grant is known, and not known to be gone
   open  |-> 0,       \* acquires without an answer, which nothing has accounted for
+  gone  |-> FALSE,   \* a confirmation found nothing while an attempt was under way
   turn  |-> 0,       \* the field whose end of turn has no answer and may stand this one; 0: none
   valid |-> 0,       \* for how long it may be relied on
   tok   |-> 0,
@@ -78,7 +79,7 @@ Burn(f) == [f EXCEPT !.st = IF @ = "wanted" /\ Over(f) THEN "over" ELSE "burnt",
 
 Command(c, n, k) == [k |-> k, c |-> c, n |-> n, n2 |-> 0, a |-> 0, l |-> L, age |-> 0,
   stand |-> TRUE, again |-> FALSE, drop |-> {}, keep |-> 0, last |-> 0, res |-> 0,
-  inTime |-> FALSE, after |-> TRUE, left |-> D,
+  inTime |-> FALSE, after |-> TRUE, before |-> FALSE, left |-> D,
   wait |-> TRUE, done |-> FALSE, o |-> "", found |-> FALSE, t |-> 0, cut |-> FALSE]
 
 Same == UNCHANGED <<srv, subs, msgs, alive, events, newest, wrong, idle>>
@@ -86,10 +87,15 @@ Same == UNCHANGED <<srv, subs, msgs, alive, events, newest, wrong, idle>>
 -----------------------------------------------------------------------------
 \* Clients send
 
-Interval == IF Mutant = "SparseConfirm" THEN Every + 1 ELSE Every
-Sent(f, a) == [f EXCEPT !.last = a, !.age[a] = 0, !.end = IF D > 0 THEN End ELSE 0, !.next = Interval]
+Sent(f, a) == [f EXCEPT !.last = a, !.age[a] = 0, !.end = IF D > 0 THEN End ELSE 0, !.next = Every]
 \* Urgent: there are attempts without end, and their numbers do not matter.
 NextAttempt(f) == IF Urgent /\ f.last = NA THEN NA ELSE f.last + 1
+
+\* Urgent: which confirmations were sent before the attempt, where numbers do not tell.
+Overtake(c, n) == IF ~Urgent THEN net
+                  ELSE {IF x.c = c /\ x.n = n /\ x.k = "confirm" THEN [x EXCEPT !.before = TRUE] ELSE x : x \in net}
+Outdated(y) == IF y.o # "stands" THEN net \ {y}
+               ELSE {IF x.c = y.c /\ x.n = y.n /\ x.before THEN [x EXCEPT !.a = 0] ELSE x : x \in net \ {y}}
 
 \* Ask for the key. With a place it is an accept, or a look at a key that may be free (L8, L14).
 DoAcquire(c) ==
@@ -98,7 +104,7 @@ DoAcquire(c) ==
      LET f == F[c][n]  a == NextAttempt(f) IN
      /\ a <= NA /\ ~Awaits(c, n, "acquire")
      /\ \E stand \in IF "try" \in Can /\ f.last = 0 THEN BOOLEAN ELSE {TRUE} :
-        net' = net \cup {[Command(c, n, "acquire") EXCEPT !.a = a, !.l = Lease(a), !.stand = stand,
+        net' = Overtake(c, n) \cup {[Command(c, n, "acquire") EXCEPT !.a = a, !.l = Lease(a), !.stand = stand,
           !.again = f.open > 0 \/ f.there \/ f.turn > 0,
           !.drop = {d \in Numbers : F[c][d].st = "burnt"}]}
      /\ Set(c, n, [Sent(f, a) EXCEPT !.st = "wanted"])
@@ -186,21 +192,26 @@ Left(base, lease) == IF lease > base + M THEN lease - base - M ELSE 0
 
 Answered(c, x) ==
   LET f == Told(F[c][x.n], x) IN
-  /\ CASE x.o = "granted" ->
+  /\ CASE x.o = "granted" /\ f.gone /\ Mutant # "GoneForgotten" ->
+            \* Nobody can tell which came first: asking again does (L4).
+            Set(c, x.n, [News(f, x.found) EXCEPT !.gone = FALSE]) /\ UNCHANGED <<newest, wrong>>
+       [] x.o = "granted" /\ ~(f.gone /\ Mutant # "GoneForgotten") ->
             LET g == News(f, x.found)  v == Left(f.age[x.a], x.l) IN
             IF v > 0 THEN Enter(c, x.n, g, v, x.t)
             ELSE Set(c, x.n, Burn(g)) /\ UNCHANGED <<newest, wrong>>
        [] x.o = "stands" ->
-            /\ Set(c, x.n, [News(f, x.found) EXCEPT !.ans = Max(@, x.a)])
+            /\ Set(c, x.n, [News(f, x.found) EXCEPT !.ans = Max(@, x.a), !.gone = FALSE])
             /\ UNCHANGED <<newest, wrong>>
        [] OTHER -> Set(c, x.n, IF x.stand THEN f ELSE Burn(f)) /\ UNCHANGED <<newest, wrong>>
 
+\* A "gone" that is older than an attempt which was answered with "stands" tells nothing.
 Confirmed(c, x) ==
-  LET f == Told(F[c][x.n], x) IN
+  LET f == IF x.a < F[c][x.n].ans THEN F[c][x.n] ELSE Told(F[c][x.n], x) IN
   /\ IF f.st # "wanted" THEN UNCHANGED F
      ELSE Set(c, x.n, CASE x.o = "stands" -> [f EXCEPT !.ans = Max(@, x.a), !.there = TRUE]
                         [] x.o = "called" -> [f EXCEPT !.next = 0] \* an accept is due
-                        [] OTHER -> IF x.a < f.ans \/ Awaits(c, x.n, "acquire") THEN f
+                        [] OTHER -> IF x.a < f.ans THEN f
+                                    ELSE IF Awaits(c, x.n, "acquire") THEN [f EXCEPT !.gone = TRUE]
                                     ELSE Burn([f EXCEPT !.there = FALSE]))
   /\ UNCHANGED <<newest, wrong>>
 
@@ -242,7 +253,7 @@ Receive(c) ==
   /\ alive[c]
   /\ \E x \in net :
      /\ x.c = c /\ x.done
-     /\ net' = net \ {x}
+     /\ net' = Outdated(x)
      /\ CASE x.k = "acquire" -> Answered(c, x)
           [] x.k = "confirm" -> Confirmed(c, x)
           [] x.k = "turn"    -> TurnEnded(c, x)
@@ -418,7 +429,7 @@ NothingLeft == \A c \in Clients, n \in Numbers : alive[c] /\ F[c][n].st = "over"
 
 \* Urgent: all messages are lost, and yet a free key beside a live place is called within one
 \* confirmation (L4), and a call that nobody enters ends with its lease (L7).
-Prompt  == idle[1] <= Interval
+Prompt  == idle[1] <= Every
 Bounded == idle[2] <= CL
 
 \* L13.

@@ -24,7 +24,7 @@ func TestAcquire_I3_ThroughRedis(t *testing.T) {
 		a := l.one(anteroomotel.SpanAcquire)
 		says(t, a, map[attribute.Key]string{
 			anteroomotel.ClassKey: "orders", anteroomotel.OperationKey: "acquire", anteroomotel.ModeKey: "non-fair", anteroomotel.OutcomeKey: "acquired",
-			anteroomotel.ViaKey: "redis", anteroomotel.HandOffsKey: "0", anteroomotel.GrantKey: "1", anteroomotel.ErrorTypeKey: "",
+			anteroomotel.ViaKey: "redis", anteroomotel.HandOffsKey: "0", anteroomotel.GrantKey: firstGrant, anteroomotel.ErrorTypeKey: "",
 		})
 		if a.Parent().SpanID() != request.SpanContext().SpanID() || a.Status().Code != codes.Unset || a.SpanKind() != trace.SpanKindInternal {
 			t.Errorf("parent %v, status %v, kind %v", a.Parent(), a.Status(), a.SpanKind())
@@ -59,7 +59,7 @@ func TestAcquire_HandedOff(t *testing.T) {
 		ok(t, first.Release(bg))
 		second := <-got
 		a := l.named(anteroomotel.SpanAcquire)[1]
-		says(t, a, map[attribute.Key]string{anteroomotel.ModeKey: "fair", anteroomotel.ViaKey: "handoff", anteroomotel.HandOffsKey: "1", anteroomotel.GrantKey: "1"})
+		says(t, a, map[attribute.Key]string{anteroomotel.ModeKey: "fair", anteroomotel.ViaKey: "handoff", anteroomotel.HandOffsKey: "1", anteroomotel.GrantKey: firstGrant})
 		if d := a.EndTime().Sub(a.StartTime()); d != 1500*time.Millisecond {
 			t.Errorf("the wait is %v long", d)
 		}

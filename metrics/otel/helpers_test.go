@@ -167,3 +167,6 @@ func together(n int, f func(i int)) {
 	}
 	wg.Wait()
 }
+
+// firstGrant is the number of a Manager's first grant in virtual time, which begins in 2000.
+const firstGrant = "1000000000000001"

@@ -119,7 +119,7 @@ func TestLost_ByItself(t *testing.T) {
 			}
 			s := l.one(anteroomotel.SpanLost)
 			says(t, s, map[attribute.Key]string{
-				anteroomotel.ReasonKey: "deadline", anteroomotel.ClassKey: "orders", anteroomotel.ErrorTypeKey: "deadline", anteroomotel.GrantKey: "1",
+				anteroomotel.ReasonKey: "deadline", anteroomotel.ClassKey: "orders", anteroomotel.ErrorTypeKey: "deadline", anteroomotel.GrantKey: firstGrant,
 				anteroomotel.TextKey: "its lease ended without a confirmed renewal", anteroomotel.FoundKey: "renewal:renewal_failing,connection:redis_unreachable",
 			})
 			if s.Status().Code != codes.Error || value(s, anteroomotel.ErrorKey) == "" || value(s, anteroomotel.FailuresKey) == "0" || value(s, anteroomotel.SinceKey) == "" {
