@@ -62,6 +62,13 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	in := make(chan string, 1)
 	go func() { line, _ := p.out.ReadString('\n'); in <- strings.TrimSpace(line) }()
 	ok(t, p.Process.Signal(syscall.SIGCONT))
+	t.Cleanup(func() {
+		if t.Failed() { // what it does shows in its goroutines
+			t.Logf("%v holds: %v; in Redis %v, line %v", h, h.Held(), rdb.HGetAll(bg, "k").Val(), rdb.HGetAll(bg, lineOf("k")).Val())
+			_ = p.Process.Signal(syscall.SIGQUIT)
+			_ = p.Wait()
+		}
+	})
 	eventually(t, 10*time.Second, "it stands anew", func() bool { return len(stands(rdb, "k")) == 1 })
 	timer.Reset(300 * time.Millisecond)
 	select {
