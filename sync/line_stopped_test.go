@@ -2,6 +2,9 @@ package anteroom_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +24,26 @@ func stands(rdb *redis.Client, key string) (clients []string) {
 		}
 	}
 	return clients
+}
+
+// stop stops a process, and returns when each of its threads has stopped: one of them has to run to
+// handle the signal, and until then the others go on.
+func stop(t *testing.T, p *process) {
+	t.Helper()
+	ok(t, p.Process.Signal(syscall.SIGSTOP))
+	if runtime.GOOS != "linux" {
+		return
+	}
+	eventually(t, 10*time.Second, "it has stopped", func() bool {
+		stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.Process.Pid))
+		for _, file := range stats {
+			stat, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(stat), ") T ") {
+				return false
+			}
+		}
+		return err == nil && len(stats) > 0
+	})
 }
 
 // afterStop is what a called process that is stopped costs the others: the call's lease of 2 s, or
@@ -47,7 +70,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	got := make(chan *anteroom.Hold, 1)
 	go func() { got <- acquire(t, mutex(t, b, cfg)) }()
 	eventually(t, 5*time.Second, "the next one stands", func() bool { return len(stands(rdb, "k")) == 2 })
-	ok(t, p.Process.Signal(syscall.SIGSTOP))
+	stop(t, p)
 	ok(t, h.Release(bg))
 	stopped := time.Now()
 	if fields := rdb.HKeys(bg, "k").Val(); len(fields) != 1 || !strings.HasPrefix(fields[0], id+":") {
@@ -107,7 +130,7 @@ func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	if line := p.ask(t, ""); line != "holding" {
 		t.Fatal(line)
 	}
-	ok(t, p.Process.Signal(syscall.SIGSTOP))
+	stop(t, p)
 	stopped := time.Now()
 	h = <-got
 	if took := time.Since(stopped); took > afterStop {
