@@ -71,6 +71,10 @@ const (
 	// takes two failures until the lease travels alone; with the usual period of a third of
 	// the lease, a third try still fits before the deadline, even after two time-outs.
 	splitBy = 16
+	// firstShare is the part of a brief lease (Spec.First) after which its first renewal is due.
+	// Until that is confirmed an outage of the brief lease's length loses the lock, whatever its
+	// lease is. Turns that are shorter pay no renewal.
+	firstShare = 10
 )
 
 // End ends the lease because its owner releases it, before the release is sent: from here

@@ -163,8 +163,8 @@ func (m *Manager) Add(s Spec) *Lease {
 	defer m.mu.Unlock()
 	switch {
 	case s.Period <= 0:
-	case s.First > 0: // half of what is left leaves time for a second try
-		l.due.Store(now + max(deadline-now, 0)/2)
+	case s.First > 0:
+		l.due.Store(now + min(max(deadline-now, 0)/firstShare, int64(s.Period)))
 	default:
 		l.due.Store(sent + m.spread(s.Period))
 	}

@@ -347,3 +347,21 @@ func (s *counted) RenewBatch(_ context.Context, _ string, items []renewal.Item, 
 	s.items.Add(int64(len(items)))
 	return renewed(items)
 }
+
+// A lease that begins short is made whole soon: the first renewal is due when a tenth of what is left
+// has passed, or after a period if that is sooner, and an outage after it has the whole lease to last.
+func TestRenewal_ABriefLeaseIsMadeWholeSoon(t *testing.T) {
+	for _, c := range []struct{ age, period, want time.Duration }{
+		{0, 10 * time.Second, 180 * time.Millisecond},
+		{800 * time.Millisecond, 10 * time.Second, 100 * time.Millisecond},
+		{0, 50 * time.Millisecond, 50 * time.Millisecond},
+		{1900 * time.Millisecond, 10 * time.Second, 0},
+	} {
+		s, k := &sender{}, &losses{}
+		bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+			brief := spec(1, k)
+			brief.First, brief.Period, brief.SentAt = 2*time.Second, c.period, time.Now().Add(-c.age)
+			equal(t, "due", time.Until(m.Add(brief).NextDue()), c.want)
+		})
+	}
+}

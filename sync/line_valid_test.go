@@ -212,3 +212,47 @@ func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
 		ok(t, h.Release(bg))
 	})
 }
+
+// A call grants the lock for two seconds. A hold that lasts has its whole lease soon after it was
+// called: an outage that begins a quarter of a second later, and is longer than two seconds, loses nothing.
+func TestLine_ACalledHoldSurvivesAnOutageSoon(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := network(s.Miniredis)
+		m, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, other.Mutex("k"))
+		got := s.waiting(t, bg, m.Mutex("k"))
+		time.Sleep(20*time.Second + 700*time.Millisecond) // its last confirmation is some time ago
+		ok(t, h.Release(bg))
+		called := isIn(t, got)
+		time.Sleep(250 * time.Millisecond)
+		net.BlackHole()
+		time.Sleep(10 * time.Second)
+		net.Heal()
+		time.Sleep(5 * time.Second)
+		ok(t, called.Err())
+		ok(t, called.Release(bg))
+	})
+}
+
+// The renewal check does not take the age of the attempt that a call names for a late renewal.
+func TestLine_ACalledHoldIsNotLate(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		cfg := anteroom.LockConfig{
+			Key: "k", LeaseTime: 6 * time.Second, RenewalTime: 100 * time.Millisecond,
+			WatchdogPeriod: 10 * time.Millisecond, AlertThreshold: 1,
+		}
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, other.Mutex("k"))
+		got := s.waiting(t, bg, mutex(t, m, cfg))
+		time.Sleep(3*time.Second + 600*time.Millisecond) // the last confirmation is 0.6 s old
+		ok(t, h.Release(bg))
+		called := isIn(t, got)
+		time.Sleep(time.Second)
+		ok(t, called.Release(bg))
+		for _, e := range rec.of(anteroom.EventAlert) {
+			t.Error(e)
+		}
+	})
+}

@@ -124,6 +124,9 @@ func (g *grant) factsLocked(now time.Duration) (watchdog.Facts, bool) {
 	times := lease.Times(now)
 	f.Lease, f.RenewalTime = max(f.Lease, times.Left), max(g.terms.period, 0)
 	f.LastConfirmed, f.Deadline, f.NextRenewal = times.Confirmed, times.Deadline, times.NextDue
+	if lease.Renewals() == 0 && g.granted().After(f.LastConfirmed) {
+		f.LastConfirmed = g.granted() // of a call: the lease counts from an attempt of long before it
+	}
 	f.Fixed, f.RenewalFailures = g.terms.fixed() || g.unrenewed.Load(), lease.Failures()
 	if t != nil { // between two owners nobody holds for too long, and nobody is gone
 		f.MaxHold, f.Reachable = cfg.MaxHold, t.reachable()

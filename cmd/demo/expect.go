@@ -92,7 +92,7 @@ func (l *ledger) lossReported(process int, key string, reason anteroom.LossReaso
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sums.lost++
-	if a := l.accounts[key]; a != nil && !a.fenced && time.Now().Before(l.calmUntil) {
+	if a := l.accounts[key]; a != nil && !a.fenced && time.Now().Before(l.calmUntil) && l.settled(process, a) {
 		l.violate("%s was lost (%s), although the outage was shorter than its lease", a.name, reason)
 	}
 	if x := l.meet(key, reason, process); x != nil {
@@ -105,7 +105,15 @@ func (l *ledger) lossReported(process int, key string, reason anteroom.LossReaso
 func (l *ledger) forbidLosses(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calmUntil = time.Now().Add(d)
+	l.calmFrom = time.Now()
+	l.calmUntil = l.calmFrom.Add(d)
+}
+
+// settled reports whether the process's last visit began long enough before the outage for its lease to be whole. One
+// that was called by a release has the lock for two seconds only until its first renewal, see docs/guarantees.md §2.
+// The caller holds ledger.mu.
+func (l *ledger) settled(process int, a *account) bool {
+	return l.calmFrom.Sub(a.began[process]) > firstRenewal
 }
 
 // unmet returns, as sentences, the expectations that were not met, or not in time. It is called when every process

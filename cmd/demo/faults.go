@@ -15,6 +15,8 @@ const (
 	shortOutage = 600 * time.Millisecond
 	// longOutage is longer than a fenced lease and well below a plain one.
 	longOutage = awayLease + 600*time.Millisecond
+	// firstRenewal is when the lease of a lock that a release has passed on is whole, on a loaded machine too.
+	firstRenewal = 600 * time.Millisecond
 	// busy is what a loaded machine may add to the time that the library promises: reports pass through queues and
 	// pipes, and through goroutines that have to run. The actual time is printed.
 	busy = 4 * time.Second

@@ -41,7 +41,8 @@ type ledger struct {
 	visits     map[int64]*visit    // under way, guarded by mu
 	lastVisit  int64               // guarded by mu
 	expected   []*expectation      // guarded by mu
-	calmUntil  time.Time           // until then no plain lock may be lost; guarded by mu
+	calmFrom   time.Time           // from then on
+	calmUntil  time.Time           // until then no plain lock may be lost whose lease was whole before; guarded by mu
 	sums       sums                // guarded by mu
 	violations int                 // guarded by mu
 }
@@ -61,6 +62,7 @@ type account struct {
 	// audited is the same from the audit's view, and auditedBy the visit that presented it.
 	audited, auditedBy int64
 	visits, refused    int64
+	began              map[int]time.Time // the last visit of each process
 }
 
 // visit is one tenure as the ledger sees it. Guarded by ledger.mu.
@@ -78,7 +80,7 @@ const maxSaid = 20
 func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
 	l := &ledger{say: say, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
 	for _, k := range locks {
-		l.accounts[prefix+k.name] = &account{name: "demo:" + k.name, fenced: k.fenced}
+		l.accounts[prefix+k.name] = &account{name: "demo:" + k.name, fenced: k.fenced, began: map[int]time.Time{}}
 	}
 	return l
 }
@@ -119,6 +121,7 @@ func (l *ledger) enter(process int, key string, token int64) pass {
 	}
 	a.inside++
 	a.visits++
+	a.began[process] = time.Now()
 	l.entered(key, process)
 	p := pass{Visit: id, Value: a.value, Admitted: true}
 	if a.fenced {

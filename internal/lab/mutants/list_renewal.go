@@ -108,6 +108,13 @@ var renewalMutants = []mutant{
 		tests: []string{"TestRenewal_FirstIsJitteredLaterKeepTheRhythm"},
 	},
 	{
+		name: "renewal-of-a-call", file: "renewal/life.go",
+		mechanism: "the lease of a call is made whole soon",
+		breaks:    "an outage that begins in the first half of it loses the lock, however long its lease is",
+		old:       "firstShare = 10", fresh: "firstShare = 2",
+		tests: []string{"TestRenewal_ABriefLeaseIsMadeWholeSoon"},
+	},
+	{
 		name: "renewal-rhythm-after-an-outage", file: "renewal/life.go",
 		mechanism: "after failures the rhythm is jittered anew",
 		breaks:    "an outage leaves all leases in step",
