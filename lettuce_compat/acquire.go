@@ -80,13 +80,10 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 	if err := checkReserved(r.Key); err != nil {
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
-	line := c.line(r.Key)
-	k, left := c.sendAcquire(ctx, &r, line, start, cmp.Or(r.Timeout, c.opt.CommandTimeout))
-	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
-		refusal := k.command.Err()
-		k, left = c.sendAcquire(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(refusal, &k.command, left)
-	}
+	limit := cmp.Or(r.Timeout, c.opt.CommandTimeout)
+	k, left := c.withLine(r.Key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+		return c.sendAcquire(ctx, &r, line, now, limit)
+	})
 	reply = parseAcquire(&k.command, left)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt

@@ -112,44 +112,46 @@ func (c *Client) line(key string) string {
 	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
 }
 
-// goesWithout reports whether a command that was refused is to be sent again without the
-// line, and how much of its time is left. These answers prove that nothing of it ran: the key
-// of the line may not be touched, or it is not where the lock is (a slot that moves, of which
-// this server has one of the keys only; a proxy that has rules of its own).
-func (c *Client) goesWithout(cmd *command, left error, key, line string, start time.Time, limit time.Duration) (rest time.Duration, without bool) {
-	if left != nil || line == key || cmd.Err() == nil || !refusesLine(cmd.Err()) {
-		return 0, false
+// withLine has a script sent with the line, and again without where that is refused: send is given
+// the key of the line, which is the lock's own where the line is left out. These answers prove that
+// nothing of the script ran: the key of the line may not be touched, or it is not where the lock is
+// (a slot that moves, of which this server has one of the keys only; a proxy that has rules of its
+// own). Where the script is carried out without it, the line is left out for a while; but a slot
+// that moves says nothing about the other keys, and has moved soon.
+func (c *Client) withLine(
+	key string, start time.Time, limit time.Duration, send func(line string, now time.Time, limit time.Duration) (*scriptCall, error),
+) (*scriptCall, error) {
+	line := c.line(key)
+	k, left := send(line, start, limit)
+	refusal := k.command.Err()
+	if left != nil || line == key || refusal == nil || !refusesLine(refusal) {
+		return k, left
 	}
-	rest = cmp.Or(limit, c.opt.CommandTimeout) - time.Since(start)
-	return rest, rest > 0
+	rest := cmp.Or(limit, c.opt.CommandTimeout) - time.Since(start)
+	if rest <= 0 {
+		return k, left
+	}
+	k, left = send(key, time.Now(), rest)
+	if left == nil && k.command.Err() == nil && !hasCode(refusal, "TRYAGAIN") {
+		until := time.Now().Add(linelessTime)
+		c.lineless.Store(&until)
+	}
+	return k, left
 }
 
 func refusesLine(err error) bool {
 	return hasCode(err, "NOPERM") || hasCode(err, "TRYAGAIN") || hasCode(err, "CROSSSLOT")
 }
 
-// noteLineless leaves the line out for a while, where a command that was refused with it has been
-// carried out without. A slot that moves says nothing about the other keys, and has moved soon.
-func (c *Client) noteLineless(refusal error, cmd *command, left error) {
-	if left == nil && cmd.Err() == nil && !hasCode(refusal, "TRYAGAIN") {
-		until := time.Now().Add(linelessTime)
-		c.lineless.Store(&until)
-	}
-}
-
-// oneWithLine sends one command that make builds, with the line, or without where it is refused.
+// oneWithLine is withLine for a script that build makes.
 func (c *Client) oneWithLine(
 	ctx context.Context, l *lane, key string, start time.Time, limit time.Duration, build func(line string) *scriptCall,
 ) (*scriptCall, Outcome, error) {
-	line := c.line(key)
-	k := build(line)
-	outcome, err := c.one(ctx, l, &k.call, start, limit)
-	if rest, without := c.goesWithout(&k.command, nil, key, line, start, limit); without && outcome == OutcomeFailed {
-		refusal := err
-		k = build(key)
-		outcome, err = c.one(ctx, l, &k.call, time.Now(), rest)
-		c.noteLineless(refusal, &k.command, err)
-	}
+	k, left := c.withLine(key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+		k := build(line)
+		return k, l.do(ctx, &k.call, now, limit)
+	})
+	outcome, err := k.command.result(left)
 	return k, outcome, err
 }
 

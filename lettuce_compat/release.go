@@ -42,13 +42,9 @@ type ReleaseReply struct {
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
 	defer func() { c.observe("release", reply.Outcome, start) }()
-	line := c.line(r.Key)
-	k, left := c.sendRelease(ctx, &r, line, start, r.Timeout)
-	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
-		refusal := k.command.Err()
-		k, left = c.sendRelease(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(refusal, &k.command, left)
-	}
+	k, left := c.withLine(r.Key, start, r.Timeout, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+		return c.sendRelease(ctx, &r, line, now, limit)
+	})
 	return c.parseRelease(&k.command, left, r.Key)
 }
 

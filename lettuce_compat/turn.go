@@ -50,13 +50,9 @@ type TurnReply struct {
 func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	start := time.Now()
 	defer func() { c.observe("turn", reply.Outcome, start) }()
-	line := c.line(r.Key)
-	k, left := c.sendTurn(ctx, &r, line, start, r.Timeout)
-	if rest, without := c.goesWithout(&k.command, left, r.Key, line, start, r.Timeout); without {
-		refusal := k.command.Err()
-		k, left = c.sendTurn(ctx, &r, r.Key, time.Now(), rest)
-		c.noteLineless(refusal, &k.command, left)
-	}
+	k, left := c.withLine(r.Key, start, r.Timeout, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+		return c.sendTurn(ctx, &r, line, now, limit)
+	})
 	reply = c.parseTurn(&k.command, left, r.Key)
 	if reply.Outcome != OutcomeFailed || k.command.sent() {
 		reply.SentAt = k.sentAt
