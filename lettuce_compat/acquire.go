@@ -81,7 +81,7 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
 	limit := cmp.Or(r.Timeout, c.opt.CommandTimeout)
-	k, left := c.withLine(r.Key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+	k, left := c.withLine(r.Key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
 		return c.sendAcquire(ctx, &r, line, now, limit)
 	})
 	reply = parseAcquire(&k.command, left)
@@ -95,7 +95,7 @@ func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply Acquir
 }
 
 // sendAcquire sends the request, with the line or, where that is the lock's key, without.
-func (c *Client) sendAcquire(ctx context.Context, r *AcquireRequest, line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+func (c *Client) sendAcquire(ctx context.Context, r *AcquireRequest, line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
 	k, lanes := c.acquireCall(r, line), c.lanes(r.Key)
 	lane := lanes.locks
 	if r.Replicas > 0 {
@@ -107,17 +107,17 @@ func (c *Client) sendAcquire(ctx context.Context, r *AcquireRequest, line string
 		limit += k.wait.timeout
 	}
 	k.mayBeHeld = r.MayBeHeld
-	return k, lane.do(ctx, &k.call, now, limit)
+	return k, lane.do(ctx, &k.parcel, now, limit)
 }
 
 // acquireCall is the script with what it is told. What says nothing at the end is left out: of
 // most requests all but the first.
-func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
+func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptParcel {
 	plain := !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0
 	multi := c.Multi()
 	ears := c.ears()
 	if plain && r.Attempt == 0 && !multi && ears != mute {
-		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease))
+		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease))
 	}
 	attempt := "0"
 	if r.Attempt > 0 {
@@ -125,9 +125,9 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
 	}
 	switch {
 	case plain && !multi && ears == hearing:
-		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt)
+		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt)
 	case plain:
-		return newScriptCall(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
+		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
 	}
 	argv := append(
 		make([]any, 0, 11+len(r.Drop)), r.Field, millis(r.Lease), attempt, ears, flag(multi), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
@@ -137,7 +137,7 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptCall {
 	for _, field := range r.Drop {
 		argv = append(argv, field)
 	}
-	return newScriptCall(acquireScript, r.Key, line, c.fenceIf(r.Key, r.Tokens > 0), argv...)
+	return newScriptParcel(acquireScript, r.Key, line, c.fenceIf(r.Key, r.Tokens > 0), argv...)
 }
 
 // judgeReplicas judges the answer of the replicas. With too few, the field is removed at

@@ -188,7 +188,7 @@ func askBatch[T, R any](
 	if c.Multi() {
 		size = 1
 	}
-	k := &call{}
+	k := &parcel{}
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, ask(rest[:size]))
 	}

@@ -115,7 +115,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 		return nil
 	}
 	cmd := newCommand(0, "cluster", "info")
-	_, err := c.one(ctx, c.lanes("").keep, newCall(cmd), time.Now(), 0)
+	_, err := c.one(ctx, c.lanes("").keep, newParcel(cmd), time.Now(), 0)
 	switch {
 	case err == nil:
 		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))

@@ -38,8 +38,8 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 		return Info{}, err
 	}
 	start := time.Now()
-	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).keep, key, start, 0, func(line string) *scriptCall {
-		return newScriptCall(inspectScript, key, line, c.fence(key), maxListed)
+	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).keep, key, start, 0, func(line string) *scriptParcel {
+		return newScriptParcel(inspectScript, key, line, c.fence(key), maxListed)
 	})
 	c.observe("inspect", outcome, start)
 	if err != nil {

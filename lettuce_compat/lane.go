@@ -9,13 +9,13 @@ import (
 )
 
 // The alarm of a lane rings again no sooner than walkSpacing after it has looked at manyCalls
-// calls, and in proportion with more of them: some ten times what the walk takes.
+// parcels, and in proportion with more of them: some ten times what the walk takes.
 const (
 	manyCalls   = 2000
 	walkSpacing = time.Millisecond
 )
 
-// lane sends calls to one server. A call goes at once while the lane has room (see room);
+// lane sends parcels to one server. A parcel goes at once while the lane has room (see room);
 // otherwise it queues, and who comes back from a trip takes a share of what is queued along
 // on the next one.
 //
@@ -24,21 +24,21 @@ const (
 // goroutine, about as much as the round trip itself on the same machine. While nothing is
 // under way the lane has no goroutine, but for one that lingers a moment.
 //
-// The awaited calls stand in one list in the order of their arrival: first those that are
+// The awaited parcels stand in one list in the order of their arrival: first those that are
 // under way, then, from queued on, those that are not.
 type lane struct {
 	c     *Client
 	limit int // see room
 
 	mu         sync.Mutex
-	head, tail *call
-	queued     *call       // the first that is not under way
-	awaited    int         // calls from head to tail
+	head, tail *parcel
+	queued     *parcel     // the first that is not under way
+	awaited    int         // parcels from head to tail
 	live       int         // trips that somebody waits for
 	slow       int         // those of them that have been under way for long
 	total      int         // live and abandoned trips
 	starting   bool        // a goroutine is on its way to take what is queued
-	crowded    bool        // more than two calls were awaited when the last trip began
+	crowded    bool        // more than two parcels were awaited when the last trip began
 	answeredAt time.Time   // when the last trip began, if it was answered
 	spare      tripContext // for the next trip; may be empty
 	idle       chan<- bool // wakes a goroutine that lingers, true: for a trip; nil: none does
@@ -50,9 +50,9 @@ type lane struct {
 	drained    chan struct{} // set by close: closed when nobody waits for anything
 }
 
-// call is what one caller waits for: usually one command, several where a batch goes
+// parcel is what one caller waits for: usually one command, several where a batch goes
 // to a cluster node.
-type call struct {
+type parcel struct {
 	ctx     context.Context // the caller's; only its values travel on
 	cmds    []*command
 	wait    *waitFor      // set: an acquire whose replicas are waited for; travels alone
@@ -61,19 +61,19 @@ type call struct {
 	// mayBeHeld: its caller cannot leave, and agrees to be held beyond end by a client that
 	// does not mind deadlines.
 	mayBeHeld bool
-	done      chan struct{} // receives once when the call is answered or its time is over; nil: the caller carries it itself
+	done      chan struct{} // receives once when the parcel is answered or its time is over; nil: the caller carries it itself
 
 	// Guarded by lane.mu.
 	over       bool      // answered or left
 	trip       *trip     // nil: queued
 	sentAt     time.Time // before anything was handed to go-redis; zero: never was
 	err        error     // why it was ended without an answer
-	next, prev *call     // place among the awaited
-	lead       trip      // the one that begins with this call, if one does
+	next, prev *parcel   // place among the awaited
+	lead       trip      // the one that begins with this parcel, if one does
 }
 
 // withdraw marks every command of k as never sent, where that is still possible.
-func (k *call) withdraw(err error) error {
+func (k *parcel) withdraw(err error) error {
 	for _, c := range k.cmds {
 		c.withdraw()
 	}
@@ -84,7 +84,7 @@ func (k *call) withdraw(err error) error {
 // Options.CommandTimeout) passes. When it
 // returns an error, k is not written any more if it was not yet, and command.result
 // tells which. A caller is free at once, whatever the connection does.
-func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Duration) error {
+func (l *lane) do(ctx context.Context, k *parcel, now time.Time, timeout time.Duration) error {
 	if ctx.Err() != nil {
 		return k.withdraw(context.Cause(ctx))
 	}
@@ -114,14 +114,14 @@ func (l *lane) do(ctx context.Context, k *call, now time.Time, timeout time.Dura
 	}
 }
 
-// one sends a call of a single command down a lane and returns what is known about it.
-func (c *Client) one(ctx context.Context, l *lane, k *call, now time.Time, limit time.Duration) (Outcome, error) {
+// one sends a parcel of a single command down a lane and returns what is known about it.
+func (c *Client) one(ctx context.Context, l *lane, k *parcel, now time.Time, limit time.Duration) (Outcome, error) {
 	left := l.do(ctx, k, now, limit)
 	return k.cmds[0].result(left)
 }
 
 // leave gives k up with err, unless its answer or the end of its time came first.
-func (l *lane) leave(k *call, err error) error {
+func (l *lane) leave(k *parcel, err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !k.over {
@@ -130,10 +130,10 @@ func (l *lane) leave(k *call, err error) error {
 	return k.err
 }
 
-// leaveLocked ends k with err. A queued call is never sent. A trip whose last caller leaves
+// leaveLocked ends k with err. A queued parcel is never sent. A trip whose last caller leaves
 // is abandoned: it gives its place up, and its context ends, which frees it where it only
 // waits for a connection.
-func (l *lane) leaveLocked(k *call, err error) {
+func (l *lane) leaveLocked(k *parcel, err error) {
 	l.remove(k)
 	k.over, k.err = true, k.withdraw(err)
 	if t := k.trip; t != nil {
@@ -146,7 +146,7 @@ func (l *lane) leaveLocked(k *call, err error) {
 	l.drainLocked()
 }
 
-// close refuses new calls. What is queued or under way goes on; the channel it returns
+// close refuses new parcels. What is queued or under way goes on; the channel it returns
 // is closed when nobody waits for anything any more, which the callers' own time limits
 // bound.
 func (l *lane) close() <-chan struct{} {
@@ -172,8 +172,8 @@ func (l *lane) drainLocked() {
 
 // A lane has one timer for all that ends by time: the waits of its callers and the
 // lingering of its goroutine. It is set when something is to end before
-// it rings, and not when that is over: most calls are answered long before, so that it rings
-// once a time limit for nothing, where a timer for each call would be set and stopped for
+// it rings, and not when that is over: most parcels are answered long before, so that it rings
+// once a time limit for nothing, where a timer for each parcel would be set and stopped for
 // each.
 
 // ringLocked sees to it that the alarm rings at the moment at, or before.
@@ -237,11 +237,11 @@ func (l *lane) rang() {
 	}
 }
 
-// timedOut is the error of a call whose time is over.
-func (k *call) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }
+// timedOut is the error of a parcel whose time is over.
+func (k *parcel) timedOut() error { return fmt.Errorf("%w (%v)", ErrTimeout, k.timeout) }
 
-// push appends k to the awaited calls.
-func (l *lane) push(k *call) {
+// push appends k to the awaited parcels.
+func (l *lane) push(k *parcel) {
 	k.prev = l.tail
 	if l.tail == nil {
 		l.head = k
@@ -256,7 +256,7 @@ func (l *lane) push(k *call) {
 }
 
 // remove takes k out of them.
-func (l *lane) remove(k *call) {
+func (l *lane) remove(k *parcel) {
 	if l.queued == k {
 		l.queued = k.next
 	}

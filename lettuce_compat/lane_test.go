@@ -29,7 +29,7 @@ func TestLaneSharesRoundTrips(t *testing.T) {
 			t.Fatalf("%+v", got)
 		}
 	}
-	want(t, "pipelines for 300 calls of at most 256 each", gate.pipelines.Load(), int64(2))
+	want(t, "pipelines for 300 parcels of at most 256 each", gate.pipelines.Load(), int64(2))
 	want(t, "commands in pipelines", gate.commands.Load(), int64(300))
 	want(t, "single commands", gate.processed.Load(), int64(1))
 }
@@ -49,8 +49,8 @@ func TestLaneTripsShareEvenly(t *testing.T) {
 				b.rdb.AddHook(gate)
 				c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 				warm(t, c)
-				const few, calls = 4, 32
-				replies := make(chan lettucecompat.AcquireReply, few+calls+hung)
+				const few, parcels = 4, 32
+				replies := make(chan lettucecompat.AcquireReply, few+parcels+hung)
 				send := func(key, field string) {
 					go func() { replies <- c.TryAcquire(ctx, lockRequest(key, field)) }()
 				}
@@ -63,22 +63,22 @@ func TestLaneTripsShareEvenly(t *testing.T) {
 					send("blocker", fmt.Sprintf("me:%d", i))
 					<-gate.arrived
 				}
-				for i := range calls {
+				for i := range parcels {
 					send(fmt.Sprintf("k%d", i), "me:1")
 				}
 				synctest.Wait()
-				want(t, "queued behind the few", lettucecompat.Queued(c), calls)
-				want(t, "awaited", lettucecompat.Awaited(c), hung+few+calls)
+				want(t, "queued behind the few", lettucecompat.Queued(c), parcels)
+				want(t, "awaited", lettucecompat.Awaited(c), hung+few+parcels)
 				gate.open()
 				synctest.Wait()
 				if hung == 0 {
 					want(t, "pipelines under way", gate.pipelines.Load(), int64(few))
 				}
-				want(t, "their commands", gate.commands.Load(), int64(calls))
+				want(t, "their commands", gate.commands.Load(), int64(parcels))
 				want(t, "still queued", lettucecompat.Queued(c), 0)
 				close(leave)
 				stuck.open()
-				for range few + calls + hung {
+				for range few + parcels + hung {
 					<-replies
 				}
 				want(t, "awaited at the end", lettucecompat.Awaited(c), 0)
@@ -109,7 +109,7 @@ func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
 		gate := newGate("blocker")
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
-		for range 5 { // as many as may be given up before new calls wait
+		for range 5 { // as many as may be given up before new parcels wait
 			r := lockRequest("blocker", "me:1")
 			r.Timeout = 10 * time.Millisecond
 			c.TryAcquire(ctx, r)

@@ -119,14 +119,14 @@ func (c *Client) line(key string) string {
 // own). Where the script is carried out without it, the line is left out for a while; but a slot
 // that moves says nothing about the other keys, and has moved soon.
 func (c *Client) withLine(
-	key string, start time.Time, limit time.Duration, send func(line string, now time.Time, limit time.Duration) (*scriptCall, error),
-) (*scriptCall, error) {
+	key string, start time.Time, limit time.Duration, send func(line string, now time.Time, limit time.Duration) (*scriptParcel, error),
+) (*scriptParcel, error) {
 	line := c.line(key)
 	k, left := send(line, start, limit)
-	refusal := k.command.Err()
-	if left != nil || line == key || refusal == nil || !refusesLine(refusal) {
+	if left != nil || line == key || !refusesLine(k.command.Err()) { // one that was left may still be under way
 		return k, left
 	}
+	refusal := k.command.Err()
 	rest := cmp.Or(limit, c.opt.CommandTimeout) - time.Since(start)
 	if rest <= 0 {
 		return k, left
@@ -145,11 +145,11 @@ func refusesLine(err error) bool {
 
 // oneWithLine is withLine for a script that build makes.
 func (c *Client) oneWithLine(
-	ctx context.Context, l *lane, key string, start time.Time, limit time.Duration, build func(line string) *scriptCall,
-) (*scriptCall, Outcome, error) {
-	k, left := c.withLine(key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+	ctx context.Context, l *lane, key string, start time.Time, limit time.Duration, build func(line string) *scriptParcel,
+) (*scriptParcel, Outcome, error) {
+	k, left := c.withLine(key, start, limit, func(line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
 		k := build(line)
-		return k, l.do(ctx, &k.call, now, limit)
+		return k, l.do(ctx, &k.parcel, now, limit)
 	})
 	outcome, err := k.command.result(left)
 	return k, outcome, err

@@ -15,7 +15,7 @@ import (
 // cluster any master may answer.
 func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Duration, err error) {
 	start := time.Now()
-	outcome, err := c.one(ctx, c.lanes("").keep, newCall(newCommand(0, "ping")), start, timeout)
+	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "ping")), start, timeout)
 	c.observe("ping", outcome, start)
 	return time.Since(start), err
 }
@@ -54,8 +54,8 @@ func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []str
 
 func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (without []string, err error) {
 	start := time.Now()
-	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptCall {
-		return newScriptCall(rehearseScript, r.Key, line, c.fenceIf(r.Key, r.Fenced),
+	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptParcel {
+		return newScriptParcel(rehearseScript, r.Key, line, c.fenceIf(r.Key, r.Fenced),
 			step, releasePrefix+r.Key, ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
 	})
 	c.observe("ping", outcome, start)
@@ -117,7 +117,7 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
 	payload, _ := json.Marshal(ownMessage{Probe: nonce}) // strings always encode
-	outcome, err := c.one(ctx, c.lanes("").keep, newCall(newCommand(0, "publish", s.own.name, string(payload))), time.Now(), 0)
+	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "publish", s.own.name, string(payload))), time.Now(), 0)
 	if redis.IsPermissionError(err) {
 		return OutcomeGone, nil // releases warn about it, see WarnPublishRefused
 	}

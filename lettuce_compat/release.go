@@ -42,14 +42,14 @@ type ReleaseReply struct {
 func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseReply) {
 	start := time.Now()
 	defer func() { c.observe("release", reply.Outcome, start) }()
-	k, left := c.withLine(r.Key, start, r.Timeout, func(line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+	k, left := c.withLine(r.Key, start, r.Timeout, func(line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
 		return c.sendRelease(ctx, &r, line, now, limit)
 	})
 	return c.parseRelease(&k.command, left, r.Key)
 }
 
 // sendRelease sends the request, with the line or, where that is the lock's key, without.
-func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string, now time.Time, limit time.Duration) (*scriptCall, error) {
+func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
 	argv := append(make([]any, 0, 8), r.Field, releaseMessage(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window())
 	fence := ""
 	if fenced := r.Fenced || r.ReservedUpTo > 0; fenced || r.Keep > 0 { // otherwise the rest says nothing
@@ -60,9 +60,9 @@ func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptCall(releaseScript, r.Key, line, fence, argv...)
+	k := newScriptParcel(releaseScript, r.Key, line, fence, argv...)
 	k.mayBeHeld = r.MayBeHeld
-	return k, c.lanes(r.Key).locks.do(ctx, &k.call, now, limit)
+	return k, c.lanes(r.Key).locks.do(ctx, &k.parcel, now, limit)
 }
 
 func (c *Client) parseRelease(cmd *command, left error, key string) ReleaseReply {
@@ -105,8 +105,8 @@ func (c *Client) ForceRelease(ctx context.Context, key string) (released []strin
 	}
 	start := time.Now()
 	before, after := forcedParts(key)
-	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).locks, key, start, 0, func(line string) *scriptCall {
-		return newScriptCall(forceScript, key, line, c.fence(key), releaseMessage(key, c.opt.ClientID, start),
+	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).locks, key, start, 0, func(line string) *scriptParcel {
+		return newScriptParcel(forceScript, key, line, c.fence(key), releaseMessage(key, c.opt.ClientID, start),
 			before, after, c.ownSubscriptions(key), c.window(), recordMillis(0))
 	})
 	c.observe("force", outcome, start)

@@ -46,23 +46,23 @@ func newScript(name string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// scriptCall is a call of one script in one piece with all that it needs on its way: its
+// scriptParcel is a parcel with one script, in one piece with all that it needs on its way: its
 // command, the arguments, and the trip that it travels in if it is the first there. It is
 // made anew each time: go-redis may still read what was abandoned, and a hook may keep a
 // command and its context for as long as it likes.
-type scriptCall struct {
-	call
+type scriptParcel struct {
+	parcel
 	command command
-	list    [1]*command // call.cmds
+	list    [1]*command // parcel.cmds
 	args    [10]any     // of the command, as far as they fit: those of a plain acquire and release
 }
 
-// newScriptCall makes a call of s about the lock key; line is the key of its line, or key
+// newScriptParcel makes one of s about the lock key; line is the key of its line, or key
 // itself where the line is left out, and fence the key of its fencing record, empty where the
 // script does not need it. argv are strings already, so that nothing depends on how a client
 // prints numbers.
-func newScriptCall(s *script, key, line, fence string, argv ...any) *scriptCall {
-	k := new(scriptCall)
+func newScriptParcel(s *script, key, line, fence string, argv ...any) *scriptParcel {
+	k := new(scriptParcel)
 	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
 	if fence != "" {
 		args[2] = 3
@@ -81,7 +81,7 @@ func batchArgs(s *script, keys, most int) []any {
 	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
 }
 
-// newBatchCommand is the command of newScriptCall for arguments that are complete. All are
+// newBatchCommand is the command of newScriptParcel for arguments that are complete. All are
 // strings but the number of keys.
 func newBatchCommand(s *script, key string, args []any) *command {
 	c := new(command)

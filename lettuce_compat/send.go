@@ -17,16 +17,16 @@ type sender interface {
 // send makes the round trip t, more only where a node did not know a script
 // or no longer owns a slot. When it returns, every command has its reply or its error.
 func (c *Client) send(t *trip) {
-	if w := t.calls[0].wait; w != nil {
-		c.sendWait(&t.ctx, t.calls[0].cmds[0], w)
+	if w := t.parcels[0].wait; w != nil {
+		c.sendWait(&t.ctx, t.parcels[0].cmds[0], w)
 		return
 	}
 	var cmds []*command
-	if len(t.calls) == 1 {
-		cmds = t.calls[0].cmds
+	if len(t.parcels) == 1 {
+		cmds = t.parcels[0].cmds
 	} else {
-		cmds = make([]*command, 0, len(t.calls))
-		for _, k := range t.calls {
+		cmds = make([]*command, 0, len(t.parcels))
+		for _, k := range t.parcels {
 			cmds = append(cmds, k.cmds...)
 		}
 	}

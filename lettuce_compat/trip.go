@@ -22,11 +22,11 @@ const (
 	mostHeld = 5
 	// trustTime is how long an answer speaks for the next one.
 	trustTime = time.Second
-	// maxBatch bounds the commands that share one round trip (beyond it by one call's at
+	// maxBatch bounds the commands that share one round trip (beyond it by one parcel's at
 	// most), so that one slow connection delays a bounded number of callers.
 	maxBatch = 256
 	// abandonedPerPlace bounds the abandoned trips of a lane to this many times its limit.
-	// Beyond it new calls wait: a hung server costs a bounded number of goroutines and
+	// Beyond it new parcels wait: a hung server costs a bounded number of goroutines and
 	// connections.
 	abandonedPerPlace = 4
 	// fewTrips is the number of trips that are always under way at once if there is that
@@ -39,12 +39,12 @@ const (
 	slowTrip = 10 * time.Millisecond
 )
 
-// trip is one round trip under way, carrying one or more calls.
+// trip is one round trip under way, carrying one or more parcels.
 type trip struct {
-	ctx   tripContext
-	calls []*call
-	alone [1]*call // calls, where it is one
-	began time.Time
+	ctx     tripContext
+	parcels []*parcel
+	alone   [1]*parcel // parcels, where it is one
+	began   time.Time
 
 	// Guarded by lane.mu.
 	present int  // callers that still wait; 0: the trip is abandoned
@@ -66,13 +66,13 @@ func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
 // trip on its own goroutine: it cannot leave, nothing else is under way, there was no crowd
 // of late, and it will be back in time.
 //
-// A client that minds deadlines is back at the call's limit. Another one holds whoever sends
+// A client that minds deadlines is back at the parcel's limit. Another one holds whoever sends
 // up to its own limits where Redis hangs. Such a client is trusted only by callers that may
-// be held, only where its limits are short against the call's, only while Redis has answered
+// be held, only where its limits are short against the parcel's, only while Redis has answered
 // a moment ago, and only while no trip is abandoned. So at most one caller of a lane is held:
 // the one that was under way when Redis, or its connection, fell silent. Its place in the
 // lane is free at the end of its time, as that of an abandoned trip is.
-func (l *lane) carriesItselfLocked(k *call, now time.Time) bool {
+func (l *lane) carriesItselfLocked(k *parcel, now time.Time) bool {
 	if k.ctx.Done() != nil || k.wait != nil || l.queued != k || l.live > 0 || l.starting || l.crowded || l.total >= l.limit {
 		return false
 	}
@@ -81,7 +81,7 @@ func (l *lane) carriesItselfLocked(k *call, now time.Time) bool {
 }
 
 // carryOwn makes the trip t, which has k alone, for the caller of k.
-func (l *lane) carryOwn(t *trip, k *call) error {
+func (l *lane) carryOwn(t *trip, k *parcel) error {
 	defer neverRecovered()
 	l.c.send(t)
 	l.mu.Lock()
@@ -100,7 +100,7 @@ func (l *lane) carryOwn(t *trip, k *call) error {
 }
 
 // isLate tells whether err came because the time of k was over.
-func (k *call) isLate(err error) bool {
+func (k *parcel) isLate(err error) bool {
 	return !time.Now().Before(k.end) && classify(err) >= classUnreachable
 }
 
@@ -137,7 +137,7 @@ func (l *lane) startLocked(now time.Time) {
 	go l.carry()
 }
 
-// carry makes one trip after another while calls are queued and the lane has room.
+// carry makes one trip after another while parcels are queued and the lane has room.
 func (l *lane) carry() {
 	wake := make(chan bool, 1)
 	l.mu.Lock()
@@ -195,37 +195,37 @@ func (l *lane) lingerNoMore() {
 	l.dismissLocked()
 }
 
-// takeLocked begins a trip with at most share of the queued calls. A call that waits for
+// takeLocked begins a trip with at most share of the queued parcels. A parcel that waits for
 // replicas travels alone: WAIT speaks about one connection and holds it up.
 func (l *lane) takeLocked(share int, now time.Time) *trip {
 	l.crowded = l.awaited > 2
 	first := l.queued
 	t := &first.lead
 	limit := tripLimit
-	t.calls = t.alone[:0]
+	t.parcels = t.alone[:0]
 	if share > 1 {
-		t.calls = make([]*call, 0, share)
+		t.parcels = make([]*parcel, 0, share)
 	}
-	for commands := 0; l.queued != nil && len(t.calls) < share && commands < maxBatch; {
+	for commands := 0; l.queued != nil && len(t.parcels) < share && commands < maxBatch; {
 		k := l.queued
 		if k != first && (k.wait != nil || first.wait != nil) {
 			break
 		}
 		k.trip, k.sentAt = t, now
 		limit = max(limit, 2*k.timeout)
-		t.calls = append(t.calls, k)
+		t.parcels = append(t.parcels, k)
 		commands += len(k.cmds)
 		l.queued = k.next
 	}
 	switch {
-	case len(t.calls) == 1 && first.ctx != context.Background():
+	case len(t.parcels) == 1 && first.ctx != context.Background():
 		t.ctx.Context, t.ctx.stop = context.WithCancel(context.WithoutCancel(first.ctx)) // its trace, not its end
 	case l.spare.Context != nil:
 		t.ctx, l.spare = l.spare, tripContext{}
 	default:
 		t.ctx.Context, t.ctx.stop = context.WithCancel(context.Background())
 	}
-	t.present, t.began, t.ctx.end = len(t.calls), now, now.Add(limit)
+	t.present, t.began, t.ctx.end = len(t.parcels), now, now.Add(limit)
 	l.live++
 	l.total++
 	return t
@@ -234,7 +234,7 @@ func (l *lane) takeLocked(share int, now time.Time) *trip {
 // endLocked answers the callers of t that are still there, and notes whether Redis has
 // answered. A context that was not ended serves a later trip.
 func (l *lane) endLocked(t *trip) {
-	for _, k := range t.calls {
+	for _, k := range t.parcels {
 		if k.over {
 			continue
 		}
@@ -245,10 +245,10 @@ func (l *lane) endLocked(t *trip) {
 		}
 	}
 	l.answeredAt = time.Time{}
-	if t.calls[0].cmds[0].Err() == nil {
+	if t.parcels[0].cmds[0].Err() == nil {
 		l.answeredAt = t.began
 	}
-	if t.ctx.Err() != nil || t.calls[0].ctx != context.Background() {
+	if t.ctx.Err() != nil || t.parcels[0].ctx != context.Background() {
 		t.ctx.stop()
 	} else {
 		l.spare = t.ctx
@@ -266,7 +266,7 @@ func (l *lane) hasRoomLocked() bool {
 }
 
 // room is how many trips may be under way. Each costs both ends the same few system
-// calls, whatever it carries, so where round trips are short there are few, and what waits
+// parcels, whatever it carries, so where round trips are short there are few, and what waits
 // for the next one travels together; it waits a moment only. Where they are long there
 // are more, so that nobody waits for a large part of one. What counts is how long the quick
 // ones take: on a busy machine the others take longer, and more trips at once would make it
@@ -277,7 +277,7 @@ func (l *lane) room() int {
 	return min(l.limit, l.slow+max(fewTrips, int(quick/tripSpacing)))
 }
 
-// share is how many calls a trip takes: as many as each would have if all were under way.
+// share is how many parcels a trip takes: as many as each would have if all were under way.
 // Trips then alternate, so that a server works on one while its clients work on the
 // answers of another. One trip that took everything would keep either waiting for the other.
 func (l *lane) share() int {
@@ -288,7 +288,7 @@ func (l *lane) share() int {
 // patience is how long a trip may take before it is slow: much longer than is usual.
 func (l *lane) patience() time.Duration { return max(slowTrip, 4*l.c.RTT()) }
 
-// markLocked marks t, which may have a call that is awaited, where it is slow.
+// markLocked marks t, which may have a parcel that is awaited, where it is slow.
 func (l *lane) markLocked(t *trip, now time.Time) {
 	if t != nil && !t.slow && now.Sub(t.began) >= l.patience() {
 		t.slow = true

@@ -20,7 +20,7 @@ local function confirm(key, line, field, attempt)
   p.ears = ARGV[1]
   local holder, pttl = '', lines.ask('pttl', key) or 0
   if pttl ~= -2 then holder = lines.holder_of(key) end
-  local text = lines.keep(l, p, holder)
+  local text = lines.put(l, p, holder)
   if text then return text end
   if pttl == -2 then
     -- Free without a script: its lease is over, or somebody has deleted it.

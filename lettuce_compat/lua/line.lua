@@ -153,7 +153,7 @@ local function place_functions()
     if l.struck and l.head <= l.tail and ask('hlen', l.key) == l.words then
       l.head, l.changed = l.tail + 1, true
     end
-    if l.head > l.tail and not l.keep and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
+    if l.head > l.tail and not l.stays and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
       redis.pcall('del', l.key)
     elseif l.changed then
       redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
@@ -188,7 +188,7 @@ local function place_functions()
     redis.pcall('hset', l.key, 'mute', field)
     lives(l, math.min(tonumber(lease), PLACE_LIFE))
     if not l.mute then l.words = l.words + 1 end
-    l.mute, l.keep = field, true
+    l.mute, l.stays = field, true
   end
 
   -- seen tells whether a holder was seen lately that does not stand.
@@ -220,9 +220,9 @@ local function place_functions()
     return n
   end
 
-  -- keep writes the place p, confirmed now, and all that has changed in the line with it: in one
+  -- put writes the place p, confirmed now, and all that has changed in the line with it: in one
   -- command, so that no place is without its number. Returns an error text or nil.
-  local function keep(l, p, holder)
+  local function put(l, p, holder)
     p.confirmed = l.now
     local met = is_stranger(holder) and l.now or l.stranger
     l.tail = math.max(l.tail, p.seq)
@@ -273,14 +273,14 @@ local function place_functions()
         field = field, attempt = attempt, lease = lease, tokens = tokens, ears = ears,
       }
     end
-    if keep(l, p, holder) then return refused end
+    if put(l, p, holder) then return refused end
     local n, ms = standing(l, p, holder, pttl)
     return {0, holder, ms, n, found}
   end
 
   return {
     read = read, save = save, places = places, at = at, of = of, strike = strike, entry = entry, living = living,
-    first = first, leave = leave, keep = keep, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
+    first = first, leave = leave, put = put, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
     ask = ask, numsub = numsub, tell = tell, holder_of = holder_of, split = split, older = older,
     LOOKS = LOOKS, MONITOR = MONITOR, BLIND = BLIND,
   }
