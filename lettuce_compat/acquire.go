@@ -60,7 +60,7 @@ type AcquireReply struct {
 	Outcome Outcome
 	Token   int64         // first of the reserved tokens; 0 without fencing
 	Found   bool          // the field, or of a refusal its place, was there: one of the earlier sends has taken effect
-	Dropped string        // of a grant: which of the fields in Drop was there, "" if none was
+	Dropped string        // of a grant or a refusal: which of the fields in Drop was there, "" if none was
 	Holder  string        // of a refusal: the field that holds the lock, "" if it is not known
 	TTL     time.Duration // of a refusal: what is left to the holder, or how soon it had better ask again; negative: no end
 	// Standing, of a refusal: the field has a place in the line, with Ahead others before it.
@@ -173,9 +173,13 @@ func parseAcquire(cmd *command, left error) AcquireReply {
 		}
 	}
 	if len(answer) >= 3 && answer[0] == int64(0) {
+		dropped := ""
+		if last := len(answer) - 1; last%2 == 1 {
+			answer, dropped = answer[:last], text(answer[last])
+		}
 		if holder, ttl, ahead, found, ok := parseStanding(answer[1:]); ok {
 			return AcquireReply{
-				Outcome: OutcomeRefused, Holder: holder, TTL: ttl,
+				Outcome: OutcomeRefused, Holder: holder, TTL: ttl, Dropped: dropped,
 				Standing: ahead >= 0, Ahead: max(ahead, 0), Found: found,
 			}
 		}

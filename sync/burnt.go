@@ -173,16 +173,14 @@ func (e *entry) drop(req *lettucecompat.AcquireRequest) (burnt []*grant) {
 
 // dropped notes what an attempt has done to the fields that it named.
 func (e *entry) dropped(burnt []*grant, r lettucecompat.AcquireReply) {
-	granted := r.Outcome == lettucecompat.OutcomeOK
+	answered := r.Outcome == lettucecompat.OutcomeOK || r.Outcome == lettucecompat.OutcomeRefused
 	// A missing permission, for example, may show after they were removed; other errors come
-	// before anything is written. A refusal may be by whoever was called then, and a grant that
-	// too few replicas confirmed is taken back.
-	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeRefused ||
-		r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err)
+	// before anything is written.
+	open := r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(r.Err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, g := range burnt {
-		g.field.attempted(granted, granted && r.Dropped == g.name(), open, r.SentAt)
+		g.field.attempted(answered, answered && r.Dropped == g.name(), open, r.SentAt)
 		g.field.returned()
 		g.changed.ring()
 	}

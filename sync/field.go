@@ -172,14 +172,15 @@ func (f *field) released(r lettucecompat.ReleaseReply, sent time.Time) {
 }
 
 // attempted notes the answer to an attempt that named the field and was sent at sent.
-// dropped: its script has removed it. open: nobody knows what it has done, because its
+// answered: its script has run to its end, so nothing is left of the field. dropped: it has removed
+// it. open: nobody knows what it has done, because its
 // answer was lost or its script failed after that.
-func (f *field) attempted(granted, dropped, open bool, sent time.Time) {
+func (f *field) attempted(answered, dropped, open bool, sent time.Time) {
 	switch inTime := sent.Before(f.deadline); {
 	case dropped:
 		f.removed(inTime, false)
 		f.tried = true
-	case granted:
+	case answered:
 		f.held, f.gone, f.tried = false, true, true
 	case open:
 		f.maybe = f.maybe || inTime

@@ -431,21 +431,21 @@ func (l *life) attempt(t *rapid.T) {
 	sent, inTime := l.now, l.now.Before(l.f.deadline)
 	l.vague = l.vague || inTime && l.f.open > 0
 	l.f.sending()
-	var granted, dropped bool
+	var dropped bool
 	o := l.send(t, time.Second, func() {
 		l.removing(inTime)
 		if dropped = l.holder == us; dropped {
 			l.holder = ""
 		}
-		if granted = l.holder == ""; granted {
+		if l.holder == "" { // granted to this attempt, or to whoever is called; else refused
 			l.holder, l.expires, l.grantee = them, l.now.Add(time.Second), false
 		}
 	})
 	lost := o == lettucecompat.OutcomeUnknown
 	l.vague = l.vague || inTime && lost
-	granted = granted && o == lettucecompat.OutcomeOK
+	answered := o == lettucecompat.OutcomeOK
 	l.answer = func() {
-		l.f.attempted(granted, granted && dropped, lost, sent)
+		l.f.attempted(answered, answered && dropped, lost, sent)
 		l.f.returned()
 		l.answer = nil
 	}

@@ -3,7 +3,8 @@
 -- [, repeat 0|1, tokens, a dropped field with its last token and what it had reserved ('', 0, 0: none),
 -- life of the record in ms, dropped fields ...]]
 -- Answers 1 granted, nothing else to tell; {1, first token, found 0|1, the dropped field that was there or ''}
--- granted; {0, holder, pttl} refused, {0, holder, pttl, places ahead, found 0|1} refused and standing.
+-- granted; {0, holder, pttl} refused, {0, holder, pttl, places ahead, found 0|1} refused and standing, either
+-- with the dropped field after it, if one was there.
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 local field, lease, attempt, again = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[6]
 if line == key then line = nil end
@@ -27,9 +28,13 @@ if redis.pcall('exists', key, line or key) ~= 0 then
     end
   end
   refuse = function(holder, pttl)
-    if attempt == '0' and not l then return {0, holder, pttl} end
-    lines = lines or line_functions()
-    return lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
+    local answer = {0, holder, pttl}
+    if attempt ~= '0' or l then
+      lines = lines or line_functions()
+      answer = lines.stand(l, line, field, attempt, lease, ARGV[7] or '0', ARGV[4] or '0', holder, pttl)
+    end
+    if dropped ~= '' then answer[#answer + 1] = dropped end
+    return answer
   end
 end
 if kind == 'hash' then

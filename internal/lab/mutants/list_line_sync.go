@@ -132,11 +132,11 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_AGrantThatAGoneHasOvertakenIsAskedForAgain"},
 	},
 	{
-		name: "line-refused-may-have-dropped", file: "sync/burnt.go",
-		mechanism: "line: an attempt that is refused may have removed the burnt fields that it names",
-		breaks:    "a release that was late is told as a loss",
-		old:       " || r.Outcome == lettucecompat.OutcomeRefused ||", fresh: " ||",
-		tests: []string{"TestLine_ARefusedAttemptMayHaveReleased"},
+		name: "line-refused-has-dropped", file: "sync/burnt.go",
+		mechanism: "line: an attempt that is refused has removed the burnt fields that it names, and says which was there",
+		breaks:    "a release that was late is told as a loss, or a loss as a release",
+		old:       " || r.Outcome == lettucecompat.OutcomeRefused\n", fresh: "\n",
+		tests: []string{"TestLine_ARefusedAttemptHasReleased"},
 	},
 	{
 		name: "turn-without-an-answer-numbers-on", file: "sync/place.go",
