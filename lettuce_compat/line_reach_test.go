@@ -64,19 +64,20 @@ func TestLine_WhoDoesNotListenIsPassedOver(t *testing.T) {
 // TestLine_ThePassedOverLeaveNoGaps: however often one is passed over, those behind it are found.
 func TestLine_ThePassedOverLeaveNoGaps(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
-		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
+		a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		a.takes()
 		x.stands(0)
 		x.StopListening()
 		eventually(t, "nobody listens for x", func() bool {
 			return b.raw.PubSubNumSub(ctx, "anteroom:client:x").Val()["anteroom:client:x"] == 0
 		})
-		holder, next := a, y
+		y.stands(1)
+		holder, next, last := a, y, z // who is called is never at the tail: the number there is free again
 		for range 150 {
-			next.stands(1)
+			last.stands(2)
 			holder.releases()
 			next.called()
-			holder, next = next, holder
+			holder, next, last = next, last, holder
 		}
 		want(t, "x keeps its place", x.confirm().Ahead, 0)
 	})
