@@ -53,7 +53,7 @@ func (g *grant) takeCall() (c *lettucecompat.Call, sentAt time.Time, known bool)
 	defer g.e.mu.Unlock()
 	if g.place != nil {
 		sentAt, known = g.place.sentAt(c.Attempt)
-		return c, sentAt, known
+		return c, sentAt, known && !g.place.gone // gone: what it tells of was there before
 	}
 	return c, w.asked.at, w.asked.n == c.Attempt
 }

@@ -36,14 +36,14 @@ func (a *slowAttempt) Process(ctx context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// isAcquire tells an acquire with a fencing record from a confirmation: a field is its first
-// argument, not whether its client hears.
+// isAcquire tells an acquire from a confirmation: after the lock and its line comes a field or the
+// fencing record, not whether its client hears.
 func isAcquire(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if !strings.HasPrefix(cmd.Name(), "eval") || len(args) < 7 {
 		return false
 	}
-	first, _ := args[6].(string)
+	first, _ := args[5].(string)
 	return strings.Contains(first, ":")
 }
 
