@@ -51,6 +51,7 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 			order, err := e.q.Wait(ctx, w)
 			e.do(order)
 			if err != nil {
+				e.headAfter(r.terms)
 				return e.failed(r, e.waitError(ctx, err))
 			}
 		}
@@ -59,6 +60,15 @@ func (e *entry) acquire(ctx context.Context, r *request) error {
 			return nil
 		}
 		in = false
+	}
+}
+
+// headAfter tells the driver where a waiter with the terms t has gone, and who is head now has others.
+func (e *entry) headAfter(t *terms) {
+	if f, waited := e.q.Front(); waited {
+		if of, is := f.First.Note.(*terms); is && !of.sameLease(t) {
+			e.recall.ring()
+		}
 	}
 }
 

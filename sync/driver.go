@@ -103,7 +103,7 @@ func (d *driver) run() {
 			d.rest = 0
 		case d.enter():
 			return
-		case d.refused && !d.await():
+		case d.refused && d.fits() && !d.await():
 		case d.try(ctx):
 			return
 		}
@@ -168,15 +168,11 @@ func (e *entry) newGrant(want *terms) *grant {
 // for a head that only tries.
 func (d *driver) send(ctx context.Context) (lettucecompat.AcquireReply, attempt) {
 	e := d.e
-	want, stand := &e.terms, true
-	if f, waited := e.q.Front(); waited {
-		stand = !f.First.Kind.IsTry()
-		if of, is := f.First.Note.(*terms); is {
-			want = of
-		}
-	}
-	if d.g != nil && (d.g.terms.lease != want.lease || d.g.terms.fixed() != want.fixed()) {
-		d.burn()
+	want, stand := d.head()
+	if d.g != nil && !d.g.terms.sameLease(want) {
+		before := *d
+		d.g, d.asked = nil, nil
+		defer before.burn() // after it, so that the new field finds the place of the old one
 	}
 	if d.g == nil {
 		d.g = e.newGrant(want)

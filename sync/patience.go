@@ -109,6 +109,24 @@ func (d *driver) await() bool {
 	return false
 }
 
+// head returns the terms of who is head of the queue, and whether it waits if it is refused.
+func (d *driver) head() (want *terms, stand bool) {
+	want, stand = &d.e.terms, true
+	if f, waited := d.e.q.Front(); waited {
+		stand = !f.First.Kind.IsTry()
+		if of, is := f.First.Note.(*terms); is {
+			want = of
+		}
+	}
+	return want, stand
+}
+
+// fits reports whether who is head now can use the grant that is wanted.
+func (d *driver) fits() bool {
+	want, _ := d.head()
+	return d.g.terms.sameLease(want)
+}
+
 // replaced gives the grant up where Redis has forgotten its place: another one stands anew.
 func (d *driver) replaced() bool {
 	d.e.mu.Lock()
