@@ -29,6 +29,7 @@ func (s *seenCalls) Called(class, how string, dead int) {
 
 func (s *seenCalls) want(t *testing.T, want ...string) {
 	t.Helper()
+	synctest.Wait() // a call is told after its grant is passed on
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Equal(s.list, want) {

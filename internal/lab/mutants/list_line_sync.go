@@ -4,7 +4,7 @@ package main
 
 var lineSyncMutants = []mutant{
 	{
-		name: "place-tries-do-not-stand", file: "sync/driver.go",
+		name: "place-tries-do-not-stand", file: "sync/patience.go",
 		mechanism: "line: an attempt that only tries does not stand",
 		breaks:    "those who have left are called, and each call costs the others its lease",
 		old:       "stand = !f.First.Kind.IsTry()", fresh: "_ = f.First.Kind.IsTry()",
