@@ -132,6 +132,20 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_AGrantThatAGoneHasOvertakenIsAskedForAgain"},
 	},
 	{
+		name: "call-of-a-place-that-is-gone", file: "sync/call.go",
+		mechanism: "line: a call of a place that a confirmation has found gone is asked about",
+		breaks:    "a lock that was deleted by hand has two holders, though one of them has been told",
+		old:       "known && !g.place.gone", fresh: "known",
+		tests: []string{"TestLine_ACallThatAGoneHasOvertakenLetsNobodyIn"},
+	},
+	{
+		name: "place-fits-the-head", file: "sync/patience.go",
+		mechanism: "line: where the head of the queue has another lease, its driver asks at once",
+		breaks:    "who asks for another lease is called in vain, and the process stands anew at the tail",
+		old:       "return d.g.terms.sameLease(want)", fresh: "return want != nil",
+		tests: []string{"TestLine_OtherTermsKeepThePosition"},
+	},
+	{
 		name: "line-refused-has-dropped", file: "sync/burnt.go",
 		mechanism: "line: an attempt that is refused has removed the burnt fields that it names, and says which was there",
 		breaks:    "a release that was late is told as a loss, or a loss as a release",
