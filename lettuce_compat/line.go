@@ -101,13 +101,16 @@ func (c *Client) ears() any {
 	return hearing
 }
 
+// Lineless reports whether the line is left out at the moment: its keys were refused.
+func (c *Client) Lineless() bool {
+	until := c.lineless.Load()
+	return until != nil && time.Now().Before(*until)
+}
+
 // line returns the key of the line of a lock, or key itself while the line is left out.
 func (c *Client) line(key string) string {
-	if until := c.lineless.Load(); until != nil {
-		if time.Now().Before(*until) {
-			return key
-		}
-		c.lineless.CompareAndSwap(until, nil)
+	if c.Lineless() {
+		return key
 	}
 	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
 }

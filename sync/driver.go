@@ -159,9 +159,14 @@ func (d *driver) burn() {
 	d.e.m.unwant(g)
 }
 
-// newGrant returns a grant that is wanted.
+// newGrant returns a grant that is wanted. Where the line is left out its releases call nobody, so it
+// is numbered as by a client that knows none: those who stand listen for its release.
 func (e *entry) newGrant(want *terms) *grant {
-	return &grant{e: e, n: e.m.nextGrant.Add(1), terms: want}
+	n := e.m.nextGrant.Add(1)
+	if e.m.wire.Lineless() {
+		n %= lettucecompat.FirstField
+	}
+	return &grant{e: e, n: n, terms: want}
 }
 
 // send makes one attempt for the head of the queue. It stands in line if it is refused, but

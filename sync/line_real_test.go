@@ -93,7 +93,8 @@ func TestLine_WithoutPermissionForIt(t *testing.T) {
 	if took := time.Since(start); turns != 600 || took > 20*time.Second {
 		t.Errorf("%d turns in %v", turns, took)
 	}
-	eventually(t, 5*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
+	// That somebody did not stand is remembered for 10 s.
+	eventually(t, 15*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
 }
 
 // Many processes, some of which lose their messages, give up, or are closed while they stand:

@@ -139,6 +139,13 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_ACallThatAGoneHasOvertakenLetsNobodyIn"},
 	},
 	{
+		name: "line-left-out-is-told", file: "sync/driver.go",
+		mechanism: "line: who leaves it out numbers its fields so that those who stand listen for its releases",
+		breaks:    "who stands starves beside a process whose ACL lacks the line",
+		old:       "if e.m.wire.Lineless() {", fresh: "if false {",
+		tests: []string{"TestLine_WhoStandsGetsItsTurnsBesideOneWithoutTheLine"},
+	},
+	{
 		name: "place-fits-the-head", file: "sync/patience.go",
 		mechanism: "line: where the head of the queue has another lease, its driver asks at once",
 		breaks:    "who asks for another lease is called in vain, and the process stands anew at the tail",

@@ -34,8 +34,8 @@ var syncMutants = []mutant{
 		name: "sync-own-number", file: "sync/driver.go",
 		mechanism: "each grant has a field of its own",
 		breaks:    "a late command of one grant strikes the next",
-		old:       "n: e.m.nextGrant.Add(1)",
-		fresh:     "n: e.m.nextGrant.Load() + 1",
+		old:       "n := e.m.nextGrant.Add(1)",
+		fresh:     "n := e.m.nextGrant.Load() + 1",
 		tests:     []string{"TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne"},
 	},
 	{
