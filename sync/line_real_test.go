@@ -3,6 +3,7 @@ package anteroom_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -93,8 +94,11 @@ func TestLine_WithoutPermissionForIt(t *testing.T) {
 	if took := time.Since(start); turns != 600 || took > 20*time.Second {
 		t.Errorf("%d turns in %v", turns, took)
 	}
-	// That somebody did not stand is remembered for 10 s.
-	eventually(t, 15*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
+	// That somebody did not stand is remembered for a while.
+	eventually(t, 5*time.Second, "no lock and no place is left, and nothing for ever", func() bool {
+		words := " " + strings.Join(must[[]string](t)(admin.HKeys(bg, lineOf("k")).Result()), " ")
+		return admin.Exists(bg, "k").Val() == 0 && !strings.Contains(words, " p") && admin.PTTL(bg, lineOf("k")).Val() != -1
+	})
 }
 
 // Many processes, some of which lose their messages, give up, or are closed while they stand:
