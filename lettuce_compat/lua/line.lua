@@ -230,7 +230,7 @@ local function place_functions()
       'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', met))
     if text then return text end
     l.words, l.changed = l.mute and 6 or 5, false
-    lives(l, met == l.now and STRANGER or math.min(tonumber(p.lease), PLACE_LIFE))
+    lives(l, math.max(met == l.now and STRANGER or 0, math.min(tonumber(p.lease), PLACE_LIFE)))
   end
 
   -- standing is the answer to who stands with the place p: how many are before it, and when it had
