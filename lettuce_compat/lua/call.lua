@@ -5,14 +5,18 @@ local function line_functions()
   local CALL_LEASE = 2000 -- so long has a called one until its renewal, or its lease if that is shorter
   local lines = place_functions()
 
-  -- look tells the first so many living ones to ask again in so many ms.
+  -- look tells the first so many living ones to ask again in so many ms. Of those after them it tells
+  -- as many as are missing of so many that hear: the first ones may have been killed.
   local function look(l, many, ms)
+    local any = many
     for seq = l.head, math.min(l.tail, l.head + lines.LOOKS - 1) do
       local p = lines.living(l, seq)
       if p then
-        lines.tell(p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}')
-        many = many - 1
+        local hears = lines.hears(p, l.multi)
+        if any > 0 or hears then lines.tell(p.client, '{"look":{"field":"' .. p.field .. '","in":' .. ms .. '}}') end
+        if hears then many = many - 1 end
         if many == 0 then return end
+        any = any - 1
       end
     end
   end
@@ -67,6 +71,7 @@ local function line_functions()
   local function hand_on(key, l, fence, life, receivers, window, own, p)
     local turns = share(l, 'lock:release:' .. key, receivers, own)
     if turns and l.since >= turns then
+      l.multi = own < 0
       l.open, l.since, l.changed = l.now + window, 0, true
       look(l, 2, window)
       return '', window, receivers

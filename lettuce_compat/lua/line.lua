@@ -112,6 +112,13 @@ local function place_functions()
     return table.concat({p.field, p.attempt, p.lease, p.tokens, p.ears, p.confirmed}, ' ')
   end
 
+  -- hears tells whether the client of a place hears its own channel, as far as is known: that is taken
+  -- from NUMSUB, and where that knows nothing (multi: on a Cluster, and of a client that confirms
+  -- often because it hears nothing) believed.
+  local function hears(p, multi)
+    return multi or p.ears ~= '0' or numsub(OWN .. p.client) ~= 0
+  end
+
   -- strike removes a place.
   local function strike(l, p)
     redis.pcall('hdel', l.key, 'p' .. p.seq, 'c' .. p.client)
@@ -163,17 +170,17 @@ local function place_functions()
 
   -- first returns the first living place whose client hears, or the first living one where nobody
   -- does: one that stays deaf costs the others a call lease, and a subscription is soon made anew.
-  -- That it hears is known of the client me, which asks, is taken from NUMSUB otherwise, and
-  -- where that knows nothing (on a Cluster, and of a client that confirms often because it hears
-  -- nothing) believed. A place that is passed over stays. not_me leaves out the place of me.
+  -- That it hears is known of the client me, which asks. A place that is passed over stays. not_me
+  -- leaves out the place of me.
   -- Without a place it returns nil, and whether there were more than it may look at.
   local function first(l, me, multi, not_me)
     local passed
+    l.multi = multi
     local last = math.min(l.tail, l.head + LOOKS - 1)
     for seq = l.head, last do
       local p = living(l, seq)
       if p and not (not_me and p.client == me) then
-        if multi or p.client == me or p.ears ~= '0' or numsub(OWN .. p.client) ~= 0 then
+        if p.client == me or hears(p, multi) then
           p.passed = passed
           return p
         end
@@ -280,7 +287,7 @@ local function place_functions()
 
   return {
     read = read, save = save, places = places, at = at, of = of, strike = strike, entry = entry, living = living,
-    first = first, leave = leave, put = put, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
+    first = first, hears = hears, leave = leave, put = put, standing = standing, stand = stand, note_mute = note_mute, seen = seen,
     ask = ask, numsub = numsub, tell = tell, holder_of = holder_of, split = split, older = older,
     LOOKS = LOOKS, MONITOR = MONITOR, BLIND = BLIND,
   }

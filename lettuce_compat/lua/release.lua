@@ -29,6 +29,7 @@ local lines = is_there(line) and line_functions()
 local l = lines and lines.read(line)
 if l then
   left = lines.leave(l, field)
+  l.multi = tonumber(ARGV[3]) < 0
   if kept then
     lines.look(l, 1, keep)
   elseif redis.pcall('exists', key) == 0 and l.open <= l.now then

@@ -91,7 +91,7 @@ var lineMutants = []mutant{
 		name: "line-reachable", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a client without a subscription is passed over",
 		breaks:    "a killed process at the front costs the others a call lease",
-		old:       "numsub(OWN .. p.client) ~= 0 then", fresh: "true then",
+		old:       "numsub(OWN .. p.client) ~= 0", fresh: "true",
 		tests: []string{"TestLine_WhoDoesNotListenIsPassedOver"},
 	},
 	{
