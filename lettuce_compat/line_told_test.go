@@ -43,3 +43,33 @@ func TestLine_ATurnThatEndsOpenIsToldToThoseThatHear(t *testing.T) {
 		want(t, "told", len(line[4].looks), 0)
 	})
 }
+
+// TestLine_WhoLeavesAnOpenLockTellsTheNext: those who were told to look when the lock is no longer
+// left to strangers, or when a mark ends, leave before that.
+func TestLine_WhoLeavesAnOpenLockTellsTheNext(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		_, line := b.standInLine(t, "x", "y", "z")
+		b.raw.Del(ctx, "k")
+		b.raw.HSet(ctx, lineOfK, "open", b.raw.Time(ctx).Val().Add(900*time.Millisecond).UnixMilli())
+		want(t, "left", line[0].release().Left, true)
+		line[1].looked()
+		want(t, "left", line[1].release().Left, true)
+		if in := line[2].looked(); in <= 0 || in > 900*time.Millisecond {
+			t.Fatalf("looks in %v", in)
+		}
+	})
+}
+
+// TestLine_WhoLeavesAMarkTellsTheNext: the first one was told when the mark of MinHold ends, and leaves
+// before that.
+func TestLine_WhoLeavesAMarkTellsTheNext(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, line := b.standInLine(t, "x", "y", "z")
+		a.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: a.field(), Keep: 900 * time.Millisecond})
+		line[0].looked()
+		want(t, "left", line[0].release().Left, true)
+		if in := line[1].looked(); in <= 0 || in > 900*time.Millisecond {
+			t.Fatalf("looks in %v", in)
+		}
+	})
+}

@@ -35,6 +35,14 @@ if l then
   elseif redis.pcall('exists', key) == 0 and l.open <= l.now then
     local _
     _, _, receivers = lines.hand_on(key, l, fence, ARGV[8], receivers, tonumber(ARGV[4]), tonumber(ARGV[3]))
+  elseif left then
+    -- It may have been told to look when the lock is open to it, or a mark ends; now the next ones are.
+    local pttl = lines.ask('pttl', key) or 0
+    if pttl == -2 then
+      lines.look(l, 2, l.open - l.now)
+    elseif pttl > 0 and string.find(lines.holder_of(key), ':kept$') then
+      lines.look(l, 1, pttl)
+    end
   end
   lines.save(l)
 end
