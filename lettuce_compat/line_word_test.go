@@ -24,3 +24,34 @@ func TestLine_ItLivesAsLongAsItsPlaces(t *testing.T) {
 		}
 	})
 }
+
+// TestLine_WhoLeavesDoesNotTakeTheWordAboutTheHolderAlong: it cannot tell whom it calls, so whoever
+// stands next asks soon, too.
+func TestLine_WhoLeavesDoesNotTakeTheWordAboutTheHolderAlong(t *testing.T) {
+	b := onReal(t, nil)
+	a, x, y := newPeer(t, b.user(t, "~*", "+@all", "resetchannels"), "a"), b.peer(t, "x"), b.peer(t, "y")
+	a.takes()
+	x.stands(0)
+	a.releases() // and learns that it cannot tell
+	x.confirm()
+	x.releases()
+	b.nothingLeft(t)
+
+	a.takes()
+	if got := x.stands(0); got.TTL > 25*time.Millisecond {
+		t.Fatalf("is to ask after %v", got.TTL)
+	}
+	want(t, "left", x.release().Left, true)
+	x.stands(0)
+	r := x.request()
+	x.n++
+	r.Drop, r.Field, r.Attempt = []string{r.Field}, x.field(), 0
+	want(t, "try", x.TryAcquire(ctx, r).Outcome, refused)
+	if got := y.stands(0); got.TTL > 25*time.Millisecond {
+		t.Fatalf("who comes later is to ask after %v", got.TTL)
+	}
+	a.releases()
+	want(t, "called", y.confirm().Called, true)
+	y.releases()
+	b.nothingLeft(t)
+}

@@ -259,7 +259,10 @@ local function place_functions()
   local function stand(l, line, field, attempt, lease, tokens, ears, holder, pttl)
     local refused = {0, holder, pttl}
     if attempt == '0' or not line then
-      if l then save(l) end
+      if l then
+        l.stays = l.stays or holder ~= '' and holder == l.mute
+        save(l)
+      end
       return refused
     end
     l = l or read(line)

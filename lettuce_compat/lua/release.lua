@@ -37,10 +37,11 @@ if l then
     _, _, receivers = lines.hand_on(key, l, fence, ARGV[8], receivers, tonumber(ARGV[4]), tonumber(ARGV[3]))
   elseif left then
     -- It may have been told to look when the lock is open to it, or a mark ends; now the next ones are.
-    local pttl = lines.ask('pttl', key) or 0
+    local pttl, holder = lines.ask('pttl', key) or 0, lines.holder_of(key)
+    l.stays = holder ~= '' and holder == l.mute
     if pttl == -2 then
       lines.look(l, 2, l.open - l.now)
-    elseif pttl > 0 and string.find(lines.holder_of(key), ':kept$') then
+    elseif pttl > 0 and string.find(holder, ':kept$') then
       lines.look(l, 1, pttl)
     end
   end
