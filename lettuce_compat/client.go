@@ -46,7 +46,7 @@ type Client struct {
 	quick     atomic.Int64 // nanoseconds, see noteRTT
 	warn      warnings
 	lineless  atomic.Pointer[time.Time] // until then the line is left out, see line.go
-	mute      atomic.Bool               // messages to other clients are refused
+	mute      atomic.Pointer[time.Time] // until then: messages to other clients were refused; nil: not
 	sub       *subscriber
 	single    *shard // shards[""]
 

@@ -20,6 +20,8 @@ const (
 	callLease = 2 * time.Second
 	// linelessTime is how long a client leaves the line out after its key was refused.
 	linelessTime = 30 * time.Second
+	// muteTime is how long a client counts as one that cannot tell whom it calls after it could not.
+	muteTime = 30 * time.Second
 	// leastWindow and mostWindow bound how long a lock is left open for those who do not stand.
 	leastWindow = time.Millisecond
 	mostWindow  = time.Second
@@ -90,7 +92,7 @@ func (c *Client) ownNumber(field string) (n uint64, ok bool) {
 func (c *Client) Listening() bool { return c.ears() == hearing }
 
 func (c *Client) ears() any {
-	if c.mute.Load() {
+	if c.mute.Load() != nil {
 		return mute
 	}
 	c.sub.mu.Lock()
@@ -173,13 +175,17 @@ func (c *Client) ownSubscriptions(key string) any {
 	return flag(c.sub.confirmed(key))
 }
 
-// published notes how the messages of a release fared: see release.lua.
+// published notes how the messages of a release fared: see release.lua. One that may have called
+// nobody does not prove that calls are told, so a refusal counts for a while.
 func (c *Client) published(key string, receivers int) {
 	switch {
 	case receivers == -2:
-		c.mute.Store(true)
-	case receivers >= 0 && c.mute.Load():
-		c.mute.Store(false)
+		until := time.Now().Add(muteTime)
+		c.mute.Store(&until)
+	case receivers >= 0:
+		if until := c.mute.Load(); until != nil && !time.Now().Before(*until) {
+			c.mute.CompareAndSwap(until, nil)
+		}
 	}
 	if c.warn.changes(receivers < 0) {
 		channel := releasePrefix + key

@@ -55,3 +55,24 @@ func TestLine_WhoLeavesDoesNotTakeTheWordAboutTheHolderAlong(t *testing.T) {
 	y.releases()
 	b.nothingLeft(t)
 }
+
+// TestLine_AReleaseThatCallsNobodyProvesNothing: who may publish releases and not calls stays mute.
+func TestLine_AReleaseThatCallsNobodyProvesNothing(t *testing.T) {
+	b := onReal(t, nil)
+	a := newPeer(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:*", "&anteroom:client:a"), "a")
+	x := b.peer(t, "x")
+	a.Subscribe()
+	eventually(t, "a listens", a.Listening)
+	a.takes()
+	x.stands(0)
+	a.releases()
+	x.confirm()
+	x.releases()
+	want(t, "it knows that it cannot tell", a.Listening(), false)
+	a.takes()
+	a.releases() // nobody stands
+	a.takes()
+	if got := x.stands(0); got.TTL > 25*time.Millisecond {
+		t.Fatalf("is to ask after %v", got.TTL)
+	}
+}
