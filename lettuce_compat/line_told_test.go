@@ -73,3 +73,18 @@ func TestLine_WhoLeavesAMarkTellsTheNext(t *testing.T) {
 		}
 	})
 }
+
+// TestLine_AnEndOfTurnThatFindsTheLockFreeCalls: somebody has deleted the key.
+func TestLine_AnEndOfTurnThatFindsTheLockFreeCalls(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, line := b.standInLine(t, "x", "y")
+		b.raw.Del(ctx, "k")
+		got := a.EndTurn(ctx, lettucecompat.TurnRequest{
+			Key: "k", Field: a.field(), Lease: 10 * time.Second, Next: lettucecompat.NewField("a", a.n+1), Attempt: a.send + 1,
+		})
+		want(t, "end of turn", got.Outcome, gone)
+		line[0].called()
+		b.holds(t, line[0])
+		want(t, "a stands", b.raw.HExists(ctx, lineOfK, "ca").Val(), false)
+	})
+}

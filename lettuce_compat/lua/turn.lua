@@ -15,6 +15,12 @@ if here ~= 1 then
   local _, text = remove(key, field)
   if text then return redis.error_reply(text) end
   if tokens then tokens.settle(fence, field, ARGV[10], ARGV[11], life) end
+  local lines = is_there(line) and line_functions()
+  local l = lines and lines.read(line)
+  if l and l.open <= l.now and redis.pcall('exists', key) == 0 then
+    lines.hand_on(key, l, fence, life, 0, tonumber(ARGV[5]), own)
+    lines.save(l)
+  end
   return {0, 0}
 end
 
