@@ -137,6 +137,13 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_WhoLeavesDoesNotTakeTheWordAboutTheHolderAlong"},
 	},
 	{
+		name: "line-turn-that-is-gone-calls", file: "lettuce_compat/lua/turn.lua",
+		mechanism: "line: an end of turn that finds the lock free calls",
+		breaks:    "after a DEL the lock is idle until a confirmation",
+		old:       "if l and l.open <= l.now and redis", fresh: "if false and redis",
+		tests: []string{"TestLine_AnEndOfTurnThatFindsTheLockFreeCalls"},
+	},
+	{
 		name: "line-looks-are-bounded", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a script looks at 64 places",
 		breaks:    "ten thousand dead places hold the server up for 40 ms at one release",
