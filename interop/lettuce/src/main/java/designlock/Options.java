@@ -1,0 +1,45 @@
+package designlock;
+
+/** The command line. */
+final class Options {
+    String url;
+    boolean spring;
+    boolean fair;
+    boolean asyncPublish;
+    long leaseMillis = 30_000;
+    long renewalMillis; // 0: a third of the lease
+    long watchdogMillis = 5_000;
+    long pollMillis = 1_000;
+
+    static Options parse(String[] args) {
+        Options o = new Options();
+        for (int i = 0; i < args.length; i++) {
+            switch (args[i]) {
+                case "--spring" -> o.spring = true;
+                case "--fair" -> o.fair = true;
+                case "--async-publish" -> o.asyncPublish = true;
+                case "--lease" -> o.leaseMillis = Long.parseLong(args[++i]);
+                case "--renewal" -> o.renewalMillis = Long.parseLong(args[++i]);
+                case "--watchdog" -> o.watchdogMillis = Long.parseLong(args[++i]);
+                case "--poll" -> o.pollMillis = Long.parseLong(args[++i]);
+                default -> o.url = url(o, args[i]);
+            }
+        }
+        if (o.url == null) {
+            throw new IllegalArgumentException("usage: REDIS_URL [options]");
+        }
+        return o;
+    }
+
+    private static String url(Options o, String arg) {
+        if (o.url != null || arg.startsWith("-")) {
+            throw new IllegalArgumentException("unknown argument " + arg);
+        }
+        return arg;
+    }
+
+    LockConfig.Builder apply(LockConfig.Builder b) {
+        return b.leaseMillis(leaseMillis).renewalMillis(renewalMillis).watchdogMillis(watchdogMillis)
+                .pollMillis(pollMillis).fair(fair).asyncPublish(asyncPublish);
+    }
+}
