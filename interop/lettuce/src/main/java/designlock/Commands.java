@@ -23,7 +23,8 @@ final class Commands {
             thread.setDaemon(true);
             return thread;
         });
-        ReleaseNotices notices = new ReleaseNotices(client, options.spring);
+        ReleaseNotices notices = new ReleaseNotices(
+                client, options.listening, scheduler, options.wakeDelayMicros);
         RenewalManager renewals = new RenewalManager(scheduler);
         LockServices services = new LockServices(client, notices, renewals, scheduler, metrics, names);
         locks = new LockManager(services, options::apply);

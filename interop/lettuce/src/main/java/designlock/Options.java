@@ -3,7 +3,8 @@ package designlock;
 /** The command line. */
 final class Options {
     String url;
-    boolean spring;
+    ReleaseNotices.Listening listening = ReleaseNotices.Listening.BY_CHANNEL;
+    long wakeDelayMicros;
     boolean fair;
     boolean asyncPublish;
     long leaseMillis = 30_000;
@@ -15,7 +16,9 @@ final class Options {
         Options o = new Options();
         for (int i = 0; i < args.length; i++) {
             switch (args[i]) {
-                case "--spring" -> o.spring = true;
+                case "--spring" -> o.listening = ReleaseNotices.Listening.BY_PATTERN;
+                case "--poll-only" -> o.listening = ReleaseNotices.Listening.NONE;
+                case "--wake-delay" -> o.wakeDelayMicros = Long.parseLong(args[++i]);
                 case "--fair" -> o.fair = true;
                 case "--async-publish" -> o.asyncPublish = true;
                 case "--lease" -> o.leaseMillis = Long.parseLong(args[++i]);

@@ -24,7 +24,7 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
     private final transient LockConfig config;
     private final transient LockServices services;
     private final transient LettuceClient client;
-    private final transient Watchdog watchdog;
+    private final transient Upkeep upkeep;
     private final transient Waiters waiters;
     private final transient Object guard = new Object();
     /** Whose lock it is in this program, null if nobody's. Changed under guard, together with the state. */
@@ -41,7 +41,7 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
         this.config = config;
         this.services = services;
         client = services.client();
-        watchdog = new Watchdog(services);
+        upkeep = new Upkeep(this, config, services);
         waiters = new Waiters(services.scheduler(), config.pollMillis, this::wake);
     }
 
@@ -51,31 +51,19 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
 
     @Override
     public void lock() {
-        if (tryLock()) {
-            return;
-        }
-        startWaiting();
-        try {
-            acquire(1);
-        } finally {
-            waiters.leave();
+        if (!tryLock()) {
+            startWaiting();
+            try {
+                acquire(1);
+            } finally {
+                waiters.leave();
+            }
         }
     }
 
     @Override
     public void lockInterruptibly() throws InterruptedException {
-        if (Thread.interrupted()) {
-            throw new InterruptedException();
-        }
-        if (tryLock()) {
-            return;
-        }
-        startWaiting();
-        try {
-            acquireInterruptibly(1);
-        } finally {
-            waiters.leave();
-        }
+        tryLock(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
     }
 
     @Override
@@ -86,13 +74,16 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
 
     @Override
     public boolean tryLock(long time, TimeUnit unit) throws InterruptedException {
-        long deadline = System.nanoTime() + unit.toNanos(time);
+        if (Thread.interrupted()) {
+            throw new InterruptedException();
+        }
+        long start = System.nanoTime();
         if (tryLock()) {
             return true;
         }
         startWaiting();
         try {
-            return tryAcquireNanos(1, deadline - System.nanoTime());
+            return tryAcquireNanos(1, unit.toNanos(time) - (System.nanoTime() - start));
         } finally {
             waiters.leave();
         }
@@ -195,10 +186,7 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
             }
             setExclusiveOwnerThread(thread);
             hold = mine;
-            if (mine.renewed) {
-                restartRenewal(mine);
-                watchdog.startWatchdog(this, mine, config.watchdogMillis);
-            }
+            upkeep.start(mine);
         }
         services.metrics().acquisitions.increment();
         return true;
@@ -240,7 +228,7 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
             }
             last = holds() == 1;
             if (last) {
-                stopTasks(mine);
+                upkeep.stop(mine);
             }
         }
         boolean had;
@@ -259,53 +247,24 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
             throw new IllegalMonitorStateException(key() + " was lost");
         }
         if (!last) {
-            setState(getState() - ONE_HOLD);
+            dropOne(mine);
             return false;
         }
         clear(mine);
-        announce(mine);
+        services.notices().announce(key(), mine.holder, config.asyncPublish);
         return true;
     }
 
-    /** Section 13.4.2. A failure is not the caller's: others find out by their poll. */
-    private void announce(Hold gone) {
-        String message = new ReleaseMessage(key(), System.currentTimeMillis(), gone.holder).toJson();
-        try {
-            var sent = client.publish(ReleaseMessage.channel(key()), message);
-            if (!config.asyncPublish) {
-                LettuceClient.await(sent);
+    private void dropOne(Hold which) {
+        synchronized (guard) {
+            if (hold == which) {
+                setState(getState() - ONE_HOLD);
             }
-        } catch (RuntimeException e) {
-            Log.warn("release of " + key() + " not published", e);
         }
     }
 
     boolean isCurrent(Hold which) {
         return hold == which;
-    }
-
-    void restartRenewal(Hold which) {
-        services.renewals().startRenewal(key(), () -> renew(which), config.renewalMillis);
-    }
-
-    private void renew(Hold which) {
-        if (hold != which) {
-            return;
-        }
-        long before = System.nanoTime();
-        try {
-            if (client.renew(key(), which.holder, which.leaseMillis)) {
-                which.renewedAt = before;
-                services.metrics().renewals.increment();
-            } else {
-                lose(which, "the renewal did not find its holder in Redis");
-            }
-        } catch (RuntimeException e) {
-            Log.warn("renewal of " + key(), e);
-            if (which.isOver()) {
-                lose(which, "not renewed within its lease");
-            }
-        }
     }
 
     /** Section 10.3: a lock that Redis does not have is given up here too, and its thread learns it at unlock. */
@@ -323,7 +282,7 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
         for (int i = 0; i < holds && client.release(key(), which.holder, which.leaseMillis); i++) {
             Log.warn("released " + key() + " for its dead thread", null);
         }
-        announce(which);
+        services.notices().announce(key(), which.holder, config.asyncPublish);
     }
 
     /** Whether it was held so until now. */
@@ -332,19 +291,12 @@ final class RedisDistributedLock extends AbstractQueuedSynchronizer implements L
             if (hold != which) {
                 return false;
             }
-            stopTasks(which);
+            upkeep.stop(which);
             hold = null;
             setExclusiveOwnerThread(null);
             setState(0);
             signals.incrementAndGet();
             return true;
-        }
-    }
-
-    private void stopTasks(Hold which) {
-        if (which.renewed) {
-            services.renewals().stopRenewal(key());
-            watchdog.stopWatchdog();
         }
     }
 }

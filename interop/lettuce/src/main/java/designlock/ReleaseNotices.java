@@ -5,24 +5,42 @@ import io.lettuce.core.pubsub.RedisPubSubAdapter;
 import io.lettuce.core.pubsub.StatefulRedisPubSubConnection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.TimeUnit;
 
 /**
- * The listening side of section 10.5: SUBSCRIBE per lock, or one PSUBSCRIBE for all (how a Spring
- * listener container with a PatternTopic does it). Lettuce subscribes again after a reconnect.
+ * The channels of section 10.5: PUBLISH, and a way of listening. Lettuce subscribes again after a reconnect.
  */
 final class ReleaseNotices extends RedisPubSubAdapter<String, String> {
+    enum Listening {
+        /** SUBSCRIBE for each lock. */
+        BY_CHANNEL,
+        /** One PSUBSCRIBE for all, as a Spring listener container with a PatternTopic does it. */
+        BY_PATTERN,
+        /** Not at all: waiters poll. */
+        NONE
+    }
+
     private static final String PATTERN = ReleaseMessage.channel("*");
 
+    private final LettuceClient client;
     private final StatefulRedisPubSubConnection<String, String> connection;
-    private final boolean byPattern;
+    private final Listening listening;
+    private final ScheduledExecutorService scheduler;
+    /** How long a message waits for its turn in this program, as behind an executor or a random delay. */
+    private final long delayMicros;
     /** What to wake, by channel. */
     private final Map<String, Runnable> waiting = new ConcurrentHashMap<>();
 
-    ReleaseNotices(LettuceClient client, boolean byPattern) {
-        this.byPattern = byPattern;
+    ReleaseNotices(
+            LettuceClient client, Listening listening, ScheduledExecutorService scheduler, long delayMicros) {
+        this.client = client;
+        this.listening = listening;
+        this.scheduler = scheduler;
+        this.delayMicros = delayMicros;
         connection = client.connectPubSub();
         connection.addListener(this);
-        if (byPattern) {
+        if (listening == Listening.BY_PATTERN) {
             LettuceClient.await(connection.async().psubscribe(PATTERN));
         }
     }
@@ -33,7 +51,7 @@ final class ReleaseNotices extends RedisPubSubAdapter<String, String> {
         if (waiting.putIfAbsent(channel, wake) != null) {
             return;
         }
-        if (byPattern) {
+        if (listening != Listening.BY_CHANNEL) {
             wake.run();
             return;
         }
@@ -47,8 +65,21 @@ final class ReleaseNotices extends RedisPubSubAdapter<String, String> {
 
     void ignore(String lockKey) {
         String channel = ReleaseMessage.channel(lockKey);
-        if (waiting.remove(channel) != null && !byPattern) {
+        if (waiting.remove(channel) != null && listening == Listening.BY_CHANNEL) {
             connection.async().unsubscribe(channel);
+        }
+    }
+
+    /** Section 13.4.2. A failure is not the caller's: others find out by their poll. */
+    void announce(String lockKey, String holder, boolean async) {
+        String message = new ReleaseMessage(lockKey, System.currentTimeMillis(), holder).toJson();
+        try {
+            var sent = client.publish(ReleaseMessage.channel(lockKey), message);
+            if (!async) {
+                LettuceClient.await(sent);
+            }
+        } catch (RuntimeException e) {
+            Log.warn("release of " + lockKey + " not published", e);
         }
     }
 
@@ -89,7 +120,12 @@ final class ReleaseNotices extends RedisPubSubAdapter<String, String> {
 
     private void wake(String channel) {
         Runnable wake = waiting.get(channel);
-        if (wake != null) {
+        if (wake == null) {
+            return;
+        }
+        if (delayMicros > 0) {
+            scheduler.schedule(wake, delayMicros, TimeUnit.MICROSECONDS);
+        } else {
             wake.run();
         }
     }

@@ -10,9 +10,11 @@ final class Watchdog {
     private final LettuceClient client;
     private final RenewalManager renewals;
     private final MetricsCollector metrics;
+    private final Upkeep upkeep;
     private ScheduledFuture<?> watchdogTask;
 
-    Watchdog(LockServices services) {
+    Watchdog(LockServices services, Upkeep upkeep) {
+        this.upkeep = upkeep;
         scheduler = services.scheduler();
         client = services.client();
         renewals = services.renewals();
@@ -51,7 +53,7 @@ final class Watchdog {
     private void checkRenewalTask(RedisDistributedLock lock, Hold hold) {
         if (lock.isCurrent(hold) && !renewals.isRunning(lock.key())) {
             Log.warn("renewal of " + lock.key() + " had stopped", null);
-            lock.restartRenewal(hold);
+            upkeep.startRenewal(hold);
         }
     }
 
