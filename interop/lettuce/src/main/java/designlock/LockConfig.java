@@ -14,6 +14,9 @@ final class LockConfig {
     /** Whether unlock returns before Redis has answered the PUBLISH. The document leaves it open. */
     final boolean asyncPublish;
 
+    /** Whether each tryAcquire that AQS makes asks Redis: up to 257 times for one wake-up in vain. */
+    final boolean eager;
+
     private LockConfig(Builder b) {
         lockKey = b.lockKey;
         leaseMillis = b.leaseMillis;
@@ -22,6 +25,7 @@ final class LockConfig {
         pollMillis = b.pollMillis;
         fair = b.fair;
         asyncPublish = b.asyncPublish;
+        eager = b.eager;
         if (lockKey == null || lockKey.isEmpty()) {
             throw new IllegalArgumentException("lockKey is empty");
         }
@@ -45,6 +49,7 @@ final class LockConfig {
         private long pollMillis = 1_000;
         private boolean fair;
         private boolean asyncPublish;
+        private boolean eager;
 
         Builder lockKey(String key) {
             lockKey = key;
@@ -90,6 +95,11 @@ final class LockConfig {
 
         Builder asyncPublish(boolean on) {
             asyncPublish = on;
+            return this;
+        }
+
+        Builder eager(boolean on) {
+            eager = on;
             return this;
         }
 

@@ -7,6 +7,7 @@ final class Options {
     long wakeDelayMicros;
     boolean fair;
     boolean asyncPublish;
+    boolean eager;
     long leaseMillis = 30_000;
     long renewalMillis; // 0: a third of the lease
     long watchdogMillis = 5_000;
@@ -21,6 +22,7 @@ final class Options {
                 case "--wake-delay" -> o.wakeDelayMicros = Long.parseLong(args[++i]);
                 case "--fair" -> o.fair = true;
                 case "--async-publish" -> o.asyncPublish = true;
+                case "--eager" -> o.eager = true;
                 case "--lease" -> o.leaseMillis = Long.parseLong(args[++i]);
                 case "--renewal" -> o.renewalMillis = Long.parseLong(args[++i]);
                 case "--watchdog" -> o.watchdogMillis = Long.parseLong(args[++i]);
@@ -43,6 +45,6 @@ final class Options {
 
     LockConfig.Builder apply(LockConfig.Builder b) {
         return b.leaseMillis(leaseMillis).renewalMillis(renewalMillis).watchdogMillis(watchdogMillis)
-                .pollMillis(pollMillis).fair(fair).asyncPublish(asyncPublish);
+                .pollMillis(pollMillis).fair(fair).asyncPublish(asyncPublish).eager(eager);
     }
 }
