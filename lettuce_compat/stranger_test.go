@@ -1,6 +1,8 @@
 package lettucecompat_test
 
 import (
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -84,4 +86,19 @@ func TestStrangerExpiry(t *testing.T) {
 	eventually(t, "the stranger after our lease", func() bool { return run(t, s, stranger.Lock, "k", 30*time.Millisecond) })
 	want(t, "our renewal", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: "me:1", Lease: time.Second}, 0).Outcome, gone)
 	eventually(t, "we after the stranger's lease", func() bool { return c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome == ok })
+}
+
+// TestStranger_TheDocumentHasItsScripts: who writes a client from docs/protocol.md writes these.
+func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
+	page, err := os.ReadFile("../docs/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"lock": stranger.Lock, "unlock": stranger.Unlock, "renew": stranger.Renew, "check": stranger.Check,
+	} {
+		if !strings.Contains(string(page), "```lua\n"+script+"\n```") {
+			t.Errorf("docs/protocol.md lacks %s as it is run here:\n%s", name, script)
+		}
+	}
 }
