@@ -8,6 +8,7 @@
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make model checks the protocol of the line with TLC (docs/model), in minutes.
+# make interop lets a Java service share locks with this library; it needs Java 17 and Maven.
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
 #              less than one. Both write bench/results.json; the first also the plots and
@@ -26,7 +27,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
+.PHONY: test lab interop lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -79,6 +80,14 @@ demo:
 # CHAOS_FOR=30m CHAOS_SEED=7 make chaos
 chaos: redis
 	$(GO) run ./internal/lab/chaos
+
+# Builds the Java program of interop/lettuce, and lets it and this library share locks.
+interop: redis
+	@if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then \
+	  echo "there is no Java or no Maven"; echo "0 passed, 0 failed, 1 skipped"; exit 0; fi; \
+	mvn -q -B -f interop/lettuce/pom.xml package && \
+	ANTEROOM_LETTUCE=$$PWD/interop/lettuce/target/lettuce-peer.jar $(GO) test -count 1 -timeout 10m -v ./internal/lab/interop | awk \
+	  '/^--- PASS/ {passed++} /^--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)

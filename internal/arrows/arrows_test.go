@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/lab/faults":              {},
 	"internal/headcount":               {},
 	"internal/lab/history":             {"sync", "internal/child", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
+	"internal/lab/interop":             {},
 	"internal/lab/mutants":             {},
 	"internal/lab/promise":             {"sync", "internal/child", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
 	"internal/screen":                  {},
