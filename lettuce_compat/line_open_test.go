@@ -59,7 +59,7 @@ func turns(t *testing.T, b *bed, n int) (open int) {
 	return open
 }
 
-// TestLine_AShareOfTheTurnsEndsOpen: for strangers that listen, one after each round of the line;
+// TestLine_AShareOfTheTurnsEndsOpen: for each stranger that listens, one in each round of the line;
 // none where nobody does; few for a pattern, which may be a monitor's.
 func TestLine_AShareOfTheTurnsEndsOpen(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
@@ -69,7 +69,12 @@ func TestLine_AShareOfTheTurnsEndsOpen(t *testing.T) {
 		if got := turns(t, b, 12); got < 3 || got > 5 {
 			t.Fatalf("%d of 12 turns are open for a stranger that listens", got)
 		}
-		_ = ps.Close()
+		b.raw.FlushAll(ctx)
+		second := b.listener(t, false)
+		if got := turns(t, b, 12); got < 6 { // all, because none of them comes
+			t.Fatalf("%d of 12 turns are open for two strangers that listen", got)
+		}
+		_, _ = ps.Close(), second.Close()
 		b.raw.FlushAll(ctx)
 		b.listener(t, true)
 		if got := turns(t, b, 40); got != 2 {

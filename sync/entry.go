@@ -29,6 +29,7 @@ type entry struct {
 	burnt     map[uint64]*grant // whose fields may be left in Redis, by number; guarded by mu
 	next      *grant            // stands in line since the last turn ended, for the next driver; guarded by mu
 	look      bool              // the driver is to ask Redis now; guarded by mu
+	stranger  atomic.Int32      // when one who does not stand was last known to hold the lock: see metStranger
 	notBefore time.Duration     // the next driver's first attempt, as renewal.Manager.Glance counts; guarded by mu
 }
 

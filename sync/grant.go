@@ -145,6 +145,22 @@ func (g *grant) minHoldLeft() time.Duration {
 	return max(g.since+g.e.cfg.MinHold-g.e.m.leases.Glance(), 0)
 }
 
+// Beside strangers, of whom each has the lock for one owner at a time, a turn passes it on so often.
+// One that was known to hold it is believed to come again for strangerTime.
+const (
+	strangerHandOffs = 2
+	strangerTime     = 10 * time.Second
+)
+
+// metStranger notes that a stranger holds the lock at now, as renewal.Manager.Glance counts: to the second, 0 is never.
+func (e *entry) metStranger(now time.Duration) { e.stranger.Store(1 + int32(now/time.Second)) }
+
+// besideStrangers reports whether a stranger was known to hold the lock lately.
+func (e *entry) besideStrangers(now time.Duration) bool {
+	last := e.stranger.Load()
+	return last != 0 && now < time.Duration(last)*time.Second+strangerTime
+}
+
 // mayHandOff reports whether the grant may pass to another local owner without
 // Redis: see docs/architecture.md, "Turns".
 func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
@@ -155,6 +171,8 @@ func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 	case cfg.MinHold > 0 && now-g.since < cfg.MinHold:
 		return false
 	case now-g.turn >= cfg.MaxHandoffTime:
+		return false
+	case handOffs >= strangerHandOffs && g.e.besideStrangers(now):
 		return false
 	case !lease.Healthy() || !lease.Fresh(now):
 		return false // also where it is lost

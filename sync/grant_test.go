@@ -85,6 +85,12 @@ func TestGrant_MayHandOff(t *testing.T) {
 	check("a healthy grant", g, 9, 999*time.Millisecond, true)
 	check("the budget is used up", g, 10, 0, false)
 	check("the time is over", g, 0, time.Second, false)
+	g = fresh(nil, 0)
+	g.e.metStranger(g.turn)
+	check("beside strangers", g, strangerHandOffs-1, 0, true)
+	check("beside strangers, often enough", g, strangerHandOffs, 0, false)
+	g.turn += strangerTime + time.Second
+	check("strangers of long ago", g, strangerHandOffs, 0, true)
 	g.unrenewed.Store(true)
 	check("the renewal was stopped", g, 0, 0, false)
 	check("a fixed lease", fresh(func(c *LockConfig) { c.RenewalTime = -1 }, 0), 0, 0, false)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -128,4 +129,36 @@ func TestLine_StrangersGetTheirShare(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Beside strangers, of whom each has the lock for one owner at a time, a turn is short: one of another
+// process comes after three owners.
+func TestLine_BesideStrangersATurnIsShort(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		s.HSet("k", "server1-thread-123", "1")
+		s.SetTTL("k", time.Hour)
+		var order string // guarded by the lock
+		var wg sync.WaitGroup
+		wait := func(m *anteroom.Manager, name string) {
+			wg.Go(func() {
+				h := acquire(t, m.Mutex("k"))
+				order += name
+				ok(t, h.Release(bg))
+			})
+			s.settle()
+		}
+		for range 6 {
+			wait(a, "a")
+		}
+		wait(b, "b")
+		time.Sleep(100 * time.Millisecond)
+		s.Del("k")
+		s.Publish("lock:release:k", "")
+		wg.Wait()
+		if order != "aaabaaa" {
+			t.Errorf("order %q", order)
+		}
+	})
 }

@@ -146,6 +146,9 @@ func (p *place) stands(a attempt, ahead int, holder string, ttl time.Duration) {
 	}
 	p.sent = append(p.sent[:0], p.sent[i:]...)
 	p.ahead, p.holder, p.gone, p.ends = ahead, holder, false, time.Time{}
+	if e := p.g.e; !lettucecompat.Calls(holder) {
+		e.metStranger(e.m.leases.Glance())
+	}
 	if ttl >= 0 {
 		p.ends = time.Now().Add(ttl + afterTTL())
 	}

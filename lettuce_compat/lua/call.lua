@@ -53,14 +53,13 @@ local function line_functions()
 
   -- share tells after how many calls a turn must end open because of those who do not stand, nil
   -- if there are none. Who holds the lock now and then, and who listens for its release beside
-  -- us (own: 1), gets a turn for each round of the line. A pattern that covers
-  -- the channel may as well be a monitor's, so it counts less. On a Cluster a server only knows of
-  -- its own subscribers.
+  -- us, gets a turn each in a round of the line. A pattern that covers the channel may as well be a
+  -- monitor's, so it counts less. On a Cluster a server only knows of its own subscribers.
   local function share(l, channel, receivers, own)
-    if lines.seen(l) then return lines.places(l) end
+    local others = (receivers > 0 and lines.numsub(channel) or 0) - math.max(own, 0)
+    if others > 0 or lines.seen(l) then return lines.places(l) / math.max(others, 1) end
     if receivers <= 0 then return nil end
-    local listening = lines.numsub(channel) or 0
-    if listening > math.max(own, 0) then return lines.places(l) end
+    local listening = others + math.max(own, 0)
     if receivers > listening then return math.max(lines.places(l), lines.MONITOR) end
   end
 

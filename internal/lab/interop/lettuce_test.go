@@ -153,46 +153,64 @@ func TestLettuce_RenewalWhileTheOtherWaits(t *testing.T) {
 	must(t, h.Release(bg))
 }
 
-// Four Go processes and four Java processes count on a counter that nothing but the lock protects.
-func TestLettuce_ExclusionUnderContention(t *testing.T) {
-	const programs, threads, hold, long = 4, 2, time.Millisecond, 8 * time.Second
-	s := testredis.Start(t)
-	var javas []*java
-	for range programs {
-		javas = append(javas, startJava(t, lettuce, s.URL()))
+// Go processes and Java processes count on a counter that nothing but the lock protects. Each language gets its
+// share: a quarter at least, where it does not hurry more than its threads can ask.
+func TestLettuce_ExclusionAndSharesUnderContention(t *testing.T) {
+	const long = 6 * time.Second
+	for _, c := range []struct {
+		programs, goroutines, threads int
+		hold, pause                   time.Duration
+		least                         float64 // part of either language
+	}{
+		{programs: 4, goroutines: 2, threads: 2, hold: time.Millisecond, least: 0.25},
+		{programs: 2, goroutines: 4, threads: 2, hold: time.Millisecond, least: 0.25},
+		{programs: 1, goroutines: 1, threads: 1, pause: 5 * time.Millisecond, least: 0.25},
+		{programs: 1, goroutines: 1, threads: 1}, // Java releases and asks again in one breath
+	} {
+		t.Run(fmt.Sprintf("%dx%d and %dx%d, hold %v, pause %v", c.programs, c.goroutines, c.programs, c.threads, c.hold, c.pause), func(t *testing.T) {
+			s := testredis.Start(t)
+			var javas []*java
+			for range c.programs {
+				javas = append(javas, startJava(t, lettuce, s.URL()))
+			}
+			var gos []*child.Process
+			for range c.programs {
+				plan := contention{URL: s.URL(), Key: "k", Counter: "n", Goroutines: c.goroutines, Hold: c.hold, Pause: c.pause, For: long}
+				p, err := child.Start(bg, contenderRole, plan, time.Minute)
+				must(t, err)
+				defer p.Kill()
+				gos = append(gos, p)
+			}
+			var waiting []<-chan answer
+			for _, j := range javas {
+				for i := range c.threads {
+					waiting = append(waiting, j.begin(fmt.Sprint("t", i), "contend", "k", "n",
+						c.hold.Microseconds(), c.pause.Microseconds(), long.Milliseconds()))
+				}
+			}
+			var ofGo, ofJava takes
+			for i, got := range waiting {
+				words := strings.Fields(javas[i/c.threads].wait(got, 2*answerTime).text)
+				n, _ := strconv.Atoi(words[0])
+				us, _ := strconv.Atoi(words[1])
+				ofJava = ofJava.plus(takes{n, time.Duration(us) * time.Microsecond})
+			}
+			for _, p := range gos {
+				var one takes
+				must(t, p.Receive(&one, answerTime))
+				ofGo = ofGo.plus(one)
+			}
+			n, err := s.Client(t).Get(bg, "n").Int()
+			must(t, err)
+			if n != ofGo.Count+ofJava.Count {
+				t.Errorf("the counter is %d after %d and %d acquisitions", n, ofGo.Count, ofJava.Count)
+			}
+			part := float64(ofJava.Count) / float64(n)
+			t.Logf("Go %d (longest wait %v), Java %d (longest wait %v): %.0f %% Java's",
+				ofGo.Count, ofGo.Longest.Round(time.Millisecond), ofJava.Count, ofJava.Longest.Round(time.Millisecond), 100*part)
+			if min(part, 1-part) < c.least {
+				t.Errorf("%.0f %% are Java's", 100*part)
+			}
+		})
 	}
-	var gos []*child.Process
-	for range programs {
-		c := contention{URL: s.URL(), Key: "k", Counter: "n", Goroutines: threads, Hold: hold, For: long}
-		p, err := child.Start(bg, contenderRole, c, time.Minute)
-		must(t, err)
-		defer p.Kill()
-		gos = append(gos, p)
-	}
-	var waiting []<-chan answer
-	for _, j := range javas {
-		for i := range threads {
-			waiting = append(waiting, j.begin(fmt.Sprint("t", i), "contend", "k", "n", hold.Microseconds(), 0, long.Milliseconds()))
-		}
-	}
-	var ofGo, ofJava takes
-	for i, got := range waiting {
-		words := strings.Fields(javas[i/threads].wait(got, 2*answerTime).text)
-		n, _ := strconv.Atoi(words[0])
-		us, _ := strconv.Atoi(words[1])
-		ofJava = ofJava.plus(takes{n, time.Duration(us) * time.Microsecond})
-	}
-	for _, p := range gos {
-		var one takes
-		must(t, p.Receive(&one, answerTime))
-		ofGo = ofGo.plus(one)
-	}
-	n, err := s.Client(t).Get(bg, "n").Int()
-	must(t, err)
-	if n != ofGo.Count+ofJava.Count {
-		t.Errorf("the counter is %d after %d and %d acquisitions", n, ofGo.Count, ofJava.Count)
-	}
-	t.Logf("Go %d (longest wait %v), Java %d (longest wait %v): %.0f %% Java's",
-		ofGo.Count, ofGo.Longest.Round(time.Millisecond), ofJava.Count, ofJava.Longest.Round(time.Millisecond),
-		100*float64(ofJava.Count)/float64(n))
 }

@@ -144,6 +144,13 @@ var lineMutants = []mutant{
 		tests: []string{"TestLine_AnEndOfTurnThatFindsTheLockFreeCalls"},
 	},
 	{
+		name: "line-a-turn-for-each-stranger", file: "lettuce_compat/lua/call.lua",
+		mechanism: "line: each stranger that listens gets a turn in a round",
+		breaks:    "several programs without the line share the part of one",
+		old:       "return lines.places(l) / math.max(others, 1) end", fresh: "return lines.places(l) end",
+		tests: []string{"TestLine_AShareOfTheTurnsEndsOpen"},
+	},
+	{
 		name: "line-looks-are-bounded", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: a script looks at 64 places",
 		breaks:    "ten thousand dead places hold the server up for 40 ms at one release",

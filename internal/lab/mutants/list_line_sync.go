@@ -146,6 +146,13 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_WhoStandsGetsItsTurnsBesideOneWithoutTheLine"},
 	},
 	{
+		name: "turn-beside-strangers", file: "sync/place.go",
+		mechanism: "line: who meets a stranger as holder makes its turns short",
+		breaks:    "a service in Java gets three acquisitions in a hundred",
+		old:       "e.metStranger(e.m.leases.Glance())", fresh: "_ = e",
+		tests: []string{"TestLine_BesideStrangersATurnIsShort"},
+	},
+	{
 		name: "place-fits-the-head", file: "sync/patience.go",
 		mechanism: "line: where the head of the queue has another lease, its driver asks at once",
 		breaks:    "who asks for another lease is called in vain, and the process stands anew at the tail",
