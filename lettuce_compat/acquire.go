@@ -77,7 +77,7 @@ type AcquireReply struct {
 func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply AcquireReply) {
 	start := time.Now()
 	defer func() { c.observe("acquire", reply.Outcome, start) }()
-	if err := checkReserved(r.Key); err != nil {
+	if err := c.CheckKey(r.Key); err != nil {
 		return AcquireReply{Outcome: OutcomeFailed, Err: err}
 	}
 	limit := cmp.Or(r.Timeout, c.opt.CommandTimeout)
@@ -117,7 +117,7 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptParcel {
 	multi := c.Multi()
 	ears := c.ears()
 	if plain && r.Attempt == 0 && !multi && ears != mute {
-		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease))
+		return newScriptParcel(c.scripts().acquire, r.Key, line, "", r.Field, millis(r.Lease))
 	}
 	attempt := "0"
 	if r.Attempt > 0 {
@@ -125,9 +125,9 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptParcel {
 	}
 	switch {
 	case plain && !multi && ears == hearing:
-		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt)
+		return newScriptParcel(c.scripts().acquire, r.Key, line, "", r.Field, millis(r.Lease), attempt)
 	case plain:
-		return newScriptParcel(acquireScript, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
+		return newScriptParcel(c.scripts().acquire, r.Key, line, "", r.Field, millis(r.Lease), attempt, ears, flag(multi))
 	}
 	argv := append(
 		make([]any, 0, 11+len(r.Drop)), r.Field, millis(r.Lease), attempt, ears, flag(multi), flag(r.Repeat), strconv.FormatInt(r.Tokens, 10),
@@ -137,7 +137,7 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptParcel {
 	for _, field := range r.Drop {
 		argv = append(argv, field)
 	}
-	return newScriptParcel(acquireScript, r.Key, line, c.fenceIf(r.Key, r.Tokens > 0), argv...)
+	return newScriptParcel(c.scripts().acquire, r.Key, line, c.fenceIf(r.Key, r.Tokens > 0), argv...)
 }
 
 // judgeReplicas judges the answer of the replicas. With too few, the field is removed at

@@ -7,12 +7,12 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// Who listens by ReleasePattern hears of releases and of forced ones, and learns the
+// Who listens by ReleasePatterns hears of releases and of forced ones, and learns the
 // exact key and who freed it.
 func TestAnnouncements(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
-	ps := b.raw.PSubscribe(ctx, lettucecompat.ReleasePattern("order:*"))
+	ps := b.raw.PSubscribe(ctx, lettucecompat.DesignDocument.ReleasePatterns("order:*")...)
 	defer ps.Close()
 	if _, err := ps.Receive(ctx); err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestAnnouncements(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, "channel", m.Channel, "lock:release:"+key)
-		a, valid := lettucecompat.ParseRelease(m.Channel, m.Payload)
+		a, valid := lettucecompat.DesignDocument.ParseRelease(m.Channel, m.Payload)
 		if !valid || a.Key != key || a.Holder != holder || a.At.Before(start) || a.At.After(time.Now()) {
 			t.Errorf("%q: %+v, %v", m.Payload, a, valid)
 		}
@@ -66,7 +66,7 @@ func TestAnnouncementsThatAreNone(t *testing.T) {
 		{"lock:release:", "[]", ""},
 		{"news", `{"lockKey":"k","releaseTime":1,"holder":"h"}`, ""},
 	} {
-		a, valid := lettucecompat.ParseRelease(c.channel, c.payload)
+		a, valid := lettucecompat.DesignDocument.ParseRelease(c.channel, c.payload)
 		if valid || a != (lettucecompat.Announcement{Key: c.key}) {
 			t.Errorf("%q on %q: %+v, %v", c.payload, c.channel, a, valid)
 		}

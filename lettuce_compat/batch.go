@@ -61,7 +61,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 		}
 	}
 	keys := len(items) + fences
-	args := batchArgs(renewScript, keys, keys+2+len(items))
+	args := batchArgs(c.scripts().renew, keys, keys+2+len(items))
 	for i := range items {
 		args = append(args, items[i].Key)
 	}
@@ -85,7 +85,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 			args = append(args, strconv.Itoa(i+1), millis(r.Lease), strconv.Itoa(fence), recordMillis(r.RecordTime))
 		}
 	}
-	return newBatchCommand(renewScript, items[0].Key, args)
+	return newBatchCommand(c.scripts().renew, items[0].Key, args)
 }
 
 func parseRenewal(outcome Outcome, err error, answer any, sentAt time.Time) RenewReply {
@@ -137,14 +137,14 @@ func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duratio
 }
 
 func (c *Client) statusCommand(items []Query) *command {
-	args := batchArgs(statusScript, len(items), 2*len(items))
+	args := batchArgs(c.scripts().status, len(items), 2*len(items))
 	for i := range items {
 		args = append(args, items[i].Key)
 	}
 	for i := range items {
 		args = append(args, items[i].Field)
 	}
-	return newBatchCommand(statusScript, items[0].Key, args)
+	return newBatchCommand(c.scripts().status, items[0].Key, args)
 }
 
 func parseStatus(outcome Outcome, err error, answer any, _ time.Time) StatusReply {

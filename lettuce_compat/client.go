@@ -47,8 +47,10 @@ type Client struct {
 	warn      warnings
 	lineless  atomic.Pointer[time.Time] // until then the line is left out, see line.go
 	mute      atomic.Pointer[time.Time] // until then: messages to other clients were refused; nil: not
-	sub       *subscriber
-	single    *shard // shards[""]
+	subs      *subscriptions
+	cluster   bool        // of a known Redis Cluster
+	unsharded atomic.Bool // it is too old for channels of shards
+	single    *shard      // shards[""]
 
 	mu     sync.Mutex
 	closed bool
@@ -85,7 +87,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	case interface {
 		MasterForKey(context.Context, string) (*redis.Client, error)
 	}:
-		c.route = r.MasterForKey
+		c.route, c.cluster = r.MasterForKey, true
 	case interface {
 		GetShardClientForKey(string) (*redis.Client, error)
 	}:
@@ -96,7 +98,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 		c.routed.Store(true) // a Ring computes the shard
 	}
 	c.warn.report = opt.OnWarning
-	c.sub = newSubscriber(c)
+	c.subs = newSubscriptions(c)
 	c.single = c.shard("")
 	return c, nil
 }
@@ -195,7 +197,7 @@ func (c *Client) Close() {
 		waits = append(waits, s.locks.close(), s.keep.close(), s.places.close(), s.synced.close())
 	}
 	c.mu.Unlock()
-	waits = append(waits, c.sub.close())
+	waits = append(waits, c.subs.close()...)
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
 	for _, w := range waits {
@@ -225,5 +227,5 @@ func (c *Client) fenceIf(key string, fenced bool) string {
 
 // fence returns the key of the fencing record of a lock.
 func (c *Client) fence(key string) string {
-	return derivedKey(fencePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
+	return c.opt.Dialect.fence(key, func(slot uint16) uint32 { return c.tags()[slot] })
 }

@@ -54,8 +54,11 @@ var (
 	ErrTimeout = errors.New("no answer within the command's time limit")
 	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
-	// ErrReservedKey is returned for keys that Reserved refuses.
-	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " are reserved: choose another name")
+	// ErrReservedKey is returned for keys that Dialect.Reserved refuses.
+	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " (or, in Redisson's dialect, " + redissonToken + ") are reserved: choose another name")
+	// ErrKeyBraces is returned for names that Redisson cannot use on a Cluster: it would look for them, or
+	// for their channel, in another slot.
+	ErrKeyBraces = errors.New("redisson cannot use this name on a Cluster: its braces are no hash tag, or one closes before")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
 	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
 	// ErrNotSubscribed is returned by Probe while the subscription is being made.
@@ -96,7 +99,7 @@ func classify(err error) class {
 	if err == nil {
 		return classNone
 	}
-	if errors.Is(err, ErrReservedKey) {
+	if errors.Is(err, ErrReservedKey) || errors.Is(err, ErrKeyBraces) {
 		return classPermanent
 	}
 	var answer redis.Error

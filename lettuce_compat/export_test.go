@@ -34,16 +34,16 @@ func Trips(c *Client) (live, total int) {
 
 // Up reports whether the subscription connection is there, with at least one channel confirmed.
 func Up(c *Client) bool {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	return c.sub.up
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	return c.subs.main.up
 }
 
 // Channels returns how many channels are subscribed or being subscribed, with the client's own.
 func Channels(c *Client) int {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	return len(c.sub.channels)
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	return len(c.subs.main.channels)
 }
 
 // Unreported returns how many warnings of a kind came since the last one that was reported.
@@ -52,6 +52,23 @@ func Unreported(c *Client, k WarningKind) int {
 	defer c.warn.mu.Unlock()
 	return c.warn.count[k]
 }
+
+// ShardConnections counts the connections to shards that are there or being made.
+func ShardConnections(c *Client) (n int) {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.shards {
+		select {
+		case <-s.done:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Channel is the name of the release channel of key.
+func Channel(d Dialect, key string) string { return d.channel(key) }
 
 // FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
 func FenceKey(c *Client, key string) string { return c.fence(key) }
@@ -75,8 +92,8 @@ var (
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 
-	AcquireSource  = acquireScript.source
-	ReleaseSource  = releaseScript.source
+	AcquireSource  = documentScripts.acquire.source
+	ReleaseSource  = documentScripts.release.source
 	KeySlot        = keySlot
 	SlotNumbers    = slotNumbers
 	ReleaseMessage = releaseMessage
@@ -99,7 +116,7 @@ func RoomAfter(c *Client, n int, d time.Duration) int {
 // Confirmed reports whether the server has confirmed the subscription and the
 // connection that it came on is still in use. Until then a release may go unheard.
 func (w *Watch) Confirmed() bool {
-	w.sub.mu.Lock()
-	defer w.sub.mu.Unlock()
+	w.subs.mu.Lock()
+	defer w.subs.mu.Unlock()
 	return w.ch != nil && w.ch.state == chConfirmed
 }

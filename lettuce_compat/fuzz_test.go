@@ -37,7 +37,7 @@ func FuzzMessage(f *testing.F) {
 		if n, err := parts["releaseTime"].(json.Number).Int64(); err != nil || n != at {
 			t.Fatalf("%q: release time %v, want %d", message, n, at)
 		}
-		heard, valid := ParseRelease(releasePrefix+key, message)
+		heard, valid := DesignDocument.ParseRelease(releasePrefix+key, message)
 		if !valid || heard.Key != key || heard.Holder != carried(holder) || heard.At.UnixMilli() != at {
 			t.Fatalf("%q is read as %+v, %v", message, heard, valid)
 		}
@@ -55,7 +55,7 @@ func FuzzMessage(f *testing.F) {
 			t.Fatalf("%q: %v %+v", before+field+after, own, m.Forced)
 		}
 
-		heard, valid = ParseRelease(releasePrefix+key, foreign)
+		heard, valid = DesignDocument.ParseRelease(releasePrefix+key, foreign)
 		if heard.Key != key || !valid && heard != (Announcement{Key: key}) {
 			t.Fatalf("%q is read as %+v, %v", foreign, heard, valid)
 		}

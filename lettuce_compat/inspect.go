@@ -34,12 +34,12 @@ type Info struct {
 // Inspect asks one server about key and its fencing record and its line, in one step. It changes
 // nothing. A fencing record is no lock: its key is a permanent error.
 func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
-	if err := checkReserved(key); err != nil {
+	if err := c.CheckKey(key); err != nil {
 		return Info{}, err
 	}
 	start := time.Now()
 	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).keep, key, start, 0, func(line string) *scriptParcel {
-		return newScriptParcel(inspectScript, key, line, c.fence(key), maxListed)
+		return newScriptParcel(c.scripts().inspect, key, line, c.fence(key), maxListed)
 	})
 	c.observe("inspect", outcome, start)
 	if err != nil {

@@ -11,22 +11,17 @@ import (
 // This file is the layout of docs/protocol.md §1 apart from the scripts: the names of
 // channels, and what the messages on them say.
 
-// releasePrefix begins the names of release channels; the key follows. It has none of the characters that
+// releasePrefix begins the names of release channels in the design document's dialect; the key follows. It has none of the characters that
 // mean something in a pattern. Such a channel lies in another slot than its key, so it is
 // used with PUBLISH, never SPUBLISH.
 const releasePrefix = "lock:release:"
-
-// ReleasePattern returns the pattern of PSUBSCRIBE that covers the release channels of
-// the keys that glob covers, in Redis' own syntax of patterns.
-func ReleasePattern(glob string) string { return releasePrefix + glob }
 
 // QuotePattern returns the pattern that covers s alone.
 func QuotePattern(s string) string { return patternQuoter.Replace(s) }
 
 var patternQuoter = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
-// releaseMessage is what a release publishes. It is built here and passed to the script as
-// an argument, so that every server sends the same bytes.
+// releaseMessage is what a release publishes in the design document's dialect.
 func releaseMessage(key, holder string, at time.Time) string {
 	var room [256]byte // most names are short; the string is made once, at its length
 	b := append(room[:0], `{"lockKey":`...)
@@ -63,9 +58,8 @@ type Announcement struct {
 	At     time.Time // by the wall clock of who released
 }
 
-// ParseRelease reads a message from a release channel. ok is false for one that announces
-// no release; the Announcement then has the Key, if the channel is one of ours.
-func ParseRelease(channel, payload string) (a Announcement, ok bool) {
+// parseRelease is Dialect.ParseRelease of the design document's dialect.
+func parseRelease(channel, payload string) (a Announcement, ok bool) {
 	key, ours := strings.CutPrefix(channel, releasePrefix)
 	if !ours {
 		return Announcement{}, false

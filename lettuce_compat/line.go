@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -38,14 +37,6 @@ func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife)
 // CallLease returns how long a lock with this lease is held by who was called until it is
 // renewed.
 func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
-
-// Calls reports whether the release of holder calls the next one in line: it is a field of a
-// client that knows the line, or nobody. The mark of MinHold, which nobody releases, counts
-// with its field.
-func Calls(holder string) bool {
-	_, n, ours := ParseField(strings.TrimSuffix(holder, keptSuffix))
-	return holder == "" || ours && n >= FirstField
-}
 
 // Call says that a script has given a lock to a field of this client: another's release, or whatever
 // command found the lock free.
@@ -95,9 +86,9 @@ func (c *Client) ears() any {
 	if c.mute.Load() != nil {
 		return mute
 	}
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	if c.sub.own.state != chConfirmed {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	if c.subs.main.own.state != chConfirmed {
 		return deaf
 	}
 	return hearing
@@ -163,16 +154,16 @@ func (c *Client) oneWithLine(
 // window is how long a lock is left open, in whole ms: time for somebody who heard of the release
 // to ask for it.
 func (c *Client) window() string {
-	return millis(min(max(2*c.RTT(), leastWindow), mostWindow))
+	return millis(min(max(2*c.RTT(), leastWindow)+c.opt.Dialect.reaction(), mostWindow))
 }
 
 // ownSubscriptions counts those of this client to the release channel of key, for a script that
 // compares it with what the server counts; -1 where a server does not count all.
 func (c *Client) ownSubscriptions(key string) any {
-	if c.Multi() {
+	if c.Multi() && !c.sharded() {
 		return "-1"
 	}
-	return flag(c.sub.confirmed(key))
+	return flag(c.subs.confirmed(key))
 }
 
 // published notes how the messages of a release fared: see release.lua. One that may have called
@@ -188,7 +179,7 @@ func (c *Client) published(key string, receivers int) {
 		}
 	}
 	if c.warn.changes(receivers < 0) {
-		channel := releasePrefix + key
+		channel := c.opt.Dialect.channel(key)
 		if receivers == -2 {
 			channel = ownPrefix + "*"
 		}

@@ -89,7 +89,7 @@ func TestLine_AHolderThatDoesNotStandGetsTurns(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		for _, holder := range []string{"server1-thread-1", "old-1-00112233aabb:17"} {
 			b.raw.FlushAll(ctx)
-			want(t, "calls", lettucecompat.Calls(holder), false)
+			want(t, "calls", lettucecompat.DesignDocument.Calls(holder), false)
 			b.put(t, "k", hash{holder: "1"}, time.Minute)
 			x, y := b.peer(t, "x"), b.peer(t, "y")
 			x.stands(0)

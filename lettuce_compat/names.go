@@ -92,37 +92,13 @@ func ParseField(field string) (clientID string, n uint64, ok bool) {
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// fencePrefix begins the key of every fencing record, and linePrefix that of every line. They
+// fencePrefix begins the key of every fencing record but Redisson's, and linePrefix that of every line. They
 // hold no brace, so the first brace of a derived key is one that the rule below put or kept
 // there.
 const (
 	fencePrefix = "anteroom:fence:"
 	linePrefix  = "anteroom:line:"
 )
-
-// Reserved reports whether key cannot be a lock, because the wire makes keys of its own
-// below prefix.
-//
-// Nothing outside the prefix is refused, because nothing else can meet a key of ours. A
-// derived key begins with the prefix itself; its hash tag comes later, so a name such as
-// {anteroom:fence:x} is never one. What else begins with "anteroom:", and lock:release:,
-// are channels, which Redis keeps apart from keys. The mark of a release with Keep is a
-// field. Below the prefix everything is refused, also what no name derives today: that
-// the beginning decides is a rule that a person and an ACL can apply.
-func Reserved(key string) (prefix string, reserved bool) {
-	if strings.HasPrefix(key, linePrefix) {
-		return linePrefix, true
-	}
-	return fencePrefix, strings.HasPrefix(key, fencePrefix)
-}
-
-// checkReserved is Reserved as the error of a command about key.
-func checkReserved(key string) error {
-	if _, reserved := Reserved(key); reserved {
-		return ErrReservedKey
-	}
-	return nil
-}
 
 // derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the
 // lock's own slot for every name, because a script may touch one slot only, and no two names

@@ -24,6 +24,8 @@ type Options struct {
 	// is enforced by abandoning the command, so it also holds where the socket's time
 	// limits are longer. Defaults to one second.
 	CommandTimeout time.Duration
+	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
+	Dialect Dialect
 	// AllowRing accepts a *redis.Ring. A Ring moves keys between shards when a shard
 	// leaves or comes, within a lease, so exclusion does not hold across such a change.
 	AllowRing bool
@@ -68,6 +70,9 @@ type CommandStat struct {
 func (o Options) withDefaults() (Options, error) {
 	if err := checkClientID(o.ClientID); err != nil {
 		return o, err
+	}
+	if !o.Dialect.Valid() {
+		return o, configError("Options.Dialect", fmt.Sprintf("%d is none of the constants", o.Dialect))
 	}
 	if o.CommandTimeout < 0 {
 		return o, configError("Options.CommandTimeout", fmt.Sprintf("%v is negative", o.CommandTimeout))

@@ -44,7 +44,7 @@ func (c *Client) Confirm(ctx context.Context, batch []Place, timeout time.Durati
 }
 
 func (c *Client) confirmCommand(items []Place) *command {
-	args := batchArgs(confirmScript, 2*len(items), 4*len(items)+2)
+	args := batchArgs(c.scripts().confirm, 2*len(items), 4*len(items)+2)
 	for i := range items {
 		args = append(args, items[i].Key)
 	}
@@ -55,7 +55,7 @@ func (c *Client) confirmCommand(items []Place) *command {
 	for i := range items {
 		args = append(args, items[i].Field, strconv.FormatUint(items[i].Attempt, 10))
 	}
-	return newBatchCommand(confirmScript, items[0].Key, args)
+	return newBatchCommand(c.scripts().confirm, items[0].Key, args)
 }
 
 func parsePlace(outcome Outcome, err error, answer any, sentAt time.Time) PlaceReply {

@@ -39,7 +39,7 @@ type RehearseRequest struct {
 // It returns the commands that are refused and that a lock can do without, in words for
 // people that name no key.
 func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []string, err error) {
-	if err := checkReserved(r.Key); err != nil {
+	if err := c.CheckKey(r.Key); err != nil {
 		return nil, err
 	}
 	for _, step := range []string{"1", "2"} {
@@ -55,8 +55,8 @@ func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []str
 func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (without []string, err error) {
 	start := time.Now()
 	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptParcel {
-		return newScriptParcel(rehearseScript, r.Key, line, c.fenceIf(r.Key, r.Fenced),
-			step, releasePrefix+r.Key, ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
+		return newScriptParcel(c.scripts().rehearse, r.Key, line, c.fenceIf(r.Key, r.Fenced),
+			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
 	})
 	c.observe("ping", outcome, start)
 	if err != nil {
@@ -91,9 +91,9 @@ func (c *Client) Probe(ctx context.Context) (time.Duration, error) {
 
 // probe answers OutcomeGone when there is nothing to probe.
 func (c *Client) probe(ctx context.Context) (Outcome, error) {
-	s := c.sub
+	s := c.subs.main
 	s.mu.Lock()
-	if s.closed {
+	if c.subs.closed {
 		s.mu.Unlock()
 		return OutcomeFailed, ErrClosed
 	}

@@ -50,7 +50,7 @@ func (c *Client) Release(ctx context.Context, r ReleaseRequest) (reply ReleaseRe
 
 // sendRelease sends the request, with the line or, where that is the lock's key, without.
 func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
-	argv := append(make([]any, 0, 8), r.Field, releaseMessage(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window())
+	argv := append(make([]any, 0, 8), r.Field, c.opt.Dialect.message(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window())
 	fence := ""
 	if fenced := r.Fenced || r.ReservedUpTo > 0; fenced || r.Keep > 0 { // otherwise the rest says nothing
 		fence = c.fenceIf(r.Key, fenced)
@@ -60,7 +60,7 @@ func (c *Client) sendRelease(ctx context.Context, r *ReleaseRequest, line string
 		}
 		argv = append(argv, keep, strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	}
-	k := newScriptParcel(releaseScript, r.Key, line, fence, argv...)
+	k := newScriptParcel(c.scripts().release, r.Key, line, fence, argv...)
 	k.mayBeHeld = r.MayBeHeld
 	return k, c.lanes(r.Key).locks.do(ctx, &k.parcel, now, limit)
 }
@@ -100,13 +100,13 @@ func (c *Client) parseRelease(cmd *command, left error, key string) ReleaseReply
 // Whoever ran under the lock still runs until the message arrives: exclusion is broken
 // on purpose.
 func (c *Client) ForceRelease(ctx context.Context, key string) (released []string, err error) {
-	if err := checkReserved(key); err != nil {
+	if err := c.CheckKey(key); err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	before, after := forcedParts(key)
 	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).locks, key, start, 0, func(line string) *scriptParcel {
-		return newScriptParcel(forceScript, key, line, c.fence(key), releaseMessage(key, c.opt.ClientID, start),
+		return newScriptParcel(c.scripts().force, key, line, c.fence(key), c.opt.Dialect.message(key, c.opt.ClientID, start),
 			before, after, c.ownSubscriptions(key), c.window(), recordMillis(0))
 	})
 	c.observe("force", outcome, start)

@@ -9,18 +9,25 @@ import (
 //go:embed lua
 var lua embed.FS
 
-// The scripts, one per job.
+// scripts are those of one dialect, one per job.
+type scripts struct {
+	acquire, release, turn, renew, status, inspect, force, confirm, rehearse *script
+}
+
+// The scripts of all dialects. Those for the channels of shards differ in the commands for these.
 var (
-	acquireScript  = newScript("acquire")
-	releaseScript  = newScript("release")
-	turnScript     = newScript("turn")
-	renewScript    = newScript("renew")
-	statusScript   = newScript("status")
-	inspectScript  = newScript("inspect")
-	forceScript    = newScript("force")
-	confirmScript  = newScript("confirm")
-	rehearseScript = newScript("rehearse")
+	documentScripts = newScripts("channels", "document")
+	redissonScripts = newScripts("channels", "redisson")
+	shardedScripts  = newScripts("shards", "redisson")
 )
+
+func newScripts(channels, dialect string) *scripts {
+	read := func(name string) *script { return newScript(channels, dialect, name) }
+	return &scripts{
+		acquire: read("acquire"), release: read("release"), turn: read("turn"), renew: read("renew"), status: read("status"),
+		inspect: read("inspect"), force: read("force"), confirm: read("confirm"), rehearse: read("rehearse"),
+	}
+}
 
 // script is a Lua source and the digest by which a server that has loaded it knows it.
 // Immutable.
@@ -29,12 +36,15 @@ type script struct {
 	sha    any // a string, as an argument of a command
 }
 
-// newScript reads the script of that name, behind the prelude that all share and, where it has
-// to do with the line, what those share. Each function costs a call some of Redis' time, so
+// newScript reads the script of that name, behind the prelude that all share, what its dialect says and,
+// where it has to do with the line, what those share. Each function costs a call some of Redis' time, so
 // the batches that renew and look do without.
-func newScript(name string) *script {
-	parts := []string{"prelude", "line", "call", name}
-	if name == "renew" || name == "status" {
+func newScript(channels, dialect, name string) *script {
+	parts := []string{"prelude", channels, dialect, "line", "call", name}
+	switch name {
+	case "renew":
+		parts = []string{"prelude", dialect, name}
+	case "status":
 		parts = []string{"prelude", name}
 	}
 	var source string

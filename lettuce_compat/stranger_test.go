@@ -68,7 +68,7 @@ func TestStranger(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, valid := lettucecompat.ParseRelease(msg.Channel, msg.Payload); !valid {
+		if _, valid := lettucecompat.DesignDocument.ParseRelease(msg.Channel, msg.Payload); !valid {
 			t.Fatalf("%v is no release", msg)
 		}
 		want(t, "the stranger gets it", run(t, s, stranger.Lock, "ours", lease), true)

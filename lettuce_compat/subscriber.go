@@ -27,15 +27,20 @@ const (
 	backoffMax = 2 * time.Second
 )
 
-// errStopped ends the connection of a client that is closed.
-var errStopped = errors.New("subscriptions are closed")
+var (
+	// errStopped ends the connection of a client that is closed.
+	errStopped = errors.New("subscriptions are closed")
+	// errIdle ends that of a shard of which nothing is listened to.
+	errIdle = errors.New("nothing to subscribe")
+)
 
-// subscriber owns the client's one subscription connection. One goroutine makes the
+// subscriber owns one subscription connection. One goroutine makes the
 // connection and writes to it, another reads it; both exist from the first need until
-// Close. Callers never do I/O here: they change the lists under mu and kick the writer.
+// Close, those of a shard while it has channels. Callers never do I/O here: they change the lists under mu
+// and kick the writer.
 //
-// The writer, in words. Connect with the own channel; then, until the connection fails
-// or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe
+// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the
+// connection fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe
 // what has been idle long enough; sleep until kicked or until the next of these is due.
 // When the connection has ended, everything watched is wanted again, and the loop
 // starts over after a pause.
@@ -44,17 +49,17 @@ var errStopped = errors.New("subscriptions are closed")
 // channel it is about: so it is known to be about that batch.
 type subscriber struct {
 	c    *Client
-	own  *channel
+	own  *channel      // nil: of a shard
+	addr string        // of the shard's master, "" for those whose master is not known
 	kick chan struct{} // cap 1: look at the lists again
-	done chan struct{} // closed when the writer has ended
 
 	ctx    context.Context // of the connection's I/O; ends with close
 	cancel context.CancelFunc
 
-	mu         sync.Mutex
+	mu         *sync.Mutex     // of subscriptions
+	done       chan struct{}   // closed while no writer runs
 	made       context.Context // for a connection that is made already: see read
 	started    bool
-	closed     bool
 	channels   map[string]*channel
 	wanted     *list.List // to subscribe, oldest first
 	asked      *list.List // in the unanswered SUBSCRIBE
@@ -66,11 +71,13 @@ type subscriber struct {
 	dropped    chan struct{}
 	dropErr    error // set before dropped is closed
 	probes     map[string]chan struct{}
+	heardAt    time.Time // when anything arrived last; of a shard
+	tended     time.Time // the writer's, see tend
 }
 
-func newSubscriber(c *Client) *subscriber {
+func newSubscriber(c *Client, mu *sync.Mutex, addr string) *subscriber {
 	s := &subscriber{
-		c: c, kick: make(chan struct{}, 1), done: make(chan struct{}),
+		c: c, mu: mu, addr: addr, kick: make(chan struct{}, 1), done: make(chan struct{}),
 		channels: map[string]*channel{}, probes: map[string]chan struct{}{},
 		wanted: list.New(), asked: list.New(), idle: list.New(), refused: list.New(),
 	}
@@ -78,40 +85,29 @@ func newSubscriber(c *Client) *subscriber {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	s.made = ended
-	s.own = &channel{name: ownPrefix + c.opt.ClientID, own: true}
-	s.channels[s.own.name] = s.own
-	s.enlistLocked(s.own, s.wanted)
+	close(s.done)
 	return s
 }
 
 // startLocked starts the writer at the first need.
 func (s *subscriber) startLocked() {
-	s.started = true
-	go s.run()
+	s.started, s.done = true, make(chan struct{})
+	go s.run(s.done)
 }
 
-// close ends the connection and signals every watch. The channel it returns is closed
+// closeLocked ends the connection and signals every watch. done is closed
 // when the goroutines have ended.
-func (s *subscriber) close() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		s.cancel()
-		s.wakeAllLocked()
-		s.dropLocked(s.generation, errStopped)
-		if !s.started {
-			close(s.done)
-		}
-	}
-	return s.done
+func (s *subscriber) closeLocked() {
+	s.cancel()
+	s.wakeAllLocked()
+	s.dropLocked(s.generation, errStopped)
 }
 
-// run keeps a connection until close.
-func (s *subscriber) run() {
-	defer close(s.done)
+// run keeps a connection until close; that of a shard while it has channels.
+func (s *subscriber) run(done chan struct{}) {
+	defer close(done)
 	pause := time.Duration(0)
-	for {
+	for s.needed() {
 		start := time.Now()
 		wasUp, err := s.connect()
 		s.down(err)
@@ -134,25 +130,49 @@ func (s *subscriber) run() {
 			}
 		}
 		pause = min(max(2*pause, backoffMin), backoffMax)
+		s.c.subs.rehome(s)
 	}
+}
+
+// needed reports whether the writer is to go on.
+func (s *subscriber) needed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.started = len(s.channels) > 0
+	return s.started
 }
 
 // connect makes one connection and serves it until it ends. It reports whether the
 // connection ever worked.
 func (s *subscriber) connect() (wasUp bool, err error) {
-	ps := s.c.rdb.Subscribe(s.ctx) // no channels: no I/O yet
+	s.mu.Lock()
+	first := s.own
+	if e := s.wanted.Front(); first == nil && e != nil {
+		first = e.Value.(*channel)
+	}
+	if first == nil {
+		s.mu.Unlock()
+		return false, errIdle
+	}
+	s.mu.Unlock()
+	ps, err := s.pubsub(first.key)
+	if err != nil {
+		return false, err
+	}
 	s.mu.Lock()
 	s.generation++
 	s.dropped, s.dropErr = make(chan struct{}), nil
 	dropped, generation := s.dropped, s.generation
-	s.unlistLocked(s.own)
-	s.askLocked(s.own)
+	s.unlistLocked(first)
+	s.askLocked(first)
 	s.mu.Unlock()
 
-	if err = ps.Subscribe(s.ctx, s.own.name); err == nil {
+	if err = s.subscribe(s.ctx, ps, first.name); err == nil {
 		s.mu.Lock()
 		s.askedAt = time.Now() // connecting took its own time
+		s.heardAt = s.askedAt
 		s.mu.Unlock()
+		s.tended = time.Now()
 		read := make(chan struct{})
 		go func() {
 			defer close(read)
@@ -173,11 +193,14 @@ func (s *subscriber) connect() (wasUp bool, err error) {
 func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 	for {
 		subscribe, unsubscribe, next, err := s.plan()
+		if err == nil && s.own == nil {
+			next, err = s.tend(ps, next)
+		}
 		if err == nil && len(unsubscribe) > 0 {
-			err = ps.Unsubscribe(s.onceMade(), unsubscribe...)
+			err = s.unsubscribe(s.onceMade(), ps, unsubscribe...)
 		}
 		if err == nil && len(subscribe) > 0 {
-			err = ps.Subscribe(s.onceMade(), subscribe...)
+			err = s.subscribe(s.onceMade(), ps, subscribe...)
 		}
 		if err != nil {
 			return err
@@ -217,7 +240,11 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	for e := s.idle.Front(); e != nil && len(unsubscribe) < subscribeBatch; e = s.idle.Front() {
+	most := subscribeBatch
+	if s.own == nil {
+		most = 1 // the channels of one command must be of one slot
+	}
+	for e := s.idle.Front(); e != nil && len(unsubscribe) < most; e = s.idle.Front() {
 		ch := e.Value.(*channel)
 		if now.Sub(ch.since) < channelIdle && s.idle.Len() <= maxIdleChannels {
 			next = ch.since.Add(channelIdle)
@@ -226,8 +253,11 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 		s.forgetLocked(ch)
 		unsubscribe = append(unsubscribe, ch.name)
 	}
-	if len(unsubscribe) == subscribeBatch {
+	if len(unsubscribe) == most {
 		next = now // there may be more
+	}
+	if len(s.channels) == 0 {
+		return nil, nil, next, errIdle
 	}
 	for e := s.refused.Front(); e != nil; e = s.refused.Front() {
 		ch := e.Value.(*channel)
@@ -240,7 +270,7 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	}
 	for s.asked.Len() == 0 || len(subscribe) > 0 {
 		e := s.wanted.Front()
-		if e == nil || len(subscribe) == subscribeBatch {
+		if e == nil || len(subscribe) == most {
 			break
 		}
 		ch := e.Value.(*channel)
@@ -288,7 +318,7 @@ func (s *subscriber) down(err error) {
 		s.enlistLocked(ch, s.wanted)
 	}
 	s.mu.Unlock()
-	if wasUp && s.c.opt.OnSubscription != nil {
+	if wasUp && s.own != nil && s.c.opt.OnSubscription != nil {
 		s.c.opt.OnSubscription(false, err)
 	}
 }

@@ -40,12 +40,16 @@ func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 		}
 		switch m := msg.(type) {
 		case *redis.Subscription:
-			if m.Kind == "subscribe" {
+			switch m.Kind {
+			case "subscribe", "ssubscribe":
 				s.confirm(m.Channel)
+			case "sunsubscribe":
+				s.lost(m.Channel, generation)
 			}
 		case *redis.Message:
 			s.deliver(m)
 		}
+		s.heard()
 	}
 }
 
@@ -78,7 +82,7 @@ func (s *subscriber) confirm(name string) {
 	if s.asked.Len() == 0 {
 		s.kickLocked()
 	}
-	report := !s.up
+	report := !s.up && s.own != nil
 	s.up = true
 	s.mu.Unlock()
 	if report && s.c.opt.OnSubscription != nil {
@@ -91,6 +95,9 @@ func (s *subscriber) confirm(name string) {
 // one; a channel that is refused alone rests. It reports false for any other error,
 // after which the connection is made anew.
 func (s *subscriber) refuse(answer redis.Error) bool {
+	if s.own == nil && strings.Contains(answer.Error(), "unknown command") {
+		s.c.unsharded.Store(true) // a Cluster below 7; the channels move to the own connection
+	}
 	if !strings.HasPrefix(answer.Error(), "NOPERM") {
 		return false
 	}
@@ -122,7 +129,7 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 
 // deliver hands a message to whom it concerns.
 func (s *subscriber) deliver(m *redis.Message) {
-	if m.Channel == s.own.name {
+	if s.own != nil && m.Channel == s.own.name {
 		s.deliverOwn(m)
 		return
 	}
@@ -132,7 +139,7 @@ func (s *subscriber) deliver(m *redis.Message) {
 	}
 	s.mu.Unlock()
 	// What it says is not used: the answer of the next attempt decides.
-	if _, valid := ParseRelease(m.Channel, m.Payload); !valid {
+	if _, valid := s.c.opt.Dialect.ParseRelease(m.Channel, m.Payload); !valid {
 		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
 	}
 }
@@ -239,16 +246,4 @@ func (s *subscriber) unlistLocked(ch *channel) {
 		ch.in.Remove(ch.at)
 		ch.in, ch.at = nil, nil
 	}
-}
-
-// confirmed reports whether the server counts this client among the subscribers of
-// the release channel of key.
-func (s *subscriber) confirmed(key string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.channels) == 1 { // the own one
-		return false
-	}
-	ch := s.channels[releasePrefix+key]
-	return ch != nil && ch.state == chConfirmed
 }

@@ -62,8 +62,8 @@ func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 
 // sendTurn sends the request, with the line or, where that is the lock's key, without.
 func (c *Client) sendTurn(ctx context.Context, r *TurnRequest, line string, now time.Time, limit time.Duration) (*scriptParcel, error) {
-	k := newScriptParcel(turnScript, r.Key, line, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
-		r.Field, millis(r.Lease), releaseMessage(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window(),
+	k := newScriptParcel(c.scripts().turn, r.Key, line, c.fenceIf(r.Key, r.Fenced || r.Tokens > 0),
+		r.Field, millis(r.Lease), c.opt.Dialect.message(r.Key, r.Field, now), c.ownSubscriptions(r.Key), c.window(),
 		r.Next, strconv.FormatUint(r.Attempt, 10), c.ears(), strconv.FormatInt(r.Tokens, 10),
 		strconv.FormatInt(r.LastToken, 10), strconv.FormatInt(r.ReservedUpTo, 10), recordMillis(r.RecordTime))
 	return k, c.lanes(r.Key).locks.do(ctx, &k.parcel, now, limit)

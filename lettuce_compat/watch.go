@@ -8,9 +8,9 @@ import (
 // Watch is one interest in the release of a key. Its channel says "try again now",
 // nothing more: what happened is for the next attempt to find out.
 type Watch struct {
-	c   chan struct{}
-	sub *subscriber
-	ch  *channel // nil after Close; guarded by sub.mu
+	c    chan struct{}
+	subs *subscriptions
+	ch   *channel // nil after Close; guarded by subs.mu
 }
 
 // C returns the wake-up channel. It has room for one signal and several are merged. It
@@ -22,9 +22,8 @@ func (w *Watch) C() <-chan struct{} { return w.c }
 // Close ends the interest. The channel stays subscribed for channelIdle when
 // this was the last watch. Closing twice is harmless.
 func (w *Watch) Close() {
-	s := w.sub
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	w.subs.mu.Lock()
+	defer w.subs.mu.Unlock()
 	ch := w.ch
 	if ch == nil {
 		return
@@ -32,7 +31,7 @@ func (w *Watch) Close() {
 	w.ch = nil
 	delete(ch.watches, w)
 	if len(ch.watches) == 0 {
-		s.unwatchedLocked(ch)
+		ch.sub.unwatchedLocked(ch)
 	}
 }
 
@@ -49,23 +48,24 @@ func (w *Watch) signal() {
 // once, because a release may have come between the refusal that made the caller watch
 // and this call.
 func (c *Client) Watch(key string) *Watch {
-	s := c.sub
-	w := &Watch{c: make(chan struct{}, 1), sub: s}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	w := &Watch{c: make(chan struct{}, 1), subs: c.subs}
+	name := c.opt.Dialect.channel(key)
+	addr, sharded := c.subs.home(key)
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	if c.subs.closed {
 		w.signal()
 		return w
 	}
-	if !s.started {
-		s.startLocked()
-	}
-	name := releasePrefix + key
+	s := c.subs.atLocked(addr, sharded, true)
 	ch := s.channels[name]
 	if ch == nil {
-		ch = &channel{name: name, watches: map[*Watch]struct{}{}}
+		ch = &channel{sub: s, name: name, key: key, watches: map[*Watch]struct{}{}}
 		s.channels[name] = ch
 		s.wantLocked(ch)
+	}
+	if !s.started {
+		s.startLocked()
 	}
 	w.ch = ch
 	ch.watches[w] = struct{}{}
@@ -79,20 +79,24 @@ func (c *Client) Watch(key string) *Watch {
 // Subscribe makes sure that the connection and the client's own channel are there. It
 // returns at once; the connection is kept until Close.
 func (c *Client) Subscribe() {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	if !c.sub.closed && !c.sub.started {
-		c.sub.startLocked()
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	if !c.subs.closed && !c.subs.main.started {
+		c.subs.main.startLocked()
 	}
 }
 
 // Forget unsubscribes the channel of key now, if nobody watches it, instead of after
 // channelIdle. It returns at once.
 func (c *Client) Forget(key string) {
-	s := c.sub
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ch := s.channels[releasePrefix+key]
+	addr, sharded := c.subs.home(key)
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	s := c.subs.atLocked(addr, sharded, false)
+	if s == nil {
+		return
+	}
+	ch := s.channels[c.opt.Dialect.channel(key)]
 	if ch == nil || ch.in != s.idle {
 		return
 	}
@@ -115,9 +119,12 @@ func (c *Client) StopListening() {
 	c.mu.Unlock()
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
-	select {
-	case <-c.sub.close():
-	case <-timer.C:
+	for _, ended := range c.subs.close() {
+		select {
+		case <-ended:
+		case <-timer.C:
+			return
+		}
 	}
 }
 
@@ -125,11 +132,13 @@ func (c *Client) StopListening() {
 // connection, whose confirmations signal them again. While one is being made already it
 // only signals.
 func (c *Client) Reconnect() {
-	c.sub.mu.Lock()
-	defer c.sub.mu.Unlock()
-	c.sub.wakeAllLocked()
-	if c.sub.up {
-		c.sub.dropLocked(c.sub.generation, nil)
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.allLocked() {
+		s.wakeAllLocked()
+		if s.up {
+			s.dropLocked(s.generation, nil)
+		}
 	}
 }
 
@@ -143,10 +152,12 @@ const (
 	chRefused                    // by the server's ACL, in subscriber.refused
 )
 
-// channel is one channel on the subscription connection. All fields but name are
-// guarded by subscriber.mu.
+// channel is one channel on a subscription connection. All fields but name and key are
+// guarded by subscriptions.mu.
 type channel struct {
+	sub     *subscriber
 	name    string
+	key     string // of the lock; "" of the own one
 	watches map[*Watch]struct{}
 	state   chanState
 	own     bool // the client's own channel: wanted for ever

@@ -19,6 +19,12 @@ type Config struct {
 	// by a hyphen and the digits.
 	ClientID string
 
+	// Dialect is how locks are written in Redis: all programs that share one have the same.
+	// lettucecompat.Redisson shares them with RLock and RFencedLock of Redisson; docs/java.md says
+	// how, and what is different. It needs an empty ClientID, because its clients are named by
+	// UUIDs, and no RecoverReacquire. Defaults to lettucecompat.DesignDocument.
+	Dialect lettucecompat.Dialect
+
 	// Logger receives one record per change of state, never one per lock operation:
 	// Warn and Error for what gets worse, Info for what is better again. A record about
 	// a hold is written with the values of the context that it was acquired with, so
@@ -97,6 +103,10 @@ func (c Config) normal() (Config, error) {
 	switch {
 	case !validClientID(c.ClientID):
 		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
+	case !c.Dialect.Valid():
+		return c, configError("Dialect", "is %d; use one of the constants of lettucecompat", c.Dialect)
+	case c.Dialect != lettucecompat.DesignDocument && c.ClientID != "":
+		return c, configError("ClientID", "is %q; leave it empty, in Redisson's dialect a UUID names a client", c.ClientID)
 	case c.MaxInFlight < 0:
 		return c, configError("MaxInFlight", "is %d; it must not be negative", c.MaxInFlight)
 	case c.RenewalInFlight < 0:
@@ -111,6 +121,9 @@ func (c Config) normal() (Config, error) {
 	}
 	if err := validLongWait(c.LongWait); err != nil {
 		return c, err
+	}
+	if err := c.Defaults.validFor(c.Dialect); err != nil {
+		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	}
 	if _, err := c.Defaults.normalSettings(); err != nil {
 		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))

@@ -61,12 +61,12 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		return renewal.Result{Renewed: true, SentAt: r.SentAt}
 	case r.Outcome == lettucecompat.OutcomeOK:
 		e.mu.Lock()
-		wasNear, called := p.near(), lettucecompat.Calls(p.holder)
+		wasNear, called := p.near(), e.m.wire.Calls(p.holder)
 		if p.g.place == p {
 			p.stands(a, r.Ahead, r.Holder, r.TTL)
 			e.answer.Store(p.answer())
 		}
-		if called != lettucecompat.Calls(p.holder) {
+		if called != e.m.wire.Calls(p.holder) {
 			e.look = true // the driver listens for the holder's release from now on, or no more
 		}
 		changed := wasNear != p.near() || e.look

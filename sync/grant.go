@@ -148,7 +148,7 @@ func (g *grant) minHoldLeft() time.Duration {
 // Beside strangers, of whom each has the lock for one owner at a time, a turn passes it on so often.
 // One that was known to hold it is believed to come again for strangerTime.
 const (
-	strangerHandOffs = 2
+	strangerHandOffs = 1
 	strangerTime     = 10 * time.Second
 )
 

@@ -44,7 +44,7 @@ type Holder struct {
 // Redis does not answer within CommandTimeout.
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
-	if err := validKey(key); err != nil {
+	if err := m.validKey(key); err != nil {
 		return Info{}, newError(op, key, err)
 	}
 	i, err := m.wire.Inspect(ctx, key)
@@ -81,7 +81,7 @@ func noLock(i lettucecompat.Info) error {
 // is safe.
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	const op = "force release"
-	if err := validKey(key); err != nil {
+	if err := m.validKey(key); err != nil {
 		return false, newError(op, key, err)
 	}
 	fields, err := m.wire.ForceRelease(ctx, key)
@@ -114,7 +114,7 @@ func asked(op, key string, err error) error {
 // seconds after their last use: Destroy only makes that certain, and at once.
 func (m *Manager) Destroy(key string) error {
 	const op = "destroy"
-	if err := validKey(key); err != nil {
+	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
 	m.mu.Lock()

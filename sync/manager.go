@@ -81,7 +81,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	if err != nil {
 		return fail(err)
 	}
-	cfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)
+	cfg.ClientID = cfg.Dialect.NewClientID(cfg.ClientID)
 	m := &Manager{
 		cfg: cfg, goroutine: goid.Reader(),
 		closed:  make(chan struct{}),
@@ -96,7 +96,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.timeout
 	wire := lettucecompat.Options{
-		ClientID: cfg.ClientID, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
+		ClientID: cfg.ClientID, Dialect: cfg.Dialect, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
 		OnForced: m.forced, OnCalled: m.called, OnLook: m.look, OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
 	}
 	m.wire, err = lettucecompat.New(rdb, wire)

@@ -39,7 +39,7 @@ var _ sync.Locker = (*Mutex)(nil)
 // reserved (see LockConfig.Key) is reported by the Mutex's methods.
 func (m *Manager) Mutex(key string) *Mutex {
 	mu := &Mutex{m: m, key: key}
-	if validKey(key) == nil {
+	if m.validKey(key) == nil {
 		mu.settings = m.defaults
 	}
 	return mu
@@ -49,6 +49,9 @@ func (m *Manager) Mutex(key string) *Mutex {
 // field of cfg that is zero has the value of Config.Defaults.
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	normal, err := cfg.withDefaults(m.cfg.Defaults).normal()
+	if err == nil {
+		err = first(m.validKey(cfg.Key), normal.validFor(m.cfg.Dialect))
+	}
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
 	}
@@ -262,7 +265,7 @@ func (mu *Mutex) unusable(op string) *Error {
 	if mu == nil || mu.m == nil {
 		return &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
 	}
-	return mu.mistake(op, validKey(mu.key))
+	return mu.mistake(op, mu.m.validKey(mu.key))
 }
 
 func (mu *Mutex) mistake(op string, err error) *Error {

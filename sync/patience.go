@@ -27,7 +27,7 @@ const (
 func (d *driver) listen(r lettucecompat.AcquireReply) {
 	e := d.e
 	switch {
-	case !r.Standing || !lettucecompat.Calls(r.Holder):
+	case !r.Standing || !e.m.wire.Calls(r.Holder):
 		if d.watch == nil {
 			d.watch = e.m.wire.Watch(e.key)
 		}

@@ -49,7 +49,7 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		keys = []string{pingKey}
 	}
 	for _, key := range keys {
-		if err := validKey(key); err != nil {
+		if err := m.validKey(key); err != nil {
 			return newError(op, key, err)
 		}
 	}

@@ -146,7 +146,7 @@ func (p *place) stands(a attempt, ahead int, holder string, ttl time.Duration) {
 	}
 	p.sent = append(p.sent[:0], p.sent[i:]...)
 	p.ahead, p.holder, p.gone, p.ends = ahead, holder, false, time.Time{}
-	if e := p.g.e; !lettucecompat.Calls(holder) {
+	if e := p.g.e; !e.m.wire.Calls(holder) {
 		e.metStranger(e.m.leases.Glance())
 	}
 	if ttl >= 0 {

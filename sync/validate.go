@@ -47,8 +47,19 @@ func validKey(key string) error {
 	if len(key) > maxKey {
 		return configError("Key", "has %d bytes; at most %d are allowed", len(key), maxKey)
 	}
-	if prefix, reserved := lettucecompat.Reserved(key); reserved {
-		return configError("Key", "begins with %q, where the library keeps its fencing records; choose another name", prefix)
+	if prefix, reserved := lettucecompat.DesignDocument.Reserved(key); reserved {
+		return configError("Key", "begins with %q, where the library keeps keys of its own; choose another name", prefix)
+	}
+	return nil
+}
+
+// validKey also asks what the Manager's dialect and Redis have to say.
+func (m *Manager) validKey(key string) error {
+	if err := validKey(key); err != nil {
+		return err
+	}
+	if err := m.wire.CheckKey(key); err != nil {
+		return configError("Key", "is refused: %v", err)
 	}
 	return nil
 }
@@ -137,4 +148,12 @@ func inBounds(field string, d, low, high time.Duration, highName string) error {
 
 func configError(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", ErrConfig, field, fmt.Sprintf(format, args...))
+}
+
+// validFor returns an error where the dialect d cannot give what c asks for.
+func (c LockConfig) validFor(d lettucecompat.Dialect) error {
+	if d != lettucecompat.DesignDocument && c.Recovery == RecoverReacquire {
+		return configError("Recovery", "is RecoverReacquire; Redisson's counter does not say who had the last token, so nobody may take a lock back")
+	}
+	return nil
 }

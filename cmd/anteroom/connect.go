@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"os"
 	"strings"
 
@@ -30,10 +31,23 @@ as %2F %3F %23 %40. Options follow a question mark, for example
 cert_file and key_file the client's certificate, all in PEM form; skip_verify=true accepts
 any server.`
 
-// addRedisFlag adds the flag --redis to root and all of its commands.
-func addRedisFlag(root *cobra.Command) {
+// addRedisFlags adds the flags --redis and --dialect to root and all of its commands.
+func addRedisFlags(root *cobra.Command) {
 	root.PersistentFlags().String("redis", "",
 		"URL of the Redis; default $"+redisVariable+", or "+defaultRedis)
+	root.PersistentFlags().String("dialect", lettucecompat.DesignDocument.String(),
+		"how the programs write their locks: document, redisson or\nredisson-unsharded")
+}
+
+// dialect returns the dialect that the command line names.
+func dialect(cmd *cobra.Command) (lettucecompat.Dialect, error) {
+	name, err := cmd.Flags().GetString("dialect")
+	for d := lettucecompat.DesignDocument; err == nil && d.Valid(); d++ {
+		if d.String() == name {
+			return d, nil
+		}
+	}
+	return 0, cmp.Or(err, usageError("--dialect is %q; it must be document, redisson or redisson-unsharded", name))
 }
 
 // connect returns a client of the Redis that the command line or the environment names. It sends nothing to Redis.

@@ -21,7 +21,7 @@ func connected(t *testing.T, args ...string) (redis.UniversalClient, error) {
 		client, err = connect(cmd)
 		return err
 	}, SilenceUsage: true, SilenceErrors: true}
-	addRedisFlag(root)
+	addRedisFlags(root)
 	root.SetArgs(args)
 	err := root.Execute()
 	if client != nil {

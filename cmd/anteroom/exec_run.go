@@ -48,6 +48,10 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	if err != nil {
 		return err
 	}
+	written, err := dialect(cmd)
+	if err != nil {
+		return err
+	}
 	rdb, err := connect(cmd)
 	if err != nil {
 		return err
@@ -55,7 +59,7 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	defer rdb.Close()
 	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: key}
 	defer x.errs.close()
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Dialect: written, Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ the others. docs/cli.md is the manual.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	addRedisFlag(root)
+	addRedisFlags(root)
 	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.

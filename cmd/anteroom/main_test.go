@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -33,6 +34,11 @@ func TestMain(m *testing.M) {
 	}
 	if os.Getenv(asCommand) != "" {
 		main()
+	}
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "exec-") {
+		// A test has run exec in its own process, which starts itself as the supervisor: this program
+		// would run all tests again, and so on without end. startTool is for exec.
+		os.Exit(exitUsage)
 	}
 	undoIgnored()
 	goleak.VerifyTestMain(m)

@@ -64,12 +64,16 @@ func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 	if timeout < minTimeout || timeout > maxTimeout {
 		return nil, usageError("--timeout is %v; it must be from %v to %v", timeout, minTimeout, maxTimeout)
 	}
+	written, err := dialect(cmd)
+	if err != nil {
+		return nil, err
+	}
 	rdb, err := connect(cmd)
 	if err != nil {
 		return nil, err
 	}
 	// Every failure is returned as the answer to a request, so nothing is logged beside it.
-	m, err := anteroom.NewManager(rdb, anteroom.Config{CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Dialect: written, CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		_ = rdb.Close()
 		return nil, usageError("%w", err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -84,14 +85,21 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 		}
 		pattern = lettucecompat.QuotePattern(pattern)
 	}
+	written, err := dialect(cmd)
+	if err != nil {
+		return err
+	}
 	rdb, err := connect(cmd)
 	if err != nil {
 		return err
 	}
 	defer rdb.Close()
-	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count}
+	if _, cluster := rdb.(*redis.ClusterClient); cluster && written == lettucecompat.Redisson {
+		return usageError("%w", errSharded)
+	}
+	r := &reporter{out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: o.json, most: o.count, dialect: written}
 	l := &listener{
-		rdb: rdb, pattern: lettucecompat.ReleasePattern(pattern),
+		rdb: rdb, patterns: written.ReleasePatterns(pattern),
 		ping: pingEvery, patience: patience, length: o.length, report: r,
 	}
 	err = l.run(ctx)
@@ -104,6 +112,10 @@ func runWatch(ctx context.Context, cmd *cobra.Command, o watchOptions, args []st
 	return err
 }
 
+// errSharded explains why nothing can be watched.
+var errSharded = errors.New(`on a Cluster of Redis 7 or newer Redisson announces releases on the channels of shards, to which
+nobody can listen by a pattern; where shardedSubscriptionMode is OFF use --dialect redisson-unsharded`)
+
 // errEnough ends a listener that has heard as many releases as were requested.
 var errEnough = errors.New("enough")
 
@@ -113,6 +125,7 @@ type reporter struct {
 	json      bool
 	most      int // 0 for no limit
 	seen      int
+	dialect   lettucecompat.Dialect
 }
 
 // eventJSON is one line of --json. Fields that an event does not have are omitted.
@@ -161,19 +174,27 @@ func (r *reporter) disconnected(err error) error {
 
 // heard prints one message. It returns errEnough after the last requested one. Every message counts, since every one
 // wakes waiters.
-func (r *reporter) heard(channel, payload string) error {
+// It may come by several patterns, of which this one has number i.
+func (r *reporter) heard(i int, channel, payload string) error {
 	now := time.Now()
-	a, valid := lettucecompat.ParseRelease(channel, payload)
+	a, valid := r.dialect.ParseRelease(channel, payload)
+	if !r.dialect.Covers(i, a.Key) {
+		return nil
+	}
 	key := keyOf(a.Key)
 	var err error
 	switch {
 	case r.json && !valid:
 		err = r.line(now, "malformed", eventJSON{keyJSON: &key, Payload: payload[:min(len(payload), maxPayload)]})
+	case r.json && a.At.IsZero(): // Redisson's messages say neither who released nor when
+		err = r.line(now, "release", eventJSON{keyJSON: &key})
 	case r.json:
 		h, at := holderOf(a.Holder), a.At.UnixMilli()
 		err = r.line(now, "release", eventJSON{keyJSON: &key, holder: &h, ReleaseTime: &at})
 	case !valid:
 		err = printed(fmt.Fprintf(r.out, "%s  %s  (not a release message: %s)\n", now.Format(clockForm), shown(a.Key), excerpt(payload)))
+	case a.At.IsZero():
+		err = printed(fmt.Fprintf(r.out, "%s  %s\n", now.Format(clockForm), shown(a.Key)))
 	default:
 		err = printed(fmt.Fprintf(r.out, "%s  %s  %s\n", now.Format(clockForm), shown(a.Key), shown(a.Holder)))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +36,7 @@ var errSilent = errors.New("no sign of life from Redis")
 // would count this one as a waiter.
 type listener struct {
 	rdb            redis.UniversalClient
-	pattern        string
+	patterns       []string
 	ping, patience time.Duration
 	length         time.Duration // from the first confirmation to the end, 0 for no limit
 	report         *reporter
@@ -133,7 +135,7 @@ func (l *listener) guard(ctx context.Context, ps *redis.PubSub, heard *moment, e
 
 // read subscribes and forwards what arrives.
 func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) error {
-	if err := ps.PSubscribe(ctx, l.pattern); err != nil {
+	if err := ps.PSubscribe(ctx, l.patterns...); err != nil {
 		return err
 	}
 	for {
@@ -144,9 +146,11 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 		heard.now()
 		switch m := m.(type) {
 		case *redis.Subscription:
-			err = l.subscribed()
+			if m.Channel == l.patterns[len(l.patterns)-1] { // all are confirmed
+				err = l.subscribed()
+			}
 		case *redis.Message:
-			err = l.report.heard(m.Channel, m.Payload)
+			err = l.report.heard(slices.Index(l.patterns, m.Pattern), m.Channel, m.Payload)
 		}
 		if err != nil {
 			return &overError{err}
@@ -167,7 +171,7 @@ func (l *listener) subscribed() error {
 		}
 	}
 	l.confirmed, l.lost = true, time.Time{}
-	return l.report.subscribed(l.pattern, away)
+	return l.report.subscribed(strings.Join(l.patterns, " "), away)
 }
 
 // moment is when something last happened. Safe for concurrent use.

@@ -252,7 +252,7 @@ func TestWatch_NoticesSilence(t *testing.T) {
 	w := &watching{t: t, status: make(chan int, 1)}
 	rdb := s.Client(t)
 	l := &listener{
-		rdb: rdb, pattern: "lock:release:*", ping: 50 * time.Millisecond, patience: time.Second,
+		rdb: rdb, patterns: []string{"lock:release:*"}, ping: 50 * time.Millisecond, patience: time.Second,
 		report: &reporter{out: &w.out, errs: &w.errs, most: 1},
 	}
 	w.begin(func(ctx context.Context) int {

@@ -76,7 +76,7 @@ end
 local first_token, text = '0', nil
 if fence then
   local tokens = fencing()
-  if ARGV[8] ~= '' then tokens.settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11]) end
+  if ARGV[8] ~= '' then tokens.settle(fence, ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[8] == dropped or ARGV[8] == field and found == 1) end
   first_token, text = tokens.reserve(fence, field, ARGV[7], ARGV[11])
   if text then return redis.error_reply(text) end
 end

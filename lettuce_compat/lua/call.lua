@@ -30,7 +30,7 @@ local function line_functions()
     if fence and p.tokens ~= '0' then
       token = fencing().reserve(fence, p.field, p.tokens, life)
     elseif fence then
-      redis.pcall('hdel', fence, 'grantee') -- whoever it names must not take the lock back now
+      fencing().forget(fence)
     end
     if take(key, p.field, lease) then return nil end
     lines.strike(l, p)
@@ -42,7 +42,7 @@ local function line_functions()
       redis.pcall('hset', l.key, 'p' .. p.seq, lines.entry(q), 'c' .. q.client, p.seq)
       l.tail = math.max(l.tail, p.seq)
     end
-    l.since, l.changed = l.since + 1, true
+    l.changed = true
     if p.ears == '2' then
       lines.note_mute(l, p.field, lease)
       look(l, 2, lines.BLIND)
@@ -51,16 +51,16 @@ local function line_functions()
       .. ',"lease":' .. lease .. ',"token":"' .. (token or '') .. '"' .. (l.dead and ',"dead":' .. l.dead or '') .. '}}')
   end
 
-  -- share tells after how many calls a turn must end open because of those who do not stand, nil
-  -- if there are none. Who holds the lock now and then, and who listens for its release beside
-  -- us, gets a turn each in a round of the line. A pattern that covers the channel may as well be a
-  -- monitor's, so it counts less. On a Cluster a server only knows of its own subscribers.
-  local function share(l, channel, receivers, own)
-    local others = (receivers > 0 and lines.numsub(channel) or 0) - math.max(own, 0)
-    if others > 0 or lines.seen(l) then return lines.places(l) / math.max(others, 1) end
-    if receivers <= 0 then return nil end
-    local listening = others + math.max(own, 0)
-    if receivers > listening then return math.max(lines.places(l), lines.MONITOR) end
+  -- share tells each how many turns one must end open because of those who do not stand, nil if there
+  -- are none. Who holds the lock now and then, and who listens for its release beside us, gets a turn
+  -- each in a round: one of each place, and of who releases. A pattern that covers the channel may as
+  -- well be a monitor's, so it counts less, and only where somebody stands. A server that does not
+  -- know all subscribers of a Cluster knows its own.
+  local function share(l, key, receivers, own)
+    local listening = receivers > 0 and lines.numsub(BEFORE .. key .. AFTER, NUMSUB) or 0
+    local others, places = listening - math.max(own, 0), lines.places(l)
+    if others > 0 or lines.seen(l) then return (places + 1) / math.max(others, 1) end
+    if receivers > listening and places > 0 then return math.max(places, lines.MONITOR) end
   end
 
   -- hand_on lets the next one in after a release that receivers have heard: it calls, or leaves
@@ -68,15 +68,16 @@ local function line_functions()
   -- nobody), after how many ms the next ones had better look again, and -2 where who was called
   -- could not be told, receivers otherwise. p is the first place, where it is known.
   local function hand_on(key, l, fence, life, receivers, window, own, p)
-    local turns = share(l, 'lock:release:' .. key, receivers, own)
+    l.multi = SHARDED or own < 0
+    local turns = share(l, key, receivers, own)
+    if turns then l.since, l.stays, l.changed = l.since + 1, true, true end
     if turns and l.since >= turns then
-      l.multi = own < 0
       l.open, l.since, l.changed = l.now + window, 0, true
       look(l, 2, window)
       return '', window, receivers
     end
     local more
-    if not p then p, more = lines.first(l, nil, own < 0) end
+    if not p then p, more = lines.first(l, nil, l.multi) end
     if p then
       local lease, told = call(key, l, fence, life, p)
       if lease then

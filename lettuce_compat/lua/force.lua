@@ -12,7 +12,7 @@ local _, text = remove(key, ':none')
 if text then return redis.error_reply(text) end
 -- Without a grantee no renewal on its way can take the lock again, also where the
 -- key is missing at the moment.
-redis.pcall('hdel', fence, 'grantee')
+fencing().forget(fence)
 local fields = {}
 if kind == 'hash' then
   if redis.call('hlen', key) > 64 then
@@ -21,10 +21,10 @@ if kind == 'hash' then
   fields = redis.call('hkeys', key)
   redis.call('del', key)
   for _, field in ipairs(fields) do
-    local client = string.match(field, '^([%w%._%-]+):%d+$')
+    local client = string.match(field, OURS)
     if client then publish('anteroom:client:' .. client, ARGV[2] .. field .. ARGV[3]) end
   end
-  publish('lock:release:' .. key, ARGV[1])
+  publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH)
 end
 local lines = is_there(line) and line_functions()
 local l = lines and lines.read(line)

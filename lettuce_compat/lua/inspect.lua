@@ -8,7 +8,8 @@ if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[1]) then
   holders = redis.call('hgetall', key)
 end
 local lines = line_functions()
-local counter = lines.ask('hget', fence, 'counter')
+local counter = fencing().newest(fence)
+if err(counter) then counter = '' end
 local standing, head, open = 0, '', 0
 local l = line ~= key and is_there(line) and lines.read(line)
 if l then
@@ -21,4 +22,4 @@ if l then
     end
   end
 end
-return {kind, redis.call('pttl', key), holders, counter or '', lines.numsub('lock:release:' .. key) or -1, standing, head, open}
+return {kind, redis.call('pttl', key), holders, counter or '', lines.numsub(BEFORE .. key .. AFTER, NUMSUB) or -1, standing, head, open}

@@ -6,7 +6,7 @@
 --                does not, 2 it may not publish either
 --   c<client>    the number of that client's place: it has one at most
 --   open         until then the lock is left to those who do not stand
---   since        calls since it was left to them
+--   since        turns since it was left to them
 --   stranger     when a holder was seen that calls nobody
 --   mute         the holder, if it cannot tell whom it calls
 -- All moments are the server's, in ms since 1970. Nothing here decides who holds the lock, so a
@@ -32,9 +32,10 @@ local function place_functions()
     if not err(answer) then return answer end
   end
 
-  -- numsub returns the number of subscribers of a channel, or nil where it cannot be known.
-  local function numsub(channel)
-    local count = ask('pubsub', 'numsub', channel)
+  -- numsub returns the number of subscribers of a channel, or nil where it cannot be known. how is
+  -- the question, if it is not NUMSUB.
+  local function numsub(channel, how)
+    local count = ask('pubsub', how or 'numsub', channel)
     return count and tonumber(count[2])
   end
 
@@ -52,7 +53,7 @@ local function place_functions()
 
   -- split returns the client of a field of ours and its number in digits, nil for others' fields.
   local function split(field)
-    return string.match(field, '^([%w%._%-]+):(%d+)$')
+    return string.match(field, OURS)
   end
 
   -- older tells which of two numbers in digits is the smaller one.
@@ -164,7 +165,7 @@ local function place_functions()
       redis.pcall('del', l.key)
     elseif l.changed then
       redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
-      if l.words == 0 then lives(l, MOST_OPEN) end -- it has begun with this
+      if l.words == 0 or l.stays then lives(l, MOST_OPEN) end -- it may have begun with this
     end
   end
 
@@ -231,7 +232,10 @@ local function place_functions()
   -- command, so that no place is without its number. Returns an error text or nil.
   local function put(l, p, holder)
     p.confirmed = l.now
-    local met = is_stranger(holder) and l.now or l.stranger
+    local met = l.stranger
+    if is_stranger(holder) then
+      met, l.open = l.now, 0 -- one of them has come
+    end
     l.tail = math.max(l.tail, p.seq)
     local text = err(redis.pcall('hset', l.key, 'p' .. p.seq, entry(p), 'c' .. p.client, p.seq,
       'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open, 'stranger', met))

@@ -42,10 +42,13 @@ if ARGV[1] == '2' then
     text = attempt({{'hset', key, ':ping', '1'}, {'pexpire', key, '1000'}, {'hkeys', key}})
     redis.pcall('hdel', key, ':ping')
   end
-  if fence and not text then
+  if fence and not text and RECORD == 'hash' then
     text = attempt({{'hset', fence, ':ping', '1', ':pong', '1'}})
     redis.pcall('hdel', fence, ':ping')
     redis.pcall('hdel', fence, ':pong')
+  elseif fence and not text then
+    text = attempt({{'incrby', fence, '1'}, {'incrby', fence, '-1'}})
+    if redis.pcall('get', fence) == '0' then redis.pcall('del', fence) end
   end
   if text then return redis.error_reply(text) end
   return {}
@@ -56,7 +59,8 @@ local text = attempt({
 })
 if not text and kind == 'none' then text = attempt({{'pexpire', key, '1000'}}) end
 if not text and ARGV[5] == '1' then text = attempt({{'exists', key}}) end
-if not text and fence then
+if not text and fence and RECORD == 'string' then text = attempt({{'get', fence}}) end
+if not text and fence and RECORD == 'hash' then
   text = attempt({{'time'}, {'hget', fence, 'counter'}, {'hmget', fence, 'grantee', 'counter'}, {'hdel', fence, ':none'}})
 end
 if text then return redis.error_reply(text) end
@@ -77,9 +81,9 @@ end
 dispensable(line == key or attempt({
   {'exists', line}, {'hlen', line}, {'hget', line, 'head'}, {'hmget', line, 'head'}, {'hdel', line, ':none'}, {'time'},
 }), 'the line')
-dispensable(refused('publish', ARGV[2], ''), 'PUBLISH on release channels')
-dispensable(refused('subscribe', ARGV[2]), 'SUBSCRIBE to release channels')
+dispensable(refused(PUBLISH, ARGV[2], ''), 'PUBLISH on release channels')
+dispensable(refused(SUBSCRIBE, ARGV[2]), 'SUBSCRIBE to release channels')
 dispensable(refused('publish', ARGV[3], ''), 'PUBLISH on clients\' own channels')
 dispensable(refused('subscribe', ARGV[3]), 'SUBSCRIBE to the own channel')
-dispensable(err(redis.pcall('pubsub', 'numsub', ARGV[2])), 'PUBSUB NUMSUB')
+dispensable(err(redis.pcall('pubsub', NUMSUB, ARGV[2])), 'PUBSUB NUMSUB')
 return without

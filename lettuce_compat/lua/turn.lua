@@ -5,7 +5,7 @@
 -- Answers {2, first token} kept, {0, 0} gone; {1, receivers} released,
 -- {1, receivers, holder, pttl, places ahead, found 0|1} released and standing; receivers as in a release.
 local key, line, fence, field = KEYS[1], KEYS[2], KEYS[3], ARGV[1]
-local channel, own, life = 'lock:release:' .. KEYS[1], tonumber(ARGV[4]), ARGV[12]
+local channel, own, life = BEFORE .. KEYS[1] .. AFTER, tonumber(ARGV[4]), ARGV[12]
 if line == key then line = nil end
 local tokens = fence and fencing()
 
@@ -29,10 +29,10 @@ end
 -- Where it cannot be known who listens, or who stands, the turn ends.
 local lines = line_functions()
 local l = lines.read(line)
-local others = not l or own < 0 or lines.numsub(channel) ~= own or lines.seen(l)
+local others = not l or own < 0 or lines.numsub(channel, NUMSUB) ~= own or lines.seen(l)
 local p, more
 if not others then
-  p, more = lines.first(l, lines.split(field), false, true)
+  p, more = lines.first(l, lines.split(field), SHARDED, true)
   others = p or more
 end
 if not others then
@@ -40,7 +40,7 @@ if not others then
   if tokens then
     -- What the last turn did not use goes back first: tokens that ran ahead of the
     -- clock would not grow across a lost record.
-    tokens.settle(fence, field, ARGV[10], ARGV[11], life)
+    tokens.settle(fence, field, ARGV[10], ARGV[11], life, true)
     token, text = tokens.reserve(fence, field, ARGV[9], life)
     if text then return redis.error_reply(text) end
   end
@@ -50,10 +50,10 @@ if not others then
   return {2, token}
 end
 
-local _, text = remove(key, field)
+local removed, text = remove(key, field)
 if text then return redis.error_reply(text) end
-if tokens then tokens.settle(fence, field, ARGV[10], ARGV[11], life) end
-local receivers = publish(channel, ARGV[3])
+if tokens then tokens.settle(fence, field, ARGV[10], ARGV[11], life, removed == 1) end
+local receivers = publish(channel, ARGV[3], PUBLISH)
 if not l then return {1, receivers} end
 local holder, pttl = '', 0
 if redis.pcall('exists', key) == 0 then

@@ -114,7 +114,7 @@ var lineSyncMutants = []mutant{
 		name: "place-of-a-stranger-listens", file: "sync/confirm.go",
 		mechanism: "line: where the holder calls nobody the driver listens for its release",
 		breaks:    "a lock that a client without the line has released stays free until the next confirmation",
-		old:       "if called != lettucecompat.Calls(p.holder) {", fresh: "if false && called {",
+		old:       "if called != e.m.wire.Calls(p.holder) {", fresh: "if false && called {",
 		tests: []string{"TestLine_TheReleaseOfAStrangerThatCameLaterIsHeard"},
 	},
 	{

@@ -3,19 +3,19 @@ package main
 // openMutants are about getting a Manager, asking whether it works, and the names it takes.
 var openMutants = []mutant{
 	{
-		name: "sync-reserved-keys", file: "sync/validate.go",
+		name: "sync-reserved-keys", file: "lettuce_compat/dialect.go", pkg: "sync",
 		mechanism: "a key below the prefix of the fencing records is a mistake",
 		breaks:    "Lock of such a key waits for ever, and a lock can stand where tokens are",
-		old:       "lettucecompat.Reserved(key); reserved {",
-		fresh:     "lettucecompat.Reserved(key); reserved && false {",
+		old:       "if strings.HasPrefix(key, prefix) {",
+		fresh:     "if strings.HasPrefix(key, prefix) && false {",
 		tests:     []string{"TestReservedKeys"},
 	},
 	{
-		name: "sync-reserved-no-more", file: "lettuce_compat/names.go", pkg: "sync",
+		name: "sync-reserved-no-more", file: "lettuce_compat/dialect.go", pkg: "sync",
 		mechanism: "only what begins with the prefix is reserved",
 		breaks:    "a key that meets none of ours is refused",
-		old:       "return fencePrefix, strings.HasPrefix(key, fencePrefix)",
-		fresh:     "return fencePrefix, strings.Contains(key, fencePrefix)",
+		old:       "if strings.HasPrefix(key, prefix) {",
+		fresh:     "if strings.Contains(key, prefix) {",
 		tests:     []string{"TestReservedKeys_NoMore"},
 	},
 	{

@@ -26,8 +26,8 @@ var syncMutants = []mutant{
 		name: "sync-incarnation", file: "sync/manager.go",
 		mechanism: "each Manager's fields have digits that no restart repeats",
 		breaks:    "the clean-up of a process that was cut off frees the lock of the one that replaced it",
-		old:       "\tcfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)\n",
-		fresh:     "\tif cfg.ClientID == \"\" {\n\t\tcfg.ClientID = lettucecompat.NewClientID(cfg.ClientID)\n\t}\n",
+		old:       "\tcfg.ClientID = cfg.Dialect.NewClientID(cfg.ClientID)\n",
+		fresh:     "\tif cfg.ClientID == \"\" {\n\t\tcfg.ClientID = cfg.Dialect.NewClientID(cfg.ClientID)\n\t}\n",
 		tests:     []string{"TestSync_I3_ARestartUnderTheSameClientID"},
 	},
 	{

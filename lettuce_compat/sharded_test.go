@@ -1,0 +1,201 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// sharded makes a client in Redisson's dialect on a Cluster. Its layout is known.
+func sharded(t *testing.T, nodes *testredis.Cluster, id string, change ...func(*lettucecompat.Options)) *peer {
+	t.Helper()
+	p := newPeer(t, nodes.Client(t), id, append([]func(*lettucecompat.Options){func(o *lettucecompat.Options) {
+		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, time.Second
+	}}, change...)...)
+	eventually(t, "the layout", func() bool {
+		p.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "warm", Field: id + ":1", Lease: time.Second})
+		return p.Shard("k") != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k"))
+	})
+	return p
+}
+
+// subscribers counts who listens on a channel of shards at the node.
+func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
+	t.Helper()
+	return s.Client(t).PubSubShardNumSub(ctx, channel).Val()[channel]
+}
+
+// TestSharded: releases go through the channel of the lock's shard, of which the server knows all
+// subscribers, so an end of turn may keep the lock as on a single server; and each key is listened
+// to at its own master.
+func TestSharded(t *testing.T) {
+	nodes := testredis.StartCluster(t, 3, 0)
+	c := sharded(t, nodes, ourUUID)
+	used := map[*testredis.Server]bool{}
+	for i := range 12 {
+		key := fmt.Sprint("k", i)
+		channel := "redisson_lock__channel:{" + key + "}"
+		node := nodes.Master(nodes.Slot(key))
+		used[node] = true
+		field := lettucecompat.NewField(ourUUID, first+uint64(i))
+		want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, field)).Outcome, ok)
+		w := watchConfirmed(t, c.Client, key)
+		want(t, "subscribers", subscribers(t, node, channel), int64(1))
+		want(t, "kept", c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: field, Lease: time.Minute}).Kept, true)
+		ps := node.Client(t).SSubscribe(ctx, channel)
+		if _, err := ps.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := c.Inspect(ctx, key); err != nil || info.Subscribers != 2 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		want(t, "kept beside another", c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: field, Lease: time.Minute}).Kept, false)
+		signal(t, "release", w.C())
+		if m, err := ps.ReceiveMessage(ctx); err != nil || m.Payload != "0" || m.Channel != channel {
+			t.Fatal(m, err)
+		}
+		_ = ps.Close()
+		w.Close()
+		c.Forget(key)
+		eventually(t, "unsubscribed", func() bool { return subscribers(t, node, channel) == 0 })
+	}
+	want(t, "masters", len(used), 3)
+	eventually(t, "connections to shards end", func() bool { return lettucecompat.ShardConnections(c.Client) == 0 })
+}
+
+// TestSharded_FollowsItsKey: a subscription moves with its slot, and to the new master after a
+// failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
+func TestSharded_FollowsItsKey(t *testing.T) {
+	const channel = "redisson_lock__channel:{k}"
+	follows := func(t *testing.T, nodes *testredis.Cluster, move func(old *testredis.Server) *testredis.Server) {
+		t.Helper()
+		c := sharded(t, nodes, ourUUID)
+		old := nodes.Master(nodes.Slot("k"))
+		w := watchConfirmed(t, c.Client, "k")
+		now := move(old)
+		signal(t, "the move", w.C())
+		eventually(t, "listens to the new master", func() bool { return subscribers(t, now, channel) == 1 })
+		eventually(t, "confirmed", w.Confirmed)
+		for len(w.C()) > 0 {
+			<-w.C()
+		}
+		want(t, "receivers", now.Client(t).Do(ctx, "spublish", channel, "0").Val(), any(int64(1)))
+		signal(t, "a release there", w.C())
+	}
+	t.Run("slot", func(t *testing.T) {
+		nodes := testredis.StartCluster(t, 2, 0)
+		follows(t, nodes, func(old *testredis.Server) *testredis.Server {
+			to := nodes.Nodes()[0]
+			if to == old {
+				to = nodes.Nodes()[1]
+			}
+			nodes.MoveSlot(nodes.Slot("k"), to)
+			return to
+		})
+	})
+	for name, fail := range map[string]func(*testredis.Cluster, *testredis.Server){
+		"killed": func(_ *testredis.Cluster, old *testredis.Server) { old.Kill() },
+		"hung":   func(_ *testredis.Cluster, old *testredis.Server) { old.Pause() },
+		"demoted": func(nodes *testredis.Cluster, old *testredis.Server) {
+			nodes.Failover(nodes.Slot("k"), nodes.Replicas(old)[0])
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nodes := testredis.StartCluster(t, 3, 3)
+			follows(t, nodes, func(old *testredis.Server) *testredis.Server {
+				fail(nodes, old)
+				now := nodes.AwaitMaster(nodes.Slot("k"), old)
+				if name == "hung" {
+					t.Cleanup(old.Resume)
+				}
+				return now
+			})
+		})
+	}
+}
+
+// TestSharded_ASilentConnectionIsGivenUp: one over which nothing comes, not even the answer to a ping, is
+// made anew, and its channels are confirmed again.
+func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
+	nodes := testredis.StartCluster(t, 1, 0)
+	c := sharded(t, nodes, ourUUID)
+	w := watchConfirmed(t, c.Client, "k")
+	nodes.Nodes()[0].Pause()
+	eventually(t, "given up", func() bool { return !w.Confirmed() })
+	nodes.Nodes()[0].Resume()
+	signal(t, "confirmed again", w.C())
+}
+
+// TestSharded_AnOldCluster: one that knows no channels of shards is told through ordinary ones, as
+// Redisson does it there.
+func TestSharded_AnOldCluster(t *testing.T) {
+	nodes := testredis.StartCluster(t, 1, 0, "--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", "")
+	a := sharded(t, nodes, ourUUID)
+	ps := nodes.Nodes()[0].Client(t).Subscribe(ctx, "redisson_lock__channel:{k}")
+	defer ps.Close()
+	if _, err := ps.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	heard := ps.Channel()
+	a.takes()
+	a.releases() // before anybody of ours has subscribed
+	want(t, "message", (<-heard).Payload, "0")
+	w := watchConfirmed(t, a.Client, "k")
+	eventually(t, "no connection to a shard", func() bool { return lettucecompat.ShardConnections(a.Client) == 0 })
+	nodes.Nodes()[0].Client(t).Publish(ctx, "redisson_lock__channel:{k}", "0")
+	signal(t, "release", w.C())
+}
+
+// A name that Redisson would look for in another slot is refused on a Cluster, and only there.
+func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
+	nodes := testredis.StartCluster(t, 1, 0)
+	single := onReal(t, nil).redisson(t, ourUUID)
+	for _, d := range []lettucecompat.Dialect{lettucecompat.DesignDocument, lettucecompat.Redisson, lettucecompat.RedissonUnsharded} {
+		c := newClient(t, nodes.Client(t), func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, d })
+		for _, key := range oddKeys {
+			tagged := slices.Contains([]string{"a{t}b", "{t}", "{{t}}", "a{b}{c}"}, key)
+			err := c.CheckKey(key)
+			if fits := d == lettucecompat.DesignDocument || tagged || !strings.ContainsAny(key, "{}"); fits != (err == nil) {
+				t.Errorf("%v: %.20q: %v", d, key, err)
+			}
+			got := c.TryAcquire(ctx, lockRequest(key, lettucecompat.NewField(ourUUID, first)))
+			if err == nil && got.Outcome != ok || err != nil && (got.Outcome != failed || !lettucecompat.Permanent(got.Err)) {
+				t.Errorf("%v: %.20q: %+v", d, key, got)
+			}
+			if err == nil {
+				want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: lettucecompat.NewField(ourUUID, first)}).Outcome, ok)
+			}
+			want(t, "on a single server", single.CheckKey(key), nil)
+		}
+	}
+}
+
+// Close ends the connections to all shards, and what is listened to is signalled.
+func TestSharded_Close(t *testing.T) {
+	nodes := testredis.StartCluster(t, 3, 0)
+	var ups atomic.Int32
+	c := sharded(t, nodes, ourUUID, func(o *lettucecompat.Options) { o.OnSubscription = func(bool, error) { ups.Add(1) } })
+	var all []*lettucecompat.Watch
+	for i := range 6 {
+		all = append(all, watchConfirmed(t, c.Client, fmt.Sprint("k", i)))
+	}
+	c.Reconnect()
+	for _, w := range all {
+		signal(t, "reconnected", w.C())
+		eventually(t, "confirmed", w.Confirmed)
+	}
+	c.Close()
+	for _, w := range all {
+		signal(t, "closed", w.C())
+		w.Close()
+	}
+	want(t, "connections", lettucecompat.ShardConnections(c.Client), 0)
+	want(t, "told of the own connection only", ups.Load(), int32(0))
+}

@@ -1,0 +1,101 @@
+package anteroom_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// TestACL_Redisson: the rules of docs/operations.md for Redisson's dialect are enough, and all of them
+// are used: on a single server, and on a Cluster.
+func TestACL_Redisson(t *testing.T) {
+	blocks := aclBlocks(t)
+	try := func(t *testing.T, s *testredis.Server, rdb func() anteroom.Redis, rules [][]string, used int, publish string) {
+		admin := s.Client(t)
+		var commands []string
+		for i, rule := range rules {
+			if list := applyACL(t, admin, rule); i >= used {
+				commands = append(commands, list...)
+			}
+		}
+		ok(t, admin.Do(bg, "config", "resetstat").Err())
+		cfg := anteroom.Config{Dialect: lettucecompat.Redisson, Defaults: anteroom.LockConfig{
+			LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true, MaxHandoffs: 1,
+		}}
+		counts := newCounter()
+		cfg.Observer = counts
+		a, events := manager(t, rdb(), cfg)
+		b, _ := manager(t, rdb(), cfg)
+		ok(t, a.Ping(bg, "order:0"))
+		holdAndWaitAcrossProcesses(t, a, b)
+		endATurn(t, a, counts)
+		forceRelease(t, a, b)
+
+		// Java holds two locks, and releases one after the other: one connection serves both.
+		got := map[string]chan error{}
+		for _, key := range []string{"order:6", "order:7"} {
+			ok(t, admin.HSet(bg, key, "2d4f0d8e-5b64-4f6e-9d0a-9f3c2a1b00de:57", 1).Err())
+			ok(t, admin.PExpire(bg, key, time.Minute).Err())
+			done := make(chan error, 1)
+			got[key] = done
+			go func() {
+				h, err := b.Mutex(key).Acquire(bg)
+				if err == nil {
+					err = h.Release(bg)
+				}
+				done <- err
+			}()
+			eventually(t, patience, "the waiter listens", func() bool {
+				return must[anteroom.Info](t)(b.Inspect(bg, key)).Subscribers == 1
+			})
+		}
+		for _, key := range []string{"order:6", "order:7"} {
+			ok(t, admin.Del(bg, key).Err())
+			ok(t, admin.Do(bg, publish, "redisson_lock__channel:{"+key+"}", "0").Err())
+			ok(t, <-got[key])
+			eventually(t, patience, "the key is idle", func() bool {
+				for _, st := range b.Snapshot() {
+					if st.Key == key {
+						return false
+					}
+				}
+				return true
+			})
+			ok(t, b.Destroy(key)) // gives the subscription back
+			if key == "order:6" {
+				wantUsed(t, s, commands)
+			}
+		}
+		wantNoRefusals(t, admin)
+		for _, ev := range events.of(anteroom.EventWarning) {
+			t.Errorf("warning under the ACL of the document: %s %v", ev.Text, ev.Err)
+		}
+	}
+	t.Run("single", func(t *testing.T) {
+		t.Parallel()
+		s := testredis.Start(t)
+		try(t, s, func() anteroom.Redis {
+			return s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" })
+		}, [][]string{blocks[0], blocks[3]}, 1, "publish")
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		s := testredis.Start(t, "--cluster-enabled", "yes")
+		admin := s.Client(t)
+		ok(t, admin.ClusterAddSlotsRange(bg, 0, 16383).Err())
+		eventually(t, patience, "the cluster is up", func() bool {
+			return strings.Contains(admin.ClusterInfo(bg).Val(), "cluster_state:ok")
+		})
+		try(t, s, func() anteroom.Redis {
+			cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}, Username: "anteroom", Password: "change-me"})
+			t.Cleanup(func() { _ = cc.Close() })
+			return cc
+		}, [][]string{blocks[0], blocks[2], blocks[3], blocks[4]}, 2, "spublish")
+	})
+}
