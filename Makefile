@@ -8,7 +8,8 @@
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make model checks the protocol of the line with TLC (docs/model), in minutes.
-# make interop lets a Java service share locks with this library; it needs Java 17 and Maven.
+# make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
+# Java 17 and Maven.
 # make promise measures what docs/guarantees.md §11 shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
 #              less than one. Both write bench/results.json; the first also the plots and
@@ -81,13 +82,21 @@ demo:
 chaos: redis
 	$(GO) run ./internal/lab/chaos
 
-# Builds the Java program of interop/lettuce, and lets it and this library share locks.
+# Builds the Java programs of interop, a Lettuce service and two versions of Redisson, and lets
+# each and this library share locks.
+REDISSON_4 = 4.7.0
+REDISSON_3 = 3.52.0
 interop: redis
 	@if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then \
 	  echo "there is no Java or no Maven"; echo "0 passed, 0 failed, 1 skipped"; exit 0; fi; \
 	mvn -q -B -f interop/lettuce/pom.xml package && \
-	ANTEROOM_LETTUCE=$$PWD/interop/lettuce/target/lettuce-peer.jar $(GO) test -count 1 -timeout 10m -v ./internal/lab/interop | awk \
-	  '/^--- PASS/ {passed++} /^--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
+	mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package && \
+	mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_3) package && \
+	ANTEROOM_LETTUCE=$$PWD/interop/lettuce/target/lettuce-peer.jar \
+	ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
+	ANTEROOM_REDISSON_3=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
+	$(GO) test -count 1 -timeout 20m -v ./internal/lab/interop | awk \
+	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)

@@ -37,7 +37,7 @@ type answer struct {
 	text   string
 }
 
-// startJava starts the jar that the environment names, on the server at url, and waits until it is connected. The
+// startJava starts the jar that the environment names, on the servers at url, and waits until it is connected. The
 // test's end kills it.
 func startJava(t *testing.T, env, url string, options ...string) *java {
 	t.Helper()

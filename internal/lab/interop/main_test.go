@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -36,6 +36,7 @@ const (
 // the lock protects, until the time is over.
 type contention struct {
 	URL, Key, Counter string
+	Dialect           lettucecompat.Dialect
 	Goroutines        int
 	Hold, Pause, For  time.Duration
 }
@@ -55,15 +56,14 @@ func contend(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 		return err
 	}
 	ctx := context.Background()
-	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{})
+	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: c.Dialect})
 	if err != nil {
 		return err
 	}
-	opt, err := redis.ParseURL(c.URL)
+	rdb, err := lettucecompat.Open(c.URL, lettucecompat.Options{})
 	if err != nil {
 		return err
 	}
-	rdb := redis.NewClient(opt)
 	defer rdb.Close()
 	var mu sync.Mutex
 	var sum takes
@@ -100,7 +100,7 @@ func hold(ctx context.Context, parent *child.Link, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
 	}
-	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{})
+	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: c.Dialect})
 	if err != nil {
 		return err
 	}
