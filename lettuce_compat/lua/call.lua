@@ -53,13 +53,14 @@ local function line_functions()
 
   -- share tells each how many turns one must end open because of those who do not stand, nil if there
   -- are none. Who holds the lock now and then, and who listens for its release beside us, gets a turn
-  -- each in a round: one of each place, and of who releases. A pattern that covers the channel may as
+  -- each in a round: one of each place, and of who releases. But TURNS of ours come first: a stranger
+  -- calls nobody, so others of its kind, or itself, often come between it and us. A pattern that covers the channel may as
   -- well be a monitor's, so it counts less, and only where somebody stands. A server that does not
   -- know all subscribers of a Cluster knows its own.
   local function share(l, key, receivers, own)
     local listening = receivers > 0 and lines.numsub(BEFORE .. key .. AFTER, NUMSUB) or 0
     local others, places = listening - math.max(own, 0), lines.places(l)
-    if others > 0 or lines.seen(l) then return (places + 1) / math.max(others, 1) end
+    if others > 0 or lines.seen(l) then return math.max((places + 1) / math.max(others, 1), TURNS) end
     if receivers > listening and places > 0 then return math.max(places, lines.MONITOR) end
   end
 

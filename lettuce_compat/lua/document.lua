@@ -1,11 +1,12 @@
 -- The dialect of the design document. Each dialect says the same things:
 --   OURS           a field of a client that knows the line: its client, its number
+--   TURNS          at most one turn in so many of ours is left to strangers
 --   BEFORE, AFTER  what stands around the key in the name of its release channel
 --   RECORD         the type of the fencing record
 --   fencing        the functions about it
 local OURS = '^([%w%._%-]+):(%d+)$'
 local BEFORE, AFTER = 'lock:release:', ''
-local RECORD = 'hash'
+local RECORD, TURNS = 'hash', 2
 
 -- fencing makes the functions about a fencing record, only where there is one: to make a function
 -- costs each call of a script some of Redis' time.

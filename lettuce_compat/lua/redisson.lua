@@ -1,7 +1,7 @@
 -- The dialect of Redisson; document.lua says what a dialect consists of. Our client ids are UUIDs of
 -- version 8, Java's random ones of version 4.
 local OURS = '^(%x+%-%x+%-8%x+%-%x+%-%x+):(%d+)$'
-local RECORD = 'string'
+local RECORD, TURNS = 'string', 3
 local BEFORE, AFTER = 'redisson_lock__channel:{', '}'
 if string.find(KEYS[1], '{', 1, true) then BEFORE, AFTER = 'redisson_lock__channel:', '' end
 

@@ -109,9 +109,9 @@ var dialectMutants = []mutant{
 	},
 	{
 		name: "line-the-releaser-counts", file: "lettuce_compat/lua/call.lua",
-		mechanism: "line: who releases counts in the round",
-		breaks:    "strangers get more turns than processes",
-		old:       "return (places + 1) /", fresh: "return places /",
+		mechanism: "line: who releases counts in the round, and some turns of ours come first",
+		breaks:    "strangers, which call nobody, get most of the turns",
+		old:       "math.max((places + 1) / math.max(others, 1), TURNS)", fresh: "places / math.max(others, 1)",
 		tests: []string{"TestLine_TheCountStays"},
 	},
 }

@@ -147,7 +147,7 @@ var lineMutants = []mutant{
 		name: "line-a-turn-for-each-stranger", file: "lettuce_compat/lua/call.lua",
 		mechanism: "line: each stranger that listens gets a turn in a round",
 		breaks:    "several programs without the line share the part of one",
-		old:       "return (places + 1) / math.max(others, 1) end", fresh: "return places + 1 end",
+		old:       "math.max((places + 1) / math.max(others, 1), TURNS)", fresh: "math.max(places + 1, TURNS)",
 		tests: []string{"TestLine_AShareOfTheTurnsEndsOpen"},
 	},
 	{
