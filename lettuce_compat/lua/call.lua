@@ -71,7 +71,7 @@ local function line_functions()
   local function hand_on(key, l, fence, life, receivers, window, own, p)
     l.multi = SHARDED or own < 0
     local turns = share(l, key, receivers, own)
-    if turns then l.since, l.stays, l.changed = l.since + 1, true, true end
+    if turns then l.since, l.changed = l.since + 1, true end
     if turns and l.since >= turns then
       l.open, l.since, l.changed = l.now + window, 0, true
       look(l, 2, window)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -56,15 +55,15 @@ func single(t *testing.T, p peer) (stage, *testredis.Server) {
 // java starts a Java program.
 func (s stage) java(options ...string) *java {
 	s.t.Helper()
-	u, err := url.Parse(strings.ReplaceAll(s.url, ",", "%2C"))
-	must(s.t, err)
-	hosts := "redis://" + strings.Join(strings.Split(strings.ReplaceAll(u.Host, "%2C", ","), ","), ",redis://")
-	switch u.Scheme {
+	scheme, rest, _ := strings.Cut(s.url, "://")
+	hosts, master, _ := strings.Cut(rest, "/")
+	switch scheme {
 	case "redis+cluster":
 		options = append(options, "--cluster")
 	case "redis+sentinel":
-		options = append(options, "--sentinel", strings.TrimPrefix(u.Path, "/"))
+		options = append(options, "--sentinel", master)
 	}
+	hosts = "redis://" + strings.ReplaceAll(hosts, ",", ",redis://")
 	return startJava(s.t, s.peer.env, hosts, options...)
 }
 

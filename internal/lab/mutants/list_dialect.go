@@ -101,11 +101,11 @@ var dialectMutants = []mutant{
 		tests: []string{"TestLine_AnOpenTurnEndsWithTheFirstStranger"},
 	},
 	{
-		name: "line-the-count-stays", file: "lettuce_compat/lua/call.lua",
+		name: "line-the-count-stays", file: "lettuce_compat/lua/line.lua",
 		mechanism: "line: the count of turns outlasts the last place",
 		breaks:    "two processes that call each other never leave the lock open",
-		old:       "l.since, l.stays, l.changed = l.since + 1, true, true", fresh: "l.since, l.changed = l.since + 1, true",
-		tests: []string{"TestLine_TheCountStays"},
+		old:       "not l.stays and l.since == 0 and", fresh: "not l.stays and",
+		tests: []string{"TestLine_WhoListensGetsATurnOfALockWithoutALine"},
 	},
 	{
 		name: "line-the-releaser-counts", file: "lettuce_compat/lua/call.lua",
