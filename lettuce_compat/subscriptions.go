@@ -203,6 +203,7 @@ func (s *subscriber) tend(ps *redis.PubSub, next time.Time) (time.Time, error) {
 	}
 	s.tended = now
 	s.c.subs.rehome(s)
+	s.c.relocate() // an old master that lives on as a replica still serves its subscribers; the next look is by the new layout
 	s.mu.Lock()
 	silent := now.Sub(s.heardAt)
 	s.mu.Unlock()
