@@ -28,7 +28,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab interop lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
+.PHONY: test lab interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -97,6 +97,12 @@ interop: redis
 	ANTEROOM_REDISSON_3=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
 	$(GO) test -count 1 -timeout 20m -v ./internal/lab/interop | awk \
 	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
+
+# Prints the tables of docs/performance.md §14, in some minutes.
+interop-measure: redis
+	@mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package
+	ANTEROOM_MEASURE=1 ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
+	$(GO) test -count 1 -timeout 30m -v -run '^TestMeasure$$' ./internal/lab/interop
 
 promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)

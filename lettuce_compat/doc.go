@@ -16,7 +16,8 @@
 //	                                        │ scripts
 //	                                      Redis
 //	                                        │ messages
-//	caller ◄── OnCalled, OnLook, OnForced, Watch.C ── subscriber (one connection)
+//	caller ◄── OnCalled, OnLook, OnForced, Watch.C ── subscriptions: one connection, and in
+//	                      Redisson's dialect on a Cluster one for each shard that is listened to
 //
 // A caller whose context cannot end carries its call itself while nothing else is under way,
 // nor was of late more than one other, and the client is known to return in time, or the
@@ -59,7 +60,8 @@
 //
 // # Locks
 //
-// There are four mutexes: Client.mu (shards), lane.mu, subscriber.mu, warnings.mu.
+// There are four mutexes: Client.mu (shards), lane.mu, subscriptions.mu (of all connections that
+// listen), warnings.mu.
 // Client.mu is taken before lane.mu in Close and StopListening; otherwise no two are held together.
 // Nothing is called, sent or received under any of them but closing and filling
 // channels without waiting.

@@ -46,7 +46,7 @@ type TurnReply struct {
 // server knows that nobody else wants it, it keeps the lock for a further lease instead: nobody
 // lives in the line, listens for the release, or was seen holding the lock without standing. Where
 // that cannot be known it always releases: on a cluster, of which a server knows its own subscribers
-// only, and without the right to ask. Where the line is left out it always releases, and nobody stands.
+// only (of the channels of shards it knows all), and without the right to ask. Where the line is left out it always releases, and nobody stands.
 func (c *Client) EndTurn(ctx context.Context, r TurnRequest) (reply TurnReply) {
 	start := time.Now()
 	defer func() { c.observe("turn", reply.Outcome, start) }()

@@ -16,7 +16,7 @@ import (
 )
 
 // Manager is one client of the locks in one Redis: the counterpart of a process.
-// It has one renewal queue, one watchdog and one subscription connection, however
+// It has one renewal queue, one watchdog and one subscription connection (Redisson's dialect on a Cluster may need some more), however
 // many locks it holds. Two Managers exclude each other like two processes, also
 // within one program. All methods are safe for concurrent use.
 type Manager struct {
