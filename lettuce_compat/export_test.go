@@ -67,6 +67,20 @@ func ShardConnections(c *Client) (n int) {
 	return n
 }
 
+// Unknown counts the channels in unanswered SUBSCRIBEs to shards that are not in use any more.
+func Unknown(c *Client) (n int) {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.shards {
+		for e := s.asked.Front(); e != nil; e = e.Next() {
+			if ch := e.Value.(*channel); s.channels[ch.name] != ch {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Channel is the name of the release channel of key.
 func Channel(d Dialect, key string) string { return d.channel(key) }
 

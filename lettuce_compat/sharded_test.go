@@ -1,12 +1,15 @@
 package lettucecompat_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -175,6 +178,35 @@ func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
 			want(t, "on a single server", single.CheckKey(key), nil)
 		}
 	}
+}
+
+// gated is a client of a Cluster that is stopped where a connection to a shard is about to be made.
+type gated struct {
+	*redis.ClusterClient
+	asked, goOn chan struct{}
+}
+
+func (g gated) MasterForKey(ctx context.Context, key string) (*redis.Client, error) {
+	if ctx.Done() != nil && key == "gone" { // no question of Watch, which does no I/O
+		g.asked <- struct{}{}
+		<-g.goOn
+	}
+	return g.ClusterClient.MasterForKey(ctx, key)
+}
+
+// TestSharded_AWatchThatIsClosedAtOnce: one that goes while its connection is being made takes nothing
+// along, and the next one is served.
+func TestSharded_AWatchThatIsClosedAtOnce(t *testing.T) {
+	nodes := testredis.StartCluster(t, 1, 0)
+	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
+	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
+	want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm", ourUUID+":1")).Outcome, ok) // the layout is known
+	w := c.Watch("gone")
+	<-g.asked
+	w.Close()
+	g.goOn <- struct{}{}
+	watchConfirmed(t, c, "k")
+	want(t, "channels that are asked for and not known", lettucecompat.Unknown(c), 0)
 }
 
 // Close ends the connections to all shards, and what is listened to is signalled.

@@ -160,6 +160,10 @@ func (s *subscriber) connect() (wasUp bool, err error) {
 		return false, err
 	}
 	s.mu.Lock()
+	if s.channels[first.name] != first { // forgotten meanwhile: its only watch was closed
+		s.mu.Unlock()
+		return false, errIdle
+	}
 	s.generation++
 	s.dropped, s.dropErr = make(chan struct{}), nil
 	dropped, generation := s.dropped, s.generation
@@ -192,10 +196,10 @@ func (s *subscriber) connect() (wasUp bool, err error) {
 // write serves the lists until the connection ends, and returns why it did.
 func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 	for {
-		subscribe, unsubscribe, next, err := s.plan()
-		if err == nil && s.own == nil {
-			next, err = s.tend(ps, next)
+		if err := s.tend(ps); err != nil {
+			return err
 		}
+		subscribe, unsubscribe, next, err := s.plan()
 		if err == nil && len(unsubscribe) > 0 {
 			err = s.unsubscribe(s.onceMade(), ps, unsubscribe...)
 		}
@@ -243,11 +247,12 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	most := subscribeBatch
 	if s.own == nil {
 		most = 1 // the channels of one command must be of one slot
+		next = s.tended.Add(tendEvery)
 	}
 	for e := s.idle.Front(); e != nil && len(unsubscribe) < most; e = s.idle.Front() {
 		ch := e.Value.(*channel)
 		if now.Sub(ch.since) < channelIdle && s.idle.Len() <= maxIdleChannels {
-			next = ch.since.Add(channelIdle)
+			next = earlier(next, ch.since.Add(channelIdle))
 			break
 		}
 		s.forgetLocked(ch)

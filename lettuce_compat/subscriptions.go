@@ -195,11 +195,11 @@ func (s *subscriber) unsubscribe(ctx context.Context, ps *redis.PubSub, channels
 }
 
 // tend sees to a connection to a shard, of which no probe tells whether it delivers: it pings, and a
-// silent one is given up. It returns when to look again, at next at the latest.
-func (s *subscriber) tend(ps *redis.PubSub, next time.Time) (time.Time, error) {
+// silent one is given up.
+func (s *subscriber) tend(ps *redis.PubSub) error {
 	now := time.Now()
-	if due := s.tended.Add(tendEvery); now.Before(due) {
-		return earlier(next, due), nil
+	if s.own != nil || now.Before(s.tended.Add(tendEvery)) {
+		return nil
 	}
 	s.tended = now
 	s.c.subs.rehome(s)
@@ -208,9 +208,9 @@ func (s *subscriber) tend(ps *redis.PubSub, next time.Time) (time.Time, error) {
 	silent := now.Sub(s.heardAt)
 	s.mu.Unlock()
 	if silent > tendEvery+max(2*s.c.opt.CommandTimeout, time.Second) {
-		return next, ErrNotDelivered
+		return ErrNotDelivered
 	}
-	return earlier(next, now.Add(tendEvery)), ps.Ping(s.onceMade())
+	return ps.Ping(s.onceMade())
 }
 
 // heard notes that the connection to a shard is alive.

@@ -62,8 +62,15 @@ var dialectMutants = []mutant{
 		name: "dialect-silent-shard", file: "lettuce_compat/subscriptions.go", pkg: "lettuce_compat",
 		mechanism: "Redisson: a connection to a shard that is silent is given up",
 		breaks:    "behind a link that is dead releases are not heard",
-		old:       "		return next, ErrNotDelivered\n", fresh: "		_ = ErrNotDelivered\n",
+		old:       "		return ErrNotDelivered\n	}\n	return ps.Ping", fresh: "	}\n	return ps.Ping",
 		tests: []string{"TestSharded_ASilentConnectionIsGivenUp"},
+	},
+	{
+		name: "dialect-a-watch-that-goes", file: "lettuce_compat/subscriber.go", pkg: "lettuce_compat",
+		mechanism: "Redisson: a channel that is forgotten while its connection is made is not asked for",
+		breaks:    "the connection waits for an answer about it, and is made anew every two seconds",
+		old:       "if s.channels[first.name] != first {", fresh: "if false {",
+		tests: []string{"TestSharded_AWatchThatIsClosedAtOnce"},
 	},
 	{
 		name: "dialect-old-cluster-listens", file: "lettuce_compat/subscriber_read.go", pkg: "lettuce_compat",
