@@ -95,7 +95,7 @@ func TestDialect_RedissonSharesALock(t *testing.T) {
 			t.Fatal(pttl, err)
 		}
 		a.releases()
-		want(t, "message", (<-heard).Payload, "0")
+		hears(t, heard, "0")
 		if err := redissonLock.Run(ctx, b.raw, []string{"k"}, 10000, java).Err(); err != redis.Nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestDialect_RedissonSharesALock(t *testing.T) {
 			t.Fatal(fields, err)
 		}
 		for range 2 { // Java's own, and the forced release
-			want(t, "message", (<-heard).Payload, "0")
+			hears(t, heard, "0")
 		}
 		select {
 		case w := <-a.warns:
@@ -249,6 +249,17 @@ func TestLine_TheCountStays(t *testing.T) {
 		want(t, "left open", b.raw.Exists(ctx, "k").Val(), int64(0))
 		want(t, "for us", a.looked() > 0, true)
 	})
+}
+
+// hears waits for a message.
+func hears(t testing.TB, heard <-chan *redis.Message, payload string) {
+	t.Helper()
+	select {
+	case m := <-heard:
+		want(t, "message", m.Payload, payload)
+	case <-time.After(10 * time.Second):
+		t.Fatalf("no message %q", payload)
+	}
 }
 
 func must2[T any](v T, err error) T {
