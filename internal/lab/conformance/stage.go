@@ -25,6 +25,7 @@ const (
 	patience = 30 * time.Second
 	// fencePrefix is the prefix of the keys that remain on purpose.
 	fencePrefix = "anteroom:fence:"
+	linePrefix  = "anteroom:line:"
 )
 
 // stage is the environment of a behaviour. Its methods end the test if they fail, so they are for the test's own
@@ -202,11 +203,20 @@ func (s *stage) nothingLeft() {
 	ids := s.close()
 	s.until("no connection is left", func() bool { return s.d.Connections(s.name) == 0 })
 	for _, c := range s.d.Masters() {
-		for key := range s.keys(c) {
-			if (strings.Contains(key, s.name) || s.owned[key]) && !strings.HasPrefix(key, fencePrefix) {
-				s.Errorf("the key %.100q is left", key)
+		left := func(lines bool) (keys []string) {
+			for key := range s.keys(c) {
+				if (strings.Contains(key, s.name) || s.owned[key]) && !strings.HasPrefix(key, fencePrefix) &&
+					strings.HasPrefix(key, linePrefix) == lines {
+					keys = append(keys, key)
+				}
 			}
+			return keys
 		}
+		for _, key := range left(false) {
+			s.Errorf("the key %.100q is left", key)
+		}
+		// One that counts the turns beside somebody who listened for a release lives for a second more.
+		s.until("no line is left", func() bool { return len(left(true)) == 0 })
 		// A server may notice the end of a connection later than its client.
 		s.until("no subscription is left", func() bool { return len(s.channels(c, ids)) == 0 })
 	}
