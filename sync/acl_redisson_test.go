@@ -25,7 +25,7 @@ func TestACL_Redisson(t *testing.T) {
 			}
 		}
 		ok(t, admin.Do(bg, "config", "resetstat").Err())
-		cfg := anteroom.Config{Dialect: lettucecompat.Redisson, Defaults: anteroom.LockConfig{
+		cfg := anteroom.Config{Dialect: lettucecompat.Redisson, CommandTimeout: 5 * time.Second, Defaults: anteroom.LockConfig{
 			LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true, MaxHandoffs: 1,
 		}}
 		counts := newCounter()
