@@ -207,10 +207,8 @@ func TestLine_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
 			b.raw.FlushAll(ctx)
 			ps := b.listener(t, pattern)
 			a := b.peer(t, "a")
-			for range 2 {
-				a.takes()
-				a.releases()
-			}
+			a.takes()
+			a.releases()
 			got := a.acquire()
 			want(t, "left open", got.Outcome == refused && got.Holder == "" && got.TTL > 0, !pattern)
 			_ = ps.Close()
@@ -267,4 +265,34 @@ func must2[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// Holds that outlast the count of turns do not keep a stranger out: where nothing is known of the
+// turns before, the first one ends open. A busy lock still counts from there.
+func TestLine_WhoListensGetsATurnOfLongHolds(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		b.listener(t, false)
+		a := b.peer(t, "a")
+		before := ""
+		open := func() bool {
+			t.Helper()
+			a.takes()
+			a.releases()
+			until := b.raw.HGet(ctx, lineOfK, "open").Val()
+			if until == before || until == "0" {
+				return false
+			}
+			before = strconv.FormatInt(b.raw.Time(ctx).Val().UnixMilli()-1, 10)
+			b.raw.HSet(ctx, lineOfK, "open", before) // nobody came
+			return true
+		}
+		for range 3 {
+			want(t, "after a long hold", open(), true)
+			b.raw.Del(ctx, lineOfK) // its time was over
+			before = ""
+		}
+		want(t, "the first", open(), true)
+		want(t, "one that follows soon", open(), false)
+		want(t, "the second of those", open(), true)
+	})
 }

@@ -72,7 +72,9 @@ local function line_functions()
     l.multi = SHARDED or own < 0
     local turns = share(l, key, receivers, own)
     if turns then l.since, l.changed = l.since + 1, true end
-    if turns and l.since >= turns then
+    -- Where there is no line the last turn was longer than a count lives, or there was none: that one
+    -- is open at once, or turns of a second would never be.
+    if turns and (l.since >= turns or l.words == 0) then
       l.open, l.since, l.changed = l.now + window, 0, true
       look(l, 2, window)
       return '', window, receivers

@@ -154,18 +154,18 @@ local function place_functions()
     if (ask('pttl', l.key) or 0) < ms then redis.pcall('pexpire', l.key, ms) end
   end
 
-  -- save writes what has changed. A line without places goes, unless it is open, counts turns, or knows
-  -- of a stranger or of a holder that is mute; it ends by itself then. There may be numbers in it
-  -- still: of places that went before those ahead of them.
+  -- save writes what has changed. A line without places goes, unless it is open or was lately, counts
+  -- turns, or knows of a stranger or of a holder that is mute; it ends by itself then. There may be
+  -- numbers in it still: of places that went before those ahead of them.
   local function save(l)
     if l.struck and l.head <= l.tail and ask('hlen', l.key) == l.words then
       l.head, l.changed = l.tail + 1, true
     end
-    if l.head > l.tail and not l.stays and l.since == 0 and l.open <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
+    if l.head > l.tail and not l.stays and l.since == 0 and l.open + MOST_OPEN <= l.now and math.abs(l.now - l.stranger) >= STRANGER then
       redis.pcall('del', l.key)
     elseif l.changed then
       redis.pcall('hset', l.key, 'head', l.head, 'tail', l.tail, 'since', l.since, 'open', l.open)
-      if l.words == 0 or l.since > 0 then lives(l, MOST_OPEN) end -- it may have begun with this
+      if l.words == 0 or l.since > 0 or l.open > l.now then lives(l, MOST_OPEN) end -- it may have begun with this
     end
   end
 

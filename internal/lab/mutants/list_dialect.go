@@ -112,7 +112,21 @@ var dialectMutants = []mutant{
 		mechanism: "line: the count of turns outlasts the last place",
 		breaks:    "two processes that call each other never leave the lock open",
 		old:       "not l.stays and l.since == 0 and", fresh: "not l.stays and",
-		tests: []string{"TestLine_WhoListensGetsATurnOfALockWithoutALine"},
+		tests: []string{"TestLine_TheCountStays"},
+	},
+	{
+		name: "line-a-long-hold-ends-open", file: "lettuce_compat/lua/call.lua",
+		mechanism: "line: where nothing is known of the turns before, a listener gets the first",
+		breaks:    "holds that outlast the count keep a stranger out for ever",
+		old:       "(l.since >= turns or l.words == 0)", fresh: "l.since >= turns",
+		tests: []string{"TestLine_WhoListensGetsATurnOfLongHolds"},
+	},
+	{
+		name: "line-an-open-turn-is-remembered", file: "lettuce_compat/lua/line.lua",
+		mechanism: "line: an open turn that is over is remembered for a second",
+		breaks:    "each turn of a busy lock ends open, as if it were the first",
+		old:       "l.open + MOST_OPEN <= l.now and", fresh: "l.open <= l.now and",
+		tests: []string{"TestLine_WhoListensGetsATurnOfLongHolds"},
 	},
 	{
 		name: "line-the-releaser-counts", file: "lettuce_compat/lua/call.lua",

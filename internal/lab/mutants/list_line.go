@@ -189,7 +189,7 @@ var lineMutants = []mutant{
 		name: "line-share", file: "lettuce_compat/lua/call.lua",
 		mechanism: "line: where others listen a share of the turns ends open",
 		breaks:    "clients without the line never get the lock",
-		old:       "if turns and l.since >= turns then", fresh: "if false then",
+		old:       "if turns and (l.since >= turns or l.words == 0) then", fresh: "if false then",
 		tests: []string{"TestLine_AShareOfTheTurnsEndsOpen"},
 	},
 	{
