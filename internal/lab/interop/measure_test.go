@@ -19,8 +19,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// TestMeasure prints the tables of docs/performance.md §14: make interop-measure. All sides get the same Redis, one
-// after the other, three times.
+// TestMeasure prints the tables of docs/performance.md §14: make interop-measure. Each side has a
+// Redis of its own, and they take turns, three times.
 func TestMeasure(t *testing.T) {
 	if os.Getenv("ANTEROOM_MEASURE") == "" {
 		t.Skip("make interop-measure")
