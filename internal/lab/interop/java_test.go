@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,16 +38,14 @@ type answer struct {
 	text   string
 }
 
-// startJava starts the jar that the environment names, on the servers at url, and waits until it is connected. The
-// test's end kills it.
-func startJava(t *testing.T, env, url string, options ...string) *java {
+// startJava starts the jar of a peer on the servers at url, and waits until it is connected. The test's end kills it.
+func startJava(t *testing.T, p peer, url string, options ...string) *java {
 	t.Helper()
-	jar := os.Getenv(env)
+	jar := os.Getenv(p.env)
 	if jar == "" {
-		t.Skip(env + " names no jar: make interop")
+		t.Skip(p.env + " names no jar: make interop")
 	}
-	// Small heaps and few threads: several run on two processors.
-	args := append([]string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-jar", jar, url}, options...)
+	args := slices.Concat(p.jvm, []string{"-jar", jar, url}, options)
 	j := &java{t: t, cmd: exec.Command("java", args...), done: make(chan struct{}), answers: map[string]chan answer{}}
 	j.cmd.SysProcAttr = child.EndsWithParent()
 	in, err := j.cmd.StdinPipe()

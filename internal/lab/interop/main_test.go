@@ -49,7 +49,7 @@ type takes struct {
 
 func (a takes) plus(b takes) takes { return takes{a.Count + b.Count, max(a.Longest, b.Longest)} }
 
-// contend is a Go program of a contention.
+// contend is a Go program of a contention. It sends what came of each goroutine.
 func contend(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 	var c contention
 	if err := json.Unmarshal(raw, &c); err != nil {
@@ -65,12 +65,11 @@ func contend(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 		return err
 	}
 	defer rdb.Close()
-	var mu sync.Mutex
-	var sum takes
+	each := make([]takes, c.Goroutines)
 	var wg sync.WaitGroup
 	lock := m.Mutex(c.Key)
 	end := time.Now().Add(c.For)
-	for range c.Goroutines {
+	for i := range each {
 		wg.Go(func() {
 			for time.Now().Before(end) {
 				start := time.Now()
@@ -80,15 +79,13 @@ func contend(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 				time.Sleep(c.Hold)
 				rdb.Set(ctx, c.Counter, n+1, 0)
 				lock.Unlock()
-				mu.Lock()
-				sum = sum.plus(takes{1, waited})
-				mu.Unlock()
+				each[i] = each[i].plus(takes{1, waited})
 				time.Sleep(c.Pause)
 			}
 		})
 	}
 	wg.Wait()
-	if err := parent.Send(sum); err != nil {
+	if err := parent.Send(each); err != nil {
 		return err
 	}
 	return m.Close(ctx)

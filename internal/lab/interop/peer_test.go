@@ -222,9 +222,11 @@ func (f fight) try(t *testing.T, s stage) {
 		ofJava = ofJava.plus(takes{n, time.Duration(us) * time.Microsecond})
 	}
 	for _, p := range gos {
-		var one takes
-		must(t, p.Receive(&one, answerTime))
-		ofGo = ofGo.plus(one)
+		var goroutines []takes
+		must(t, p.Receive(&goroutines, answerTime))
+		for _, one := range goroutines {
+			ofGo = ofGo.plus(one)
+		}
 	}
 	n, err := s.client().Get(bg, "n").Int()
 	must(t, err)

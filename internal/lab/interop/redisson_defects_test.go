@@ -163,13 +163,14 @@ func TestDefects_ALeaseDoesNotLeak(t *testing.T) {
 	}
 }
 
-// A key that nobody can renew does not stop the renewal of others.
+// A key that nobody can renew does not stop the renewal of others. Redisson renews 100 at a time in the order of its
+// hash map, where bad is in the first batch: if that batch alone failed, 200 locks would be left.
 func TestDefects_OneBadKeyStopsNoOther(t *testing.T) {
-	const many, lease = 300, 3 * time.Second
+	const many, bad, lease = 300, "165", 3 * time.Second
 	s, server := single(t, newest)
 	rdb := server.Client(t)
 	spoil := func(name string) (left int64) {
-		must(t, rdb.Set(bg, name+"150", "no lock", 0).Err())
+		must(t, rdb.Set(bg, name+bad, "no lock", 0).Err())
 		time.Sleep(2 * lease)
 		for i := range many {
 			left += rdb.Exists(bg, fmt.Sprint(name, i+1)).Val()
@@ -190,7 +191,7 @@ func TestDefects_OneBadKeyStopsNoOther(t *testing.T) {
 	}
 	ours := spoil("g")
 	t.Logf("of 299 locks beside a key of another type are held two leases later: Redisson %d, Anteroom %d", theirs, ours)
-	if theirs == many-1 {
+	if theirs >= 200 {
 		t.Error("Redisson does not have this defect any more")
 	}
 	if ours != many-1 {

@@ -21,14 +21,18 @@ var bg = context.Background()
 type peer struct {
 	name, env string // env names its jar
 	dialect   lettucecompat.Dialect
-	lease     string // its option for the lease, in ms
+	lease     string   // its option for the lease, in ms
+	jvm       []string // flags
 }
 
+// smallJVM starts fast and takes little: several run on two processors.
+var smallJVM = []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+
 var (
-	lettuce   = peer{"Lettuce", "ANTEROOM_LETTUCE", lettucecompat.DesignDocument, "--lease"}
+	lettuce   = peer{"Lettuce", "ANTEROOM_LETTUCE", lettucecompat.DesignDocument, "--lease", smallJVM}
 	redissons = []peer{
-		{"Redisson 4", "ANTEROOM_REDISSON_4", lettucecompat.Redisson, "--watchdog"},
-		{"Redisson 3", "ANTEROOM_REDISSON_3", lettucecompat.Redisson, "--watchdog"},
+		{"Redisson 4", "ANTEROOM_REDISSON_4", lettucecompat.Redisson, "--watchdog", smallJVM},
+		{"Redisson 3", "ANTEROOM_REDISSON_3", lettucecompat.Redisson, "--watchdog", smallJVM},
 	}
 	all = append([]peer{lettuce}, redissons...)
 )
@@ -64,7 +68,7 @@ func (s stage) java(options ...string) *java {
 		options = append(options, "--sentinel", master)
 	}
 	hosts = "redis://" + strings.ReplaceAll(hosts, ",", ",redis://")
-	return startJava(s.t, s.peer.env, hosts, options...)
+	return startJava(s.t, s.peer, hosts, options...)
 }
 
 // withLease is the option for Java's lease.
