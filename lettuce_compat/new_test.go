@@ -32,6 +32,7 @@ func TestNewRefuses(t *testing.T) {
 		"no id":            {b.rdb, lettucecompat.Options{}, "ClientID"},
 		"brace in id":      {b.rdb, lettucecompat.Options{ClientID: "a{b"}, "ClientID"},
 		"colon in id":      {b.rdb, lettucecompat.Options{ClientID: "a:b"}, "ClientID"},
+		"no UUID":          {b.rdb, lettucecompat.Options{ClientID: "me", Dialect: lettucecompat.Redisson}, "Dialect.NewClientID"},
 		"long id":          {b.rdb, lettucecompat.Options{ClientID: strings.Repeat("x", 129)}, "ClientID"},
 		"negative timeout": {b.rdb, lettucecompat.Options{ClientID: "me", CommandTimeout: -1}, "CommandTimeout"},
 		"negative flights": {b.rdb, lettucecompat.Options{ClientID: "me", MaxInFlight: -1}, "MaxInFlight"},

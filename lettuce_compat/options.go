@@ -74,6 +74,9 @@ func (o Options) withDefaults() (Options, error) {
 	if !o.Dialect.Valid() {
 		return o, configError("Options.Dialect", fmt.Sprintf("%d is none of the constants", o.Dialect))
 	}
+	if !o.Dialect.ours(o.ClientID) { // the scripts could not split its fields
+		return o, configError("Options.ClientID", fmt.Sprintf("%q is no UUID of version 8, which names a client in Redisson's dialect: use Dialect.NewClientID", o.ClientID))
+	}
 	if o.CommandTimeout < 0 {
 		return o, configError("Options.CommandTimeout", fmt.Sprintf("%v is negative", o.CommandTimeout))
 	}
