@@ -39,6 +39,7 @@ type Verdict struct {
 	Acquisitions int           // holds, except re-entries
 	Overlaps     int           // pairs of concurrent claims that a removal explains, inside its bound
 	Longest      time.Duration // of the overlaps
+	Until        int64         // the end of the last overlap; 0: there is none
 	Lost         int           // holds whose holder was notified of a loss
 	Findings     []Finding     // sorted by time
 }

@@ -131,6 +131,7 @@ type outcome struct {
 	*history.Verdict
 	told    []time.Duration // after the cut, of the locks that the cut-off side kept
 	let     []time.Duration // after the cut, when others were let in to them
+	last    time.Duration   // after the cut, when the last overlap ended
 	through time.Duration
 }
 
@@ -165,6 +166,9 @@ func (x *trial) finish(healed, elected int64) *outcome {
 		x.figures(o, h)
 	}
 	o.Verdict = x.judged("both sides", all)
+	if o.Overlaps > 0 {
+		o.last = x.since(o.Until)
+	}
 	if x.removals == nil {
 		return o // which was judged without any excuse
 	}
@@ -244,6 +248,6 @@ func spread(times []time.Duration) string {
 // print logs the figures of a trial.
 func (o *outcome) print(t *testing.T, more string) {
 	t.Helper()
-	t.Logf("told: %s; let in: %s; overlaps: %d, the longest %.2f s; lost in all: %d of %d; %slast caller returned after %v",
-		spread(o.told), spread(o.let), o.Overlaps, o.Longest.Seconds(), o.Lost, o.Acquisitions, more, o.through.Round(time.Millisecond))
+	t.Logf("told: %s; let in: %s; overlaps: %d, the longest %.2f s, the last until %.2f s; lost in all: %d of %d; %slast caller returned after %v",
+		spread(o.told), spread(o.let), o.Overlaps, o.Longest.Seconds(), o.last.Seconds(), o.Lost, o.Acquisitions, more, o.through.Round(time.Millisecond))
 }
