@@ -51,7 +51,7 @@ func StartSentinel(tb TB, args ...string) *Sentinel {
 	s.nodes = append(s.nodes, master)
 	for range replicas {
 		// A list of its own: append could share args' memory between the replicas.
-		own := append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}, args...)
+		own := append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}, args...)
 		s.nodes = append(s.nodes, start(tb, nodeKind, own))
 	}
 	for range sentinels {
@@ -159,7 +159,7 @@ func (s *Sentinel) Rejoin(n *Server) {
 	if master == nil || master == n {
 		s.tb.Fatal("no other master to join")
 	}
-	n.args = append([]string{"--replicaof", "127.0.0.1 " + strconv.Itoa(master.port)}, s.args...)
+	n.args = append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}, s.args...)
 	n.Restart()
 	s.AwaitReady()
 }
@@ -219,7 +219,8 @@ func (s *Server) misses() (missing string) {
 		}
 		for _, item := range append(others, copies...) {
 			flags := field(item, "flags")
-			if strings.Contains(flags, "down") || strings.Contains(flags, "disconnected") {
+			// A Sentinel that once said that the master is down is called master_down, on Valkey also long after.
+			if strings.Contains(flags, "s_down") || strings.Contains(flags, "o_down") || strings.Contains(flags, "disconnected") {
 				missing = flags
 			}
 		}
