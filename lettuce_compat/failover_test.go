@@ -22,8 +22,14 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			nodes := testredis.StartCluster(t, 3, 1)
-			old := nodes.Nodes()[0] // the one with the replica
-			var key, id string      // of a lock, and of a client whose own channel is read there
+			old := nodes.Nodes()[0] // the one with the replica, which before 6.0 answers WAIT only a while after it is linked
+			eventually(t, "the replica confirms", func() bool {
+				r := old.Client(t)
+				defer r.Close()
+				r.Set(ctx, "confirmed", "", 0)
+				return r.Wait(ctx, 1, 100*time.Millisecond).Val() == 1
+			})
+			var key, id string // of a lock, and of a client whose own channel is read there
 			for i := 0; key == "" || id == ""; i++ {
 				if k := fmt.Sprint("k", i); lettucecompat.KeySlot(k) < 5461 {
 					key = k

@@ -38,6 +38,7 @@ func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
 // subscribers, so an end of turn may keep the lock as on a single server; and each key is listened
 // to at its own master.
 func TestSharded(t *testing.T) {
+	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	c := sharded(t, nodes, ourUUID)
 	used := map[*testredis.Server]bool{}
@@ -75,6 +76,7 @@ func TestSharded(t *testing.T) {
 // TestSharded_FollowsItsKey: a subscription moves with its slot, and to the new master after a
 // failover, whether the old one has died, hangs, or lives on as a replica. Each move signals.
 func TestSharded_FollowsItsKey(t *testing.T) {
+	testredis.Needs(t, "7.0", "channels of shards")
 	const channel = "redisson_lock__channel:{k}"
 	follows := func(t *testing.T, nodes *testredis.Cluster, move func(old *testredis.Server) *testredis.Server) {
 		t.Helper()
@@ -127,6 +129,7 @@ func TestSharded_FollowsItsKey(t *testing.T) {
 // TestSharded_ASilentConnectionIsGivenUp: one over which nothing comes, not even the answer to a ping, is
 // made anew, and its channels are confirmed again.
 func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
+	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 1, 0)
 	c := sharded(t, nodes, ourUUID)
 	w := watchConfirmed(t, c.Client, "k")
@@ -139,7 +142,11 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 // TestSharded_AnOldCluster: one that knows no channels of shards is told through ordinary ones, as
 // Redisson does it there.
 func TestSharded_AnOldCluster(t *testing.T) {
-	nodes := testredis.StartCluster(t, 1, 0, "--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", "")
+	var without []string
+	if testredis.AtLeast("7.0") {
+		without = []string{"--rename-command", "SPUBLISH", "", "--rename-command", "SSUBSCRIBE", ""}
+	}
+	nodes := testredis.StartCluster(t, 1, 0, without...)
 	a := sharded(t, nodes, ourUUID)
 	ps := nodes.Nodes()[0].Client(t).Subscribe(ctx, "redisson_lock__channel:{k}")
 	defer ps.Close()
@@ -211,6 +218,7 @@ func TestSharded_AWatchThatIsClosedAtOnce(t *testing.T) {
 
 // Close ends the connections to all shards, and what is listened to is signalled.
 func TestSharded_Close(t *testing.T) {
+	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
 	var ups atomic.Int32
 	c := sharded(t, nodes, ourUUID, func(o *lettucecompat.Options) { o.OnSubscription = func(bool, error) { ups.Add(1) } })

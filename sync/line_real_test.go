@@ -65,7 +65,7 @@ func TestLine_TenThousandPlacesAreConfirmedInBatches(t *testing.T) {
 func TestLine_WithoutPermissionForIt(t *testing.T) {
 	s := testredis.Start(t)
 	admin := s.Client(t)
-	ok(t, admin.Do(bg, "acl", "setuser", "old", "on", ">p", "~k*", "&*", "+@all").Err())
+	ok(t, admin.Do(bg, testredis.ACL[any](t, "acl", "setuser", "old", "on", ">p", "~k*", "&*", "+@all")...).Err())
 	without := func(o *redis.Options) { o.Username, o.Password = "old", "p" }
 	a, _ := manager(t, s.Client(t, without), anteroom.Config{})
 	b, _ := manager(t, s.Client(t, without), anteroom.Config{})

@@ -16,7 +16,7 @@ import (
 func TestLine_WhoStandsGetsItsTurnsBesideOneWithoutTheLine(t *testing.T) {
 	s := testredis.Start(t)
 	admin := s.Client(t)
-	ok(t, admin.Do(bg, "acl", "setuser", "earlier", "on", ">p", "~k", "~anteroom:fence:*", "&*", "+@all").Err())
+	ok(t, admin.Do(bg, testredis.ACL[any](t, "acl", "setuser", "earlier", "on", ">p", "~k", "~anteroom:fence:*", "&*", "+@all")...).Err())
 	a, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "earlier", "p" }), anteroom.Config{})
 	b, _ := manager(t, s.Client(t), anteroom.Config{})
 	ctx, cancel := context.WithTimeout(bg, 6*time.Second)

@@ -19,6 +19,7 @@ import (
 // A Manager that hears nothing, for want of permission for channels, gets at least half of the
 // turns of an equal one, and the lock is not idle for long when it is its turn.
 func TestLine_TheDeafGetTheirTurns(t *testing.T) {
+	testredis.NeedsChannelRules(t)
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	ok(t, admin.Do(bg, "acl", "setuser", "deaf", "on", ">p", "~*", "resetchannels", "+@all").Err())

@@ -86,6 +86,7 @@ func TestPing_TheACLOfTheDocument(t *testing.T) {
 func TestPing_EveryRightIsAskedFor(t *testing.T) {
 	s := testredis.Start(t)
 	admin := s.Client(t)
+	asks := testredis.AtLeast("7.0") // redis.acl_check_cmd; without it Ping knows what it can try
 	holder, _ := manager(t, admin, anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}})
 	for name, without := range map[string]string{
 		"evalsha": "", "type": "", "hlen": "", "hexists": "", "hget": "", "pttl": "", "hdel": "", "hset": "", "pexpire": "", "hkeys": "",
@@ -93,14 +94,22 @@ func TestPing_EveryRightIsAskedFor(t *testing.T) {
 		"publish": "PUBLISH on release", "subscribe": "SUBSCRIBE to release", "pubsub|numsub": "PUBSUB NUMSUB",
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, rule := range [][]any{{"reset", "on", ">pw", "~*", "&*", "+@all", "-" + name}} {
-				ok(t, admin.Do(bg, append([]any{"acl", "setuser", "less"}, rule...)...).Err())
+			taken := name
+			if !asks { // nor are there rules that take one subcommand away
+				taken, _, _ = strings.Cut(name, "|")
+			}
+			ok(t, admin.Do(bg, testredis.ACL[any](t, "acl", "setuser", "less", "reset", "on", ">pw", "~*", "&*", "+@all", "-"+taken)...).Err())
+			if !asks && slices.Contains([]string{"publish", "subscribe", "wait"}, name) {
+				t.Skip("before Redis 7.0 a script cannot ask about " + name)
 			}
 			m, rec := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "less", "pw" }), everything)
 			h := acquire(t, holder.Mutex("held"))
 			defer func() { ok(t, h.Release(bg)) }()
 			for _, key := range []string{"free", "held"} {
 				err := m.Ping(bg, key)
+				if key == "held" && !asks && slices.Contains([]string{"hset", "pexpire", "hkeys"}, name) {
+					continue // they can be tried on a free key only
+				}
 				if without == "" && (!errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), name)) {
 					t.Errorf("%s: %v", key, err)
 				}
@@ -120,6 +129,9 @@ func TestPing_EveryRightIsAskedFor(t *testing.T) {
 				return len(list) == 2 && list[0].Key == "free" && list[1].Key == "held"
 			})
 		})
+	}
+	if !asks {
+		return
 	}
 	ok(t, admin.Do(bg, "acl", "setuser", "less", "reset", "on", ">pw", "~*", "&*", "+@all", "-eval", "-script").Err())
 	m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Username, o.Password = "less", "pw" }), everything)
@@ -153,7 +165,12 @@ func TestPing_WhatTheServerCannotDoNow(t *testing.T) {
 	is("full", anteroom.ErrUnavailable, "OOM")
 	ok(t, admin.ConfigSet(bg, "maxmemory", "0").Err())
 	ok(t, admin.ConfigSet(bg, "min-replicas-to-write", "1").Err())
-	is("too few replicas", anteroom.ErrUnavailable, "NOREPLICAS")
+	if testredis.AtLeast("6.2") {
+		is("too few replicas", anteroom.ErrUnavailable, "NOREPLICAS")
+	} else { // before, scripts are not held to it: docs/compatibility.md
+		is("too few replicas", nil, "")
+		ok(t, acquire(t, m.Mutex("k")).Release(bg))
+	}
 	ok(t, admin.ConfigSet(bg, "min-replicas-to-write", "0").Err())
 	ok(t, admin.Do(bg, "replicaof", "127.0.0.1", "1").Err())
 	is("a replica", anteroom.ErrUnavailable, "READONLY")

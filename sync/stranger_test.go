@@ -138,6 +138,7 @@ func TestMalformedMessagesWakeAndDoNoHarm(t *testing.T) {
 	ok(t, (<-got).Release(bg))
 }
 
+// TestRefusalsOfTheServer: what only an operator can mend is one clear error, at once.
 func TestRefusalsOfTheServer(t *testing.T) {
 	server := testredis.Start(t)
 	admin := server.Client(t)
@@ -155,7 +156,7 @@ func TestRefusalsOfTheServer(t *testing.T) {
 					ok(t, right.ConfigSet(bg, "requirepass", "").Err())
 				}()
 			} else {
-				ok(t, admin.Do(bg, rules...).Err())
+				ok(t, admin.Do(bg, testredis.ACL(t, rules...)...).Err())
 				user, password = rules[2].(string), "p"
 			}
 			m, _ := manager(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), anteroom.Config{})
@@ -170,7 +171,13 @@ func TestRefusalsOfTheServer(t *testing.T) {
 			t.Log(err)
 		})
 	}
-	// Without channels the lock works; waiting is by polling.
+}
+
+// TestRefusalsOfTheServer_Channels: without channels the lock works; waiting is by polling.
+func TestRefusalsOfTheServer_Channels(t *testing.T) {
+	testredis.NeedsChannelRules(t)
+	server := testredis.Start(t)
+	admin := server.Client(t)
 	ok(t, admin.Do(bg, "acl", "setuser", "nochannels", "on", ">p", "~*", "resetchannels", "+@all").Err())
 	quiet := func() *redis.Client {
 		return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "nochannels", "p" })

@@ -99,7 +99,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
 	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())
-	must(t, rdb.Do(t.Context(), "acl", "setuser", "nobody", "on", ">pw", "~*", "&*", "+ping", "+hello").Err())
+	must(t, rdb.Do(t.Context(), testredis.ACL[any](t, "acl", "setuser", "nobody", "on", ">pw", "~*", "&*", "+ping", "+hello")...).Err())
 	refused := "redis://nobody:pw@" + s.Addr()
 	wrong := "redis://nobody:wrong@" + s.Addr()
 	away := "redis://127.0.0.1:1"

@@ -47,6 +47,7 @@ var allowed = map[string][]string{
 	"internal/lab/interop":             {},
 	"internal/lab/mutants":             {},
 	"internal/lab/promise":             {"sync", "internal/child", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
+	"internal/lab/servers":             {},
 	"internal/screen":                  {},
 	"internal/stranger":                {"github.com/redis/go-redis/v9"},
 	"internal/testprom":                {"internal/child", "internal/testredis"},

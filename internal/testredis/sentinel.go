@@ -228,7 +228,8 @@ func (s *Server) misses() (missing string) {
 		}
 		for _, item := range append(others, copies...) {
 			flags := field(item, "flags")
-			if strings.Contains(flags, "down") || strings.Contains(flags, "disconnected") {
+			// A Sentinel that once said that the master is down is called master_down, on Valkey also long after.
+			if strings.Contains(flags, "s_down") || strings.Contains(flags, "o_down") || strings.Contains(flags, "disconnected") {
 				missing = flags
 			}
 		}

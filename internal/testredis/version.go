@@ -1,0 +1,83 @@
+package testredis
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// aboutTimeout bounds what the program is asked about itself.
+const aboutTimeout = 10 * time.Second
+
+var versionPattern = regexp.MustCompile(`(Redis|Valkey) server v=(\S+)`)
+
+// about is the product and version that the program states, for example "Redis" and "7.2.4".
+var about = sync.OnceValues(func() (product, version string) {
+	ctx, cancel := context.WithTimeout(context.Background(), aboutTimeout)
+	defer cancel()
+	out, _ := exec.CommandContext(ctx, "redis-server", "--version").Output()
+	if m := versionPattern.FindSubmatch(out); m != nil {
+		return string(m[1]), string(m[2])
+	}
+	return "", ""
+})
+
+// IsValkey reports whether the server is a Valkey. Its oldest version has what Redis 7.2 had.
+func IsValkey() bool {
+	product, _ := about()
+	return product == "Valkey"
+}
+
+// AtLeast reports whether the server has what came with that version of Redis, for example "6.2".
+func AtLeast(version string) bool {
+	_, own := about()
+	return slices.Compare(numbers(own), numbers(version)) >= 0
+}
+
+func numbers(version string) (list []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part)
+		list = append(list, n)
+	}
+	return list
+}
+
+// Needs skips the test on a server older than that version of Redis, which lacks what.
+func Needs(tb TB, version, what string) {
+	tb.Helper()
+	if product, own := about(); own != "" && !AtLeast(version) {
+		tb.Skip(fmt.Sprintf("%s came with Redis %s, this is %s %s", what, version, product, own))
+	}
+}
+
+// ACL returns the words of an ACL SETUSER as this server knows them: without those about channels before 6.2, where
+// every user may use all of them. Before 6.0, which has no ACL, the test is skipped.
+func ACL[T any](tb TB, words ...T) []T {
+	tb.Helper()
+	Needs(tb, "6.0", "ACL")
+	if AtLeast("6.2") {
+		return words
+	}
+	return slices.DeleteFunc(slices.Clone(words), func(w T) bool {
+		s, ok := any(w).(string)
+		return ok && (strings.HasPrefix(s, "&") || s == "resetchannels")
+	})
+}
+
+// NeedsChannelRules skips a test in which a user may not use a channel where the server has no such rules.
+func NeedsChannelRules(tb TB) {
+	tb.Helper()
+	Needs(tb, "6.2", "ACL rules about channels")
+}
+
+// lacksTLS reports whether a server did not start because it was built without TLS.
+func lacksTLS(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "Failed finding TLS support") || strings.Contains(text, ">>> 'tls-")
+}
