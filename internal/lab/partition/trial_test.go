@@ -1,9 +1,11 @@
 package partition
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +163,7 @@ func (x *trial) finish(healed, elected int64) *outcome {
 		})
 	}
 	wg.Wait()
+	x.nothingLeft()
 	all := x.history(x.removals, true, false)
 	for _, h := range all.Holds() {
 		x.figures(o, h)
@@ -176,6 +179,21 @@ func (x *trial) finish(healed, elected int64) *outcome {
 	x.judged("the side cut off", x.history([]history.Removal{{Key: history.AllKeys, From: healed, To: until, What: "healing"}}, true))
 	x.judged("the other side", x.history([]history.Removal{{Key: history.AllKeys, From: x.at, To: elected + int64(lease), What: "failover"}}, false))
 	return o
+}
+
+// nothingLeft waits until the master has nothing of this trial but fencing records. A lock whose release it has never
+// seen remains until its lease ends.
+func (x *trial) nothingLeft() {
+	x.t.Helper()
+	c, ctx := x.admin[x.master()], context.Background()
+	x.eventually(lease+through, "no key is left", func() bool {
+		for it := c.Scan(ctx, 0, "*"+x.t.Name()+"*", 1000).Iterator(); it.Next(ctx); {
+			if !strings.HasPrefix(it.Val(), "anteroom:fence:") {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // history returns what clients of these sides have recorded.
