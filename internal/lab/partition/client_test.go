@@ -46,6 +46,9 @@ func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time
 	x.held(here)
 	o := x.finish(healed, 0)
 	o.print(t, fmt.Sprintf("healed %v after the cut; ", x.since(healed)))
+	if d > 0 && x.since(healed) < lease/2 && len(o.told) != 0 {
+		t.Errorf("%d told", len(o.told))
+	}
 	if o.Overlaps != 0 {
 		t.Errorf("%d overlaps, and Redis was well", o.Overlaps)
 	}
@@ -66,7 +69,7 @@ func deaf(t *testing.T, s *site, off, on testredis.Host) *outcome {
 		x.cutConnection(off, port, n.Host())
 	}
 	var again int64
-	x.eventually(through, "every process has subscribed again", func() bool {
+	eventually(x.t, through, "every process has subscribed again", func() bool {
 		fresh := 0
 		for port := range x.subscriptions(off) {
 			if had[port] == nil {
@@ -80,6 +83,10 @@ func deaf(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	x.heal()
 	o := x.finish(0, 0)
 	o.print(t, fmt.Sprintf("subscribed again %v after the cut; ", x.since(again)))
+	// The delivery probe is made once in W, and waits for C twice at most.
+	if d := x.since(again); d > look+2*command+busy {
+		t.Errorf("subscribed again %v after the cut", d)
+	}
 	if o.Overlaps != 0 || len(o.told) != 0 {
 		t.Errorf("%d overlaps, %d told, and every lock could be renewed", o.Overlaps, len(o.told))
 	}

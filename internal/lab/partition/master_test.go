@@ -13,6 +13,9 @@ import (
 // demotion bounds how long Redis takes to make a master that came back a replica: some ten seconds with Sentinel.
 const demotion = 60 * time.Second
 
+// goOn is how long both sides go on when others have the locks.
+const goOn = 2 * lease
+
 // isolated cuts the master off together with a client until others have its locks, and heals. oneWay: only what the
 // two send is lost.
 func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outcome {
@@ -32,10 +35,10 @@ func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outco
 	elected := history.Now()
 	x.passed(now, here, by)
 	// Both sides go on, for longer than a holder without a master can: nothing else tells when it is enough.
-	time.Sleep(lease)
+	time.Sleep(goOn)
 	healed := history.Now()
 	x.heal()
-	x.eventually(demotion, "the old master is a replica", func() bool { return s.isReplica(old) })
+	eventually(x.t, demotion, "the old master is a replica", func() bool { return s.isReplica(old) })
 	demoted := history.Now()
 	x.ready()
 	// Who spoke to the old master is told by an answer of the new one, or at its deadline.
@@ -60,7 +63,7 @@ func refused(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	}
 	x.at = history.Now()
 	x.lose([]testredis.Host{old.Host()}, replicas)
-	x.eventually(3*lease+through, "nobody has a lock", func() bool {
+	eventually(x.t, 3*lease+through, "nobody has a lock", func() bool {
 		return !slices.ContainsFunc(x.holders(old, here), func(who string) bool { return who != "" })
 	})
 	if x.master() != old {
@@ -94,7 +97,7 @@ func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	x.passed(now, here, by)
 	healed := history.Now()
 	x.heal()
-	x.eventually(demotion, "the old master is a replica", func() bool { return s.isReplica(old) })
+	eventually(x.t, demotion, "the old master is a replica", func() bool { return s.isReplica(old) })
 	x.ready()
 	x.removed(x.at, elected+int64(lease), "failover")
 	o := x.finish(healed, elected)

@@ -97,13 +97,13 @@ func (s *site) holder(n *testredis.Server, key string) string {
 }
 
 // eventually waits until f is true.
-func (n *network) eventually(within time.Duration, what string, f func() bool) {
-	n.t.Helper()
+func eventually(t *testing.T, within time.Duration, what string, f func() bool) {
+	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(within); !f(); <-tick.C {
 		if time.Now().After(end) {
-			n.t.Fatalf("not within %v: %s", within, what)
+			t.Fatalf("not within %v: %s", within, what)
 		}
 	}
 }

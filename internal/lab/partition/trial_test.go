@@ -16,10 +16,13 @@ import (
 )
 
 const (
-	lease = 3 * time.Second        // L
-	look  = 500 * time.Millisecond // W
-	// settled bounds what a machine that is busy may add to a loss that was to be told: the judge's own slack.
-	settled = 300 * time.Millisecond
+	lease   = 3 * time.Second        // L
+	renewal = lease / 3              // R
+	margin  = lease / 20             // M
+	look    = 500 * time.Millisecond // W
+	command = lease / 6              // C
+	// busy is what a busy machine may add to the bounds here. The judge has its own slack, which is less.
+	busy = time.Second
 	// through is how long callers may take to return after everything was healed.
 	through = 15 * time.Second
 )
@@ -96,7 +99,7 @@ func (x *trial) clients(off, on testredis.Host) {
 func (x *trial) held(keys []int) (by []string) {
 	x.t.Helper()
 	n := x.master()
-	x.eventually(through, "the keys are held", func() bool {
+	eventually(x.t, through, "the keys are held", func() bool {
 		by = x.holders(n, keys)
 		return !slices.Contains(by, "")
 	})
@@ -113,7 +116,7 @@ func (x *trial) holders(n *testredis.Server, keys []int) (by []string) {
 // passed waits until others have the keys than those, according to that server.
 func (x *trial) passed(n *testredis.Server, keys []int, from []string) {
 	x.t.Helper()
-	x.eventually(3*lease+through, "others have the keys", func() bool {
+	eventually(x.t, 3*lease+through, "others have the keys", func() bool {
 		for i, who := range x.holders(n, keys) {
 			if who == "" || who == from[i] {
 				return false
@@ -186,7 +189,7 @@ func (x *trial) finish(healed, elected int64) *outcome {
 func (x *trial) nothingLeft() {
 	x.t.Helper()
 	c, ctx := x.admin[x.master()], context.Background()
-	x.eventually(lease+through, "no key is left", func() bool {
+	eventually(x.t, lease+through, "no key is left", func() bool {
 		for it := c.Scan(ctx, 0, "*"+x.t.Name()+"*", 1000).Iterator(); it.Next(ctx); {
 			if !strings.HasPrefix(it.Val(), "anteroom:fence:") {
 				return false
