@@ -95,11 +95,14 @@ func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	now := x.await(old)
 	elected := history.Now()
 	x.passed(now, here, by)
+	time.Sleep(lease + busy - x.since(history.Now())) // the fault itself: everybody is told before it ends
 	healed := history.Now()
 	x.heal()
+	// Until then the old master serves a client that has not heard of the new one.
 	eventually(x.t, demotion, "the old master is a replica", func() bool { return s.isReplica(old) })
+	demoted := history.Now()
 	x.ready()
-	x.removed(x.at, elected+int64(lease), "failover")
+	x.removed(x.at, demoted+int64(lease), "failover")
 	o := x.finish(healed, elected)
 	mixed := 0
 	for _, h := range x.history(nil, true).Holds() {
@@ -110,6 +113,7 @@ func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	if mixed == 0 {
 		t.Error("without Sentinels, and without a failover, nothing was acquired")
 	}
-	o.print(t, fmt.Sprintf("%d acquired without Sentinels before; elected %v after the cut; ", mixed, x.since(elected)))
+	o.print(t, fmt.Sprintf("%d acquired without Sentinels before; elected %v, healed %v, old master a replica %v after the cut; ",
+		mixed, x.since(elected), x.since(healed), x.since(demoted)))
 	return o
 }
