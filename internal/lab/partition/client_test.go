@@ -26,7 +26,7 @@ func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time
 	t.Helper()
 	x := s.trial(t)
 	x.clients(off, on)
-	n := x.master()
+	n := x.present()
 	by := x.holders(n, here)
 	x.at = history.Now()
 	client := []testredis.Host{off}

@@ -22,7 +22,7 @@ func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outco
 	t.Helper()
 	x := s.trial(t)
 	x.clients(off, on)
-	old := x.master()
+	old := x.present()
 	by := x.holders(old, here)
 	one, other := []testredis.Host{off, old.Host()}, append(x.except(old), on)
 	x.at = history.Now()
@@ -54,7 +54,7 @@ func refused(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	t.Helper()
 	x := s.trial(t)
 	x.clients(off, on)
-	old := x.master()
+	old := x.present()
 	var replicas []testredis.Host
 	for _, n := range x.nodes {
 		if n != old {
@@ -82,7 +82,7 @@ func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	t.Helper()
 	x := s.trial(t)
 	x.clients(off, on)
-	old := x.master()
+	old := x.present()
 	by := x.holders(old, here)
 	x.cut([]testredis.Host{off}, x.watch)
 	began := history.Now()
