@@ -8,6 +8,8 @@
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
+# make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
+# (docs/compatibility.md).
 # make model checks the protocol of the line with TLC (docs/model), in minutes.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
@@ -29,7 +31,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
+.PHONY: test lab matrix interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -50,9 +52,15 @@ test: redis prometheus
 
 lab: lint redis prometheus iproute
 	@$(PARTS); \
-	part "1/2 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
-	part "2/2 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	part "1/3 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
+	part "2/3 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	part "3/3 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
 	end
+
+# MATRIX="valkey redis-7.2" make matrix
+MATRIX ?=
+matrix:
+	@$(GO) run ./internal/lab/servers -j 3 $(if $(MATRIX),,-write docs/compatibility.md) $(MATRIX)
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi

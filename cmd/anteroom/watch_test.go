@@ -165,6 +165,7 @@ func TestWatch_Fixed(t *testing.T) {
 // The user of docs/operations.md §3, with the one additional command that docs/cli.md names, may watch the pattern of
 // its own rule and no other.
 func TestWatch_Permissions(t *testing.T) {
+	testredis.NeedsChannelRules(t)
 	s := testredis.Start(t)
 	must(t, s.Client(t).Do(t.Context(), "acl", "setuser", "op", "on", ">pw", "resetchannels", "&lock:release:order:*", "&anteroom:client:*",
 		"+psubscribe", "+subscribe", "+unsubscribe", "+ping", "+hello").Err())

@@ -90,7 +90,7 @@ func (l *Lab) unserved(what string, d time.Duration, f, undo func(context.Contex
 // PauseClients makes Redis answer nobody for d.
 func (l *Lab) PauseClients(d time.Duration) error {
 	return l.unserved("CLIENT PAUSE", d, func(ctx context.Context) error {
-		return l.Admin.Do(ctx, "client", "pause", d.Milliseconds(), "all").Err()
+		return l.Admin.Do(ctx, "client", "pause", d.Milliseconds()).Err()
 	}, nil)
 }
 

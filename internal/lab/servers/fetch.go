@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -62,6 +63,14 @@ func (s server) ready(ctx context.Context, all string) (version string, err erro
 		return "", fmt.Errorf("the source now holds %s", version)
 	}
 	return version, nil
+}
+
+// major returns the first number of a version.
+func major(version string) int {
+	_, number, _ := strings.Cut(version, " ")
+	first, _, _ := strings.Cut(number, ".")
+	n, _ := strconv.Atoi(first)
+	return n
 }
 
 // wrap writes bin/redis-server, a script that becomes the command. $here in it is dir, wherever that is moved to.
