@@ -13,6 +13,7 @@ type Plan struct {
 	Namespace  string   // of the network in which it runs; "": that of its parent
 	Addrs      []string // of the redis-server, of the Sentinels, or of nodes of a Cluster
 	Master     string   // by which the Sentinels know the master; "": there are none
+	Dials      int      // how often it tries to make a connection at once; 0: go-redis' default
 	User       string   // and its password; "": none
 	Password   string
 	Log        string // where the worker records

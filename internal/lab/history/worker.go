@@ -105,7 +105,7 @@ func newWorker(plan Plan) (*worker, error) {
 	}
 	w.rdb = redis.NewUniversalClient(&redis.UniversalOptions{
 		Addrs: plan.Addrs, MasterName: plan.Master, Username: plan.User, Password: plan.Password, Dialer: w.lines.Dial,
-		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, PoolSize: 64, DialerRetries: 1,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, PoolSize: 64, DialerRetries: plan.Dials,
 	})
 	// The Manager's own defaults are those of the first lock: the period of its watchdog, and the time limit of
 	// commands that belong to no lock.

@@ -71,7 +71,7 @@ func (x *trial) client(off bool, host testredis.Host, load history.Load, gorouti
 	x.t.Helper()
 	proc := uint32(len(x.side) + 1)
 	p, err := history.Start(history.Plan{
-		Proc: proc, Seed: uint64(proc), Namespace: host.Namespace, Addrs: x.addrs, Master: x.name,
+		Proc: proc, Seed: uint64(proc), Namespace: host.Namespace, Addrs: x.addrs, Master: x.name, Dials: 1,
 		Log: history.LogPath(x.dir, proc), Register: filepath.Join(x.dir, "register"),
 		Locks: x.locks, Keys: keys, Goroutines: goroutines, Load: load,
 	})
