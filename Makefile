@@ -7,6 +7,7 @@
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
+# make partitions cuts servers and clients on hosts of their own off from each other (root only).
 # make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
 # (docs/compatibility.md).
 # make model checks the protocol of the line with TLC (docs/model), in minutes.
@@ -30,14 +31,14 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count
+.PHONY: test lab matrix interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
 PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
 	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
 	end() { \
-	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium)"; fi; \
+	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; or, for partitions, no root or no ip)"; fi; \
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
 # sync takes longest by far, so it begins first and the others run beside it. Many tests wait
@@ -49,7 +50,7 @@ test: redis prometheus
 	part "3/3 tests of metrics/grafana/schema" $(GO) -C metrics/grafana/schema test ./...; \
 	end
 
-lab: lint redis prometheus
+lab: lint redis prometheus iproute
 	@$(PARTS); \
 	part "1/3 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
 	part "2/3 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
@@ -89,6 +90,10 @@ demo:
 # CHAOS_FOR=30m CHAOS_SEED=7 make chaos
 chaos: redis
 	$(GO) run ./internal/lab/chaos
+
+# All partitions, with their figures: docs/faults.md §3.5. make lab runs most of them.
+partitions: redis iproute
+	ANTEROOM_PARTITIONS=all $(GO) test -race -count 1 -timeout 10m -v ./internal/lab/partition
 
 # Builds the Java programs of interop, a Lettuce service and two versions of Redisson, and lets
 # each and this library share locks.
@@ -176,3 +181,8 @@ prometheus:
 	if [ "$$CI" = true ]; then echo "CI needs prometheus and promtool in PATH" >&2; exit 1; fi; \
 	if command -v brew >/dev/null; then echo "No prometheus; to run all tests: brew install prometheus"; \
 	else echo "No prometheus; to run all tests: sudo apt-get install prometheus (or your system's package of that name)"; fi
+
+# Hosts of the partitions are network namespaces: they need root and ip. Without them these tests are skipped and counted.
+iproute:
+	@if [ "$$(id -u)" = 0 ] && ! command -v ip >/dev/null && command -v apt-get >/dev/null; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends iproute2 || true; fi

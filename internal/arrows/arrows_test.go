@@ -46,6 +46,7 @@ var allowed = map[string][]string{
 	"internal/lab/history":             {"sync", "internal/child", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/anishathalye/porcupine", "golang.org/x/sys/unix", "go.uber.org/goleak"},
 	"internal/lab/interop":             {},
 	"internal/lab/mutants":             {},
+	"internal/lab/partition":           {},
 	"internal/lab/promise":             {"sync", "internal/child", "internal/testredis", "internal/faultnet", "github.com/redis/go-redis/v9"},
 	"internal/lab/servers":             {},
 	"internal/screen":                  {},

@@ -34,11 +34,16 @@ const Forever = time.Duration(math.MaxInt64)
 // Start runs this program again with that role. The child ends by itself after bound, and is ended when ctx is. files
 // become its descriptors from 3 on.
 func Start(ctx context.Context, role string, plan any, bound time.Duration, files ...*os.File) (*Process, error) {
+	return StartIn(ctx, "", role, plan, bound, files...)
+}
+
+// StartIn is Start in a network namespace, with a name as `ip netns` has it; "" is our own.
+func StartIn(ctx context.Context, namespace, role string, plan any, bound time.Duration, files ...*os.File) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self)
+	cmd := Command(ctx, namespace, self)
 	// A child that starts children of its own is a parent with another role.
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
 		return strings.HasPrefix(v, roleEnv+"=") || strings.HasPrefix(v, boundEnv+"=")
@@ -63,6 +68,15 @@ func Start(ctx context.Context, role string, plan any, bound time.Duration, file
 		return nil, errors.Join(err, p.Stop(0))
 	}
 	return p, nil
+}
+
+// Command is exec.CommandContext in a network namespace. `ip` becomes the program, so it has the process id, the
+// descriptors and the signals.
+func Command(ctx context.Context, namespace, path string, args ...string) *exec.Cmd {
+	if namespace == "" {
+		return exec.CommandContext(ctx, path, args...)
+	}
+	return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", namespace, path}, args...)...)
 }
 
 func (p *Process) receive(out io.Reader) {

@@ -38,9 +38,15 @@ var clusterKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server)
 // skipped, as by Start.
 func StartCluster(tb TB, masters, replicas int, args ...string) *Cluster {
 	tb.Helper()
+	return StartClusterOn(tb, make([]Host, masters+replicas), masters, args...)
+}
+
+// StartClusterOn is StartCluster with a host for each node, those of the masters first.
+func StartClusterOn(tb TB, hosts []Host, masters int, args ...string) *Cluster {
+	tb.Helper()
 	c := &Cluster{tb: tb, ids: map[*Server]string{}}
-	for range masters + replicas {
-		c.nodes = append(c.nodes, start(tb, clusterKind, args))
+	for _, h := range hosts {
+		c.nodes = append(c.nodes, start(tb, clusterKind.on(h), args))
 	}
 	c.form(masters)
 	return c
@@ -60,7 +66,7 @@ func (c *Cluster) form(masters int) {
 			// long.
 			c.must(r.Do(ctx, "cluster", "set-config-epoch", i+1).Err())
 			if i > 0 {
-				c.must(r.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(c.nodes[0].port)).Err())
+				c.must(r.ClusterMeet(ctx, c.nodes[0].ip(), strconv.Itoa(c.nodes[0].port)).Err())
 			}
 		})
 	}

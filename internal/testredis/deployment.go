@@ -103,11 +103,13 @@ func (s *Server) CutReplicas(tb TB, replicas ...*Server) {
 
 // direct calls f with a client of this server only, which exists for the call only.
 func (s *Server) direct(f func(c *redis.Client)) {
-	c := redis.NewClient(&redis.Options{
-		Addr: s.Addr(), MaxRetries: -1, DialTimeout: askTimeout, ReadTimeout: askTimeout,
+	o := &redis.Options{
+		MaxRetries: -1, DialTimeout: askTimeout, ReadTimeout: askTimeout,
 		DialerRetries: 1, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	s.reach(o)
+	c := redis.NewClient(o)
 	defer func() { _ = c.Close() }()
 	f(c)
 }

@@ -33,7 +33,7 @@ type Sentinel struct {
 
 // sentinelKind is a Sentinel. Its state is in a file of its own, which it rewrites.
 var sentinelKind = kind{port: nodePort, ready: "+monitor master", args: func(s *Server) []string {
-	return []string{filepath.Join(s.dir, "sentinel.conf"), "--sentinel", "--port", strconv.Itoa(s.port)}
+	return append([]string{filepath.Join(s.dir, "sentinel.conf"), "--sentinel"}, s.hostArgs()...)
 }}
 
 // nodeKind is a master or a replica of a deployment.
@@ -46,32 +46,41 @@ var nodeKind = kind{port: nodePort, ready: plain.ready, args: func(s *Server) []
 // redis-server the test is skipped, as by Start.
 func StartSentinel(tb TB, args ...string) *Sentinel {
 	tb.Helper()
+	return StartSentinelOn(tb, make([]Host, 1+replicas+sentinels), args...)
+}
+
+// StartSentinelOn is StartSentinel with a host for each process: of the master, the two replicas, the three Sentinels.
+func StartSentinelOn(tb TB, hosts []Host, args ...string) *Sentinel {
+	tb.Helper()
 	s := &Sentinel{tb: tb, args: args}
-	master := start(tb, nodeKind, args)
+	master := start(tb, nodeKind.on(hosts[0]), args)
 	s.nodes = append(s.nodes, master)
-	for range replicas {
-		// A list of its own: append could share args' memory between the replicas.
-		own := append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}, args...)
-		s.nodes = append(s.nodes, start(tb, nodeKind, own))
+	for _, h := range hosts[1 : 1+replicas] {
+		s.nodes = append(s.nodes, start(tb, nodeKind.on(h), s.following(master)))
 	}
-	for range sentinels {
-		s.sentinels = append(s.sentinels, startSentinelProcess(tb, master.port))
+	for _, h := range hosts[1+replicas:] {
+		s.sentinels = append(s.sentinels, startSentinelProcess(tb, master, h))
 	}
 	s.AwaitReady()
 	return s
 }
 
-func startSentinelProcess(tb TB, master int) *Server {
+// following is the command line of a replica of master.
+func (s *Sentinel) following(master *Server) []string {
+	return append([]string{"--replicaof", master.ip(), strconv.Itoa(master.port)}, s.args...)
+}
+
+func startSentinelProcess(tb TB, master *Server, h Host) *Server {
 	tb.Helper()
-	k := sentinelKind
+	k := sentinelKind.on(h)
 	k.args = func(s *Server) []string {
 		args := sentinelKind.args(s)
 		if _, err := os.Stat(args[0]); err == nil {
 			return args // a restart: the Sentinel's own file is newer
 		}
-		conf := fmt.Sprintf("bind 127.0.0.1\ndir %s\nsentinel monitor %s 127.0.0.1 %d %d\n"+
+		conf := fmt.Sprintf("dir %s\nsentinel monitor %s %s %d %d\n"+
 			"sentinel down-after-milliseconds %s %d\nsentinel failover-timeout %s %d\nsentinel parallel-syncs %s 2\n",
-			s.dir, MasterName, master, quorum, MasterName, downAfter, MasterName, failoverTimeoutMs, MasterName)
+			s.dir, MasterName, master.ip(), master.port, quorum, MasterName, downAfter, MasterName, failoverTimeoutMs, MasterName)
 		if err := os.WriteFile(args[0], []byte(conf), 0o600); err != nil {
 			tb.Fatal(err)
 		}
@@ -159,7 +168,7 @@ func (s *Sentinel) Rejoin(n *Server) {
 	if master == nil || master == n {
 		s.tb.Fatal("no other master to join")
 	}
-	n.args = append([]string{"--replicaof", "127.0.0.1", strconv.Itoa(master.port)}, s.args...)
+	n.args = s.following(master)
 	n.Restart()
 	s.AwaitReady()
 }

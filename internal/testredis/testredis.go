@@ -65,6 +65,7 @@ type Server struct {
 
 // kind is the difference between a plain server, a node of a Cluster and a Sentinel.
 type kind struct {
+	host  Host
 	port  func(TB) int             // a free port
 	args  func(s *Server) []string // the command line, without Server.args
 	ready string                   // what the process prints when it is ready
@@ -72,10 +73,7 @@ type kind struct {
 
 // plain is a server that keeps nothing on disk.
 var plain = kind{port: freePort, ready: "Ready to accept connections", args: func(s *Server) []string {
-	return []string{
-		"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", s.dir, "--daemonize", "no",
-	}
+	return append(s.hostArgs(), "--save", "", "--appendonly", "no", "--dir", s.dir, "--daemonize", "no")
 }}
 
 // Available reports whether a redis-server binary was found.
@@ -116,9 +114,6 @@ func start(tb TB, k kind, args []string) *Server {
 	}
 }
 
-// Addr returns host and port.
-func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
 // URL returns the address as a redis:// URL, for programs that take one.
 func (s *Server) URL() string { return "redis://" + s.Addr() }
 
@@ -136,7 +131,8 @@ func (s *Server) Pid() int {
 // change the options before the client is made.
 func (s *Server) Client(tb TB, opts ...func(*redis.Options)) *redis.Client {
 	tb.Helper()
-	o := &redis.Options{Addr: s.Addr()}
+	o := &redis.Options{}
+	s.reach(o)
 	for _, f := range opts {
 		f(o)
 	}
@@ -245,7 +241,7 @@ func (s *Server) stop() { s.Kill() }
 func (s *Server) launch() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cmd := exec.Command(s.path, append(s.kind.args(s), s.args...)...)
+	cmd := child.Command(context.Background(), s.kind.host.Namespace, s.path, append(s.kind.args(s), s.args...)...)
 	// The server dies with the test binary even if no clean-up runs, for example when the test is killed at its time
 	// limit.
 	cmd.SysProcAttr = child.EndsWithParent()

@@ -35,12 +35,16 @@ type turn struct {
 
 // round is one round of a client: acquire a lock, work, release it.
 func (c *client) round() {
-	t := &turn{client: c, key: c.rng.IntN(len(c.locks))}
+	t := &turn{client: c, key: c.plan.Keys[c.rng.IntN(len(c.plan.Keys))]}
 	if c.plan.Load != LoadMixed {
-		t.key = int(c.n) % len(c.locks)
+		t.key = c.plan.Keys[int(c.n)%len(c.plan.Keys)]
 	}
 	t.cfg, t.mu, t.id = &c.plan.Locks[t.key], c.locks[t.key], c.next.Add(1)
-	if c.plan.Load != LoadMixed {
+	switch c.plan.Load {
+	case LoadKeep:
+		t.kept()
+		return
+	case LoadSet, LoadCheckedSet:
 		t.elements()
 		return
 	}

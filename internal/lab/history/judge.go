@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // Rule is a rule that a history can break.
@@ -35,10 +36,12 @@ type Finding struct {
 
 // Verdict is the result of judging a history.
 type Verdict struct {
-	Acquisitions int       // holds, except re-entries
-	Overlaps     int       // pairs of concurrent claims that a removal explains, inside its bound
-	Lost         int       // holds whose holder was notified of a loss
-	Findings     []Finding // sorted by time
+	Acquisitions int           // holds, except re-entries
+	Overlaps     int           // pairs of concurrent claims that a removal explains, inside its bound
+	Longest      time.Duration // of the overlaps
+	Until        int64         // the end of the last overlap; 0: there is none
+	Lost         int           // holds whose holder was notified of a loss
+	Findings     []Finding     // sorted by time
 }
 
 // Violations counts the findings that are not late losses.

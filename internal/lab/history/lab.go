@@ -109,7 +109,7 @@ func (l *Lab) StartWorker(i int) {
 		locks, goroutines = locks[:l.Setup.SingleKeys], 1
 	}
 	p, err := Start(Plan{
-		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addr: l.Server.Addr(), User: workerUser, Password: workerPassword,
+		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addrs: []string{l.Server.Addr()}, User: workerUser, Password: workerPassword,
 		Log: LogPath(l.dir, proc), Register: filepath.Join(l.dir, "register"),
 		Locks: locks, Goroutines: goroutines, Load: l.Setup.Load, Work: l.Setup.Work, Apart: l.Setup.Apart,
 	})

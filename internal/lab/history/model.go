@@ -67,6 +67,8 @@ func (j *judge) overlaps(key int, spans []*span) (double int) {
 			}
 			if !together(o.from, o.exclusive, s.from, s.exclusive) && o.Proc != s.Proc {
 				j.v.Overlaps++
+				j.v.Longest = max(j.v.Longest, time.Duration(min(o.to, s.to)-s.from))
+				j.v.Until = max(j.v.Until, min(o.to, s.to))
 				continue
 			}
 			double++

@@ -8,14 +8,17 @@ import (
 
 // Plan is the configuration of a worker process.
 type Plan struct {
-	Proc       uint32 // the number of this life of this process; never 0, never used again
-	Seed       uint64 // of everything that the worker decides
-	Addr       string // of the redis-server
-	User       string // and its password; "": none
+	Proc       uint32   // the number of this life of this process; never 0, never used again
+	Seed       uint64   // of everything that the worker decides
+	Namespace  string   // of the network in which it runs; "": that of its parent
+	Addrs      []string // of the redis-server, of the Sentinels, or of nodes of a Cluster
+	Master     string   // by which the Sentinels know the master; "": there are none
+	User       string   // and its password; "": none
 	Password   string
 	Log        string // where the worker records
 	Register   string // the socket of the register
 	Locks      []anteroom.LockConfig
+	Keys       []int // which of the Locks it uses; nil: all
 	Goroutines int
 	Load       Load
 	Work       time.Duration // LoadSet: how long the lock is held
@@ -34,6 +37,8 @@ const (
 	// LoadSet is Jepsen's: read a set, work, write it back with one more element, without a query in between whether
 	// the lock is still held.
 	LoadSet Load = "set"
+	// LoadKeep: each goroutine has a key of its own and keeps the lock until it is lost, or until the end.
+	LoadKeep Load = "keep"
 	// LoadCheckedSet is the same, but the holder asks before it writes.
 	LoadCheckedSet Load = "checked_set"
 )

@@ -31,7 +31,7 @@ type Process struct {
 // Start runs this program again as a worker, and returns when that works. The program must call RunWorker first of
 // all.
 func Start(plan Plan) (*Process, error) {
-	c, err := child.Start(context.Background(), workerRole, plan, child.Forever)
+	c, err := child.StartIn(context.Background(), plan.Namespace, workerRole, plan, child.Forever)
 	if err != nil {
 		return nil, err
 	}

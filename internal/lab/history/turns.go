@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"math"
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
@@ -162,6 +163,22 @@ func (t *turn) elements() {
 			Base: read.Version, Elements: read.Elements, Add: int64(t.plan.Proc)<<32 | int64(t.id),
 		})
 	}
+	t.event(Release, Now())
+	stop()
+	t.released(h.Release(context.Background()))
+}
+
+// kept is a turn that holds until the lock is lost or the work ends.
+func (t *turn) kept() {
+	t.event(Invoke, Now())
+	h, err := t.mu.Acquire(t.ctx)
+	if err != nil {
+		t.failed(err)
+		return
+	}
+	stop := t.entered(h)
+	defer stop()
+	t.protected(t.ctx, math.MaxInt64)
 	t.event(Release, Now())
 	stop()
 	t.released(h.Release(context.Background()))

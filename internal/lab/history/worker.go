@@ -42,7 +42,7 @@ type worker struct {
 	log    *Log
 	reg    *registerClient
 	lines  *faultnet.Network
-	rdb    *redis.Client
+	rdb    redis.UniversalClient
 	m      *anteroom.Manager
 	locks  []*anteroom.Mutex
 	ctx    context.Context // ends with the order to stop
@@ -103,9 +103,9 @@ func newWorker(plan Plan) (*worker, error) {
 	if w.reg, err = dialRegister(plan.Register); err != nil {
 		return nil, err
 	}
-	w.rdb = redis.NewClient(&redis.Options{
-		Addr: plan.Addr, Username: plan.User, Password: plan.Password, Dialer: w.lines.Dial,
-		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, PoolSize: 64,
+	w.rdb = redis.NewUniversalClient(&redis.UniversalOptions{
+		Addrs: plan.Addrs, MasterName: plan.Master, Username: plan.User, Password: plan.Password, Dialer: w.lines.Dial,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second, PoolSize: 64, DialerRetries: 1,
 	})
 	// The Manager's own defaults are those of the first lock: the period of its watchdog, and the time limit of
 	// commands that belong to no lock.
@@ -116,6 +116,11 @@ func newWorker(plan Plan) (*worker, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if w.plan.Keys == nil {
+		for i := range plan.Locks {
+			w.plan.Keys = append(w.plan.Keys, i)
+		}
 	}
 	for _, cfg := range plan.Locks {
 		if plan.Apart {
