@@ -243,7 +243,7 @@ func BenchmarkLineGrowth_Confirm(b *testing.B) {
 			batch := make([]lettucecompat.Place, n)
 			for i := range batch {
 				batch[i] = lettucecompat.Place{Key: "key" + strconv.Itoa(i), Field: lettucecompat.NewField("x", first), Attempt: nonce}
-				g.raw.HSet(ctx, batch[i].Key, "holder:"+strconv.Itoa(first), "1")
+				g.raw.HSet(ctx, batch[i].Key, "holder:"+strconv.FormatInt(first, 10), "1")
 				g.c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: batch[i].Key, Field: batch[i].Field, Lease: time.Minute, Attempt: nonce})
 			}
 			g.c.Confirm(ctx, batch, 0)

@@ -136,7 +136,7 @@ func fillDead(t testing.TB, b *bed, n int) {
 	pipe := b.raw.Pipeline()
 	for i := 1; i <= n; i++ {
 		seq := strconv.Itoa(i)
-		pipe.HSet(ctx, lineOfK, "p"+seq, fmt.Sprintf("dead%d:%d %d 10000 0 0 1600000000000", i, first, nonce+i), fmt.Sprint("cdead", i), seq)
+		pipe.HSet(ctx, lineOfK, "p"+seq, fmt.Sprintf("dead%d:%d %d 10000 0 0 1600000000000", i, int64(first), nonce+int64(i)), fmt.Sprint("cdead", i), seq)
 	}
 	pipe.HSet(ctx, lineOfK, "head", 1, "tail", n)
 	pipe.PExpire(ctx, lineOfK, time.Minute)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -30,7 +31,7 @@ func stands(rdb *redis.Client, key string) (clients []string) {
 // handle the signal, and until then the others go on.
 func stop(t *testing.T, p *process) {
 	t.Helper()
-	ok(t, p.Process.Signal(syscall.SIGSTOP))
+	ok(t, p.Process.Signal(child.SIGSTOP))
 	if runtime.GOOS != "linux" {
 		return
 	}
@@ -84,7 +85,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	<-timer.C
 	in := make(chan string, 1)
 	go func() { line, _ := p.out.ReadString('\n'); in <- strings.TrimSpace(line) }()
-	ok(t, p.Process.Signal(syscall.SIGCONT))
+	ok(t, p.Process.Signal(child.SIGCONT))
 	t.Cleanup(func() {
 		if t.Failed() { // what it does shows in its goroutines
 			t.Logf("%v holds: %v; in Redis %v, line %v", h, h.Held(), rdb.HGetAll(bg, "k").Val(), rdb.HGetAll(bg, lineOf("k")).Val())
@@ -138,7 +139,7 @@ func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	}
 	_, err := fmt.Fprintln(p.in, "?")
 	ok(t, err)
-	ok(t, p.Process.Signal(syscall.SIGCONT))
+	ok(t, p.Process.Signal(child.SIGCONT))
 	if answer := p.ask(t, ""); answer != "false true" {
 		t.Errorf("the first answer after SIGCONT (Held, Context ended): %s", answer)
 	}

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -181,9 +181,9 @@ func TestLog_AStoppedProcess(t *testing.T) {
 	if got := p.ask(t, ""); got != "holding" {
 		t.Fatal(got)
 	}
-	ok(t, p.Process.Signal(syscall.SIGSTOP))
+	ok(t, p.Process.Signal(child.SIGSTOP))
 	time.Sleep(lease) // real time: that of a stopped process and of its lease
-	ok(t, p.Process.Signal(syscall.SIGCONT))
+	ok(t, p.Process.Signal(child.SIGCONT))
 	line := ""
 	for attrs(line)["event"] != string(anteroom.EventLost) {
 		line = p.ask(t, "")

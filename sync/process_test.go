@@ -15,13 +15,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -344,11 +344,11 @@ func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 		if got := p.ask(t, "?"); got != "true false" {
 			t.Fatalf("before: %s", got)
 		}
-		ok(t, p.Process.Signal(syscall.SIGSTOP))
+		ok(t, p.Process.Signal(child.SIGSTOP))
 		h := acquire(t, mu) // its lease has ended
 		_, err := fmt.Fprintln(p.in, "?")
 		ok(t, err)
-		ok(t, p.Process.Signal(syscall.SIGCONT))
+		ok(t, p.Process.Signal(child.SIGCONT))
 		if got := p.ask(t, ""); got != "false true" {
 			t.Fatalf("the first answer after SIGCONT (Held, Context ended): %s", got)
 		}
@@ -369,11 +369,11 @@ func TestPromise_AStoppedDoKnowsWhenItRunsAgain(t *testing.T) {
 		if got := p.ask(t, ""); got != "holding" {
 			t.Fatal(got)
 		}
-		ok(t, p.Process.Signal(syscall.SIGSTOP))
+		ok(t, p.Process.Signal(child.SIGSTOP))
 		h := acquire(t, mu) // its lease has ended
 		_, err := fmt.Fprintln(p.in, "?")
 		ok(t, err)
-		ok(t, p.Process.Signal(syscall.SIGCONT))
+		ok(t, p.Process.Signal(child.SIGCONT))
 		if got := p.ask(t, ""); got != "true" {
 			t.Fatalf("the first answer after SIGCONT, whether the context has ended: %s", got)
 		}

@@ -49,7 +49,7 @@ func TestWatchdog_I4_EachHoldOncePerPeriod(t *testing.T) {
 			t.Errorf("%d of %d holds were looked at", len(w.looks), holds)
 		}
 		for at, n := range perTick {
-			if n > 3*holds/2*int(tick)/int(spread) {
+			if n > 3*holds/2/int(spread/tick) {
 				t.Errorf("%d looks at one tick, at %v", n, at)
 			}
 		}

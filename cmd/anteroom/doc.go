@@ -16,7 +16,7 @@
 //
 // X2: if one of the upper two processes is killed or stopped, the other one ends the command's group at the end of
 // the lease at the latest (plus the grace, if anteroom was stopped), or at once; on Linux the command also dies if
-// both are killed.
+// both are killed. A system on which less holds is named at the start, and one without supervisors runs nothing.
 //
 // X3: the lock is released once nothing of the command's group runs any more, on every way out.
 //

@@ -10,6 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// lookAtSystem looks for what a container or a kernel may lack: /proc, and the lists of children in it.
+func lookAtSystem() abilities {
+	program, err := ownProgram()
+	if err == nil {
+		_, err = os.Stat(program)
+	}
+	_, noList := os.Stat("/proc/thread-self/children")
+	return abilities{supervisor: err, death: true, listing: noList == nil}
+}
+
 // commandAttr gives the command a process group of its own, and makes the kernel kill it when the *thread* that
 // started it ends. The caller locks that thread.
 func commandAttr() *syscall.SysProcAttr {

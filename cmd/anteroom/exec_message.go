@@ -2,6 +2,9 @@ package main
 
 import "time"
 
+// supervisorCommand is the name of the hidden command that starts the supervisor.
+const supervisorCommand = "exec-supervisor"
+
 // anteroom exec and the supervisor exchange messages of these two kinds through pipes, as gob: arguments are
 // arbitrary bytes, which JSON would change.
 

@@ -44,6 +44,10 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	if err != nil {
 		return err
 	}
+	system := ownSystem()
+	if err := system.refusal(); err != nil {
+		return err
+	}
 	path, argv, err := f.program(words)
 	if err != nil {
 		return err
@@ -72,6 +76,9 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signal.Notify(x.signals, notIgnored(endingSignals)...)
 	defer signal.Stop(x.signals)
+	if lacks := system.shortfall(); lacks != "" {
+		x.errs.say("exec promises less on this system: %s", lacks)
+	}
 	if most := f.mostGrace(); f.grace > most {
 		x.errs.say("--grace %v is more than a lease of %v leaves time for (%v): after a loss the command may run "+
 			"at the same time as the next holder; --lease %v leaves enough", f.grace, f.lease, most, 15*f.grace)

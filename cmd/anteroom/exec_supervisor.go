@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisorCommand is the name of the hidden command that starts the supervisor.
-const supervisorCommand = "exec-supervisor"
-
 // supervisorCommands returns the hidden command. Its arguments are the numbers of two descriptors.
 func supervisorCommands() []*cobra.Command {
 	return []*cobra.Command{{

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"strings"
@@ -12,6 +13,18 @@ import (
 
 // asCommand makes this test program behave as the command itself, for tests that need a separate process.
 const asCommand = "ANTEROOM_TEST_AS_COMMAND"
+
+// systemLacks makes this test program, as the command, find a system that lacks the abilities of these names.
+const systemLacks = "ANTEROOM_TEST_SYSTEM_LACKS"
+
+// lacking returns a system with all abilities but those named.
+func lacking(names string) abilities {
+	a := abilities{death: !strings.Contains(names, "death"), listing: !strings.Contains(names, "listing")}
+	if strings.Contains(names, "supervisor") {
+		a.supervisor = errors.New("for a test")
+	}
+	return a
+}
 
 // helpers are the test program's other roles, by its first argument.
 var helpers = map[string]func(){signalsCommand: tellSignals}
@@ -33,6 +46,9 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if os.Getenv(asCommand) != "" {
+		if lacks := os.Getenv(systemLacks); lacks != "" {
+			ownSystem = func() abilities { return lacking(lacks) }
+		}
 		main()
 	}
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "exec-") {

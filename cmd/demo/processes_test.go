@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
@@ -136,7 +137,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 // Whether it still closes its line before the stop takes effect, or hangs with it open.
 func TestRemoteThatHangsIsKilled(t *testing.T) {
 	_, r, _ := startRemote(t, testredis.Start(t))
-	if err := r.child.Signal(syscall.SIGSTOP); err != nil {
+	if err := r.child.Signal(child.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)

@@ -15,10 +15,10 @@ import (
 const (
 	// formTimeout bounds the forming of a deployment: its processes must meet, agree and copy, each by its own
 	// timers, on a machine that may be busy.
-	formTimeout = 60 * time.Second
+	formTimeout = 2 * time.Minute
 	// failoverTimeout bounds a failover. It takes some seconds; an election without a majority is repeated only after
 	// several more.
-	failoverTimeout = 60 * time.Second
+	failoverTimeout = 2 * time.Minute
 	// askTimeout bounds one request to a server, which may be stopped.
 	askTimeout = 2 * time.Second
 	// busOffset is the distance between a Cluster node's port and that of its bus.

@@ -23,7 +23,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -144,12 +143,12 @@ func (s *Server) Client(tb TB, opts ...func(*redis.Options)) *redis.Client {
 
 // Pause stops the process with SIGSTOP: connections stay open and nothing is
 // answered. A paused server is resumed before it is stopped.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP, true) }
+func (s *Server) Pause() { s.signal(child.SIGSTOP, true) }
 
 // Resume continues a paused process; it then works off what has arrived meanwhile.
-func (s *Server) Resume() { s.signal(syscall.SIGCONT, false) }
+func (s *Server) Resume() { s.signal(child.SIGCONT, false) }
 
-func (s *Server) signal(sig syscall.Signal, paused bool) {
+func (s *Server) signal(sig os.Signal, paused bool) {
 	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

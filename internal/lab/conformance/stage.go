@@ -21,8 +21,9 @@ const (
 	long = 30 * time.Second
 	// commandTimeout is C of docs/guarantees.md.
 	commandTimeout = time.Second
-	// patience bounds what must happen and is not timed.
-	patience = 30 * time.Second
+	// patience bounds what must happen and is not timed. It is longer than what a command without an answer may leave on a
+	// busy machine, a lease and a command timeout.
+	patience = long + 10*time.Second
 	// fencePrefix is the prefix of the keys that remain on purpose.
 	fencePrefix = "anteroom:fence:"
 	linePrefix  = "anteroom:line:"

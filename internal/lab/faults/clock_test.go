@@ -3,22 +3,16 @@ package faults_test
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/anteroom/anteroom/internal/lab/history"
 )
 
 // moment is a reading of the host's monotonic clock, which all processes of a cell share.
 type moment int64
 
-func now() moment {
-	var t unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		panic(err)
-	}
-	return moment(t.Nano())
-}
+func now() moment { return moment(history.Now()) }
 
 // at converts a local time that has a monotonic reading.
-func at(t time.Time) moment { return now() + moment(time.Until(t)) }
+func at(t time.Time) moment { return moment(history.At(t)) }
 
 func (m moment) sub(earlier moment) time.Duration { return time.Duration(m - earlier) }
 

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
@@ -96,7 +96,7 @@ var faults = []*fault{
 	},
 	{
 		name: "holder SIGSTOP", lasts: long, process: true, holder: true,
-		strike: func(r *rig) { r.own.stop() }, heal: func(r *rig) { r.own.signal(syscall.SIGCONT) },
+		strike: func(r *rig) { r.own.stop() }, heal: func(r *rig) { r.own.signal(child.SIGCONT) },
 		about: "the client's process is stopped for longer than a lease",
 	},
 	{

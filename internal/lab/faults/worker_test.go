@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"github.com/anteroom/anteroom/internal/child"
 )
@@ -89,15 +88,8 @@ func (p *process) signal(s syscall.Signal) { check(p.child.Signal(s)) }
 // stop stops the process, and waits until it has stopped: a thread woken by the server's answer may be faster than
 // the signal.
 func (p *process) stop() {
-	p.signal(syscall.SIGSTOP)
-	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(p.child.Pid(), &status, unix.WUNTRACED, nil)
-		if err != unix.EINTR {
-			check(err)
-			return
-		}
-	}
+	p.signal(child.SIGSTOP)
+	check(child.AwaitStop(p.child.Pid()))
 }
 
 // thaw ends a freeze, during which the world was stopped because the dump was not read.

@@ -4,8 +4,6 @@ import (
 	"math"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Now returns the time on the clock that all processes of this machine share:
@@ -44,11 +42,3 @@ var origin = sync.OnceValue(func() (best moment) {
 	}
 	return best
 })
-
-func clockMonotonic() int64 {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic("no CLOCK_MONOTONIC: " + err.Error())
-	}
-	return ts.Nano()
-}

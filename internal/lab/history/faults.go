@@ -3,8 +3,9 @@ package history
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
+
+	"github.com/anteroom/anteroom/internal/child"
 )
 
 // The faults of a laboratory. Each is recorded, so that the judge knows its possible effects, returns when it is
@@ -158,11 +159,11 @@ func (l *Lab) StopWorker(i int, d time.Duration) error {
 	p := l.Worker(i)
 	from := Now()
 	defer func() { l.away(p.Plan.Proc, from, true, "SIGSTOP") }()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(child.SIGSTOP); err != nil {
 		return err
 	}
 	time.Sleep(d)
-	return p.Signal(syscall.SIGCONT)
+	return p.Signal(child.SIGCONT)
 }
 
 // KillWorker kills worker i and starts it again.

@@ -20,7 +20,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	if err != nil || strings.Contains(clients, "user="+workerUser) {
 		leaks = append(leaks, fmt.Sprintf("connections %q %v", clients, err))
 	}
-	var longest time.Duration
+	longest := strangerCounts
 	for _, c := range l.Setup.Locks {
 		longest = max(longest, c.LeaseTime, c.MinHold)
 	}
@@ -37,6 +37,9 @@ func (l *Lab) leftInRedis() (leaks []string) {
 		time.Sleep(50 * time.Millisecond) // there is no signal for a key that expires
 	}
 }
+
+// strangerCounts is how long a line remembers that a holder calls nobody (docs/protocol.md §5.6).
+const strangerCounts = 10 * time.Second
 
 // extension is the longest that a worker requests with Lease or Extend.
 const extension = 3 * time.Second

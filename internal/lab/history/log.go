@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
-
-	"golang.org/x/sys/unix"
 )
 
 // pageSlots is the number of events in one file of a log (8 MiB).
@@ -77,7 +75,7 @@ func (l *Log) grow(full *page) error {
 	if err := f.Truncate(pageSlots * slotSize); err != nil {
 		return err
 	}
-	mem, err := unix.Mmap(int(f.Fd()), 0, pageSlots*slotSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	mem, err := mapFile(f, pageSlots*slotSize)
 	if err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func (l *Log) Close() error {
 	defer l.mu.Unlock()
 	var errs []error
 	for _, p := range l.all {
-		errs = append(errs, unix.Munmap(p.mem))
+		errs = append(errs, unmap(p.mem))
 	}
 	l.all = nil
 	return errors.Join(errs...)

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
@@ -73,12 +71,12 @@ func starve(d time.Duration) {
 // memory is one call that the runtime cannot interrupt; a stop of the world meanwhile stops all the other goroutines
 // first, and waits. The memory is never written, so it is one page of zeros, however long.
 func stopTheWorld(d time.Duration) error {
-	const size = 4 << 30
-	zeros, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANON)
+	const size = 1 << (30 + ^uint(0)>>63<<1) // 4 GiB, or what a 32-bit process has room for
+	zeros, err := mapZeros(size)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Munmap(zeros) }()
+	defer func() { _ = unmap(zeros) }()
 	search := 64 << 20
 	for end := time.Now().Add(d); ; {
 		left := time.Until(end)
@@ -98,6 +96,6 @@ func stopTheWorld(d time.Duration) error {
 		took := time.Since(begin)
 		wg.Wait()
 		// The next search covers the rest in one piece, as far as the memory reaches.
-		search = min(size, max(1<<20, int(float64(search)*float64(time.Until(end))/float64(took+1))))
+		search = int(min(size, max(1<<20, float64(search)*float64(time.Until(end))/float64(took+1))))
 	}
 }

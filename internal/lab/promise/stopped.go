@@ -3,7 +3,6 @@ package promise
 import (
 	"context"
 	"fmt"
-	"syscall"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/child"
@@ -39,7 +38,7 @@ func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 		return nil, err
 	}
 	began := now()
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(child.SIGSTOP); err != nil {
 		return nil, err
 	}
 	granted, err := hammer(ctx, rdb, r.keys)
@@ -47,7 +46,7 @@ func Paused(lib Library, s *testredis.Server, n int) ([]Sample, error) {
 		return nil, err
 	}
 	continued := now()
-	if err := p.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(child.SIGCONT); err != nil {
 		return nil, err
 	}
 	if err := p.Send(toReport); err != nil {
