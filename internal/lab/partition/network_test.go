@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/anteroom/anteroom/internal/testredis"
@@ -143,7 +143,7 @@ func removeStale() {
 		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		rest, ours := strings.CutPrefix(name, prefix+"-")
 		text, _, _ := strings.Cut(rest, "-")
-		if pid, err := strconv.Atoi(text); ours && err == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if _, err := os.Stat("/proc/" + text); ours && errors.Is(err, fs.ErrNotExist) {
 			_ = ip("netns", "del", name)
 		}
 	}
