@@ -60,7 +60,7 @@ lab: lint redis prometheus iproute
 # MATRIX="valkey redis-7.2" make matrix
 MATRIX ?=
 matrix:
-	@$(GO) run ./internal/lab/servers -j 3 $(if $(MATRIX),,-write docs/compatibility.md) $(MATRIX)
+	@$(GO) run ./internal/lab/servers -j 3 -write docs/compatibility.md $(MATRIX)
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi

@@ -31,19 +31,21 @@ func main() {
 	log.SetFlags(0)
 	dir := flag.String("dir", ".servers", "the folder that keeps the servers")
 	short := flag.Bool("short", false, "only the servers and suites of make lab")
-	write := flag.String("write", "", "the page whose table is replaced")
+	write := flag.String("write", "", "the page in whose table the lines of these servers are replaced")
 	jobs := flag.Int("j", 2, "how many suites run at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	begun := time.Now()
-	rows, err := matrix(ctx, *dir, chosen(flag.Args(), *short), suites(*short), *jobs)
+	list := suites(*short)
+	rows, err := matrix(ctx, *dir, chosen(flag.Args(), *short), list, *jobs)
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("\n%s\n", table(rows))
+	lines := table(rows)
+	fmt.Printf("\n%s%s\n\n%s", head(list), strings.Join(lines, "\n"), reasons(rows))
 	if *write != "" {
-		if err := replace(*write, rows); err != nil {
+		if err := replace(*write, lines, list); err != nil {
 			log.Fatal(err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestOutcome: what go test -v prints, also of parallel parts, is read as it was meant.
@@ -65,6 +66,32 @@ func TestChosen(t *testing.T) {
 	}
 	if len(chosen(nil, false)) != len(servers) {
 		t.Error("without a prefix not all are chosen")
+	}
+}
+
+// TestReplace: the lines of the servers that ran are new, all others stay, and the order is that of the list.
+func TestReplace(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(page, []byte("a\n"+tableBegin+"\n| valkey-9.1 | old |\n| redis-8.6 | old |\n"+tableEnd+"\nb\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows := []row{
+		{server: "redis-8.6", version: "Redis 8.6.3", suite: "wire", passed: 7, failed: 1, skipped: []string{"x"}},
+		{server: "redis-8.6", version: "Redis 8.6.3", suite: "lock", skipped: []string{"y"}},
+		{server: "redis-8.0", skipped: []string{"not fetched: no | apt"}},
+	}
+	if err := replace(page, table(rows), suites(true)); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "a\n" + tableBegin + "\n\n| server | version | run on | wire | lock | failed | skipped |\n|---|---|---|---:|---:|---:|---:|\n" +
+		"| redis-8.0 | not fetched: no \\| apt |\n| redis-8.6 | Redis 8.6.3 | " + time.Now().UTC().Format(time.DateOnly) + " | 7 | – | 1 | 2 |\n" +
+		"| valkey-9.1 | old |\n\n" + tableEnd + "\nb\n"
+	if string(text) != want {
+		t.Errorf("%s", text)
 	}
 }
 
