@@ -162,6 +162,9 @@ func TestWire_I11_TheLifeOfARecord(t *testing.T) {
 		turn(0)
 		b.wantTTL(t, fenceOfK, 7*24*hour-time.Minute, 7*24*hour+time.Second)
 
+		if b.mini != nil && strconv.IntSize == 32 {
+			t.Skip("on 32 bit miniredis refuses a PEXPIRE of more than 24 days")
+		}
 		// The clock was set back by 30 days: the tokens are that far ahead of it.
 		b.raw.HSet(ctx, fenceOfK, "counter", strconv.FormatInt(time.Now().Add(30*24*hour).UnixMicro(), 10))
 		turn(hour)
