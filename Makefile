@@ -5,6 +5,7 @@
 #   make lab     the linter, the laboratories of internal/lab, and the bench's own tests
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
+#   make systems compiles and vets everything for five systems, and builds library and tool for more
 #
 # make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
@@ -31,7 +32,11 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
+<<<<<<< ours
 .PHONY: test lab matrix interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
+=======
+.PHONY: test lab interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count systems
+>>>>>>> theirs
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -74,6 +79,22 @@ vet:
 	$(GO) -C bench vet ./...
 	$(GO) -C metrics/otel vet ./...
 	$(GO) -C metrics/grafana/schema vet ./...
+
+# Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
+# BUILT, library and tool are built. The bench is for Unix, and is not among them.
+SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
+BUILT   = windows/arm64 openbsd/amd64
+LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./metrics/... ./cmd/anteroom
+systems:
+	@passed=0; failed=0; \
+	on() { system=$$1; shift; echo "== $$system: $$*"; \
+	  if GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 "$$@"; then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; }; \
+	for s in $(SYSTEMS); do \
+	  on $$s $(GO) vet ./...; \
+	  on $$s $(GO) -C metrics/otel vet ./...; \
+	done; \
+	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \
+	echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
 
 # Plays the fault matrix and writes what was observed into docs/faults.md; make lab
 # plays it too, and fails where the document says something else.
