@@ -32,11 +32,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-<<<<<<< ours
-.PHONY: test lab matrix interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
-=======
-.PHONY: test lab interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus dashboards faults chaos fuzz count systems
->>>>>>> theirs
+.PHONY: test lab matrix systems interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
