@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer m.Close(context.Background())
+//	defer m.CloseWithin(10 * time.Second)
 //
 //	hold, err := m.Mutex("order:42").Acquire(ctx) // waits until ctx ends
 //	if err != nil {
