@@ -14,6 +14,7 @@ func Example() {
 	lt := locktest.Start(anteroom.Config{})
 	defer lt.Stop()
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a program
+	defer stop()
 
 	e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: "leader:billing", Name: "leader", Fencing: true})
 	if err != nil {

@@ -51,8 +51,9 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 		err := e.mu.Do(ctx, func(ctx context.Context) error {
 			term, end := context.WithCancelCause(ctx)
 			defer end(nil)
-			e.begin(term, end)
-			defer e.begin(nil, nil)
+			hold, _ := anteroom.HoldFrom(ctx)
+			e.leads(hold, end)
+			defer e.leads(nil, nil)
 			err := lead(term)
 			again = errors.Is(context.Cause(term), ErrSteppedDown)
 			return err
@@ -73,14 +74,11 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error
 // because reports whether err is nothing but the end of a context, by that cause.
 func because(err, cause error) bool { return err == nil || errors.Is(err, cause) }
 
-// begin notes whose term it is; nil: nobody's here.
-func (e *Election) begin(term context.Context, end context.CancelCauseFunc) {
+// leads notes whose term it is; nil: not ours.
+func (e *Election) leads(hold *anteroom.Hold, end context.CancelCauseFunc) {
 	e.term.Lock()
 	defer e.term.Unlock()
-	e.term.hold, e.term.end = nil, end
-	if term != nil {
-		e.term.hold, _ = anteroom.HoldFrom(term)
-	}
+	e.term.hold, e.term.end = hold, end
 }
 
 // StepDown ends the term of this process: its context ends with ErrSteppedDown, and when lead has returned the first
