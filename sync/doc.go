@@ -57,7 +57,8 @@
 // [Config].OnEvent and Logger report what a person may want to know; package metrics exports an [Observer] to
 // Prometheus, metrics/otel a [Tracer] to OpenTelemetry, metrics/debug a page of the running program.
 // [Manager.Snapshot] lists what this process holds and waits for, [Manager.Inspect] asks Redis about one key.
-// Package sync/locktest is a Manager on an embedded server, for tests of your own code.
+// Package leader elects one of several processes. Package sync/locktest is a Manager on an embedded server, for tests
+// of your own code.
 //
 // # More
 //
