@@ -105,10 +105,12 @@ func TestCLIDocument_FlagsAndCommands(t *testing.T) {
 			t.Errorf("%s: docs/cli.md has the flags\n%q\nand the command has\n%q", name, got, wantList)
 		}
 	}
-	if got := documented(below(t, doc, "Common flags")); !slices.Equal(got, []string{" dialect document", " redis ", "h help "}) {
+	if got := documented(below(t, doc, "Common flags")); !slices.Equal(got, []string{" cacert ", " cert ", " dialect document", " key ", " redis ", " version ", "h help "}) {
 		t.Errorf("common flags: %q", got)
 	}
-	known["--redis"], known["--dialect"], known["--help"] = true, true, true
+	for _, common := range []string{"--redis", "--dialect", "--cacert", "--cert", "--key", "--version", "--help"} {
+		known[common] = true
+	}
 	for _, word := range ownFlags(doc) {
 		if !known[word] {
 			t.Errorf("docs/cli.md names %s, which no command has", word)

@@ -33,6 +33,7 @@ the others. docs/cli.md is the manual.`,
 		SilenceErrors: true,
 	}
 	addRedisFlags(root)
+	addVersionFlag(root)
 	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.
