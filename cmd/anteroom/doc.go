@@ -34,9 +34,10 @@
 //
 // # The operator's commands
 //
-// status, watch and release work on the locks of other programs; docs/cli.md is their manual. They use a Manager that
-// never holds a lock, and a subscription to a pattern:
+// list, status, watch and release work on the locks of other programs; docs/cli.md is their manual. They use a Manager
+// that never holds a lock, and a subscription to a pattern:
 //
+//	list ──► SCAN and HLEN, on each master ──► what may be a lock: Inspect
 //	status, release ──► Manager ── Inspect, ForceRelease ──► Redis
 //	watch ◄── reporter ◄── listener ◄── PSUBSCRIBE, one connection after the other
 //

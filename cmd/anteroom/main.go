@@ -34,7 +34,7 @@ the others. docs/cli.md is the manual.`,
 	}
 	addRedisFlags(root)
 	addVersionFlag(root)
-	root.AddCommand(execCommand(), lockCommand(), statusCommand(), watchCommand(), releaseCommand())
+	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
