@@ -104,7 +104,7 @@ func execCommand() *cobra.Command {
 func (f *execFlags) addTo(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait for the lock")
-	fs.VarP(&f.wait, "wait", "w", "longest wait, for Redis to come up too; 0 means -n\n(default: no limit, but Redis must be up)")
+	fs.VarP(&f.wait, "wait", "w", "longest wait, for Redis to come up too, such as 2.5s or 2.5;\n0 means -n (default: no limit, but Redis must be up)")
 	fs.Lookup("wait").DefValue = "" // or the help would say 0s
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not acquired")
 	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a crash of the machine")

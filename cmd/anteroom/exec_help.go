@@ -3,7 +3,7 @@ package main
 // execHelp is the long help of exec. docs/cli.md has the details.
 const execHelp = `Waits for the lock KEY, runs COMMAND while holding it, and releases it. Standard input, output
 and error are the command's own, and so is the exit status. A KEY that begins with a dash
-goes after -- and before another one.
+goes after -- and before another one. A command that does not exist is found before the wait.
 
 Without --wait Redis must answer once at the start; with it exec waits that long for Redis,
 too. Later outages are waited out. The lock is renewed while the command runs. If it is lost
