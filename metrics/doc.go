@@ -9,7 +9,7 @@
 //
 // It sends no commands to Redis, makes no decisions about locks, and registers itself nowhere: what is exported, and
 // to whom, is up to the program. docs/metrics.md lists every metric with its labels and maps them to the figures of
-// docs/design.md, section 14.
+// docs/internals/decisions.md, section 14.
 //
 // # Picture
 //

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Reentrancy says who may enter a lock again that is already held.
+// Reentrancy says which callers may enter a lock that they hold already.
 type Reentrancy uint8
 
 const (
@@ -110,9 +110,9 @@ type LockConfig struct {
 	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
-	// within the process before the next process in line gets its turn. If none
-	// stands there, it passes on. -1: every owner is granted the lock by Redis, and
-	// stands in line for it if others do. At most 65535. Defaults to 10000.
+	// within the process before the next process in line gets its turn. If no other
+	// process waits, the lock stays here. -1: every owner is granted the lock by Redis,
+	// in line with other processes. At most 65535. Defaults to 10000.
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
