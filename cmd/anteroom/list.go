@@ -92,7 +92,7 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	switch {
 	case l.cut:
 		cut = fmt.Sprintf("there are more than %d locks; --limit shows more", o.most)
-	case ctx.Err() != nil:
+	case err != nil && ctx.Err() != nil:
 		cut = fmt.Sprintf("not all keys were looked at within %v; --for gives it more time", o.length)
 	}
 	if cut != "" {
