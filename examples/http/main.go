@@ -66,12 +66,12 @@ func checkout(m *anteroom.Manager) http.HandlerFunc {
 			fmt.Fprintln(w, "thank you")
 		case errors.Is(err, anteroom.ErrNotAcquired):
 			http.Error(w, "another checkout of yours is under way", http.StatusConflict)
-		case errors.Is(err, anteroom.ErrLost):
-			log.Printf("lost while at work: %v", err) // the work may have run twice: check it
-			http.Error(w, "please look at your orders before you try again", http.StatusInternalServerError)
 		case errors.Is(err, anteroom.ErrUnavailable), errors.Is(err, anteroom.ErrClosed):
 			w.Header().Set("Retry-After", "5")
 			http.Error(w, "not now", http.StatusServiceUnavailable)
+		case errors.Is(err, anteroom.ErrLost):
+			log.Printf("lost while at work: %v", err) // the work may have run twice: check it
+			http.Error(w, "please look at your orders before you try again", http.StatusInternalServerError)
 		default:
 			log.Print(err)
 			http.Error(w, "failed", http.StatusInternalServerError)
