@@ -2,7 +2,7 @@
 #   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories of internal/lab, and the bench's own tests
+#   make lab     the linter, the laboratories of internal/lab, the examples, and the bench's own tests
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
@@ -53,9 +53,10 @@ test: redis prometheus
 
 lab: lint redis prometheus iproute
 	@$(PARTS); \
-	part "1/3 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
-	part "2/3 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
-	part "3/3 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
+	part "1/4 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
+	part "2/4 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
+	part "4/4 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
 	end
 
 # MATRIX="valkey redis-7.2" make matrix
@@ -68,12 +69,14 @@ lint: vet
 	$(STATICCHECK) ./...
 	cd bench && $(STATICCHECK) ./...
 	cd metrics/otel && $(STATICCHECK) ./...
+	cd examples && $(STATICCHECK) ./...
 	cd metrics/grafana/schema && $(STATICCHECK) ./...
 
 vet:
 	$(GO) vet ./...
 	$(GO) -C bench vet ./...
 	$(GO) -C metrics/otel vet ./...
+	$(GO) -C examples vet ./...
 	$(GO) -C metrics/grafana/schema vet ./...
 
 # Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
