@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -37,7 +38,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer m.Close(ctx)
+	defer m.CloseWithin(5 * time.Second)
 	c.Attach(m)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(c) // and serve it: promhttp.HandlerFor(registry, …)

@@ -39,6 +39,15 @@ const (
 // cancelling does not, and returns an *Error that wraps ErrUnknown at once.
 func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledInside()) }
 
+// CloseWithin is Close with a context that ends after d, for defer: a context made
+// before would count from then on, and one without an end would wait for a holder that
+// never releases.
+func (m *Manager) CloseWithin(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	return m.close(ctx, calledInside())
+}
+
 // close is Close. inside: its caller is what it would wait for.
 func (m *Manager) close(ctx context.Context, inside bool) error {
 	m.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -15,7 +16,7 @@ func Example_readme() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer m.Close(ctx)
+	defer m.CloseWithin(5 * time.Second)
 
 	err = m.Mutex("order:42").Do(ctx, func(ctx context.Context) error {
 		// One goroutine of one process is here at a time. ctx ends if the lock is lost.

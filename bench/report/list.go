@@ -15,6 +15,11 @@ const rate = "acquisitions/s"
 // ofRounds is below every chart of several rounds.
 const ofRounds = "medians; the thin lines reach from the least to the greatest round"
 
+// oneEach is how most programs are deployed: many processes, in each of which one goroutine wants the lock.
+var oneEach = []group{
+	{"4 processes", "one-each-4-hold-1ms"}, {"16 processes", "one-each-16-hold-1ms"}, {"64 processes", "one-each-64-hold-1ms"},
+}
+
 // Charts are all pictures, in the order of the document.
 func Charts() []Chart {
 	charts := []Chart{
@@ -26,6 +31,8 @@ func Charts() []Chart {
 		bars("one-key-1ms.svg", "One key, one process, held for 1 ms", ofRounds+"; a sleep of 1 ms takes a little longer, so about 900/s is all there is", rate, measure.OpsPerS, false,
 			group{"1 goroutine", "one-key-1-hold-1ms"}, group{"8 goroutines", "one-key-8-hold-1ms"},
 			group{"64 goroutines", "one-key-64-hold-1ms"}, group{"1,000 goroutines", "one-key-1000-hold-1ms"}),
+		bars("many-processes.svg", "One key, one goroutine in each process, held for 1 ms", ofRounds+"; all with go-redis' or rueidis' defaults", rate, measure.OpsPerS, false, oneEach...),
+		bars("many-processes-wait.svg", "One goroutine in each process, held for 1 ms: the wait that 99 % do not exceed", ofRounds, "µs", measure.P99US, true, oneEach...),
 		bars("wait.svg", "64 goroutines, one key: the wait that 99 % do not exceed", ofRounds, "µs", measure.P99US, true,
 			group{"held for no time", "one-key-64-hold-0s"}, group{"held for 1 ms", "one-key-64-hold-1ms"}),
 		bars("many-keys.svg", "64 goroutines, 64,000 keys", ofRounds, rate, measure.OpsPerS, true,
