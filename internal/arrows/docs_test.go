@@ -25,17 +25,23 @@ func read(t *testing.T, name string) string {
 	return string(data)
 }
 
-// documents returns the README and all documents, by name.
+// documents returns every page of the repository, by name.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no documents: %v", err)
-	}
-	docs := map[string]string{"README.md": read(t, "README.md")}
-	for _, name := range names {
-		name = "docs/" + filepath.Base(name)
-		docs[name] = read(t, name)
+	docs := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.IsDir() && path != root && strings.HasPrefix(d.Name(), ".") {
+			return filepath.SkipDir // what git keeps, and the servers that were fetched
+		}
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		docs[filepath.ToSlash(name)] = read(t, name)
+		return err
+	})
+	if err != nil || len(docs) < 10 {
+		t.Fatalf("%d documents: %v", len(docs), err)
 	}
 	return docs
 }
@@ -139,7 +145,7 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 }
 
 var (
-	cited   = regexp.MustCompile(`\bdocs/(\w+\.md),? §(\d+(?:\.\d+)*)`)
+	cited   = regexp.MustCompile(`\b(docs/[\w/-]+\.md),? §(\d+(?:\.\d+)*)`)
 	section = regexp.MustCompile(`(?m)^#{2,6} +(\d+(?:\.\d+)*)\b|\b(\d+\.\d+\.\d+) [A-Z]`)
 )
 
@@ -149,7 +155,7 @@ func TestDocs_SectionsThatCodeCitesExist(t *testing.T) {
 	have := map[string]bool{}
 	for doc, text := range documents(t) {
 		for _, m := range section.FindAllStringSubmatch(text, -1) {
-			have[filepath.Base(doc)+" §"+m[1]+m[2]] = true
+			have[doc+" §"+m[1]+m[2]] = true
 		}
 	}
 	total := 0
@@ -157,7 +163,7 @@ func TestDocs_SectionsThatCodeCitesExist(t *testing.T) {
 		for _, m := range cited.FindAllStringSubmatch(text, -1) {
 			total++
 			if !have[m[1]+" §"+m[2]] {
-				t.Errorf("%s cites docs/%s §%s, which does not exist", name, m[1], m[2])
+				t.Errorf("%s cites %s §%s, which does not exist", name, m[1], m[2])
 			}
 		}
 	})
