@@ -43,9 +43,10 @@ func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledI
 // before would count from then on, and one without an end would wait for a holder that
 // never releases.
 func (m *Manager) CloseWithin(d time.Duration) error {
+	inside := calledInside() // here, because it looks at who called the exported method
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	return m.close(ctx, calledInside())
+	return m.close(ctx, inside)
 }
 
 // close is Close. inside: its caller is what it would wait for.
