@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	rulesFile  = "prometheus/rules.yml"
-	casesFile  = "prometheus/rules_test.yml"
+	rulesFile   = "prometheus/rules.yml"
+	casesFile   = "prometheus/rules_test.yml"
 	runbookPage = "../docs/runbook.md"
-	runbooks   = "https://github.com/anteroom/anteroom/blob/main/docs/runbook.md#"
+	runbooks    = "https://github.com/anteroom/anteroom/blob/main/docs/runbook.md#"
 )
 
 // rule is an alert or a record of rules.yml.
