@@ -219,7 +219,7 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 	named := lines[len(lines)-1-f.failed : len(lines)-1] // right above the last line
 	if err == nil || f.faults == 0 || f.lost != 0 || f.failed == 0 ||
 		!strings.Contains(named[0], "FAILED   the loss of invoices with reason gone was not reported within") ||
-		!strings.Contains(out.String(), "not reported within 4.75s: the loss of invoices with reason gone") {
+		!strings.Contains(out.String(), "not reported within 6.25s: the loss of invoices with reason gone") {
 		t.Fatalf("%v:\n%s", err, out.String())
 	}
 }
