@@ -39,6 +39,9 @@ type AcquireRequest struct {
 	// who has not seen the line can name it. An attempt that is refused takes a place in the
 	// line, or confirms the one that is there. 0: it does not stand.
 	Attempt uint64
+	// Strings: a string at the key is a lock of another library, by which the attempt is refused,
+	// with no Holder. It does not stand then, whatever Attempt says, since such a lock calls nobody.
+	Strings bool
 	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
 	// while Redis hangs. So it may send the command itself, also on a client that does not
 	// mind deadlines.
@@ -73,7 +76,7 @@ type AcquireReply struct {
 
 // TryAcquire asks for the lock once and does not wait for it. It returns when Redis has
 // answered, ctx ends, or the time limit is reached, whichever is first. A key of another
-// type is a permanent error and stays as it is.
+// type is a permanent error and stays as it is (but see AcquireRequest.Strings).
 func (c *Client) TryAcquire(ctx context.Context, r AcquireRequest) (reply AcquireReply) {
 	start := time.Now()
 	defer func() { c.observe("acquire", reply.Outcome, start) }()
@@ -116,11 +119,14 @@ func (c *Client) acquireCall(r *AcquireRequest, line string) *scriptParcel {
 	plain := !r.Repeat && r.Tokens == 0 && len(r.Drop) == 0
 	multi := c.Multi()
 	ears := c.ears()
-	if plain && r.Attempt == 0 && !multi && ears != mute {
+	if plain && r.Attempt == 0 && !r.Strings && !multi && ears != mute {
 		return newScriptParcel(c.scripts().acquire, r.Key, line, "", r.Field, millis(r.Lease))
 	}
 	attempt := "0"
-	if r.Attempt > 0 {
+	switch {
+	case r.Strings:
+		attempt = "strings"
+	case r.Attempt > 0:
 		attempt = strconv.FormatUint(r.Attempt, 10)
 	}
 	switch {

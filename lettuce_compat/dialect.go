@@ -14,10 +14,10 @@ import (
 type Dialect uint8
 
 const (
-	// DesignDocument is that of the design document, which a Lettuce service has: docs/protocol.md
+	// DesignDocument is that of the design document, which a Lettuce service has: docs/internals/protocol.md
 	// §1. It is the zero value.
 	DesignDocument Dialect = iota
-	// Redisson is that of Redisson's RLock and RFencedLock: docs/protocol.md §1.5. On a Cluster of
+	// Redisson is that of Redisson's RLock and RFencedLock: docs/internals/protocol.md §1.5. On a Cluster of
 	// Redis 7 or newer its releases go through the channels of shards, as Redisson's do unless it is
 	// told not to.
 	Redisson

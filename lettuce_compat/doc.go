@@ -6,7 +6,7 @@
 // It is not a lock. It does not wait for one, renew one by itself, retry, or remember
 // who holds what: every such decision is its caller's, who is told in each reply what
 // the decision needs. The name says what it replaces: the design document's
-// LettuceClient (docs/design.md §4.2.5), whose four calls are TryAcquire, Release, Renew
+// LettuceClient (docs/internals/decisions.md §4.2.5), whose four calls are TryAcquire, Release, Renew
 // and Status here.
 //
 //	caller ── TryAcquire, Release, EndTurn ──► lane "locks" ─┐  per shard: at most

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// This file is the layout of docs/protocol.md §1 apart from the scripts: the names of
+// This file is the layout of docs/internals/protocol.md §1 apart from the scripts: the names of
 // channels, and what the messages on them say.
 
 // releasePrefix begins the names of release channels in the design document's dialect; the key follows. It has none of the characters that

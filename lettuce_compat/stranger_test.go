@@ -88,9 +88,9 @@ func TestStrangerExpiry(t *testing.T) {
 	eventually(t, "we after the stranger's lease", func() bool { return c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome == ok })
 }
 
-// TestStranger_TheDocumentHasItsScripts: who writes a client from docs/protocol.md writes these.
+// TestStranger_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
 func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
-	page, err := os.ReadFile("../docs/protocol.md")
+	page, err := os.ReadFile("../docs/internals/protocol.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
 		"lock": stranger.Lock, "unlock": stranger.Unlock, "renew": stranger.Renew, "check": stranger.Check,
 	} {
 		if !strings.Contains(string(page), "```lua\n"+script+"\n```") {
-			t.Errorf("docs/protocol.md lacks %s as it is run here:\n%s", name, script)
+			t.Errorf("docs/internals/protocol.md lacks %s as it is run here:\n%s", name, script)
 		}
 	}
 }

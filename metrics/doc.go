@@ -2,13 +2,14 @@
 // Managers report to, and a prometheus.Collector, which a registry reads:
 //
 //	c, err := metrics.New(metrics.Config{})
-//	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c})
-//	c.Attach(m)
+//	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c, Attach: func(m *anteroom.Manager) { c.Attach(m) }})
 //	registry.MustRegister(c)
+//
+// Instrument does that, and wires up the debug page, in one call.
 //
 // It sends no commands to Redis, makes no decisions about locks, and registers itself nowhere: what is exported, and
 // to whom, is up to the program. docs/metrics.md lists every metric with its labels and maps them to the figures of
-// docs/design.md, section 14.
+// docs/internals/decisions.md, section 14.
 //
 // # Picture
 //

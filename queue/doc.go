@@ -10,7 +10,7 @@
 // # Origin
 //
 // The shape is that of java.util.concurrent's AbstractQueuedSynchronizer, on which the design document builds
-// (docs/design.md §5): one word of state, a first-in-first-out queue of parked waiters, and a loop in which the first
+// (docs/internals/decisions.md §5): one word of state, a first-in-first-out queue of parked waiters, and a loop in which the first
 // waiter tries again whenever it is woken. Being first does not guarantee success; it only gives the right to
 // contend. The rule against starvation in non-fair mode is that of Go's sync.Mutex. Three things differ from both.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// The layout is a promise to anyone who reads the word in a dump or a log: docs/design.md §5.1.
+// The layout is a promise to anyone who reads the word in a dump or a log: docs/internals/decisions.md §5.1.
 func TestQueue_WordLayout(t *testing.T) {
 	for _, c := range []struct {
 		word     queue.Word

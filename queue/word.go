@@ -3,7 +3,7 @@ package queue
 import "strconv"
 
 // State is what a key is to this process. The numbers are part of the word's layout: Free and Owned are those of the
-// design document (docs/design.md §5.1), the others are the steps between request and possession that a lock granted
+// design document (docs/internals/decisions.md §5.1), the others are the steps between request and possession that a lock granted
 // by a server has and a lock in memory does not.
 type State uint8
 
@@ -48,7 +48,7 @@ const (
 	MaxHandOffs = 65535
 )
 
-// Word is the state of a Synchronizer in 32 bits, as docs/design.md §5.1 lays them out:
+// Word is the state of a Synchronizer in 32 bits, as docs/internals/decisions.md §5.1 lays them out:
 //
 //	 31         24 23         16 15                        0
 //	+-------------+-------------+---------------------------+

@@ -77,6 +77,6 @@
 // It does not acquire or release, does not know holders, queues or tokens, and
 // draws no conclusion from a failure but to try again: only the master's word
 // (Gone) or the clock loses a lease. It does not shift deadlines when the wall
-// clock jumps; it asks Redis at once and tells OnJump. docs/design.md has the
+// clock jumps; it asks Redis at once and tells OnJump. docs/internals/decisions.md has the
 // reasons.
 package renewal

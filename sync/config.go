@@ -45,6 +45,10 @@ type Config struct {
 	// to 1024 wait, further ones are dropped and counted. Defaults to none.
 	OnEvent func(Event)
 
+	// Attach is called once with the new Manager, before NewManager or Open returns it, for
+	// what has to know it: a metrics.Collector, a debug page. Defaults to none.
+	Attach func(*Manager)
+
 	// Tracer is told where acquiring and releasing begin and end, for spans; the
 	// metrics/otel module has one for OpenTelemetry. Defaults to none.
 	Tracer Tracer

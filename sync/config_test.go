@@ -93,7 +93,7 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 			"Name": "x", "LeaseTime": 21 * time.Second, "RenewalTime": 3 * time.Second, "Margin": 500 * time.Millisecond,
 			"WatchdogPeriod": time.Second, "Fair": true, "Reentrancy": anteroom.NotReentrant, "Fencing": true, "FenceRecordTime": 2 * time.Hour, "MaxHandoffs": 5,
 			"MaxHandoffTime": time.Second, "MinHold": time.Second, "MaxHold": time.Minute, "Recovery": anteroom.RecoverNotify,
-			"AlertThreshold": 3, "Replicas": 1, "ReplicaTimeout": 100 * time.Millisecond,
+			"AlertThreshold": 3, "Replicas": 1, "ReplicaTimeout": 100 * time.Millisecond, "StringHolders": true,
 		}
 		side := map[string]bool{"Name": true, "LeaseTime": true, "RenewalTime": true, "Margin": true, "ReplicaTimeout": true}
 		typ := reflect.TypeFor[anteroom.LockConfig]()

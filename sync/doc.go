@@ -1,68 +1,68 @@
-// Package anteroom locks things that many processes share, through Redis.
-//
-// A goroutine that wants a lock first joins a queue inside its own process; only
-// one conversation per key goes on with Redis, where the lock is a hash with a
-// lease. A released lock passes to the next local waiter without a round trip, for
-// a turn. Processes that wait stand in a line in Redis, and the release that ends a
-// turn gives the lock to the first of them and tells it; the others neither wake nor
-// ask. Leases are renewed from one queue, a watchdog looks at every hold, and
-// whoever loses a lock is told before anybody else can get it by expiry. The import path ends in "sync"; the package is named anteroom
-// so that the standard library's sync keeps its name.
+// Package anteroom provides distributed locks through Redis: a lock is held by at most one owner among all goroutines
+// of all processes that use the same key in the same Redis. The import path ends in "sync"; the package is named
+// anteroom so that the standard library's sync keeps its name.
 //
 //	m, err := anteroom.Open(ctx, "redis://localhost:6379", anteroom.Config{})
-//	…
-//	hold, err := m.Mutex("order:42").Acquire(ctx)
 //	if err != nil {
 //		return err
 //	}
-//	defer hold.Release(ctx)
-//	work(hold.Context()) // ends when the lock is lost
+//	defer m.CloseWithin(10 * time.Second)
 //
-// # What lives here
+//	hold, err := m.Mutex("order:42").Acquire(ctx) // waits until ctx ends
+//	if err != nil {
+//		return err
+//	}
+//	defer hold.Release(context.Background())
+//	return work(hold.Context()) // ends when the lock is lost
 //
-// [Manager] is one client of the locks of one Redis. [Mutex] is a lock: a
-// sync.Locker, and the way to a [Hold]. [Config] and [LockConfig] configure them.
-// What goes wrong is an [*Error], raised as an [Event], or both; an [Observer]
-// sees every operation. Inside, per live key:
+// # How it works
 //
-//	Lock/Acquire ──► queue.Synchronizer      who waits, who may come in
-//	                    │ StartAttempt            │ Exit: hand-off or release
-//	                    ▼                         ▼
-//	                 driver ── TryAcquire      grant.release ── Release, EndTurn
-//	                    │ refused                 │ calls the first in line
-//	                    ▼                         │
-//	                 place ── confirmations       │
-//	                    │ called, or granted      ▼ no answer
-//	                 grant ── renewal.Lease    burnt ── cleaned up
-//	                    │
-//	                    └─ lost: contexts end, then the queue moves on, then events
+// A lock is a hash in Redis with a lease, a time to live that the holder renews. The goroutines of a process queue in
+// the process, and processes queue in Redis: a release gives the lock to the next one and notifies it, and the others
+// do not wake. The lock of a holder that crashes is free when its lease ends, after 30 seconds by default.
 //
-// Beside all that a lookout looks at the queues from time to time, for callers that wait
-// too long and goroutines that wait for each other.
+// A lock on leases can be lost while it is held: when Redis cannot be reached for a lease, fails over without the
+// lock, or somebody deletes the key. The holder of a lease that ends is notified before Redis can grant the lock to
+// anybody else. If two concurrent holders merely waste work, that is enough. If they could do harm, set
+// [LockConfig].Fencing and let the resource refuse a write whose [Hold.Token] is smaller than one that it has seen.
 //
-// # Invariants
+// # Which type for what
 //
-// Tests named after these prove them.
+//   - [Manager] is one client of the locks in one Redis. Make one per process with [Open], or with [NewManager] from a
+//     go-redis client of your own, and close it.
+//   - [Mutex] is the lock of one key: cheap, and safe for concurrent use. [Mutex.Do] runs a function under the lock.
+//     [Mutex.Acquire] and [Mutex.TryAcquire] return a Hold. [Mutex.Lock] and [Mutex.Unlock] make it a sync.Locker for
+//     existing code, which has neither a context nor an error to learn of a loss.
+//   - [Hold] is one possession of a lock. Any goroutine may release it; its Context ends when the lock is lost.
+//   - [Config] configures a Manager, [LockConfig] its locks; zero values have usable defaults.
 //
-//	I1  A lock has at most one owner in a process, and a valid owner is the only
-//	    one anywhere while Redis keeps its state.
-//	I2  A holder is told of a loss by expiry before Redis can grant the lock to
-//	    anybody else.
-//	I3  A field of a grant is new: what an earlier grant sent late never touches a
-//	    later one.
-//	I4  A field (field.go) that may be in Redis and is owned by nobody is burnt: never
-//	    used again, and removed until it is gone or its lease has passed.
-//	I5  Attempts belong to the key: a caller whose context ends is free at once.
-//	I6  After Release or the last Unlock was called no renewal is handed over to be
-//	    sent, whatever Redis answers. One that was before may arrive after the release,
-//	    by at most its time limit, CommandTimeout.
-//	I7  A stale Unlock or Release never frees a successor.
-//	I8  What a key needs is gone when nobody holds it, waits for it or cleans it up.
-//	I9  However slow an Observer, a Tracer, OnEvent or the log is, it delays no renewal,
-//	    and no loss that is told by the clock or by a renewal's answer.
+// Lock re-enters by goroutine, Acquire and Do by a context that carries the Hold; see [Reentrancy].
 //
-// # Lock order
+// # Errors
 //
-// Manager.mu, entry.mu, each alone or in this order; the queue's and the renewal's
-// own mutexes are taken inside them and call nobody.
+// Every error is an [*Error] that wraps one of these, for [errors.Is]:
+//
+//   - [ErrNotAcquired]: another holds the lock. Nothing is held.
+//   - [ErrUnavailable]: Redis did not serve.
+//   - [ErrUnknown]: a command without an answer may have taken effect. It is cleaned up in the background.
+//   - [ErrLost]: the lock was lost while it was held; another may hold it.
+//   - [ErrConfig]: a person has to change something: a configuration, an argument, a permission, a key of another type.
+//   - [ErrNotHeld], [ErrReentryLimit], [ErrClosed], [ErrInUse]: the program's order of calls.
+//
+// Lock and Unlock return no error: Lock retries whatever Redis answers, a loss is reported as an [Event], and both panic
+// with an *Error for mistakes in the program.
+//
+// # Watching it
+//
+// [Config].OnEvent and Logger report what a person may want to know; package metrics exports an [Observer] to
+// Prometheus, metrics/otel a [Tracer] to OpenTelemetry, metrics/debug a page of the running program.
+// [Manager.Snapshot] lists what this process holds and waits for, [Manager.Inspect] asks Redis about one key.
+// Package leader elects one of several processes. Package sync/locktest is a Manager on an embedded server, for tests
+// of your own code.
+//
+// # More
+//
+// docs/guarantees.md says what a lock promises and what it cannot, docs/recipes.md has programs for common tasks,
+// docs/operations.md is for operators. docs/internals/architecture.md follows a Lock through the code, with the
+// invariants of this package and the order of its locks.
 package anteroom

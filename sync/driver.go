@@ -185,7 +185,7 @@ func (d *driver) send(ctx context.Context) (lettucecompat.AcquireReply, attempt)
 	req := lettucecompat.AcquireRequest{
 		Key: e.key, Field: d.g.name(), Lease: want.lease,
 		Tokens: e.tokens, RecordTime: e.cfg.FenceRecordTime,
-		Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
+		Strings: e.cfg.StringHolders, Replicas: e.cfg.Replicas, ReplicaTimeout: e.cfg.ReplicaTimeout, Timeout: e.timeout, MayBeHeld: d.mayBeHeld,
 	}
 	if c := d.asked; c != nil && c.HasToken && e.cfg.Fencing { // this attempt reserves others, and the counter must not run ahead of the clock
 		req.GiveBack = lettucecompat.GiveBack{Field: req.Field, LastToken: c.Token - 1, ReservedUpTo: c.Token + e.tokens - 1}

@@ -27,7 +27,7 @@ var (
 	// for up to a lease.
 	ErrUnknown = errors.New("anteroom: outcome unknown")
 
-	// ErrNotHeld: the lock is not held by who wants to release or use it: never
+	// ErrNotHeld: the caller that wants to release or use the lock does not hold it: never
 	// acquired, released before, or held by another goroutine.
 	ErrNotHeld = errors.New("anteroom: not held")
 

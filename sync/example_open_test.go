@@ -9,6 +9,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
 )
 
 // A program that ends at the start if its locks cannot work: the URL, with its password,
@@ -28,13 +29,23 @@ func ExampleOpen() {
 
 // A readiness check tells an outage, which passes, from what a person has to change.
 func ExampleManager_Ping() {
-	var m *anteroom.Manager // from Open
-	ready := func(ctx context.Context) error {
-		err := m.Ping(ctx, "order:0")
-		if errors.Is(err, anteroom.ErrConfig) {
-			return fmt.Errorf("somebody has to look: %w", err)
+	m := locktest.Start(anteroom.Config{})
+	defer m.Stop()
+	ready := func(ctx context.Context) string {
+		switch err := m.Ping(ctx, "order:0"); {
+		case err == nil:
+			return "ready"
+		case errors.Is(err, anteroom.ErrConfig):
+			return "somebody has to look: " + err.Error()
+		default:
+			return "not ready"
 		}
-		return err
 	}
-	_ = ready
+
+	fmt.Println(ready(context.Background()))
+	m.Down()
+	fmt.Println(ready(context.Background()))
+	// Output:
+	// ready
+	// not ready
 }

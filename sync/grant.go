@@ -162,7 +162,7 @@ func (e *entry) besideStrangers(now time.Duration) bool {
 }
 
 // mayHandOff reports whether the grant may pass to another local owner without
-// Redis: see docs/architecture.md, "Turns".
+// Redis: see docs/internals/architecture.md, "Turns".
 func (g *grant) mayHandOff(handOffs int, now time.Duration) bool {
 	cfg, lease := &g.e.cfg, g.lease.Load()
 	switch {

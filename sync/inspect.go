@@ -21,14 +21,14 @@ type Info struct {
 	// Token is the last fencing token that was reserved, 0 if there is none.
 	Token int64
 	// Subscribers is how many connections listen for the release, -1 if unknown.
-	// On a Cluster it counts one node only. Who stands in line for a holder that
-	// calls the next one does not listen.
+	// On a Cluster it counts one node only. Clients in line do not listen for it,
+	// unless the holder is a stranger to the line.
 	Subscribers int
-	// Standing is how many clients stand in line for the lock, and First the id of the
-	// one that is first, "" where none is. Some may have died; a release passes over those.
+	// Standing is how many clients wait in line for the lock, and First the id of the
+	// first, "" if there is none. Some may have died; a release skips those.
 	Standing int
 	First    string
-	// Open is for how long the lock is still left to those who do not stand in line.
+	// Open is for how much longer the lock is left to clients outside the line.
 	Open time.Duration
 }
 
@@ -73,10 +73,10 @@ func noLock(i lettucecompat.Info) error {
 	return nil
 }
 
-// ForceRelease deletes the lock whoever holds it, and reports whether anybody did.
-// The holder's Manager is told at once, on a channel of its own, and ends the
+// ForceRelease deletes the lock, no matter who holds it, and reports whether anybody did.
+// The holder's Manager is notified at once, on a channel of its own, and ends the
 // hold with LostForced; waiters are woken. It is for operators: work that runs
-// under the lock is not stopped by it, only told. A key of another type is left
+// under the lock is not stopped by it, only notified. A key of another type is left
 // alone (ErrConfig). ErrUnknown: the command may have taken effect; calling again
 // is safe.
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Reentrancy says who may enter a lock again that is already held.
+// Reentrancy says which callers may enter a lock that they hold already.
 type Reentrancy uint8
 
 const (
@@ -110,9 +110,9 @@ type LockConfig struct {
 	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
-	// within the process before the next process in line gets its turn. If none
-	// stands there, it passes on. -1: every owner is granted the lock by Redis, and
-	// stands in line for it if others do. At most 65535. Defaults to 10000.
+	// within the process before the next process in line gets its turn. If no other
+	// process waits, the lock stays here. -1: every owner is granted the lock by Redis,
+	// in line with other processes. At most 65535. Defaults to 10000.
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
@@ -145,6 +145,16 @@ type LockConfig struct {
 	// it counts. It lowers the risk that a failover loses the lock and does not
 	// remove it. From 0 to 16. Defaults to 0.
 	Replicas int
+
+	// StringHolders shares the key with a library that keeps a lock as a string, while a
+	// fleet changes over from redsync, redislock, or rueidislock with KeyMajority 1: such a
+	// string counts as held by another until it is deleted or expires, and without a TTL for
+	// ever. (That library finds our lock taken without being told.) Nobody is called for such
+	// a key, so processes do not stand in line for it: each asks every 75 to 100 ms, and
+	// leaves the lock free for 20 ms after each of its turns. Take it off when the other
+	// library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
+	// ErrConfig, since it may be data.
+	StringHolders bool
 
 	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
 	// LeaseTime/3. Defaults to min(LeaseTime/10, 500 ms).

@@ -70,7 +70,11 @@ type Redis = lettucecompat.Redis
 // what MaxInFlight needs, are told once, in a log record at Info level. A client whose
 // options cannot be read, because it is wrapped, is taken as it is.
 func NewManager(rdb Redis, cfg Config) (*Manager, error) {
-	return newManager("new manager", rdb, cfg)
+	m, err := newManager("new manager", rdb, cfg)
+	if err == nil && cfg.Attach != nil {
+		cfg.Attach(m)
+	}
+	return m, err
 }
 
 func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {

@@ -48,6 +48,9 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 		_ = m.close(context.Background(), false) // nothing is held, so it waits for nobody
 		return nil, notReached(op, "", err)
 	}
+	if cfg.Attach != nil {
+		cfg.Attach(m)
+	}
 	return m, nil
 }
 

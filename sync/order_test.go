@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Manager.mu comes before entry.mu (docs/architecture.md, "Locks, and their order"): a
+// Manager.mu comes before entry.mu (docs/internals/architecture.md, "Locks, and their order"): a
 // clean-up that begins waits for the one without the other.
 func TestCleanUp_TakesManagerMuBeforeEntryMu(t *testing.T) {
 	m := insideManager(t, Config{})

@@ -20,6 +20,11 @@ const (
 	// of them each asks no more often than a multiple of deafPoll.
 	deafPoll = 25 * time.Millisecond
 	deafMany = 64
+	// Beside a library that polls (LockConfig.StringHolders) everybody does: about as often as that one
+	// does by default, redsync every 50 to 250 ms, so that neither side starves. A lock that is free for
+	// stringWindow after a turn, which lasts as long, is there for half of what they ask.
+	stringPoll   = 100 * time.Millisecond
+	stringWindow = 20 * time.Millisecond
 )
 
 // listen listens to the key's release channel where nobody calls: there is no place, or the
@@ -27,6 +32,10 @@ const (
 func (d *driver) listen(r lettucecompat.AcquireReply) {
 	e := d.e
 	switch {
+	case e.cfg.StringHolders: // whoever holds it, those who hear of its release would pass those who poll
+		if d.poll = stringPoll; r.Holder == "" {
+			e.metStranger(e.m.leases.Glance())
+		}
 	case !r.Standing || !e.m.wire.Calls(r.Holder):
 		if d.watch == nil {
 			d.watch = e.m.wire.Watch(e.key)
@@ -111,9 +120,9 @@ func (d *driver) await() bool {
 
 // head returns the terms of who is head of the queue, and whether it waits if it is refused.
 func (d *driver) head() (want *terms, stand bool) {
-	want, stand = &d.e.terms, true
+	want, stand = &d.e.terms, !d.e.cfg.StringHolders
 	if f, waited := d.e.q.Front(); waited {
-		stand = !f.First.Kind.IsTry()
+		stand = stand && !f.First.Kind.IsTry()
 		if of, is := f.First.Note.(*terms); is {
 			want = of
 		}

@@ -37,6 +37,9 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 	if e.cfg.Fencing {
 		req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	}
+	if e.cfg.StringHolders && (e.q.Len() > 0 || e.besideStrangers(e.m.leases.Glance())) {
+		e.holdBack()
+	}
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)
 	return g.released(handOffs, reply, sent)
@@ -114,7 +117,7 @@ func (g *grant) releaseLost() (Outcome, *Error) {
 // else does.
 func (g *grant) mayKeepTurn() bool {
 	e := g.e
-	return e.cfg.MaxHandoffs > 0 && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
+	return e.cfg.MaxHandoffs > 0 && !e.cfg.StringHolders && !g.terms.fixed() && !g.unrenewed.Load() && g.minHoldLeft() == 0 && !e.m.closing.Load()
 }
 
 // endTurn ends the hand-off budget in one script: Redis keeps the lock for us if nobody else
@@ -161,7 +164,11 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 // holdBack keeps the next driver from trying before others have had the time to: there is no
 // line for this key.
 func (e *entry) holdBack() {
-	until := e.m.leases.Glance() + max(2*e.m.wire.RTT(), time.Millisecond)
+	window := max(2*e.m.wire.RTT(), time.Millisecond)
+	if e.cfg.StringHolders {
+		window = stringWindow
+	}
+	until := e.m.leases.Glance() + window
 	e.mu.Lock()
 	e.notBefore = until
 	e.mu.Unlock()

@@ -47,7 +47,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 // others belong to a hold (LeaseTime, RenewalTime, Margin), or only name or report it.
 var equalFields = []string{
 	"WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime", "MaxHandoffs", "MaxHandoffTime",
-	"MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas",
+	"MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "StringHolders",
 }
 
 // differs returns the name of the first field in which two settings of one key contradict
@@ -86,6 +86,7 @@ func (c LockConfig) withDefaults(defaults LockConfig) LockConfig {
 	c.AlertThreshold = cmp.Or(c.AlertThreshold, defaults.AlertThreshold)
 	c.Replicas = cmp.Or(c.Replicas, defaults.Replicas)
 	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaults.ReplicaTimeout)
+	c.StringHolders = c.StringHolders || defaults.StringHolders
 	return c
 }
 

@@ -6,7 +6,7 @@ what it finds, and does the little that can be done about it.
 It is not the renewal: that keeps leases alive and tells losses by deadline on its own.
 It is not a judge of other processes: it looks only at this one's holds. It knows nothing
 of Redis commands, queues or metrics; Source, Prober and Actor are all that it sees of
-them. See docs/design.md, the chapters on the watchdog.
+them. See docs/internals/decisions.md, the chapters on the watchdog.
 
 # The five checks
 

@@ -38,7 +38,7 @@ func anteroomByLock(fair bool) Library {
 }
 
 // mindful are the options of a client that heeds the deadline of a context, so that a caller of Anteroom may send its
-// command itself (docs/architecture.md, section 10).
+// command itself (docs/internals/architecture.md, section 10).
 func mindful(addr string) *redis.Options {
 	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true}
 }

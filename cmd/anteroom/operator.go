@@ -129,7 +129,7 @@ type holder struct {
 // program has set.
 var ownID = regexp.MustCompile(`^(?:(.+)-([0-9]+)-|.+\.)[0-9a-f]{12}$`)
 
-// keptSuffix ends the field that a release with MinHold leaves (docs/protocol.md §4).
+// keptSuffix ends the field that a release with MinHold leaves (docs/internals/protocol.md §4).
 const keptSuffix = ":kept"
 
 // holderOf parses a field, or the holder in a release message, which after a forced release is only the client id of

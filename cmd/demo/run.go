@@ -156,7 +156,7 @@ func (d *demo) removeKeys(ctx context.Context) error {
 	}
 	for _, name := range names {
 		key := d.prefix + name
-		// docs/protocol.md: the fencing record of a key without braces.
+		// docs/internals/protocol.md: the fencing record of a key without braces.
 		if err := d.stranger.Del(ctx, key, "anteroom:fence:{"+key+"}").Err(); err != nil {
 			return fmt.Errorf("the keys that begin with %s were not deleted: %w", d.prefix, err)
 		}

@@ -177,10 +177,10 @@ var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
 )
 
-// TestDocs_ImportTable: the table in docs/architecture.md is the rule that
+// TestDocs_ImportTable: the table in docs/internals/architecture.md is the rule that
 // TestImportsPointDown checks the packages against.
 func TestDocs_ImportTable(t *testing.T) {
-	_, text, _ := strings.Cut(read(t, "docs/architecture.md"), "| package | imports beyond the standard library |")
+	_, text, _ := strings.Cut(read(t, "docs/internals/architecture.md"), "| package | imports beyond the standard library |")
 	text, _, _ = strings.Cut(text, "\n\n")
 	table := map[string]bool{}
 	for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
@@ -193,12 +193,12 @@ func TestDocs_ImportTable(t *testing.T) {
 		slices.Sort(rule)
 		slices.Sort(imports)
 		if !slices.Equal(rule, imports) {
-			t.Errorf("docs/architecture.md says that %s imports %v, the rule says %v", row[1], imports, rule)
+			t.Errorf("docs/internals/architecture.md says that %s imports %v, the rule says %v", row[1], imports, rule)
 		}
 	}
 	for name := range allowed {
 		if !table[name] && !strings.HasPrefix(name, "internal/") {
-			t.Errorf("docs/architecture.md has no row for %s", name)
+			t.Errorf("docs/internals/architecture.md has no row for %s", name)
 		}
 	}
 }

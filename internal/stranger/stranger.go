@@ -1,4 +1,4 @@
-// Package stranger is, for tests, a client that knows only the design document: its scripts (docs/design.md §7 and
+// Package stranger is, for tests, a client that knows only the design document: its scripts (docs/internals/decisions.md §7 and
 // §13) word for word, over plain commands.
 package stranger
 

@@ -1,5 +1,5 @@
 -- KEYS: lock, line (the lock again: without one) [, fencing record]
--- ARGV: field, lease ms [, attempt (0: it does not stand), ears, 1 where NUMSUB knows nothing
+-- ARGV: field, lease ms [, attempt (0: it does not stand; strings: nor that, and a string is another's lock), ears, 1 where NUMSUB knows nothing
 -- [, repeat 0|1, tokens, a dropped field with its last token and what it had reserved ('', 0, 0: none),
 -- life of the record in ms, dropped fields ...]]
 -- Answers 1 granted, nothing else to tell; {1, first token, found 0|1, the dropped field that was there or ''}
@@ -8,6 +8,8 @@
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 local field, lease, attempt, again = ARGV[1], ARGV[2], ARGV[3] or '0', ARGV[6]
 if line == key then line = nil end
+local strings = attempt == 'strings'
+if strings then attempt = '0' end
 
 local found, dropped, kind = 0, '', 'none'
 local lines, l -- the functions about the line, and what it says, where there is one
@@ -15,6 +17,7 @@ local refuse   -- answers that holder has the lock, and stands where that is ask
 -- Most often there is neither lock nor line, and nothing more to look at.
 if redis.pcall('exists', key, line or key) ~= 0 then
   kind = redis.call('type', key)['ok']
+  if strings and kind == 'string' then return {0, '', redis.call('pttl', key)} end
   if kind ~= 'none' and kind ~= 'hash' then
     return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
   end

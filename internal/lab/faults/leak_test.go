@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// fencePrefix begins the keys of fencing records, docs/protocol.md §3.
+// fencePrefix begins the keys of fencing records, docs/internals/protocol.md §3.
 const fencePrefix = "anteroom:fence:"
 
 // left says, in the words of the table, what Redis has of the lock.

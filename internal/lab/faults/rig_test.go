@@ -150,7 +150,7 @@ func eventually(what string, done func() bool) {
 
 var bg = context.Background()
 
-// lineKey is the line of the lock, docs/protocol.md §3.
+// lineKey is the line of the lock, docs/internals/protocol.md §3.
 const lineKey = "anteroom:line:{" + lockKey + "}"
 
 // standing waits until a stands in line, and hears when it is called.

@@ -38,7 +38,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	}
 }
 
-// strangerCounts is how long a line remembers that a holder calls nobody (docs/protocol.md §5.6).
+// strangerCounts is how long a line remembers that a holder calls nobody (docs/internals/protocol.md §5.6).
 const strangerCounts = 10 * time.Second
 
 // extension is the longest that a worker requests with Lease or Extend.

@@ -10,7 +10,7 @@ import (
 )
 
 // The time to live of a lock that is held without an end, once a second: ours beside Redisson's, both with
-// the default lease of 30 s, which both renew after 10 s. docs/java.md has the series.
+// the default lease of 30 s, which both renew after 10 s. docs/java.md says what it looks like.
 func TestSeries_TheTimeToLiveOfAHeldLock(t *testing.T) {
 	server := testredis.Start(t)
 	s := stage{t, redissons[0], server.URL()}

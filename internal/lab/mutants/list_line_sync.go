@@ -7,8 +7,15 @@ var lineSyncMutants = []mutant{
 		name: "place-tries-do-not-stand", file: "sync/patience.go",
 		mechanism: "line: an attempt that only tries does not stand",
 		breaks:    "those who have left are called, and each call costs the others its lease",
-		old:       "stand = !f.First.Kind.IsTry()", fresh: "_ = f.First.Kind.IsTry()",
+		old:       "stand = stand && !f.First.Kind.IsTry()", fresh: "_ = f.First.Kind.IsTry()",
 		tests: []string{"TestLine_ATryNeitherStandsNorOvertakes"},
+	},
+	{
+		name: "strings-leave-the-lock-free", file: "sync/release.go",
+		mechanism: "beside a library that polls, a turn leaves the lock free",
+		breaks:    "that library starves beside goroutines of one process",
+		old:       "if e.cfg.StringHolders && (e.q", fresh: "if false && (e.q",
+		tests: []string{"TestStringHolders_ATurnLeavesTheLockFree"},
 	},
 	{
 		name: "place-numbers-grow", file: "sync/manager.go",

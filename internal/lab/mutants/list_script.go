@@ -12,6 +12,13 @@ var scriptMutants = []mutant{
 		tests: []string{"TestScriptAcquireOnOtherType"},
 	},
 	{
+		name: "script-strings-refuse", file: "lettuce_compat/lua/acquire.lua",
+		mechanism: "acquire: beside another library a string is that library's lock",
+		breaks:    "a program that changes over fails while the old one holds the lock",
+		old:       "if strings and kind == 'string' then", fresh: "if false then",
+		tests: []string{"TestStrings"},
+	},
+	{
 		name: "script-acquire-excludes", file: "lettuce_compat/lua/acquire.lua",
 		mechanism: "acquire: a lock that another holds is refused",
 		breaks:    "two hold one lock",

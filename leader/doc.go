@@ -1,0 +1,34 @@
+// Package leader elects one of several processes and runs its work there.
+//
+//	e, err := leader.New(m, anteroom.LockConfig{Key: "leader:billing", Name: "leader"})
+//	if err != nil {
+//		return err
+//	}
+//	return e.Run(ctx, func(ctx context.Context) error {
+//		return bill(ctx) // this process leads; ctx ends when it no longer does
+//	})
+//
+// Leadership is a lock of package anteroom, with all that it promises: it is renewed while the work runs, a leader that
+// loses it is notified before another can be elected by expiry, and a leader that dies is succeeded after one lease.
+// Candidates that stand by queue in Redis: one that resigns, steps down or shuts down hands over to the first of them
+// at once. Nobody's clock is compared with another's.
+//
+// Work that ignores its context goes on beside the next leader's. Where that does harm, set LockConfig.Fencing, take
+// the token from anteroom.HoldFrom(ctx), and let the resource refuse old ones.
+//
+// # Why it differs from others
+//
+// In Kubernetes' leaderelection a leader that loses its lease must exit the process, callbacks for the start and the
+// end run on different goroutines, and the lease is released on shutdown only if that is asked for. Here one function
+// runs for one term, on the goroutine of Run; the next term begins after it has returned; the release is the end of
+// the term. etcd's Election leaves the loop of campaigning, watching the session and resigning to the caller; here Run
+// is that loop.
+//
+// # Invariants
+//
+//	I1  At most one term runs at a time in an Election, and among all candidates as far as the lock excludes.
+//	I2  The context of a term ends when leadership is lost, StepDown is called, or Run's context ends.
+//	I3  When Run returns, leadership has been handed over, or its release goes on in the background.
+//	I4  After a loss, or StepDown, Run stands again, behind those that stand already.
+//	I5  Standing by is no long wait: it raises no event and no log record.
+package leader

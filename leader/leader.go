@@ -1,0 +1,115 @@
+package leader
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// ErrSteppedDown is the cause with which the context of a term ends after StepDown.
+var ErrSteppedDown = errors.New("leader: stepped down")
+
+// Election is one candidate. All methods are safe for concurrent use, but Run runs once at a time.
+type Election struct {
+	m  *anteroom.Manager
+	mu *anteroom.Mutex
+
+	term struct {
+		sync.Mutex
+		hold *anteroom.Hold // nil: it does not lead
+		end  context.CancelCauseFunc
+	}
+}
+
+// New returns a candidate for the leadership that cfg.Key names. cfg is that of the lock: LeaseTime is how long the
+// others wait after a leader has died, and Name its class in metrics. LongWait is not used, since a candidate may
+// stand by for ever. The error is that of Manager.NewMutex.
+func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
+	cfg.LongWait = -1
+	mu, err := m.NewMutex(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Election{m: m, mu: mu}, nil
+}
+
+// Run stands by until this process is elected, and calls lead for the term. The context of the term carries the Hold
+// of the lock (anteroom.HoldFrom). When lead returns, the term is over and the first candidate that stands by is
+// elected at once.
+//
+// Run stands again after leadership was lost, and after StepDown, as soon as lead has returned; what lead returned is
+// dropped then. Otherwise it returns what lead returned, nil included: a leader resigns by returning. When ctx ends,
+// Run returns nil, or the error of lead if that has another reason than ctx. It returns an *anteroom.Error if the lock
+// cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. If lead panics, leadership is handed over and
+// the panic goes on.
+func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
+	for {
+		var again bool
+		err := e.mu.Do(ctx, func(ctx context.Context) error {
+			term, end := context.WithCancelCause(ctx)
+			defer end(nil)
+			hold, _ := anteroom.HoldFrom(ctx)
+			e.leads(hold, end)
+			defer e.leads(nil, nil)
+			err := lead(term)
+			again = errors.Is(context.Cause(term), ErrSteppedDown)
+			return err
+		})
+		switch {
+		case ctx.Err() != nil:
+			if because(err, ctx.Err()) || because(err, context.Cause(ctx)) {
+				return nil
+			}
+			return err
+		case again, errors.Is(err, anteroom.ErrLost):
+		default:
+			return err
+		}
+	}
+}
+
+// because reports whether err is nothing but the end of a context, by that cause.
+func because(err, cause error) bool { return err == nil || errors.Is(err, cause) }
+
+// leads notes whose term it is; nil: not ours.
+func (e *Election) leads(hold *anteroom.Hold, end context.CancelCauseFunc) {
+	e.term.Lock()
+	defer e.term.Unlock()
+	e.term.hold, e.term.end = hold, end
+}
+
+// StepDown ends the term of this process: its context ends with ErrSteppedDown, and when lead has returned the first
+// candidate that stands by is elected. It reports whether this process led, and does not wait for lead. Without another
+// candidate this one is elected again.
+func (e *Election) StepDown() bool {
+	e.term.Lock()
+	defer e.term.Unlock()
+	if e.term.end == nil {
+		return false
+	}
+	e.term.end(ErrSteppedDown)
+	return true
+}
+
+// Leading reports whether this process leads now, by the clock: also where it was stopped past its lease and nobody
+// has told it yet.
+func (e *Election) Leading() bool {
+	e.term.Lock()
+	defer e.term.Unlock()
+	return e.term.hold != nil && e.term.hold.Held()
+}
+
+// Leader asks Redis who leads: the Manager's ClientID of that process ("<host>-<pid>-…" unless Config.ClientID says
+// otherwise), and for how long Redis keeps its lease without a renewal. The id is "" while nobody leads. It changes
+// nothing, and any process may ask, also one that is no candidate. The answer may be out of date when it arrives. The
+// error is that of Manager.Inspect.
+func (e *Election) Leader(ctx context.Context) (id string, ttl time.Duration, err error) {
+	info, err := e.m.Inspect(ctx, e.mu.Key())
+	if err != nil || len(info.Holders) == 0 {
+		return "", 0, err
+	}
+	return info.Holders[0].Client, info.TTL, nil
+}

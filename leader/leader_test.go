@@ -1,0 +1,211 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/leader"
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
+)
+
+const key = "leader:test"
+
+// candidate is an Election whose terms are seen, and can be ended.
+type candidate struct {
+	*leader.Election
+	began chan context.Context // one for each term
+	leave chan error           // what lead returns; it returns nil when its context has ended
+	ended chan error           // what Run returned
+	stop  context.CancelFunc
+}
+
+// stand makes a candidate and runs it.
+func stand(t *testing.T, m *anteroom.Manager) *candidate {
+	t.Helper()
+	e, err := leader.New(m, anteroom.LockConfig{Key: key, Name: "leader"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &candidate{Election: e, began: make(chan context.Context, 10), leave: make(chan error), ended: make(chan error, 1), stop: cancel}
+	go func() {
+		c.ended <- e.Run(ctx, func(ctx context.Context) error {
+			c.began <- ctx
+			select {
+			case err := <-c.leave:
+				return err
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	}()
+	synctest.Wait()
+	return c
+}
+
+// leads fails the test unless exactly c has begun a term since the last call, and returns its context.
+func (c *candidate) leads(t *testing.T, others ...*candidate) context.Context {
+	t.Helper()
+	synctest.Wait()
+	for _, o := range others {
+		if len(o.began) > 0 || o.Leading() {
+			t.Fatal("another leads, too")
+		}
+	}
+	select {
+	case term := <-c.began:
+		if !c.Leading() {
+			t.Error("a term has begun, and Leading is false")
+		}
+		return term
+	default:
+		t.Fatal("it was not elected")
+		return nil
+	}
+}
+
+// bubble runs f with two Managers on one server, as two processes have them.
+func bubble(t *testing.T, f func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager)) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.New(t, anteroom.Config{})
+		f(t, lt, lt.Another(anteroom.Config{}).Manager)
+	})
+}
+
+func TestLeader_I1_OneTermAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		id, ttl, err := b.Leader(t.Context())
+		if id != lt.ClientID() || ttl <= 0 || err != nil {
+			t.Errorf("the leader is %q for %v (%v), want %q", id, ttl, err, lt.ClientID())
+		}
+		time.Sleep(5 * time.Minute)
+		if len(b.began) > 0 || !a.Leading() {
+			t.Error("later another leads")
+		}
+		a.leave <- nil // it resigns
+		b.leads(t, a)
+		if err := <-a.ended; err != nil {
+			t.Errorf("Run of the one that resigned: %v", err)
+		}
+		b.stop()
+		<-b.ended
+		if id, _, err := b.Leader(t.Context()); id != "" || err != nil {
+			t.Errorf("the leader is %q (%v), want nobody", id, err)
+		}
+	})
+}
+
+func TestLeader_I2_TheTermsContextEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(lt *locktest.Manager, c *candidate)
+		want error
+	}{
+		"lost":         {func(lt *locktest.Manager, _ *candidate) { lt.Lose(key) }, anteroom.ErrLost},
+		"stepped down": {func(_ *locktest.Manager, c *candidate) { c.StepDown() }, leader.ErrSteppedDown},
+		"shut down":    {func(_ *locktest.Manager, c *candidate) { c.stop() }, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+				a := stand(t, lt.Manager)
+				term := a.leads(t)
+				c.end(lt, a)
+				<-term.Done()
+				if cause := context.Cause(term); !errors.Is(cause, c.want) {
+					t.Errorf("the cause is %v, want %v", cause, c.want)
+				}
+				a.stop()
+				<-a.ended
+			})
+		})
+	}
+}
+
+func TestLeader_I3_ShutdownHandsOver(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		start := time.Now()
+		a.stop()
+		if err := <-a.ended; err != nil {
+			t.Errorf("Run after its context ended: %v", err)
+		}
+		b.leads(t, a)
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("the next one was elected after %v", took)
+		}
+		failed := errors.New("no money")
+		go func() { b.leave <- failed }()
+		if err := <-b.ended; !errors.Is(err, failed) {
+			t.Errorf("Run says %v, want what lead returned", err)
+		}
+	})
+}
+
+func TestLeader_I4_StandsAgainBehindTheOthers(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		if !a.StepDown() || b.StepDown() {
+			t.Error("StepDown does not know who leads")
+		}
+		b.leads(t, a)
+		lt.Lose(key)
+		synctest.Wait()
+		a.leads(t, b) // it stood before b did again
+		a.stop()
+		<-a.ended
+		b.leads(t, a)
+		b.StepDown()
+		b.leads(t, a) // nobody else
+		b.stop()
+		<-b.ended
+	})
+}
+
+func TestLeader_I5_StandingByIsNoLongWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var long int
+		lt := locktest.New(t, anteroom.Config{OnEvent: func(e anteroom.Event) {
+			if e.Kind == anteroom.EventLongWait {
+				long++
+			}
+		}})
+		release := lt.TakeBy(key)
+		a := stand(t, lt.Manager)
+		time.Sleep(5 * time.Minute)
+		if long > 0 {
+			t.Errorf("%d long waits were reported", long)
+		}
+		release()
+		time.Sleep(2 * time.Second)
+		a.leads(t)
+		a.stop()
+		<-a.ended
+	})
+}
+
+// A lock that cannot be used ends Run; so does a closed Manager.
+func TestRun_ReturnsWhatNoWaitingMends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.New(t, anteroom.Config{})
+		if _, err := leader.New(lt.Manager, anteroom.LockConfig{}); !errors.Is(err, anteroom.ErrConfig) {
+			t.Errorf("without a key: %v", err)
+		}
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lt.CloseWithin(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context(), nil); !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Run says %v, want ErrClosed", err)
+		}
+	})
+}

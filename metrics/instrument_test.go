@@ -1,0 +1,54 @@
+package metrics_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
+)
+
+// Two lines, and both the registry and the page know the Manager; what the program had in its Config still is.
+func TestInstrument(t *testing.T) {
+	events, attached := make(chan anteroom.Event, 10), 0
+	cfg := anteroom.Config{OnEvent: func(e anteroom.Event) { events <- e }, Attach: func(*anteroom.Manager) { attached++ }}
+	registry := prometheus.NewRegistry()
+	page, err := metrics.Instrument(&cfg, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := metrics.Instrument(&cfg, prometheus.NewRegistry()); err == nil {
+		t.Error("a second Observer replaces the first")
+	}
+	lt := locktest.New(t, cfg, locktest.AllowLeaks())
+	hold, err := lt.Mutex("order:42").Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := "# HELP anteroom_held Locks held by the attached Managers.\n# TYPE anteroom_held gauge\nanteroom_held{class=\"default\"} 1\n"
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(held), "anteroom_held"); err != nil {
+		t.Error(err)
+	}
+	lt.Lose("order:42")
+	for e := range events { // the program's own OnEvent is told, too
+		if e.Kind == anteroom.EventLost {
+			break
+		}
+	}
+	_ = hold.Release(t.Context())
+	answer := httptest.NewRecorder()
+	page.ServeHTTP(answer, httptest.NewRequest("GET", "http://localhost/debug/anteroom/?format=json", nil))
+	for _, want := range []string{lt.ClientID(), string(anteroom.EventLost), "instrument_test.go"} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("the page does not show %q:\n%s", want, answer.Body)
+		}
+	}
+	if attached != 1 {
+		t.Errorf("the program's own Attach was called %d times", attached)
+	}
+}

@@ -1,0 +1,98 @@
+package anteroom_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// besideStrings returns the lock of key "k" that shares it with libraries that keep a lock as a string.
+func besideStrings(t *testing.T, m *anteroom.Manager) *anteroom.Mutex {
+	t.Helper()
+	return must[*anteroom.Mutex](t)(m.NewMutex(anteroom.LockConfig{Key: "k", StringHolders: true}))
+}
+
+// A string counts as held by another: it is waited for until it is deleted, or its TTL is over.
+func TestStringHolders_AStringIsAnothersLock(t *testing.T) {
+	for name, end := range map[string]func(s *embedded) time.Duration{
+		"deleted": func(s *embedded) time.Duration {
+			time.AfterFunc(2500*time.Millisecond, func() { s.Del("k") })
+			return 2500 * time.Millisecond
+		},
+		"expired": func(s *embedded) time.Duration {
+			s.SetTTL("k", 1700*time.Millisecond)
+			return 1700 * time.Millisecond
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, _ := manager(t, s.client(), anteroom.Config{})
+				ok(t, s.Set("k", "redsync's value"))
+				mu := besideStrings(t, m)
+				if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+					t.Fatalf("a try says %v, want ErrNotAcquired", err)
+				}
+				short, cancel := context.WithTimeout(bg, time.Second)
+				defer cancel()
+				if _, err := mu.Acquire(short); !errors.Is(err, anteroom.ErrNotAcquired) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("a bounded wait says %v, want ErrNotAcquired and DeadlineExceeded", err)
+				}
+				start := time.Now()
+				lasts := end(s)
+				hold := acquire(t, mu)
+				if waited := time.Since(start); waited < lasts || waited > lasts+110*time.Millisecond {
+					t.Errorf("waited %v for a string that was there for %v", waited, lasts)
+				}
+				ok(t, hold.Release(bg))
+			})
+		})
+	}
+}
+
+// A string that takes the place of our lock is a loss, and stays as it is.
+func TestStringHolders_AStringInPlaceOfTheLockIsALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		hold := acquire(t, besideStrings(t, m))
+		s.Del("k")
+		ok(t, s.Set("k", "redsync's value"))
+		<-hold.Context().Done()
+		if err := hold.Release(bg); !errors.Is(err, anteroom.ErrLost) {
+			t.Errorf("release says %v, want ErrLost", err)
+		}
+		if v, _ := s.Get("k"); v != "redsync's value" {
+			t.Errorf("the string is %q now", v)
+		}
+	})
+}
+
+// Who polls must find the lock free now and then, however many of ours want it: after each turn it is
+// free for as long as a turn lasts.
+func TestStringHolders_ATurnLeavesTheLockFree(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := besideStrings(t, m)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		for range 4 {
+			go func() {
+				for ctx.Err() == nil {
+					_ = mu.Do(ctx, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
+				}
+			}()
+		}
+		free, asked := 0, 0
+		for ctx.Err() == nil {
+			time.Sleep(7 * time.Millisecond)
+			if asked++; !s.Exists("k") {
+				free++
+			}
+		}
+		cancel()
+		if free*3 < asked {
+			t.Errorf("free at %d of %d looks, want a third or more", free, asked)
+		}
+	})
+}
