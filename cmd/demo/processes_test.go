@@ -147,10 +147,14 @@ func TestRemoteThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-func TestRemoteObeysNoStrangeOrder(t *testing.T) {
+func TestRemoteObeysNoStrangeOrderOrSignal(t *testing.T) {
 	d, r, _ := startRemote(t, testredis.Start(t))
 	if err := r.obey(t.Context(), order{Act: actHold, Key: "somebody else's"}); err == nil || !strings.Contains(err.Error(), "no lock") {
 		t.Errorf("obey: %v", err)
+	}
+	// Of a signal to the whole group only the parent takes notice.
+	if err := r.child.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
 	if text, err := r.metrics(t.Context()); err != nil || !strings.Contains(text, `process="1"`) {
 		t.Errorf("metrics: %v\n%s", err, text)
