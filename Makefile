@@ -2,22 +2,22 @@
 #   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories of internal/lab, and the bench's own tests
+#   make lab     the linter, the laboratories of internal/lab, the examples, and the bench's own tests
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
 #
-# make chaos tries 16 processes and 50 locks under all kinds of faults (docs/faults.md §5).
+# make chaos tries 16 processes and 50 locks under all kinds of faults (docs/testing.md).
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
 # make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
 # (docs/compatibility.md).
 # make model checks the protocol of the line with TLC (docs/model), in minutes.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make promise measures what docs/guarantees.md §11 shows, on other packages too.
+# make promise measures what docs/generated/promise.md shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
 #              less than one. Both write bench/results.json; the first also the plots and
-#              tables of docs/performance.md, which explains it.
+#              tables of docs/performance.md and docs/generated/benchmarks.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -53,9 +53,10 @@ test: redis prometheus
 
 lab: lint redis prometheus iproute
 	@$(PARTS); \
-	part "1/3 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
-	part "2/3 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
-	part "3/3 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
+	part "1/4 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
+	part "2/4 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
+	part "4/4 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
 	end
 
 # MATRIX="valkey redis-7.2" make matrix
@@ -68,12 +69,14 @@ lint: vet
 	$(STATICCHECK) ./...
 	cd bench && $(STATICCHECK) ./...
 	cd metrics/otel && $(STATICCHECK) ./...
+	cd examples && $(STATICCHECK) ./...
 	cd metrics/grafana/schema && $(STATICCHECK) ./...
 
 vet:
 	$(GO) vet ./...
 	$(GO) -C bench vet ./...
 	$(GO) -C metrics/otel vet ./...
+	$(GO) -C examples vet ./...
 	$(GO) -C metrics/grafana/schema vet ./...
 
 # Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
@@ -92,7 +95,7 @@ systems:
 	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \
 	echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
 
-# Plays the fault matrix and writes what was observed into docs/faults.md; make lab
+# Plays the fault matrix and writes what was observed into docs/generated/fault-matrix.md; make lab
 # plays it too, and fails where the document says something else.
 faults: redis
 	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/lab/faults
@@ -108,7 +111,7 @@ demo:
 chaos: redis
 	$(GO) run ./internal/lab/chaos
 
-# All partitions, with their figures: docs/faults.md §3.5. make lab runs most of them.
+# All partitions, with their figures: docs/generated/partitions.md. make lab runs most of them.
 partitions: redis iproute
 	ANTEROOM_PARTITIONS=all $(GO) test -race -count 1 -timeout 10m -v ./internal/lab/partition
 
@@ -128,7 +131,7 @@ interop: redis
 	$(GO) test -count 1 -timeout 20m -v ./internal/lab/interop | awk \
 	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
 
-# Prints the tables of docs/performance.md §14, in some minutes.
+# Prints the tables of docs/generated/redisson.md, in some minutes.
 interop-measure: redis
 	@mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package
 	ANTEROOM_MEASURE=1 ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
@@ -138,7 +141,7 @@ promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
 
 bench: redis
-	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../README.md $(BENCH)
+	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md,../README.md $(BENCH)
 
 bench-quick: redis
 	cd bench && $(GO) run . -quick $(BENCH)
@@ -151,7 +154,7 @@ mutants: redis
 model:
 	@docs/model/check.sh $(MODEL)
 
-# The figures of docs/faults.md §9.
+# How many statements the packages' own tests run.
 cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
 

@@ -80,7 +80,7 @@ func TestMetrics_ClassNamesThatAreNotUTF8(t *testing.T) {
 	})
 }
 
-// The number of series that docs/metrics.md promises for a class and for everything else, as Prometheus counts them:
+// The number of series that docs/generated/metrics.md promises for a class and for everything else, as Prometheus counts them:
 // a histogram is its buckets, +Inf, sum and count.
 func TestMetrics_SeriesBudget(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
@@ -99,7 +99,7 @@ func TestMetrics_SeriesBudget(t *testing.T) {
 		}
 	}
 	if perClass != 103 || others != 397 {
-		t.Errorf("a class costs %d series and the rest %d; docs/metrics.md says 103 and 397", perClass, others)
+		t.Errorf("a class costs %d series and the rest %d; docs/generated/metrics.md says 103 and 397", perClass, others)
 	}
 }
 

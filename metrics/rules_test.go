@@ -15,8 +15,8 @@ import (
 const (
 	rulesFile  = "prometheus/rules.yml"
 	casesFile  = "prometheus/rules_test.yml"
-	operations = "../docs/operations.md"
-	runbooks   = "https://github.com/anteroom/anteroom/blob/main/docs/operations.md#"
+	runbookPage = "../docs/runbook.md"
+	runbooks   = "https://github.com/anteroom/anteroom/blob/main/docs/runbook.md#"
 )
 
 // rule is an alert or a record of rules.yml.
@@ -191,11 +191,11 @@ func TestRules_HistogramsAreClassicOrNative(t *testing.T) {
 
 var runbook = regexp.MustCompile(`(?m)^### (Anteroom\w+)\n\n\*(\w+)\.\*`)
 
-// Each alert has its section of docs/operations.md, which names it and has the same severity; no section is about an
+// Each alert has its section of docs/runbook.md, which names it and has the same severity; no section is about an
 // alert that does not exist.
 func TestRules_EachAlertHasItsRunbook(t *testing.T) {
 	sections := map[string]string{}
-	for _, m := range runbook.FindAllStringSubmatch(readFile(t, operations), -1) {
+	for _, m := range runbook.FindAllStringSubmatch(readFile(t, runbookPage), -1) {
 		sections[m[1]] = m[2]
 	}
 	alerts := map[string]string{}

@@ -154,7 +154,7 @@ func allocationsPerHandOff(t *testing.T, obs anteroom.Observer) float64 {
 	return float64(after.Mallocs-before.Mallocs) / count
 }
 
-// The size of a scrape with the default number of classes, as docs/metrics.md says.
+// The size of a scrape with the default number of classes, as docs/generated/metrics.md says.
 func TestScrape_A100Classes(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	for i := range 120 {

@@ -28,7 +28,7 @@ type Config struct {
 	// Logger receives one record per change of state, never one per lock operation:
 	// Warn and Error for what gets worse, Info for what is better again. A record about
 	// a hold is written with the values of the context that it was acquired with, so
-	// that a handler can add its trace. docs/operations.md §7 lists what the records
+	// that a handler can add its trace. docs/observability.md §6 lists what the records
 	// say. Defaults to slog.Default(); slog.New(slog.DiscardHandler) silences it.
 	Logger *slog.Logger
 

@@ -65,7 +65,7 @@ type Event struct {
 
 	// What was known of the hold at that moment: losses, EventRenewalFailing,
 	// EventReleaseFailed and EventUnlockLost. What the log makes of it stands in
-	// docs/operations.md §7.
+	// docs/observability.md §6.
 	LastConfirmed time.Time     // when the last command that Redis confirmed for it was sent: acquire, renewal or Extend
 	Failures      int           // renewals without a usable answer since then
 	Deadline      time.Time     // until when it could be relied on: the end of its lease less the margin

@@ -28,7 +28,7 @@ func (k EventKind) level() slog.Level {
 }
 
 // log writes one record: a message that is the same for all events of a kind, and what is
-// to be told of this one as attributes. docs/operations.md §7 explains them, and a test
+// to be told of this one as attributes. docs/observability.md §6 explains them, and a test
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
 func (p *reports) log(ctx context.Context, e *Event) {

@@ -11,7 +11,7 @@ import (
 )
 
 // logCase is one thing that happens to a lock and what a user reads about it: a row of the
-// table in docs/operations.md, §7.1.
+// table in docs/generated/log-records.md.
 type logCase struct {
 	name  string // the row's first cell
 	kind  anteroom.EventKind

@@ -1,5 +1,5 @@
 // Command promise measures the promise of docs/guarantees.md §3 on Anteroom and on other packages for locks on Redis,
-// and prints the tables of its §11.
+// and prints the tables of docs/generated/promise.md.
 //
 //	go run ./promise                       everything, once
 //	go run ./promise -runs 3               three times, with the spread

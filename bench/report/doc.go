@@ -1,7 +1,7 @@
 // Package report turns results into what people read: charts, and the tables of a document.
 //
 //	results.json ──┬─► Charts() ──► docs/plots/*.svg
-//	               └─► Rewrite ──► docs/performance.md
+//	               └─► Rewrite ──► docs/performance.md, docs/generated/benchmarks.md
 //
 // A document has its figures between two marks, and what is between them is regenerated from the results, so that no
 // figure is typed and none outlives its measurement:

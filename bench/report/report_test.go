@@ -115,33 +115,38 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-const document = "../../docs/performance.md"
+// documents show the charts: the first has those that most readers want, the second all others.
+var documents = []string{"../../docs/performance.md", "../../docs/generated/benchmarks.md"}
 
-// readme has a table of the results too.
+// readme has tables of the results too.
 const readme = "../../README.md"
 
-// Every block of the document can be made if everything is measured, and every chart is shown there.
+// Every block of the documents can be made if everything is measured, and every chart is shown in one of them.
 func TestDocument_CanBeMade(t *testing.T) {
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, missing, err := Rewrite(string(text), everything()); err != nil || len(missing) > 0 {
-		t.Errorf("%v; missing %q", err, missing)
-	}
-	for _, c := range Charts() {
-		if !strings.Contains(string(text), "(plots/"+c.File+")") {
-			t.Errorf("the document does not show %s", c.File)
+	shown := map[string]bool{}
+	for _, document := range documents {
+		text, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, missing, err := Rewrite(string(text), everything()); err != nil || len(missing) > 0 {
+			t.Errorf("%s: %v; missing %q", document, err, missing)
+		}
+		for _, m := range regexp.MustCompile(`\((?:\.\./)?plots/(.*?)\)`).FindAllStringSubmatch(string(text), -1) {
+			shown[m[1]] = true
+			if !slices.ContainsFunc(Charts(), func(c Chart) bool { return c.File == m[1] }) {
+				t.Errorf("%s shows %s, which nobody draws", document, m[1])
+			}
 		}
 	}
-	for _, m := range regexp.MustCompile(`\(plots/(.*?)\)`).FindAllStringSubmatch(string(text), -1) {
-		if !slices.ContainsFunc(Charts(), func(c Chart) bool { return c.File == m[1] }) {
-			t.Errorf("the document shows %s, which nobody draws", m[1])
+	for _, c := range Charts() {
+		if !shown[c.File] {
+			t.Errorf("no document shows %s", c.File)
 		}
 	}
 }
 
-// The document agrees with the results beside it.
+// The documents agree with the results beside them.
 func TestDocument_IsMadeFromTheResults(t *testing.T) {
 	f, err := os.Open("../results.json")
 	if err != nil {
@@ -152,7 +157,7 @@ func TestDocument_IsMadeFromTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{document, readme} {
+	for _, page := range append(slices.Clone(documents), readme) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +170,7 @@ func TestDocument_IsMadeFromTheResults(t *testing.T) {
 			t.Skip("bench/results.json is of a quick run, or of some scenarios")
 		}
 		if made != string(text) {
-			t.Errorf("%s is not made from bench/results.json: run go run . -render -plots ../docs/plots -pages ../docs/performance.md,../README.md in bench", page)
+			t.Errorf("%s is not made from bench/results.json: run go run . -render -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md,../README.md in bench", page)
 		}
 	}
 	for _, c := range Charts() {

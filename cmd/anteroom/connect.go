@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"net/url"
 	"os"
 	"strings"
 
@@ -27,16 +28,51 @@ is safer, because ps shows arguments. The flag takes precedence. Forms of the UR
 User and password are those of the Redis servers; for the Sentinels use the options
 sentinel_username and sentinel_password. Write characters such as / ? # @ in a password
 as %2F %3F %23 %40. Options follow a question mark, for example
-?dial_timeout=2s&read_timeout=500ms. With TLS, ca_file names the trusted authorities and
-cert_file and key_file the client's certificate, all in PEM form; skip_verify=true accepts
-any server.`
+?dial_timeout=2s&read_timeout=500ms.
 
-// addRedisFlags adds the flags --redis and --dialect to root and all of its commands.
+With TLS (rediss), --cacert names the trusted authorities, and --cert and --key the client's
+certificate; without the flags the variables ANTEROOM_TLS_CACERT, ANTEROOM_TLS_CERT and
+ANTEROOM_TLS_KEY do. The option skip_verify=true accepts any server.`
+
+// tlsFlags are the flags that name files in PEM form, by the option of the URL that they stand for.
+var tlsFlags = []struct{ flag, variable, option, usage string }{
+	{"cacert", "ANTEROOM_TLS_CACERT", "ca_file", "file of the trusted authorities; default $ANTEROOM_TLS_CACERT,\nor the system's"},
+	{"cert", "ANTEROOM_TLS_CERT", "cert_file", "file of the client's certificate; default $ANTEROOM_TLS_CERT"},
+	{"key", "ANTEROOM_TLS_KEY", "key_file", "file of the certificate's private key; default $ANTEROOM_TLS_KEY"},
+}
+
+// addRedisFlags adds the flags --redis, --dialect and those of TLS to root and all of its commands.
 func addRedisFlags(root *cobra.Command) {
 	root.PersistentFlags().String("redis", "",
 		"URL of the Redis; default $"+redisVariable+", or "+defaultRedis)
 	root.PersistentFlags().String("dialect", lettucecompat.DesignDocument.String(),
 		"how the programs write their locks: document, redisson or\nredisson-unsharded")
+	for _, f := range tlsFlags {
+		root.PersistentFlags().String(f.flag, "", f.usage)
+	}
+}
+
+// withTLSFiles adds the files that the command line or the environment names to a URL. They come before options of the
+// same name in the URL, because the first one counts.
+func withTLSFiles(cmd *cobra.Command, text string) (string, error) {
+	var options []string
+	for _, f := range tlsFlags {
+		file, err := cmd.Flags().GetString(f.flag)
+		if err != nil {
+			return "", err
+		}
+		if file = cmp.Or(file, os.Getenv(f.variable)); file != "" {
+			options = append(options, f.option+"="+url.QueryEscape(file))
+		}
+	}
+	if len(options) == 0 {
+		return text, nil
+	}
+	base, rest, more := strings.Cut(text, "?")
+	if more {
+		options = append(options, rest)
+	}
+	return base + "?" + strings.Join(options, "&"), nil
 }
 
 // dialect returns the dialect that the command line names.
@@ -63,6 +99,9 @@ func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
 	}
 	if text == "" {
 		text = defaultRedis
+	}
+	if text, err = withTLSFiles(cmd, text); err != nil {
+		return nil, err
 	}
 	client, err := lettucecompat.Open(text, lettucecompat.Options{})
 	if err != nil {

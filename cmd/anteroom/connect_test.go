@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
+	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -126,6 +127,44 @@ func TestExitStatusOfAWrongCommandLine(t *testing.T) {
 		code := run(t.Context(), args, nil, &out, &errs)
 		if code != exitUsage || out.Len() != 0 || !strings.Contains(errs.String(), "--help") {
 			t.Errorf("%v: exit status %d, %q, %q", args, code, out.String(), errs.String())
+		}
+	}
+}
+
+// The flags of TLS, or their variables, name the files with which a real server is reached; without them it is not.
+func TestConnect_TLS(t *testing.T) {
+	authority := testredis.NewAuthority(t)
+	s := testredis.StartTLS(authority, true)
+	ca, cert, key := authority.Files("client")
+	address := "rediss://" + s.Addr()
+	for _, c := range []struct {
+		name        string
+		environment bool
+		url         string
+		args        []string
+		status      int
+		words       string
+	}{
+		{"all three", false, address, []string{"--cacert", ca, "--cert", cert, "--key", key}, 0, ""},
+		{"the variables", true, address, nil, 0, ""},
+		{"a flag wins over a variable", true, address, []string{"--cacert", key}, exitUsage, "no certificate in PEM form"},
+		{"a flag wins over the URL", false, address + "?ca_file=/nowhere&dial_timeout=7s", []string{"--cacert", ca, "--cert", cert, "--key", key}, 0, ""},
+		{"no client certificate", false, address, []string{"--cacert", ca}, exitUnavailable, ""},
+		{"no authority", false, address, []string{"--cert", cert, "--key", key}, exitUnavailable, "certificate signed by unknown authority"},
+		{"a certificate without its key", false, address, []string{"--cert", cert}, exitUsage, "belong together"},
+		{"no such file", false, address, []string{"--cacert", "/no/such&file"}, exitUsage, "open /no/such&file: "},
+		{"no TLS", false, s.URL(), []string{"--cacert", ca}, exitUsage, "must begin with rediss"},
+	} {
+		for i, file := range []string{ca, cert, key} {
+			if !c.environment {
+				file = ""
+			}
+			t.Setenv(tlsFlags[i].variable, file)
+		}
+		var out, errs bytes.Buffer
+		code := run(t.Context(), append([]string{"status", "--redis", c.url, "k"}, c.args...), nil, &out, &errs)
+		if code != c.status || !strings.Contains(errs.String(), c.words) {
+			t.Errorf("%s: exit status %d, want %d with %q; it said %q", c.name, code, c.status, c.words, errs.String())
 		}
 	}
 }

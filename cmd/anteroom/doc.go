@@ -27,11 +27,17 @@
 // X5: the exit status is the command's, or says why there is none; if a key ended the command, anteroom dies of the
 // same signal.
 //
+// # The command lock
+//
+// lock holds a lock without a command: it acquires and releases as exec does (exec_acquire.go), supervises nothing, and
+// ends at once when the lock is lost. So it runs on every system.
+//
 // # The operator's commands
 //
-// status, watch and release work on the locks of other programs; docs/cli.md is their manual. They use a Manager that
-// never holds a lock, and a subscription to a pattern:
+// list, status, watch and release work on the locks of other programs; docs/cli.md is their manual. They use a Manager
+// that never holds a lock, and a subscription to a pattern:
 //
+//	list ──► SCAN and HLEN, on each master ──► what may be a lock: Inspect
 //	status, release ──► Manager ── Inspect, ForceRelease ──► Redis
 //	watch ◄── reporter ◄── listener ◄── PSUBSCRIBE, one connection after the other
 //

@@ -17,13 +17,13 @@ import (
 // The exit statuses of exec, besides those of exit.go and the command's own.
 const (
 	exitConflict   = 75  // EX_TEMPFAIL: somebody else has the lock; --conflict-exit-code
-	exitLost       = 76  // EX_PROTOCOL: the lock was lost while the command ran
+	exitLost       = 76  // EX_PROTOCOL: the lock was lost while it was needed
 	exitCannotRun  = 126 // as in shells: the command was found but could not be started
 	exitNotFound   = 127 // as in shells: there is no such command
 	exitSignalBase = 128 // plus the number of the signal that ended the command
 )
 
-// execFlags are the flags of exec.
+// execFlags are the flags of exec; lock has those of addTo.
 type execFlags struct {
 	shell    bool
 	nonblock bool
@@ -36,6 +36,9 @@ type execFlags struct {
 	passEnv  bool
 	verbose  bool
 }
+
+// defaultFlags are the values of the flags that have others than zero.
+var defaultFlags = execFlags{conflict: exitConflict, lease: 30 * time.Second}
 
 // seconds is a duration that may be given as a plain number, as for flock(1).
 type seconds struct{ time.Duration }
@@ -62,7 +65,7 @@ func (s *seconds) Type() string { return "duration" }
 
 // execCommand returns the command `anteroom exec`.
 func execCommand() *cobra.Command {
-	f := execFlags{conflict: exitConflict, lease: 30 * time.Second}
+	f := defaultFlags
 	cmd := &cobra.Command{
 		Use:   "exec [flags] KEY -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -89,20 +92,26 @@ func execCommand() *cobra.Command {
 			return runExec(cmd, f, key, words)
 		},
 	}
+	f.addTo(cmd)
+	fs := cmd.Flags()
+	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
+	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL at once\n(default: a fifteenth of --lease, at most 5s)")
+	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to the command")
+	return cmd
+}
+
+// addTo adds the flags that exec and lock share.
+func (f *execFlags) addTo(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.nonblock, "nonblock", "n", false, "do not wait for the lock")
-	fs.VarP(&f.wait, "wait", "w", "longest wait; 0 means -n (default: no limit)")
+	fs.VarP(&f.wait, "wait", "w", "longest wait, for Redis to come up too, such as 2.5s or 2.5;\n0 means -n (default: no limit, but Redis must be up)")
 	fs.Lookup("wait").DefValue = "" // or the help would say 0s
 	fs.IntVarP(&f.conflict, "conflict-exit-code", "E", f.conflict, "exit status if the lock was not acquired")
-	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
 	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a crash of the machine")
-	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL at once\n(default: a fifteenth of --lease, at most 5s)")
-	fs.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this long, even after the command")
-	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token for the command")
-	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to the command")
-	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, and the token")
+	fs.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this long, even if the work ends earlier")
+	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token")
+	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, the holder and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
-	return cmd
 }
 
 // keyAndWords splits the arguments, of which dash came before the first --. A KEY that begins with a dash is between
@@ -126,7 +135,7 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		f.grace = min(f.mostGrace(), 5*time.Second)
 	}
 	cfg := anteroom.LockConfig{
-		Key: key, Name: "exec", LeaseTime: f.lease, Margin: f.margin(), Fencing: f.fencing,
+		Key: key, Name: cmd.Name(), LeaseTime: f.lease, Margin: f.margin(), Fencing: f.fencing,
 		MinHold: f.atLeast, Reentrancy: anteroom.NotReentrant,
 	}
 	switch {

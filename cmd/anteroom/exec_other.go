@@ -4,6 +4,8 @@ package main
 
 import (
 	"errors"
+	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -18,3 +20,9 @@ func runExec(*cobra.Command, execFlags, string, []string) error { return ownSyst
 
 // supervisorCommands returns nothing: there is nothing to supervise.
 func supervisorCommands() []*cobra.Command { return nil }
+
+// endingSignals end the wait for a lock, and lock.
+var endingSignals = []os.Signal{os.Interrupt, syscall.SIGTERM}
+
+// endBy is the result of a signal that ended the wait for the lock.
+func endBy(n syscall.Signal, _ bool) *exitError { return &exitError{status: exitSignalBase + int(n)} }

@@ -3,16 +3,10 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,25 +14,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// cleanUpTime bounds a release and, if no release was needed, how long exec goes on removing what it may have left in
-// Redis. After that the lease removes it.
-const cleanUpTime = 2 * time.Second
-
-// execution is one run of exec.
-type execution struct {
-	flags   execFlags
-	errs    *voice
-	signals chan os.Signal // those that end a process; all others too once the command starts
-	key     string
-	refused bool        // Redis has answered that somebody else has the lock
-	gaveUp  bool        // a release was not confirmed within cleanUpTime
-	away    atomic.Bool // the last attempt to reach Redis failed
-	waiting atomic.Bool // Redis has answered: somebody else has the lock, or we have it
-}
-
-// runExec carries out `anteroom exec`. The order matters: what cannot work fails before the wait; signals are caught
-// before the lock can be held, so that every way out releases it; and the lock is released once nothing of the
-// command remains.
+// runExec carries out `anteroom exec`. What cannot work fails before the wait, and the lock is released once nothing
+// of the command remains.
 func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error {
 	cfg, err := f.lock(cmd, key)
 	if err != nil {
@@ -52,30 +29,11 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	if err != nil {
 		return err
 	}
-	written, err := dialect(cmd)
+	x, mu, err := begin(cmd, f, cfg)
 	if err != nil {
 		return err
 	}
-	rdb, err := connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer rdb.Close()
-	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: key}
-	defer x.errs.close()
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Dialect: written, Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
-	if err != nil {
-		return err
-	}
-	defer x.close(m)
-	mu, err := m.NewMutex(cfg)
-	if err != nil {
-		return err
-	}
-	// A pipe without a reader must not end this process before the command.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	signal.Notify(x.signals, notIgnored(endingSignals)...)
-	defer signal.Stop(x.signals)
+	defer x.end()
 	if lacks := system.shortfall(); lacks != "" {
 		x.errs.say("exec promises less on this system: %s", lacks)
 	}
@@ -88,73 +46,6 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 		return err
 	}
 	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: f.slack()})
-}
-
-// acquire waits for the lock as the flags say. Redis must answer once at the start, so that a wrong address shows at
-// once and not after the longest wait.
-func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	caught := make(chan *exitError)
-	go func() {
-		select {
-		case s := <-x.signals:
-			cancel()
-			caught <- ended(s)
-		case <-ctx.Done():
-			caught <- nil
-		}
-	}()
-	began := time.Now()
-	hold, err := mu.TryAcquire(ctx)
-	x.waiting.Store(true)
-	x.refused = errors.Is(err, anteroom.ErrNotAcquired)
-	if errors.Is(err, anteroom.ErrNotAcquired) && !x.flags.nonblock && ctx.Err() == nil {
-		var limit []anteroom.AcquireOption
-		if left := x.flags.wait.Duration - time.Since(began); x.flags.wait.Duration > 0 {
-			limit = append(limit, anteroom.Wait(max(left, time.Millisecond)))
-		}
-		if x.flags.verbose {
-			x.errs.say("lock %q is taken; waiting", x.key)
-		}
-		hold, err = mu.Acquire(ctx, limit...)
-	}
-	waited := time.Since(began)
-	cancel()
-	bySignal := <-caught // a signal that came just now was taken out of x.signals too
-	if err == nil && bySignal == nil {
-		if x.flags.verbose {
-			x.errs.say("lock %q acquired after %s as %s%s", x.key, rounded(waited), hold.Holder(), tokenText(hold))
-		}
-		return hold, nil
-	}
-	if err == nil {
-		// As far as can be told, the signal came first.
-		x.release(hold)
-		return nil, bySignal
-	}
-	return nil, x.notAcquired(err, bySignal, waited)
-}
-
-// notAcquired maps a failed acquire to an exit status.
-func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Duration) error {
-	switch {
-	case bySignal != nil:
-		return bySignal
-	case errors.Is(err, anteroom.ErrUnknown) && errors.Is(err, context.DeadlineExceeded) && x.refused && !x.away.Load():
-		// The time ended while a request was in flight; the answer before that was a refusal.
-	case !errors.Is(err, anteroom.ErrNotAcquired):
-		return answered(err)
-	}
-	if x.flags.verbose {
-		x.errs.say("lock %q not acquired within %s", x.key, rounded(waited))
-	}
-	return &exitError{status: x.flags.conflict}
-}
-
-// ended is the result of a signal that came before the command was started.
-func ended(s os.Signal) *exitError {
-	n, _ := s.(syscall.Signal)
-	return endBy(n, false)
 }
 
 // whileHeld runs the command and releases the lock afterwards, whatever happens.
@@ -184,53 +75,6 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	return nil
 }
 
-// release releases the lock and reports whether it had been lost. It ignores the caller's context, which may have
-// ended.
-func (x *execution) release(hold *anteroom.Hold) (lost bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
-	defer cancel()
-	lost = hold.Err() != nil // the clock alone may show that
-	err := hold.Release(ctx)
-	if lost || err == nil {
-		return lost
-	}
-	if errors.Is(err, anteroom.ErrLost) {
-		return true
-	}
-	x.gaveUp = true
-	x.errs.say("release not confirmed; the lease (%v) will expire by itself: %s", x.flags.lease, reason(err))
-	return false
-}
-
-// close closes the Manager, which removes what a lost answer may have left in Redis.
-func (x *execution) close(m *anteroom.Manager) {
-	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTime)
-	defer cancel()
-	if x.gaveUp {
-		cancel()
-	}
-	_ = m.Close(ctx)
-}
-
-// event reports what a user who waits, or looks for the cause of a loss, needs to know.
-func (x *execution) event(e anteroom.Event) {
-	switch e.Kind {
-	case anteroom.EventUnavailable, anteroom.EventAvailable:
-		x.away.Store(e.Kind == anteroom.EventUnavailable)
-	}
-	if !x.waiting.Load() {
-		return // the first answer is the error that ends the run
-	}
-	switch e.Kind {
-	case anteroom.EventUnavailable:
-		x.errs.say("lock %q: %s: %v", x.key, e.Text, e.Err)
-	case anteroom.EventRenewalFailing:
-		x.errs.say("lock %q: renewals fail: %v", x.key, e.Err)
-	case anteroom.EventAvailable:
-		x.errs.say("lock %q: Redis answers again", x.key)
-	}
-}
-
 // environment returns base plus the variables that describe the lock to the command, minus those that are for
 // anteroom only. The token of an outer exec never passes for this one's.
 func (x *execution) environment(base []string, hold *anteroom.Hold) []string {
@@ -255,23 +99,3 @@ func without(env []string, names ...string) []string {
 		return slices.Contains(names, name)
 	})
 }
-
-// reason returns the text of a library error for a line that already names the key.
-func reason(err error) string {
-	if e, ok := errors.AsType[*anteroom.Error](err); ok {
-		err = e.Err
-	}
-	text := strings.TrimPrefix(err.Error(), "anteroom: ")
-	return strings.TrimPrefix(text, "lock lost: ")
-}
-
-func tokenText(hold *anteroom.Hold) string {
-	token, ok := hold.Token()
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf(", token %d", token)
-}
-
-// rounded rounds a duration for display.
-func rounded(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

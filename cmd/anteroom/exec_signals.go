@@ -5,7 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -45,16 +44,4 @@ func die(n syscall.Signal, group bool) {
 	name := strings.TrimPrefix(unix.SignalName(n), "SIG")
 	script := fmt.Sprintf("ulimit -c 0; kill -s %s %s; exit %d", name, whom, exitSignalBase+int(n))
 	_ = syscall.Exec("/bin/sh", []string{"sh", "-c", script}, nil)
-}
-
-// notIgnored drops the signals that were ignored when this process was started, as under nohup: the command inherits
-// that.
-func notIgnored(all []os.Signal) []os.Signal {
-	var some []os.Signal
-	for _, s := range all {
-		if !signal.Ignored(s) {
-			some = append(some, s)
-		}
-	}
-	return some
 }

@@ -33,7 +33,8 @@ the others. docs/cli.md is the manual.`,
 		SilenceErrors: true,
 	}
 	addRedisFlags(root)
-	root.AddCommand(execCommand(), statusCommand(), watchCommand(), releaseCommand())
+	addVersionFlag(root)
+	root.AddCommand(execCommand(), lockCommand(), listCommand(), statusCommand(), watchCommand(), releaseCommand())
 	root.AddCommand(supervisorCommands()...)
 	// Arguments are keys, durations and URLs, so do not complete file names.
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)

@@ -10,15 +10,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// The exit statuses of status, watch and release, besides those of exit.go.
+// The exit statuses of list, status, watch and release, besides those of exit.go.
 const (
-	exitNone    = 1  // nothing found: no lock held, nothing released, or too few releases seen
+	exitNone    = 1  // not found: no lock held, nothing released, too few releases seen, or an incomplete list
 	exitOutput  = 74 // EX_IOERR: the output could not be written
 	exitRefused = 77 // EX_NOPERM: Redis refused; retrying does not help
 )
@@ -56,6 +57,7 @@ func named(many bool) cobra.PositionalArgs {
 // operator inspects and breaks locks. It never holds one.
 type operator struct {
 	m     *anteroom.Manager
+	rdb   redis.UniversalClient
 	close func()
 }
 
@@ -78,7 +80,7 @@ func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 		_ = rdb.Close()
 		return nil, usageError("%w", err)
 	}
-	return &operator{m, func() {
+	return &operator{m, rdb, func() {
 		_ = m.Close(context.Background()) // nothing is held, so it does not wait
 		_ = rdb.Close()
 	}}, nil
@@ -91,6 +93,14 @@ func answered(err error) error {
 		return &exitError{status: exitRefused, err: plain{err}}
 	}
 	return err
+}
+
+// unanswered maps an error of a command that the library does not know to an exit status.
+func unanswered(err error) error {
+	if lettucecompat.Permanent(err) {
+		return &exitError{status: exitRefused, err: fmt.Errorf("redis refuses: %w", err)}
+	}
+	return &exitError{status: exitUnavailable, err: fmt.Errorf("redis does not answer: %w", err)}
 }
 
 // plain is a library error about a key, an argument or a permission, reworded for a user of the tool, who has

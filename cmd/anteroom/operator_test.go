@@ -100,6 +100,8 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	rdb := s.Client(t)
 	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())
 	must(t, rdb.Do(t.Context(), testredis.ACL[any](t, "acl", "setuser", "nobody", "on", ">pw", "~*", "&*", "+ping", "+hello")...).Err())
+	must(t, rdb.Do(t.Context(), testredis.ACL[any](t, "acl", "setuser", "scans", "on", ">pw", "~other:*", "&*", "+ping", "+hello", "+scan", "+hlen")...).Err())
+	scans := "redis://scans:pw@" + s.Addr()
 	refused := "redis://nobody:pw@" + s.Addr()
 	wrong := "redis://nobody:wrong@" + s.Addr()
 	away := "redis://127.0.0.1:1"
@@ -132,10 +134,17 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{away, "unavailable", exitUnavailable, []string{"status", "-q", "k"}},
 		{away, "unavailable", exitUnavailable, []string{"release", "--force", "--yes", "k"}},
 		{away, "does not answer", exitUnavailable, []string{"watch", "--count", "1"}},
+		{away, "does not answer", exitUnavailable, []string{"list"}},
+		{"", "--limit is 0", exitUsage, []string{"list", "-n", "0"}},
+		{"", "--for is -1s", exitUsage, []string{"list", "--for", "-1s"}},
+		{"", "at most 1", exitUsage, []string{"list", "a", "b"}},
 		{refused, "permission", exitRefused, []string{"status", "k"}},
 		{refused, "permission", exitRefused, []string{"status", "-q", "k"}},
 		{refused, "permission", exitRefused, []string{"release", "--force", "--yes", "k"}},
 		{refused, "refuses", exitRefused, []string{"watch", "--count", "1"}},
+		{refused, "refuses", exitRefused, []string{"list"}},
+		{scans, "refuses", exitRefused, []string{"list"}},
+		{wrong, "refuses", exitRefused, []string{"list"}},
 		{wrong, "password is wrong", exitRefused, []string{"status", "k"}},
 		{wrong, "refuses", exitRefused, []string{"watch", "--count", "1"}},
 		{s.URL(), noLock, exitRefused, []string{"status", "free", "text", "free"}},
@@ -171,7 +180,7 @@ func TestOperator_ASilentServer(t *testing.T) {
 	s.Pause()
 	defer s.Resume()
 	begin := time.Now()
-	for _, args := range [][]string{{"status", "k", "l", "m"}, {"release", "--force", "--yes", "k"}} {
+	for _, args := range [][]string{{"status", "k", "l", "m"}, {"release", "--force", "--yes", "k"}, {"list"}} {
 		code, out, errs := tool(t, s, append(args, "--timeout", "100ms")...)
 		if code != exitUnavailable || out != "" || errs == "" {
 			t.Errorf("%v: exit status %d, %q, %q", args, code, out, errs)

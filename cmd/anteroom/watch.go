@@ -40,6 +40,13 @@ a process and who gets the lock next are not announced, and what is released whi
 connection is down is missed: standard error reports when it is lost and when it is back.
 Other messages on these channels are shown as such.
 
+With --json every line has the fields time (of arrival) and event:
+  release       key, holder, client, host, pid; release_time in ms by the releaser's clock
+  malformed     a message that announces no release: key and payload, at most 4096 bytes
+  disconnected  nothing is heard any more: error
+  subscribed    releases are heard from now on
+key_base64 is the exact key if it is not UTF-8. New events and fields may be added.
+
 An interrupt ends it with exit status 0, and so does --for. With --count the exit status
 is 0 if that many releases came, and otherwise 1. It is 64 for a wrong command line, 69
 if Redis cannot be reached at the start, 77 if Redis refuses. After the start it

@@ -61,10 +61,8 @@ func (l *listener) run(ctx context.Context) error {
 			return over.err
 		case ctx.Err() != nil:
 			return nil
-		case lettucecompat.Permanent(err):
-			return &exitError{status: exitRefused, err: fmt.Errorf("redis refuses: %w", err)}
-		case !l.confirmed:
-			return &exitError{status: exitUnavailable, err: fmt.Errorf("redis does not answer: %w", err)}
+		case lettucecompat.Permanent(err) || !l.confirmed:
+			return unanswered(err)
 		}
 		if l.lost.IsZero() {
 			wait, l.lost = minPause, time.Now()

@@ -216,10 +216,10 @@ func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 
 // TestDocs_EveryEventHasAnEntry: the page for operators says what to do about every event.
 func TestDocs_EveryEventHasAnEntry(t *testing.T) {
-	text := read(t, "docs/operations.md")
+	text := read(t, "docs/runbook.md")
 	for _, kind := range anteroom.EventKinds() {
 		if !strings.Contains(text, "\n### "+string(kind)+"\n") {
-			t.Errorf("docs/operations.md has no entry for the event %s", kind)
+			t.Errorf("docs/runbook.md has no entry for the event %s", kind)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkPage makes an answer about n held locks, or n waiters for one, after the watchdog has checked them.
-// docs/debug.md has the results of
+// docs/observability.md has the results of
 //
 //	go test -run '^$' -bench Page -benchtime 20x ./metrics/debug
 func BenchmarkPage(b *testing.B) {

@@ -265,7 +265,7 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 
 // The page in docs names every field of the JSON, and no others.
 func TestDocs_EveryFieldIsNamed(t *testing.T) {
-	text, err := os.ReadFile("../../docs/debug.md")
+	text, err := os.ReadFile("../../docs/generated/debug-json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,12 +279,12 @@ func TestDocs_EveryFieldIsNamed(t *testing.T) {
 	fields(reflect.TypeFor[debug.Report](), have)
 	for name := range have {
 		if !named[name] {
-			t.Errorf("docs/debug.md does not name %s", name)
+			t.Errorf("docs/generated/debug-json.md does not name %s", name)
 		}
 	}
 	for name := range named {
 		if !have[name] {
-			t.Errorf("docs/debug.md names %s, which does not exist", name)
+			t.Errorf("docs/generated/debug-json.md names %s, which does not exist", name)
 		}
 	}
 }

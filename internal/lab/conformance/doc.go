@@ -15,5 +15,5 @@
 // that none outlives its behaviour.
 //
 // The tests of this package add what only one kind of deployment has: failovers, a slot that moves under load,
-// stopped replicas. docs/faults.md has their results.
+// stopped replicas. docs/testing.md has their results.
 package conformance

@@ -22,10 +22,10 @@ type family struct {
 }
 
 // prefix is the default of metrics.Config.Namespace. A program that uses another one changes it in the files, see
-// docs/dashboards.md.
+// docs/observability.md.
 const prefix = "anteroom_"
 
-// families are the metrics of docs/metrics.md, without the prefix. A test compares them with what a Collector
+// families are the metrics of docs/generated/metrics.md, without the prefix. A test compares them with what a Collector
 // exports.
 var families = map[string]family{
 	"acquire_attempts_total": {counter, []string{"class", "outcome", "via"}},

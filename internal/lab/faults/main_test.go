@@ -12,8 +12,8 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// update writes the table in docs/faults.md instead of comparing it.
-var update = flag.Bool("update", os.Getenv("ANTEROOM_UPDATE") == "1", "write what was observed into docs/faults.md")
+// update writes the table in docs/generated/fault-matrix.md instead of comparing it.
+var update = flag.Bool("update", os.Getenv("ANTEROOM_UPDATE") == "1", "write what was observed into docs/generated/fault-matrix.md")
 
 // silent drops what go-redis logs.
 type silent struct{}

@@ -39,7 +39,7 @@ type outcome struct {
 const parallel = 6
 
 // TestMatrix runs every fault at every operation and compares the observations with the expectations and with the
-// table in docs/faults.md.
+// table in docs/generated/fault-matrix.md.
 func TestMatrix(t *testing.T) {
 	if !testredis.Available() {
 		testredis.Start(t) // skips, counts that, and fails in CI

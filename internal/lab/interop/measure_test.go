@@ -19,7 +19,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// TestMeasure prints the tables of docs/performance.md §14: make interop-measure. Each side has a
+// TestMeasure prints the tables of docs/generated/redisson.md: make interop-measure. Each side has a
 // Redis of its own, and they take turns, three times.
 func TestMeasure(t *testing.T) {
 	if os.Getenv("ANTEROOM_MEASURE") == "" {

@@ -18,6 +18,6 @@
 // or whose tests hang although the list does not expect that. The exit status is 0 exactly when all are caught.
 //
 // The tests of this package check without running a mutant: each applies exactly once to the present sources, its
-// tests exist, and the table in docs/faults.md is generated from the list (go test ./internal/lab/mutants -update
-// writes it).
+// tests exist, and the table in docs/generated/mutants.md is generated from the list (go test ./internal/lab/mutants
+// -update writes it).
 package main

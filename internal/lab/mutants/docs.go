@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// The table in docs/faults.md is between these lines.
+// The table in docs/generated/mutants.md is between these lines.
 const (
 	tableBegin = "<!-- Generated from internal/lab/mutants: go test ./internal/lab/mutants -update -->"
 	tableEnd   = "<!-- End of the generated part. -->"
 )
 
-// table returns the generated part of docs/faults.md, §6: a table for each package.
+// table returns the generated part of docs/generated/mutants.md: a table for each package.
 func table(list []mutant) string {
 	var b strings.Builder
 	tests := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 type mutant struct {
 	// name is unique; -only searches it.
 	name string
-	// mechanism is what is removed, breaks is the effect on a user, both as in docs/faults.md.
+	// mechanism is what is removed, breaks is the effect on a user, both as in docs/generated/mutants.md.
 	mechanism, breaks string
 	// file is the source, by its path in the repository. old occurs in it exactly once and becomes fresh.
 	file       string
@@ -28,7 +28,7 @@ type mutant struct {
 	race bool
 }
 
-// mutants returns all mutants, in the order of docs/faults.md.
+// mutants returns all mutants, in the order of docs/generated/mutants.md.
 func mutants() []mutant {
 	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
 		scriptMutants, scriptGuardMutants, lineMutants, lineSyncMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants, dialectMutants)

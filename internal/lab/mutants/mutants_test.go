@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-var update = flag.Bool("update", false, "write the table in docs/faults.md")
+var update = flag.Bool("update", false, "write docs/generated/mutants.md")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -79,7 +79,7 @@ func testsIn(t *testing.T, dir string) map[string]bool {
 }
 
 func TestMutants_TableInTheDocument(t *testing.T) {
-	file := filepath.Join(root(t), "docs", "faults.md")
+	file := filepath.Join(root(t), "docs", "generated", "mutants.md")
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestMutants_TableInTheDocument(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/faults.md §6 is not the list's: go test ./internal/lab/mutants -update")
+		t.Fatal("docs/generated/mutants.md is not the list's: go test ./internal/lab/mutants -update")
 	}
 	if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
 		t.Fatal(err)

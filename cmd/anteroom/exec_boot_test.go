@@ -1,0 +1,41 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// With a limit for the wait, a Redis that is not up yet is waited for, as at boot; both commands that hold a lock do.
+func TestExec_WaitsForARedisThatComesUp(t *testing.T) {
+	s, rdb := withRedis(t)
+	s.Kill()
+	run := startTool(t, s.URL(), "exec", "-w", "10m", "k", "--", "echo", "ran")
+	holds := startTool(t, s.URL(), "lock", "-w", "10m", "l")
+	run.until("Redis does not answer yet; trying again for 10m0s: ")
+	holds.until("Redis does not answer yet; trying again for 10m0s: ")
+	s.Restart()
+	if l := run.line(); l != "ran" {
+		t.Errorf("%q", l)
+	}
+	run.expect(0)
+	holds.held()
+	if !locked(t, rdb, "l") {
+		t.Error("nobody holds the lock")
+	}
+}
+
+// A Redis that does not come up is said when the wait is over; without a limit, or without a wait, at once.
+func TestExec_GivesUpOnARedisThatStaysAway(t *testing.T) {
+	const away = "redis://127.0.0.1:1"
+	startTool(t, away, "exec", "-w", "100ms", "k", "--", "true").
+		expect(exitUnavailable, "no answer from Redis within 100ms (--wait): ", "refused")
+	for _, flag := range []string{"--nonblock", "--wait=0", "--fencing"} {
+		c := startTool(t, away, "exec", flag, "k", "--", "true")
+		c.expect(exitUnavailable, "refused")
+		if said := c.errs.String(); strings.Contains(said, "yet") || strings.Contains(said, "--wait") {
+			t.Errorf("%s: it said %q", flag, said)
+		}
+	}
+}

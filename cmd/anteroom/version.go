@@ -1,0 +1,33 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// protocolVersion is the version of what the library writes to Redis; the last section of the protocol's page says
+// what a change of it means.
+const protocolVersion = 2
+
+// addVersionFlag makes root answer --version. cobra's own flag would also take -v.
+func addVersionFlag(root *cobra.Command) {
+	build, _ := debug.ReadBuildInfo() // nil for a program that was built without modules
+	root.Version = versionText(build)
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the versions of the module and of the protocol")
+}
+
+// versionText returns one line each for the module and the protocol. A build from a work tree without version control
+// has no module version.
+func versionText(build *debug.BuildInfo) string {
+	module := ""
+	if build != nil {
+		module = build.Main.Version
+	}
+	return fmt.Sprintf("anteroom %s (%s %s/%s)\nprotocol %d",
+		cmp.Or(module, "(devel)"), runtime.Version(), runtime.GOOS, runtime.GOARCH, protocolVersion)
+}

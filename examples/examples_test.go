@@ -1,0 +1,318 @@
+// Package examples runs the programs in its folders as their users would: as processes, beside a real server.
+package examples
+
+import (
+	"bufio"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	_ "modernc.org/sqlite"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+var built string
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(status int) { os.RemoveAll(built); os.Exit(status) }))
+}
+
+// build compiles all programs, once.
+var build = sync.OnceValue(func() error {
+	var err error
+	if built, err = os.MkdirTemp("", "examples"); err != nil {
+		return err
+	}
+	out, err := exec.Command("go", "build", "-o", built, "./...").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})
+
+// program is a running one.
+type program struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	lines chan string // what it prints
+	ended chan struct{}
+}
+
+// start runs a program. It is killed when the test ends.
+func start(t *testing.T, s *testredis.Server, name string, args ...string) *program {
+	t.Helper()
+	if err := build(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(filepath.Join(built, name), append([]string{"-redis", "redis://" + s.Addr()}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &program{t, cmd, make(chan string, 10000), make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.lines <- lines.Text()
+		}
+		close(p.lines)
+		_ = cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-p.ended
+	})
+	return p
+}
+
+// prints waits for a line that begins so, and returns what follows.
+func (p *program) prints(begin string) string {
+	p.t.Helper()
+	limit := time.After(30 * time.Second)
+	var seen []string
+	for {
+		select {
+		case line, more := <-p.lines:
+			if rest, is := strings.CutPrefix(line, begin); is {
+				return rest
+			}
+			if seen = append(seen, line); !more {
+				p.t.Fatalf("it ended without printing %q:\n%s", begin, strings.Join(seen, "\n"))
+			}
+		case <-limit:
+			p.t.Fatalf("it did not print %q:\n%s", begin, strings.Join(seen, "\n"))
+		}
+	}
+}
+
+// exits waits for the end, and returns the exit status and what was printed until then.
+func (p *program) exits() (status int, text string) {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(30 * time.Second):
+		p.t.Fatal("it does not end")
+	}
+	for line := range p.lines {
+		text += line + "\n"
+	}
+	return p.cmd.ProcessState.ExitCode(), text
+}
+
+func (p *program) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestMutex(t *testing.T) {
+	s, file := testredis.Start(t), filepath.Join(t.TempDir(), "counter.txt")
+	var all []*program
+	for range 3 {
+		all = append(all, start(t, s, "mutex", "-file", file, "-n", "100"))
+	}
+	for _, p := range all {
+		if status, text := p.exits(); status != 0 {
+			t.Errorf("status %d: %s", status, text)
+		}
+	}
+	if text, err := os.ReadFile(file); string(text) != "300\n" {
+		t.Errorf("the number is %q (%v), want 300", text, err)
+	}
+}
+
+func TestCron(t *testing.T) {
+	s := testredis.Start(t)
+	ran, left := 0, 0
+	var all []*program
+	for range 4 {
+		all = append(all, start(t, s, "cron", "echo", "the job"))
+	}
+	for _, p := range all {
+		status, text := p.exits()
+		if status != 0 {
+			t.Errorf("status %d: %s", status, text)
+		}
+		ran += strings.Count(text, "the job\n")
+		left += strings.Count(text, "another machine")
+	}
+	if ran != 1 || left != 3 {
+		t.Errorf("it ran %d times, and %d machines left it to another", ran, left)
+	}
+}
+
+// Each payment is in the stream three times, and two consumers share it.
+func TestConsumer(t *testing.T) {
+	s, file := testredis.Start(t), filepath.Join(t.TempDir(), "payments.db")
+	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
+	defer rdb.Close()
+	for range 3 {
+		for id := range 10 {
+			add := &redis.XAddArgs{Stream: "payments", Values: []any{"id", id, "account", "alice", "cents", 100}}
+			if err := rdb.XAdd(t.Context(), add).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	start(t, s, "consumer", "-db", file)
+	start(t, s, "consumer", "-db", file)
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var done, cents int
+	for limit := time.Now().Add(30 * time.Second); done < 10; time.Sleep(20 * time.Millisecond) {
+		_ = db.QueryRow(`SELECT count(*) FROM messages WHERE done`).Scan(&done) // there is no table at first
+		if time.Now().After(limit) {
+			t.Fatalf("%d of 10 are done", done)
+		}
+	}
+	for pending := int64(1); pending > 0; time.Sleep(20 * time.Millisecond) { // the repetitions are acknowledged, too
+		groups, err := rdb.XInfoGroups(t.Context(), "payments").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = groups[0].Pending + groups[0].Lag
+	}
+	if err := db.QueryRow(`SELECT cents FROM accounts WHERE name = 'alice'`).Scan(&cents); cents != 1000 {
+		t.Errorf("alice has %d cents (%v), want 1000", cents, err)
+	}
+}
+
+func TestLeader(t *testing.T) {
+	s := testredis.Start(t)
+	a := start(t, s, "leader", "-lease", "1s")
+	a.prints("leading")
+	b := start(t, s, "leader", "-lease", "1s")
+	b.prints("standing by")
+	began := time.Now()
+	a.signal(syscall.SIGKILL)
+	b.prints("leading")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("a leader that was killed was succeeded after %v", took)
+	}
+	c := start(t, s, "leader", "-lease", "1m")
+	c.prints("standing by")
+	time.Sleep(200 * time.Millisecond) // it stands in line by now
+	began = time.Now()
+	b.signal(syscall.SIGUSR1) // it steps down
+	b.prints("no longer leading")
+	c.prints("leading")
+	c.signal(syscall.SIGTERM)
+	b.prints("leading")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("two changes of the leader took %v, and a lease of a minute must not", took)
+	}
+	if status, text := c.exits(); status != 0 {
+		t.Errorf("status %d after SIGTERM: %s", status, text)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	s := testredis.Start(t)
+	url := "http://" + start(t, s, "http", "-listen", "127.0.0.1:0").prints("serving on ") + "/checkout?user="
+	first := make(chan int)
+	go func() { first <- post(t, url+"ann") }()
+	for rdb := redis.NewClient(&redis.Options{Addr: s.Addr()}); ; time.Sleep(10 * time.Millisecond) {
+		if n, err := rdb.Exists(t.Context(), "checkout:ann").Result(); n == 1 || err != nil {
+			_ = rdb.Close()
+			break
+		}
+	}
+	if got := post(t, url+"ann"); got != http.StatusConflict {
+		t.Errorf("a second request of the user is answered %d, want 409", got)
+	}
+	if got := <-first; got != http.StatusOK {
+		t.Errorf("the first request is answered %d, want 200", got)
+	}
+	s.Kill()
+	if got := post(t, url+"bob"); got != http.StatusServiceUnavailable {
+		t.Errorf("without Redis it answers %d, want 503", got)
+	}
+}
+
+func post(t *testing.T, url string) int {
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Post(url, "", nil)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+// A writer is stopped for longer than its lease, between its check and its write.
+func TestSQL(t *testing.T) {
+	s, file := testredis.Start(t), filepath.Join(t.TempDir(), "account.db")
+	slow := start(t, s, "sql", "-db", file, "-owner", "slow", "-lease", "1s", "-pause", "200ms")
+	slow.prints("holding")
+	slow.signal(syscall.SIGSTOP)
+	fast := start(t, s, "sql", "-db", file, "-owner", "fast", "-lease", "1s")
+	fast.prints("written")
+	slow.signal(syscall.SIGCONT)
+	if status, text := slow.exits(); status == 0 || !strings.Contains(text, "refused") || !strings.Contains(text, "lock lost") {
+		t.Errorf("the slow writer ended with %d: %s", status, text)
+	}
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var owner string
+	if err := db.QueryRow(`SELECT owner FROM account`).Scan(&owner); owner != "fast" {
+		t.Errorf("the owner is %q (%v), want fast", owner, err)
+	}
+}
+
+func TestObservability(t *testing.T) {
+	s := testredis.Start(t)
+	p := start(t, s, "observability", "-listen", "127.0.0.1:0")
+	url := "http://" + p.prints("serving on ")
+	p.prints(`{"Name":"anteroom.acquire"`)
+	for path, want := range map[string]string{
+		"/metrics":                     `anteroom_acquire_attempts_total{class="example",outcome="acquired",via="redis"}`,
+		"/debug/anteroom/?format=json": `"example"`,
+	} {
+		if text := get(t, url+path); !strings.Contains(text, want) {
+			t.Errorf("%s does not have %q:\n%s", path, want, text)
+		}
+	}
+	p.signal(syscall.SIGTERM)
+	if status, text := p.exits(); status != 0 {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,82 @@
+// Command sql writes to a row of a database under a lock. The row refuses a writer whose lock has gone on to another.
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+func main() {
+	url := flag.String("redis", "redis://localhost:6379", "URL of Redis")
+	file := flag.String("db", "account.db", "the SQLite database")
+	owner := flag.String("owner", "me", "what to write")
+	pause := flag.Duration("pause", 0, "how long to work before the write")
+	lease := flag.Duration("lease", 10*time.Second, "the lease")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *url, *file, *owner, *pause, *lease); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, url, file, owner string, pause, lease time.Duration) error {
+	m, err := anteroom.Open(ctx, url, anteroom.Config{})
+	if err != nil {
+		return err
+	}
+	defer m.CloseWithin(5 * time.Second)
+	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(5000)")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS account (id INTEGER PRIMARY KEY, owner TEXT, fence INTEGER NOT NULL CHECK (fence >= 0));
+		INSERT OR IGNORE INTO account VALUES (1, '', 0)`); err != nil {
+		return err
+	}
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: "account:1", Name: "accounts", Fencing: true, LeaseTime: lease})
+	if err != nil {
+		return err
+	}
+	hold, err := mu.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println("holding")
+	time.Sleep(pause) // the work
+	return errors.Join(write(db, hold, owner), hold.Release(ctx))
+}
+
+var errRefused = errors.New("refused: a newer holder has written")
+
+// write is one statement that compares the token and writes. It does not take the hold's context, as a write that was
+// already on its way when the lock was lost would not: only the comparison can stop that one.
+func write(db *sql.DB, hold *anteroom.Hold, owner string) error {
+	token, ok := hold.Token()
+	if !ok {
+		return errors.New("the lock needs Fencing") // or every token would be 0
+	}
+	wrote, err := db.Exec(`UPDATE account SET owner = ?, fence = ?2 WHERE id = 1 AND fence <= ?2`, owner, token)
+	if err != nil {
+		return err
+	}
+	if n, err := wrote.RowsAffected(); n == 0 {
+		return cmp.Or(err, errRefused)
+	}
+	fmt.Println("written with token", token)
+	return nil
+}
