@@ -40,9 +40,12 @@ func lastOf(t *testing.T, out string) figures {
 // wantGood checks a run that had time for faults.
 func wantGood(t *testing.T, status int, out, errs string) figures {
 	t.Helper()
-	f := lastOf(t, out)
-	if status != 0 || errs != "" || f.violations != 0 || f.failed != 0 || f.faults == 0 || f.lost == 0 || f.acquisitions == 0 || f.handoffs == 0 {
+	if errs != "" {
 		t.Fatalf("exit status %d, standard error %q:\n%s", status, errs, out)
+	}
+	f := lastOf(t, out)
+	if status != 0 || f.violations != 0 || f.failed != 0 || f.faults == 0 || f.lost == 0 || f.acquisitions == 0 || f.handoffs == 0 {
+		t.Fatalf("exit status %d:\n%s", status, out)
 	}
 	return f
 }
@@ -51,28 +54,33 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out, errs screen.Screen
-	var page, locks string
-	out.On("fault: ForceRelease", func(text string) { // everything is running
+	var page, locks, third string
+	out.On("an operator releases", func(text string) { // everything is running
 		page, locks = scrape(t, urlPattern.FindString(text)), scrape(t, debugPattern.FindString(text)+"?format=json")
+		third = scrape(t, urlPattern.FindString(text)+"?process=3")
 	})
-	out.On("demo:mailing is usable again", func(string) { cancel() })
-	status := run(ctx, []string{"--for", "2m"}, &out, &errs)
+	out.On("mailing is usable again", func(string) { cancel() })
+	status := run(ctx, []string{"--for", "2m", "--verbose"}, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
+	// On a busy machine a process may not get the lock that its fault needs, and then the next one is hit; and leases
+	// end before the watchdog comes.
 	for _, words := range []string{
-		"fault: DEL demo:invoices by a stranger, while process 1 holds it",
-		"reported: lock lost: demo:invoices in process 1, reason gone",
-		"demo:invoices is usable again",
-		"reported: lock lost: demo:payments in process 2, reason ",
-		"fault: a goroutine of process 3 locked demo:mailing and ended without unlocking",
-		"has ended without unlocking, taken at ", "victim.go:", ": stop_renewing: acted",
-		"reported: lock lost: demo:mailing in process 3, reason deadline",
-		" hand-offs, ", " renewals, ", " waiters, p99 wait ",
+		"FAULT    a stranger deletes the key of invoices (DEL), held by process ",
+		" lost invoices: its key is gone",
+		"next     invoices is usable again",
+		" lost payments: ",
+		" locked mailing and ended without unlocking",
+		" lost mailing: its lease ran out",
+		"figures  ", " acquisitions/s (", " waiting, p99 wait ", "event    ",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("nothing said %q:\n%s", words, out.String())
 		}
 	}
 	checkMetrics(t, page, 4)
+	if strings.Contains(third, `process="2"`) || !strings.Contains(third, `process="3"`) {
+		t.Errorf("not the metrics of process 3 alone:\n%s", third)
+	}
 	checkLocks(t, locks, 4)
 }
 
@@ -152,14 +160,14 @@ func TestDemo_I5_CancelEndsEarlyWithLastLine(t *testing.T) {
 	defer cancel()
 	var out, errs screen.Screen
 	// In the middle of a fault: the run still waits for its effects.
-	out.On("fault: DEL", func(string) { cancel() })
+	out.On("a stranger deletes", func(string) { cancel() })
 	begin := time.Now()
 	status := run(ctx, []string{"--for", "10m", "--processes", "2"}, &out, &errs)
 	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("it took %v", took)
 	}
 	wantGood(t, status, out.String(), errs.String())
-	if !strings.Contains(out.String(), "ended early, as asked") {
+	if !strings.Contains(out.String(), "stopped, as asked") {
 		t.Error(out.String())
 	}
 }
@@ -171,7 +179,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 	var out, errs screen.Screen
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	started := make(chan struct{})
-	out.On("fault: DEL", func(string) {
+	out.On("a stranger deletes", func(string) {
 		<-started
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
@@ -211,8 +219,8 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	named := lines[len(lines)-1-f.failed : len(lines)-1] // right above the last line
 	if err == nil || f.faults == 0 || f.lost != 0 || f.failed == 0 ||
-		!strings.Contains(named[0], "FAILED: the loss of demo:invoices with reason gone was not reported within") ||
-		!strings.Contains(out.String(), "not reported within 4.75s: the loss of demo:invoices with reason gone") {
+		!strings.Contains(named[0], "FAILED   the loss of invoices with reason gone was not reported within") ||
+		!strings.Contains(out.String(), "not reported within 6.25s: the loss of invoices with reason gone") {
 		t.Fatalf("%v:\n%s", err, out.String())
 	}
 }
@@ -224,6 +232,7 @@ func TestDemo_BadFlags(t *testing.T) {
 		words  string
 	}{
 		{[]string{"--for", "10ms"}, exitUsage, "--for is 10ms; it must be from 1s"},
+		{[]string{"--between", "-1s"}, exitUsage, "--between is -1s; it must be from 0s"},
 		{[]string{"--processes", "1"}, exitUsage, "--processes is 1; it must be from 2"},
 		{[]string{"--redis", "http://user:secret@host"}, exitUsage, "--redis: not a URL such as"},
 		{[]string{"--listen", "256.0.0.1:0"}, exitFailed, "--listen: "},

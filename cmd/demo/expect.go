@@ -47,12 +47,7 @@ func (l *ledger) expect(x *expectation) *expectation {
 func (l *ledger) withdraw(x *expectation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, other := range l.expected {
-		if other == x {
-			l.expected = append(l.expected[:i], l.expected[i+1:]...)
-			return
-		}
-	}
+	l.expected = slices.DeleteFunc(l.expected, func(other *expectation) bool { return other == x })
 }
 
 // await waits until x is met or its bound has passed, and reports whether it was met within its bound. Only x bounds
@@ -70,13 +65,17 @@ func (l *ledger) await(x *expectation) bool {
 }
 
 // meet marks the oldest open expectation of that key and reason, "" for an entry, and returns it, or nil if there is
-// none. One report meets one expectation: two faults of a kind need two reports. The caller holds ledger.mu.
+// none. One report meets one expectation: two faults of a kind need two reports. What is met in time is forgotten, so
+// that a run of days does not look through all its faults at every visit. The caller holds ledger.mu.
 func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expectation {
-	for _, x := range l.expected {
+	for n, x := range l.expected {
 		asked := len(x.reasons) == 0 && reason == "" || slices.Contains(x.reasons, reason)
 		if x.key == key && asked && !x.isMet() {
 			x.took, x.by = time.Since(x.from), process
 			close(x.met)
+			if x.inTime() {
+				l.expected = slices.Delete(l.expected, n, n+1)
+			}
 			return x
 		}
 	}
@@ -123,9 +122,6 @@ func (l *ledger) unmet() []string {
 	defer l.mu.Unlock()
 	var list []string
 	for _, x := range l.expected {
-		if x.inTime() {
-			continue
-		}
 		what := l.name(x.key) + " did not become usable again"
 		if len(x.reasons) > 0 {
 			what = fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.causes())

@@ -22,7 +22,7 @@ func wantUnmet(t *testing.T, l *ledger, words string) {
 }
 
 func TestDemo_I4_LossIsMatchedByKeyAndCause(t *testing.T) {
-	const missing = "the loss of demo:invoices with reason gone was not reported within 1s"
+	const missing = "the loss of invoices with reason gone was not reported within 1s"
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := testLedger()
 		x := l.expectLoss(fencedKey, time.Second, anteroom.LostGone)
@@ -53,7 +53,7 @@ func TestDemo_I4_EitherCauseMeetsIt(t *testing.T) {
 		l.expectLoss(fencedKey, time.Hour, anteroom.LostForced, anteroom.LostGone)
 		l.entered(fencedKey, 2)
 		l.lossReported(1, fencedKey, anteroom.LostDeadline)
-		wantUnmet(t, l, "the loss of demo:invoices with reason forced or gone was not reported")
+		wantUnmet(t, l, "the loss of invoices with reason forced or gone was not reported")
 		l.lossReported(1, fencedKey, reason)
 		wantUnmet(t, l, "")
 	}
@@ -65,7 +65,7 @@ func TestDemo_I4_EachFaultNeedsItsOwnReport(t *testing.T) {
 		l.expectLoss(fencedKey, time.Hour, anteroom.LostGone)
 	}
 	l.lossReported(1, fencedKey, anteroom.LostGone)
-	wantUnmet(t, l, "demo:invoices")
+	wantUnmet(t, l, "invoices")
 	l.lossReported(1, fencedKey, anteroom.LostGone)
 	wantUnmet(t, l, "")
 }
@@ -88,7 +88,7 @@ func TestDemo_I4_KeyHasToBecomeUsable(t *testing.T) {
 	section(l, 1, fencedKey, 1) // before the fault
 	x := l.expectEntry(fencedKey, time.Hour)
 	section(l, 1, plainKey, 0)
-	wantUnmet(t, l, "demo:invoices did not become usable again")
+	wantUnmet(t, l, "invoices did not become usable again")
 	section(l, 3, fencedKey, 2)
 	wantUnmet(t, l, "")
 	if x.by != 3 {

@@ -25,8 +25,6 @@ const (
 	// usableBound is when a key that lost its holder must have another one: a lease, a look of a waiter that was not
 	// called, and the queue before it.
 	usableBound = plainLease + 2*time.Second + busy
-	// between is the pause between two faults, so that the reports can be read.
-	between = 400 * time.Millisecond
 )
 
 // injector injects the faults of a run, one after the other, and waits for the library's reports about each. Only one
@@ -35,6 +33,7 @@ type injector struct {
 	*ledger                     // what is expected, and what came
 	console   *console          // where each fault is announced before it happens
 	prefix    string            // of every key
+	between   time.Duration     // two faults, so that the reports can be read
 	server    server            // the one that faults take away
 	processes []process         // the ones that carry out orders
 	stranger  *redis.Client     // a client that knows nothing of the library
@@ -67,7 +66,7 @@ func (i *injector) run(ctx context.Context, isEmbedded bool) {
 		{inject: i.longAbsence, embeddedOnly: true},
 	}
 	for n := 0; ; n++ {
-		pause(ctx, between)
+		pause(ctx, i.between)
 		if ctx.Err() != nil {
 			return
 		}
@@ -86,7 +85,7 @@ func (i *injector) deleteKey() {
 		return
 	}
 	x := i.expectLoss(key, removalBound, anteroom.LostGone)
-	i.console.say("fault: DEL %s by a stranger, while process %d holds it", i.name(key), holder)
+	i.console.say(markFault, "a stranger deletes the key of %s (DEL), held by process %d", i.name(key), holder)
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
 	n, err := i.stranger.Del(ctx, key).Result()
@@ -111,7 +110,7 @@ func (i *injector) releaseByForce() {
 		return
 	}
 	x := i.expectLoss(key, removalBound, anteroom.LostForced, anteroom.LostGone)
-	i.console.say("fault: ForceRelease of %s by an operator, while process %d holds it", i.name(key), holder)
+	i.console.say(markFault, "an operator releases %s by force, held by process %d", i.name(key), holder)
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
 	defer cancel()
 	was, err := i.operator.ForceRelease(ctx, key)
@@ -132,7 +131,7 @@ func (i *injector) forgetUnlock() {
 	}
 	// The watchdog looks at goroutines once a lease has passed, and then the lease has to expire.
 	x := i.expectLoss(key, 2*forgetLease+2*watchdogPeriod+busy, anteroom.LostDeadline)
-	i.console.say("fault: a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
+	i.console.say(markFault, "a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
 	i.injected()
 	i.settle(x)
 }
@@ -145,7 +144,7 @@ func (i *injector) dropHold() {
 		return
 	}
 	x := i.expectLoss(key, dropLease+busy, anteroom.LostDeadline)
-	i.console.say("fault: process %d dropped its Hold of %s, which has a fixed lease of %v", holder, i.name(key), dropLease)
+	i.console.say(markFault, "process %d dropped its Hold of %s, which has a fixed lease of %v", holder, i.name(key), dropLease)
 	i.injected()
 	i.settle(x)
 }
@@ -155,11 +154,12 @@ func (i *injector) shortAbsence() {
 	if i.noOutage {
 		return
 	}
-	i.console.say("fault: the server is away for %v, less than every lease: no plain lock may be lost", shortOutage)
+	i.console.say(markFault, "Redis is away for %v, less than every lease", shortOutage)
 	// One second more, because effects of the outage may be reported after it.
 	i.forbidLosses(shortOutage + time.Second)
-	if i.outage(shortOutage) {
-		i.console.say("the server is back")
+	before := i.losses()
+	if i.outage(shortOutage) && i.losses() == before {
+		i.console.say(markNext, "Redis is back; no lock was lost")
 	}
 }
 
@@ -171,10 +171,9 @@ func (i *injector) longAbsence() {
 		return
 	}
 	x := i.expectLoss(key, awayLease+busy, anteroom.LostDeadline)
-	i.console.say("fault: the server is away for %v, longer than the lease of %s, which process %d holds", longOutage, i.name(key), holder)
+	i.console.say(markFault, "Redis is away for %v, longer than the lease of %s, held by process %d", longOutage, i.name(key), holder)
 	i.forbidLosses(longOutage + time.Second)
 	if i.outage(longOutage) {
-		i.console.say("the server is back")
 		i.settle(x)
 	}
 }
@@ -184,7 +183,7 @@ func (i *injector) longAbsence() {
 func (i *injector) outage(d time.Duration) bool {
 	if err := i.server.outage(d); err != nil {
 		i.noOutage = true
-		i.console.say("skipped, now and later: %v", err)
+		i.console.say(markNote, "skipped, now and later: %v", err)
 		return false
 	}
 	i.injected()
@@ -200,7 +199,7 @@ func (i *injector) prepare(a act, name string) (key string, holder int, ok bool)
 	i.turn++
 	key = i.prefix + name
 	if err := i.processes[at].obey(ctx, order{Act: a, Key: key}); err != nil {
-		i.console.say("no fault: process %d could not get %s: %v", at+1, i.name(key), err)
+		i.console.say(markNote, "no fault: process %d could not get %s: %v", at+1, i.name(key), err)
 		return "", 0, false
 	}
 	return key, at + 1, true
@@ -209,7 +208,7 @@ func (i *injector) prepare(a act, name string) (key string, holder int, ok bool)
 // failed reports that a fault did not take place. Its victim gives up by itself, see tellTime.
 func (i *injector) failed(x *expectation, err error) {
 	i.withdraw(x)
-	i.console.say("no fault: %s: %v", i.name(x.key), err)
+	i.console.say(markNote, "no fault: %s: %v", i.name(x.key), err)
 }
 
 // settle waits, each time within the bound, until the loss caused by a fault is reported and its key has another
@@ -217,13 +216,13 @@ func (i *injector) failed(x *expectation, err error) {
 // of the run.
 func (i *injector) settle(x *expectation) {
 	if !i.await(x) {
-		i.console.say("not reported within %v: the loss of %s with reason %s", x.within, i.name(x.key), x.causes())
+		i.console.broken("not reported within %v: the loss of %s with reason %s", x.within, i.name(x.key), x.causes())
 		return
 	}
 	entry := i.expectEntry(x.key, usableBound)
 	if !i.await(entry) {
-		i.console.say("not usable again within %v: %s", entry.within, i.name(x.key))
+		i.console.broken("not usable again within %v: %s", entry.within, i.name(x.key))
 		return
 	}
-	i.console.say("%s is usable again: process %d has entered", i.name(x.key), entry.by)
+	i.console.took(markNext, entry.from.Add(entry.took).Sub(x.from), "%s is usable again: process %d holds it", i.name(x.key), entry.by)
 }

@@ -32,7 +32,7 @@ type pass struct {
 //
 // All methods are safe for concurrent use, and none blocks on anything but mu.
 type ledger struct {
-	say func(format string, args ...any)
+	say func(format string, args ...any) // prints a violation
 	// admits is the rule of a fenced resource; tests replace it with a broken one.
 	admits func(newest, token int64) bool
 
@@ -80,7 +80,7 @@ const maxSaid = 20
 func newLedger(prefix string, locks []lock, say func(string, ...any)) *ledger {
 	l := &ledger{say: say, admits: admits, accounts: map[string]*account{}, visits: map[int64]*visit{}}
 	for _, k := range locks {
-		l.accounts[prefix+k.name] = &account{name: "demo:" + k.name, fenced: k.fenced, began: map[int]time.Time{}}
+		l.accounts[prefix+k.name] = &account{name: k.name, fenced: k.fenced, began: map[int]time.Time{}}
 	}
 	return l
 }
@@ -214,7 +214,7 @@ func (l *ledger) injected() {
 func (l *ledger) violate(format string, args ...any) {
 	l.violations++
 	if l.violations <= maxSaid {
-		l.say("VIOLATION: "+format, args...)
+		l.say(format, args...)
 	}
 }
 
@@ -229,6 +229,13 @@ func (l *ledger) close() (sums, int) {
 		}
 	}
 	return l.sums, l.violations
+}
+
+// losses returns the number of losses that the library has reported so far.
+func (l *ledger) losses() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.sums.lost
 }
 
 // refused returns the number of accesses that the fenced resources refused.

@@ -82,7 +82,7 @@ func TestDemo_I2_LostUpdateIsViolation(t *testing.T) {
 	again := l.enter(1, plainKey, 0)
 	l.write(again.Visit, stale.Value+1) // read before the other visit wrote
 	l.leave(again.Visit)
-	wantViolation(t, l, s, "lost updates: demo:stock is 1 after 2 accepted writes")
+	wantViolation(t, l, s, "lost updates: stock is 1 after 2 accepted writes")
 }
 
 func TestDemo_I2_LossOfPlainLockWhileServerIsShortlyAway(t *testing.T) {
@@ -100,7 +100,7 @@ func TestDemo_I2_LossOfPlainLockWhileServerIsShortlyAway(t *testing.T) {
 		if sums, _ := l.close(); sums.lost != 4 {
 			t.Errorf("lost %d, want 4", sums.lost)
 		}
-		wantViolation(t, l, s, "demo:stock was lost (deadline)")
+		wantViolation(t, l, s, "stock was lost (deadline)")
 	})
 }
 
@@ -145,7 +145,7 @@ func TestDemo_I3_TokenGivenTwiceIsViolation(t *testing.T) {
 	l, s := testLedger()
 	section(l, 1, fencedKey, 10)
 	section(l, 2, fencedKey, 10)
-	wantViolation(t, l, s, "token 10 of demo:invoices was given to two holds")
+	wantViolation(t, l, s, "token 10 of invoices was given to two holds")
 }
 
 func TestDemo_I3_AcceptedWriteIsNotLost(t *testing.T) {

@@ -141,7 +141,7 @@ func (w *worker) locked(mu sync.Locker, key string) error {
 	mu.Lock()
 	w.increment(key, 0, 0)
 	mu.Unlock()
-	pause(w.ctx, upTo(4*time.Millisecond))
+	pause(w.ctx, upTo(restTime))
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (w *worker) acquired(mu *anteroom.Mutex) error {
 	}
 	w.increment(mu.Key(), 0, 0)
 	err = w.release(hold)
-	pause(w.ctx, upTo(4*time.Millisecond))
+	pause(w.ctx, upTo(restTime))
 	return err
 }
 
@@ -236,6 +236,9 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// restTime is the longest pause of a goroutine between two visits.
+const restTime = 100 * time.Millisecond
 
 // upTo returns a random time below d.
 func upTo(d time.Duration) time.Duration { return rand.N(d) }

@@ -64,18 +64,20 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 
 // options are the flags.
 type options struct {
-	length    time.Duration // until faults stop being injected
+	length    time.Duration // until faults stop being injected; 0 for no end
+	between   time.Duration // two faults
 	url       string        // of a real server, "" for the embedded one
 	processes int
 	listen    string // host and port; port 0 is any free one
+	verbose   bool
 }
 
 const usage = `Shows the library at work, with faults, and checks what it promises.
 
 Several processes, with dozens of goroutines each, increment counters that nothing but
 Anteroom's locks protects, while faults are injected: the server is away for a moment, a
-lock's key is deleted, a lock is released by force, a holder never unlocks. Every fault
-and every report of the library is printed.
+lock's key is deleted, a lock is released by force, a holder never unlocks. The output
+shows each fault, what the library said about it, and how long that took.
 
 The exit status is 0 if there was no violation and every injected loss was reported.
 
@@ -89,10 +91,12 @@ that is permitted, and the keys of the run are deleted at the end.
 func parse(args []string, errs io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("demo", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.DurationVar(&o.length, "for", 20*time.Second, "how `long` to run, from 1s to 24h; the last fault is carried through")
+	f.DurationVar(&o.length, "for", 20*time.Second, "how `long` to run, from 1s to 24h, or 0 for no end; the last fault is carried through")
+	f.DurationVar(&o.between, "between", 400*time.Millisecond, "`pause` between two faults, up to 1h")
 	f.StringVar(&o.url, "redis", "", "`URL` of a real server, redis://user:password@host:6379/0")
 	f.IntVar(&o.processes, "processes", 4, "how `many` processes take part, from 2 to 64")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "`address` of /metrics; embedded: of /debug/anteroom/")
+	f.BoolVar(&o.verbose, "verbose", false, "also print the library's other events, and figures every second")
 	err = f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
@@ -112,8 +116,10 @@ func parse(args []string, errs io.Writer) (o options, err error) {
 // used.
 func (o options) validate() error {
 	switch {
-	case o.length < time.Second || o.length > 24*time.Hour:
-		return fmt.Errorf("--for is %v; it must be from 1s to 24h; %w", o.length, errUsage)
+	case o.length != 0 && (o.length < time.Second || o.length > 24*time.Hour):
+		return fmt.Errorf("--for is %v; it must be from 1s to 24h, or 0; %w", o.length, errUsage)
+	case o.between < 0 || o.between > time.Hour:
+		return fmt.Errorf("--between is %v; it must be from 0s to 1h; %w", o.between, errUsage)
 	case o.processes < 2 || o.processes > 64:
 		return fmt.Errorf("--processes is %d; it must be from 2 to 64, because one alone shares nothing; %w", o.processes, errUsage)
 	}
@@ -145,15 +151,11 @@ func runDemo(ctx context.Context, o options, out io.Writer) error {
 		return errors.Join(err, d.dismiss(), d.disconnect())
 	}
 	stop := d.serveMetrics(l)
-	pages := fmt.Sprintf("metrics: http://%s/metrics", l.Addr())
-	if d.page != nil {
-		pages += fmt.Sprintf("; debug page: http://%s%s", l.Addr(), debugPath)
-	}
-	d.console.say("%d processes, %s; keys begin with %s; %s", o.processes, d.where(), d.prefix, pages)
+	d.introduce(l.Addr())
 	d.play(ctx)
 	stop()
 	if err := d.disconnect(); err != nil {
-		d.console.say("at the end: %v", err)
+		d.console.say(markNote, "%v", err)
 	}
 	return d.conclude()
 }

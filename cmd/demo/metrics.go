@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -86,21 +87,34 @@ func mergeMetrics(texts []string) string {
 
 // serveMetrics serves /metrics for the whole run, and the debug page if there is one, on l until the returned
 // function is called. A process that does not answer in time is omitted and named in a comment, so that the others
-// are still shown.
+// are still shown. ?process=N asks for one alone, so that Prometheus can have each as a target of its own; then no
+// answer is status 503, or 404 if there is no such process.
 func (d *demo) serveMetrics(l net.Listener) (stop func()) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(rw http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), scrapeTime)
 		defer cancel()
+		only := req.FormValue("process")
 		var texts []string
 		var missing strings.Builder
 		for n, p := range d.processes {
+			if only != "" && only != strconv.Itoa(n+1) {
+				continue
+			}
 			text, err := p.metrics(ctx)
 			if err != nil {
 				fmt.Fprintf(&missing, "# process %d did not answer\n", n+1)
 				continue
 			}
 			texts = append(texts, text)
+		}
+		if only != "" && len(texts) == 0 {
+			status := http.StatusNotFound
+			if missing.Len() > 0 {
+				status = http.StatusServiceUnavailable
+			}
+			http.Error(rw, missing.String(), status)
+			return
 		}
 		rw.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = rw.Write([]byte(mergeMetrics(texts) + missing.String()))

@@ -26,8 +26,8 @@ func TestDemo_I6_RealProcessesLeaveNothingBehind(t *testing.T) {
 	defer cancel()
 	var out, errs screen.Screen
 	var page string
-	out.On("fault: ForceRelease", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
-	out.On("demo:mailing is usable again", func(string) { cancel() })
+	out.On("an operator releases", func(text string) { page = scrape(t, urlPattern.FindString(text)) })
+	out.On("mailing is usable again", func(string) { cancel() })
 	args := []string{"--for", "2m", "--processes", "2", "--redis", s.URL()}
 	status := run(ctx, args, &out, &errs)
 	wantGood(t, status, out.String(), errs.String())
@@ -124,7 +124,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	if err := r.stop(ctx); err == nil {
 		t.Error("stop found nothing wrong")
 	}
-	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED: process 1 could not go on") {
+	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED   process 1 could not go on") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 	for _, a := range d.ledger.accounts {
@@ -147,10 +147,14 @@ func TestRemoteThatHangsIsKilled(t *testing.T) {
 	}
 }
 
-func TestRemoteObeysNoStrangeOrder(t *testing.T) {
+func TestRemoteObeysNoStrangeOrderOrSignal(t *testing.T) {
 	d, r, _ := startRemote(t, testredis.Start(t))
 	if err := r.obey(t.Context(), order{Act: actHold, Key: "somebody else's"}); err == nil || !strings.Contains(err.Error(), "no lock") {
 		t.Errorf("obey: %v", err)
+	}
+	// Of a signal to the whole group only the parent takes notice.
+	if err := r.child.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
 	}
 	if text, err := r.metrics(t.Context()); err != nil || !strings.Contains(text, `process="1"`) {
 		t.Errorf("metrics: %v\n%s", err, text)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -23,7 +24,6 @@ type process interface {
 	start() error
 	// obey prepares a fault and returns when the lock is held; ctx bounds that.
 	obey(ctx context.Context, o order) error
-	// stats returns its figures, as of a moment ago.
 	// stats returns its figures, which may be a moment old.
 	stats() stats
 	metrics(ctx context.Context) (string, error)
@@ -60,8 +60,8 @@ const startTime = 30 * time.Second
 
 // newDemo returns a run without its server and its processes.
 func newDemo(o options, out io.Writer) *demo {
-	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out)}
-	d.ledger = newLedger(d.prefix, demoLocks(), d.console.say)
+	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out, o.verbose)}
+	d.ledger = newLedger(d.prefix, demoLocks(), d.console.broken)
 	if o.url == "" {
 		d.page, _ = debug.New(debug.Config{}) // the zero Config is valid
 	}
@@ -75,12 +75,28 @@ func runID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// where describes what the processes are and where their locks are.
-func (d *demo) where() string {
-	if d.opts.url == "" {
-		return "which are Managers of this program, and an embedded server"
+// introduce prints what the processes do and where to look at them.
+func (d *demo) introduce(addr net.Addr) {
+	goroutines := 0
+	for _, k := range demoLocks() {
+		goroutines += d.opts.processes * k.goroutines()
 	}
-	return "each of its own, and the server of --redis"
+	server, length := "an embedded Redis", "for "+d.opts.length.String()
+	if d.opts.url != "" {
+		server = "the Redis of --redis"
+	}
+	if d.opts.length == 0 {
+		length = "until it is stopped"
+	}
+	d.console.plain(fmt.Sprintf(`%d processes, %d goroutines and %d locks on %s, %s.
+Each goroutine adds 1 to a counter that nothing but Anteroom's locks protects, while faults are
+injected. A holder that loses its lock must be told in time, and no update may be lost.
+`, d.opts.processes, goroutines, len(demoLocks()), server, length))
+	d.console.plain(fmt.Sprintf("metrics     http://%s/metrics", addr))
+	if d.page != nil {
+		d.console.plain(fmt.Sprintf("debug page  http://%s%s", addr, debugPath))
+	}
+	d.console.plain(fmt.Sprintf("keys        %s*\n", d.prefix))
 }
 
 // connect creates the clients of stranger and operator, and tries whether locks work at all, so that a wrong password
@@ -94,7 +110,7 @@ func (d *demo) connect(ctx context.Context) error {
 	d.operator = w
 	mu, err := w.m.NewMutex(anteroom.LockConfig{Key: d.prefix + probeName, Fencing: true})
 	if err == nil {
-		err = mu.Do(ctx, func(context.Context) error { return nil }, anteroom.Wait(probeTime))
+		err = d.probe(ctx, mu)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot acquire a lock on this server: %w", err), d.disconnect())
@@ -102,10 +118,22 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
+// probe acquires and releases a lock. A machine too busy to answer within commandTimeout says nothing about the
+// server, so that is tried again until probeTime has passed.
+func (d *demo) probe(ctx context.Context, mu *anteroom.Mutex) (err error) {
+	for end := time.Now().Add(probeTime); time.Now().Before(end) && ctx.Err() == nil; {
+		err = mu.Do(ctx, func(context.Context) error { return nil }, anteroom.Wait(probeTime))
+		if !errors.Is(err, anteroom.ErrUnknown) {
+			return err
+		}
+	}
+	return err
+}
+
 // probeName is the lock that connect tries, probeTime the limit for that.
 const (
 	probeName = "probe"
-	probeTime = 5 * time.Second
+	probeTime = 15 * time.Second
 )
 
 // disconnect removes the run's keys and closes what connect opened. The operator's Manager is closed first, because a
@@ -177,8 +205,12 @@ func (d *demo) dismiss() error {
 // play is the run itself: the processes work, faults are injected until the time is over or ctx ends, the last fault
 // is carried through, and the processes end.
 func (d *demo) play(ctx context.Context) {
-	run, cancel := context.WithTimeout(ctx, d.opts.length)
+	run, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if d.opts.length > 0 {
+		run, cancel = context.WithTimeout(run, d.opts.length)
+		defer cancel()
+	}
 	var started error
 	for _, p := range d.processes {
 		started = errors.Join(started, p.start())
@@ -188,7 +220,7 @@ func (d *demo) play(ctx context.Context) {
 	live.Go(func() { d.live(watching) })
 	if started == nil {
 		i := &injector{
-			ledger: d.ledger, console: d.console, prefix: d.prefix, server: d.server,
+			ledger: d.ledger, console: d.console, prefix: d.prefix, between: d.opts.between, server: d.server,
 			processes: d.processes, stranger: d.stranger, operator: d.operator.m,
 		}
 		i.run(run, d.opts.url == "")
@@ -196,17 +228,16 @@ func (d *demo) play(ctx context.Context) {
 		d.problem("not every process could start: " + started.Error())
 	}
 	if ctx.Err() != nil {
-		d.console.say("ended early, as asked")
+		d.console.say(markNote, "stopped, as asked")
 	}
-	d.console.say("the processes end: they release locks and clean up after unanswered commands")
+	d.console.say(markNote, "the processes end: they release their locks")
 	unwatch()
 	live.Wait()
 	if err := d.dismiss(); err != nil {
-		d.console.say("at the end: %v", err)
+		d.console.say(markNote, "not every clean-up was confirmed; leases end what is left (--verbose names it)")
+		d.console.detail(markNote, "%v", err)
 	}
-	if events := d.console.tallied(); events != "" {
-		d.console.say("reported: %s", events)
-	}
+	d.console.flush()
 }
 
 // problem records something that kept the run from showing what it should.
@@ -225,17 +256,25 @@ func (d *demo) noted() []string {
 	return slices.Clone(d.problems)
 }
 
-// conclude prints what was missed, and right below it the last line, which counts both causes of a failed run:
+// conclude prints what was kept or missed, and right below it the last line, which counts both causes of a failed run:
 // violations, and expectations that were not met (failed).
 func (d *demo) conclude() error {
 	all := d.stats()
 	s, violations := d.ledger.close()
-	d.console.say("the fenced resources refused %d accesses with an old token", d.ledger.refused())
 	failures := append(d.ledger.unmet(), d.noted()...)
-	for _, f := range failures {
-		d.console.say("FAILED: %s", f)
+	if violations == 0 {
+		d.console.say(markOK, "no two holders at once where no lock was destroyed; no update was lost")
+		d.console.say(markOK, "where one was destroyed, fencing tokens stopped %d late accesses", d.ledger.refused())
 	}
-	d.console.last(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d failed=%d",
+	if s.faults == 0 {
+		d.console.say(markNote, "no fault was injected, so this run shows little")
+	} else if len(failures) == 0 {
+		d.console.say(markOK, "%d faults: every loss was reported in time, every lock was usable again", s.faults)
+	}
+	for _, f := range failures {
+		d.console.say(markFailed, "%s", f)
+	}
+	d.console.plain(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d failed=%d",
 		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations, len(failures)))
 	if violations > 0 || len(failures) > 0 {
 		return errFailed

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,9 +32,9 @@ type employee struct {
 // runWorker takes part in a run until its parent says stop or is gone. It returns an error only if it could not take
 // part or the parent was gone at the end; the error of its Manager's Close goes to the parent with the last figures.
 func runWorker(_ context.Context, parent *child.Link, raw json.RawMessage) error {
-	// Ctrl-C reaches every process of the terminal. The parent ends the run, and with it this process, when the
-	// current fault is settled.
-	signal.Ignore(os.Interrupt)
+	// Ctrl-C reaches every process of the terminal, and SIGTERM may be sent to a whole group. The parent ends the run,
+	// and with it this process, when the current fault is settled.
+	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	var p plan
 	if err := json.Unmarshal(raw, &p); err != nil {
 		return err
