@@ -185,12 +185,16 @@ func TestConsumer(t *testing.T) {
 			t.Fatalf("%d of 10 are done", done)
 		}
 	}
-	for pending := int64(1); pending > 0; time.Sleep(20 * time.Millisecond) { // the repetitions are acknowledged, too
+	pending := int64(1) // the repetitions are acknowledged, too
+	for limit := time.Now().Add(30 * time.Second); pending > 0; time.Sleep(20 * time.Millisecond) {
 		groups, err := rdb.XInfoGroups(t.Context(), "payments").Result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		pending = groups[0].Pending + groups[0].Lag
+		if pending = groups[0].Pending + groups[0].Lag; time.Now().After(limit) {
+			t.Errorf("%d messages are not acknowledged", pending)
+			break
+		}
 	}
 	if err := db.QueryRow(`SELECT cents FROM accounts WHERE name = 'alice'`).Scan(&cents); cents != 1000 {
 		t.Errorf("alice has %d cents (%v), want 1000", cents, err)

@@ -21,7 +21,7 @@ func ExampleOpen() {
 	if err != nil {
 		log.Fatal(err) // says what is wrong, without the password
 	}
-	defer m.Close(context.Background())
+	defer m.CloseWithin(5 * time.Second)
 	if err := m.Ping(ctx, "order:0", "invoice:0"); err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -41,7 +42,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	defer m.Close(ctx)
+	defer m.CloseWithin(5 * time.Second)
 	page.Attach(m)
 	mux := http.NewServeMux() // on the listener that serves pprof, which only operators can reach
 	mux.Handle("/debug/anteroom/", page)

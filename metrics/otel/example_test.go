@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -35,7 +36,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	defer m.Close(context.Background())
+	defer m.CloseWithin(5 * time.Second)
 
 	ctx, request := provider.Tracer("shop").Start(context.Background(), "POST /orders/42/pay")
 	err = m.Mutex("order:42").Do(ctx, func(ctx context.Context) error {

@@ -7,23 +7,21 @@ import (
 	"testing"
 )
 
-// The code in docs/recipes.md is that of the Examples, tests and programs, which are compiled and run; the SQL is in their
-// comments. Only indentation may differ.
+// The code in docs/recipes.md is that of the Examples, tests and programs, which are compiled and run. Only indentation
+// may differ.
 func TestRecipesStandInTheExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/recipes.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	sources := exampleSources(t)
-	for language, count := range map[string]int{"go": 9, "sql": 2} {
-		blocks := blocksOf(string(page), language)
-		if len(blocks) < count {
-			t.Errorf("%d blocks of %s found, want at least %d", len(blocks), language, count)
-		}
-		for _, b := range blocks {
-			if !strings.Contains(bare(sources, language), "\n"+bare(b, language)+"\n") {
-				t.Errorf("this block of %s is in no Example:\n%s", language, b)
-			}
+	blocks := blocksOf(string(page), "go")
+	if len(blocks) < 11 {
+		t.Errorf("%d blocks found, want at least 11", len(blocks))
+	}
+	for _, b := range blocks {
+		if !strings.Contains(bare(sources), "\n"+bare(b)+"\n") {
+			t.Errorf("this block is in no Example or program:\n%s", b)
 		}
 	}
 }
@@ -38,7 +36,7 @@ func TestMigratingStandsInTheExamples(t *testing.T) {
 	for _, b := range blocksOf(string(page), "go") {
 		if strings.HasPrefix(b, "\t") {
 			ours++
-			if !strings.Contains(bare(sources, "go"), "\n"+bare(b, "go")+"\n") {
+			if !strings.Contains(bare(sources), "\n"+bare(b)+"\n") {
 				t.Errorf("this block is in no Example:\n%s", b)
 			}
 		}
@@ -77,15 +75,11 @@ func blocksOf(page, language string) []string {
 	return blocks
 }
 
-// bare removes the indentation of each line, and for SQL the mark of a Go comment.
-func bare(code, language string) string {
+// bare removes the indentation of each line.
+func bare(code string) string {
 	lines := strings.Split(code, "\n")
 	for i, line := range lines {
-		line = strings.TrimSpace(line)
-		if language == "sql" {
-			line = strings.TrimSpace(strings.TrimPrefix(line, "//"))
-		}
-		lines[i] = line
+		lines[i] = strings.TrimSpace(line)
 	}
 	return strings.Join(lines, "\n")
 }
@@ -93,10 +87,7 @@ func bare(code, language string) string {
 func TestBlocksOfAPageAreFound(t *testing.T) {
 	const page = "text\n```go\n\tx := 1\n\ty := 2\n```\nmore\n```sql\nSELECT 1\n```\n```go\nz()\n```\n"
 	blocks := blocksOf(page, "go")
-	if len(blocks) != 2 || bare(blocks[0], "go") != "x := 1\ny := 2" || blocks[1] != "z()" {
+	if len(blocks) != 2 || bare(blocks[0]) != "x := 1\ny := 2" || blocks[1] != "z()" {
 		t.Errorf("blocks of Go: %q", blocks)
-	}
-	if bare("//\tSELECT 1\n//\tSELECT 2", "sql") != "SELECT 1\nSELECT 2" {
-		t.Error("the mark of a comment is left in SQL")
 	}
 }
