@@ -158,21 +158,20 @@ func TestCron(t *testing.T) {
 	}
 }
 
-// Each payment is in the stream three times, and two consumers share it.
+// Each payment is in the stream three times in a row, so that two consumers meet at it.
 func TestConsumer(t *testing.T) {
 	s, file := testredis.Start(t), filepath.Join(t.TempDir(), "payments.db")
 	rdb := redis.NewClient(&redis.Options{Addr: s.Addr()})
 	defer rdb.Close()
-	for range 3 {
-		for id := range 10 {
+	for id := range 10 {
+		for range 3 {
 			add := &redis.XAddArgs{Stream: "payments", Values: []any{"id", id, "account", "alice", "cents", 100}}
 			if err := rdb.XAdd(t.Context(), add).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	start(t, s, "consumer", "-db", file)
-	start(t, s, "consumer", "-db", file)
+	both := []*program{start(t, s, "consumer", "-db", file), start(t, s, "consumer", "-db", file)}
 	db, err := sql.Open("sqlite", file+"?_pragma=busy_timeout(5000)")
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +197,18 @@ func TestConsumer(t *testing.T) {
 	}
 	if err := db.QueryRow(`SELECT cents FROM accounts WHERE name = 'alice'`).Scan(&cents); cents != 1000 {
 		t.Errorf("alice has %d cents (%v), want 1000", cents, err)
+	}
+	worked := 0
+	for _, p := range both {
+		p.signal(syscall.SIGTERM)
+		status, text := p.exits()
+		if status != 0 {
+			t.Errorf("status %d after SIGTERM: %s", status, text)
+		}
+		worked += strings.Count(text, "working on payment")
+	}
+	if worked != 10 { // the done-marker alone would let both work, and refuse one of them at the end
+		t.Errorf("the work on 10 payments was done %d times", worked)
 	}
 }
 

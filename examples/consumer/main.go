@@ -8,6 +8,7 @@ import (
 	"database/sql"
 	"errors"
 	"flag"
+	"fmt"
 	"log"
 	"os"
 	"os/signal"
@@ -113,6 +114,7 @@ func (c consumer) book(ctx context.Context, id, account string, cents int, token
 	if done || err != nil {
 		return err
 	}
+	fmt.Println("working on payment", id)
 	time.Sleep(50 * time.Millisecond) // the work, which may take longer than any lease
 
 	tx, err := c.db.BeginTx(ctx, nil)
