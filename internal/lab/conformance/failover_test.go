@@ -120,7 +120,7 @@ func clusterTarget(t *testing.T) target {
 		replicas: c.Replicas,
 		await:    func(old *testredis.Server) *testredis.Server { return c.AwaitMaster(slot, old) },
 		rejoin:   func(old *testredis.Server) { old.Restart(); c.AwaitReady() },
-		replace:  func(old *testredis.Server) { c.Takeover(c.Replicas(old)[0]) },
+		replace:  func(old *testredis.Server) { c.Takeover(slot, c.Replicas(old)[0]) },
 		bus:      true,
 		raw:      raw(t, c.Nodes()),
 	}
