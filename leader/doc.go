@@ -18,11 +18,15 @@
 //
 // # Why it differs from others
 //
-// In Kubernetes' leaderelection a leader that loses its lease must exit the process, callbacks for the start and the
-// end run on different goroutines, and the lease is released on shutdown only if that is asked for. Here one function
+// In Kubernetes' leaderelection the work runs on a goroutine of its own, and Run may return while it goes on; so the
+// usual advice is to exit the process when leadership is lost. Its callback for the end is called also where nothing
+// began, Run makes one candidature, and the lease is released on shutdown only if that is asked for. Here one function
 // runs for one term, on the goroutine of Run; the next term begins after it has returned; the release is the end of
-// the term. etcd's Election leaves the loop of campaigning, watching the session and resigning to the caller; here Run
-// is that loop.
+// the term.
+//
+// etcd's Election leaves the loop of campaigning, watching the session and resigning to the caller, and a campaign does
+// not end when its session expires: a candidate that was away too long can wait for ever, or believe that it leads.
+// Here Run is that loop, and a candidate that Redis has forgotten stands again by itself.
 //
 // # Invariants
 //

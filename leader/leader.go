@@ -40,39 +40,54 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 // of the lock (anteroom.HoldFrom). When lead returns, the term is over and the first candidate that stands by is
 // elected at once.
 //
-// Run stands again after leadership was lost, and after StepDown, as soon as lead has returned; what lead returned is
-// dropped then. Otherwise it returns what lead returned, nil included: a leader resigns by returning. When ctx ends,
+// Where the term's context ended by a loss, or StepDown, Run stands again as soon as lead has returned, and drops what
+// it returned. Otherwise it returns what lead returned, nil included: a leader resigns by returning. When ctx ends,
 // Run returns nil, or the error of lead if that has another reason than ctx. It returns an *anteroom.Error if the lock
-// cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. If lead panics, leadership is handed over and
-// the panic goes on.
+// cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. What only the release finds out, after lead
+// has returned, is reported as an event and not here: a loss, or an outcome that Redis has not confirmed (the release
+// goes on in the background, and the lease ends). If lead panics, leadership is handed over and the panic goes on.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	for {
-		var again bool
-		err := e.mu.Do(ctx, func(ctx context.Context) error {
-			term, end := context.WithCancelCause(ctx)
-			defer end(nil)
-			hold, _ := anteroom.HoldFrom(ctx)
-			e.leads(hold, end)
-			defer e.leads(nil, nil)
-			err := lead(term)
-			again = errors.Is(context.Cause(term), ErrSteppedDown)
-			return err
-		})
-		switch {
-		case ctx.Err() != nil:
-			if because(err, ctx.Err()) || because(err, context.Cause(ctx)) {
-				return nil
-			}
-			return err
-		case again, errors.Is(err, anteroom.ErrLost):
-		default:
+		if again, err := e.stand(ctx, lead); !again {
 			return err
 		}
 	}
 }
 
-// because reports whether err is nothing but the end of a context, by that cause.
-func because(err, cause error) bool { return err == nil || errors.Is(err, cause) }
+// stand is one candidature of Run: it waits until this process is elected, and for the end of the term. It reports
+// whether another one follows, or what Run returns.
+func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) error) (again bool, err error) {
+	// What StepDown ends is the context that Do is given. One made of the term's would not compare with the clock,
+	// as that does for a process that was stopped past its lease.
+	candidature, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var elected bool
+	var work, ended error
+	refused := e.mu.Do(candidature, func(term context.Context) error {
+		elected = true
+		hold, _ := anteroom.HoldFrom(term)
+		e.leads(hold, end)
+		defer e.leads(nil, nil)
+		work = lead(term)
+		ended = context.Cause(term)
+		return nil
+	})
+	if !elected {
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		return false, refused
+	}
+	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
+	// work that was not has resigned.
+	if errors.Is(ended, anteroom.ErrLost) || errors.Is(context.Cause(candidature), ErrSteppedDown) {
+		return true, nil // and where ctx has ended, too, the next candidature ends at once
+	}
+	if ctx.Err() != nil && (errors.Is(work, ctx.Err()) || errors.Is(work, context.Cause(ctx))) {
+		return false, nil
+	}
+	return false, work
+}
 
 // leads notes whose term it is; nil: not ours.
 func (e *Election) leads(hold *anteroom.Hold, end context.CancelCauseFunc) {
@@ -87,7 +102,7 @@ func (e *Election) leads(hold *anteroom.Hold, end context.CancelCauseFunc) {
 func (e *Election) StepDown() bool {
 	e.term.Lock()
 	defer e.term.Unlock()
-	if e.term.end == nil {
+	if !e.leading() {
 		return false
 	}
 	e.term.end(ErrSteppedDown)
@@ -99,8 +114,11 @@ func (e *Election) StepDown() bool {
 func (e *Election) Leading() bool {
 	e.term.Lock()
 	defer e.term.Unlock()
-	return e.term.hold != nil && e.term.hold.Held()
+	return e.leading()
 }
+
+// leading is Leading for callers that have locked term.
+func (e *Election) leading() bool { return e.term.hold != nil && e.term.hold.Held() }
 
 // Leader asks Redis who leads: the Manager's ClientID of that process ("<host>-<pid>-…" unless Config.ClientID says
 // otherwise), and for how long Redis keeps its lease without a renewal. The id is "" while nobody leads. It changes

@@ -3,6 +3,7 @@ package leader_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -187,6 +188,116 @@ func TestLeader_I5_StandingByIsNoLongWait(t *testing.T) {
 		a.leads(t)
 		a.stop()
 		<-a.ended
+	})
+}
+
+// A process that was stopped past its lease asks its context first: that has ended, whichever timer comes first.
+func TestLeader_I2_TheTermEndsByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.New(t, anteroom.Config{})
+		resigned := errors.New("resigned")
+		for i := range 20 { // which timer comes first is chance
+			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: fmt.Sprint(key, i), RenewalTime: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			terms := 0
+			err = e.Run(t.Context(), func(term context.Context) error {
+				hold, _ := anteroom.HoldFrom(term)
+				if terms++; terms == 2 {
+					return resigned
+				}
+				time.Sleep(time.Until(hold.Deadline()))
+				if term.Err() == nil {
+					t.Error("the lease has ended, and the context says nothing")
+				}
+				if e.StepDown() {
+					t.Error("one that no longer leads steps down")
+				}
+				return term.Err()
+			})
+			if terms != 2 || err != resigned {
+				t.Errorf("Run says %v after %d terms, want a second one after the loss", err, terms)
+			}
+		}
+	})
+}
+
+func TestLeader_I3_ShutdownWhileRedisIsAway(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		lt.Down()
+		for _, c := range []*candidate{b, a} {
+			c.stop()
+			if err := <-c.ended; err != nil {
+				t.Errorf("Run says %v, want nil: the release goes on in the background", err)
+			}
+		}
+		lt.Up()
+		time.Sleep(5 * time.Second)
+		if id, _, err := b.Leader(t.Context()); id != "" || err != nil {
+			t.Errorf("the leader is %q (%v), want nobody", id, err)
+		}
+	})
+}
+
+func TestLeader_I4_RedisAwayIsWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		term := a.leads(t, b)
+		lt.Down()
+		time.Sleep(5 * time.Minute)
+		if !errors.Is(context.Cause(term), anteroom.ErrLost) || a.Leading() || len(a.began)+len(b.began) > 0 {
+			t.Errorf("without Redis the term goes on (%v), or another has begun", context.Cause(term))
+		}
+		lt.Up()
+		time.Sleep(5 * time.Second)
+		if a.Leading() == b.Leading() || len(a.began)+len(b.began) != 1 {
+			t.Errorf("with Redis back %d terms began, want 1", len(a.began)+len(b.began))
+		}
+		for _, c := range []*candidate{a, b} {
+			c.stop()
+			<-c.ended
+		}
+	})
+}
+
+// What lead returns because another lock was lost is an error like any other, and no loss of leadership.
+func TestRun_ReturnsTheLossOfAnotherLock(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		a := stand(t, lt.Manager)
+		a.leads(t)
+		a.leave <- fmt.Errorf("orders: %w", anteroom.ErrLost)
+		synctest.Wait()
+		select {
+		case err := <-a.ended:
+			if !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("Run says %v, want what lead returned", err)
+			}
+		default:
+			t.Error("Run stands again")
+			a.stop()
+			<-a.ended
+		}
+	})
+}
+
+// A Manager that is closed under a leader ends its term, and Run.
+func TestRun_EndsWithItsManager(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		if err := lt.CloseWithin(time.Second); err == nil {
+			t.Error("Close does not say that a lock was held")
+		}
+		if err := <-a.ended; !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Run says %v, want ErrClosed", err)
+		}
+		time.Sleep(time.Minute)
+		b.leads(t, a)
+		b.stop()
+		<-b.ended
 	})
 }
 
