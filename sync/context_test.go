@@ -122,3 +122,25 @@ func ExampleHoldFrom() {
 	// <nil>
 	// called without the lock
 }
+
+// Past the deadline the context of Do has ended with ErrLost, while Redis keeps the lock for the margin still. Do says
+// the same as its context, although its release finds the lock.
+func TestDo_SaysWhatItsContextSaid(t *testing.T) {
+	for range 20 { // the renewal's own look at the deadline comes before the release or after it
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			var told error
+			err := mutex(t, m, anteroom.LockConfig{Key: "k", RenewalTime: -1}).Do(bg, func(ctx context.Context) error {
+				h, _ := anteroom.HoldFrom(ctx)
+				time.Sleep(time.Until(h.Deadline()))
+				if ctx.Err() != nil {
+					told = context.Cause(ctx)
+				}
+				return nil
+			})
+			if !errors.Is(told, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("the context said %v, and Do %v: want ErrLost of both", told, err)
+			}
+		})
+	}
+}

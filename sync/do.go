@@ -46,9 +46,13 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	returned = true
 	stop()
 	cancel(nil)
+	_, lost := h.look("do")
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome says whether the work was protected to the end.
 	_, released := h.exit("do", nil) // nil where fn has released the Hold itself
+	if released == nil {
+		released = lost // past its deadline, of which ctx has told: Redis may have kept the lock for the margin
+	}
 	if err == nil {
 		return released
 	}
