@@ -3,6 +3,7 @@ package leader
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -32,6 +33,9 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 	mu, err := m.NewMutex(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if mu.Config().MinHold > 0 {
+		return nil, fmt.Errorf("%w: MinHold would keep the next leader waiting after the last one has resigned", anteroom.ErrConfig)
 	}
 	return &Election{m: m, mu: mu}, nil
 }

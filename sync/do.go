@@ -13,7 +13,7 @@ import (
 //
 // It returns Acquire's error if fn did not run. Otherwise fn's error, joined with
 // ErrLost if the lock was lost while fn ran, also if fn returned nil; an
-// unconfirmed release is joined too. If fn panics or calls runtime.Goexit, the
+// unconfirmed release is joined too, as an *Error whose Op is "release". If fn panics or calls runtime.Goexit, the
 // lock is released on the way out.
 func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	h, err := mu.acquire(ctx, "do", queue.Refusable, opts)
@@ -49,7 +49,10 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	_, lost := h.look("do")
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome says whether the work was protected to the end.
-	_, released := h.exit("do", nil) // nil where fn has released the Hold itself
+	_, released := h.exit("do", nil)    // nil where fn has released the Hold itself
+	if e, is := released.(*Error); is { //nolint:errorlint // as exit gives it
+		e.Op = "release" // the work is done: that tells it from an acquire that failed
+	}
 	if released == nil {
 		released = lost // past its deadline, of which ctx has told: Redis may have kept the lock for the margin
 	}

@@ -26,6 +26,6 @@ func Example_readme() {
 	if errors.Is(err, anteroom.ErrLost) {
 		fmt.Println("somebody else may have shipped it too:", err)
 	} else if err != nil {
-		fmt.Println("not shipped:", err)
+		fmt.Println(err) // not acquired; or shipped, and the release has no answer yet
 	}
 }

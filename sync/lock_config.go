@@ -146,6 +146,10 @@ type LockConfig struct {
 	// remove it. From 0 to 16. Defaults to 0.
 	Replicas int
 
+	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
+	// LeaseTime/3. Defaults to min(LeaseTime/10, 500 ms).
+	ReplicaTimeout time.Duration
+
 	// StringHolders shares the key with a library that keeps a lock as a string, while a
 	// fleet changes over from redsync, redislock, or rueidislock with KeyMajority 1: such a
 	// string counts as held by another until it is deleted or expires, and without a TTL for
@@ -155,8 +159,4 @@ type LockConfig struct {
 	// library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
 	// ErrConfig, since it may be data.
 	StringHolders bool
-
-	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
-	// LeaseTime/3. Defaults to min(LeaseTime/10, 500 ms).
-	ReplicaTimeout time.Duration
 }

@@ -37,8 +37,10 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 	if e.cfg.Fencing {
 		req.LastToken, req.ReservedUpTo = g.usedTokens(handOffs)
 	}
-	if e.cfg.StringHolders && (e.q.Len() > 0 || e.besideStrangers(e.m.leases.Glance())) {
+	if e.cfg.StringHolders {
 		e.holdBack()
+		e.ref() // or it would be forgotten with the entry, if nobody else uses that
+		time.AfterFunc(stringWindow, e.unref)
 	}
 	sent := time.Now()
 	reply := e.m.wire.Release(context.Background(), req)

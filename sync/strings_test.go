@@ -96,3 +96,36 @@ func TestStringHolders_ATurnLeavesTheLockFree(t *testing.T) {
 		}
 	})
 }
+
+// So it is where one goroutine alone takes the lock again and again: another process of ours, which polls, has its turns.
+func TestStringHolders_ALoneLooperLetsOthersIn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		defer cancel()
+		var turns [2]int
+		done := make(chan struct{})
+		for i := range turns {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			mu := besideStrings(t, m)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for ctx.Err() == nil {
+					_ = mu.Do(ctx, func(context.Context) error { turns[i]++; time.Sleep(50 * time.Millisecond); return nil })
+				}
+			}()
+		}
+		<-done
+		<-done
+		if turns[0] < 30 || turns[1] < 30 {
+			t.Errorf("the turns are %v, want 30 or more of each", turns)
+		}
+	})
+}
+
+// A string cannot be seen in the fencing record, so a lock that vanished must not be taken back beside one.
+func TestStringHolders_NothingIsTakenBackBesideStrings(t *testing.T) {
+	cfg := anteroom.LockConfig{Key: "k", StringHolders: true, Fencing: true, Recovery: anteroom.RecoverReacquire}
+	if err := cfg.Validate(); !errors.Is(err, anteroom.ErrConfig) {
+		t.Errorf("it says %v, want ErrConfig", err)
+	}
+}

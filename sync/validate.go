@@ -105,6 +105,8 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 		err = configError("Recovery", "is %d; use one of the Recover constants", c.Recovery)
 	case c.Recovery == RecoverReacquire && !c.Fencing:
 		err = configError("Recovery", "is RecoverReacquire, which needs Fencing")
+	case c.Recovery == RecoverReacquire && c.StringHolders:
+		err = configError("Recovery", "is RecoverReacquire, which needs that every client of the key fences; with StringHolders some do not")
 	case c.AlertThreshold < 1 || c.AlertThreshold > 1000:
 		err = configError("AlertThreshold", "is %d; it must be from 1 to 1000", c.AlertThreshold)
 	case c.Replicas < 0 || c.Replicas > 16:

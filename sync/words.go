@@ -123,7 +123,7 @@ func (l *loss) Unwrap() []error {
 // are told apart by the code with which Redis' answers begin, which is part of its
 // protocol; texts differ between versions.
 var remedies = []struct{ code, remedy string }{
-	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two"},
+	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
 	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},

@@ -45,7 +45,9 @@ func run(ctx context.Context, url, addr string) error {
 	mux := http.NewServeMux()
 	mux.Handle("POST /checkout", checkout(m))
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	answered := make(chan struct{}) // the requests that had begun
 	context.AfterFunc(ctx, func() {
+		defer close(answered)
 		limit, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = srv.Shutdown(limit)
@@ -53,6 +55,7 @@ func run(ctx context.Context, url, addr string) error {
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	<-answered
 	return nil
 }
 
@@ -60,18 +63,23 @@ func run(ctx context.Context, url, addr string) error {
 func checkout(m *anteroom.Manager) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		// The wait is bounded well below the client's patience. A user who leaves ends it, too: r.Context().
-		err := m.Mutex("checkout:"+r.FormValue("user")).Do(r.Context(), work, anteroom.Wait(500*time.Millisecond))
+		done := false
+		err := m.Mutex("checkout:"+r.FormValue("user")).Do(r.Context(), func(ctx context.Context) error {
+			err := work(ctx)
+			done = err == nil
+			return err
+		}, anteroom.Wait(500*time.Millisecond))
 		switch {
-		case err == nil:
+		case errors.Is(err, anteroom.ErrLost):
+			log.Printf("lost while at work: %v", err) // the work may have run twice: check it
+			http.Error(w, "please look at your orders before you try again", http.StatusInternalServerError)
+		case done: // a release without an answer is repeated in the background
 			fmt.Fprintln(w, "thank you")
 		case errors.Is(err, anteroom.ErrNotAcquired):
 			http.Error(w, "another checkout of yours is under way", http.StatusConflict)
 		case errors.Is(err, anteroom.ErrUnavailable), errors.Is(err, anteroom.ErrClosed):
 			w.Header().Set("Retry-After", "5")
 			http.Error(w, "not now", http.StatusServiceUnavailable)
-		case errors.Is(err, anteroom.ErrLost):
-			log.Printf("lost while at work: %v", err) // the work may have run twice: check it
-			http.Error(w, "please look at your orders before you try again", http.StatusInternalServerError)
 		default:
 			log.Print(err)
 			http.Error(w, "failed", http.StatusInternalServerError)

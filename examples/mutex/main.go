@@ -30,9 +30,9 @@ func main() {
 
 	var mu sync.Locker = m.Mutex("counter:" + *file) // was: var mu sync.Mutex
 	var all sync.WaitGroup
-	for range 4 {
+	for i := range 4 {
 		all.Go(func() {
-			for range *times / 4 {
+			for range (*times + i) / 4 {
 				mu.Lock()
 				if err := add(*file); err != nil {
 					log.Print(err)

@@ -70,7 +70,7 @@ func write(db *sql.DB, hold *anteroom.Hold, owner string) error {
 	if !ok {
 		return errors.New("the lock needs Fencing") // or every token would be 0
 	}
-	wrote, err := db.Exec(`UPDATE account SET owner = ?, fence = ?2 WHERE id = 1 AND fence <= ?2`, owner, token)
+	wrote, err := db.Exec(`UPDATE account SET owner = ?1, fence = ?2 WHERE id = 1 AND fence <= ?2`, owner, token)
 	if err != nil {
 		return err
 	}

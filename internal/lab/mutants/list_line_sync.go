@@ -14,7 +14,7 @@ var lineSyncMutants = []mutant{
 		name: "strings-leave-the-lock-free", file: "sync/release.go",
 		mechanism: "beside a library that polls, a turn leaves the lock free",
 		breaks:    "that library starves beside goroutines of one process",
-		old:       "if e.cfg.StringHolders && (e.q", fresh: "if false && (e.q",
+		old:       "if e.cfg.StringHolders {\n\t\te.holdBack()\n\t\te.ref()", fresh: "if false {\n\t\te.holdBack()\n\t\te.ref()",
 		tests: []string{"TestStringHolders_ATurnLeavesTheLockFree"},
 	},
 	{

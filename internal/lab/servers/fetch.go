@@ -197,7 +197,7 @@ func find(dir, name string) (path string, err error) {
 // run runs a command in a folder. Its output is in the error.
 func run(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.WaitDelay = dir, outputTime
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, bytes.TrimSpace(out))

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -54,7 +55,9 @@ func main() {
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skipped)
 	}
 	fmt.Printf("after %v\n%d passed, %d failed, %d skipped\n", time.Since(begun).Round(time.Second), passed, failed, skipped)
-	if failed > 0 || passed == 0 {
+	// Where no package registry is reached, make lab has said so, and goes on.
+	offline := *short && !slices.ContainsFunc(rows, func(r row) bool { return r.version != "" })
+	if failed > 0 || passed == 0 && !offline {
 		os.Exit(1)
 	}
 }

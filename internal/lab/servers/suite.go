@@ -31,6 +31,9 @@ type suite struct {
 // suiteLimit bounds one suite on one server.
 const suiteLimit = 10 * time.Minute
 
+// outputTime is how long the output of a program that was ended is awaited: a child of its may have it open still.
+const outputTime = 10 * time.Second
+
 // suites returns what runs on each server: all of it, or what make lab has the time for, which is without the loads.
 func suites(short bool) []suite {
 	if short {
@@ -94,6 +97,7 @@ func (s *suite) run(ctx context.Context, bin string) row {
 	cmd := exec.CommandContext(ctx, s.binary, s.args...)
 	cmd.Dir = s.folder
 	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.WaitDelay = outputTime
 	begun := time.Now()
 	out, err := cmd.CombinedOutput()
 	r := row{suite: s.name}
