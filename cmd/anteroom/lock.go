@@ -18,8 +18,9 @@ func lockCommand() *cobra.Command {
 		Short: "Hold a lock until told to stop",
 		Long: `Waits for the lock KEY, prints one line with the key, the holder and the fencing token ("-"
 without --fencing), and holds the lock until a signal such as INT or TERM arrives. Then it
-releases the lock and ends. With --until-eof the end of standard input ends it once it is held, too: give it
-a pipe from the program that needs the lock, so that the lock does not outlive that program.
+releases the lock and ends. With --until-eof the end of standard input ends it once it is
+held, too: give it a pipe from the program that needs the lock, so that the lock does not
+outlive that program.
 
 If the lock is lost (Redis unreachable for longer than the lease, the key deleted, a forced
 release), lock says why and ends at once. It supervises nothing: the program that relies on
