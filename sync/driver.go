@@ -9,12 +9,12 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// What stands for the answer while a driver has not asked yet, and while its first attempt
-// has none. Recognised by their addresses, and never written.
+// What stands for the answer while a driver has not asked yet, because it has just begun or leaves
+// the lock to others for a moment, and while its first attempt has none. Recognised by their
+// addresses, and never written.
 var (
-	errNoAnswer = errors.New("no answer yet")
-	notAsked    = &lettucecompat.AcquireReply{Err: errNoAnswer}
-	notAnswered = &lettucecompat.AcquireReply{Err: errNoAnswer, Outcome: lettucecompat.OutcomeUnknown}
+	notAsked    = &lettucecompat.AcquireReply{Outcome: lettucecompat.OutcomeRefused}
+	notAnswered = &lettucecompat.AcquireReply{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
 )
 
 // driver gets the lock from Redis for whoever is head of the queue. Exactly one

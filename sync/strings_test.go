@@ -122,6 +122,20 @@ func TestStringHolders_ALoneLooperLetsOthersIn(t *testing.T) {
 	})
 }
 
+// A wait that ends while the lock is left to others was not let in. Nothing says that Redis did not answer.
+func TestStringHolders_AWaitThatEndsInTheWindow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := besideStrings(t, m)
+		ok(t, acquire(t, mu).Release(bg))
+		short, cancel := context.WithTimeout(bg, 5*time.Millisecond)
+		defer cancel()
+		if _, err := mu.Acquire(short); !errors.Is(err, anteroom.ErrNotAcquired) || errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("it says %v, want ErrNotAcquired", err)
+		}
+	})
+}
+
 // A string cannot be seen in the fencing record, so a lock that vanished must not be taken back beside one.
 func TestStringHolders_NothingIsTakenBackBesideStrings(t *testing.T) {
 	cfg := anteroom.LockConfig{Key: "k", StringHolders: true, Fencing: true, Recovery: anteroom.RecoverReacquire}
