@@ -20,11 +20,11 @@ import (
 
 var lastLine = regexp.MustCompile(`(?:^|\n)acquisitions=(\d+) handoffs=(\d+) faults=(\d+) lost=(\d+) overlaps=(\d+) violations=(\d+) failed=(\d+)\n$`)
 
-// figures are the numbers of a last line.
-type figures struct{ acquisitions, handoffs, faults, lost, overlaps, violations, failed int }
+// lastFigures are the numbers of a last line.
+type lastFigures struct{ acquisitions, handoffs, faults, lost, overlaps, violations, failed int }
 
 // lastOf checks the format of the last line and returns its figures.
-func lastOf(t *testing.T, out string) figures {
+func lastOf(t *testing.T, out string) lastFigures {
 	t.Helper()
 	m := lastLine.FindStringSubmatch(out)
 	if m == nil {
@@ -34,11 +34,11 @@ func lastOf(t *testing.T, out string) figures {
 	for i := 1; i < len(m); i++ {
 		n[i], _ = strconv.Atoi(m[i])
 	}
-	return figures{n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
+	return lastFigures{n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
 }
 
 // wantGood checks a run that had time for faults.
-func wantGood(t *testing.T, status int, out, errs string) figures {
+func wantGood(t *testing.T, status int, out, errs string) lastFigures {
 	t.Helper()
 	if errs != "" {
 		t.Fatalf("exit status %d, standard error %q:\n%s", status, errs, out)
@@ -71,7 +71,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		" lost payments: ",
 		" locked mailing and ended without unlocking",
 		" lost mailing: its lease ran out",
-		"figures  ", " acquisitions/s (", " waiting, p99 wait ", "event    ",
+		"figures  ", " acquisitions/s (", " waiting, p99 wait within ", "event    ",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("nothing said %q:\n%s", words, out.String())
@@ -208,7 +208,7 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range d.processes {
-		p.(*worker).tell = func(report) {}
+		p.(*worker).tell = func(Report) {}
 	}
 	d.play(t.Context())
 	if err := d.disconnect(); err != nil {

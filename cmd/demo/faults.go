@@ -198,7 +198,7 @@ func (i *injector) prepare(a act, name string) (key string, holder int, ok bool)
 	at := i.turn % len(i.processes)
 	i.turn++
 	key = i.prefix + name
-	if err := i.processes[at].obey(ctx, order{Act: a, Key: key}); err != nil {
+	if err := i.processes[at].obey(ctx, Order{Act: a, Key: key}); err != nil {
 		i.console.say(markNote, "no fault: process %d could not get %s: %v", at+1, i.name(key), err)
 		return "", 0, false
 	}

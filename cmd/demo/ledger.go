@@ -13,18 +13,18 @@ import (
 type resource interface {
 	// enter begins a visit to key and returns its number and the value found there. On a fenced key a token that is
 	// too old is not admitted; the visit counts all the same, because its visitor believes that it holds the lock.
-	enter(key string, token int64) pass
+	enter(key string, token int64) Pass
 	// write replaces the value and reports whether the resource accepted it.
 	write(visit, value int64) bool
 	// leave ends the visit. An unknown visit is ignored.
 	leave(visit int64)
 }
 
-// pass is the answer to enter.
-type pass struct {
-	Visit    int64 `json:"visit"`
-	Value    int64 `json:"value"`
-	Admitted bool  `json:"admitted"`
+// Pass is the answer to enter.
+type Pass struct {
+	Visit    int64
+	Value    int64
+	Admitted bool
 }
 
 // ledger is the resource behind every lock, and judges what happens to it. It keeps the rule of the resource (admits)
@@ -97,19 +97,19 @@ type localResource struct {
 	process int
 }
 
-func (r localResource) enter(key string, token int64) pass { return r.l.enter(r.process, key, token) }
+func (r localResource) enter(key string, token int64) Pass { return r.l.enter(r.process, key, token) }
 func (r localResource) write(visit, value int64) bool      { return r.l.write(visit, value) }
 func (r localResource) leave(visit int64)                  { r.l.leave(visit) }
 
 // enter is resource.enter for one process. A visitor counts as a holder whatever its token: overlaps are counted
 // before tokens are checked.
-func (l *ledger) enter(process int, key string, token int64) pass {
+func (l *ledger) enter(process int, key string, token int64) Pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.accounts[key]
 	if a == nil {
 		l.violate("process %d entered %q, which is no key of this run", process, key)
-		return pass{}
+		return Pass{}
 	}
 	l.lastVisit++
 	id := l.lastVisit
@@ -123,7 +123,7 @@ func (l *ledger) enter(process int, key string, token int64) pass {
 	a.visits++
 	a.began[process] = time.Now()
 	l.entered(key, process)
-	p := pass{Visit: id, Value: a.value, Admitted: true}
+	p := Pass{Visit: id, Value: a.value, Admitted: true}
 	if a.fenced {
 		p.Admitted = l.presentLocked(a, id, token)
 	}

@@ -11,7 +11,7 @@ import (
 // reported handles an event of the library: it prints a loss, counts what one fault causes dozens of, and prints the
 // rest if the user asked for it. Several processes may call it at once, on the goroutine of a Manager that delivers
 // its events, so it must not wait for one.
-func (d *demo) reported(r report) {
+func (d *demo) reported(r Report) {
 	switch r.Kind {
 	case anteroom.EventLost:
 		d.reportedLoss(r)
@@ -32,7 +32,7 @@ func (d *demo) reported(r report) {
 }
 
 // subject names what a report is about: a process, and its lock unless there is no key.
-func (d *demo) subject(r report) string {
+func (d *demo) subject(r Report) string {
 	if r.Key == "" {
 		return fmt.Sprintf("process %d", r.Process)
 	}
@@ -47,7 +47,7 @@ var lossWords = map[anteroom.LossReason]string{
 }
 
 // reportedLoss prints a loss, and whether a fault caused it.
-func (d *demo) reportedLoss(r report) {
+func (d *demo) reportedLoss(r Report) {
 	after, asked := d.ledger.lossReported(r.Process, r.Key, r.Reason)
 	why := lossWords[r.Reason]
 	if why == "" {
@@ -66,28 +66,31 @@ func (d *demo) live(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	defer d.console.status("")
-	var before stats
+	before := figures{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		all := d.stats()
-		s := all.since(before)
+		all := d.figures(ctx)
+		text := fmt.Sprintf("%.0f acquisitions/s (%.0f handed over), %.0f waiting, p99 wait within %v, %.0f renewals",
+			all.acquired-before.acquired, all.handedOver-before.handedOver, all.waiting, all.p99(before), all.renewed-before.renewed)
 		before = all
-		figures := fmt.Sprintf("%d acquisitions/s (%d handed over), %d waiting, p99 wait %v, %d renewals",
-			s.Acquisitions, s.HandOffs, s.Waiters, round(s.p99()), s.Renewals)
-		d.console.detail(markFigures, "%s", figures)
-		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), figures)
+		d.console.detail(markFigures, "%s", text)
+		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), text)
 		d.console.flush()
 	}
 }
 
-// stats adds up the figures of all processes. A process that has ended keeps its last ones.
-func (d *demo) stats() (all stats) {
-	for _, p := range d.processes {
-		all.add(p.stats())
+// figures adds up the metrics of all processes. One that does not answer keeps its last ones.
+func (d *demo) figures(ctx context.Context) figures {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for n, p := range d.processes {
+		if families, err := p.gather(ctx); err == nil {
+			d.latest[n] = families
+		}
 	}
-	return all
+	return figuresOf(d.latest)
 }

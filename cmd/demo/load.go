@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/metrics"
@@ -26,10 +27,10 @@ type worker struct {
 	locks  map[string]lock      // by key, fixed
 	rdb    *redis.Client        // closed by stop
 	m      *anteroom.Manager    // closed by stop
-	meter  *meter               // the Observer of m, and of the Managers of forget
+	meter  *metrics.Collector   // the Observer of m, and of the Managers of forget
 	reg    *prometheus.Registry // private: nothing is registered for the whole program
 	res    resource             // what the locks protect
-	tell   func(report)         // receives events; called by several goroutines
+	tell   func(Report)         // receives events; called by several goroutines
 	page   *debug.Page          // shows m, and the Managers of forget; may be nil
 	ctx    context.Context      // ends when stop begins
 	cancel context.CancelFunc
@@ -38,7 +39,7 @@ type worker struct {
 
 // newWorker creates a worker that does not run yet, and takes over rdb. Events go to tell, which must not block for
 // long, and to page, unless that is nil.
-func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page *debug.Page) (*worker, error) {
+func newWorker(p plan, rdb *redis.Client, res resource, tell func(Report), page *debug.Page) (*worker, error) {
 	collector, err := metrics.New(metrics.Config{
 		ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)},
 	})
@@ -47,7 +48,7 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page 
 	}
 	w := &worker{
 		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell, page: page,
-		meter: &meter{Observer: collector}, reg: prometheus.NewRegistry(),
+		meter: collector, reg: prometheus.NewRegistry(),
 	}
 	for _, k := range demoLocks() {
 		w.locks[p.Prefix+k.name] = k
@@ -93,7 +94,7 @@ func (w *worker) unshow(m *anteroom.Manager) {
 }
 
 func (w *worker) event(e anteroom.Event) {
-	w.tell(report{
+	w.tell(Report{
 		Process: w.plan.Process, Kind: e.Kind, Key: e.Key, Reason: e.Reason, Check: e.Check, Text: e.Text,
 	})
 }
@@ -112,7 +113,7 @@ func (w *worker) start() error {
 				for w.ctx.Err() == nil {
 					if err := body(); isFinal(err) {
 						// Waiting does not help; the same answer would come again.
-						w.tell(report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
+						w.tell(Report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
 						return
 					}
 				}
@@ -244,8 +245,8 @@ const restTime = 100 * time.Millisecond
 func upTo(d time.Duration) time.Duration { return rand.N(d) }
 
 // stop ends the goroutines and closes the Manager, both bounded by leaveTime and ctx. A caller parked in Lock while
-// Redis is away for good stays parked, and is named in the error.
-func (w *worker) stop(ctx context.Context) error {
+// Redis is away for good stays parked, and is named in the error. The metrics are the last ones.
+func (w *worker) stop(ctx context.Context) ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	w.cancel()
@@ -259,15 +260,8 @@ func (w *worker) stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := w.m.Close(ctx)
-	return errors.Join(err, w.rdb.Close())
+	families, lost := w.reg.Gather()
+	return families, errors.Join(err, w.rdb.Close(), lost)
 }
 
-// stats returns the worker's current figures. The waiters are read from the Manager, so they are exact and not the
-// difference of two counters.
-func (w *worker) stats() stats {
-	s := w.meter.stats()
-	for _, c := range w.m.Counts() {
-		s.Waiters += int64(c.Waiting)
-	}
-	return s
-}
+func (w *worker) gather(context.Context) ([]*dto.MetricFamily, error) { return w.reg.Gather() }

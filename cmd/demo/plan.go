@@ -96,12 +96,13 @@ func (k lock) goroutines() int {
 
 // plan is what a process of the demonstration gets before it starts.
 type plan struct {
-	Process int    `json:"process"` // from 1
-	Prefix  string `json:"prefix"`  // of every key; it holds no brace, see removeKeys
-	URL     string `json:"url"`     // of Redis; "" for the embedded one
+	Process int    // from 1
+	Prefix  string // of every key; it holds no brace, see removeKeys
+	URL     string // of Redis; "" for the embedded one
+	Socket  string // where a child reaches its parent; "" for a stand-in
 	// Impatient makes the goroutines of fenced locks try instead of wait. One process of a run does that: it acquires
 	// a deleted lock at once, and so causes an overlap.
-	Impatient bool `json:"impatient"`
+	Impatient bool
 }
 
 // act is what an order requests.
@@ -113,24 +114,24 @@ const (
 	actDrop   act = "drop"   // take a fixed lease and drop the Hold
 )
 
-// order makes one process prepare a fault; the answer comes when it has the lock.
-type order struct {
-	Act act    `json:"act"`
-	Key string `json:"key"`
+// Order makes one process prepare a fault; the answer comes when it has the lock.
+type Order struct {
+	Act act
+	Key string
 }
 
 // dropLease is the fixed lease of actDrop.
 const dropLease = time.Second
 
-// report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
+// Report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
 // needs.
-type report struct {
-	Process int                 `json:"process"`
-	Kind    anteroom.EventKind  `json:"kind"`
-	Key     string              `json:"key,omitempty"`
-	Reason  anteroom.LossReason `json:"reason,omitempty"`
-	Check   string              `json:"check,omitempty"`
-	Text    string              `json:"text,omitempty"`
+type Report struct {
+	Process int
+	Kind    anteroom.EventKind
+	Key     string
+	Reason  anteroom.LossReason
+	Check   string
+	Text    string
 }
 
 // kindProblem is a report of the demonstration itself, not an event of the library: something that it cannot continue

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/metrics/debug"
@@ -23,12 +24,10 @@ type process interface {
 	// start starts its work. It is called once.
 	start() error
 	// obey prepares a fault and returns when the lock is held; ctx bounds that.
-	obey(ctx context.Context, o order) error
-	// stats returns its figures, which may be a moment old.
-	stats() stats
-	metrics(ctx context.Context) (string, error)
-	// stop ends it, by force when ctx ends. It is called once, whether or not start was.
-	stop(ctx context.Context) error
+	obey(ctx context.Context, o Order) error
+	gather(ctx context.Context) ([]*dto.MetricFamily, error)
+	// stop ends it, by force when ctx ends, and returns its last metrics. It is called once, whether or not start was.
+	stop(ctx context.Context) ([]*dto.MetricFamily, error)
 }
 
 // demo is one run.
@@ -42,6 +41,8 @@ type demo struct {
 	processes []process     // fixed before the run begins
 	stranger  *redis.Client // a client that knows nothing of the library
 	operator  *worker       // never started
+
+	latest [][]*dto.MetricFamily // the last metrics of each process; live and then dismiss write them
 
 	mu       sync.Mutex
 	problems []string // what invalidates the run, guarded by mu
@@ -103,7 +104,7 @@ injected. A holder that loses its lock must be told in time, and no update may b
 // is one clear error and not a run without a result.
 func (d *demo) connect(ctx context.Context) error {
 	d.stranger = redis.NewClient(d.server.options())
-	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {}, nil)
+	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(Report) {}, nil)
 	if err != nil {
 		return errors.Join(err, d.stranger.Close())
 	}
@@ -141,7 +142,8 @@ const (
 func (d *demo) disconnect() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	return errors.Join(d.operator.stop(ctx), d.removeKeys(ctx), d.stranger.Close())
+	_, err := d.operator.stop(ctx)
+	return errors.Join(err, d.removeKeys(ctx), d.stranger.Close())
 }
 
 // removeKeys deletes the keys of this run by their names, including the fencing records, which would stay for ever.
@@ -179,7 +181,7 @@ func (d *demo) recruit() error {
 		if err != nil {
 			return fmt.Errorf("process %d: %w", n, err)
 		}
-		d.processes = append(d.processes, one)
+		d.processes, d.latest = append(d.processes, one), append(d.latest, nil)
 	}
 	return nil
 }
@@ -193,7 +195,11 @@ func (d *demo) dismiss() error {
 	var wg sync.WaitGroup
 	for n, p := range d.processes {
 		wg.Go(func() {
-			if err := p.stop(ctx); err != nil {
+			last, err := p.stop(ctx)
+			if last != nil {
+				d.latest[n] = last
+			}
+			if err != nil {
 				errs[n] = fmt.Errorf("process %d: %w", n+1, err)
 			}
 		})
@@ -259,7 +265,7 @@ func (d *demo) noted() []string {
 // conclude prints what was kept or missed, and right below it the last line, which counts both causes of a failed run:
 // violations, and expectations that were not met (failed).
 func (d *demo) conclude() error {
-	all := d.stats()
+	all := figuresOf(d.latest)
 	s, violations := d.ledger.close()
 	failures := append(d.ledger.unmet(), d.noted()...)
 	if violations == 0 {
@@ -274,8 +280,8 @@ func (d *demo) conclude() error {
 	for _, f := range failures {
 		d.console.say(markFailed, "%s", f)
 	}
-	d.console.plain(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d failed=%d",
-		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations, len(failures)))
+	d.console.plain(fmt.Sprintf("acquisitions=%.0f handoffs=%.0f faults=%d lost=%d overlaps=%d violations=%d failed=%d",
+		all.acquired, all.handedOver, s.faults, s.lost, s.overlaps, violations, len(failures)))
 	if violations > 0 || len(failures) > 0 {
 		return errFailed
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -51,7 +52,7 @@ func TestEmbeddedServerGoesAwayAndKeepsItsKeys(t *testing.T) {
 	if err := <-cut; err == nil {
 		t.Error("the subscription outlived the outage")
 	}
-	if err := c.Get(ctx, "kept").Err(); !errors.Is(err, errAway) {
+	if err := c.Get(ctx, "kept").Err(); !errors.Is(err, faultnet.ErrRefused) {
 		t.Errorf("a command while it is away: %v", err)
 	}
 	<-back
@@ -80,10 +81,10 @@ func (c *checked) look(when string) {
 	}
 }
 
-func (c *checked) enter(key string, _ int64) pass {
+func (c *checked) enter(key string, _ int64) Pass {
 	c.key = key
 	c.look("enter")
-	return pass{Visit: 1, Admitted: true}
+	return Pass{Visit: 1, Admitted: true}
 }
 
 func (c *checked) write(_, _ int64) bool { c.look("write"); return true }
@@ -94,7 +95,7 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			e := startEmbedded(t)
 			res := &checked{t: t, e: e}
-			w, err := newWorker(plan{Process: 1, Prefix: "test:"}, redis.NewClient(e.options()), res, func(r report) {
+			w, err := newWorker(plan{Process: 1, Prefix: "test:"}, redis.NewClient(e.options()), res, func(r Report) {
 				if r.Kind == anteroom.EventLost {
 					t.Errorf("lost: %+v", r)
 				}
@@ -118,7 +119,7 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
-			if err := w.stop(ctx); err != nil {
+			if _, err := w.stop(ctx); err != nil {
 				t.Error(err)
 			}
 		})

@@ -22,7 +22,7 @@ const (
 
 // obey prepares a fault: it returns nil when the lock is held as the order says, and an error if it could not be
 // acquired in time. ctx bounds the wait.
-func (w *worker) obey(ctx context.Context, o order) error {
+func (w *worker) obey(ctx context.Context, o Order) error {
 	k, ok := w.locks[o.Key]
 	if !ok {
 		return fmt.Errorf("no lock %q in this run", o.Key)
@@ -66,7 +66,7 @@ func (w *worker) workOn(hold *anteroom.Hold) {
 	w.res.leave(pass.Visit)
 	told := errors.Is(hold.Err(), anteroom.ErrLost)
 	if err := w.release(hold); told && !errors.Is(err, anteroom.ErrLost) {
-		w.tell(report{
+		w.tell(Report{
 			Process: w.plan.Process, Kind: kindProblem, Key: hold.Key(),
 			Text: fmt.Sprintf("the lock was destroyed, and Release said %v instead of ErrLost", err),
 		})
