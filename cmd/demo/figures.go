@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -14,11 +16,13 @@ type figures struct {
 
 	waits map[float64]uint64 // how many acquisitions waited at most so many seconds
 	all   uint64             // how many there are of them
+
+	events map[string]float64 // by kind
 }
 
 // figuresOf sums up metrics, by process.
 func figuresOf(processes [][]*dto.MetricFamily) figures {
-	f := figures{waits: map[float64]uint64{}}
+	f := figures{waits: map[float64]uint64{}, events: map[string]float64{}}
 	for _, families := range processes {
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
@@ -45,12 +49,25 @@ func (f *figures) add(name string, m *dto.Metric) {
 		}
 	case name == "anteroom_renewals_total" && (labels["outcome"] == "renewed" || labels["outcome"] == "reacquired"):
 		f.renewed += count
+	case name == "anteroom_events_total":
+		f.events[labels["kind"]] += count
 	case name == "anteroom_acquire_wait_seconds":
 		for _, b := range m.GetHistogram().GetBucket() {
 			f.waits[b.GetUpperBound()] += b.GetCumulativeCount()
 		}
 		f.all += m.GetHistogram().GetSampleCount()
 	}
+}
+
+// eventsSince lists how many events there were of each kind, "" for none.
+func (f figures) eventsSince(before figures) string {
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(f.events)) {
+		if n := f.events[kind] - before.events[kind]; n > 0 {
+			list = append(list, fmt.Sprintf("%.0f %s", n, kind))
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 // p99 returns the upper end of the histogram's bucket in which 99 of 100 acquisitions since before are, and 0

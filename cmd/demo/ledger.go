@@ -1,12 +1,13 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
 
 // resource is what the locks of the demonstration protect. The ledger implements it, directly in the same process and
-// through a pipe from another one.
+// through a socket from another one.
 //
 // Each call is atomic and none waits for another visit: the resource excludes nobody, so that overlapping visits
 // show.
@@ -45,6 +46,7 @@ type ledger struct {
 	calmUntil  time.Time           // until then no plain lock may be lost whose lease was whole before; guarded by mu
 	sums       sums                // guarded by mu
 	violations int                 // guarded by mu
+	problems   []string            // what kept the run from showing what it should, guarded by mu
 }
 
 // sums is the ledger's part of the last line.
@@ -61,7 +63,7 @@ type account struct {
 	newest int64
 	// audited is the same from the audit's view, and auditedBy the visit that presented it.
 	audited, auditedBy int64
-	visits, refused    int64
+	refused            int64
 	began              map[int]time.Time // the last visit of each process
 }
 
@@ -93,13 +95,13 @@ func admits(newest, token int64) bool { return token > 0 && token >= newest }
 func (l *ledger) as(process int) resource { return localResource{l, process} }
 
 type localResource struct {
-	l       *ledger
+	*ledger
 	process int
 }
 
-func (r localResource) enter(key string, token int64) Pass { return r.l.enter(r.process, key, token) }
-func (r localResource) write(visit, value int64) bool      { return r.l.write(visit, value) }
-func (r localResource) leave(visit int64)                  { r.l.leave(visit) }
+func (r localResource) enter(key string, token int64) Pass {
+	return r.ledger.enter(r.process, key, token)
+}
 
 // enter is resource.enter for one process. A visitor counts as a holder whatever its token: overlaps are counted
 // before tokens are checked.
@@ -120,9 +122,8 @@ func (l *ledger) enter(process int, key string, token int64) Pass {
 		l.violate("two holders at once: process %d entered %s while %d were inside", process, a.name, a.inside)
 	}
 	a.inside++
-	a.visits++
 	a.began[process] = time.Now()
-	l.entered(key, process)
+	l.meet(key, "", process)
 	p := Pass{Visit: id, Value: a.value, Admitted: true}
 	if a.fenced {
 		p.Admitted = l.presentLocked(a, id, token)
@@ -208,6 +209,15 @@ func (l *ledger) injected() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sums.faults++
+}
+
+// problem records something that kept the run from showing what it should.
+func (l *ledger) problem(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.problems, what) {
+		l.problems = append(l.problems, what)
+	}
 }
 
 // violate counts and prints a violation. The caller holds mu.

@@ -8,8 +8,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// reported handles an event of the library: it prints a loss, counts what one fault causes dozens of, and prints the
-// rest if the user asked for it. Several processes may call it at once, on the goroutine of a Manager that delivers
+// reported handles an event of the library: it prints a loss, and other events of a lock if the user asked for them.
+// Of those that one fault causes dozens of the figures have the number. Several processes may call it at once, on the goroutine of a Manager that delivers
 // its events, so it must not wait for one.
 func (d *demo) reported(r Report) {
 	switch r.Kind {
@@ -17,17 +17,12 @@ func (d *demo) reported(r Report) {
 		d.reportedLoss(r)
 	case kindProblem:
 		d.console.broken("%s: %s", d.subject(r), r.Text)
-		d.problem(d.subject(r) + " could not go on")
-	case anteroom.EventRecovery, anteroom.EventAlert, anteroom.EventAbandoned, anteroom.EventUnlockLost,
-		anteroom.EventReleaseGivenUp, anteroom.EventSelfDeadlock, anteroom.EventReentryLost, anteroom.EventClockJump:
-		if r.Key == "" {
-			// Events of the process come from every process at once, and again each period while the server is away.
-			d.console.count(r.Kind)
-			return
-		}
-		d.console.detail(markEvent, "%s: %s %s: %s", d.subject(r), r.Kind, r.Check, r.Text)
+		d.ledger.problem(d.subject(r) + " could not go on")
+	case anteroom.EventReleaseFailed:
 	default:
-		d.console.count(r.Kind)
+		if r.Key != "" {
+			d.console.detail(markEvent, "%s: %s %s: %s", d.subject(r), r.Kind, r.Check, r.Text)
+		}
 	}
 }
 
@@ -74,12 +69,14 @@ func (d *demo) live(ctx context.Context) {
 		case <-ticker.C:
 		}
 		all := d.figures(ctx)
-		text := fmt.Sprintf("%.0f acquisitions/s (%.0f handed over), %.0f waiting, p99 wait within %v, %.0f renewals",
+		text := fmt.Sprintf("%.0f acquisitions/s (%.0f handed over), %.0f waiting, 99%% within %v, %.0f renewals",
 			all.acquired-before.acquired, all.handedOver-before.handedOver, all.waiting, all.p99(before), all.renewed-before.renewed)
-		before = all
 		d.console.detail(markFigures, "%s", text)
+		if events := all.eventsSince(before); events != "" {
+			d.console.detail(markEvent, "%s", events)
+		}
+		before = all
 		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), text)
-		d.console.flush()
 	}
 }
 

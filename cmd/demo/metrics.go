@@ -41,7 +41,7 @@ func (d *demo) serveMetrics(l net.Listener) (stop func()) {
 		}
 		promhttp.HandlerFor(all, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError}).ServeHTTP(rw, req)
 	})
-	if d.page != nil {
+	if d.opts.url == "" {
 		mux.Handle(debugPath, d.page)
 	}
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}

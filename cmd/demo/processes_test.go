@@ -120,7 +120,7 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for len(d.noted()) == 0 && ctx.Err() == nil {
+	for len(d.ledger.unmet()) == 0 && ctx.Err() == nil {
 		pause(ctx, time.Millisecond) // watch runs on a goroutine of its own
 	}
 	if _, err := r.stop(ctx); err == nil {

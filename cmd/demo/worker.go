@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/metrics/debug"
 )
 
 // workerRole is the child role of a process of the demonstration.
@@ -42,9 +43,13 @@ func runWorker(ctx context.Context, link *child.Link, raw json.RawMessage) error
 	if err != nil {
 		return err
 	}
+	page, err := debug.New(debug.Config{}) // nobody looks at it
+	if err != nil {
+		return err
+	}
 	w, err := newWorker(p, redis.NewClient(opts), distant{up}, func(r Report) {
 		_ = up.Call("Parent.Tell", r, &struct{}{}) // an error means that the parent is gone
-	}, nil)
+	}, page)
 	if err != nil {
 		return err
 	}
