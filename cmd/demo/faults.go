@@ -19,7 +19,7 @@ const (
 	// firstRenewal is when the lease of a lock that a release has passed on is whole, on a loaded machine too.
 	firstRenewal = 600 * time.Millisecond
 	// busy is what a loaded machine may add to the time that the library promises: reports pass through queues and
-	// sockets, and through goroutines that have to run. The actual time is printed.
+	// pipes, and through goroutines that have to run. The actual time is printed.
 	busy = 4 * time.Second
 	// removalBound is the promise for a removed lock, docs/guarantees.md §3.
 	removalBound = watchdogPeriod + commandTimeout + busy

@@ -7,7 +7,7 @@ import (
 )
 
 // resource is what the locks of the demonstration protect. The ledger implements it, directly in the same process and
-// through a socket from another one.
+// through a pipe from another one.
 //
 // Each call is atomic and none waits for another visit: the resource excludes nobody, so that overlapping visits
 // show.
@@ -49,8 +49,8 @@ type ledger struct {
 	problems   []string            // what kept the run from showing what it should, guarded by mu
 }
 
-// sums is the ledger's part of the last line.
-type sums struct{ faults, lost, overlaps int }
+// sums is the ledger's part of the last lines.
+type sums struct{ faults, lost, overlaps, refused int }
 
 // account is the ledger's page for one key. Guarded by ledger.mu.
 type account struct {
@@ -63,7 +63,6 @@ type account struct {
 	newest int64
 	// audited is the same from the audit's view, and auditedBy the visit that presented it.
 	audited, auditedBy int64
-	refused            int64
 	began              map[int]time.Time // the last visit of each process
 }
 
@@ -141,7 +140,7 @@ func (l *ledger) presentLocked(a *account, id, token int64) bool {
 		a.audited, a.auditedBy = token, id
 	}
 	if !l.admits(a.newest, token) {
-		a.refused++
+		l.sums.refused++
 		return false
 	}
 	a.newest = max(a.newest, token)
@@ -159,7 +158,7 @@ func (l *ledger) write(id, value int64) bool {
 	}
 	a := v.account
 	if a.fenced && !l.admits(a.newest, v.token) {
-		a.refused++
+		l.sums.refused++
 		return false
 	}
 	if a.fenced {
@@ -246,14 +245,4 @@ func (l *ledger) losses() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sums.lost
-}
-
-// refused returns the number of accesses that the fenced resources refused.
-func (l *ledger) refused() (n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.accounts {
-		n += a.refused
-	}
-	return n
 }

@@ -83,7 +83,6 @@ type plan struct {
 	Process int    // from 1
 	Prefix  string // of every key; it holds no brace, see removeKeys
 	URL     string // of Redis; "" for the embedded one
-	Socket  string // where a child reaches its parent; "" for a stand-in
 	// Impatient makes the goroutines of fenced locks try instead of wait. One process of a run does that: it acquires
 	// a deleted lock at once, and so causes an overlap.
 	Impatient bool

@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"net/rpc"
-	"os"
-	"path/filepath"
 	"sync/atomic"
 
 	dto "github.com/prometheus/client_model/go"
@@ -14,8 +11,8 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// remote is a real process of the demonstration: a child of this process. It calls us over one connection (parent),
-// and we call it over another one (employee), because net/rpc has one direction.
+// remote is a real process of the demonstration: a child of this process. It calls us (parent) and we call it
+// (employee) by net/rpc.
 type remote struct {
 	plan     plan
 	ledger   *ledger      // the resource for which the child sends requests
@@ -30,53 +27,25 @@ type remote struct {
 // standard error, so that its output, for example a crash, is not lost. The plan contains the URL and so perhaps a
 // password; it goes through a pipe, which, unlike an argument, nobody else can read.
 func newRemote(p plan, l *ledger, tell func(Report)) (*remote, error) {
-	dir, err := os.MkdirTemp("", "anteroom-demo-") // readable by us only
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	p.Socket = filepath.Join(dir, "parent")
-	listener, err := net.Listen("unix", p.Socket)
-	if err != nil {
-		return nil, err
-	}
-	defer listener.Close()
+	r := &remote{plan: p, ledger: l, tell: tell, ended: make(chan struct{})}
+	answers := rpc.NewServer()
+	_ = answers.RegisterName("Parent", parent{r}) // it has methods
 	c, err := child.Start(context.Background(), workerRole, p, child.Forever)
 	if err != nil {
 		return nil, err
 	}
-	r := &remote{plan: p, ledger: l, tell: tell, child: c, ended: make(chan struct{})}
-	if err := r.connect(listener); err != nil {
+	var ready bool
+	if err := c.Receive(&ready, startTime); err != nil {
 		c.Kill()
 		return nil, err
 	}
-	return r, nil
-}
-
-// connect waits until the child is ready. By then it has dialled twice.
-func (r *remote) connect(l net.Listener) error {
-	var ready bool
-	if err := r.child.Receive(&ready, startTime); err != nil {
-		return err
-	}
-	calls := rpc.NewServer()
-	if err := calls.RegisterName("Parent", parent{r}); err != nil {
-		return err
-	}
-	up, err := l.Accept()
-	if err != nil {
-		return err
-	}
-	down, err := l.Accept()
-	if err != nil {
-		return errors.Join(err, up.Close())
-	}
-	r.worker = rpc.NewClient(down)
+	orders, calls := streams(c.Send, func(v any) error { return c.Receive(v, child.Forever) })
+	r.child, r.worker = c, rpc.NewClient(orders)
 	go func() {
 		defer close(r.ended)
-		calls.ServeConn(up)
+		answers.ServeConn(calls)
 	}()
-	return nil
+	return r, nil
 }
 
 // parent is what a child may call. The ledger answers at once, so a child delays only itself.
@@ -114,9 +83,11 @@ func (p parent) Tell(said Report, _ *struct{}) error {
 
 // ask calls the child. If ctx ends first, the child may still carry it out.
 func (r *remote) ask(ctx context.Context, method string, args, answer any) error {
-	call := r.worker.Go("Worker."+method, args, answer, make(chan *rpc.Call, 1))
+	done := make(chan *rpc.Call, 1)
+	// In a goroutine, because a child that hangs may not even read; the goroutine ends with the child.
+	go r.worker.Go("Worker."+method, args, answer, done)
 	select {
-	case <-call.Done:
+	case call := <-done:
 		return call.Error
 	case <-ctx.Done():
 		return ctx.Err()
@@ -163,7 +134,7 @@ func (r *remote) stop(ctx context.Context) ([]*dto.MetricFamily, error) {
 		bound = 0
 	}
 	err = errors.Join(err, lost, r.child.Stop(bound))
-	_ = r.worker.Close() // the child has closed it
+	_ = r.worker.Close() // it may have ended with the child
 	<-r.ended
 	return families, err
 }

@@ -235,8 +235,8 @@ func (d *demo) play(ctx context.Context) {
 	live.Wait()
 	if err := d.dismiss(); err != nil {
 		// For a lease and a time limit after an outage Close waits for acquires whose answer the outage has cut.
-		d.console.say(markNote, "some gave up closing after %v: a request that a fault cut may still arrive", leaveTime)
-		d.console.say(markNote, "at Redis; its lease would end it (--verbose has the errors)")
+		d.console.say(markNote, "some processes stopped waiting after %v: a request that an outage cut could still", leaveTime)
+		d.console.say(markNote, "reach Redis; its lease would end it (--verbose has the errors)")
 		d.console.detail(markNote, "%v", err)
 	}
 }
@@ -250,7 +250,7 @@ func (d *demo) conclude() error {
 	if violations == 0 {
 		d.console.say(markOK, "no two holders at once where no lock was destroyed; no update was lost")
 		d.console.say(markOK, "overlaps: two holders at once %d times, only where a fault had destroyed their lock", s.overlaps)
-		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", d.ledger.refused())
+		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {
 		d.console.say(markNote, "no fault was injected, so this run shows little")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net"
 	"net/rpc"
 	"os"
 	"os/signal"
@@ -35,18 +34,12 @@ func runWorker(ctx context.Context, link *child.Link, raw json.RawMessage) error
 	if err != nil {
 		return errors.New("the plan has no usable URL")
 	}
-	up, err := rpc.Dial("unix", p.Socket)
-	if err != nil {
+	if err := link.Send(true); err != nil { // ready
 		return err
 	}
-	down, err := net.Dial("unix", p.Socket)
-	if err != nil {
-		return err
-	}
-	page, err := debug.New(debug.Config{}) // nobody looks at it
-	if err != nil {
-		return err
-	}
+	orders, calls := streams(link.Send, link.Receive)
+	up := rpc.NewClient(calls)
+	page, _ := debug.New(debug.Config{}) // nobody looks at it
 	w, err := newWorker(p, redis.NewClient(opts), distant{up}, func(r Report) {
 		_ = up.Call("Parent.Tell", r, &struct{}{}) // an error means that the parent is gone
 	}, page)
@@ -57,14 +50,9 @@ func runWorker(ctx context.Context, link *child.Link, raw json.RawMessage) error
 		_, err := w.stop(context.Background())
 		return err
 	})}
-	calls := rpc.NewServer()
-	if err := calls.RegisterName("Worker", e); err != nil {
-		return err
-	}
-	go calls.ServeConn(down)
-	if err := link.Send(true); err != nil {
-		return err
-	}
+	answers := rpc.NewServer()
+	_ = answers.RegisterName("Worker", e) // it has methods
+	go answers.ServeConn(orders)
 	<-ctx.Done()
 	_ = e.end() // Stop has returned it, unless the parent is gone
 	return nil
