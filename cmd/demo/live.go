@@ -49,7 +49,7 @@ func (d *demo) reportedLoss(r Report) {
 		why = string(r.Reason)
 	}
 	if !asked {
-		d.console.say(markTold, "process %d lost %s: %s; no fault caused it", r.Process, d.ledger.name(r.Key), why)
+		d.console.say(markTold, "process %d lost %s: %s; no fault was aimed at it", r.Process, d.ledger.name(r.Key), why)
 		return
 	}
 	d.console.took(markTold, after, "process %d lost %s: %s", r.Process, d.ledger.name(r.Key), why)
