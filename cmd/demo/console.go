@@ -5,14 +5,11 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
-
-	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // mark is the word before a line, which says what the line is about, and its colour on a terminal.
@@ -42,14 +39,13 @@ type console struct {
 	width    int // of the live line; 0 for none
 	coloured bool
 
-	mu    sync.Mutex
-	out   io.Writer
-	live  string                     // the live line that is on the screen, guarded by mu
-	tally map[anteroom.EventKind]int // events since the last figures, guarded by mu
+	mu   sync.Mutex
+	out  io.Writer
+	live string // the live line that is on the screen, guarded by mu
 }
 
 func newConsole(out io.Writer, verbose bool) *console {
-	c := &console{verbose: verbose, begin: time.Now(), out: out, tally: map[anteroom.EventKind]int{}}
+	c := &console{verbose: verbose, begin: time.Now(), out: out}
 	f, ok := out.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) || os.Getenv("TERM") == "dumb" {
 		return c
@@ -70,7 +66,7 @@ func (c *console) say(m mark, format string, args ...any) {
 
 // took writes one line and at its right how long after the fault it happened.
 func (c *console) took(m mark, d time.Duration, format string, args ...any) {
-	c.line(m, fmt.Sprintf(format, args...), fmt.Sprintf("after %v", round(d)))
+	c.line(m, fmt.Sprintf(format, args...), fmt.Sprintf("after %v", d.Round(100*time.Microsecond)))
 }
 
 // detail writes one line if the user asked for all of them.
@@ -132,37 +128,4 @@ func (c *console) show(text string) {
 		fmt.Fprintf(c.out, "\r%-*s", max(len(text), len(c.live)), text)
 	}
 	c.live = text
-}
-
-// count counts an event of which there would be too many lines.
-func (c *console) count(k anteroom.EventKind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tally[k]++
-}
-
-// flush writes the counted events as one detail and resets the counts.
-func (c *console) flush() {
-	c.mu.Lock()
-	parts := make([]string, 0, len(c.tally))
-	for k, n := range c.tally {
-		parts = append(parts, fmt.Sprintf("%d %s", n, k))
-	}
-	clear(c.tally)
-	c.mu.Unlock()
-	if len(parts) > 0 {
-		slices.Sort(parts)
-		c.detail(markEvent, "%s", strings.Join(parts, ", "))
-	}
-}
-
-// round shortens a duration to about three digits for display.
-func round(d time.Duration) time.Duration {
-	switch {
-	case d >= 100*time.Millisecond:
-		return d.Round(time.Millisecond)
-	case d >= time.Millisecond:
-		return d.Round(100 * time.Microsecond)
-	}
-	return d.Round(time.Microsecond)
 }

@@ -15,7 +15,7 @@
 //	 Redis ◄──── locks ────── sync ──── events ───────────────┘
 //
 // Without --redis the Redis is an embedded one that no other program can reach, and the processes are Managers of
-// this program. With --redis they are real processes, children of this one, and use the ledger through pipes.
+// this program. With --redis they are real processes, children of this one, and call the ledger through pipes.
 //
 // # Invariants
 //

@@ -82,9 +82,6 @@ func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expe
 	return nil
 }
 
-// entered is called for every visit. The caller holds ledger.mu.
-func (l *ledger) entered(key string, process int) { l.meet(key, "", process) }
-
 // lossReported handles a loss that the library reported. It returns how long after its fault it came, and false if no
 // fault caused it: a machine that stalls for longer than a lease loses locks, and then the report is right.
 func (l *ledger) lossReported(process int, key string, reason anteroom.LossReason) (time.Duration, bool) {
@@ -115,18 +112,22 @@ func (l *ledger) settled(process int, a *account) bool {
 	return l.calmFrom.Sub(a.began[process]) > firstRenewal
 }
 
-// unmet returns, as sentences, the expectations that were not met, or not in time. It is called when every process
-// has ended, so that nothing can arrive any more.
+// unmet returns, as sentences, the expectations that were not met, or not in time, and the problems. At the end of a
+// run, when every process has ended, nothing can arrive any more.
 func (l *ledger) unmet() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var list []string
+	list := slices.Clone(l.problems)
 	for _, x := range l.expected {
 		what := l.name(x.key) + " did not become usable again"
 		if len(x.reasons) > 0 {
 			what = fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.causes())
 		}
-		list = append(list, what+x.lateness())
+		what += fmt.Sprintf(" within %v", x.within)
+		if x.isMet() {
+			what += fmt.Sprintf(", but after %v", x.took.Round(time.Millisecond))
+		}
+		list = append(list, what)
 	}
 	return list
 }
@@ -157,11 +158,4 @@ func (x *expectation) causes() string {
 		words = append(words, string(r))
 	}
 	return strings.Join(words, " or ")
-}
-
-func (x *expectation) lateness() string {
-	if x.isMet() {
-		return fmt.Sprintf(" within %v, but after %v", x.within, x.took.Round(time.Millisecond))
-	}
-	return fmt.Sprintf(" within %v", x.within)
 }

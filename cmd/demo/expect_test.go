@@ -51,7 +51,7 @@ func TestDemo_I4_EitherCauseMeetsIt(t *testing.T) {
 	for _, reason := range []anteroom.LossReason{anteroom.LostForced, anteroom.LostGone} {
 		l, _ := testLedger()
 		l.expectLoss(fencedKey, time.Hour, anteroom.LostForced, anteroom.LostGone)
-		l.entered(fencedKey, 2)
+		section(l, 2, fencedKey, 1)
 		l.lossReported(1, fencedKey, anteroom.LostDeadline)
 		wantUnmet(t, l, "the loss of invoices with reason forced or gone was not reported")
 		l.lossReported(1, fencedKey, reason)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -42,37 +43,22 @@ type injector struct {
 	noOutage  bool              // the server does not permit outages
 }
 
-// fault is one kind of fault.
-type fault struct {
-	// inject injects the fault and waits for its effects. If it could not, it prints that, and the fault is not
-	// counted.
-	inject func()
-	// embeddedOnly: not allowed on a server that others use.
-	embeddedOnly bool
-}
-
 // run injects faults until ctx ends. It returns when the last one is settled, within that one's bounds: a fault that
 // has begun is carried through, because a lock prepared for it would otherwise be lost without a cause.
 //
 // Faults never overlap, so every report belongs to the current one: a lock that is deleted while the server is away
 // would be lost by either.
 func (i *injector) run(ctx context.Context, isEmbedded bool) {
-	faults := []fault{
-		{inject: i.deleteKey},
-		{inject: i.releaseByForce},
-		{inject: i.forgetUnlock},
-		{inject: i.shortAbsence},
-		{inject: i.dropHold},
-		{inject: i.longAbsence, embeddedOnly: true},
+	faults := []func(){i.deleteKey, i.releaseByForce, i.forgetUnlock, i.shortAbsence, i.dropHold}
+	if isEmbedded { // not allowed on a server that others use
+		faults = append(faults, i.longAbsence)
 	}
 	for n := 0; ; n++ {
 		pause(ctx, i.between)
 		if ctx.Err() != nil {
 			return
 		}
-		if f := faults[n%len(faults)]; isEmbedded || !f.embeddedOnly {
-			f.inject()
-		}
+		faults[n%len(faults)]()
 	}
 }
 
@@ -80,76 +66,59 @@ func (i *injector) run(ctx context.Context, isEmbedded bool) {
 // watchdog or the next renewal has to find out; until then another holder may be admitted, and both run. Their
 // resource keeps order.
 func (i *injector) deleteKey() {
-	key, holder, ok := i.prepare(actHold, keyDeleted)
-	if !ok {
-		return
-	}
-	x := i.expectLoss(key, removalBound, anteroom.LostGone)
-	i.console.say(markFault, "a stranger deletes the key of %s (DEL), held by process %d", i.name(key), holder)
-	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
-	defer cancel()
-	n, err := i.stranger.Del(ctx, key).Result()
-	if err != nil {
-		i.failed(x, err)
-		return
-	}
-	if n == 0 {
-		i.failed(x, errors.New("there was no such key any more"))
-		return
-	}
-	i.injected()
-	i.settle(x)
+	const text = "a stranger deletes the key of %[1]s (DEL), held by process %[2]d"
+	i.destroy(actHold, keyDeleted, text, removalBound, func(ctx context.Context, key string) error {
+		n, err := i.stranger.Del(ctx, key).Result()
+		if err == nil && n == 0 {
+			return errors.New("there was no such key any more")
+		}
+		return err
+	}, anteroom.LostGone)
 }
 
 // releaseByForce: an operator releases a held lock. A message notifies the holder's Manager, so the report comes at
 // once. If the message is lost, because its connection is being re-established after an outage, or if a check
 // overtakes it on a busy machine, this is a removal like any other, with its bound and its reason.
 func (i *injector) releaseByForce() {
-	key, holder, ok := i.prepare(actHold, keyForced)
-	if !ok {
-		return
-	}
-	x := i.expectLoss(key, removalBound, anteroom.LostForced, anteroom.LostGone)
-	i.console.say(markFault, "an operator releases %s by force, held by process %d", i.name(key), holder)
-	ctx, cancel := context.WithTimeout(context.Background(), setUpTime)
-	defer cancel()
-	was, err := i.operator.ForceRelease(ctx, key)
-	if err != nil || !was {
-		i.failed(x, errors.Join(err, errors.New("nobody held it any more")))
-		return
-	}
-	i.injected()
-	i.settle(x)
+	const text = "an operator releases %[1]s by force, held by process %[2]d"
+	i.destroy(actHold, keyForced, text, removalBound, func(ctx context.Context, key string) error {
+		was, err := i.operator.ForceRelease(ctx, key)
+		if err == nil && !was {
+			return errors.New("nobody held it any more")
+		}
+		return err
+	}, anteroom.LostForced, anteroom.LostGone)
 }
 
 // forgetUnlock: a goroutine locks and ends. The watchdog has to find that out and stop renewing, so that the lease
-// expires.
+// expires: it looks at goroutines once a lease has passed, and then the lease has to expire.
 func (i *injector) forgetUnlock() {
-	key, holder, ok := i.prepare(actForget, keyForgot)
-	if !ok {
-		return
-	}
-	// The watchdog looks at goroutines once a lease has passed, and then the lease has to expire.
-	x := i.expectLoss(key, 2*forgetLease+2*watchdogPeriod+busy, anteroom.LostDeadline)
-	i.console.say(markFault, "a goroutine of process %d locked %s and ended without unlocking", holder, i.name(key))
-	i.injected()
-	i.settle(x)
+	const text = "a goroutine of process %[2]d locked %[1]s and ended without unlocking"
+	i.destroy(actForget, keyForgot, text, 2*forgetLease+2*watchdogPeriod+busy, alreadyDone, anteroom.LostDeadline)
 }
 
 // dropHold: a Hold with a fixed lease is dropped and never released. The library allows that: the lease expires by
 // itself, and the loss is reported.
 func (i *injector) dropHold() {
-	key, holder, ok := i.prepare(actDrop, keyDropped)
-	if !ok {
-		return
-	}
-	x := i.expectLoss(key, dropLease+busy, anteroom.LostDeadline)
-	i.console.say(markFault, "process %d dropped its Hold of %s, which has a fixed lease of %v", holder, i.name(key), dropLease)
-	i.injected()
-	i.settle(x)
+	text := fmt.Sprintf("process %%[2]d dropped its Hold of %%[1]s, which has a fixed lease of %v", dropLease)
+	i.destroy(actDrop, keyDropped, text, dropLease+busy, alreadyDone, anteroom.LostDeadline)
 }
 
-// shortAbsence: the server is away for less than any lease, so nothing may be lost.
+// alreadyDone is the strike of a fault that its victim commits itself.
+func alreadyDone(context.Context, string) error { return nil }
+
+// longAbsence: the server is away for longer than one lock's lease and less than the others'. The holder cannot reach
+// the server, and is still notified, by its own clock, before the server could grant the lock to another.
+func (i *injector) longAbsence() {
+	text := fmt.Sprintf("Redis is away for %v, longer than the lease of %%[1]s, held by process %%[2]d", longOutage)
+	i.destroy(actHold, keyAway, text, awayLease+busy, func(context.Context, string) error {
+		i.forbidLosses(longOutage + time.Second)
+		return i.server.outage(longOutage)
+	}, anteroom.LostDeadline)
+}
+
+// shortAbsence: the server is away for less than any lease, so nothing may be lost. If the server does not permit
+// that, it is not tried again.
 func (i *injector) shortAbsence() {
 	if i.noOutage {
 		return
@@ -158,57 +127,39 @@ func (i *injector) shortAbsence() {
 	// One second more, because effects of the outage may be reported after it.
 	i.forbidLosses(shortOutage + time.Second)
 	before := i.losses()
-	if i.outage(shortOutage) && i.losses() == before {
+	if err := i.server.outage(shortOutage); err != nil {
+		i.noOutage = true
+		i.console.say(markNote, "skipped, now and later: %v", err)
+		return
+	}
+	i.injected()
+	if i.losses() == before {
 		i.console.say(markNext, "Redis is back; no lock was lost")
 	}
 }
 
-// longAbsence: the server is away for longer than one lock's lease and less than the others'. The holder cannot reach
-// the server, and is still notified, by its own clock, before the server could grant the lock to another.
-func (i *injector) longAbsence() {
-	key, holder, ok := i.prepare(actHold, keyAway)
-	if !ok {
-		return
-	}
-	x := i.expectLoss(key, awayLease+busy, anteroom.LostDeadline)
-	i.console.say(markFault, "Redis is away for %v, longer than the lease of %s, held by process %d", longOutage, i.name(key), holder)
-	i.forbidLosses(longOutage + time.Second)
-	if i.outage(longOutage) {
-		i.settle(x)
-	}
-}
-
-// outage takes the server away and counts the fault. If the server does not permit that, it prints so once and does
-// not try again.
-func (i *injector) outage(d time.Duration) bool {
-	if err := i.server.outage(d); err != nil {
-		i.noOutage = true
-		i.console.say(markNote, "skipped, now and later: %v", err)
-		return false
-	}
-	i.injected()
-	return true
-}
-
-// prepare makes the next process hold the lock that a fault is aimed at. If it cannot, ok is false and the fault is
-// not injected. Each fault is aimed at the next process, so that every process of a run is hit.
-func (i *injector) prepare(a act, name string) (key string, holder int, ok bool) {
+// destroy injects a fault that destroys a lock, and waits for its effects: the next process carries out the order and
+// so holds the lock called name, text announces the fault, strike destroys the lock, and its loss must be reported
+// with one of these reasons. Each fault is aimed at the next process, so that every process of a run is hit. A fault
+// that could not be injected is not counted; its victim gives up by itself, see tellTime.
+func (i *injector) destroy(a act, name, text string, within time.Duration, strike func(ctx context.Context, key string) error, reasons ...anteroom.LossReason) {
+	at, key := i.turn%len(i.processes), i.prefix+name
+	i.turn++
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime+commandTimeout)
 	defer cancel()
-	at := i.turn % len(i.processes)
-	i.turn++
-	key = i.prefix + name
-	if err := i.processes[at].obey(ctx, order{Act: a, Key: key}); err != nil {
-		i.console.say(markNote, "no fault: process %d could not get %s: %v", at+1, i.name(key), err)
-		return "", 0, false
+	if err := i.processes[at].obey(ctx, Order{Act: a, Key: key}); err != nil {
+		i.console.say(markNote, "no fault: process %d could not get %s: %v", at+1, name, err)
+		return
 	}
-	return key, at + 1, true
-}
-
-// failed reports that a fault did not take place. Its victim gives up by itself, see tellTime.
-func (i *injector) failed(x *expectation, err error) {
-	i.withdraw(x)
-	i.console.say(markNote, "no fault: %s: %v", i.name(x.key), err)
+	x := i.expectLoss(key, within, reasons...)
+	i.console.say(markFault, text, name, at+1)
+	if err := strike(ctx, key); err != nil {
+		i.withdraw(x)
+		i.console.say(markNote, "no fault: %s: %v", name, err)
+		return
+	}
+	i.injected()
+	i.settle(x)
 }
 
 // settle waits, each time within the bound, until the loss caused by a fault is reported and its key has another

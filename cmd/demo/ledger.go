@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,18 +14,18 @@ import (
 type resource interface {
 	// enter begins a visit to key and returns its number and the value found there. On a fenced key a token that is
 	// too old is not admitted; the visit counts all the same, because its visitor believes that it holds the lock.
-	enter(key string, token int64) pass
+	enter(key string, token int64) Pass
 	// write replaces the value and reports whether the resource accepted it.
 	write(visit, value int64) bool
 	// leave ends the visit. An unknown visit is ignored.
 	leave(visit int64)
 }
 
-// pass is the answer to enter.
-type pass struct {
-	Visit    int64 `json:"visit"`
-	Value    int64 `json:"value"`
-	Admitted bool  `json:"admitted"`
+// Pass is the answer to enter.
+type Pass struct {
+	Visit    int64
+	Value    int64
+	Admitted bool
 }
 
 // ledger is the resource behind every lock, and judges what happens to it. It keeps the rule of the resource (admits)
@@ -45,10 +46,11 @@ type ledger struct {
 	calmUntil  time.Time           // until then no plain lock may be lost whose lease was whole before; guarded by mu
 	sums       sums                // guarded by mu
 	violations int                 // guarded by mu
+	problems   []string            // what kept the run from showing what it should, guarded by mu
 }
 
-// sums is the ledger's part of the last line.
-type sums struct{ faults, lost, overlaps int }
+// sums is the ledger's part of the last lines.
+type sums struct{ faults, lost, overlaps, refused int }
 
 // account is the ledger's page for one key. Guarded by ledger.mu.
 type account struct {
@@ -61,7 +63,6 @@ type account struct {
 	newest int64
 	// audited is the same from the audit's view, and auditedBy the visit that presented it.
 	audited, auditedBy int64
-	visits, refused    int64
 	began              map[int]time.Time // the last visit of each process
 }
 
@@ -93,23 +94,23 @@ func admits(newest, token int64) bool { return token > 0 && token >= newest }
 func (l *ledger) as(process int) resource { return localResource{l, process} }
 
 type localResource struct {
-	l       *ledger
+	*ledger
 	process int
 }
 
-func (r localResource) enter(key string, token int64) pass { return r.l.enter(r.process, key, token) }
-func (r localResource) write(visit, value int64) bool      { return r.l.write(visit, value) }
-func (r localResource) leave(visit int64)                  { r.l.leave(visit) }
+func (r localResource) enter(key string, token int64) Pass {
+	return r.ledger.enter(r.process, key, token)
+}
 
 // enter is resource.enter for one process. A visitor counts as a holder whatever its token: overlaps are counted
 // before tokens are checked.
-func (l *ledger) enter(process int, key string, token int64) pass {
+func (l *ledger) enter(process int, key string, token int64) Pass {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.accounts[key]
 	if a == nil {
 		l.violate("process %d entered %q, which is no key of this run", process, key)
-		return pass{}
+		return Pass{}
 	}
 	l.lastVisit++
 	id := l.lastVisit
@@ -120,10 +121,9 @@ func (l *ledger) enter(process int, key string, token int64) pass {
 		l.violate("two holders at once: process %d entered %s while %d were inside", process, a.name, a.inside)
 	}
 	a.inside++
-	a.visits++
 	a.began[process] = time.Now()
-	l.entered(key, process)
-	p := pass{Visit: id, Value: a.value, Admitted: true}
+	l.meet(key, "", process)
+	p := Pass{Visit: id, Value: a.value, Admitted: true}
 	if a.fenced {
 		p.Admitted = l.presentLocked(a, id, token)
 	}
@@ -140,7 +140,7 @@ func (l *ledger) presentLocked(a *account, id, token int64) bool {
 		a.audited, a.auditedBy = token, id
 	}
 	if !l.admits(a.newest, token) {
-		a.refused++
+		l.sums.refused++
 		return false
 	}
 	a.newest = max(a.newest, token)
@@ -158,7 +158,7 @@ func (l *ledger) write(id, value int64) bool {
 	}
 	a := v.account
 	if a.fenced && !l.admits(a.newest, v.token) {
-		a.refused++
+		l.sums.refused++
 		return false
 	}
 	if a.fenced {
@@ -210,6 +210,15 @@ func (l *ledger) injected() {
 	l.sums.faults++
 }
 
+// problem records something that kept the run from showing what it should.
+func (l *ledger) problem(what string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.problems, what) {
+		l.problems = append(l.problems, what)
+	}
+}
+
 // violate counts and prints a violation. The caller holds mu.
 func (l *ledger) violate(format string, args ...any) {
 	l.violations++
@@ -236,14 +245,4 @@ func (l *ledger) losses() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.sums.lost
-}
-
-// refused returns the number of accesses that the fenced resources refused.
-func (l *ledger) refused() (n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, a := range l.accounts {
-		n += a.refused
-	}
-	return n
 }

@@ -114,8 +114,8 @@ func TestDemo_I3_OverlapOnFencedKeyIsCounted(t *testing.T) {
 	}
 	l.leave(old.Visit)
 	sums, n := l.close()
-	if n != 0 || sums.overlaps != 1 || l.refused() != 1 || len(s.lines) != 0 {
-		t.Fatalf("%d violations, %d overlaps, %d refused, said %q", n, sums.overlaps, l.refused(), s.lines)
+	if n != 0 || sums.overlaps != 1 || sums.refused != 1 || len(s.lines) != 0 {
+		t.Fatalf("%d violations, %d overlaps, %d refused, said %q", n, sums.overlaps, sums.refused, s.lines)
 	}
 }
 

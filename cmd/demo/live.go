@@ -8,31 +8,26 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// reported handles an event of the library: it prints a loss, counts what one fault causes dozens of, and prints the
-// rest if the user asked for it. Several processes may call it at once, on the goroutine of a Manager that delivers
+// reported handles an event of the library: it prints a loss, and other events of a lock if the user asked for them.
+// Of those that one fault causes dozens of the figures have the number. Several processes may call it at once, on the goroutine of a Manager that delivers
 // its events, so it must not wait for one.
-func (d *demo) reported(r report) {
+func (d *demo) reported(r Report) {
 	switch r.Kind {
 	case anteroom.EventLost:
 		d.reportedLoss(r)
 	case kindProblem:
 		d.console.broken("%s: %s", d.subject(r), r.Text)
-		d.problem(d.subject(r) + " could not go on")
-	case anteroom.EventRecovery, anteroom.EventAlert, anteroom.EventAbandoned, anteroom.EventUnlockLost,
-		anteroom.EventReleaseGivenUp, anteroom.EventSelfDeadlock, anteroom.EventReentryLost, anteroom.EventClockJump:
-		if r.Key == "" {
-			// Events of the process come from every process at once, and again each period while the server is away.
-			d.console.count(r.Kind)
-			return
-		}
-		d.console.detail(markEvent, "%s: %s %s: %s", d.subject(r), r.Kind, r.Check, r.Text)
+		d.ledger.problem(d.subject(r) + " could not go on")
+	case anteroom.EventReleaseFailed:
 	default:
-		d.console.count(r.Kind)
+		if r.Key != "" {
+			d.console.detail(markEvent, "%s: %s %s: %s", d.subject(r), r.Kind, r.Check, r.Text)
+		}
 	}
 }
 
 // subject names what a report is about: a process, and its lock unless there is no key.
-func (d *demo) subject(r report) string {
+func (d *demo) subject(r Report) string {
 	if r.Key == "" {
 		return fmt.Sprintf("process %d", r.Process)
 	}
@@ -47,14 +42,14 @@ var lossWords = map[anteroom.LossReason]string{
 }
 
 // reportedLoss prints a loss, and whether a fault caused it.
-func (d *demo) reportedLoss(r report) {
+func (d *demo) reportedLoss(r Report) {
 	after, asked := d.ledger.lossReported(r.Process, r.Key, r.Reason)
 	why := lossWords[r.Reason]
 	if why == "" {
 		why = string(r.Reason)
 	}
 	if !asked {
-		d.console.say(markTold, "process %d lost %s: %s; no fault caused it", r.Process, d.ledger.name(r.Key), why)
+		d.console.say(markTold, "process %d lost %s: %s; no fault was aimed at it", r.Process, d.ledger.name(r.Key), why)
 		return
 	}
 	d.console.took(markTold, after, "process %d lost %s: %s", r.Process, d.ledger.name(r.Key), why)
@@ -66,28 +61,33 @@ func (d *demo) live(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	defer d.console.status("")
-	var before stats
+	before := figures{}
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		all := d.stats()
-		s := all.since(before)
+		all := d.figures(ctx)
+		text := fmt.Sprintf("%.0f acquisitions/s (%.0f handed over), %.0f waiting, 99%% within %v, %.0f renewals",
+			all.acquired-before.acquired, all.handedOver-before.handedOver, all.waiting, all.p99(before), all.renewed-before.renewed)
+		d.console.detail(markFigures, "%s", text)
+		if events := all.eventsSince(before); events != "" {
+			d.console.detail(markEvent, "%s", events)
+		}
 		before = all
-		figures := fmt.Sprintf("%d acquisitions/s (%d handed over), %d waiting, p99 wait %v, %d renewals",
-			s.Acquisitions, s.HandOffs, s.Waiters, round(s.p99()), s.Renewals)
-		d.console.detail(markFigures, "%s", figures)
-		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), figures)
-		d.console.flush()
+		d.console.status("%6.1fs  live     %s", time.Since(d.console.begin).Seconds(), text)
 	}
 }
 
-// stats adds up the figures of all processes. A process that has ended keeps its last ones.
-func (d *demo) stats() (all stats) {
-	for _, p := range d.processes {
-		all.add(p.stats())
+// figures adds up the metrics of all processes. One that does not answer keeps its last ones.
+func (d *demo) figures(ctx context.Context) figures {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for n, p := range d.processes {
+		if families, err := p.gather(ctx); err == nil {
+			d.latest[n] = families
+		}
 	}
-	return all
+	return figuresOf(d.latest)
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/metrics"
@@ -26,28 +28,26 @@ type worker struct {
 	locks  map[string]lock      // by key, fixed
 	rdb    *redis.Client        // closed by stop
 	m      *anteroom.Manager    // closed by stop
-	meter  *meter               // the Observer of m, and of the Managers of forget
+	meter  *metrics.Collector   // the Observer of m, and of the Managers of forget
 	reg    *prometheus.Registry // private: nothing is registered for the whole program
 	res    resource             // what the locks protect
-	tell   func(report)         // receives events; called by several goroutines
-	page   *debug.Page          // shows m, and the Managers of forget; may be nil
+	tell   func(Report)         // receives events; called by several goroutines
+	page   *debug.Page          // shows m, and the Managers of forget
 	ctx    context.Context      // ends when stop begins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
 // newWorker creates a worker that does not run yet, and takes over rdb. Events go to tell, which must not block for
-// long, and to page, unless that is nil.
-func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page *debug.Page) (*worker, error) {
-	collector, err := metrics.New(metrics.Config{
-		ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)},
-	})
+// long, and to page.
+func newWorker(p plan, rdb *redis.Client, res resource, tell func(Report), page *debug.Page) (*worker, error) {
+	meter, err := metrics.New(metrics.Config{ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)}})
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
 		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell, page: page,
-		meter: &meter{Observer: collector}, reg: prometheus.NewRegistry(),
+		meter: meter, reg: prometheus.NewRegistry(),
 	}
 	for _, k := range demoLocks() {
 		w.locks[p.Prefix+k.name] = k
@@ -55,45 +55,37 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(report), page 
 	if w.m, err = w.manager(w.event); err != nil {
 		return nil, err
 	}
-	collector.Attach(w.m)
-	if err := w.reg.Register(collector); err != nil {
+	meter.Attach(w.m)
+	if err := w.reg.Register(meter); err != nil {
 		return nil, err
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	return w, nil
 }
 
-// manager creates a Manager on the worker's connection. If it is closed before the run ends, unshow must be called.
+// manager creates a Manager on the worker's connection. If it is closed before the run ends, it must be taken off the
+// page.
 func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error) {
 	m, err := anteroom.NewManager(w.rdb, anteroom.Config{
 		// Events are printed by the demonstration itself, once and in plain words.
 		Logger:   slog.New(slog.DiscardHandler),
 		Observer: w.meter,
 		OnEvent: func(e anteroom.Event) {
-			if w.page != nil {
-				w.page.OnEvent(e)
-			}
+			w.page.OnEvent(e)
 			onEvent(e)
 		},
-		RecordCallSites: w.page != nil,
+		RecordCallSites: true,
 		CommandTimeout:  commandTimeout,
 		Defaults:        anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
 	})
-	if err == nil && w.page != nil {
+	if err == nil {
 		w.page.Attach(m)
 	}
 	return m, err
 }
 
-// unshow removes a Manager from the page.
-func (w *worker) unshow(m *anteroom.Manager) {
-	if w.page != nil {
-		w.page.Detach(m)
-	}
-}
-
 func (w *worker) event(e anteroom.Event) {
-	w.tell(report{
+	w.tell(Report{
 		Process: w.plan.Process, Kind: e.Kind, Key: e.Key, Reason: e.Reason, Check: e.Check, Text: e.Text,
 	})
 }
@@ -106,13 +98,12 @@ func (w *worker) start() error {
 		if err != nil {
 			return err
 		}
-		body := w.body(k, mu)
-		for range k.goroutines() {
+		for range k.goroutines {
 			w.wg.Go(func() {
 				for w.ctx.Err() == nil {
-					if err := body(); isFinal(err) {
+					if err := k.round(w, mu); isFinal(err) {
 						// Waiting does not help; the same answer would come again.
-						w.tell(report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
+						w.tell(Report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
 						return
 					}
 				}
@@ -122,26 +113,13 @@ func (w *worker) start() error {
 	return nil
 }
 
-// body returns what one goroutine repeats with the lock. It returns an error if a round did not take place.
-func (w *worker) body(k lock, mu *anteroom.Mutex) func() error {
-	switch k.use {
-	case useMutex:
-		return func() error { return w.locked(mu, mu.Key()) }
-	case useHold:
-		return func() error { return w.acquired(mu) }
-	case useLong:
-		return func() error { return w.longJob(mu) }
-	}
-	return func() error { return w.fenced(mu) }
-}
-
-// locked is the drop-in use of a sync.Locker. Lock cannot be cancelled, so the end of the run waits for the current
+// locked is the drop-in use, as a sync.Locker. Lock cannot be cancelled, so the end of the run waits for the current
 // rounds.
-func (w *worker) locked(mu sync.Locker, key string) error {
+func (w *worker) locked(mu *anteroom.Mutex) error {
 	mu.Lock()
-	w.increment(key, 0, 0)
+	w.increment(mu.Key(), 0, 0)
 	mu.Unlock()
-	pause(w.ctx, upTo(restTime))
+	pause(w.ctx, rand.N(restTime))
 	return nil
 }
 
@@ -154,7 +132,7 @@ func (w *worker) acquired(mu *anteroom.Mutex) error {
 	}
 	w.increment(mu.Key(), 0, 0)
 	err = w.release(hold)
-	pause(w.ctx, upTo(restTime))
+	pause(w.ctx, rand.N(restTime))
 	return err
 }
 
@@ -163,7 +141,7 @@ func (w *worker) acquired(mu *anteroom.Mutex) error {
 func (w *worker) longJob(mu *anteroom.Mutex) error {
 	return mu.Do(w.ctx, func(ctx context.Context) error {
 		pass := w.res.enter(mu.Key(), 0)
-		pause(ctx, time.Second+upTo(time.Second))
+		pause(ctx, time.Second+rand.N(time.Second))
 		w.res.write(pass.Visit, pass.Value+1)
 		w.res.leave(pass.Visit)
 		return nil
@@ -174,7 +152,7 @@ func (w *worker) longJob(mu *anteroom.Mutex) error {
 // only when it has nothing else to do, and so is the first at a lock that was deleted, while the patient ones still
 // wait for its release.
 func (w *worker) fenced(mu *anteroom.Mutex) error {
-	defer pause(w.ctx, 10*time.Millisecond+upTo(20*time.Millisecond))
+	defer pause(w.ctx, 10*time.Millisecond+rand.N(20*time.Millisecond))
 	var hold *anteroom.Hold
 	var err error
 	if w.plan.Impatient {
@@ -185,7 +163,7 @@ func (w *worker) fenced(mu *anteroom.Mutex) error {
 	if err != nil {
 		return err
 	}
-	w.increment(mu.Key(), tokenOf(hold), time.Millisecond+upTo(4*time.Millisecond))
+	w.increment(mu.Key(), tokenOf(hold), time.Millisecond+rand.N(4*time.Millisecond))
 	return w.release(hold)
 }
 
@@ -215,15 +193,11 @@ func (w *worker) increment(key string, token int64, work time.Duration) {
 // isFinal reports whether err will not go away by a retry, for example a missing permission; errors explained by a
 // fault or by the end of the run, and nil, are not final.
 func isFinal(err error) bool {
-	for _, passing := range []error{
+	passing := []error{
 		anteroom.ErrNotAcquired, anteroom.ErrUnavailable, anteroom.ErrUnknown, anteroom.ErrLost,
 		context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, passing) {
-			return false
-		}
 	}
-	return err != nil
+	return err != nil && !slices.ContainsFunc(passing, func(p error) bool { return errors.Is(err, p) })
 }
 
 // pause waits for d or until ctx ends. A d of 0 only lets others run, which a protected section needs for an overlap
@@ -240,12 +214,9 @@ func pause(ctx context.Context, d time.Duration) {
 // restTime is the longest pause of a goroutine between two visits.
 const restTime = 100 * time.Millisecond
 
-// upTo returns a random time below d.
-func upTo(d time.Duration) time.Duration { return rand.N(d) }
-
 // stop ends the goroutines and closes the Manager, both bounded by leaveTime and ctx. A caller parked in Lock while
-// Redis is away for good stays parked, and is named in the error.
-func (w *worker) stop(ctx context.Context) error {
+// Redis is away for good stays parked, and is named in the error. The metrics are the last ones.
+func (w *worker) stop(ctx context.Context) ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
 	w.cancel()
@@ -259,15 +230,8 @@ func (w *worker) stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	err := w.m.Close(ctx)
-	return errors.Join(err, w.rdb.Close())
+	families, lost := w.reg.Gather()
+	return families, errors.Join(err, w.rdb.Close(), lost)
 }
 
-// stats returns the worker's current figures. The waiters are read from the Manager, so they are exact and not the
-// difference of two counters.
-func (w *worker) stats() stats {
-	s := w.meter.stats()
-	for _, c := range w.m.Counts() {
-		s.Waiters += int64(c.Waiting)
-	}
-	return s
-}
+func (w *worker) gather(context.Context) ([]*dto.MetricFamily, error) { return w.reg.Gather() }

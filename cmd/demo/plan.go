@@ -6,22 +6,16 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// use is how the goroutines of the demonstration use a lock. Together the uses cover the library's API: the drop-in
-// one, the one with a Hold, and the one with a function.
-type use uint8
-
-const (
-	useMutex  use = iota // Lock and Unlock, as a sync.Mutex is used
-	useHold              // Acquire and Release
-	useLong              // Do, for longer than several renewals
-	useFenced            // Acquire with a limit; the token goes to the resource
-)
-
 // lock is one lock of the demonstration. The planner of a run and each process derive it from the same list.
 type lock struct {
 	name string // of the key, after the run's prefix, and of the class in metrics
-	use  use
-	fair bool // order of arrival within a process; the others let newcomers pass
+	// round is what a goroutine repeats with the lock; an error says that it did not take place. Together the rounds
+	// cover the library's API: the drop-in one, the one with a Hold, and the one with a function.
+	round func(w *worker, mu *anteroom.Mutex) error
+	// goroutines is how many of one process use the lock: enough for a queue in each process, so that hand-offs
+	// happen, and few enough that a machine of two cores spends most of its time waiting.
+	goroutines int
+	fair       bool // order of arrival within a process; the others let newcomers pass
 	// fenced locks are the targets of faults that destroy locks; fencing tokens guard their resource.
 	fenced         bool
 	lease, renewal time.Duration
@@ -58,12 +52,14 @@ const (
 // demoLocks lists the locks of a run.
 func demoLocks() []lock {
 	fenced := func(name string, lease time.Duration) lock {
-		return lock{name: name, use: useFenced, fenced: true, lease: lease, renewal: min(plainRenewal, lease/3)}
+		return lock{
+			name: name, round: (*worker).fenced, goroutines: 2, fenced: true, lease: lease, renewal: min(plainRenewal, lease/3),
+		}
 	}
 	return []lock{
-		{name: "stock", use: useMutex, fair: true, lease: plainLease, renewal: plainRenewal},
-		{name: "orders", use: useHold, lease: plainLease, renewal: plainRenewal},
-		{name: "report", use: useLong, fair: true, lease: plainLease, renewal: plainRenewal},
+		{name: "stock", round: (*worker).locked, goroutines: 8, fair: true, lease: plainLease, renewal: plainRenewal},
+		{name: "orders", round: (*worker).acquired, goroutines: 8, lease: plainLease, renewal: plainRenewal},
+		{name: "report", round: (*worker).longJob, goroutines: 1, fair: true, lease: plainLease, renewal: plainRenewal},
 		fenced(keyDeleted, plainLease),
 		fenced(keyForced, plainLease),
 		fenced(keyForgot, forgetLease),
@@ -82,26 +78,14 @@ func (k lock) config(prefix string) anteroom.LockConfig {
 	}
 }
 
-// goroutines returns how many goroutines of one process use the lock: enough for a queue in each process, so that
-// hand-offs happen, and few enough that a machine of two cores spends most of its time waiting.
-func (k lock) goroutines() int {
-	switch k.use {
-	case useMutex, useHold:
-		return 8
-	case useFenced:
-		return 2
-	}
-	return 1
-}
-
 // plan is what a process of the demonstration gets before it starts.
 type plan struct {
-	Process int    `json:"process"` // from 1
-	Prefix  string `json:"prefix"`  // of every key; it holds no brace, see removeKeys
-	URL     string `json:"url"`     // of Redis; "" for the embedded one
+	Process int    // from 1
+	Prefix  string // of every key; it holds no brace, see removeKeys
+	URL     string // of Redis; "" for the embedded one
 	// Impatient makes the goroutines of fenced locks try instead of wait. One process of a run does that: it acquires
 	// a deleted lock at once, and so causes an overlap.
-	Impatient bool `json:"impatient"`
+	Impatient bool
 }
 
 // act is what an order requests.
@@ -113,24 +97,24 @@ const (
 	actDrop   act = "drop"   // take a fixed lease and drop the Hold
 )
 
-// order makes one process prepare a fault; the answer comes when it has the lock.
-type order struct {
-	Act act    `json:"act"`
-	Key string `json:"key"`
+// Order makes one process prepare a fault; the answer comes when it has the lock.
+type Order struct {
+	Act act
+	Key string
 }
 
 // dropLease is the fixed lease of actDrop.
 const dropLease = time.Second
 
-// report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
+// Report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
 // needs.
-type report struct {
-	Process int                 `json:"process"`
-	Kind    anteroom.EventKind  `json:"kind"`
-	Key     string              `json:"key,omitempty"`
-	Reason  anteroom.LossReason `json:"reason,omitempty"`
-	Check   string              `json:"check,omitempty"`
-	Text    string              `json:"text,omitempty"`
+type Report struct {
+	Process int
+	Kind    anteroom.EventKind
+	Key     string
+	Reason  anteroom.LossReason
+	Check   string
+	Text    string
 }
 
 // kindProblem is a report of the demonstration itself, not an event of the library: something that it cannot continue

@@ -3,161 +3,138 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
+	"net/rpc"
+	"sync/atomic"
+
+	dto "github.com/prometheus/client_model/go"
 
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// remote is a real process of the demonstration: a child of this process.
+// remote is a real process of the demonstration: a child of this process. It calls us (parent) and we call it
+// (employee) by net/rpc.
 type remote struct {
-	plan   plan
-	ledger *ledger      // the resource for which the child sends requests
-	tell   func(report) // where its events go
-	child  *child.Process
-	line   *line // its reader ends when the child does
-
-	mu      sync.Mutex
-	last    stats  // the child's latest figures, guarded by mu
-	said    string // the error in the child's last message, guarded by mu
-	isDone  bool   // the child has sent its last message, guarded by mu
-	stopped bool   // stop was called, guarded by mu
+	plan     plan
+	ledger   *ledger      // the resource for which the child sends requests
+	tell     func(Report) // where its events go
+	child    *child.Process
+	worker   *rpc.Client   // calls the child
+	ended    chan struct{} // closed when the child has ended and its last call was answered
+	stopping atomic.Bool
 }
-
-// toChild is the parent's side of the conversation.
-type toChild struct{ *child.Process }
-
-func (c toChild) Receive(v any) error { return c.Process.Receive(v, child.Forever) }
 
 // newRemote starts a child that has its plan and is ready to work. On an error no child remains. The child shares our
 // standard error, so that its output, for example a crash, is not lost. The plan contains the URL and so perhaps a
 // password; it goes through a pipe, which, unlike an argument, nobody else can read.
-func newRemote(p plan, l *ledger, tell func(report)) (*remote, error) {
+func newRemote(p plan, l *ledger, tell func(Report)) (*remote, error) {
+	r := &remote{plan: p, ledger: l, tell: tell, ended: make(chan struct{})}
+	answers := rpc.NewServer()
+	_ = answers.RegisterName("Parent", parent{r}) // it has methods
 	c, err := child.Start(context.Background(), workerRole, p, child.Forever)
 	if err != nil {
 		return nil, err
 	}
-	var ready message
+	var ready bool
 	if err := c.Receive(&ready, startTime); err != nil {
 		c.Kill()
 		return nil, err
 	}
-	r := &remote{plan: p, ledger: l, tell: tell, child: c, line: newLine(toChild{c})}
-	go r.line.receive(r.handle)
+	orders, calls := streams(c.Send, func(v any) error { return c.Receive(v, child.Forever) })
+	r.child, r.worker = c, rpc.NewClient(orders)
+	go func() {
+		defer close(r.ended)
+		answers.ServeConn(calls)
+	}()
 	return r, nil
 }
 
-// handle handles one message of the child, on the child's reader. The ledger answers at once, so a child delays only
-// itself.
-func (r *remote) handle(m message) {
-	switch m.Kind {
-	case msgEnter:
-		p := r.ledger.enter(r.plan.Process, m.Key, m.Token)
-		r.reply(m, message{Pass: &p})
-	case msgWrite:
-		r.reply(m, message{OK: r.ledger.write(m.Visit, m.Value)})
-	case msgLeave:
-		// This is answered too: the child releases its lock only when its visit has ended.
-		r.ledger.leave(m.Visit)
-		r.reply(m, message{})
-	case msgEvent:
-		if m.Report != nil {
-			r.tell(*m.Report)
-		}
-	case msgStats, msgDone:
-		r.mu.Lock()
-		if m.Stats != nil {
-			r.last = *m.Stats
-		}
-		if m.Kind == msgDone {
-			r.isDone, r.said = true, m.Error
-		}
-		r.mu.Unlock()
+// parent is what a child may call. The ledger answers at once, so a child delays only itself.
+type parent struct{ r *remote }
+
+// Visit and Update are the arguments of a resource's methods.
+type (
+	Visit struct {
+		Key   string
+		Token int64
 	}
+	Update struct{ Visit, Value int64 }
+)
+
+func (p parent) Enter(v Visit, answer *Pass) error {
+	*answer = p.r.ledger.enter(p.r.plan.Process, v.Key, v.Token)
+	return nil
 }
 
-// reply answers a request of the child. Errors are ignored: a child that is gone needs no answer.
-func (r *remote) reply(to, m message) {
-	m.Kind, m.ID = msgAnswer, to.ID
-	_ = r.line.send(m)
+func (p parent) Write(u Update, accepted *bool) error {
+	*accepted = p.r.ledger.write(u.Visit, u.Value)
+	return nil
+}
+
+// Leave is answered too: the child releases its lock only when its visit has ended.
+func (p parent) Leave(visit int64, _ *struct{}) error {
+	p.r.ledger.leave(visit)
+	return nil
+}
+
+func (p parent) Tell(said Report, _ *struct{}) error {
+	p.r.tell(said)
+	return nil
+}
+
+// ask calls the child. If ctx ends first, the child may still carry it out.
+func (r *remote) ask(ctx context.Context, method string, args, answer any) error {
+	done := make(chan *rpc.Call, 1)
+	// In a goroutine, because a child that hangs may not even read; the goroutine ends with the child.
+	go r.worker.Go("Worker."+method, args, answer, done)
+	select {
+	case call := <-done:
+		return call.Error
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // start starts the child's goroutines.
 func (r *remote) start() error {
 	go r.watch()
-	return r.line.send(message{Kind: msgStart})
+	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	defer cancel()
+	return r.ask(ctx, "Start", struct{}{}, &struct{}{})
 }
 
 // watch notices if the child ends without having been asked to: it ends its visits and reports a problem, since the
 // run is not the intended one.
 func (r *remote) watch() {
-	<-r.line.ended
+	<-r.ended
 	r.ledger.gone(r.plan.Process)
-	r.mu.Lock()
-	stopped := r.stopped
-	r.mu.Unlock()
-	if !stopped {
-		r.tell(report{Process: r.plan.Process, Kind: kindProblem, Text: "it ended by itself"})
+	if !r.stopping.Load() {
+		r.tell(Report{Process: r.plan.Process, Kind: kindProblem, Text: "it ended by itself"})
 	}
 }
 
-// obey passes an order on. If ctx ends first, the child may still carry it out.
-func (r *remote) obey(ctx context.Context, o order) error {
-	answer, ok := r.line.ask(ctx.Done(), message{Kind: msgOrder, Order: &o})
-	switch {
-	case !ok && ctx.Err() != nil:
-		return ctx.Err()
-	case !ok:
-		return errors.New("it has ended")
-	case answer.Error != "":
-		return errors.New(answer.Error)
+func (r *remote) obey(ctx context.Context, o Order) error { return r.ask(ctx, "Obey", o, &struct{}{}) }
+
+// gather asks the child for its metrics, so that a child needs no port of its own.
+func (r *remote) gather(ctx context.Context) ([]*dto.MetricFamily, error) {
+	var families []*dto.MetricFamily
+	if err := r.ask(ctx, "Gather", struct{}{}, &families); err != nil {
+		return nil, err // families may still be written to
 	}
-	return nil
+	return families, nil
 }
 
-// stats returns the child's latest figures, at most statsEvery old.
-func (r *remote) stats() stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.last
-}
-
-// metrics asks the child for its metrics, so that a child needs no port of its own.
-func (r *remote) metrics(ctx context.Context) (string, error) {
-	answer, ok := r.line.ask(ctx.Done(), message{Kind: msgScrape})
-	if !ok || answer.Error != "" {
-		return "", fmt.Errorf("no metrics: %s", answer.Error)
+// stop lets the child end its work and returns its last metrics and the error of its Close. If ctx ends, the child is
+// killed; its locks then end with their leases, as those of every process that dies.
+func (r *remote) stop(ctx context.Context) ([]*dto.MetricFamily, error) {
+	r.stopping.Store(true)
+	err := r.ask(ctx, "Stop", struct{}{}, &struct{}{})
+	families, lost := r.gather(ctx)
+	bound := stopTime
+	if ctx.Err() != nil {
+		bound = 0
 	}
-	return answer.Text, nil
-}
-
-// stop asks the child to end and waits for it; the child then sends its last figures and the error of its Close,
-// which stop returns. If ctx ends, the child is killed; its locks then end with their leases, as those of every
-// process that dies.
-func (r *remote) stop(ctx context.Context) error {
-	r.mu.Lock()
-	r.stopped = true
-	r.mu.Unlock()
-	// In a goroutine, because a child that hangs may not even read; the goroutine ends with the child.
-	go func() { _ = r.line.send(message{Kind: msgStop}) }()
-	var killed error
-	select {
-	case <-r.line.ended:
-	case <-ctx.Done():
-		killed = errors.New("killed, because it did not end in time")
-		r.child.Kill()
-		<-r.line.ended
-	}
-	err := errors.Join(killed, r.child.Stop(stopTime))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	switch {
-	case err != nil:
-		return err
-	case r.said != "":
-		return errors.New(r.said)
-	case !r.isDone:
-		return errors.New("it ended without its figures")
-	}
-	return nil
+	err = errors.Join(err, lost, r.child.Stop(bound))
+	_ = r.worker.Close() // it may have ended with the child
+	<-r.ended
+	return families, err
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
@@ -97,7 +99,7 @@ func startRemote(t *testing.T, s *testredis.Server) (*demo, *remote, *screen.Scr
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.processes = []process{r}
+	d.processes, d.latest = []process{r}, make([][]*dto.MetricFamily, 1)
 	return d, r, &out
 }
 
@@ -106,22 +108,22 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	if err := r.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.obey(t.Context(), order{Act: actHold, Key: d.prefix + keyForced}); err != nil {
+	if err := r.obey(t.Context(), Order{Act: actHold, Key: d.prefix + keyForced}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.child.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	<-r.line.ended
-	if err := r.obey(t.Context(), order{Act: actHold, Key: d.prefix + keyForced}); err == nil {
+	<-r.ended
+	if err := r.obey(t.Context(), Order{Act: actHold, Key: d.prefix + keyForced}); err == nil {
 		t.Error("a dead process obeyed")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for len(d.noted()) == 0 && ctx.Err() == nil {
+	for len(d.ledger.unmet()) == 0 && ctx.Err() == nil {
 		pause(ctx, time.Millisecond) // watch runs on a goroutine of its own
 	}
-	if err := r.stop(ctx); err == nil {
+	if _, err := r.stop(ctx); err == nil {
 		t.Error("stop found nothing wrong")
 	}
 	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED   process 1 could not go on") {
@@ -142,22 +144,22 @@ func TestRemoteThatHangsIsKilled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := r.stop(ctx); err == nil || !strings.Contains(err.Error(), "killed") {
+	if _, err := r.stop(ctx); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("stop: %v", err)
 	}
 }
 
 func TestRemoteObeysNoStrangeOrderOrSignal(t *testing.T) {
 	d, r, _ := startRemote(t, testredis.Start(t))
-	if err := r.obey(t.Context(), order{Act: actHold, Key: "somebody else's"}); err == nil || !strings.Contains(err.Error(), "no lock") {
+	if err := r.obey(t.Context(), Order{Act: actHold, Key: "somebody else's"}); err == nil || !strings.Contains(err.Error(), "no lock") {
 		t.Errorf("obey: %v", err)
 	}
 	// Of a signal to the whole group only the parent takes notice.
 	if err := r.child.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := r.metrics(t.Context()); err != nil || !strings.Contains(text, `process="1"`) {
-		t.Errorf("metrics: %v\n%s", err, text)
+	if families, err := r.gather(t.Context()); err != nil || len(families) == 0 {
+		t.Errorf("%d families, %v", len(families), err)
 	}
 	if err := d.dismiss(); err != nil {
 		t.Error(err)

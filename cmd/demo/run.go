@@ -3,15 +3,15 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/metrics/debug"
@@ -23,12 +23,10 @@ type process interface {
 	// start starts its work. It is called once.
 	start() error
 	// obey prepares a fault and returns when the lock is held; ctx bounds that.
-	obey(ctx context.Context, o order) error
-	// stats returns its figures, which may be a moment old.
-	stats() stats
-	metrics(ctx context.Context) (string, error)
-	// stop ends it, by force when ctx ends. It is called once, whether or not start was.
-	stop(ctx context.Context) error
+	obey(ctx context.Context, o Order) error
+	gather(ctx context.Context) ([]*dto.MetricFamily, error)
+	// stop ends it, by force when ctx ends, and returns its last metrics. It is called once, whether or not start was.
+	stop(ctx context.Context) ([]*dto.MetricFamily, error)
 }
 
 // demo is one run.
@@ -38,13 +36,12 @@ type demo struct {
 	console   *console
 	ledger    *ledger
 	server    server
-	page      *debug.Page   // shows the processes that are Managers of this program; nil if there are none
+	page      *debug.Page   // shows the processes that are Managers of this program
 	processes []process     // fixed before the run begins
 	stranger  *redis.Client // a client that knows nothing of the library
 	operator  *worker       // never started
 
-	mu       sync.Mutex
-	problems []string // what invalidates the run, guarded by mu
+	latest [][]*dto.MetricFamily // the last metrics of each process; live and then dismiss write them
 }
 
 // leaveTime bounds how long a process waits, at its end, for its goroutines and for answers of Redis. A release that
@@ -60,26 +57,19 @@ const startTime = 30 * time.Second
 
 // newDemo returns a run without its server and its processes.
 func newDemo(o options, out io.Writer) *demo {
-	d := &demo{opts: o, prefix: "anteroom-demo:" + runID() + ":", console: newConsole(out, o.verbose)}
+	// Two runs may share a server.
+	prefix := "anteroom-demo:" + strings.ToLower(rand.Text()[:8]) + ":"
+	d := &demo{opts: o, prefix: prefix, console: newConsole(out, o.verbose)}
 	d.ledger = newLedger(d.prefix, demoLocks(), d.console.broken)
-	if o.url == "" {
-		d.page, _ = debug.New(debug.Config{}) // the zero Config is valid
-	}
+	d.page, _ = debug.New(debug.Config{}) // the zero Config is valid
 	return d
-}
-
-// runID makes the keys of a run unique, so that two runs may share a server.
-func runID() string {
-	var b [4]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // introduce prints what the processes do and where to look at them.
 func (d *demo) introduce(addr net.Addr) {
 	goroutines := 0
 	for _, k := range demoLocks() {
-		goroutines += d.opts.processes * k.goroutines()
+		goroutines += d.opts.processes * k.goroutines
 	}
 	server, length := "an embedded Redis", "for "+d.opts.length.String()
 	if d.opts.url != "" {
@@ -91,9 +81,13 @@ func (d *demo) introduce(addr net.Addr) {
 	d.console.plain(fmt.Sprintf(`%d processes, %d goroutines and %d locks on %s, %s.
 Each goroutine adds 1 to a counter that nothing but Anteroom's locks protects, while faults are
 injected. A holder that loses its lock must be told in time, and no update may be lost.
+
+FAULT  what is broken now
+told   what the library reported, and how long after the fault
+next   somebody holds the lock again
 `, d.opts.processes, goroutines, len(demoLocks()), server, length))
 	d.console.plain(fmt.Sprintf("metrics     http://%s/metrics", addr))
-	if d.page != nil {
+	if d.opts.url == "" {
 		d.console.plain(fmt.Sprintf("debug page  http://%s%s", addr, debugPath))
 	}
 	d.console.plain(fmt.Sprintf("keys        %s*\n", d.prefix))
@@ -103,14 +97,14 @@ injected. A holder that loses its lock must be told in time, and no update may b
 // is one clear error and not a run without a result.
 func (d *demo) connect(ctx context.Context) error {
 	d.stranger = redis.NewClient(d.server.options())
-	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(report) {}, nil)
+	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(Report) {}, d.page)
 	if err != nil {
 		return errors.Join(err, d.stranger.Close())
 	}
 	d.operator = w
 	mu, err := w.m.NewMutex(anteroom.LockConfig{Key: d.prefix + probeName, Fencing: true})
 	if err == nil {
-		err = d.probe(ctx, mu)
+		err = w.probe(ctx, mu)
 	}
 	if err != nil {
 		return errors.Join(fmt.Errorf("cannot acquire a lock on this server: %w", err), d.disconnect())
@@ -118,14 +112,15 @@ func (d *demo) connect(ctx context.Context) error {
 	return nil
 }
 
-// probe acquires and releases a lock. A machine too busy to answer within commandTimeout says nothing about the
-// server, so that is tried again until probeTime has passed.
-func (d *demo) probe(ctx context.Context, mu *anteroom.Mutex) (err error) {
-	for end := time.Now().Add(probeTime); time.Now().Before(end) && ctx.Err() == nil; {
-		err = mu.Do(ctx, func(context.Context) error { return nil }, anteroom.Wait(probeTime))
-		if !errors.Is(err, anteroom.ErrUnknown) {
-			return err
-		}
+// probe acquires and releases a lock. A release that is not confirmed in time says that the machine is busy, and
+// nothing about the server.
+func (w *worker) probe(ctx context.Context, mu *anteroom.Mutex) error {
+	hold, err := mu.Acquire(ctx, anteroom.Wait(probeTime))
+	if err != nil {
+		return err
+	}
+	if err = w.release(hold); errors.Is(err, anteroom.ErrUnknown) {
+		return nil
 	}
 	return err
 }
@@ -141,7 +136,8 @@ const (
 func (d *demo) disconnect() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	return errors.Join(d.operator.stop(ctx), d.removeKeys(ctx), d.stranger.Close())
+	_, err := d.operator.stop(ctx)
+	return errors.Join(err, d.removeKeys(ctx), d.stranger.Close())
 }
 
 // removeKeys deletes the keys of this run by their names, including the fencing records, which would stay for ever.
@@ -179,7 +175,7 @@ func (d *demo) recruit() error {
 		if err != nil {
 			return fmt.Errorf("process %d: %w", n, err)
 		}
-		d.processes = append(d.processes, one)
+		d.processes, d.latest = append(d.processes, one), append(d.latest, nil)
 	}
 	return nil
 }
@@ -193,7 +189,11 @@ func (d *demo) dismiss() error {
 	var wg sync.WaitGroup
 	for n, p := range d.processes {
 		wg.Go(func() {
-			if err := p.stop(ctx); err != nil {
+			last, err := p.stop(ctx)
+			if last != nil {
+				d.latest[n] = last
+			}
+			if err != nil {
 				errs[n] = fmt.Errorf("process %d: %w", n+1, err)
 			}
 		})
@@ -225,7 +225,7 @@ func (d *demo) play(ctx context.Context) {
 		}
 		i.run(run, d.opts.url == "")
 	} else {
-		d.problem("not every process could start: " + started.Error())
+		d.ledger.problem("not every process could start: " + started.Error())
 	}
 	if ctx.Err() != nil {
 		d.console.say(markNote, "stopped, as asked")
@@ -234,37 +234,23 @@ func (d *demo) play(ctx context.Context) {
 	unwatch()
 	live.Wait()
 	if err := d.dismiss(); err != nil {
-		d.console.say(markNote, "not every clean-up was confirmed; leases end what is left (--verbose names it)")
+		// For a lease and a time limit after an outage Close waits for acquires whose answer the outage has cut.
+		d.console.say(markNote, "some processes stopped waiting after %v: a request that an outage cut could still", leaveTime)
+		d.console.say(markNote, "reach Redis; its lease would end it (--verbose has the errors)")
 		d.console.detail(markNote, "%v", err)
 	}
-	d.console.flush()
-}
-
-// problem records something that kept the run from showing what it should.
-func (d *demo) problem(what string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !slices.Contains(d.problems, what) {
-		d.problems = append(d.problems, what)
-	}
-}
-
-// noted returns the problems so far.
-func (d *demo) noted() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.problems)
 }
 
 // conclude prints what was kept or missed, and right below it the last line, which counts both causes of a failed run:
 // violations, and expectations that were not met (failed).
 func (d *demo) conclude() error {
-	all := d.stats()
+	all := figuresOf(d.latest)
 	s, violations := d.ledger.close()
-	failures := append(d.ledger.unmet(), d.noted()...)
+	failures := d.ledger.unmet()
 	if violations == 0 {
 		d.console.say(markOK, "no two holders at once where no lock was destroyed; no update was lost")
-		d.console.say(markOK, "where one was destroyed, fencing tokens stopped %d late accesses", d.ledger.refused())
+		d.console.say(markOK, "overlaps: two holders at once %d times, only where a fault had destroyed their lock", s.overlaps)
+		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {
 		d.console.say(markNote, "no fault was injected, so this run shows little")
@@ -274,8 +260,8 @@ func (d *demo) conclude() error {
 	for _, f := range failures {
 		d.console.say(markFailed, "%s", f)
 	}
-	d.console.plain(fmt.Sprintf("acquisitions=%d handoffs=%d faults=%d lost=%d overlaps=%d violations=%d failed=%d",
-		all.Acquisitions, all.HandOffs, s.faults, s.lost, s.overlaps, violations, len(failures)))
+	d.console.plain(fmt.Sprintf("acquisitions=%.0f handoffs=%.0f faults=%d lost=%d overlaps=%d violations=%d failed=%d",
+		all.acquired, all.handedOver, s.faults, s.lost, s.overlaps, violations, len(failures)))
 	if violations > 0 || len(failures) > 0 {
 		return errFailed
 	}

@@ -7,12 +7,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
 // server is the Redis of a run: the embedded one, or one that the user named.
@@ -35,11 +36,8 @@ type embedded struct {
 	mini   *miniredis.Miniredis
 	dir    string
 	listen net.Listener
-	ended  chan struct{} // closed when accept has ended
-
-	mu    sync.Mutex            // a leaf: no connecting, reading or writing while it is held
-	away  bool                  // guarded by mu
-	conns map[net.Conn]struct{} // the server's ends of accepted connections, guarded by mu
+	net    *faultnet.Network // of all clients
+	ended  chan struct{}     // closed when accept has ended
 }
 
 // newEmbedded starts a server; close ends it.
@@ -53,8 +51,7 @@ func newEmbedded() (*embedded, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	e := &embedded{
-		mini: miniredis.NewMiniRedis(), dir: dir, listen: l,
-		ended: make(chan struct{}), conns: map[net.Conn]struct{}{},
+		mini: miniredis.NewMiniRedis(), dir: dir, listen: l, net: faultnet.New(nil), ended: make(chan struct{}),
 	}
 	// Without this its keys would never expire by themselves.
 	e.mini.ClockTTL(true)
@@ -68,7 +65,7 @@ func newEmbedded() (*embedded, error) {
 	return e, nil
 }
 
-// accept serves connections until the listener is closed. While the server is away it closes them at once.
+// accept serves connections until the listener is closed.
 func (e *embedded) accept() {
 	defer close(e.ended)
 	for {
@@ -76,35 +73,16 @@ func (e *embedded) accept() {
 		if err != nil {
 			return
 		}
-		c := &cutConn{Conn: conn, e: e}
-		e.mu.Lock()
-		away := e.away
-		if !away {
-			e.conns[c] = struct{}{}
-		}
-		e.mu.Unlock()
-		if away {
-			_ = conn.Close()
-			continue
-		}
-		e.mini.Server().ServeConn(c)
+		e.mini.Server().ServeConn(conn)
 	}
 }
 
 // options returns how to reach the server. Every call returns new options, because a client changes them.
 func (e *embedded) options() *redis.Options {
-	path := e.listen.Addr().String()
 	return &redis.Options{
 		Network: "unix",
-		Addr:    path,
-		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if e.isAway() {
-				// The error of a refused connection: nothing can have been sent.
-				return nil, &net.OpError{Op: "dial", Net: "unix", Err: errAway}
-			}
-			var d net.Dialer
-			return d.DialContext(ctx, "unix", path)
-		},
+		Addr:    e.listen.Addr().String(),
+		Dialer:  e.net.Dial,
 		// The server knows neither of these.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		DisableIdentity:          true,
@@ -116,44 +94,13 @@ func (e *embedded) options() *redis.Options {
 	}
 }
 
-var errAway = errors.New("refused: the demonstration has taken its server away")
-
-func (e *embedded) isAway() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.away
-}
-
-// cutConn is a connection that its server keeps track of while it is open.
-type cutConn struct {
-	net.Conn
-	e *embedded
-}
-
-// Close also removes the connection from the server's list. It may be called twice: by the outage and then by the
-// server that reads from it.
-func (c *cutConn) Close() error {
-	c.e.mu.Lock()
-	delete(c.e.conns, c)
-	c.e.mu.Unlock()
-	return c.Conn.Close()
-}
-
 // outage cuts every connection and refuses new ones for d. Nothing in the server is lost, and its clock runs on:
 // leases expire meanwhile. A command in flight may have taken effect without its client knowing.
 func (e *embedded) outage(d time.Duration) error {
-	e.mu.Lock()
-	e.away = true
-	open := e.conns
-	e.conns = map[net.Conn]struct{}{}
-	e.mu.Unlock()
-	for c := range open {
-		_ = c.Close()
-	}
+	e.net.Refuse()
+	e.net.CloseAll()
 	pause(context.Background(), d)
-	e.mu.Lock()
-	e.away = false
-	e.mu.Unlock()
+	e.net.Heal()
 	return nil
 }
 

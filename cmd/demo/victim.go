@@ -22,7 +22,7 @@ const (
 
 // obey prepares a fault: it returns nil when the lock is held as the order says, and an error if it could not be
 // acquired in time. ctx bounds the wait.
-func (w *worker) obey(ctx context.Context, o order) error {
+func (w *worker) obey(ctx context.Context, o Order) error {
 	k, ok := w.locks[o.Key]
 	if !ok {
 		return fmt.Errorf("no lock %q in this run", o.Key)
@@ -66,7 +66,7 @@ func (w *worker) workOn(hold *anteroom.Hold) {
 	w.res.leave(pass.Visit)
 	told := errors.Is(hold.Err(), anteroom.ErrLost)
 	if err := w.release(hold); told && !errors.Is(err, anteroom.ErrLost) {
-		w.tell(report{
+		w.tell(Report{
 			Process: w.plan.Process, Kind: kindProblem, Key: hold.Key(),
 			Text: fmt.Sprintf("the lock was destroyed, and Release said %v instead of ErrLost", err),
 		})
@@ -87,48 +87,42 @@ func (w *worker) drop(ctx context.Context, mu *anteroom.Mutex) error {
 // mistake would: the watchdog scans goroutines rarely, and each Manager on its own, so that a second mistake of the
 // same Manager would be found half a minute later.
 func (w *worker) forget(k lock) error {
-	lost := make(chan struct{}, 1) // a loss was reported, or there is nothing to wait for
+	over, end := context.WithCancel(w.ctx) // ends when the loss was reported, or there is nothing to wait for
 	m, err := w.manager(func(e anteroom.Event) {
 		w.event(e)
 		if e.Kind == anteroom.EventLost {
-			select {
-			case lost <- struct{}{}:
-			default:
-			}
+			end()
 		}
 	})
 	if err != nil {
+		end()
 		return err
 	}
 	mu, err := m.NewMutex(k.config(w.plan.Prefix))
 	if err != nil {
-		w.unshow(m)
-		return errors.Join(err, m.Close(w.ctx))
+		end()
+		w.closeWhen(over, m)
+		return err
 	}
 	// The goroutine that locks has ended when its lock is reported as held: nobody can unlock it any more.
 	locked := make(chan bool, 1)
 	go func() { locked <- mu.TryLockFor(setUpTime) }()
 	got := <-locked
+	w.wg.Go(func() { w.closeWhen(over, m) })
 	if !got {
-		lost <- struct{}{}
-	}
-	w.wg.Go(func() { w.closeWhen(lost, m) })
-	if !got {
+		end()
 		return fmt.Errorf("%w within %v", anteroom.ErrNotAcquired, setUpTime)
 	}
 	return nil
 }
 
-// closeWhen closes a Manager of forget when its loss was reported, or at the end of the run. The event itself cannot
+// closeWhen closes a Manager of forget when over ends. The event itself cannot
 // close it: Close waits for the events to be delivered. What Close cannot finish, because of the next fault, ends
 // with its lease.
-func (w *worker) closeWhen(lost <-chan struct{}, m *anteroom.Manager) {
-	select {
-	case <-lost:
-	case <-w.ctx.Done():
-	}
+func (w *worker) closeWhen(over context.Context, m *anteroom.Manager) {
+	<-over.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()
 	_ = m.Close(ctx)
-	w.unshow(m)
+	w.page.Detach(m)
 }

@@ -30,7 +30,7 @@ var allowed = map[string][]string{
 	"metrics/debug":       {"sync"},
 	"sync/locktest":       {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"cmd/anteroom":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
-	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "golang.org/x/term"},
+	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
 
 	// The laboratory: none of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},

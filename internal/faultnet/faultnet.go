@@ -74,8 +74,14 @@ func (n *Network) Dial(ctx context.Context, network, addr string) (net.Conn, err
 	}
 	c := &conn{Conn: inner, net: n, closed: make(chan struct{}), dead: make(chan struct{})}
 	n.mu.Lock()
-	n.conns[c] = struct{}{}
+	if refuse = n.refuse; !refuse { // or it would escape a CloseAll after that Refuse
+		n.conns[c] = struct{}{}
+	}
 	n.mu.Unlock()
+	if refuse {
+		_ = inner.Close()
+		return nil, &net.OpError{Op: "dial", Net: network, Err: ErrRefused}
+	}
 	return wrap(c), nil
 }
 

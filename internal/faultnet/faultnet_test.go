@@ -165,3 +165,19 @@ func TestLongPipeline(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A dial that is under way when Refuse begins does not escape the CloseAll that follows.
+func TestRefuseMeetsADialUnderWay(t *testing.T) {
+	var n *faultnet.Network
+	n = faultnet.New(func(context.Context, string, string) (net.Conn, error) {
+		n.Refuse()
+		n.CloseAll()
+		ours, theirs := net.Pipe()
+		t.Cleanup(func() { _ = theirs.Close() })
+		return ours, nil
+	})
+	if c, err := n.Dial(t.Context(), "tcp", ""); !errors.Is(err, faultnet.ErrRefused) {
+		_ = c.Close()
+		t.Errorf("dialled in spite of Refuse: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/anteroom/anteroom/metrics"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// The figures are those of the library's metrics, so this fails too if one is renamed.
+func TestFiguresAddUpProcesses(t *testing.T) {
+	var processes [][]*dto.MetricFamily
+	gather := func(c *metrics.Collector) {
+		reg := prometheus.NewRegistry()
+		reg.MustRegister(c)
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		processes = append(processes, families)
+	}
+	c, err := metrics.New(metrics.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		wait := time.Millisecond
+		if n%100 == 0 {
+			wait = time.Minute // one in a hundred: just outside the p99
+		}
+		c.Acquired("c", anteroom.OutcomeHandedOff, wait)
+	}
+	gather(c)
+	before := figuresOf(processes)
+	c.Acquired("c", anteroom.OutcomeGranted, 2*time.Second)
+	c.Acquired("c", anteroom.OutcomeRefused, time.Hour)
+	c.Renewed("c", anteroom.OutcomeRenewed, time.Second)
+	c.Renewed("c", anteroom.OutcomeReacquired, time.Second)
+	c.Renewed("c", anteroom.OutcomeFailed, 0)
+	gather(c)
+	f := figuresOf(processes)
+	if before.acquired != 200 || f.acquired != 401 || f.handedOver != 400 || f.renewed != 2 {
+		t.Errorf("before %+v, after %+v", before, f)
+	}
+	if p := before.p99(figures{}); p != time.Millisecond {
+		t.Errorf("p99 %v, want 1ms", p)
+	}
+	second := figuresOf(processes[1:])
+	if p := second.p99(before); p != 2500*time.Millisecond {
+		t.Errorf("p99 of the last one %v, want 2.5s", p)
+	}
+	if p := f.p99(f); p != 0 {
+		t.Errorf("p99 of nothing is %v", p)
+	}
+}
