@@ -85,3 +85,35 @@ func TestDocs_ProofTable(t *testing.T) {
 		}
 	}
 }
+
+var (
+	nameRow    = regexp.MustCompile(`(?m)^\| .* \| (.*) \|$`)
+	identifier = regexp.MustCompile(`[A-Z]\w+`)
+	anyName    = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |\t)(\w+)`)
+)
+
+// TestDocs_NamesTable: docs/generated/names.md names types, functions and fields that are exported.
+func TestDocs_NamesTable(t *testing.T) {
+	exists := map[string]bool{}
+	sources(t, func(name, text string) {
+		if !strings.HasSuffix(name, "_test.go") {
+			for _, m := range anyName.FindAllStringSubmatch(text, -1) {
+				exists[m[1]] = true
+			}
+		}
+	})
+	total := 0
+	for _, row := range nameRow.FindAllStringSubmatch(read(t, "docs/generated/names.md"), -1) {
+		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
+			for _, name := range identifier.FindAllString(m[1], -1) {
+				total++
+				if !exists[name] {
+					t.Errorf("docs/generated/names.md names %s, which does not exist", name)
+				}
+			}
+		}
+	}
+	if total < 40 {
+		t.Fatalf("only %d names were found: this test looks for the wrong thing", total)
+	}
+}
