@@ -78,7 +78,7 @@ func TestImportsPointDown(t *testing.T) {
 		name := strings.TrimPrefix(p.ImportPath, module)
 		rule, known := allowed[name]
 		if !known {
-			t.Errorf("package %s is not in the picture: give it a place in docs/internals/architecture.md and here", name)
+			t.Errorf("package %s is not in the picture: give it a place in docs/internals/architecture.md, §3, and here", name)
 			continue
 		}
 		seen[name] = true

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -169,37 +168,6 @@ func TestDocs_SectionsThatCodeCitesExist(t *testing.T) {
 	})
 	if total == 0 {
 		t.Fatal("no comment cites a section: this test looks for the wrong thing")
-	}
-}
-
-var (
-	tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|([^|]*)\\|$")
-	quoted   = regexp.MustCompile("`([^`]+)`")
-)
-
-// TestDocs_ImportTable: the table in docs/internals/architecture.md is the rule that
-// TestImportsPointDown checks the packages against.
-func TestDocs_ImportTable(t *testing.T) {
-	_, text, _ := strings.Cut(read(t, "docs/internals/architecture.md"), "| package | imports beyond the standard library |")
-	text, _, _ = strings.Cut(text, "\n\n")
-	table := map[string]bool{}
-	for _, row := range tableRow.FindAllStringSubmatch(text, -1) {
-		table[row[1]] = true
-		var imports []string
-		for _, m := range quoted.FindAllStringSubmatch(row[2], -1) {
-			imports = append(imports, m[1])
-		}
-		rule := slices.Clone(allowed[row[1]])
-		slices.Sort(rule)
-		slices.Sort(imports)
-		if !slices.Equal(rule, imports) {
-			t.Errorf("docs/internals/architecture.md says that %s imports %v, the rule says %v", row[1], imports, rule)
-		}
-	}
-	for name := range allowed {
-		if !table[name] && !strings.HasPrefix(name, "internal/") {
-			t.Errorf("docs/internals/architecture.md has no row for %s", name)
-		}
 	}
 }
 
