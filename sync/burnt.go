@@ -79,7 +79,8 @@ func (g *grant) burnLost() {
 }
 
 // cleanUp repeats the release until nothing is left to remove, or Close has ended and one
-// more release was sent. It is a job that has begun.
+// more release was sent. Close does not wait for an acquire that was cut and may never come:
+// one answer that nothing is there ends the clean-up then. It is a job that has begun.
 func (g *grant) cleanUp() {
 	e := g.e
 	defer e.endJob()
@@ -111,7 +112,7 @@ func (g *grant) remains(last bool) (wait time.Duration, left bool) {
 	now := time.Now()
 	since, left := g.field.due(now)
 	wait = since.Sub(now)
-	if left && !(last && (g.field.tried || wait > 0)) {
+	if left && !(last && (g.field.tried || wait > 0)) && !g.settledLocked() {
 		e.mu.Unlock()
 		return wait, true
 	}
@@ -145,10 +146,22 @@ func (g *grant) releaseAgain() time.Duration {
 	f.released(reply, sent)
 	f.returned()
 	now := time.Now()
-	if !f.remains(now) {
+	if !f.remains(now) || g.settledLocked() {
 		return 0
 	}
 	return f.end().Sub(now)
+}
+
+// settledLocked reports whether Close need not wait for the clean-up.
+func (g *grant) settledLocked() bool { return g.e.m.closing.Load() && g.field.settled() }
+
+// hurry wakes the clean-ups that pause, because the Manager closes.
+func (e *entry) hurry() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, g := range e.burnt {
+		g.changed.ring()
+	}
 }
 
 // drop makes an attempt remove burnt fields in its script, and give back the tokens of one of

@@ -27,6 +27,9 @@ const (
 // Release or Unlock still sends one release. The client of Open is closed with the last of
 // these leases, and at once where there is none.
 //
+// An acquire whose connection broke is cleaned up when Redis has answered one release of it.
+// Should the network deliver the acquire after that, its key stays taken for one lease.
+//
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no
 // way to be told and stay parked for good. It returns at most a tenth of a second after
@@ -57,6 +60,7 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 	if first {
 		for _, e := range m.live() {
 			e.do(e.q.Fail(ErrClosed))
+			e.hurry()
 		}
 		m.cancel()
 		if inside {

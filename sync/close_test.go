@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -199,4 +200,24 @@ func TestClose_LeavesNoGrantThatCameLate(t *testing.T) {
 			return
 		}
 	}
+}
+
+// Close does not wait for an acquire whose connection broke, where Redis answers again: one answer
+// that nothing is there is enough. The clean-up, which pauses between two releases, is woken.
+func TestF5_CloseDoesNotWaitForAnAcquireThatWasCut(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{CommandTimeout: time.Second})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 6 * time.Second})
+		ok(t, acquire(t, mu).Release(bg)) // scripts are loaded, a connection is made
+		s.net.OnRequest("k", 1, faultnet.Swallowed)
+		ok(t, acquire(t, mu).Release(bg)) // the repeat was granted
+		time.Sleep(3*time.Second + time.Millisecond)
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
+		defer cancel()
+		err := m.Close(ctx)
+		if took := time.Since(begin); err != nil || took > 10*time.Millisecond || s.Exists("k") {
+			t.Errorf("Close: %v after %v", err, took)
+		}
+	})
 }

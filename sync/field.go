@@ -34,7 +34,8 @@ import (
 // there without a time to live, so what is given up then ends by itself.
 //
 //	F1  A field is not over while the grant may be there or an acquire may land,
-//	    before the moment at which the lease of either must have ended it.
+//	    before the moment at which the lease of either must have ended it. Close
+//	    excepted, see F5: what lands after it stands for one lease at most.
 //	F2  A field is not removed before from: where its owner may still be working,
 //	    the end of the lease that Redis has confirmed.
 //	F3  A field that MinHold keeps is not dropped before that, and its releases
@@ -43,7 +44,8 @@ import (
 //	    removed what could only be the grant, or one that was sent before the
 //	    deadline, when nobody else could have the lock, may have removed it.
 //	F5  Every clean-up ends: with a release that leaves nothing open, with a drop,
-//	    or at the end of every lease, and then after one release at least.
+//	    or at the end of every lease, and then after one release at least; where the
+//	    Manager closes, with the first that finds the field gone (settled).
 type field struct {
 	lease     time.Duration // how long it may be there after a command: the lease, or a place's life and a call's lease
 	timeout   time.Duration // the longest of a command that may keep it
@@ -228,6 +230,10 @@ func (f *field) due(now time.Time) (since time.Time, left bool) {
 func (f *field) remains(now time.Time) bool {
 	return (f.held || f.open > 0) && (!f.tried || now.Before(f.end()))
 }
+
+// settled reports whether an answer has told that nothing of a burnt field is left, so that only
+// an acquire whose connection broke may bring it again.
+func (f *field) settled() bool { return f.tried && f.gone && f.confirmed && !f.held }
 
 // end is when every lease that the field may have got has ended.
 func (f *field) end() time.Time {
