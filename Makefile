@@ -141,7 +141,7 @@ promise: redis
 	cd bench && $(GO) run ./promise $(PROMISE)
 
 bench: redis
-	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md,../README.md $(BENCH)
+	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md $(BENCH)
 
 bench-quick: redis
 	cd bench && $(GO) run . -quick $(BENCH)

@@ -10,7 +10,7 @@
 //	go run . -only held -keep       the file keeps the results of all other scenarios
 //	go run . -old PROGRAM -only alone
 //	                                Anteroom of another checkout too: PROGRAM is its bench, built. No file without -out
-//	go run . -render -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md,../README.md
+//	go run . -render -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md
 //	                                measure nothing: charts and tables from the file
 //
 // It prints a table for each scenario and writes all results to a file. docs/performance.md and measure.Figure

@@ -118,9 +118,6 @@ func TestCharts(t *testing.T) {
 // documents show the charts: the first has those that most readers want, the second all others.
 var documents = []string{"../../docs/performance.md", "../../docs/generated/benchmarks.md"}
 
-// readme has tables of the results too.
-const readme = "../../README.md"
-
 // Every block of the documents can be made if everything is measured, and every chart is shown in one of them.
 func TestDocument_CanBeMade(t *testing.T) {
 	shown := map[string]bool{}
@@ -157,7 +154,7 @@ func TestDocument_IsMadeFromTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range append(slices.Clone(documents), readme) {
+	for _, page := range documents {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +167,7 @@ func TestDocument_IsMadeFromTheResults(t *testing.T) {
 			t.Skip("bench/results.json is of a quick run, or of some scenarios")
 		}
 		if made != string(text) {
-			t.Errorf("%s is not made from bench/results.json: run go run . -render -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md,../README.md in bench", page)
+			t.Errorf("%s is not made from bench/results.json: run go run . -render -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md in bench", page)
 		}
 	}
 	for _, c := range Charts() {
