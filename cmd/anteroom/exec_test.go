@@ -46,7 +46,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"-w", "50ms", "taken", "--", "true"}, 75, ""},
 		{[]string{"--wait", "0.05", "-E", "0", "taken", "--", "false"}, 0, ""},
 		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
-		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock"},
+		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"},
 		{[]string{"--", "-dash", "--", "sh", "-c", "test $ANTEROOM_KEY = -dash"}, 0, ""},
 		{[]string{"-n", "kk", "--", "test", "--", "=", "--"}, 0, ""},
 	}

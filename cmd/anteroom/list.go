@@ -38,8 +38,9 @@ uses SCAN, a thousand keys at a time.
 Redis does not mark locks. A key counts as one if it is a hash whose fields all have the
 form of a holder: a client id or a UUID, a colon, a number. A hash with one field and a time
 to live also counts if the field is another name that ends in a colon or a dash and a number.
-Locks whose holders have other names are missing; status shows them. So may be a lock that
-is acquired or released meanwhile.
+So does a string with a time to live in the form of a lock of redsync, redislock or
+rueidislock. Locks of other forms are missing; status shows them. So may be a lock that is
+acquired or released meanwhile.
 
 The exit status is 0 if the list is complete, even if it is empty, and 1 if --limit or --for
 has cut it short. It is 64 for a wrong command line, 69 if Redis does not answer, 77 if
@@ -148,11 +149,20 @@ func (l *lister) scan(ctx context.Context, server redis.Cmdable, pattern string)
 func (l *lister) look(ctx context.Context, keys []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	candidates, err := l.hashes(ctx, keys)
+	hashes, texts, err := l.candidates(ctx, keys)
 	if err != nil {
 		return unanswered(err)
 	}
-	for some := range slices.Chunk(candidates, askCount) {
+	locks, err := l.stringLocks(ctx, texts)
+	if err != nil {
+		return unanswered(err)
+	}
+	for key, s := range locks {
+		if !l.add(key, s) {
+			return nil
+		}
+	}
+	for some := range slices.Chunk(hashes, askCount) {
 		if err := l.ask(ctx, some); err != nil {
 			return err
 		}
@@ -160,30 +170,46 @@ func (l *lister) look(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// hashes returns the keys that are hashes with few fields. SCAN may repeat a key: one that was found is left out.
-func (l *lister) hashes(ctx context.Context, keys []string) (hashes []string, err error) {
+// add adds a lock to those found, unless --limit is reached.
+func (l *lister) add(key string, s lockStatus) bool {
+	if len(l.found) == l.most {
+		l.cut = true
+		l.stop()
+		return false
+	}
+	l.found[key] = s
+	return true
+}
+
+// candidates returns the keys that are hashes with few fields, and those of strings that may be locks. SCAN may repeat
+// a key: one that was found is left out.
+func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
-	sizes := map[string]*redis.IntCmd{}
+	type sizes struct{ fields, length *redis.IntCmd }
+	all := map[string]sizes{}
 	_, _ = l.rdb.Pipelined(ctx, func(p redis.Pipeliner) error { // each command has its own error
 		for _, key := range keys {
 			if _, known := l.found[key]; !known {
-				sizes[key] = p.HLen(ctx, key)
+				all[key] = sizes{p.HLen(ctx, key), p.StrLen(ctx, key)}
 			}
 		}
 		return nil
 	})
-	for key, size := range sizes {
-		n, err := size.Result()
+	for key, size := range all {
+		n, err := size.fields.Result()
 		switch {
 		case redis.HasErrorPrefix(err, "WRONGTYPE"):
+			if size.length.Err() == nil && maybeStringLock(size.length.Val()) {
+				texts = append(texts, key)
+			}
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case n > 0 && n <= maxFields:
 			hashes = append(hashes, key)
 		}
 	}
-	return hashes, nil
+	return hashes, texts, nil
 }
 
 // ask inspects keys, at once, and adds the locks among them.
@@ -202,12 +228,8 @@ func (l *lister) ask(ctx context.Context, keys []string) error {
 		case errs[i] != nil:
 			return answered(errs[i])
 		case !isLock(infos[i]):
-		case len(l.found) == l.most:
-			l.cut = true
-			l.stop()
+		case !l.add(key, statusOf(key, infos[i], nil)):
 			return nil
-		default:
-			l.found[key] = statusOf(key, infos[i], nil)
 		}
 	}
 	return nil

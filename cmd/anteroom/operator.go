@@ -115,7 +115,11 @@ func (p plain) Error() string {
 	text := p.error.Error()
 	e, ok := errors.AsType[*anteroom.Error](p.error)
 	if m := notLock.FindStringSubmatch(text); m != nil && ok {
-		return fmt.Sprintf("anteroom: %s %s; it was left alone", shown(e.Key), m[1])
+		text = fmt.Sprintf("anteroom: %s %s; it was left alone", shown(e.Key), m[1])
+		if isString(e) {
+			text += " (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"
+		}
+		return text
 	}
 	text = strings.Replace(text, strings.TrimPrefix(anteroom.ErrConfig.Error(), "anteroom: ")+": ", "", 1)
 	return strings.TrimSuffix(text, ": repeating the command would give the same answer")

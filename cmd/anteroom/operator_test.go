@@ -106,7 +106,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 	wrong := "redis://nobody:wrong@" + s.Addr()
 	away := "redis://127.0.0.1:1"
 	long := strings.Repeat("k", 70_000)
-	noLock := "anteroom: text holds a value of type string, not a lock; it was left alone\n"
+	noLock := "anteroom: text holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)\n"
 	for i := range 65 {
 		must(t, rdb.HSet(t.Context(), "large", i, 1).Err())
 	}

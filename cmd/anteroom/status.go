@@ -32,12 +32,13 @@ is the first, and how many connections listen for its release. It changes nothin
 answer may be out of date when it is read.
 
 A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
-time. Host and process come from the holder's name; they are "-" if the program has set a
-name of another form.
+time. A string with a time to live is a lock of redsync, redislock or rueidislock, or no
+lock; of that only the time to live is known. Host and process come from the holder's name;
+they are "-" if the program has set a name of another form.
 
-The exit status is 0 if every key was answered, whoever holds it. With --quiet it is 0 if
-at least one of them is held or kept, and 1 if all are free. It is 64 for a wrong command
-line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.
+The exit status is 0 if every key was answered, whoever holds it. With --quiet it is 0 if at
+least one of them is held, kept or such a string, and 1 if all are free. It is 64 for a
+wrong command line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.
 
 ` + redisHelp,
 		Example: `  anteroom status order:42
@@ -61,7 +62,7 @@ type lockStatus struct {
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
 	Token       *int64   `json:"token"`  // nil if there is none
 	Subscribers *int     `json:"subscribers"`
-	Standing    *int     `json:"standing"` // nil for a refused key
+	Standing    *int     `json:"standing"` // nil for a refused key and a string
 	First       *string  `json:"first"`    // the client that is first in line; nil if nobody stands
 	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to those who do not stand
 	Error       string   `json:"error,omitempty"`
@@ -74,6 +75,7 @@ const (
 	stateFree    = "free"
 	stateHeld    = "held"
 	stateKept    = "kept"    // by MinHold
+	stateString  = "string"  // with a time to live, as another library's lock
 	stateRefused = "refused" // Redis did not answer the request, or the key is not a lock
 )
 
@@ -87,6 +89,10 @@ func runStatus(cmd *cobra.Command, o statusOptions, keys []string) error {
 	var all []lockStatus
 	for _, key := range keys {
 		info, ask := op.m.Inspect(cmd.Context(), key)
+		if s, is := op.ofString(cmd.Context(), o.timeout, key, ask); is {
+			all = append(all, s)
+			continue
+		}
 		ask = answered(ask)
 		if code, _ := status(ask); code == exitUnavailable {
 			err = errors.Join(ask, err)
@@ -140,7 +146,7 @@ func (o statusOptions) judge(all []lockStatus, err error) error {
 		return err
 	}
 	for _, s := range all {
-		if s.State == stateHeld || s.State == stateKept {
+		if s.State == stateHeld || s.State == stateKept || s.State == stateString {
 			return nil
 		}
 	}
@@ -223,6 +229,9 @@ func (s lockStatus) left() string {
 // notes returns what a person should know in addition to the table.
 func (s lockStatus) notes() []string {
 	var notes []string
+	if s.State == stateString {
+		notes = append(notes, "is a string with a time to live: a lock of redsync, redislock or rueidislock, or no lock")
+	}
 	if n := len(s.Holders); n > 1 {
 		notes = append(notes, fmt.Sprintf("has %d fields instead of one: a client that breaks the protocol has written to it", n))
 	}

@@ -163,8 +163,9 @@ func TestStatus_OddKeys(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 	must(t, rdb.Set(t.Context(), "more text", "v", 0).Err())
-	if _, _, errs := tool(t, s, "status", "text", "more text"); errs != "anteroom: text holds a value of type string, not a lock; it was left alone\n"+
-		"anteroom: \"more text\" holds a value of type string, not a lock; it was left alone\n" {
+	const hint = " (a lock of redsync, redislock or rueidislock? See docs/migrating.md)\n"
+	if _, _, errs := tool(t, s, "status", "text", "more text"); errs != "anteroom: text holds a value of type string, not a lock; it was left alone"+hint+
+		"anteroom: \"more text\" holds a value of type string, not a lock; it was left alone"+hint {
 		t.Errorf("two errors are not two lines of one kind: %q", errs)
 	}
 	code, out, errs := tool(t, s, "status", "two", "text", "kept")
