@@ -30,10 +30,11 @@ type execution struct {
 	key     string
 	rdb     redis.UniversalClient
 	m       *anteroom.Manager
-	gaveUp  bool        // a release was not confirmed within cleanUpTime
-	refused atomic.Bool // Redis has answered that somebody else has the lock
-	away    atomic.Bool // the last attempt to reach Redis failed
-	waiting atomic.Bool // the first attempt is over, and its result does not end the run
+	eof     chan struct{} // closed at the end of standard input; nil if that ends nothing
+	gaveUp  bool          // a release was not confirmed within cleanUpTime
+	refused atomic.Bool   // Redis has answered that somebody else has the lock
+	away    atomic.Bool   // the last attempt to reach Redis failed
+	waiting atomic.Bool   // the first attempt is over, and its result does not end the run
 }
 
 // begin prepares a run; the caller ends it. Signals are caught before the lock can be held, so that every way out
@@ -112,7 +113,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		if x.flags.verbose && !silent {
 			x.errs.say("lock %q is taken; waiting", x.key)
 		}
-		hold, err = mu.Acquire(ctx)
+		hold, err = x.wait(ctx, mu)
 	}
 	waited := time.Since(began)
 	cancel()
@@ -131,13 +132,29 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	return nil, x.notAcquired(err, bySignal, waited)
 }
 
+// wait waits for the lock until ctx or standard input ends.
+func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-x.eof:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return mu.Acquire(ctx)
+}
+
 // notAcquired maps a failed acquire to an exit status.
 func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Duration) error {
 	switch {
 	case bySignal != nil:
 		return bySignal
-	case errors.Is(err, anteroom.ErrUnknown) && errors.Is(err, context.DeadlineExceeded) && x.refused.Load() && !x.away.Load():
-		// The time ended while a request was in flight; the answer before that was a refusal.
+	case errors.Is(err, anteroom.ErrUnknown) && x.refused.Load() && !x.away.Load():
+		// The wait ended while a request was in flight; the answer before that was a refusal.
+	case errors.Is(err, context.Canceled) && !x.refused.Load():
+		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis before standard input ended: %s", reason(err))}
 	case !x.refused.Load() && x.flags.wait.Duration > 0 && !errors.Is(err, anteroom.ErrConfig):
 		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis within %s (--wait): %s", x.flags.wait.Duration, reason(err))}
 	case !errors.Is(err, anteroom.ErrNotAcquired):

@@ -18,9 +18,8 @@ func lockCommand() *cobra.Command {
 		Short: "Hold a lock until told to stop",
 		Long: `Waits for the lock KEY, prints one line with the key, the holder and the fencing token ("-"
 without --fencing), and holds the lock until a signal such as INT or TERM arrives. Then it
-releases the lock and ends. With --until-eof the end of standard input ends it once it is
-held, too: give it a pipe from the program that needs the lock, so that the lock does not
-outlive that program.
+releases the lock and ends. With --until-eof the end of standard input ends it, too: give it
+a pipe from the program that needs the lock, so that the lock does not outlive that program.
 
 If the lock is lost (Redis unreachable for longer than the lease, the key deleted, a forced
 release), lock says why and ends at once. It supervises nothing: the program that relies on
@@ -28,8 +27,8 @@ the lock must watch for that. If it can be started by another program, use exec.
 
 The exit status is 0 if the lock was held and released. It is 128+n if signal n ended the
 wait, 64 for a wrong command line, 69 if Redis cannot be reached, 74 if the line could not
-be written, 75 (-E changes it) if somebody else has the lock, 76 if the lock was lost, 77 if
-Redis refuses.
+be written, 75 (-E changes it) if somebody else has the lock, also where the end of standard
+input ended the wait, 76 if the lock was lost, 77 if Redis refuses.
 
 ` + redisHelp,
 		Example: `  anteroom lock deploys
@@ -54,24 +53,23 @@ func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
 		return err
 	}
 	defer x.end()
+	if untilEOF {
+		x.eof = make(chan struct{})
+		go func() {
+			defer close(x.eof)
+			_, _ = io.Copy(io.Discard, cmd.InOrStdin())
+		}()
+	}
 	hold, err := x.acquire(cmd.Context(), mu)
 	if err != nil {
 		return err
 	}
-	var eof chan error
-	if untilEOF {
-		eof = make(chan error, 1)
-		go func() {
-			_, err := io.Copy(io.Discard, cmd.InOrStdin())
-			eof <- err
-		}()
-	}
-	return x.untilEnd(hold, cmd.OutOrStdout(), eof)
+	return x.untilEnd(hold, cmd.OutOrStdout())
 }
 
 // untilEnd announces the lock, waits for what ends the hold, and releases it. A reader that does not read, or a
 // terminal stopped by ^S, delays none of that.
-func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer, eof <-chan error) (err error) {
+func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer) (err error) {
 	written := make(chan error, 1)
 	go func() {
 		token := "-"
@@ -86,7 +84,7 @@ func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer, eof <-chan erro
 			written, waits = nil, err == nil
 		case <-x.signals:
 			waits = false
-		case <-eof:
+		case <-x.eof:
 			waits = false
 		case <-hold.Context().Done():
 			waits = false

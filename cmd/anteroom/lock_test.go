@@ -47,6 +47,28 @@ func TestLock_HoldsUntilItIsTold(t *testing.T) {
 	}
 }
 
+// The end of the input ends the wait, too: then it is as without a wait.
+func TestLock_TheEndOfTheInputEndsTheWait(t *testing.T) {
+	s, rdb := withRedis(t)
+	take(t, rdb, "taken")
+	waiting := startTool(t, s.URL(), "lock", "--until-eof", "--verbose", "taken")
+	waiting.until("waiting")
+	_ = waiting.in.Close()
+	waiting.expect(exitConflict, `lock "taken" not acquired within`)
+	ended := startTool(t, s.URL(), "lock", "--until-eof", "-E", "3", "taken") // ended, perhaps, before it was asked
+	_ = ended.in.Close()
+	ended.expect(3)
+	free := startTool(t, s.URL(), "lock", "--until-eof", "free")
+	_ = free.in.Close()
+	free.held()
+	free.expect(0)
+
+	away := startTool(t, "redis://127.0.0.1:1", "lock", "--until-eof", "-w", "10m", "k")
+	away.until("trying again")
+	_ = away.in.Close()
+	away.expect(exitUnavailable, "no answer from Redis before standard input ended: ", "refused")
+}
+
 // Without --until-eof an input that ends, such as the null device of a service, ends nothing.
 func TestLock_AnInputThatEnds(t *testing.T) {
 	s, rdb := withRedis(t)
