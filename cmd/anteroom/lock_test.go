@@ -89,6 +89,16 @@ func TestLock_AnInputThatEnds(t *testing.T) {
 	c.expect(0)
 }
 
+// The token that it prints is the one that status shows.
+func TestLock_StatusShowsItsToken(t *testing.T) {
+	s, _ := withRedis(t)
+	c := startTool(t, s.URL(), "lock", "--fencing", "k")
+	_, _, token := c.held()
+	if list, _ := answersTo(t, s, 0, "k"); list[0].Token == nil || strconv.FormatInt(*list[0].Token, 10) != token {
+		t.Errorf("lock says token %s, status %+v", token, list[0])
+	}
+}
+
 // A loss ends it at once with a status and a reason of its own, whoever reads its output.
 func TestLock_Loss(t *testing.T) {
 	s, rdb := withRedis(t)
