@@ -17,9 +17,10 @@ func lockCommand() *cobra.Command {
 		Use:   "lock [flags] KEY",
 		Short: "Hold a lock until told to stop",
 		Long: `Waits for the lock KEY, prints one line with the key, the holder and the fencing token ("-"
-without --fencing), and holds the lock until a signal such as INT or TERM arrives. Then it
-releases the lock and ends. With --until-eof the end of standard input ends it, too: give it
-a pipe from the program that needs the lock, so that the lock does not outlive that program.
+without --fencing), and holds the lock until a signal such as TERM or INT arrives. Then it
+releases the lock and ends. A script's background job (anteroom lock KEY &) ignores INT: use
+TERM, as kill does. With --until-eof the end of standard input ends it, too: give it a pipe
+from the program that needs the lock, so that the lock does not outlive that program.
 
 If the lock is lost (Redis unreachable for longer than the lease, the key deleted, a forced
 release), lock says why and ends at once. It supervises nothing: the program that relies on
