@@ -9,10 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -251,16 +249,6 @@ func TestExec_Verbose(t *testing.T) {
 	startTool(t, s.URL(), "exec", "--verbose", "-w", "10ms", "k", "--", "true").expect(75, `lock "k" not acquired within `)
 }
 
-// until waits for words on standard error.
-func (c *execTool) until(words string) {
-	c.t.Helper()
-	for end := time.Now().Add(execPatience); !strings.Contains(c.errs.String(), words); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			c.t.Fatalf("it does not say %q: %q", words, c.errs)
-		}
-	}
-}
-
 func TestExec_AtLeast(t *testing.T) {
 	s, rdb := withRedis(t)
 	startTool(t, s.URL(), "exec", "--at-least", "1h", "k", "--", "true").expect(0)
@@ -297,154 +285,5 @@ func TestExec_X1_OneAtATime(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(file); string(got) != "5\n" {
 		t.Errorf("counted %q", got)
-	}
-}
-
-// Every signal that can be passed on is, and the exit status says which one ended the command.
-func TestExec_SignalsReachTheCommand(t *testing.T) {
-	s, rdb := withRedis(t)
-	c := startTool(t, s.URL(), "exec", "k", "--", os.Args[0], signalsCommand)
-	c.ready()
-	for _, n := range append(slices.Clone(endingSignals), passingSignals[1:]...) {
-		n := n.(syscall.Signal)
-		if n > 35 && n < 63 {
-			continue // these are equal
-		}
-		c.send(n)
-		if got := c.line(); got != fmt.Sprint(int(n)) {
-			t.Errorf("%v (%d) came as %s", n, n, got)
-		}
-	}
-	_ = c.in.Close()
-	c.expect(0)
-
-	th := newThread(t)
-	c = startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", th.script()+"sleep 100 & echo ready; wait")
-	c.ready()
-	c.send(syscall.SIGTERM)
-	c.expect(128 + 15)
-	th.gone()
-	if locked(t, rdb, "k") {
-		t.Error("the lock is still there")
-	}
-}
-
-// ready waits for the command's line "ready".
-func (c *execTool) ready() {
-	c.t.Helper()
-	if l := c.line(); l != "ready" {
-		c.t.Fatalf("%q", l)
-	}
-}
-
-// Without a terminal a stop is passed on like any other signal, and the lock stays held.
-func TestExec_StopWithoutATerminal(t *testing.T) {
-	s, rdb := withRedis(t)
-	cmd := exec.Command(os.Args[0], "exec", "k", "--", "sh", "-c", "echo $$; read x; exit 5")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a terminal
-	c := startCommand(t, cmd, s.URL())
-	pid := c.line()
-	c.send(syscall.SIGTSTP)
-	awaitState(t, pid, "T")
-	if !locked(t, rdb, "k") {
-		t.Error("the lock is gone")
-	}
-	c.send(syscall.SIGCONT)
-	awaitState(t, pid, "S")
-	fmt.Fprintln(c.in)
-	c.expect(5)
-}
-
-// A signal ends the wait for a lock, and is not a conflict.
-func TestExec_SignalWhileWaiting(t *testing.T) {
-	s, rdb := withRedis(t)
-	take(t, rdb, "k")
-	for _, n := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
-		c := startTool(t, s.URL(), "exec", "--verbose", "k", "--", "echo", "ran")
-		c.until("waiting")
-		c.send(n)
-		if n == syscall.SIGINT { // see endBy
-			c.expect(-int(n))
-		} else {
-			c.expect(128 + int(n))
-		}
-		if l, ok := <-c.lines; ok {
-			t.Errorf("%v: the command ran: %q", n, l)
-		}
-	}
-	if f, err := rdb.HKeys(t.Context(), "k").Result(); err != nil || len(f) != 1 {
-		t.Errorf("%v, %v", f, err)
-	}
-}
-
-// A signal ignored from the start, as under nohup, stays ignored, by anteroom and by the command.
-func TestExec_X4_IgnoredSignals(t *testing.T) {
-	s, _ := withRedis(t)
-	cmd := exec.Command("sh", "-c", `trap "" HUP; exec "$0" "$@"`, os.Args[0],
-		"exec", "k", "--", "sh", "-c", "echo ready; read x; kill -HUP $$; exit 5")
-	c := startCommand(t, cmd, s.URL())
-	c.ready()
-	c.send(syscall.SIGHUP)
-	fmt.Fprintln(c.in)
-	c.expect(5)
-}
-
-// The lock is held until the last process of the command's group has ended.
-func TestExec_X3_TheRestOfTheGroupIsWaitedFor(t *testing.T) {
-	s, rdb := withRedis(t)
-	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", `exec 3<&0; cat <&3 >/dev/null & echo $$; exit 3`)
-	awaitState(t, c.line(), "")
-	c.until("held until the rest of its process group")
-	if !locked(t, rdb, "k") {
-		t.Error("the lock was released before")
-	}
-	_ = c.in.Close()
-	c.expect(3)
-	if locked(t, rdb, "k") {
-		t.Error("the lock is still there")
-	}
-}
-
-// A process that leaves the group is not waited for.
-func TestExec_X3_ADaemonIsNotWaitedFor(t *testing.T) {
-	if _, err := exec.LookPath("setsid"); err != nil {
-		t.Skip("needs setsid")
-	}
-	s, rdb := withRedis(t)
-	th := newThread(t)
-	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
-		`setsid sh -c "`+th.script()+`echo \$\$ >&9; exec sleep 1000" </dev/null >/dev/null 2>&1 & exit 4`)
-	c.expect(4)
-	if locked(t, rdb, "k") {
-		t.Error("the lock is still there")
-	}
-	pid, err := strconv.Atoi(<-th.lines)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the daemon: %v", err)
-	}
-	th.gone()
-}
-
-// awaitState waits until a process has a state in the notation of /proc, "" for gone.
-func awaitState(t *testing.T, pid, state string) {
-	t.Helper()
-	if _, err := os.Stat("/proc/self/stat"); err != nil {
-		t.Skip("needs /proc")
-	}
-	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
-		now := ""
-		if stat, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil {
-			_, rest, _ := bytes.Cut(stat, []byte(") "))
-			now = string(rest[:1])
-		}
-		if now == state {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("process %s has state %q, want %q", pid, now, state)
-		}
 	}
 }

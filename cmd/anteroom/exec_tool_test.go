@@ -147,6 +147,24 @@ func (c *execTool) line() string {
 	return ""
 }
 
+// until waits for words on standard error.
+func (c *execTool) until(words string) {
+	c.t.Helper()
+	for end := time.Now().Add(execPatience); !strings.Contains(c.errs.String(), words); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("it does not say %q: %q", words, c.errs)
+		}
+	}
+}
+
+// ready waits for the command's line "ready".
+func (c *execTool) ready() {
+	c.t.Helper()
+	if l := c.line(); l != "ready" {
+		c.t.Fatalf("%q", l)
+	}
+}
+
 // send sends a signal to anteroom itself.
 func (c *execTool) send(s syscall.Signal) {
 	c.t.Helper()
