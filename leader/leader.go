@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,10 +47,11 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 //
 // Where the term's context ended by a loss, or StepDown, Run stands again as soon as lead has returned, and drops what
 // it returned. Otherwise it returns what lead returned, nil included: a leader resigns by returning. When ctx ends,
-// Run returns nil, or the error of lead if that has another reason than ctx. It returns an *anteroom.Error if the lock
-// cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. What only the release finds out, after lead
-// has returned, is reported as an event and not here: a loss, or an outcome that Redis has not confirmed (the release
-// goes on in the background, and the lease ends). If lead panics, leadership is handed over and the panic goes on.
+// Run returns nil, or the error of lead if that, or a part of it (errors.Join), has another reason than ctx. It
+// returns an *anteroom.Error if the lock cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. What
+// only the release finds out, after lead has returned, is reported as an event and not here: a loss, or an outcome that
+// Redis has not confirmed (the release goes on in the background, and the lease ends). If lead panics, leadership is
+// handed over and the panic goes on.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	for {
 		if again, err := e.stand(ctx, lead); !again {
@@ -87,10 +89,27 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	if errors.Is(ended, anteroom.ErrLost) || errors.Is(context.Cause(candidature), ErrSteppedDown) {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
-	if ctx.Err() != nil && (errors.Is(work, ctx.Err()) || errors.Is(work, context.Cause(ctx))) {
+	if ctx.Err() != nil && comesOf(ctx, work) {
 		return false, nil
 	}
 	return false, work
+}
+
+// comesOf reports whether err has no other reason than that ctx has ended: of an error that joins others, all must come
+// of it. One of the lock library is one failure, which it words by several errors.
+func comesOf(ctx context.Context, err error) bool {
+	if !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
+		return false
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch e := err.(type) { //nolint:errorlint // one layer at a time
+		case *anteroom.Error:
+			return true
+		case interface{ Unwrap() []error }:
+			return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !comesOf(ctx, part) })
+		}
+	}
+	return true
 }
 
 // leads notes whose term it is; nil: not ours.

@@ -80,9 +80,15 @@ func (x *execution) end() {
 }
 
 // acquire waits for the lock as the flags say. Without a limit for the wait Redis must answer once at the start, so
-// that a wrong address shows at once and not never. With one it may come up meanwhile, as at boot.
+// that a wrong address shows at once and not never. With one it may come up meanwhile, as at boot, and the limit is for
+// the first attempt too. An attempt that it cuts off may still be granted; end removes that.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	if x.flags.wait.Duration > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, x.flags.wait.Duration)
+		defer stop()
+	}
 	caught := make(chan *exitError)
 	go func() {
 		select {
@@ -95,7 +101,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	}()
 	began := time.Now()
 	hold, err := mu.TryAcquire(ctx)
-	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired))
+	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
 	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
 	if silent {
 		x.away.Store(true)
@@ -103,14 +109,10 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	}
 	x.waiting.Store(true)
 	if (silent || x.refused.Load()) && !x.flags.nonblock && ctx.Err() == nil {
-		var limit []anteroom.AcquireOption
-		if left := x.flags.wait.Duration - time.Since(began); x.flags.wait.Duration > 0 {
-			limit = append(limit, anteroom.Wait(max(left, time.Millisecond)))
-		}
 		if x.flags.verbose && !silent {
 			x.errs.say("lock %q is taken; waiting", x.key)
 		}
-		hold, err = mu.Acquire(ctx, limit...)
+		hold, err = mu.Acquire(ctx)
 	}
 	waited := time.Since(began)
 	cancel()
@@ -136,7 +138,7 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 		return bySignal
 	case errors.Is(err, anteroom.ErrUnknown) && errors.Is(err, context.DeadlineExceeded) && x.refused.Load() && !x.away.Load():
 		// The time ended while a request was in flight; the answer before that was a refusal.
-	case errors.Is(err, anteroom.ErrUnavailable) && !x.refused.Load() && x.flags.wait.Duration > 0:
+	case !x.refused.Load() && x.flags.wait.Duration > 0 && !errors.Is(err, anteroom.ErrConfig):
 		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis within %s (--wait): %s", x.flags.wait.Duration, reason(err))}
 	case !errors.Is(err, anteroom.ErrNotAcquired):
 		return answered(err)

@@ -5,6 +5,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/faultnet"
 )
 
 // With a limit for the wait, a Redis that is not up yet is waited for, as at boot; both commands that hold a lock do.
@@ -36,6 +39,27 @@ func TestExec_GivesUpOnARedisThatStaysAway(t *testing.T) {
 		c.expect(exitUnavailable, "refused")
 		if said := c.errs.String(); strings.Contains(said, "yet") || strings.Contains(said, "--wait") {
 			t.Errorf("%s: it said %q", flag, said)
+		}
+	}
+}
+
+// The wait bounds the first attempt, too: a grant that comes later starts nothing, and is released.
+func TestExec_TheWaitBoundsTheFirstAttempt(t *testing.T) {
+	s, rdb := withRedis(t)
+	url, network := relay(t, s)
+	startTool(t, url, "exec", "k", "--", "true").expect(0) // loads the scripts
+	for _, args := range [][]string{{"exec", "-w", "100ms", "slow", "--", "echo", "ran"}, {"lock", "-w", "100ms", "slow"}} {
+		network.OnRequest("slow", 1, faultnet.Late(700*time.Millisecond))
+		c := startTool(t, url, args...)
+		c.expect(exitUnavailable, "no answer from Redis within 100ms (--wait): ")
+		if l, ok := <-c.lines; ok {
+			t.Errorf("%v: it went on: %q", args, l)
+		}
+		if locked(t, rdb, "slow") {
+			t.Errorf("%v: the late grant is still there", args)
+		}
+		if said := c.errs.String(); strings.Contains(said, "trying again") {
+			t.Errorf("%v: it said %q", args, said)
 		}
 	}
 }

@@ -6,13 +6,14 @@ and error are the command's own, and so is the exit status. A KEY that begins wi
 goes after -- and before another one. A command that does not exist is found before the wait.
 
 Without --wait Redis must answer once at the start; with it exec waits that long for Redis,
-too. Later outages are waited out. The lock is renewed while the command runs. If it is lost
-all the same (Redis unreachable for longer than the lease, the key deleted, a forced
-release), the whole process group of the command gets TERM, after --grace KILL, and the exit
-status is 76. If Redis was unreachable, this is complete before another holder can begin,
-unless --grace is longer than a fifteenth of --lease; a warning at the start says so. If the
-key was removed, another holder may begin at once: only a fencing token that the resource
-checks helps then.
+too, and the command never starts later. If Redis has not answered by then, exec ends up to
+2s later: it removes what the acquire may have left. Later outages are waited out. The lock
+is renewed while the command runs. If it is lost all the same (Redis unreachable for longer
+than the lease, the key deleted, a forced release), the whole process group of the command
+gets TERM, after --grace KILL, and the exit status is 76. If Redis was unreachable, this is
+complete before another holder can begin, unless --grace is longer than a fifteenth of
+--lease; a warning at the start says so. If the key was removed, another holder may begin at
+once: only a fencing token that the resource checks helps then.
 
 The lock is held until the last process of the command's group has ended, even if the
 command itself ends earlier. A process that leaves the group (setsid, a daemon) is neither

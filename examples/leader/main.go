@@ -15,6 +15,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
+// stepDownSignal makes the leader step down, an operator's way to move the work: SIGUSR1 where the system has it.
+var stepDownSignal os.Signal
+
 func main() {
 	url := flag.String("redis", "redis://localhost:6379", "URL of Redis")
 	lease := flag.Duration("lease", 10*time.Second, "how long the others wait after the leader has died")
@@ -37,14 +40,15 @@ func run(ctx context.Context, url string, lease time.Duration) error {
 		return err
 	}
 
-	// SIGUSR1 makes the leader step down: an operator's way to move the work.
-	stepDown := make(chan os.Signal, 1)
-	signal.Notify(stepDown, syscall.SIGUSR1)
-	go func() {
-		for range stepDown {
-			e.StepDown()
-		}
-	}()
+	if stepDownSignal != nil {
+		stepDown := make(chan os.Signal, 1)
+		signal.Notify(stepDown, stepDownSignal)
+		go func() {
+			for range stepDown {
+				e.StepDown()
+			}
+		}()
+	}
 
 	fmt.Println("standing by")
 	return e.Run(ctx, func(ctx context.Context) error {

@@ -1,0 +1,113 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/leader"
+	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/locktest"
+)
+
+// On shutdown Run returns what went wrong beside the end of its context, and nil where nothing did.
+func TestRun_ReturnsWhatFailedOnShutdown(t *testing.T) {
+	shutdown, flush := errors.New("shutdown"), errors.New("flush failed")
+	for name, c := range map[string]struct {
+		work func(ctx context.Context, m *anteroom.Manager) error
+		want error
+	}{
+		"its context's error": {func(ctx context.Context, _ *anteroom.Manager) error { return ctx.Err() }, nil},
+		"its cause, wrapped": {func(ctx context.Context, _ *anteroom.Manager) error {
+			return fmt.Errorf("query: %w", context.Cause(ctx))
+		}, nil},
+		"both": {func(ctx context.Context, _ *anteroom.Manager) error {
+			return errors.Join(ctx.Err(), context.Cause(ctx))
+		}, nil},
+		"another lock":  {func(ctx context.Context, m *anteroom.Manager) error { return m.Mutex("other").Do(ctx, nil) }, nil},
+		"another error": {func(context.Context, *anteroom.Manager) error { return flush }, flush},
+		"joined":        {func(ctx context.Context, _ *anteroom.Manager) error { return errors.Join(ctx.Err(), flush) }, flush},
+		"joined and wrapped": {func(ctx context.Context, _ *anteroom.Manager) error {
+			return fmt.Errorf("work: %w", errors.Join(ctx.Err(), flush))
+		}, flush},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+				e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancelCause(t.Context())
+				err = e.Run(ctx, func(term context.Context) error {
+					stop(shutdown)
+					<-term.Done()
+					return c.work(term, lt.Manager)
+				})
+				if !errors.Is(err, c.want) {
+					t.Errorf("Run says %v, want %v", err, c.want)
+				}
+			})
+		})
+	}
+}
+
+// What lead returns because another lock was lost is an error like any other, and no loss of leadership.
+func TestRun_ReturnsTheLossOfAnotherLock(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		a := stand(t, lt.Manager)
+		a.leads(t)
+		a.leave <- fmt.Errorf("orders: %w", anteroom.ErrLost)
+		synctest.Wait()
+		select {
+		case err := <-a.ended:
+			if !errors.Is(err, anteroom.ErrLost) {
+				t.Errorf("Run says %v, want what lead returned", err)
+			}
+		default:
+			t.Error("Run stands again")
+			a.stop()
+			<-a.ended
+		}
+	})
+}
+
+// A Manager that is closed under a leader ends its term, and Run.
+func TestRun_EndsWithItsManager(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, other)
+		a.leads(t, b)
+		if err := lt.CloseWithin(time.Second); err == nil {
+			t.Error("Close does not say that a lock was held")
+		}
+		if err := <-a.ended; !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Run says %v, want ErrClosed", err)
+		}
+		time.Sleep(time.Minute)
+		b.leads(t, a)
+		b.stop()
+		<-b.ended
+	})
+}
+
+// A lock that cannot be used ends Run; so does a closed Manager.
+func TestRun_ReturnsWhatNoWaitingMends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lt := locktest.New(t, anteroom.Config{})
+		if _, err := leader.New(lt.Manager, anteroom.LockConfig{}); !errors.Is(err, anteroom.ErrConfig) {
+			t.Errorf("without a key: %v", err)
+		}
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lt.CloseWithin(time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context(), nil); !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Run says %v, want ErrClosed", err)
+		}
+	})
+}
