@@ -70,7 +70,8 @@ type lockStatus struct {
 	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to those who do not stand
 	Error       string   `json:"error,omitempty"`
 
-	ttl time.Duration
+	ttl   time.Duration
+	guess bool // a string of any form
 }
 
 // The states of a key.
@@ -232,7 +233,7 @@ func (s lockStatus) left() string {
 // notes returns what a person should know in addition to the table.
 func (s lockStatus) notes() []string {
 	var notes []string
-	if s.State == stateString {
+	if s.guess {
 		notes = append(notes, "is a string with a time to live: a lock of redsync, redislock or rueidislock, or no lock")
 	}
 	if n := len(s.Holders); n > 1 {

@@ -50,7 +50,9 @@ func (op *operator) ofString(ctx context.Context, timeout time.Duration, key str
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ttl, err := op.rdb.PTTL(ctx, key).Result()
-	return stringStatus(key, ttl), err == nil && ttl > 0
+	s = stringStatus(key, ttl)
+	s.guess = true
+	return s, err == nil && ttl > 0
 }
 
 // stringLocks returns those of the keys that hold another library's lock. A user without the permissions for that sees

@@ -43,6 +43,10 @@ func TestStrings_AreTheLocksOfOtherLibraries(t *testing.T) {
 		t.Errorf("%q, want two of them", got)
 	}
 
+	if code, out, errs := tool(t, s, "list"); code != 0 || strings.Count(out, "\n") != 4 || errs != "" {
+		t.Errorf("exit status %d, %q, %q", code, out, errs)
+	}
+
 	list, _ := answersTo(t, s, 0, "by:redsync", "no:counter")
 	for _, a := range list {
 		if a.State != stateString || len(a.Holders) != 0 || a.TTL == nil || *a.TTL <= 0 || *a.TTL > time.Minute.Milliseconds() ||
