@@ -32,7 +32,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute dashboards faults chaos partitions fuzz count
+.PHONY: test lab matrix systems interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute chromium dashboards faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -51,12 +51,13 @@ test: redis prometheus
 	part "3/3 tests of metrics/grafana/schema" $(GO) -C metrics/grafana/schema test ./...; \
 	end
 
-lab: lint redis prometheus iproute
+lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
-	part "1/4 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
-	part "2/4 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
-	part "3/4 examples" $(GO) -C examples test -timeout 10m .; \
-	part "4/4 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
+	part "1/5 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
+	part "2/5 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
+	part "3/5 examples" $(GO) -C examples test -timeout 10m .; \
+	part "4/5 debug page in a browser" $(GO) test -race -count 1 -run '^TestChromium' ./metrics/debug; \
+	part "5/5 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
 	end
 
 # MATRIX="valkey redis-7.2" make matrix
@@ -206,3 +207,8 @@ prometheus:
 iproute:
 	@if [ "$$(id -u)" = 0 ] && ! command -v ip >/dev/null && command -v apt-get >/dev/null; then \
 	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends iproute2 || true; fi
+
+# The debug page is tried in a browser. Without one these tests are skipped and counted.
+chromium:
+	@if [ "$$(id -u)" = 0 ] && ! command -v chromium >/dev/null && command -v apt-get >/dev/null; then \
+	  apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium || true; fi

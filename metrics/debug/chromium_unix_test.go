@@ -43,8 +43,8 @@ func (v *visits) ServeHTTP(rw http.ResponseWriter, req *http.Request) {
 	v.Handler.ServeHTTP(rw, req)
 }
 
-// chromium starts the browser, or skips the test if there is none that works here. It is large, so CI does not
-// install it; make test counts the skip.
+// chromium starts the browser, or skips the test if there is none that works here. It is large, so make test does not
+// install it, but counts the skip; make lab installs it.
 func chromium(t *testing.T) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -63,7 +63,7 @@ func chromium(t *testing.T) *browser {
 // contended is a program at work with two Managers: a lock that nobody gets for now, one that changes hands all the
 // time, one that somebody else has overwritten, and one whose name is HTML with a script.
 type contended struct {
-	m      *anteroom.Manager
+	m, two *anteroom.Manager
 	hold   *anteroom.Hold // of order:42
 	parked *parked        // seven behind it
 	passed atomic.Int64   // of order:busy
@@ -79,6 +79,7 @@ func contend(t *testing.T, p *debug.Page) *contended {
 	c := &contended{m: m, hold: acquire(t, m.Mutex("order:42"))}
 	c.parked = park(t, m, m.Mutex("order:42"), 7)
 	two := manager(t, srv, p, anteroom.Config{ClientID: "worker-2", RecordCallSites: true, Defaults: cfg})
+	c.two = two
 	cfg.Name, cfg.Key = "invoices", "invoice:2026-11"
 	invoice, err := two.NewMutex(cfg)
 	if err != nil {
@@ -114,14 +115,17 @@ func contend(t *testing.T, p *debug.Page) *contended {
 	return c
 }
 
-// article finds the page's section of order:42 in the first Manager.
-var article = fmt.Sprintf(`document.querySelector('article[data-manager="worker-1"][data-hash="%s"]')`, anteroom.KeyHash("order:42"))
+// article finds the page's section of order:42 in a Manager.
+func article(m *anteroom.Manager) string {
+	return fmt.Sprintf(`document.querySelector('article[data-manager="%s"][data-hash="%s"]')`, m.ClientID(), anteroom.KeyHash("order:42"))
+}
 
 // A real browser shows the state of a running program, and follows it without a reload.
 func TestChromium_ShowsAContendedRun(t *testing.T) {
 	b := chromium(t)
 	p := newPaced(t, debug.Config{Refresh: 500 * time.Millisecond})
 	c := contend(t, p)
+	article, elsewhere := article(c.m), article(c.two)
 	v := &visits{Handler: p}
 	srv := httptest.NewServer(v)
 	t.Cleanup(srv.Close) // before the locks are released, so it runs last
@@ -155,7 +159,8 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 	}
 
 	b.until(`document.querySelector("article.unwell")?.innerText.includes("foreign_field")`)
-	b.until(`document.querySelector('article[data-manager="worker-2"][data-status="acquiring"]')?.innerText.includes("held by ` + s.Holder + `")`)
+	b.until(elsewhere + `?.dataset.status == "acquiring"`)
+	b.until(elsewhere + `?.innerText.includes("held by ` + s.Holder + `")`)
 	save(b, "debug")
 
 	// The page is marked; a reload would remove the mark.
