@@ -41,7 +41,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"k", "--", garbage}, 126, "exec format error"},
 		{[]string{"-n", "taken", "--", "true"}, 75, ""},
 		{[]string{"-w", "0", "taken", "--", "true"}, 75, ""},
-		{[]string{"-w", "50ms", "taken", "--", "true"}, 75, ""},
+		{[]string{"-w", "1s", "taken", "--", "true"}, 75, ""},
 		{[]string{"--wait", "0.05", "-E", "0", "taken", "--", "false"}, 0, ""},
 		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
 		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"},
@@ -246,7 +246,7 @@ func TestExec_Verbose(t *testing.T) {
 	}
 	c.expect(0, `lock "k" acquired after `, ", token ", `lock "k" released after `)
 	take(t, rdb, "k")
-	startTool(t, s.URL(), "exec", "--verbose", "-w", "10ms", "k", "--", "true").expect(75, `lock "k" not acquired within `)
+	startTool(t, s.URL(), "exec", "--verbose", "-w", "1s", "k", "--", "true").expect(75, `lock "k" not acquired within `)
 }
 
 func TestExec_AtLeast(t *testing.T) {

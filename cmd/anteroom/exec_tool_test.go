@@ -93,10 +93,25 @@ func startCommand(t *testing.T, cmd *exec.Cmd, url string) *execTool {
 		_ = c.Process.Signal(syscall.SIGCONT)
 		_ = c.in.Close()
 		c.wait()
-		for range c.lines {
-		}
+		c.drain()
 	})
 	return c
+}
+
+// drain reads standard output to its end. A descendant of a command that a failed test left running has it open.
+func (c *execTool) drain() {
+	end := time.After(execPatience)
+	for {
+		select {
+		case _, ok := <-c.lines:
+			if !ok {
+				return
+			}
+		case <-end:
+			c.t.Error("the command, or a descendant, has standard output open")
+			return
+		}
+	}
 }
 
 // wait returns the exit status once the tool has ended and its streams are closed; -n if signal n killed it.

@@ -126,7 +126,7 @@ func TestLock_Statuses(t *testing.T) {
 	s, rdb := withRedis(t)
 	take(t, rdb, "taken")
 	startTool(t, s.URL(), "lock", "-n", "taken").expect(exitConflict)
-	startTool(t, s.URL(), "lock", "-w", "50ms", "-E", "0", "taken").expect(0)
+	startTool(t, s.URL(), "lock", "-w", "1s", "-E", "0", "taken").expect(0)
 	startTool(t, "redis://127.0.0.1:1", "lock", "k").expect(exitUnavailable, "refused")
 	startTool(t, s.URL(), "lock", "--lease", "0", "k").expect(exitUsage, "--lease")
 	startTool(t, s.URL(), "lock", "k", "l").expect(exitUsage, "give one KEY")
