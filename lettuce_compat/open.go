@@ -60,7 +60,7 @@ func settingsFor(opt Options) settings {
 func underWay(maxInFlight int, replicas bool) int {
 	n := maxInFlight + keepLimit + placesLimit
 	if replicas {
-		n += maxInFlight
+		n += min(maxInFlight, waitInFlight)
 	}
 	return n
 }

@@ -44,7 +44,7 @@ func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledI
 
 // CloseWithin is Close with a context that ends after d, for defer: a context made
 // before would count from then on, and one without an end would wait for a holder that
-// never releases.
+// never releases. It returns what Close returns.
 func (m *Manager) CloseWithin(d time.Duration) error {
 	inside := calledInside() // here, because it looks at who called the exported method
 	ctx, cancel := context.WithTimeout(context.Background(), d)

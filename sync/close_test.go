@@ -221,3 +221,18 @@ func TestF5_CloseDoesNotWaitForAnAcquireThatWasCut(t *testing.T) {
 		}
 	})
 }
+
+// After Close every question about a key says so, and none waits for Redis.
+func TestClose_QuestionsSaySo(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, m.Close(bg))
+		_, inspected := m.Inspect(bg, "k")
+		_, forced := m.ForceRelease(bg, "k")
+		for name, err := range map[string]error{"Inspect": inspected, "ForceRelease": forced, "Ping": m.Ping(bg, "k")} {
+			if !errors.Is(err, anteroom.ErrClosed) {
+				t.Errorf("%s: %v, want ErrClosed", name, err)
+			}
+		}
+	})
+}

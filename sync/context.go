@@ -54,7 +54,7 @@ func (c *holdContext) Value(key any) any {
 // and ends when the lock is lost or released; context.Cause tells which, as an
 // *Error. It is not ended by the end of the context given to Acquire.
 //
-// Whoever has the context has the Hold. That counts for what is registered with it as
+// Anyone with the context has the Hold. That counts for what is registered with it as
 // well: a context.AfterFunc that was not stopped, or a child of it that was not cancelled,
 // keeps a Hold that was forgotten from being reported as EventAbandoned.
 func (h *Hold) Context() context.Context {

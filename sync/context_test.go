@@ -141,6 +141,10 @@ func TestDo_SaysWhatItsContextSaid(t *testing.T) {
 			if !errors.Is(told, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
 				t.Fatalf("the context said %v, and Do %v: want ErrLost of both", told, err)
 			}
+			// The work has run, whichever of the two found the loss.
+			if e, is := errors.AsType[*anteroom.Error](err); !is || e.Op != "release" {
+				t.Fatalf("Do says %v, want an Error whose Op is release", err)
+			}
 		})
 	}
 }

@@ -46,7 +46,7 @@ func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opt
 	returned = true
 	stop()
 	cancel(nil)
-	_, lost := h.look("do")
+	_, lost := h.look("release")
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome says whether the work was protected to the end.
 	_, released := h.exit("do", nil)    // nil where fn has released the Hold itself

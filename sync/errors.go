@@ -14,8 +14,9 @@ import (
 // is an *Error that wraps one or more of them.
 var (
 	// ErrNotAcquired: the lock was not obtained, and the last answer was that
-	// somebody else holds it (or that too few replicas confirmed it). It also
-	// wraps the context's error where the end of a context ended the wait.
+	// somebody else holds it (or that too few replicas confirmed it), or the context
+	// had ended before anything was asked. The *Error also wraps the context's error
+	// where that ended the wait.
 	ErrNotAcquired = errors.New("anteroom: not acquired")
 
 	// ErrUnavailable: Redis did not answer, or answered that it cannot serve.
@@ -41,8 +42,9 @@ var (
 	// ErrReentryLimit: the lock is held 255 times over.
 	ErrReentryLimit = errors.New("anteroom: reentry limit reached")
 
-	// ErrConfig: a configuration or an argument is out of bounds; the text names
-	// the field and the bound.
+	// ErrConfig: a person has to change something. A setting or an argument is out of
+	// bounds (the text names the field and the bound), or Redis refuses: a permission, a
+	// password, a key of another type.
 	ErrConfig = errors.New("anteroom: bad configuration")
 
 	// ErrInUse: Destroy was called for a key that is held or waited for.
@@ -68,7 +70,7 @@ const (
 	OutcomeMistake     Outcome = "mistake"     // of the program, in an Error: nothing was tried
 	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before
 	OutcomeLost        Outcome = "lost"        // the lock was lost before
-	OutcomeRenewed     Outcome = "renewed"
+	OutcomeRenewed     Outcome = "renewed"    // the lease is whole again
 	OutcomeReacquired  Outcome = "reacquired" // by a renewal, see RecoverReacquire
 )
 

@@ -20,11 +20,11 @@ const (
 	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock by a goroutine whose own Acquire holds the key
 	EventLongWait         EventKind = "long_wait"         // callers have waited for a key for longer than Config.LongWait
 	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
-	EventUnavailable      EventKind = "unavailable"       // acquiring meets errors at a server, Text says which of several; it is retried
+	EventUnavailable      EventKind = "unavailable"       // acquire is failing at a server, Text says which of several; it is retried
 	EventMisconfigured    EventKind = "misconfigured"     // acquiring is refused until a person changes something; Text says what. Key: only this key, or else a whole server
 	EventAvailable        EventKind = "available"         // one of the two before it has passed
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released
-	EventSubscriptionDown EventKind = "subscription_down" // whoever waits asks Redis until it is up again
+	EventSubscriptionDown EventKind = "subscription_down" // waiters poll until it is up again
 	EventSubscriptionUp   EventKind = "subscription_up"
 	EventWarning          EventKind = "warning"       // something that works less well than it could, for example a refused PUBLISH
 	EventClockJump        EventKind = "clock_jump"    // wall clock and monotonic clock disagree: the machine slept
@@ -64,7 +64,7 @@ type Event struct {
 	Err      error
 
 	// What was known of the hold at that moment: losses, EventRenewalFailing,
-	// EventReleaseFailed and EventUnlockLost. What the log makes of it stands in
+	// EventReleaseFailed and EventUnlockLost. How the log shows it is in
 	// docs/observability.md §6.
 	LastConfirmed time.Time     // when the last command that Redis confirmed for it was sent: acquire, renewal or Extend
 	Failures      int           // renewals without a usable answer since then

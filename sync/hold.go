@@ -45,8 +45,8 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 
 // TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
 // if another goroutine or process holds the lock or waits for it. Where it has to
-// ask Redis it takes up to CommandTimeout, and returns ErrUnavailable after that. Wait
-// is ErrConfig.
+// ask Redis it takes up to CommandTimeout, or until ctx ends, and returns ErrUnavailable
+// or ErrUnknown after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }

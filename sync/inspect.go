@@ -41,7 +41,7 @@ type Holder struct {
 
 // Inspect asks Redis who holds key. It changes nothing. A key that holds no lock, because
 // it is of another type or a hash of more than 64 fields, is ErrConfig; ErrUnavailable if
-// Redis does not answer within CommandTimeout.
+// Redis does not answer within CommandTimeout; ErrClosed after Close.
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
 	if err := m.validKey(key); err != nil {
@@ -73,12 +73,13 @@ func noLock(i lettucecompat.Info) error {
 	return nil
 }
 
-// ForceRelease deletes the lock, no matter who holds it, and reports whether anybody did.
+// ForceRelease deletes the lock, no matter who holds it, and reports whether anyone held it.
 // The holder's Manager is notified at once, on a channel of its own, and ends the
 // hold with LostForced; waiters are woken. It is for operators: work that runs
 // under the lock is not stopped by it, only notified. A key of another type is left
-// alone (ErrConfig). ErrUnknown: the command may have taken effect; calling again
-// is safe.
+// alone (ErrConfig). It returns within CommandTimeout, and false with an error.
+// ErrUnavailable: Redis does not answer. ErrUnknown: the command may have taken effect;
+// calling again is safe. ErrClosed after Close.
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	const op = "force release"
 	if err := m.validKey(key); err != nil {
@@ -100,6 +101,8 @@ func asked(op, key string, err error) error {
 	switch {
 	case lettucecompat.Permanent(err):
 		return newError(op, key, needsPerson(err))
+	case errors.Is(err, lettucecompat.ErrClosed):
+		return newError(op, key, ErrClosed)
 	case lettucecompat.Uncertain(err):
 		return newError(op, key, joined(ErrUnknown, ErrUnavailable, err))
 	}

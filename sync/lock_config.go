@@ -29,7 +29,8 @@ const (
 	// renewing where the holder is gone or above MaxHold, so that the lease ends.
 	RecoverDefault Recovery = iota
 
-	// RecoverNotify only reports.
+	// RecoverNotify only reports, and ends holds that are lost already. (As under each of
+	// them, a stalled renewal loop is restarted and a dead connection re-established.)
 	RecoverNotify
 
 	// RecoverRelease also cancels the hold, and deletes the lock where its owner

@@ -107,7 +107,7 @@ var logCases = []logCase{
 		time.Sleep(aWhile)
 		mu.Unlock()
 	}},
-	{"acquiring meets errors", anteroom.EventUnavailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"acquire fails", anteroom.EventUnavailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		s.net.Refuse()
 		mu.TryLock()
 	}},

@@ -212,7 +212,7 @@ func TestLongWait_ForAnotherProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		evs = rec.of(anteroom.EventLongWait)
-		if len(evs) != 2 || evs[1].Err == nil || evs[1].Holder != "" || !strings.Contains(evs[1].Text, "meets errors") {
+		if len(evs) != 2 || evs[1].Err == nil || evs[1].Holder != "" || !strings.Contains(evs[1].Text, "acquire is failing") {
 			t.Fatalf("%+v", evs)
 		}
 		net.Heal()

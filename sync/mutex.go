@@ -100,7 +100,7 @@ func (mu *Mutex) TryLock() bool {
 }
 
 // TryLockFor is TryLock that waits up to d for the lock. A d of zero or less does
-// not wait.
+// not wait. What false means, and when it panics, is as for TryLock.
 func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	if d <= 0 {
 		return mu.TryLock()
@@ -234,7 +234,8 @@ func (mu *Mutex) tenure(e *entry) *tenure {
 // Held reports whether the calling goroutine holds the lock by Lock or TryLock,
 // and the lock is not lost, as of now: it compares with the clock, so that it is
 // right also after this process was stopped for a while. For a NotReentrant lock
-// it reports whether any goroutine of this process holds it that way.
+// it reports whether any goroutine of this process holds it that way. It panics for a
+// Mutex that was not made by a Manager, or whose key is out of bounds.
 func (mu *Mutex) Held() bool {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("held"))
@@ -245,7 +246,7 @@ func (mu *Mutex) Held() bool {
 
 // Holds returns how many times the calling goroutine has the lock locked: how many
 // Unlocks are due, also of a lost lock. For a NotReentrant lock it is 1 while any
-// goroutine of this process has it locked.
+// goroutine of this process has it locked. It panics as Held does.
 func (mu *Mutex) Holds() int {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("holds"))

@@ -60,7 +60,7 @@ func (e *entry) shardOf() string {
 
 // met notes that an attempt for e has failed with err, for good or not, at the server shard.
 func (o *troubles) met(e *entry, shard string, err error, forGood bool) {
-	of, ev := subject{shard: shard}, Event{Kind: EventUnavailable, Err: err, Text: "acquiring meets errors and is retried"}
+	of, ev := subject{shard: shard}, Event{Kind: EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
 	if forGood {
 		ev.Kind, ev.Text = EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
 		if !aboutServer(err) {
@@ -135,7 +135,7 @@ func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	o.mu.Unlock()
 	if ended {
 		o.p.event(context.Background(), Event{
-			Kind: EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquiring gets answers again" + onServer(of.shard),
+			Kind: EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquire is answered again" + onServer(of.shard),
 		})
 	}
 }

@@ -60,7 +60,7 @@ func (e publicError) Unwrap() error { return e.error }
 
 // KeyHash returns the short hash of a key that log records carry as key_hash, so that
 // what is shown elsewhere can be compared with the log. It tells the keys of a program
-// apart; who guesses a key can see that the guess is right.
+// apart; anyone who guesses a key can verify the guess.
 func KeyHash(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

@@ -62,9 +62,10 @@ func (r *request) recycle(m *Manager) {
 // AcquireOption changes one acquisition; see Wait and Lease.
 type AcquireOption func(*request) error
 
-// Wait bounds how long Acquire waits, in addition to its context: after d it
-// returns ErrNotAcquired, which then wraps context.DeadlineExceeded. d must be
-// positive. TryAcquire, which does not wait, refuses it as ErrConfig.
+// Wait bounds how long Acquire waits, in addition to its context. After d it returns what
+// it would if the context had ended: ErrNotAcquired if another holds the lock,
+// ErrUnavailable or ErrUnknown if Redis did not serve. The error also wraps
+// context.DeadlineExceeded. d must be positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption {
 	return func(r *request) error {
 		if d <= 0 {
@@ -78,8 +79,9 @@ func Wait(d time.Duration) AcquireOption {
 	}
 }
 
-// Lease gives this hold a fixed lease of d instead of a renewed one: the lock ends
-// d after the grant, whatever its holder does. d is from 100 ms to 24 hours. A Hold inside
+// Lease gives this hold a fixed lease of d instead of a renewed one: unless it is released
+// or extended, the key expires d after the grant, and the hold's Deadline is Margin earlier.
+// d is from 100 ms to 24 hours. A Hold inside
 // another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption {
 	return func(r *request) error {

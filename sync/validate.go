@@ -27,8 +27,10 @@ var builtIn = LockConfig{
 // Validate reports the first field that is out of bounds as an error that wraps
 // ErrConfig and names field and bound, or nil. Zero values stand for defaults.
 func (c LockConfig) Validate() error {
-	_, err := c.normal()
-	return err
+	if _, err := c.normal(); err != nil {
+		return newError("validate", c.Key, err)
+	}
+	return nil
 }
 
 // normal returns c with its defaults filled in, or an error wrapping ErrConfig.

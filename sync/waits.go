@@ -174,7 +174,7 @@ func (ev *Event) tellHolder(w waits.Wait) {
 	ev.Holder, ev.Err = t.Holder, t.Err
 	switch id, _, ours := lettucecompat.ParseField(t.Holder); {
 	case t.Err != nil:
-		ev.Text = "acquiring it meets errors"
+		ev.Text = "acquire is failing"
 	case ours && id == e.m.cfg.ClientID:
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
 	default:

@@ -42,7 +42,7 @@ func TestExec_X5_Statuses(t *testing.T) {
 		{[]string{"-n", "taken", "--", "true"}, 75, ""},
 		{[]string{"-w", "0", "taken", "--", "true"}, 75, ""},
 		{[]string{"-w", "1s", "taken", "--", "true"}, 75, ""},
-		{[]string{"--wait", "0.05", "-E", "0", "taken", "--", "false"}, 0, ""},
+		{[]string{"--wait", "0.5", "-E", "0", "taken", "--", "false"}, 0, ""},
 		{[]string{"-n", "--conflict-exit-code", "42", "taken", "--", "true"}, 42, ""},
 		{[]string{"other", "--", "true"}, 77, "other holds a value of type string, not a lock; it was left alone (a lock of redsync, redislock or rueidislock? See docs/migrating.md)"},
 		{[]string{"--", "-dash", "--", "sh", "-c", "test $ANTEROOM_KEY = -dash"}, 0, ""},
