@@ -70,8 +70,8 @@ const (
 	OutcomeMistake     Outcome = "mistake"     // of the program, in an Error: nothing was tried
 	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before
 	OutcomeLost        Outcome = "lost"        // the lock was lost before
-	OutcomeRenewed     Outcome = "renewed"    // the lease is whole again
-	OutcomeReacquired  Outcome = "reacquired" // by a renewal, see RecoverReacquire
+	OutcomeRenewed     Outcome = "renewed"     // the lease is whole again
+	OutcomeReacquired  Outcome = "reacquired"  // by a renewal, see RecoverReacquire
 )
 
 // Error is the type of all errors of this package.

@@ -103,3 +103,19 @@ func ExampleEvent() {
 	hold.Release(context.Background()) // ErrLost
 	// Output: lost order:42 forced
 }
+
+// A try with a limit, for code that has no context.
+func ExampleMutex_TryLockFor() {
+	m := locktest.Start(anteroom.Config{})
+	defer m.Stop()
+	mu := m.Mutex("cache:refresh")
+	leave := m.TakeBy("cache:refresh")
+
+	fmt.Println("while another holds it:", mu.TryLockFor(20*time.Millisecond))
+	leave()
+	fmt.Println("after its release:", mu.TryLockFor(time.Minute))
+	mu.Unlock()
+	// Output:
+	// while another holds it: false
+	// after its release: true
+}
