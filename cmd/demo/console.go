@@ -17,7 +17,7 @@ type mark struct{ word, colour string }
 
 var (
 	markFault   = mark{"FAULT", "1;33"}  // injected by the demonstration
-	markTold    = mark{"told", "32"}     // what the library said about it
+	markNotice  = mark{"notice", "32"}   // what the library said about it
 	markNext    = mark{"next", "32"}     // the lock is in use again
 	markOK      = mark{"ok", "1;32"}     // at the end: a promise that was kept
 	markNote    = mark{"note", "2"}      // anything else

@@ -12,10 +12,10 @@ func TestConsole_PipeGetsPlainLinesThatFit(t *testing.T) {
 	c := newConsole(&out, false)
 	c.status("live")
 	c.detail(markEvent, "nobody asked for this")
-	c.took(markTold, 12345*time.Millisecond, "%s", strings.Repeat("x", 66))
+	c.took(markNotice, 12345*time.Millisecond, "%s", strings.Repeat("x", 66))
 	c.status("")
 	if text := out.String(); strings.ContainsAny(text, "\x1b\r") || strings.Count(text, "\n") != 1 || len(text) > columns+1 ||
-		!strings.Contains(text, " told     x") || !strings.Contains(text, "after 12.345s\n") {
+		!strings.Contains(text, " notice   x") || !strings.Contains(text, "after 12.345s\n") {
 		t.Errorf("%q", text)
 	}
 }

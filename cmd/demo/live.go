@@ -49,10 +49,10 @@ func (d *demo) reportedLoss(r Report) {
 		why = string(r.Reason)
 	}
 	if !asked {
-		d.console.say(markTold, "process %d lost %s: %s; no fault was aimed at it", r.Process, d.ledger.name(r.Key), why)
+		d.console.say(markNotice, "process %d lost %s: %s; no fault was aimed at it", r.Process, d.ledger.name(r.Key), why)
 		return
 	}
-	d.console.took(markTold, after, "process %d lost %s: %s", r.Process, d.ledger.name(r.Key), why)
+	d.console.took(markNotice, after, "process %d lost %s: %s", r.Process, d.ledger.name(r.Key), why)
 }
 
 // live shows the figures of every second until ctx ends: what happened in that second, and the present number of

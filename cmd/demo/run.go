@@ -80,10 +80,10 @@ func (d *demo) introduce(addr net.Addr) {
 	}
 	d.console.plain(fmt.Sprintf(`%d processes, %d goroutines and %d locks on %s, %s.
 Each goroutine adds 1 to a counter that nothing but Anteroom's locks protects, while faults are
-injected. A holder that loses its lock must be told in time, and no update may be lost.
+injected. A holder that loses its lock must be notified in time, and no update may be lost.
 
 FAULT  what is broken now
-told   what the library reported, and how long after the fault
+notice what the library reported, and how long after the fault
 next   somebody holds the lock again
 `, d.opts.processes, goroutines, len(demoLocks()), server, length))
 	d.console.plain(fmt.Sprintf("metrics     http://%s/metrics", addr))
