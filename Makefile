@@ -84,7 +84,7 @@ vet:
 # BUILT, library and tool are built. The bench is for Unix, and is not among them.
 SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
 BUILT   = windows/arm64 openbsd/amd64
-LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./metrics/... ./cmd/anteroom
+LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./leader ./metrics/... ./cmd/anteroom
 systems:
 	@passed=0; failed=0; \
 	on() { system=$$1; shift; echo "== $$system: $$*"; \
@@ -92,6 +92,7 @@ systems:
 	for s in $(SYSTEMS); do \
 	  on $$s $(GO) vet ./...; \
 	  on $$s $(GO) -C metrics/otel vet ./...; \
+	  on $$s $(GO) -C examples vet ./...; \
 	done; \
 	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \
 	echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
@@ -114,7 +115,9 @@ chaos: redis
 
 # All partitions, with their figures: docs/generated/partitions.md. make lab runs most of them.
 partitions: redis iproute
-	ANTEROOM_PARTITIONS=all $(GO) test -race -count 1 -timeout 10m -v ./internal/lab/partition
+	@$(PARTS); \
+	part "partitions" env ANTEROOM_PARTITIONS=all $(GO) test -race -count 1 -timeout 10m -v ./internal/lab/partition; \
+	end
 
 # Builds the Java programs of interop, a Lettuce service and two versions of Redisson, and lets
 # each and this library share locks.

@@ -226,6 +226,18 @@ func newThread(t *testing.T) *thread {
 // script is the beginning of a script that holds the thread open.
 func (th *thread) script() string { return "exec 9>'" + th.path + "'; " }
 
+// line returns the next line that a process has written to the thread.
+func (th *thread) line() string {
+	th.t.Helper()
+	select {
+	case l := <-th.lines:
+		return l
+	case <-time.After(execPatience):
+		th.t.Fatal("the command has written nothing")
+	}
+	return ""
+}
+
 // gone waits until no process has the thread open.
 func (th *thread) gone() (said []string) {
 	th.t.Helper()

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // A zombie does no work. It remains because its parent, a daemon that has left the group, does not reap it.
@@ -23,7 +24,7 @@ func TestExec_X3_AZombieIsNotWaitedFor(t *testing.T) {
 	must(t, syscall.Mkfifo(end, 0o600))
 	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", th.script()+
 		`(sh -c 'read x <"$0"' "$0" 9>&- & exec setsid sh -c 'echo $$ >&9; exec sleep 1000') </dev/null >/dev/null 2>&1 & exit 4`, end)
-	pid, err := strconv.Atoi(<-th.lines)
+	pid, err := strconv.Atoi(th.line())
 	must(t, err)
 	t.Cleanup(func() {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -45,7 +46,7 @@ func TestExec_X3_AZombieWithThreadsRuns(t *testing.T) {
 	th := newThread(t)
 	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c",
 		th.script()+`exec 3<&0; "$0" `+headlessCommand+` <&3 >&9 & exit 4`, os.Args[0])
-	if l := <-th.lines; l != "headless" {
+	if l := th.line(); l != "headless" {
 		t.Fatal(l)
 	}
 	c.until("held until the rest of its process group")
@@ -60,26 +61,26 @@ func TestExec_X3_AZombieWithThreadsRuns(t *testing.T) {
 // headlessCommand makes this test program a process without its first thread.
 const headlessCommand = "test-headless"
 
-func init() { helpers[headlessCommand] = headless }
+func init() {
+	helpers[headlessCommand] = headless
+	if len(os.Args) > 1 && os.Args[1] == headlessCommand {
+		runtime.LockOSThread() // during initialisation, so main has the first thread
+	}
+}
 
-// headless ends the first thread, reports that, and ends with standard input.
+// headless ends the first thread. Another one reports that, and ends the process with standard input.
 func headless() {
-	for range 64 { // one of these, each on a thread of its own, has the first thread
-		go func() {
-			runtime.LockOSThread()
-			if syscall.Gettid() == syscall.Getpid() {
-				_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+	go func() {
+		for {
+			stat, _ := os.ReadFile("/proc/self/stat")
+			if bytes.Contains(stat, []byte(") Z ")) {
+				break
 			}
-			select {}
-		}()
-	}
-	for {
-		stat, _ := os.ReadFile("/proc/self/stat")
-		if bytes.Contains(stat, []byte(") Z ")) {
-			break
+			time.Sleep(time.Millisecond)
 		}
-		runtime.Gosched()
-	}
-	fmt.Println("headless")
-	_, _ = io.Copy(io.Discard, os.Stdin)
+		fmt.Println("headless")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
+	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }

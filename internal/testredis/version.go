@@ -76,8 +76,11 @@ func NeedsChannelRules(tb TB) {
 	Needs(tb, "6.2", "ACL rules about channels")
 }
 
+// unknownTLS is what a server without TLS says of the first option that is about it.
+var unknownTLS = regexp.MustCompile(`>>> 'tls-port [^\n]*\n+Bad directive`)
+
 // lacksTLS reports whether a server did not start because it was built without TLS.
 func lacksTLS(err error) bool {
 	text := err.Error()
-	return strings.Contains(text, "Failed finding TLS support") || strings.Contains(text, ">>> 'tls-")
+	return strings.Contains(text, "Failed finding TLS support") || unknownTLS.MatchString(text)
 }

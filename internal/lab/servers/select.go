@@ -52,7 +52,7 @@ func serverTests(folder string) ([]string, error) {
 	}
 	var tests []string
 	for f := range reach {
-		if strings.HasPrefix(f, "Test") && f != "TestMain" {
+		if strings.HasPrefix(f, "Test") && f != "TestMain" || strings.HasPrefix(f, "Fuzz") {
 			tests = append(tests, f)
 		}
 	}

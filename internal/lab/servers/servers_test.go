@@ -58,6 +58,14 @@ func TestChosen(t *testing.T) {
 		}
 		return names
 	}
+	chosen := func(prefixes []string, short bool) []server {
+		t.Helper()
+		list, err := chosen(prefixes, short)
+		if err != nil {
+			t.Error(err)
+		}
+		return list
+	}
 	if got := names(chosen([]string{"valkey-9", "redis-7.2"}, false)); !slices.Equal(got, []string{"redis-7.2.4", "valkey-9.0.0", "valkey-9.1", "valkey-9.1.2"}) {
 		t.Errorf("%v", got)
 	}
@@ -69,6 +77,13 @@ func TestChosen(t *testing.T) {
 	}
 }
 
+// TestChosen_Unknown: a prefix of no server is not silently missing.
+func TestChosen_Unknown(t *testing.T) {
+	if list, err := chosen([]string{"valkey-9", "redis-7.3"}, false); err == nil || !strings.Contains(err.Error(), "redis-7.3") {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 // TestReplace: the lines of the servers that ran are new, all others stay, and the order is that of the list.
 func TestReplace(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")
@@ -76,7 +91,7 @@ func TestReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := []row{
-		{server: "redis-8.6", version: "Redis 8.6.3", suite: "wire", passed: 7, failed: 1, skipped: []string{"x"}},
+		{server: "redis-8.6", version: "Redis 8.6.3", suite: "wire", passed: 7, failed: 1, skipped: []string{"x, this is Redis 8.6.3", "x, this is Redis 8.6.3"}},
 		{server: "redis-8.6", version: "Redis 8.6.3", suite: "lock", skipped: []string{"y"}},
 		{server: "redis-8.0", skipped: []string{"not fetched: no | apt"}},
 	}
@@ -87,8 +102,8 @@ func TestReplace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "a\n" + tableBegin + "\n\n| server | version | run on | wire | lock | failed | skipped |\n|---|---|---|---:|---:|---:|---:|\n" +
-		"| redis-8.0 | not fetched: no \\| apt |\n| redis-8.6 | Redis 8.6.3 | " + time.Now().UTC().Format(time.DateOnly) + " | 7 | – | 1 | 2 |\n" +
+	want := "a\n" + tableBegin + "\n\n| server | version | run on | wire | lock | failed | skipped, and why |\n|---|---|---|---:|---:|---:|---|\n" +
+		"| redis-8.0 | not fetched: no \\| apt |\n| redis-8.6 | Redis 8.6.3 | " + time.Now().UTC().Format(time.DateOnly) + " | 7 | – | 1 | 3: 2 × x; 1 × y |\n" +
 		"| valkey-9.1 | old |\n\n" + tableEnd + "\nb\n"
 	if string(text) != want {
 		t.Errorf("%s", text)
