@@ -1,6 +1,7 @@
 package leader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,10 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 		return nil, err
 	}
 	if mu.Config().MinHold > 0 {
-		return nil, fmt.Errorf("%w: MinHold would keep the next leader waiting after the last one has resigned", anteroom.ErrConfig)
+		return nil, &anteroom.Error{
+			Op: "new election", Key: cfg.Key, Outcome: anteroom.OutcomeMistake,
+			Err: fmt.Errorf("%w: MinHold would keep the next leader waiting after the last one has resigned", anteroom.ErrConfig),
+		}
 	}
 	return &Election{m: m, mu: mu}, nil
 }
@@ -86,13 +90,19 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	}
 	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
 	// work that was not has resigned.
-	if errors.Is(ended, anteroom.ErrLost) || errors.Is(context.Cause(candidature), ErrSteppedDown) {
+	if e.lost(ended) || errors.Is(context.Cause(candidature), ErrSteppedDown) {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
 	if ctx.Err() != nil && comesOf(ctx, work) {
 		return false, nil
 	}
 	return false, work
+}
+
+// lost reports whether a term that ended with cause has lost this lock, and not another that Run's own context stands for.
+func (e *Election) lost(cause error) bool {
+	of, is := errors.AsType[*anteroom.Error](cause)
+	return is && errors.Is(of, anteroom.ErrLost) && of.Key == e.mu.Key()
 }
 
 // comesOf reports whether err has no other reason than that ctx has ended: of an error that joins others, all must come
@@ -144,7 +154,8 @@ func (e *Election) Leading() bool {
 func (e *Election) leading() bool { return e.term.hold != nil && e.term.hold.Held() }
 
 // Leader asks Redis who leads: the Manager's ClientID of that process ("<host>-<pid>-…" unless Config.ClientID says
-// otherwise), and for how long Redis keeps its lease without a renewal. The id is "" while nobody leads. It changes
+// otherwise; the whole field in Redis of a program that names its clients in another way), and for how long Redis keeps
+// its lease without a renewal. The id is "" while nobody leads. It changes
 // nothing, and any process may ask, also one that is no candidate. The answer may be out of date when it arrives. The
 // error is that of Manager.Inspect.
 func (e *Election) Leader(ctx context.Context) (id string, ttl time.Duration, err error) {
@@ -152,5 +163,6 @@ func (e *Election) Leader(ctx context.Context) (id string, ttl time.Duration, er
 	if err != nil || len(info.Holders) == 0 {
 		return "", 0, err
 	}
-	return info.Holders[0].Client, info.TTL, nil
+	h := info.Holders[0]
+	return cmp.Or(h.Client, h.Field), info.TTL, nil
 }

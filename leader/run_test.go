@@ -111,3 +111,37 @@ func TestRun_ReturnsWhatNoWaitingMends(t *testing.T) {
 		}
 	})
 }
+
+// Run's own context may be that of another lock. Its loss ends Run, and is no loss of leadership.
+func TestLeader_ALossOfAnotherLockEndsRun(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		outer, err := lt.Mutex("outer").Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer outer.Release(t.Context())
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := errors.New("flush failed")
+		err = e.Run(outer.Context(), func(term context.Context) error {
+			lt.Lose("outer")
+			<-term.Done()
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Errorf("Run says %v, want what lead returned", err)
+		}
+	})
+}
+
+// A refused configuration is an error of the lock library, like all others.
+func TestLeader_MinHoldIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		_, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key, MinHold: time.Second})
+		if e, is := errors.AsType[*anteroom.Error](err); !is || e.Key != key || !errors.Is(err, anteroom.ErrConfig) {
+			t.Errorf("%v, want an Error about %s that wraps ErrConfig", err, key)
+		}
+	})
+}

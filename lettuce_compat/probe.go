@@ -26,6 +26,7 @@ type RehearseRequest struct {
 	Fenced    bool          // acquires reserve tokens
 	Replicas  bool          // acquires wait for replicas
 	Reacquire bool          // a renewal may take the lock back
+	Strings   bool          // a string at the key is a lock of another library
 	Timeout   time.Duration // of the command; 0: Options.CommandTimeout
 }
 
@@ -56,7 +57,7 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (
 	start := time.Now()
 	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptParcel {
 		return newScriptParcel(c.scripts().rehearse, r.Key, line, c.fenceIf(r.Key, r.Fenced),
-			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire))
+			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire), flag(r.Strings))
 	})
 	c.observe("ping", outcome, start)
 	if err != nil {

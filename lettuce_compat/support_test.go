@@ -3,7 +3,6 @@ package lettucecompat_test
 import (
 	"context"
 	"maps"
-	"net"
 	"testing"
 	"time"
 
@@ -32,15 +31,15 @@ func onMini(t testing.TB, opts ...func(*redis.Options)) *bed {
 	t.Helper()
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
-	dial := func(context.Context, string, string) (net.Conn, error) { return m.Dial() }
-	b := &bed{mini: m, net: faultnet.New(dial)}
-	b.raw = redis.NewClient(options("127.0.0.1:6379", dial))
+	gate := faultnet.NewGate(m)
+	b := &bed{mini: m, net: faultnet.New(gate.Dial)}
+	b.raw = redis.NewClient(options("127.0.0.1:6379", gate.Dial))
 	b.rdb = redis.NewClient(options("127.0.0.1:6379", b.net.Dial, opts...))
 	t.Cleanup(func() {
 		_ = b.rdb.Close()
 		_ = b.raw.Close()
 		b.net.CloseAll()
-		m.Close()
+		gate.Close()
 	})
 	return b
 }

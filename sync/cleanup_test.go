@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -16,7 +17,7 @@ import (
 func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 	for range 10 {
 		bubble(t, func(t *testing.T, s *embedded) {
-			slow, fast := network(s.Miniredis), network(s.Miniredis)
+			slow, fast := s.network(), s.network()
 			over := slow
 			rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 			m, _ := manager(t, rdb, anteroom.Config{})
@@ -47,7 +48,7 @@ func TestALostSendIsCleanedUpAfterAReplicaRefusal(t *testing.T) {
 // The same where the grant was lost: an earlier send of its field may still arrive.
 func TestALostSendIsCleanedUpAfterALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		slow, fast := network(s.Miniredis), network(s.Miniredis)
+		slow, fast := s.network(), s.network()
 		over := slow
 		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 		m, _ := manager(t, rdb, anteroom.Config{})
@@ -75,7 +76,7 @@ func TestALostSendIsCleanedUpAfterALoss(t *testing.T) {
 // Clean-ups and granted attempts of one key, many times, with the race detector.
 func TestCleanUpsBesideGrantedAttempts(t *testing.T) {
 	s := testredis.Start(t)
-	n := network(nil)
+	n := faultnet.New(nil)
 	m, _ := manager(t, s.Client(t, overNetwork(n)), anteroom.Config{})
 	raw := s.Client(t)
 	for i := range 400 {
@@ -172,7 +173,7 @@ func TestALostSendDoesNotEndALockEarly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				slow, fast := network(s.Miniredis), network(s.Miniredis)
+				slow, fast := s.network(), s.network()
 				over := slow
 				rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 				m, _ := manager(t, rdb, anteroom.Config{})

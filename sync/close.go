@@ -27,7 +27,7 @@ const (
 // Release or Unlock still sends one release. The client of Open is closed with the last of
 // these leases, and at once where there is none.
 //
-// An acquire whose connection broke is cleaned up when Redis has answered one release of it.
+// An acquire that got no answer is cleaned up when Redis has answered one release of it.
 // Should the network deliver the acquire after that, its key stays taken for one lease.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were

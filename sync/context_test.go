@@ -148,3 +148,25 @@ func TestDo_SaysWhatItsContextSaid(t *testing.T) {
 		})
 	}
 }
+
+// A loss that has been told stays one, also where Redis answers no release. The loop may find it first, or the release.
+func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
+	for range 20 {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, rec := manager(t, s.client(), anteroom.Config{})
+			h := acquire(t, m.Mutex("k"), anteroom.Lease(5*time.Second))
+			s.net.BlackHole()
+			time.Sleep(time.Until(h.Deadline()))
+			told := h.Err()
+			err := h.Release(bg)
+			if !errors.Is(told, anteroom.ErrLost) || !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("Err said %v, and Release %v: want ErrLost of both", told, err)
+			}
+			s.net.Heal()
+			time.Sleep(time.Minute)
+			if n := len(rec.of(anteroom.EventLost)); n != 1 {
+				t.Fatalf("%d events tell of the loss", n)
+			}
+		})
+	}
+}

@@ -75,9 +75,7 @@ func newDriver(e *entry) driver {
 	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.notBefore > 0 {
-		d.rest, e.notBefore = max(e.notBefore-e.m.leases.Glance(), 0), 0
-	}
+	d.rest = e.heldBackLocked()
 	d.g, e.next = e.next, nil
 	if d.g != nil && d.g.place != nil {
 		d.refused = true
@@ -100,7 +98,9 @@ func (d *driver) run() {
 		switch {
 		case d.rest > 0:
 			e.recall.pause(e.m.ctx, d.rest)
-			d.rest = 0
+			e.mu.Lock()
+			d.rest = e.heldBackLocked() // of which the bell spares nobody anything
+			e.mu.Unlock()
 		case d.enter():
 			return
 		case d.refused && d.fits() && !d.await():

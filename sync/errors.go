@@ -82,8 +82,10 @@ type Error struct {
 	Key string
 	// Outcome says how the operation ended.
 	Outcome Outcome
-	// Since is, with ErrLost, the moment from which the lock can no longer be
-	// relied on. It is zero otherwise.
+	// Since is, with ErrLost, when the lock was over: the deadline of a lease that ended, the
+	// moment at which it was noticed of a key that was removed. Such a key may have been gone
+	// since the last confirmed renewal (Event.LastConfirmed), by default for up to 6 s. It is
+	// zero otherwise.
 	Since time.Time
 	// Err is the reason; it wraps one of the package's error values.
 	Err error

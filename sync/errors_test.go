@@ -54,7 +54,7 @@ func TestAnAnswerAfterTheDeadlineIsNoGrant(t *testing.T) {
 // What each loss says of itself, to people and to errors.Is.
 func TestALossSaysWhy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		mine := network(s.Miniredis)
+		mine := s.network()
 		m, _ := manager(t, s.clientOver(mine), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		warm := acquire(t, m.Mutex("warm")) // the own channel is subscribed

@@ -54,7 +54,7 @@ type Event struct {
 	Class    string
 	Holder   string     // the field in Redis: "<client id>:<n>"
 	Reason   LossReason // EventLost
-	Since    time.Time  // EventLost: from when on the lock cannot be relied on; EventSelfLate and others: when it began
+	Since    time.Time  // EventLost: as Error.Since; EventSelfLate and others: when it began
 	Owners   int        // EventLost: how many holds were told; 0 if nobody held it at that moment
 	Check    string     // alerts and recoveries: the watchdog's check
 	Text     string     // a sentence for people, which names no key; only EventRecovery may quote an answer of Redis

@@ -138,7 +138,7 @@ func TestAcquireWaitsThroughAnOutage(t *testing.T) {
 // before Redis can grant the lock to anybody else.
 func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		mine, theirs := network(s.Miniredis), network(s.Miniredis)
+		mine, theirs := s.network(), s.network()
 		a, rec := manager(t, s.clientOver(mine), anteroom.Config{})
 		b, _ := manager(t, s.clientOver(theirs), anteroom.Config{})
 		h := acquire(t, a.Mutex("k"))

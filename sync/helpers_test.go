@@ -3,7 +3,6 @@ package anteroom_test
 import (
 	"context"
 	"log/slog"
-	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -33,24 +32,22 @@ func bubble(t *testing.T, f func(t *testing.T, s *embedded)) {
 // embedded is a miniredis reached over in-memory connections, with faults.
 type embedded struct {
 	*miniredis.Miniredis
-	t   testing.TB
-	net *faultnet.Network // of all clients
+	t    testing.TB
+	gate *faultnet.Gate
+	net  *faultnet.Network // of all clients
 }
 
 func newEmbedded(t testing.TB) *embedded {
 	m := miniredis.NewMiniRedis() // never started: connections are made by Dial
 	m.ClockTTL(true)
-	t.Cleanup(m.Close)
-	return &embedded{Miniredis: m, t: t, net: network(m)}
+	s := &embedded{Miniredis: m, t: t, gate: faultnet.NewGate(m)}
+	t.Cleanup(s.gate.Close)
+	s.net = s.network()
+	return s
 }
 
-// network makes connections to m, or over TCP without one.
-func network(m *miniredis.Miniredis) *faultnet.Network {
-	if m == nil {
-		return faultnet.New(nil)
-	}
-	return faultnet.New(func(context.Context, string, string) (net.Conn, error) { return m.Dial() })
-}
+// network returns another network to s, which has its own faults.
+func (s *embedded) network() *faultnet.Network { return faultnet.New(s.gate.Dial) }
 
 // client returns a go-redis client over in-memory connections, closed with the test.
 func (s *embedded) client() *redis.Client { return s.clientOver(s.net) }

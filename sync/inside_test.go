@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -26,11 +26,12 @@ func insideManager(t *testing.T, cfg Config) *Manager {
 func insideServer(t testing.TB, cfg Config) (*Manager, *miniredis.Miniredis) {
 	t.Helper()
 	s := miniredis.NewMiniRedis()
-	t.Cleanup(s.Close)
+	gate := faultnet.NewGate(s)
+	t.Cleanup(gate.Close)
 	rdb := redis.NewClient(&redis.Options{
 		Addr: "127.0.0.1:6379", DisableIdentity: true, ReadTimeout: 5 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return s.Dial() },
+		Dialer:                   gate.Dial,
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
 	cfg.Logger = slog.New(slog.DiscardHandler)

@@ -17,7 +17,7 @@ import (
 // As TestALostSendIsCleanedUpAfterALoss, but the release itself finds the field gone.
 func TestALostSendIsCleanedUpAfterAReleaseThatFoundNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		slow, fast := network(s.Miniredis), network(s.Miniredis)
+		slow, fast := s.network(), s.network()
 		over := slow
 		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 		m, _ := manager(t, rdb, anteroom.Config{})
@@ -40,7 +40,7 @@ func TestALostSendIsCleanedUpAfterAReleaseThatFoundNothing(t *testing.T) {
 // As above with MinHold: the mark of the release is not taken for the late acquire.
 func TestALostSendIsCleanedUpAfterMinHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		slow, fast := network(s.Miniredis), network(s.Miniredis)
+		slow, fast := s.network(), s.network()
 		over := slow
 		rdb := s.clientDialing(func(ctx context.Context, nw, addr string) (net.Conn, error) { return over.Dial(ctx, nw, addr) })
 		m, _ := manager(t, rdb, anteroom.Config{})

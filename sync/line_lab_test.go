@@ -62,7 +62,7 @@ func (s *embedded) turns(t *testing.T, m *anteroom.Manager) {
 // any more: the next release calls nobody who has gone.
 func TestLine_ThePlaceOfAnUnansweredTurnIsLeft(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := network(s.Miniredis)
+		net := s.network()
 		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		s.turns(t, a)

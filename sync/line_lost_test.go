@@ -17,7 +17,7 @@ import (
 // lossy is a network that carries no messages while it is deaf: the subscriptions stay, and
 // nothing arrives on them.
 func (s *embedded) lossy() (*redis.Client, *faultnet.Network) {
-	n := network(s.Miniredis)
+	n := s.network()
 	return s.clientOver(n), n
 }
 

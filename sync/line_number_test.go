@@ -13,7 +13,7 @@ import (
 // command.
 func TestLine_AttemptsGoOnAfterAnUnansweredTurn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := network(s.Miniredis)
+		net := s.network()
 		rdb, sent := s.clientOver(net), &traffic{}
 		rdb.AddHook(sent)
 		a, _ := manager(t, rdb, anteroom.Config{})

@@ -99,7 +99,7 @@ func TestLine_TheEndOfATurnWithoutAnAnswer(t *testing.T) {
 		for _, leave := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				bubble(t, func(t *testing.T, s *embedded) {
-					net := network(s.Miniredis)
+					net := s.network()
 					a, _ := manager(t, s.clientOver(net), anteroom.Config{})
 					b, _ := manager(t, s.client(), anteroom.Config{})
 					s.turns(t, a)
@@ -176,7 +176,7 @@ func TestLine_AllGiveUpWhileATurnEnds(t *testing.T) {
 // Whoever is called while it gives up passes the lock on to the next one, with no delay.
 func TestLine_ACalledOneThatHasGivenUpCallsTheNext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := network(s.Miniredis)
+		net := s.network()
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		c, _ := manager(t, s.client(), anteroom.Config{})
@@ -207,7 +207,7 @@ func TestLine_ACalledOneThatHasGivenUpCallsTheNext(t *testing.T) {
 // whole lease.
 func TestLine_ACalledOneThatIsKilledCostsACallLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := network(s.Miniredis)
+		net := s.network()
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		c, _ := manager(t, s.client(), anteroom.Config{})

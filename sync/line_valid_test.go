@@ -108,7 +108,7 @@ func TestLine_ACallOfBeforeTheLastStandAsks(t *testing.T) {
 func TestLine_ALateCallAsks(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
-			net := network(s.Miniredis)
+			net := s.network()
 			m, _ := manager(t, s.clientOver(net), anteroom.Config{})
 			other, _ := manager(t, s.client(), anteroom.Config{})
 			h := acquire(t, other.Mutex("k"))
@@ -184,7 +184,7 @@ func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
 		var managers []*anteroom.Manager
 		var nets []*faultnet.Network
 		for range 3 {
-			net := network(s.Miniredis)
+			net := s.network()
 			m, _ := manager(t, s.clientOver(net), anteroom.Config{})
 			managers, nets = append(managers, m), append(nets, net)
 		}
@@ -217,7 +217,7 @@ func TestLine_TokensGrowAcrossCallsAndAccepts(t *testing.T) {
 // called: an outage that begins a quarter of a second later, and is longer than two seconds, loses nothing.
 func TestLine_ACalledHoldSurvivesAnOutageSoon(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := network(s.Miniredis)
+		net := s.network()
 		m, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, other.Mutex("k"))

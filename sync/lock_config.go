@@ -156,7 +156,8 @@ type LockConfig struct {
 	// string counts as held by another until it is deleted or expires, and without a TTL for
 	// ever. (That library finds our lock taken without being told.) Nobody is called for such
 	// a key, so processes do not stand in line for it: each asks every 75 to 100 ms, and
-	// leaves the lock free for 20 ms after each of its turns. Take it off when the other
+	// leaves the lock free for 20 ms after each of its turns (for which Destroy says
+	// ErrInUse). Take it off when the other
 	// library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
 	// ErrConfig, since it may be data.
 	StringHolders bool

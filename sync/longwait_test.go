@@ -187,7 +187,7 @@ func TestLongWait_Bounds(t *testing.T) {
 func TestLongWait_ForAnotherProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		net := network(s.Miniredis)
+		net := s.network()
 		m, rec := manager(t, s.clientOver(net), anteroom.Config{})
 		h := acquire(t, other.Mutex("k"))
 		ctx, cancel := context.WithTimeout(bg, time.Minute)

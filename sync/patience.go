@@ -21,8 +21,8 @@ const (
 	deafPoll = 25 * time.Millisecond
 	deafMany = 64
 	// Beside a library that polls (LockConfig.StringHolders) everybody does: about as often as that one
-	// does by default, redsync every 50 to 250 ms, so that neither side starves. A lock that is free for
-	// stringWindow after a turn, which lasts as long, is there for half of what they ask.
+	// does by default, redsync every 50 to 250 ms. After each turn of ours the lock is free for stringWindow: the
+	// more of the time we hold it, the smaller the share of those who ask at random.
 	stringPoll   = 100 * time.Millisecond
 	stringWindow = 20 * time.Millisecond
 )

@@ -59,7 +59,7 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 			return newError(op, key, ErrClosed)
 		}
 		without, err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
-			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Reacquire: cfg.Recovery == RecoverReacquire,
+			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Reacquire: cfg.Recovery == RecoverReacquire, Strings: cfg.StringHolders,
 			Timeout: m.patience(),
 		})
 		if err != nil && !given && lettucecompat.Permanent(err) {

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -391,7 +392,7 @@ func TestPromise_OnARealServer(t *testing.T) {
 	cfg := anteroom.LockConfig{Key: "k", LeaseTime: time.Second, WatchdogPeriod: 200 * time.Millisecond}
 	slow := anteroom.LockConfig{Key: "forced", LeaseTime: 10 * time.Second, WatchdogPeriod: time.Minute}
 	for i := range 5 {
-		lines := network(nil)
+		lines := faultnet.New(nil)
 		m, _ := manager(t, s.Client(t, func(o *redis.Options) { o.Dialer = lines.Dial; o.ReadTimeout = 500 * time.Millisecond }), anteroom.Config{})
 		h := acquire(t, mutex(t, m, cfg))
 		told := make(chan time.Time, 1)

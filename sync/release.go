@@ -176,6 +176,14 @@ func (e *entry) holdBack() {
 	e.mu.Unlock()
 }
 
+// heldBackLocked is for how long others still have the time to, whichever driver asks and however often.
+func (e *entry) heldBackLocked() time.Duration {
+	if e.notBefore == 0 {
+		return 0 // the usual case, without a look at the clock
+	}
+	return max(e.notBefore-e.m.leases.Glance(), 0)
+}
+
 // follow leaves g, which stands in line or may, to the next driver.
 func (e *entry) follow(g *grant) {
 	e.mu.Lock()

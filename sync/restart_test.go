@@ -12,7 +12,7 @@ import (
 // have left: its own fields, and never those of the process that took its name.
 func TestSync_I3_ARestartUnderTheSameClientID(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		cut := network(s.Miniredis)
+		cut := s.network()
 		before, rec := manager(t, s.clientOver(cut), anteroom.Config{ClientID: "pod-0"})
 		lost := acquire(t, before.Mutex("k"))
 		cut.BlackHole()

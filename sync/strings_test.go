@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -142,4 +145,50 @@ func TestStringHolders_NothingIsTakenBackBesideStrings(t *testing.T) {
 	if err := cfg.Validate(); !errors.Is(err, anteroom.ErrConfig) {
 		t.Errorf("it says %v, want ErrConfig", err)
 	}
+}
+
+// The lock is free for a window after each turn, whoever of ours asks meanwhile and gives up again.
+func TestStringHolders_AShortWaitSparesNobodyTheWindow(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := besideStrings(t, m)
+		for _, waits := range [][]time.Duration{{time.Millisecond}, {5 * time.Millisecond, 5 * time.Millisecond, time.Millisecond}} {
+			ok(t, acquire(t, mu).Release(bg))
+			released := time.Now()
+			for _, d := range waits {
+				if _, err := mu.Acquire(bg, anteroom.Wait(d)); !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("a wait of %v says %v", d, err)
+				}
+			}
+			h := acquire(t, mu)
+			if free := time.Since(released); free < 19*time.Millisecond || free > 25*time.Millisecond {
+				t.Errorf("after waits of %v the lock was free for %v, want 20 ms", waits, free)
+			}
+			ok(t, h.Release(bg))
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A new instance that is asked whether it is ready says so while an old one has the lock.
+func TestStringHolders_Ping(t *testing.T) {
+	check := func(t *testing.T, rdb *redis.Client) {
+		m, rec := manager(t, rdb, anteroom.Config{Defaults: anteroom.LockConfig{StringHolders: true}})
+		strict, _ := manager(t, rdb, anteroom.Config{})
+		ok(t, rdb.Set(bg, "k", "redsync's value", time.Minute).Err())
+		ok(t, m.Ping(bg, "k"))
+		if err := strict.Ping(bg, "k"); !errors.Is(err, anteroom.ErrConfig) {
+			t.Errorf("without the option: %v, want ErrConfig", err)
+		}
+		if got := must[string](t)(rdb.Get(bg, "k").Result()); got != "redsync's value" {
+			t.Errorf("the string is %q", got)
+		}
+		if w := rec.of(anteroom.EventWarning); len(w) > 0 {
+			t.Errorf("%+v", w)
+		}
+	}
+	t.Run("embedded", func(t *testing.T) {
+		bubble(t, func(t *testing.T, s *embedded) { check(t, s.client()) })
+	})
+	t.Run("redis", func(t *testing.T) { check(t, testredis.Start(t).Client(t)) })
 }

@@ -163,6 +163,7 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 	now := e.m.leases.Now()
 	held, number, handOffs := now-t.since, t.number, int(t.handOffs)
 	mayHandOff := g.mayHandOff(handOffs, now)
+	over := !g.lease.Load().Valid(now)
 	if shared {
 		e.mu.Unlock()
 	}
@@ -186,6 +187,12 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 			outcome, failed = g.releaseWithin(wait, handOffs)
 		} else {
 			outcome, failed = g.release(handOffs, t.lock)
+		}
+		if failed != nil && over && outcome != OutcomeLost {
+			// Its context has said so, or would have. That no release is confirmed makes it no better.
+			l := &loss{Cause: g.lease.Load().Loss(LostDeadline), owners: 1, owner: t}
+			e.m.reports.lost(g, l)
+			outcome, failed = OutcomeLost, g.lossError(op, l)
 		}
 		if failed != nil {
 			failed.Op = op

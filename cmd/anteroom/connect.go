@@ -32,7 +32,7 @@ as %2F %3F %23 %40. Options follow a question mark, for example
 
 With TLS (rediss), --cacert names the trusted authorities, and --cert and --key the client's
 certificate; without the flags the variables ANTEROOM_TLS_CACERT, ANTEROOM_TLS_CERT and
-ANTEROOM_TLS_KEY do. The option skip_verify=true accepts any server.`
+ANTEROOM_TLS_KEY do, which other URLs ignore. The option skip_verify=true accepts any server.`
 
 // tlsFlags are the flags that name files in PEM form, by the option of the URL that they stand for.
 var tlsFlags = []struct{ flag, variable, option, usage string }{
@@ -61,7 +61,10 @@ func withTLSFiles(cmd *cobra.Command, text string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if file = cmp.Or(file, os.Getenv(f.variable)); file != "" {
+		if file == "" && strings.HasPrefix(text, "rediss") { // the variables are for all commands, and so for URLs without TLS, too
+			file = os.Getenv(f.variable)
+		}
+		if file != "" {
 			options = append(options, f.option+"="+url.QueryEscape(file))
 		}
 	}

@@ -154,6 +154,7 @@ func TestConnect_TLS(t *testing.T) {
 		{"a certificate without its key", false, address, []string{"--cert", cert}, exitUsage, "belong together"},
 		{"no such file", false, address, []string{"--cacert", "/no/such&file"}, exitUsage, "open /no/such&file: "},
 		{"no TLS", false, s.URL(), []string{"--cacert", ca}, exitUsage, "must begin with rediss"},
+		{"no TLS, and variables that others need", true, testredis.Start(t).URL(), nil, 0, ""},
 	} {
 		for i, file := range []string{ca, cert, key} {
 			if !c.environment {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,7 +41,8 @@ form of a holder: a client id or a UUID, a colon, a number. A hash with one fiel
 to live also counts if the field is another name that ends in a colon or a dash and a number.
 So does a string with a time to live in the form of a lock of redsync, redislock or
 rueidislock. Locks of other forms are missing; status shows them. So may be a lock that is
-acquired or released meanwhile.
+acquired or released meanwhile. Keys that the Redis user may not look at are counted on
+standard error.
 
 The exit status is 0 if the list is complete, even if it is empty, and 1 if --limit or --for
 has cut it short. It is 64 for a wrong command line, 69 if Redis does not answer, 77 if
@@ -89,6 +91,9 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	for _, key := range slices.Sorted(maps.Keys(l.found)) {
 		all = append(all, l.found[key])
 	}
+	if l.refused > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: %d keys were left out, because the Redis user may not look at them\n", l.refused)
+	}
 	cut := ""
 	switch {
 	case l.cut:
@@ -112,6 +117,8 @@ type lister struct {
 	mu    sync.Mutex // guards the rest: one master's keys at a time
 	found map[string]lockStatus
 	cut   bool // there are more than --limit
+	// refused counts the keys that the user may not look at.
+	refused int
 }
 
 // scanAll looks through the keys of every master.
@@ -203,6 +210,8 @@ func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts [
 			if size.length.Err() == nil && maybeStringLock(size.length.Val()) {
 				texts = append(texts, key)
 			}
+		case forbiddenKey(err):
+			l.refused++
 		case err != nil:
 			return nil, nil, err
 		case n > 0 && n <= maxFields:
@@ -210,6 +219,11 @@ func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts [
 		}
 	}
 	return hashes, texts, nil
+}
+
+// forbiddenKey reports whether the Redis user may not touch a key. A command that it may not use at all is another matter.
+func forbiddenKey(err error) bool {
+	return redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "access")
 }
 
 // ask inspects keys, at once, and adds the locks among them.
@@ -225,6 +239,8 @@ func (l *lister) ask(ctx context.Context, keys []string) error {
 		switch {
 		case errors.Is(errs[i], anteroom.ErrConfig) && !byServer:
 			// No lock can have this name, such as that of a fencing record, or the key has become something else.
+		case forbiddenKey(errs[i]):
+			l.refused++
 		case errs[i] != nil:
 			return answered(errs[i])
 		case !isLock(infos[i]):

@@ -180,3 +180,20 @@ func TestList_O1_HostileNames(t *testing.T) {
 	}
 	printable(t, out+errs)
 }
+
+// Under the smallest ACL other keys of the server are left out, and counted.
+func TestList_KeysThatTheUserMayNotTouch(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	must(t, rdb.HSet(t.Context(), "order:1", oneOurs, 1).Err())
+	must(t, rdb.HSet(t.Context(), "invoice:1", oneOurs, 1).Err())
+	must(t, rdb.Set(t.Context(), "data", "x", 0).Err())
+	must(t, rdb.Do(t.Context(), testredis.ACL[any](t, "ACL", "SETUSER", "few", "reset", "on", ">pw",
+		"~order:*", "~anteroom:line:{order:*", "~anteroom:fence:{order:*", "&*", "+@all")...).Err())
+	url := strings.Replace(s.URL(), "redis://", "redis://few:pw@", 1)
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"list", "--json", "--redis", url}, nil, &out, &errs)
+	if code != 0 || strings.Count(out.String(), "\n") != 1 || !strings.Contains(out.String(), `"order:1"`) || !strings.Contains(errs.String(), "2 keys were left out") {
+		t.Errorf("exit status %d, %q, %q", code, out.String(), errs.String())
+	}
+}

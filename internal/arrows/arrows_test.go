@@ -28,7 +28,7 @@ var allowed = map[string][]string{
 	"leader":              {"sync"},
 	"metrics":             {"sync", "metrics/debug", "github.com/prometheus/client_golang"},
 	"metrics/debug":       {"sync"},
-	"sync/locktest":       {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"sync/locktest":       {"sync", "lettuce_compat", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
 	"cmd/anteroom":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
 	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
 

@@ -1,5 +1,5 @@
 -- KEYS: lock, line (the lock again: without one) [, fencing record]
--- ARGV: step 1|2, release channel, own channel, 1 where acquires wait for replicas, 1 where a renewal may take a lock back
+-- ARGV: step 1|2, release channel, own channel, 1 where acquires wait for replicas, 1 where a renewal may take a lock back, 1 where a string is another's lock
 -- Calls what an acquire, a renewal and a release of the lock call, and leaves everything as
 -- it was. Step 1 makes the calls that change nothing and asks about others; step 2, after
 -- it, takes a free lock and gives it back before anybody can see it. Step 2 is a script of
@@ -32,7 +32,8 @@ end
 local kind = redis.pcall('type', key)
 if err(kind) then return redis.error_reply(err(kind) .. ' (type)') end
 kind = kind['ok']
-if kind ~= 'none' and kind ~= 'hash' then
+local strings = ARGV[6] == '1' and kind == 'string'
+if kind ~= 'none' and kind ~= 'hash' and not strings then
   return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
 end
 
@@ -54,9 +55,10 @@ if ARGV[1] == '2' then
   return {}
 end
 
-local text = attempt({
-  {'hlen', key}, {'hexists', key, ':none'}, {'hget', key, ':none'}, {'pttl', key}, {'hdel', key, ':none'},
-})
+local text = attempt({{'pttl', key}})
+if not text and not strings then
+  text = attempt({{'hlen', key}, {'hexists', key, ':none'}, {'hget', key, ':none'}, {'hdel', key, ':none'}})
+end
 if not text and kind == 'none' then text = attempt({{'pexpire', key, '1000'}}) end
 if not text and ARGV[5] == '1' then text = attempt({{'exists', key}}) end
 if not text and fence and RECORD == 'string' then text = attempt({{'get', fence}}) end
@@ -64,7 +66,8 @@ if not text and fence and RECORD == 'hash' then
   text = attempt({{'time'}, {'hget', fence, 'counter'}, {'hmget', fence, 'grantee', 'counter'}, {'hdel', fence, ':none'}})
 end
 if text then return redis.error_reply(text) end
-if kind == 'hash' then
+if kind ~= 'none' then
+  if strings and refused('hdel', key, ':none') then return noperm('hdel') end
   if refused('hset', key, ':ping', '1') then return noperm('hset') end
   if refused('pexpire', key, '1000') then return noperm('pexpire') end
   if refused('hkeys', key) then return noperm('hkeys') end

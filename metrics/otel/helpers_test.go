@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -42,9 +41,10 @@ func inside(t *testing.T, f func(l *laboratory), opts ...sdktrace.TracerProvider
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := miniredis.NewMiniRedis()
-		t.Cleanup(s.Close)
+		gate := faultnet.NewGate(s)
+		t.Cleanup(gate.Close)
 		l := &laboratory{Miniredis: s, t: t, spans: tracetest.NewSpanRecorder()}
-		l.net = faultnet.New(func(context.Context, string, string) (net.Conn, error) { return s.Dial() })
+		l.net = faultnet.New(gate.Dial)
 		l.provider = sdktrace.NewTracerProvider(append(opts, sdktrace.WithSpanProcessor(l.spans))...)
 		f(l)
 		if n, m := len(l.spans.Started()), len(l.spans.Ended()); n != m {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/anteroom/anteroom/internal/faultnet"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
@@ -33,6 +34,7 @@ const (
 // and Lose bypass the gate (control), so they work in either state.
 type server struct {
 	mini     *miniredis.Miniredis
+	gate     *faultnet.Gate // to mini; nothing to do with Down
 	control  *redis.Client
 	stranger *lettucecompat.Client // on control; the holder of TakeBy's locks
 	taken    atomic.Uint64         // number of TakeBy calls: each uses a field of its own
@@ -58,6 +60,7 @@ func newServer() (*server, error) {
 	s := &server{
 		mini: miniredis.NewMiniRedis(), conns: map[*conn]struct{}{}, told: make(chan struct{}),
 	}
+	s.gate = faultnet.NewGate(s.mini)
 	s.mini.ClockTTL(true)
 	s.control = s.client(func() (net.Conn, error) { return s.pipe(func(*conn) {}) })
 	var err error
@@ -70,7 +73,7 @@ func newServer() (*server, error) {
 // pipe opens a connection to the server. There is no listener: a goroutine that accepts on a real socket would keep
 // virtual time from passing.
 func (s *server) pipe(drop func(*conn)) (*conn, error) {
-	c, err := s.mini.Dial()
+	c, err := s.gate.Dial(context.Background(), "memory", "")
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +189,7 @@ func (s *server) stop() []error {
 	}
 	s.stranger.Close()
 	errs = append(errs, s.control.Close())
-	s.setDown(true) // an abandoned command may still be dialing, which would restart the server
-	s.mini.Close()
+	s.setDown(true)
+	s.gate.Close() // an abandoned command may still be dialing
 	return errs
 }

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"context"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -115,14 +114,15 @@ func connections(name string, servers ...*redis.Client) (n int) {
 func embedded(t *testing.T) conformance.Deployment {
 	m := miniredis.NewMiniRedis() // never started: connections are made by Dial
 	m.ClockTTL(true)
-	t.Cleanup(m.Close)
+	gate := faultnet.NewGate(m)
+	t.Cleanup(gate.Close)
 	var mu sync.Mutex
 	networks := map[string]*faultnet.Network{}
 	network := func(name string) *faultnet.Network {
 		mu.Lock()
 		defer mu.Unlock()
 		if networks[name] == nil {
-			networks[name] = faultnet.New(func(context.Context, string, string) (net.Conn, error) { return m.Dial() })
+			networks[name] = faultnet.New(gate.Dial)
 		}
 		return networks[name]
 	}
