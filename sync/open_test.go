@@ -238,7 +238,7 @@ func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 			{28, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off"}},
 			{27, true, anteroom.Config{}, []string{"PoolSize allows 27 "}},
 			{27, true, anteroom.Config{MaxInFlight: 8}, nil},
-			{43, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"PoolSize allows 43 "}},
+			{35, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"PoolSize allows 35 "}},
 			{1, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
 		} {
 			rdb := redis.NewClient(&redis.Options{PoolSize: c.pool, ContextTimeoutEnabled: c.bounded, Addr: "127.0.0.1:6379", Dialer: s.net.Dial})

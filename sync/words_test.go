@@ -138,7 +138,7 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 		"Do that wraps its loss":   `charging: anteroom: hold "k": lock lost: Redis no longer has it`,
 		"Unlock of a Hold":         `anteroom: unlock "k": not held: it is a Hold's, to be released by Hold.Release, which was acquired by goroutine `,
 		"no answer":                `anteroom: try acquire "silent": redis unavailable: outcome unknown: `,
-		"Validate":                 "anteroom: bad configuration: Key is empty",
+		"Validate":                 "anteroom: validate: bad configuration: Key is empty",
 		"a key of another type":    `anteroom: acquire "data": bad configuration: WRONGTYPE`,
 		"Err after Release":        `anteroom: hold "k": not held: it was released`,
 		"Do that returns its loss": `anteroom: hold "k": lock lost: Redis no longer has it`,

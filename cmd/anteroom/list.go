@@ -91,7 +91,10 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	for _, key := range slices.Sorted(maps.Keys(l.found)) {
 		all = append(all, l.found[key])
 	}
-	if l.refused > 0 {
+	switch {
+	case l.refused > 0 && !l.allowed && err == nil:
+		err = unanswered(l.refusal)
+	case l.refused > 0:
 		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: %d keys were left out, because the Redis user may not look at them\n", l.refused)
 	}
 	cut := ""
@@ -117,8 +120,10 @@ type lister struct {
 	mu    sync.Mutex // guards the rest: one master's keys at a time
 	found map[string]lockStatus
 	cut   bool // there are more than --limit
-	// refused counts the keys that the user may not look at.
+	// refused counts the keys that the user may not look at, and why. It is no error while there are others.
 	refused int
+	refusal error
+	allowed bool
 }
 
 // scanAll looks through the keys of every master.
@@ -205,13 +210,14 @@ func (l *lister) candidates(ctx context.Context, keys []string) (hashes, texts [
 	})
 	for key, size := range all {
 		n, err := size.fields.Result()
+		l.allowed = l.allowed || !forbiddenKey(err)
 		switch {
 		case redis.HasErrorPrefix(err, "WRONGTYPE"):
 			if size.length.Err() == nil && maybeStringLock(size.length.Val()) {
 				texts = append(texts, key)
 			}
 		case forbiddenKey(err):
-			l.refused++
+			l.refused, l.refusal = l.refused+1, err
 		case err != nil:
 			return nil, nil, err
 		case n > 0 && n <= maxFields:

@@ -249,7 +249,7 @@ func (d *demo) conclude() error {
 	failures := d.ledger.unmet()
 	if violations == 0 {
 		d.console.say(markOK, "no two holders at once where no lock was destroyed; no update was lost")
-		d.console.say(markOK, "overlaps: two holders at once %d times, only where a fault had destroyed their lock", s.overlaps)
+		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet, and met the next", s.overlaps)
 		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {

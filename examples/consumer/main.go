@@ -40,7 +40,7 @@ func run(ctx context.Context, url, file string) error {
 	if err != nil {
 		return err
 	}
-	options.ContextTimeoutEnabled = true
+	options.ContextTimeoutEnabled, options.PoolSize = true, 28
 	rdb := redis.NewClient(options)
 	defer rdb.Close()
 	m, err := anteroom.NewManager(rdb, anteroom.Config{Defaults: anteroom.LockConfig{
