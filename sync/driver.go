@@ -32,7 +32,7 @@ type driver struct {
 	watch   *lettucecompat.Watch
 	poll    time.Duration
 	backoff time.Duration
-	rest    time.Duration       // before the next attempt, unless the bell rings
+	rest    time.Duration       // before the next attempt: back-off, which the bell ends, or the time that others have, which it does not
 	refused bool                // the last attempt was, so the next one waits until due says so
 	next    time.Time           // when to ask without a call: there is no place, or a stranger holds the lock
 	asked   *lettucecompat.Call // one for g that was not entered: the next answer tells whether it holds
