@@ -1,39 +1,99 @@
 package partition
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// in calls f on a thread that is on the host. What f opens stays there.
+// in calls f on a thread that is on the host. What f opens stays there. The thread comes back and lives on: with it the
+// servers and clients would end that it has started (child.EndsWithParent).
 func in[T any](t *testing.T, h testredis.Host, f func() (T, error)) (v T) {
 	t.Helper()
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // and never unlocked, so the thread ends with the goroutine
-		ns, err := os.Open("/run/netns/" + h.Namespace)
-		if err == nil {
-			defer ns.Close()
-			err = unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET)
-		}
-		if err == nil {
-			v, err = f()
-		}
-		done <- err
-	}()
+	go func() { done <- inNamespace(h.Namespace, func() (err error) { v, err = f(); return err }) }()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func inNamespace(name string, f func() error) error {
+	home, err := os.Open("/proc/thread-self/ns/net") // not /proc/self: the main thread may be away
+	if err != nil {
+		return err
+	}
+	defer home.Close()
+	ns, err := os.Open("/run/netns/" + name)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	runtime.LockOSThread()
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	failed := f()
+	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+		panic(err) // a thread on the wrong host is none for other goroutines
+	}
+	runtime.UnlockOSThread()
+	return failed
+}
+
+// What a thread has started would end with the thread, here and there and without a word: servers of other tests.
+func TestNetwork_ThreadsComeBack(t *testing.T) {
+	t.Parallel()
+	h := newNetwork(t).host()
+	home, err := os.Readlink("/proc/thread-self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sleepers []*exec.Cmd
+	for range 30 {
+		c := exec.Command("sleep", "100")
+		c.SysProcAttr = child.EndsWithParent()
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		sleepers = append(sleepers, c)
+		there := in(t, h, func() (string, error) { return os.Readlink("/proc/thread-self/ns/net") })
+		if there == home {
+			t.Fatal("on no other host")
+		}
+	}
+	for _, c := range sleepers {
+		// A process that has been killed is a zombie until somebody waits for it.
+		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid)); err != nil || bytes.Contains(stat, []byte(") Z ")) {
+			t.Errorf("a process has ended with its thread: %s, %v", stat, err)
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+	threads, err := filepath.Glob("/proc/self/task/*/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range threads {
+		// Another test's visit ends soon.
+		eventually(t, 10*time.Second, f+" is at home", func() bool {
+			at, err := os.Readlink(f)
+			return err != nil || at == home
+		})
+	}
 }
 
 // All that the other tests conclude depends on cuts that lose what they say, and nothing else.
