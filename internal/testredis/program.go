@@ -66,21 +66,21 @@ func (p *Program) Cleanup(f func()) {
 
 // Fatal records a failure and ends the calling goroutine.
 func (p *Program) Fatal(args ...any) {
-	p.Fail("%s", fmt.Sprint(args...))
+	p.Errorf("%s", fmt.Sprint(args...))
 	runtime.Goexit()
 }
 
 // Fatalf is Fatal with a format.
 func (p *Program) Fatalf(format string, args ...any) {
-	p.Fail(format, args...)
+	p.Errorf(format, args...)
 	runtime.Goexit()
 }
 
 // Skip is Fatal: a skipped run proves nothing.
 func (p *Program) Skip(args ...any) { p.Fatal(args...) }
 
-// Fail records a failure; the caller goes on.
-func (p *Program) Fail(format string, args ...any) {
+// Errorf records a failure; the caller goes on.
+func (p *Program) Errorf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failed = append(p.failed, fmt.Sprintf(format, args...))
@@ -90,7 +90,7 @@ func (p *Program) Fail(format string, args ...any) {
 func (p *Program) Recover() {
 	if cause := recover(); cause != nil {
 		stack := make([]byte, 16<<10)
-		p.Fail("panic: %v\n%s", cause, stack[:runtime.Stack(stack, false)])
+		p.Errorf("panic: %v\n%s", cause, stack[:runtime.Stack(stack, false)])
 	}
 }
 

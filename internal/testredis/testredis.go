@@ -37,6 +37,7 @@ type TB interface {
 	Name() string
 	TempDir() string
 	Cleanup(f func())
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 	Skip(args ...any)
@@ -161,19 +162,26 @@ func (s *Server) signal(sig os.Signal, paused bool) {
 	s.paused = paused
 }
 
-// Kill ends the process with SIGKILL and waits until it has ended. Connections are reset, memory is lost.
+// Kill ends the process with SIGKILL and waits until it has ended. Connections are reset, memory is lost. The test
+// fails if the process had ended by itself.
 func (s *Server) Kill() {
+	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.killLocked()
-}
-
-func (s *Server) killLocked() {
 	if s.cmd == nil {
 		return
 	}
-	_ = s.cmd.Process.Kill()
-	<-s.exited
+	ended := false
+	select {
+	case <-s.exited:
+		ended = true
+	default:
+		_ = s.cmd.Process.Kill()
+		<-s.exited
+	}
+	if state := s.cmd.ProcessState; ended || state.Exited() {
+		s.tb.Errorf("the redis-server on %s had ended by itself: %v", s.Addr(), state)
+	}
 	s.cmd, s.paused = nil, false
 }
 

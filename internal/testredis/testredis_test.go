@@ -2,6 +2,7 @@ package testredis_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,5 +39,20 @@ func TestServerLivesAndDies(t *testing.T) {
 	}
 	if n, err := c.Exists(ctx, "k").Result(); err != nil || n != 0 {
 		t.Fatalf("after a restart with empty memory: %d, %v", n, err)
+	}
+}
+
+// A server that something else has ended is named by the test to which it belonged, whatever else that says.
+func TestServerThatEndsByItself(t *testing.T) {
+	err := testredis.WithoutTest("the name", func(p *testredis.Program) error {
+		c := testredis.Start(p).Client(p, func(o *redis.Options) { o.MaxRetries, o.DialerRetries = -1, 1 })
+		_ = c.ShutdownNoSave(context.Background()).Err() // the connection ends without an answer
+		for c.Ping(context.Background()).Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "ended by itself") {
+		t.Fatal(err)
 	}
 }

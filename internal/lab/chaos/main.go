@@ -93,7 +93,7 @@ func run(ctx context.Context, c config, out io.Writer) int {
 	select {
 	case <-ended:
 	case <-time.After(c.lasts + grace):
-		tb.Fail("the run did not end within %v", c.lasts+grace)
+		tb.Errorf("the run did not end within %v", c.lasts+grace)
 	}
 	tb.CleanUp()
 	return r.conclude(tb.Failures())
