@@ -1,8 +1,10 @@
 package anteroom_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -78,6 +80,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	s := testredis.Start(t)
 	admin := s.Client(t)
 	blocks := aclBlocks(t)
+	seen := watchCommands(t, s)
 	commands := applyACL(t, admin, blocks[0])
 	replicated := applyACL(t, admin, blocks[1])
 	ok(t, admin.Do(bg, "config", "resetstat").Err())
@@ -109,6 +112,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	}
 
 	wantUsed(t, s, append(commands, replicated...))
+	wantMatched(t, blocks[0], seen())
 	wantNoRefusals(t, admin)
 	for _, ev := range slices.Concat(eventsA.of(anteroom.EventWarning), eventsB.of(anteroom.EventWarning)) {
 		t.Errorf("warning under the ACL of the document: %s %v", ev.Text, ev.Err)
@@ -224,6 +228,55 @@ func wantUsed(t *testing.T, s *testredis.Server, commands []string) {
 		}
 		eventually(t, patience, name+" is in the list and is called", func() bool { return s.Stats(t)[name] > 0 })
 	}
+}
+
+// wantMatched: neither does a pattern that no key or channel matches.
+func wantMatched(t *testing.T, rules []string, commands string) {
+	t.Helper()
+	patterns := 0
+	for _, word := range strings.Fields(strings.Join(rules, " ")) {
+		if word[0] != '~' && word[0] != '&' {
+			continue
+		}
+		patterns++
+		if !strings.Contains(commands, `"`+strings.TrimSuffix(word[1:], "*")) {
+			t.Errorf("%s is in the list, and nothing matches it", word)
+		}
+	}
+	if patterns == 0 {
+		t.Error("there are no patterns in the list")
+	}
+}
+
+// watchCommands records the commands of a server, but not what its administrator says about ACLs, until the function
+// returned is called.
+func watchCommands(t *testing.T, s *testredis.Server) (seen func() string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", s.Addr())
+	ok(t, err)
+	must[int](t)(conn.Write([]byte("MONITOR\r\n")))
+	sc := bufio.NewScanner(conn)
+	sc.Buffer(nil, 1<<20) // a script
+	if !sc.Scan() || sc.Text() != "+OK" {
+		t.Fatal(sc.Text(), sc.Err())
+	}
+	var commands strings.Builder
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sc.Scan() {
+			if !strings.Contains(strings.ToLower(sc.Text()), `"acl"`) {
+				commands.WriteString(sc.Text())
+			}
+		}
+	}()
+	seen = func() string {
+		_ = conn.Close()
+		<-ended
+		return commands.String()
+	}
+	t.Cleanup(func() { seen() })
+	return seen
 }
 
 func wantNoRefusals(t *testing.T, admin *redis.Client) {
