@@ -71,7 +71,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 		" lost payments: ",
 		" locked mailing and ended without unlocking",
 		" lost mailing: its lease ran out",
-		"figures  ", " acquisitions/s (", " waiting, 99% within ", "event    ",
+		"figures  ", " acquired/s, ", " waiting, 99% in ", " handed over", "event    ",
 	} {
 		if !strings.Contains(out.String(), words) {
 			t.Errorf("nothing said %q:\n%s", words, out.String())

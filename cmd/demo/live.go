@@ -9,8 +9,8 @@ import (
 )
 
 // reported handles an event of the library: it prints a loss, and other events of a lock if the user asked for them.
-// Of those that one fault causes dozens of the figures have the number. Several processes may call it at once, on the goroutine of a Manager that delivers
-// its events, so it must not wait for one.
+// Of those that one fault causes dozens of the figures have the number. Several processes may call it at once, on the
+// goroutine of a Manager that delivers its events, so it must not wait for one.
 func (d *demo) reported(r Report) {
 	switch r.Kind {
 	case anteroom.EventLost:
@@ -69,9 +69,10 @@ func (d *demo) live(ctx context.Context) {
 		case <-ticker.C:
 		}
 		all := d.figures(ctx)
-		text := fmt.Sprintf("%.0f acquisitions/s (%.0f handed over), %.0f waiting, 99%% within %v, %.0f renewals",
-			all.acquired-before.acquired, all.handedOver-before.handedOver, all.waiting, all.p99(before), all.renewed-before.renewed)
-		d.console.detail(markFigures, "%s", text)
+		// Eighty columns hold it.
+		text := fmt.Sprintf("%.0f acquired/s, %.0f waiting, 99%% in %v, %.0f renewals",
+			all.acquired-before.acquired, all.waiting, all.p99(before), all.renewed-before.renewed)
+		d.console.detail(markFigures, "%s, %.0f handed over", text, all.handedOver-before.handedOver)
 		if events := all.eventsSince(before); events != "" {
 			d.console.detail(markEvent, "%s", events)
 		}
