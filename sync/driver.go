@@ -278,6 +278,9 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply, a attempt) {
 	if id, n, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(n) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
+	if a.n == 0 && !e.cfg.StringHolders {
+		return // the head only tried: who waits by now asks at once, and stands
+	}
 	d.refused = true
 	d.listen(r)
 }

@@ -198,6 +198,39 @@ func TestDriver_HoldsBack(t *testing.T) {
 	}
 }
 
+// A driver listens for those who wait, and not for one who only tries: its subscription would count as a program that
+// waits, and a release would leave the lock to it for a moment, so that the next try would be refused beside a free
+// lock.
+func TestDriver_ATryDoesNotListen(t *testing.T) {
+	m, s := insideServer(t, Config{})
+	ctx := context.Background()
+	defer func() { _ = m.Close(ctx) }()
+	s.HSet("k", "somebody:1", "1")
+	for kind, listens := range map[queue.Kind]bool{queue.Try | queue.Refusable: false, queue.Refusable: true} {
+		e, err := m.use("k", m.defaults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &queue.Waiter{Kind: kind}
+		e.q.Enter(w)
+		e.beginJob()
+		d := newDriver(e)
+		if d.try(ctx) {
+			t.Fatal("two hold it")
+		}
+		if got := d.watch != nil; got != listens {
+			t.Errorf("%v: listens: %v", kind, got)
+		}
+		e.q.Fail(ErrClosed)
+		_, _ = e.q.Wait(ctx, w)
+		if !d.done() {
+			t.Error("somebody waits still")
+		}
+		d.end()
+		e.unref()
+	}
+}
+
 // An attempt removes burnt fields of this process in its own script.
 func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)

@@ -125,6 +125,13 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_TheReleaseOfAStrangerThatCameLaterIsHeard"},
 	},
 	{
+		name: "try-listens", file: "sync/driver.go",
+		mechanism: "line: who only tries does not listen for the release",
+		breaks:    "a release takes it for a program that waits, and leaves the lock to it: the next try fails beside a free lock",
+		old:       "if a.n == 0 && !e.cfg.StringHolders {", fresh: "if false {",
+		tests: []string{"TestDriver_ATryDoesNotListen"},
+	},
+	{
 		name: "call-of-a-known-attempt", file: "sync/place.go",
 		mechanism: "line: a call is entered only if it names an attempt that is known",
 		breaks:    "a message of before the last standing, or a forged one, lets a second holder in",
