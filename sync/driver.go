@@ -21,7 +21,8 @@ var (
 // runs per key while the queue's state is Acquiring.
 //
 // In words: while somebody waits, ask. Granted: hand the grant to the queue and end. Refused:
-// fail those who only tried; the others stand in line now, so wait until Redis calls. Called:
+// fail those who only tried. If the head was one of them, ask again for who waits behind it;
+// otherwise the grant stands in line now, so wait until Redis calls. Called:
 // that is the grant, or where the message alone is not enough, ask once more. No answer, or one
 // that cannot be used: tell those who can be told if it is final, otherwise back off and ask for
 // the same field again. Nobody waits any more: end; a field whose fate is open is cleaned up, and
@@ -33,7 +34,7 @@ type driver struct {
 	poll    time.Duration
 	backoff time.Duration
 	rest    time.Duration       // before the next attempt: back-off, which the bell ends, or the time that others have, which it does not
-	refused bool                // the last attempt was, so the next one waits until due says so
+	refused bool                // the last attempt was, or a place is inherited: the next one waits until due says so
 	next    time.Time           // when to ask without a call: there is no place, or a stranger holds the lock
 	asked   *lettucecompat.Call // one for g that was not entered: the next answer tells whether it holds
 	met     *string             // the server at which it has met trouble; nil: none since it was answered
@@ -73,12 +74,13 @@ func newDriver(e *entry) driver {
 	e.m.wire.Subscribe()
 	e.answer.Store(notAsked)
 	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
+	_, stand := d.head()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.rest = e.heldBackLocked()
 	d.g, e.next = e.next, nil
 	if d.g != nil && d.g.place != nil {
-		d.refused = true
+		d.refused = stand // who only tries waits for no call: one attempt answers it
 		e.answer.Store(d.g.place.answer())
 	}
 	e.look = e.look && d.refused // else it asks in any case
@@ -124,6 +126,7 @@ func (d *driver) done() bool {
 // try makes one attempt and deals with the answer. True: the grant is handed over, and the
 // driver ends.
 func (d *driver) try(ctx context.Context) bool {
+	d.refused = false
 	reply, a := d.send(ctx)
 	switch reply.Outcome {
 	case lettucecompat.OutcomeOK:
@@ -279,7 +282,7 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply, a attempt) {
 		return // our own leftover: the next attempt drops it in the same script
 	}
 	if a.n == 0 && !e.cfg.StringHolders {
-		return // the head only tried: who waits by now asks at once, and stands
+		return // the head only tried: who waits behind it asks at once, for a place
 	}
 	d.refused = true
 	d.listen(r)

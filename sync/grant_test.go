@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -229,6 +230,38 @@ func TestDriver_ATryDoesNotListen(t *testing.T) {
 		d.end()
 		e.unref()
 	}
+}
+
+// What an earlier attempt has said of when to ask again ends with the next one, also where that
+// was made before its time, for a head with another lease that only tried.
+func TestDriver_AnAttemptForgetsTheOneBefore(t *testing.T) {
+	m, s := insideServer(t, Config{})
+	ctx := context.Background()
+	defer func() { _ = m.Close(ctx) }()
+	s.HSet("k", "somebody:1", "1")
+	e, err := m.use("k", m.defaults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := e.terms
+	other.lease = time.Minute
+	try := &queue.Waiter{Kind: queue.Try | queue.Refusable, Note: &other}
+	e.q.Enter(try)
+	e.beginJob()
+	d := newDriver(e)
+	d.g = e.newGrant(&e.terms) // of a head that has given up
+	d.refused, d.next = true, time.Now().Add(lastPoll)
+	if d.fits() || d.try(ctx) {
+		t.Fatal("the head has other terms, and the lock is held")
+	}
+	if d.refused {
+		t.Error("who waits behind the try would wait for what another one was told")
+	}
+	if _, err := e.q.Wait(ctx, try); !errors.Is(err, queue.ErrRefused) || !d.done() {
+		t.Errorf("the try: %v", err)
+	}
+	d.end()
+	e.unref()
 }
 
 // An attempt removes burnt fields of this process in its own script.

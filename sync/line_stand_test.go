@@ -207,3 +207,49 @@ func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
 		s.nothing(t, "k")
 	})
 }
+
+// I12: who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered
+// by one attempt: the place that the end of the turn has taken is no reason to wait for a call.
+func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		mu := mutex(t, a, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
+		h := acquire(t, mu)
+		theirs := s.waiting(t, bg, b.Mutex("k"))
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		ours, released, tried := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := mu.Acquire(ctx)
+			ours <- err
+		}()
+		s.settle() // the turn is over by now
+		net.Delay(50 * time.Millisecond)
+		go func() { released <- h.Release(bg) }()
+		synctest.Wait()
+		cancel()
+		<-ours
+		go func() {
+			_, err := mu.TryAcquire(bg)
+			tried <- err
+		}()
+		select {
+		case err := <-tried:
+			if !errors.Is(err, anteroom.ErrNotAcquired) {
+				t.Errorf("the try: %v", err)
+			}
+		case <-time.After(time.Second): // far more than the answers to a new script, and to one attempt
+			t.Error("the try waits for the holder")
+		}
+		ok(t, <-released)
+		time.Sleep(200 * time.Millisecond) // for the clean-up
+		if spots := s.spots("k"); len(spots) > 0 {
+			t.Errorf("places of who only tried: %v", spots)
+		}
+		net.Delay(0)
+		ok(t, isIn(t, theirs).Release(bg))
+		s.nothing(t, "k")
+	})
+}

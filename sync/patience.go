@@ -97,7 +97,6 @@ func (d *driver) await() bool {
 	}
 	wait := d.due()
 	if wait == 0 {
-		d.refused = false
 		return true
 	}
 	var released <-chan struct{}
@@ -109,7 +108,6 @@ func (d *driver) await() bool {
 	select {
 	case <-released:
 		d.poll = firstPoll
-		d.refused = false
 		return true
 	case <-timer.C:
 	case <-e.recall.channel():
@@ -150,7 +148,6 @@ func (d *driver) replaced() bool {
 	d.e.mu.Unlock()
 	if gone {
 		d.burn()
-		d.refused = false
 	}
 	return gone
 }

@@ -192,3 +192,37 @@ func TestStringHolders_Ping(t *testing.T) {
 	})
 	t.Run("redis", func(t *testing.T) { check(t, testredis.Start(t).Client(t)) })
 }
+
+// An attempt for a waiter with another lease, made without waiting for its time, ends with a late
+// answer: the next one is made like any other.
+func TestStringHolders_ALateAnswerToAHeadWithAnotherLease(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		m, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		mu := besideStrings(t, m)
+		ok(t, s.Set("k", "theirs"))
+		ctx, cancel := context.WithCancel(bg)
+		defer cancel()
+		first, second := make(chan error, 1), make(chan *anteroom.Hold, 1)
+		go func() {
+			_, err := mu.Acquire(ctx)
+			first <- err
+		}()
+		s.settle()
+		go func() {
+			h, _ := mu.Acquire(bg, anteroom.Lease(200*time.Millisecond))
+			second <- h
+		}()
+		s.settle()
+		net.Delay(300 * time.Millisecond) // longer than the lease, shorter than CommandTimeout
+		s.Del("k")
+		cancel()
+		<-first
+		time.Sleep(350 * time.Millisecond)
+		net.Delay(0)
+		if h := <-second; h != nil {
+			ok(t, h.Release(bg))
+		}
+		s.nothing(t, "k")
+	})
+}

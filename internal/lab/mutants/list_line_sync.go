@@ -125,6 +125,20 @@ var lineSyncMutants = []mutant{
 		tests: []string{"TestLine_TheReleaseOfAStrangerThatCameLaterIsHeard"},
 	},
 	{
+		name: "try-waits-for-a-call", file: "sync/driver.go",
+		mechanism: "line: who only tries does not wait for the call of a place that a turn's end has taken",
+		breaks:    "TryLock waits for the holder in another process",
+		old:       "d.refused = stand //", fresh: "d.refused = stand || true //",
+		tests: []string{"TestLine_ATryAtTheEndOfATurnWaitsForNobody"},
+	},
+	{
+		name: "attempt-keeps-the-last-answer", file: "sync/driver.go",
+		mechanism: "line: what the last answer has said of when to ask again ends with the next attempt",
+		breaks:    "the driver waits for what another grant was told, or for one that it has burnt: the program ends",
+		old:       "	d.refused = false\n	reply, a := d.send(ctx)\n", fresh: "	reply, a := d.send(ctx)\n",
+		tests: []string{"TestDriver_AnAttemptForgetsTheOneBefore", "TestStringHolders_ALateAnswerToAHeadWithAnotherLease"},
+	},
+	{
 		name: "try-listens", file: "sync/driver.go",
 		mechanism: "line: who only tries does not listen for the release",
 		breaks:    "a release takes it for a program that waits, and leaves the lock to it: the next try fails beside a free lock",
