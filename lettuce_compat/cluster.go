@@ -82,7 +82,9 @@ func (c *Client) reload() {
 // one warning names the remedy.
 
 // ErrHiddenCluster is the error of WarnHiddenCluster, and of an acquire that asks for
-// replicas through a client that hides a cluster: WAIT would ask any node.
+// replicas through a client of a type of its own that hides a cluster: WAIT would ask any
+// node. Whether a plain client has a proxy before it that does is not asked; see
+// docs/compatibility.md.
 var ErrHiddenCluster = errors.New("this client hides a Redis Cluster: pass the *redis.ClusterClient of redis.NewClusterClient itself")
 
 // noteCluster notes that an answer comes from a cluster that was not known for one. It

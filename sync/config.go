@@ -73,7 +73,8 @@ type Config struct {
 	MaxInFlight int
 
 	// RenewalInFlight bounds the batches of renewals under way at once to one
-	// Redis node; a batch holds up to 256 leases. Defaults to 4.
+	// Redis node, for each CommandTimeout in use; a batch holds up to 256 leases.
+	// Defaults to 4.
 	RenewalInFlight int
 
 	// RecordCallSites records where each hold was acquired, for Snapshot, events

@@ -44,9 +44,11 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 }
 
 // TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
-// if another goroutine or process holds the lock or waits for it. Where it has to
-// ask Redis it takes up to CommandTimeout, or until ctx ends, and returns ErrUnavailable
-// or ErrUnknown after that. Wait is ErrConfig.
+// if another goroutine or process holds the lock or waits for it, or if the last release
+// has left it for a moment, at most a second, to programs that listen for releases and know
+// no line. A refusal leaves nothing of this call in Redis. Where it has to ask Redis it takes
+// up to CommandTimeout, with Replicas up to ReplicaTimeout more, or until ctx ends, and returns
+// ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }

@@ -51,9 +51,10 @@ const (
 // A key may be used with several configurations side by side as far as they can all be
 // kept. LeaseTime, RenewalTime and Margin belong to each hold, and a goroutine that wants
 // others than the hold before it asks Redis for a grant of its own instead of taking that
-// one over. Of Name, LongWait, ReplicaTimeout and the default CommandTimeout those count
-// with which the key came into use. In all other fields the configurations of a key that is in use in a Manager must be
-// equal: otherwise acquiring fails with ErrConfig, which names the field.
+// one over. Name, LongWait, ReplicaTimeout and the default CommandTimeout are those of the
+// lock that first used the key. In all other fields the configurations of a key that is in
+// use in a Manager must be equal: otherwise acquiring fails with ErrConfig, which names the
+// field.
 type LockConfig struct {
 	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
 	// not begin with "anteroom:fence:" or "anteroom:line:", where Anteroom keeps what

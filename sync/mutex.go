@@ -90,7 +90,8 @@ func (mu *Mutex) Lock() {
 }
 
 // TryLock takes the lock if it is free and reports whether it did; it does not
-// wait for a holder. It asks Redis where this process does not know the answer,
+// wait for a holder. When it is not free for a TryLock, and what a refusal leaves
+// behind, is as for TryAcquire. It asks Redis where this process does not know the answer,
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
