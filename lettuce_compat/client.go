@@ -91,11 +91,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	case interface {
 		GetShardClientForKey(string) (*redis.Client, error)
 	}:
-		if !opt.AllowRing {
-			return nil, configError("redis client", "a redis.Ring moves keys between shards while locks are held: use a ClusterClient, or set AllowRing to accept that two holders may coexist whenever a shard joins or leaves")
-		}
-		c.route = func(_ context.Context, key string) (*redis.Client, error) { return r.GetShardClientForKey(key) }
-		c.routed.Store(true) // a Ring computes the shard
+		return nil, configError("redis client", "is a redis.Ring, which moves keys between servers while locks are held: use a ClusterClient")
 	}
 	c.warn.report = opt.OnWarning
 	c.subs = newSubscriptions(c)

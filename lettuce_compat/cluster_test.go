@@ -114,20 +114,12 @@ func TestClusterMoves(t *testing.T) {
 	want(t, "left behind", raw2.Exists(ctx, "{a}3").Val(), int64(0))
 }
 
-func TestRing(t *testing.T) {
-	s1, s2 := testredis.Start(t), testredis.Start(t)
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"1": s1.Addr(), "2": s2.Addr()}})
+// A Ring moves keys between servers within a lease, and has no one server on which a client could
+// listen for its calls.
+func TestNew_RefusesARing(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"1": "127.0.0.1:1"}})
 	defer ring.Close()
-	if _, err := lettucecompat.New(ring, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "AllowRing") {
+	if _, err := lettucecompat.New(ring, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "redis.Ring") {
 		t.Fatalf("a Ring was accepted: %v", err)
 	}
-	c := newClient(t, ring, func(o *lettucecompat.Options) { o.AllowRing = true })
-	shards := map[string]bool{}
-	for i := range 20 {
-		key := fmt.Sprintf("k%d", i)
-		want(t, "acquire", c.TryAcquire(ctx, fenced(key, "me:1")).Outcome, ok)
-		want(t, "renew", c.Renew(ctx, []lettucecompat.Renewal{{Key: key, Field: "me:1", Lease: time.Minute, Reacquire: true}}, 0)[0].Outcome, ok)
-		shards[c.Shard(key)] = true
-	}
-	want(t, "shards", len(shards), 2)
 }

@@ -26,9 +26,6 @@ type Options struct {
 	CommandTimeout time.Duration
 	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
 	Dialect Dialect
-	// AllowRing accepts a *redis.Ring. A Ring moves keys between shards when a shard
-	// leaves or comes, within a lease, so exclusion does not hold across such a change.
-	AllowRing bool
 	// MaxInFlight limits the acquire and release commands (or pipelines of them) under
 	// way per shard; what comes beyond waits and shares the next round trip. Where round
 	// trips are short fewer are used: four, and as many as a quick one has times 250 µs. Defaults to

@@ -89,11 +89,6 @@ type Config struct {
 	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default LeaseTime: a holder that crashed is gone
 	// by then, so a longer wait has another cause.
 	LongWait time.Duration
-
-	// AllowRing accepts a go-redis Ring. A Ring moves keys between shards when a
-	// shard comes or goes, within a lease, so that two processes may hold one
-	// lock. Defaults to false: NewManager refuses a Ring.
-	AllowRing bool
 }
 
 // normal checks a Manager's configuration and fills in its defaults.

@@ -137,7 +137,7 @@ func TestMistakesInTheProgram(t *testing.T) {
 	}
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
-	if _, err := anteroom.NewManager(ring, anteroom.Config{}); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "AllowRing") {
+	if _, err := anteroom.NewManager(ring, anteroom.Config{}); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "ClusterClient") {
 		t.Errorf("Ring: %v", err)
 	}
 	bubble(t, func(t *testing.T, s *embedded) {

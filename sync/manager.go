@@ -100,7 +100,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.timeout
 	wire := lettucecompat.Options{
-		ClientID: cfg.ClientID, Dialect: cfg.Dialect, CommandTimeout: timeout, AllowRing: cfg.AllowRing, MaxInFlight: cfg.MaxInFlight,
+		ClientID: cfg.ClientID, Dialect: cfg.Dialect, CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
 		OnForced: m.forced, OnCalled: m.called, OnLook: m.look, OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
 	}
 	m.wire, err = lettucecompat.New(rdb, wire)
