@@ -92,9 +92,16 @@ var transientCodes = []string{
 	"NOREPLICAS", "MOVED", "ASK", "NOSCRIPT", "UNBLOCKED", "UNKILLABLE", "FAILOVER",
 }
 
+// Answers of proxies (predixy, Envoy) about the servers behind them: nothing was sent to one, or
+// the connection ended with commands under way, which may have run.
+var (
+	proxyUnsent  = []string{"no server", "no upstream host"}
+	proxyUnknown = []string{"server connection close", "deliver request fail", "upstream failure", "upstream protocol error"}
+)
+
 // classify sorts err. An error of a server is permanent or transient and means that
-// the command had no effect; everything that does not say that it was never sent is
-// classUnknown.
+// the command had no effect, unless a proxy has answered in its place; everything that does
+// not say that it was never sent is classUnknown.
 func classify(err error) class {
 	if err == nil {
 		return classNone
@@ -129,8 +136,12 @@ func classifyAnswer(text string) class {
 		return classTransient
 	}
 	text = strings.TrimPrefix(text, "ERR ")
-	if strings.HasPrefix(text, "max number of clients reached") || strings.HasPrefix(text, "max clients") {
+	begins := func(s string) bool { return strings.HasPrefix(text, s) }
+	switch {
+	case begins("max number of clients reached"), begins("max clients"), slices.ContainsFunc(proxyUnsent, begins):
 		return classTransient
+	case slices.ContainsFunc(proxyUnknown, begins):
+		return classUnknown
 	}
 	return classPermanent
 }

@@ -71,12 +71,14 @@ func TestClassify(t *testing.T) {
 		lettucecompat.ClassPermanent: {
 			answer("WRONGTYPE Operation against a key"), answer("NOPERM this user has no permissions"), answer("NOAUTH Authentication required."),
 			answer("WRONGPASS invalid username-password pair"), answer("ERR unknown command"), answer("ERR invalid password"),
+			answer("ERR auth permission deny"),
 			answer("ERR Error running script (call to f_0): @user_script:1: WRONGTYPE Operation"), answer("ANTEROOM the field is there"),
 		},
 		lettucecompat.ClassTransient: {
 			answer("LOADING Redis is loading"), answer("READONLY You can't write"), answer("MASTERDOWN Link"), answer("CLUSTERDOWN The cluster is down"),
 			answer("TRYAGAIN Multiple keys"), answer("OOM command not allowed"), answer("BUSY Redis is busy"), answer("MISCONF Redis is configured"),
 			answer("NOREPLICAS Not enough"), answer("MOVED 1 a:1"), answer("ASK 1 a:1"), answer("ERR max number of clients reached"),
+			answer("ERR no server connection avaliable"), answer("no upstream host"),
 			answer("ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write against a read only replica."),
 			fmt.Errorf("wrapped: %w", answer("LOADING x")),
 		},
@@ -86,6 +88,7 @@ func TestClassify(t *testing.T) {
 		lettucecompat.ClassUnknown: {
 			io.EOF, io.ErrUnexpectedEOF, os.ErrDeadlineExceeded, context.Canceled, context.DeadlineExceeded, lettucecompat.ErrTimeout,
 			&net.OpError{Op: "read", Err: errors.New("reset")}, &net.OpError{Op: "write", Err: errors.New("broken pipe")}, redis.Nil, errors.New("anything"),
+			answer("ERR server connection close"), answer("upstream failure"), // by a proxy, after it was sent
 		},
 	} {
 		for _, err := range errs {

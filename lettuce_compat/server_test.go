@@ -194,3 +194,15 @@ func TestReplicas(t *testing.T) {
 	want(t, "with replica", got.Outcome, ok)
 	want(t, "on the replica", rc.HExists(ctx, "k", "me:2").Val(), true)
 }
+
+// Where no script may be loaded an acquire with Replicas goes by EVAL, as others do.
+func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
+	b := onReal(t, nil)
+	b.raw.ScriptFlush(ctx)
+	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-script"))
+	r := lockRequest("k", "me:1")
+	r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
+	got := c.TryAcquire(ctx, r)
+	want(t, "granted, and confirmed by nobody", got.Outcome, refused)
+	b.wantHash(t, "k", hash{})
+}

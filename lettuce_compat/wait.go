@@ -28,6 +28,7 @@ const waitInFlight = 8
 // belongs to the slot's owner, and redirections are followed here: a node that answers
 // MOVED has not executed the acquire.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
+	loaded := false
 	for try := 1; ; try++ {
 		node := sender(c.rdb)
 		if c.route != nil {
@@ -45,12 +46,17 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 			c.noteCluster(cmd)
 			return
 		}
-		if noScript(cmd) {
-			c.load(ctx, node, cmd.script)
-		} else {
+		switch {
+		case !noScript(cmd):
 			c.relearn(ctx, try)
+			cmd.again()
+		case !loaded:
+			loaded = true
+			c.load(ctx, node, cmd.script)
+			cmd.again()
+		default: // it may not be loaded, or another node owns the slot by now
+			cmd.asEval()
 		}
-		cmd.again()
 	}
 }
 
