@@ -23,7 +23,7 @@ type Election struct {
 	term struct {
 		sync.Mutex
 		hold *anteroom.Hold // nil: it does not lead
-		end  context.CancelCauseFunc
+		end  func()         // of its candidature, with ErrSteppedDown
 	}
 }
 
@@ -32,6 +32,7 @@ type Election struct {
 // stand by for ever. The error is that of Manager.NewMutex.
 func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 	cfg.LongWait = -1
+	cfg.Fair = true // else who steps down may overtake a candidate that stands by in the same process
 	mu, err := m.NewMutex(cfg)
 	if err != nil {
 		return nil, err
@@ -71,12 +72,13 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	// as that does for a process that was stopped past its lease.
 	candidature, end := context.WithCancelCause(ctx)
 	defer end(nil)
+	steppedDown := fmt.Errorf("%w", ErrSteppedDown) // this candidature: ctx may be the term of another Election
 	var elected bool
 	var work, ended error
 	refused := e.mu.Do(candidature, func(term context.Context) error {
 		elected = true
 		hold, _ := anteroom.HoldFrom(term)
-		e.leads(hold, end)
+		e.leads(hold, func() { end(steppedDown) })
 		defer e.leads(nil, nil)
 		work = lead(term)
 		ended = context.Cause(term)
@@ -90,7 +92,7 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	}
 	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
 	// work that was not has resigned.
-	if e.lost(ended) || errors.Is(context.Cause(candidature), ErrSteppedDown) {
+	if e.lost(ended) || context.Cause(candidature) == steppedDown {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
 	if ctx.Err() != nil && comesOf(ctx, work) {
@@ -123,7 +125,7 @@ func comesOf(ctx context.Context, err error) bool {
 }
 
 // leads notes whose term it is; nil: not ours.
-func (e *Election) leads(hold *anteroom.Hold, end context.CancelCauseFunc) {
+func (e *Election) leads(hold *anteroom.Hold, end func()) {
 	e.term.Lock()
 	defer e.term.Unlock()
 	e.term.hold, e.term.end = hold, end
@@ -138,7 +140,7 @@ func (e *Election) StepDown() bool {
 	if !e.leading() {
 		return false
 	}
-	e.term.end(ErrSteppedDown)
+	e.term.end()
 	return true
 }
 

@@ -262,3 +262,21 @@ func TestLeader_I4_RedisAwayIsWaitedFor(t *testing.T) {
 		}
 	})
 }
+
+// Candidates of one process are no different from those of several.
+func TestLeader_I4_StandsAgainBehindTheOthersOfItsProcess(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		a, b := stand(t, lt.Manager), stand(t, lt.Manager)
+		for range 5 {
+			a.leads(t, b)
+			time.Sleep(time.Second)
+			a.StepDown()
+			a, b = b, a
+		}
+		a.leads(t, b)
+		for _, c := range []*candidate{b, a} {
+			c.stop()
+			<-c.ended
+		}
+	})
+}

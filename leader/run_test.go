@@ -136,6 +136,35 @@ func TestLeader_ALossOfAnotherLockEndsRun(t *testing.T) {
 	})
 }
 
+// Nor is its StepDown, where it is the term of another Election, one of this.
+func TestLeader_AnotherElectionsStepDownEndsRun(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		election := func(key string) *leader.Election {
+			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		outer, inner := election("outer"), election(key)
+		failed := errors.New("flush failed")
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		_ = outer.Run(ctx, func(ctx context.Context) error {
+			defer stop() // or it would be elected again
+			err := inner.Run(ctx, func(term context.Context) error {
+				outer.StepDown()
+				<-term.Done()
+				return failed
+			})
+			if !errors.Is(err, failed) {
+				t.Errorf("Run says %v, want what lead returned", err)
+			}
+			return nil
+		})
+	})
+}
+
 // A refused configuration is an error of the lock library, like all others.
 func TestLeader_MinHoldIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
