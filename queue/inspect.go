@@ -61,6 +61,8 @@ type Front struct {
 	// before it.
 	Waiting int
 	First   WaiterInfo
+	// Tries is how many of them are of a Try kind.
+	Tries int
 	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
 	// Never true for owner 0, which stands for no goroutine.
 	OwnerWaits bool
@@ -136,7 +138,7 @@ func (s *Synchronizer) Front() (f Front, waited bool) {
 }
 
 func (s *Synchronizer) frontLocked() Front {
-	f := Front{Current: s.currentLocked(), Waiting: int(s.waiters.len), OwnerWaits: s.ownerWaits}
+	f := Front{Current: s.currentLocked(), Waiting: int(s.waiters.len), Tries: int(s.waiters.tries), OwnerWaits: s.ownerWaits}
 	if f.Waiting > 0 {
 		f.First = s.infoLocked(s.waiters.head)
 	}

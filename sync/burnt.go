@@ -118,12 +118,23 @@ func (g *grant) remains(last bool) (wait time.Duration, left bool) {
 	}
 	delete(e.burnt, g.n)
 	givenUp := g.report && !g.field.confirmed
+	lost := g.report && g.field.confirmed && !g.field.ours && g.loss == nil && g.owner != nil && g.tellLocked()
 	e.mu.Unlock()
 	e.m.unwant(g)
 	if givenUp {
 		e.m.reports.releaseGivenUp(e, g.name())
 	}
+	if lost { // the first release, which had no answer, could not say so
+		e.m.reports.lost(g, g.goneBeforeRelease())
+	}
 	return 0, false
+}
+
+// tellLocked reports whether the caller is the first to report the loss that a release has found.
+func (g *grant) tellLocked() bool {
+	first := !g.told
+	g.told = true
+	return first
 }
 
 // releaseAgain sends one release and returns how long there may be something left after it.

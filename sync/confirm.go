@@ -69,7 +69,8 @@ func (p *place) confirmed(a attempt, r lettucecompat.PlaceReply) renewal.Result 
 		if called != e.m.wire.Calls(p.holder) {
 			e.look = true // the driver listens for the holder's release from now on, or no more
 		}
-		changed := wasNear != p.near() || e.look
+		// One that hears no calls any more is to ask when the answer says so: see due.
+		changed := wasNear != p.near() || e.look || !e.m.wire.Listening()
 		e.mu.Unlock()
 		if changed {
 			e.recall.ring()

@@ -74,13 +74,13 @@ func newDriver(e *entry) driver {
 	e.m.wire.Subscribe()
 	e.answer.Store(notAsked)
 	d := driver{e: e, poll: firstPoll, backoff: firstBackoff}
-	_, stand := d.head()
+	waiting, _ := e.q.Front()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.rest = e.heldBackLocked()
 	d.g, e.next = e.next, nil
 	if d.g != nil && d.g.place != nil {
-		d.refused = stand // who only tries waits for no call: one attempt answers it
+		d.refused = waiting.Tries == 0 // those wait for no call: one attempt answers them
 		e.answer.Store(d.g.place.answer())
 	}
 	e.look = e.look && d.refused // else it asks in any case
@@ -270,14 +270,16 @@ func (d *driver) heldByOther(r lettucecompat.AcquireReply, a attempt) {
 		return
 	}
 	d.backoff, d.asked = firstBackoff, nil
+	e.mu.Lock()
 	if r.Standing {
-		e.mu.Lock()
 		if d.g.field != nil {
 			d.g.field.stands(r.Found)
 		}
 		d.g.stands(a, r.Ahead, r.Holder, r.TTL)
-		e.mu.Unlock()
+	} else if d.g.place != nil {
+		d.g.place.ends = time.Time{} // it could not be confirmed (no memory, a right that is gone): d.next says when to ask
 	}
+	e.mu.Unlock()
 	if id, n, ok := lettucecompat.ParseField(r.Holder); ok && id == e.m.cfg.ClientID && e.isBurnt(n) {
 		return // our own leftover: the next attempt drops it in the same script
 	}

@@ -264,6 +264,49 @@ func TestDriver_AnAttemptForgetsTheOneBefore(t *testing.T) {
 	e.unref()
 }
 
+// A try that queues behind a waiter which was given back, while a turn ends, is owed an answer, too.
+func TestDriver_AskedForATryBehindTheHead(t *testing.T) {
+	for tries, asks := range map[bool]bool{false: false, true: true} {
+		m := insideManager(t, Config{})
+		ctx := context.Background()
+		e, err := m.use("k", m.defaults)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := &queue.Waiter{Kind: queue.Refusable, Note: &e.terms}
+		e.q.Enter(first) // Acquiring, by a driver that this test plays
+		e.q.Granted(7)
+		if _, err := e.q.Wait(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		e.q.Lose(7)
+		second := &queue.Waiter{Kind: queue.Refusable, Note: &e.terms}
+		if tries {
+			second.Kind |= queue.Try
+		}
+		e.q.Enter(second)
+		e.q.GiveBack(first) // before it
+		g := e.newGrant(&e.terms)
+		a := m.want(g)
+		e.mu.Lock()
+		g.stands(a, 1, "somebody:1000000000000001", time.Minute)
+		e.mu.Unlock()
+		e.follow(g)
+		e.beginJob()
+		d := newDriver(e)
+		if d.refused == asks {
+			t.Errorf("a try behind the head: %v, it asks at once: %v", tries, !d.refused)
+		}
+		e.q.Fail(ErrClosed)
+		_, _ = e.q.Wait(ctx, first)
+		_, _ = e.q.Wait(ctx, second)
+		d.done()
+		d.end()
+		e.unref()
+		_ = m.Close(ctx)
+	}
+}
+
 // An attempt removes burnt fields of this process in its own script.
 func TestDriver_OwnLeftoversAreDropped(t *testing.T) {
 	e, _ := granted(t, LockConfig{Key: "k"}, time.Now(), 0)

@@ -47,8 +47,8 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // if another goroutine or process holds the lock or waits for it, or if the last release
 // has left it for a moment, at most a second, to programs that listen for releases and know
 // no line. A refusal leaves nothing of this call in Redis. Where it has to ask Redis it takes
-// up to CommandTimeout, with Replicas up to ReplicaTimeout more, or until ctx ends, and returns
-// ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
+// up to CommandTimeout, twice that where a release of this process is under way, with Replicas
+// up to ReplicaTimeout more, or until ctx ends, and returns ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }
@@ -209,7 +209,9 @@ func (h *Hold) TTL() time.Duration {
 // nil when Redis has confirmed that. It is for fixed leases: a renewed lease does
 // not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
 // or ErrUnknown the deadline stays where it was, though Redis may keep the key
-// longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours.
+// longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. The margin stays that of the
+// lease with which the hold began: if d is much longer, begin with a Margin that covers what the
+// clocks may drift apart within d.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
 	g := h.t.g

@@ -1,6 +1,7 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -180,5 +181,39 @@ func TestLine_AKeyThatIsNoLockAnyMoreIsTold(t *testing.T) {
 		if took := time.Since(start); !errors.Is(err, anteroom.ErrConfig) || took > 1500*time.Millisecond {
 			t.Errorf("%v after %v, want ErrConfig", err, took)
 		}
+	})
+}
+
+// listenElsewhere is a client whose subscriptions go through another network than its commands.
+type listenElsewhere struct {
+	*redis.Client
+	sub *redis.Client
+}
+
+func (c listenElsewhere) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return c.sub.Subscribe(ctx, channels...)
+}
+
+// Whose subscription ends while it waits, and stays away, asks from then on: it is called and
+// cannot hear.
+func TestLine_WhoGoesDeafWhileItWaitsAsks(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		b, _ := manager(t, listenElsewhere{s.client(), s.clientOver(net)}, anteroom.Config{})
+		h := acquire(t, a.Mutex("k"))
+		got := s.waiting(t, bg, b.Mutex("k"))
+		time.Sleep(time.Second)
+		net.Refuse()
+		net.Reset(faultnet.PubSub)
+		time.Sleep(2300 * time.Millisecond) // its place was confirmed since, and will be in some 700 ms
+		start := time.Now()
+		ok(t, h.Release(bg))
+		h = <-got
+		if took := time.Since(start); took > 100*time.Millisecond {
+			t.Errorf("let in after %v", took)
+		}
+		ok(t, h.Release(bg))
+		s.nothing(t, "k")
 	})
 }

@@ -151,3 +151,37 @@ func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 	}
 	eventually(t, 10*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
 }
+
+// A server without memory refuses to confirm places, while the holder's renewals go on: who stands
+// asks no more often than who has no place.
+func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
+	s := testredis.Start(t)
+	rdb, sent := s.Client(t), &traffic{}
+	rdb.AddHook(sent)
+	a, _ := manager(t, s.Client(t), anteroom.Config{})
+	b, _ := manager(t, rdb, anteroom.Config{})
+	cfg := anteroom.LockConfig{Key: "k", LeaseTime: time.Second}
+	h := acquire(t, mutex(t, a, cfg))
+	got := make(chan *anteroom.Hold, 1)
+	go func() {
+		h, _ := mutex(t, b, cfg).Acquire(bg)
+		got <- h
+	}()
+	admin := s.Client(t)
+	eventually(t, 5*time.Second, "it stands", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
+	ok(t, admin.ConfigSet(bg, "maxmemory", "1").Err())
+	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was told last
+	sent.take()
+	time.Sleep(time.Second)
+	if n := sent.take(); n > 20 {
+		t.Errorf("%d commands in a second", n)
+	}
+	if !h.Held() {
+		t.Error("the holder has lost it")
+	}
+	ok(t, admin.ConfigSet(bg, "maxmemory", "0").Err())
+	ok(t, h.Release(bg))
+	if h := <-got; h != nil {
+		ok(t, h.Release(bg))
+	}
+}

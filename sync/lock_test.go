@@ -351,3 +351,21 @@ func TestReleaseWakesAnotherProcessWithoutWaitingForTheLease(t *testing.T) {
 		ok(t, h2.Release(bg))
 	})
 }
+
+// Where nothing but the release has found the loss, Unlock's event says as much as any other.
+func TestMutex_UnlockOfALostLockSaysWhy(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, rec := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		since := time.Now()
+		time.Sleep(time.Second)
+		s.Del("k")
+		mu.Unlock()
+		s.settle()
+		ev := rec.of(anteroom.EventUnlockLost)
+		if len(ev) != 1 || ev[0].Reason != anteroom.LostGone || !ev[0].LastConfirmed.Equal(since) || ev[0].Deadline.IsZero() {
+			t.Errorf("%+v", ev)
+		}
+	})
+}

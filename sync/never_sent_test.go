@@ -35,13 +35,20 @@ func TestAReleaseThatWasNeverSentDoesNotCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				m, _ := manager(t, s.client(), anteroom.Config{})
+				m, rec := manager(t, s.client(), anteroom.Config{})
 				h := acquire(t, m.Mutex("k"))
 				s.Del("k") // nobody knows yet
 				fault.strike(s, m)
 				time.AfterFunc(time.Second, func() { fault.heal(s) })
 				if err := h.Release(bg); !errors.Is(err, anteroom.ErrLost) {
 					t.Fatalf("%v", err)
+				}
+				s.settle()
+				if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].Reason != anteroom.LostGone || lost[0].Owners != 1 {
+					t.Errorf("a loss that a repetition has found: %+v", lost)
+				}
+				if lost := rec.of(anteroom.EventReleaseGivenUp); len(lost) != 0 {
+					t.Errorf("given up: %+v", lost)
 				}
 			})
 		})

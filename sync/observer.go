@@ -14,7 +14,8 @@ import (
 // methods do not break them.
 //
 // Every method may be called concurrently, from goroutines that hold or wait for
-// locks: it must return at once and must not call back into the Manager. What renewals
+// locks: it must return at once, must not panic, and must not call back into the Manager: a
+// panic that the program recovers may leave a key that nobody acquires or releases any more. What renewals
 // and losses are counted by delays neither, however long it takes. class
 // is LockConfig.Name. The string arguments come from closed sets, listed with
 // each method, so that they can serve as metric labels.

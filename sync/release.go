@@ -47,19 +47,27 @@ func (g *grant) release(handOffs int, mayBeHeld bool) (outcome Outcome, failed *
 	return g.released(handOffs, reply, sent)
 }
 
-// releaseWithin is release for a caller that waits until wait ends: where the release is not
+// releaseByOwner is release for an owner, on its goroutine: a job, or Close would not see a release
+// that is under way, and end what it needs.
+func (g *grant) releaseByOwner(handOffs int, mayBeHeld bool) (outcome Outcome, failed *Error) {
+	g.e.beginJob()
+	defer g.e.endJob()
+	return g.release(handOffs, mayBeHeld)
+}
+
+// releaseWithin is releaseByOwner for a caller that waits until wait ends: where the release is not
 // confirmed also for what its repetitions find, up to two CommandTimeouts in all.
 func (g *grant) releaseWithin(wait context.Context, handOffs int) (outcome Outcome, failed *Error) {
 	e, began := g.e, time.Now()
 	if wait.Done() == nil {
-		outcome, failed = g.release(handOffs, false)
+		outcome, failed = g.releaseByOwner(handOffs, false)
 	} else {
 		var o Outcome
 		var f *Error
 		answered := make(chan struct{})
-		e.ref()
+		e.beginJob()
 		go func() {
-			defer e.unref()
+			defer e.endJob()
 			o, f = g.release(handOffs, false)
 			close(answered)
 		}()
@@ -259,13 +267,18 @@ func (g *grant) judge(handOffs int, r lettucecompat.ReleaseReply, sent time.Time
 	case ours:
 		return OutcomeReleased, nil
 	case answered:
-		c, owner := g.lease.Load().Loss(LostGone), g.lastOwner()
-		c.By = byRelease
-		return OutcomeLost, &loss{Cause: c, owners: 1, owner: owner, verdicts: g.verdicts(owner)}
+		return OutcomeLost, g.goneBeforeRelease()
 	case o == lettucecompat.OutcomeUnknown:
 		return OutcomeUnknown, nil
 	}
 	return OutcomeUnavailable, nil
+}
+
+// goneBeforeRelease is the loss of a grant that its release, or a repetition of that, did not find.
+func (g *grant) goneBeforeRelease() *loss {
+	c, owner := g.lease.Load().Loss(LostGone), g.lastOwner()
+	c.By = byRelease
+	return &loss{Cause: c, owners: 1, owner: owner, verdicts: g.verdicts(owner)}
 }
 
 // usedTokens returns the last token of the turn that an owner has seen, and the

@@ -3,6 +3,7 @@ package anteroom
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -174,9 +175,9 @@ func (p *reports) releaseGivenUp(e *entry, field string) {
 
 // unlockLost reports what Unlock cannot return: the lock of t was lost.
 func (p *reports) unlockLost(t *tenure, err *Error) {
-	var l loss
-	if known := t.g.lossNow(); known != nil {
-		l = *known
+	l, is := errors.AsType[*loss](err)
+	if !is {
+		l = t.g.lossOr(LostGone)
 	}
 	ev := eventOf(EventUnlockLost, t.g, l.Cause)
 	ev.Reason, ev.Since, ev.Err, ev.CallSite = l.Reason, err.Since, err.Err, t.callSite

@@ -81,6 +81,7 @@ func Wait(d time.Duration) AcquireOption {
 
 // Lease gives this hold a fixed lease of d instead of a renewed one: unless it is released
 // or extended, the key expires d after the grant, and the hold's Deadline is Margin earlier.
+// Release it in any case, also after that: until then the Manager keeps what it knows of the key.
 // d is from 100 ms to 24 hours. A Hold inside
 // another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption {

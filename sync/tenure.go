@@ -186,12 +186,17 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 		if wait != nil && wait.Err() == nil {
 			outcome, failed = g.releaseWithin(wait, handOffs)
 		} else {
-			outcome, failed = g.release(handOffs, t.lock)
+			outcome, failed = g.releaseByOwner(handOffs, t.lock)
 		}
 		if failed != nil && over && outcome != OutcomeLost {
 			// Its context has said so, or would have. That no release is confirmed makes it no better.
 			l := &loss{Cause: g.lease.Load().Loss(LostDeadline), owners: 1, owner: t}
-			e.m.reports.lost(g, l)
+			e.mu.Lock()
+			first := g.tellLocked()
+			e.mu.Unlock()
+			if first {
+				e.m.reports.lost(g, l)
+			}
 			outcome, failed = OutcomeLost, g.lossError(op, l)
 		}
 		if failed != nil {

@@ -10,8 +10,8 @@ import (
 // so that new methods do not break them.
 //
 // Every method, and every function that one returns, may be called concurrently, from
-// goroutines that hold or wait for locks: it must return at once and must not call back
-// into the Manager. Nothing is said of renewals, which no caller waits for.
+// goroutines that hold or wait for locks: it must return at once, must not panic (as an Observer
+// must not), and must not call back into the Manager. Nothing is said of renewals, which no caller waits for.
 //
 // Errors and texts that a Tracer is given name neither keys nor holders; errors.Is sees
 // through that. Keys and holders have fields of their own.

@@ -303,4 +303,18 @@ var grantMutants = []mutant{
 		old:       "now := m.clock.now() // a suspension while", fresh: "now := m.clock.present(m.Glance()) // a suspension while",
 		tests: []string{"TestSuspended_WithinTheAcquire"},
 	},
+	{
+		name: "release-is-a-job", file: "sync/release.go",
+		mechanism: "Close: waits for releases that are under way on their callers' goroutines",
+		breaks:    "it returns nil, and the lock stays for its lease",
+		old:       "	g.e.beginJob()\n	defer g.e.endJob()\n	return g.release(handOffs, mayBeHeld)\n", fresh: "	return g.release(handOffs, mayBeHeld)\n",
+		tests: []string{"TestClose_WithAnEndedContextBesideTheEndOfATurn"},
+	},
+	{
+		name: "loss-found-by-a-repetition", file: "sync/burnt.go",
+		mechanism: "loss: one that a repetition of a release finds is told",
+		breaks:    "two may have had the lock, and neither event nor metric says so",
+		old:       "	if lost { //", fresh: "	if false && lost { //",
+		tests: []string{"TestAReleaseThatWasNeverSentDoesNotCount"},
+	},
 }

@@ -128,8 +128,8 @@ var lineSyncMutants = []mutant{
 		name: "try-waits-for-a-call", file: "sync/driver.go",
 		mechanism: "line: who only tries does not wait for the call of a place that a turn's end has taken",
 		breaks:    "TryLock waits for the holder in another process",
-		old:       "d.refused = stand //", fresh: "d.refused = stand || true //",
-		tests: []string{"TestLine_ATryAtTheEndOfATurnWaitsForNobody"},
+		old:       "waiting.Tries == 0 //", fresh: "waiting.Tries >= 0 //",
+		tests: []string{"TestDriver_AskedForATryBehindTheHead", "TestLine_ATryAtTheEndOfATurnWaitsForNobody"},
 	},
 	{
 		name: "attempt-keeps-the-last-answer", file: "sync/driver.go",
@@ -137,6 +137,20 @@ var lineSyncMutants = []mutant{
 		breaks:    "the driver waits for what another grant was told, or for one that it has burnt: the program ends",
 		old:       "	d.refused = false\n	reply, a := d.send(ctx)\n", fresh: "	reply, a := d.send(ctx)\n",
 		tests: []string{"TestDriver_AnAttemptForgetsTheOneBefore", "TestStringHolders_ALateAnswerToAHeadWithAnotherLease"},
+	},
+	{
+		name: "place-that-is-not-confirmed", file: "sync/driver.go",
+		mechanism: "line: the end of a holder's lease, told long ago, is no reason to ask again and again where places are refused",
+		breaks:    "each waiter near the front asks a full server without a pause",
+		old:       "d.g.place.ends = time.Time{} //", fresh: "_ = d.g.place.ends //",
+		tests: []string{"TestLine_AFullServerIsNotAskedWithoutAPause"},
+	},
+	{
+		name: "place-goes-deaf", file: "sync/confirm.go",
+		mechanism: "line: who hears no calls any more begins to ask",
+		breaks:    "the lock stays with a waiter that does not know it, until its next confirmation",
+		old:       " || !e.m.wire.Listening()\n", fresh: "\n",
+		tests: []string{"TestLine_WhoGoesDeafWhileItWaitsAsks"},
 	},
 	{
 		name: "try-listens", file: "sync/driver.go",
