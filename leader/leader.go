@@ -23,13 +23,13 @@ type Election struct {
 	term struct {
 		sync.Mutex
 		hold *anteroom.Hold // nil: it does not lead
-		end  func()         // of its candidature, with ErrSteppedDown
+		end  func()         // of its candidature, with ErrSteppedDown; called under the mutex
 	}
 }
 
 // New returns a candidate for the leadership that cfg.Key names. cfg is that of the lock: LeaseTime is how long the
 // others wait after a leader has died, and Name its class in metrics. LongWait is not used, since a candidate may
-// stand by for ever. The error is that of Manager.NewMutex.
+// stand by for ever, and Fair is set: so must another Mutex of this key in m have it. The error is that of Manager.NewMutex.
 func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 	cfg.LongWait = -1
 	cfg.Fair = true // else who steps down may overtake a candidate that stands by in the same process
@@ -72,13 +72,12 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	// as that does for a process that was stopped past its lease.
 	candidature, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	steppedDown := fmt.Errorf("%w", ErrSteppedDown) // this candidature: ctx may be the term of another Election
-	var elected bool
+	var elected, steppedDown bool // steppedDown: of this candidature; ctx may be the term of another Election
 	var work, ended error
 	refused := e.mu.Do(candidature, func(term context.Context) error {
 		elected = true
 		hold, _ := anteroom.HoldFrom(term)
-		e.leads(hold, func() { end(steppedDown) })
+		e.leads(hold, func() { steppedDown = true; end(ErrSteppedDown) })
 		defer e.leads(nil, nil)
 		work = lead(term)
 		ended = context.Cause(term)
@@ -92,7 +91,7 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	}
 	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
 	// work that was not has resigned.
-	if e.lost(ended) || context.Cause(candidature) == steppedDown {
+	if e.lost(ended) || steppedDown {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
 	if ctx.Err() != nil && comesOf(ctx, work) {

@@ -117,24 +117,21 @@ func (g *grant) remains(last bool) (wait time.Duration, left bool) {
 		return wait, true
 	}
 	delete(e.burnt, g.n)
-	givenUp := g.report && !g.field.confirmed
-	lost := g.report && g.field.confirmed && !g.field.ours && g.loss == nil && g.owner != nil && g.tellLocked()
+	givenUp, lost := false, false
+	if f := g.field; g.report {
+		gone := f.confirmed && !f.ours && g.loss == nil && g.owner != nil
+		lost = gone && f.vanished
+		givenUp = gone && !f.vanished || !f.confirmed // in the former case its lease may have ended it
+	}
 	e.mu.Unlock()
 	e.m.unwant(g)
 	if givenUp {
 		e.m.reports.releaseGivenUp(e, g.name())
 	}
 	if lost { // the first release, which had no answer, could not say so
-		e.m.reports.lost(g, g.goneBeforeRelease())
+		g.tell(g.goneBeforeRelease())
 	}
 	return 0, false
-}
-
-// tellLocked reports whether the caller is the first to report the loss that a release has found.
-func (g *grant) tellLocked() bool {
-	first := !g.told
-	g.told = true
-	return first
 }
 
 // releaseAgain sends one release and returns how long there may be something left after it.

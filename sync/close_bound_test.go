@@ -311,33 +311,49 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 // A release that is under way when Close gives up waiting still has what it needs: here Redis
 // lets the turn go on, and the lock is released after that.
 func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		held := &late{Client: s.client(), at: make(chan struct{}), let: make(chan struct{})}
-		m, _ := manager(t, held, anteroom.Config{})
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
-		h := acquire(t, mu)
-		told := make(chan error, 1)
-		go func() {
-			_, err := mu.Acquire(bg)
-			told <- err
-		}()
-		s.settle()
-		held.armed.Store(true)
-		released := make(chan error, 1)
-		go func() { released <- h.Release(bg) }()
-		<-held.at // Redis has let the turn go on
-		ctx, cancel := context.WithCancel(bg)
-		cancel()
-		closed := make(chan error, 1)
-		go func() { closed <- m.Close(ctx) }()
-		synctest.Wait()
-		close(held.let)
-		outcome(t, <-closed, anteroom.OutcomeFailed, anteroom.ErrClosed)
-		ok(t, <-released)
-		if err := <-told; !errors.Is(err, anteroom.ErrClosed) {
-			t.Errorf("who waited: %v", err)
-		}
-		s.settle()
-		s.nothing(t, "k")
-	})
+	for _, how := range []string{"Lock", "Acquire"} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				held := &late{Client: s.client(), at: make(chan struct{}), let: make(chan struct{})}
+				m, _ := manager(t, held, anteroom.Config{})
+				mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
+				h := acquire(t, mu)
+				told := make(chan error, 1)
+				go func() {
+					if how == "Acquire" {
+						_, err := mu.Acquire(bg)
+						told <- err
+						return
+					}
+					// It parks like Lock, but for its limit, so that the test can end.
+					ctx, cancel := context.WithTimeout(bg, time.Hour)
+					defer cancel()
+					if anteroom.LockUntil(ctx, mu) {
+						t.Error("a parked Lock came in after Close had begun")
+						mu.Unlock()
+					}
+					told <- anteroom.ErrClosed
+				}()
+				s.settle()
+				held.armed.Store(true)
+				released := make(chan error, 1)
+				go func() { released <- h.Release(bg) }()
+				<-held.at // Redis has let the turn go on
+				ctx, cancel := context.WithCancel(bg)
+				cancel()
+				closed := make(chan error, 1)
+				go func() { closed <- m.Close(ctx) }()
+				synctest.Wait()
+				close(held.let)
+				outcome(t, <-closed, anteroom.OutcomeFailed, anteroom.ErrClosed)
+				ok(t, <-released)
+				if s.settle(); s.Exists("k") {
+					t.Errorf("left in Redis: %v", s.holders("k"))
+				}
+				if err := <-told; !errors.Is(err, anteroom.ErrClosed) {
+					t.Errorf("who waited: %v", err)
+				}
+			})
+		})
+	}
 }

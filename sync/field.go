@@ -69,6 +69,7 @@ type field struct {
 	maybe     bool      // one that was sent before the deadline had no answer: it may have done it
 	underWay  int       // repeats, and attempts that name the field: one of them may just have done it
 	gone      bool      // an answer has told that the field is gone, and by itself not why
+	vanished  bool      // and what it answers was sent before the deadline: no lease has ended it
 	confirmed bool      // the answers have told how it ended
 	ours      bool      // and that it had been ours until it was released
 }
@@ -166,7 +167,7 @@ func (f *field) released(r lettucecompat.ReleaseReply, sent time.Time) {
 	case r.Outcome == lettucecompat.OutcomeOK:
 		f.removed(inTime, r.Marked)
 	case r.Outcome == lettucecompat.OutcomeGone:
-		f.held, f.gone = false, true
+		f.held, f.gone, f.vanished = false, true, f.vanished || inTime
 		f.confirmGone()
 	case r.Outcome == lettucecompat.OutcomeUnknown:
 		f.maybe = f.maybe || inTime
@@ -183,7 +184,7 @@ func (f *field) attempted(answered, dropped, open bool, sent time.Time) {
 		f.removed(inTime, false)
 		f.tried = true
 	case answered:
-		f.held, f.gone, f.tried = false, true, true
+		f.held, f.gone, f.tried, f.vanished = false, true, true, f.vanished || inTime
 	case open:
 		f.maybe = f.maybe || inTime
 	}

@@ -36,7 +36,7 @@ type grant struct {
 	watched   bool                   // the watchdog knows of it; guarded by Manager.mu
 	unlisted  bool                   // released or lost; guarded by Manager.mu
 	report    bool                   // raise an event where the clean-up cannot remove the field; guarded by entry.mu
-	told      bool                   // a loss that the release or its clean-up has found is reported; guarded by entry.mu
+	told      bool                   // a loss that its release has found is reported; guarded by entry.mu
 
 	place *place // in line, of a wanted grant; nil until Redis has answered that it is there; guarded by entry.mu
 

@@ -55,6 +55,41 @@ func TestAReleaseThatWasNeverSentDoesNotCount(t *testing.T) {
 	}
 }
 
+// A lease that ends by itself, while no release arrives, is no loss: nobody can have had the lock before the
+// owner let go of it.
+func TestALeaseThatEndsDuringItsReleaseIsNoLoss(t *testing.T) {
+	for _, by := range []string{"Release", "Unlock"} {
+		t.Run(by, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				m, rec := manager(t, s.client(), anteroom.Config{})
+				mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: time.Second})
+				release := mu.Unlock
+				if by == "Release" {
+					h := acquire(t, mu, anteroom.Lease(time.Second))
+					release = func() {
+						if err := h.Release(bg); err == nil || errors.Is(err, anteroom.ErrLost) {
+							t.Errorf("Release says %v of a lock that nobody else can have had", err)
+						}
+					}
+				} else {
+					mu.Lock()
+				}
+				s.SetError("READONLY You can't write against a read only replica.")
+				release()
+				time.Sleep(1050 * time.Millisecond) // the lease is over
+				s.SetError("")
+				time.Sleep(10 * time.Second)
+				if lost := rec.of(anteroom.EventLost); len(lost) != 0 {
+					t.Errorf("losses: %+v", lost)
+				}
+				if n := len(rec.of(anteroom.EventReleaseGivenUp)); n != 1 {
+					t.Errorf("%d releases given up, want 1", n)
+				}
+			})
+		})
+	}
+}
+
 // One of the sends may have released it: then nobody else need have.
 func TestARepeatedReleaseMayHaveTakenEffect(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -95,7 +95,7 @@ func (g *grant) releaseWithin(wait context.Context, handOffs int) (outcome Outco
 	switch f := g.field; {
 	case f.ours:
 		return OutcomeReleased, nil
-	case f.confirmed:
+	case f.confirmed && f.vanished: // else its lease has ended it
 		since := time.Now()
 		if since.After(f.deadline) { // this process was stopped, and finds it long after that
 			since = f.deadline
@@ -148,8 +148,8 @@ func (g *grant) endTurn(handOffs int) (Outcome, *Error) {
 		e.m.unwant(next)
 		g.startLease(reply.SentAt, 0)
 		e.m.list(g) // again: it may have been announced, or forced, while it had no lease
-		if e.q.Resumed() == queue.SendRelease {
-			return g.release(none, false) // all waiters have given up meanwhile
+		if e.m.closing.Load() || e.q.Resumed() == queue.SendRelease {
+			return g.release(none, false) // all waiters have given up meanwhile, or would come too late for Close
 		}
 		return OutcomeHandedOff, nil
 	}
@@ -233,7 +233,7 @@ func (g *grant) released(handOffs int, r lettucecompat.ReleaseReply, sent time.T
 	// An Observer may be slow, and Close waits for what is listed.
 	switch outcome {
 	case OutcomeLost:
-		e.m.reports.lost(g, l)
+		g.tell(l)
 		failed = g.lossError("", l)
 	case OutcomeUnknown:
 		e.m.reports.releaseFailed(g, err)
@@ -272,6 +272,17 @@ func (g *grant) judge(handOffs int, r lettucecompat.ReleaseReply, sent time.Time
 		return OutcomeUnknown, nil
 	}
 	return OutcomeUnavailable, nil
+}
+
+// tell reports the loss l that a release of g has found. Several may find one.
+func (g *grant) tell(l *loss) {
+	g.e.mu.Lock()
+	first := !g.told
+	g.told = true
+	g.e.mu.Unlock()
+	if first {
+		g.e.m.reports.lost(g, l)
+	}
 }
 
 // goneBeforeRelease is the loss of a grant that its release, or a repetition of that, did not find.

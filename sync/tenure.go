@@ -191,12 +191,7 @@ func (t *tenure) exit(op string, wait, values context.Context) error {
 		if failed != nil && over && outcome != OutcomeLost {
 			// Its context has said so, or would have. That no release is confirmed makes it no better.
 			l := &loss{Cause: g.lease.Load().Loss(LostDeadline), owners: 1, owner: t}
-			e.mu.Lock()
-			first := g.tellLocked()
-			e.mu.Unlock()
-			if first {
-				e.m.reports.lost(g, l)
-			}
+			g.tell(l)
 			outcome, failed = OutcomeLost, g.lossError(op, l)
 		}
 		if failed != nil {

@@ -2,6 +2,7 @@ package conformance_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -111,14 +112,18 @@ func wakes(t *testing.T, d target, a, b *party) {
 			return err == nil && info.Standing == 1 && d.subscribers(now, "anteroom:client:"+info.First) == 1
 		})
 		begin := time.Now()
-		if err := h.Release(ctx); err != nil {
+		err = h.Release(ctx)
+		lost := errors.Is(err, anteroom.ErrLost) // by the old master, which serves on for those who have not heard
+		if err != nil && !lost {
 			t.Fatal(err)
 		}
 		at, ok := <-got
 		if !ok {
 			t.Fatal("the waiter did not get the lock")
 		}
-		quickest = min(quickest, at.Sub(begin))
+		if !lost {
+			quickest = min(quickest, at.Sub(begin))
+		}
 		<-got
 	}
 	if quickest > 400*time.Millisecond {
