@@ -133,7 +133,8 @@ interop: redis
 	ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
 	ANTEROOM_REDISSON_3=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
 	$(GO) test -count 1 -timeout 20m -v ./internal/lab/interop | awk \
-	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} {print} END {printf "%d passed, %d failed\n", passed, failed; exit failed > 0 || passed == 0}'
+	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} /^(FAIL|panic:|exit status)/ {broken = 1} {print} \
+	   END {printf "%d passed, %d failed%s\n", passed, failed, broken && !failed ? ", and it ended before its end" : ""; exit failed > 0 || broken || passed == 0}'
 
 # Prints the tables of docs/generated/redisson.md, in some minutes.
 interop-measure: redis
