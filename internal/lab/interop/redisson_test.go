@@ -74,17 +74,14 @@ func TestRedisson_TokensGrowAcrossBoth(t *testing.T) {
 		for _, thread := range []string{"t", "u"} {
 			wg.Go(func() {
 				for range 40 {
-					a := <-j.begin(thread, "token", "k")
+					a := j.wait(j.begin(thread, "token", "k"), 4*answerTime)
 					token, err := strconv.ParseInt(a.text, 10, 64)
 					if err != nil {
 						t.Error(a.text)
 						return
 					}
 					took("Java", token)
-					if a := <-j.begin(thread, "unlock", "k"); a.failed {
-						t.Error(a.text)
-						return
-					}
+					j.wait(j.begin(thread, "unlock", "k"), 4*answerTime)
 				}
 			})
 		}
