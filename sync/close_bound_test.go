@@ -244,6 +244,27 @@ func TestClose_SaysWhatItWaitsFor(t *testing.T) {
 	})
 }
 
+// waitBy lets a caller of Lock or Acquire wait for mu, on a goroutine of its own. in is closed where Lock has come in;
+// told has what Acquire returned.
+func waitBy(how string, mu *anteroom.Mutex) (in <-chan struct{}, told <-chan error) {
+	entered, returned := make(chan struct{}), make(chan error, 1)
+	go func() {
+		if how == "Acquire" {
+			_, err := mu.Acquire(bg)
+			returned <- err
+			return
+		}
+		// It parks like Lock, but for its limit, so that the test can end.
+		ctx, cancel := context.WithTimeout(bg, time.Hour)
+		defer cancel()
+		if anteroom.LockUntil(ctx, mu) {
+			close(entered)
+			mu.Unlock()
+		}
+	}()
+	return entered, returned
+}
+
 // An end of turn is under way when Close begins, and Redis lets the turn go on: a Lock that
 // is parked does not come in, an Acquire is told, and the lock is released.
 func TestClose_BesideTheEndOfATurn(t *testing.T) {
@@ -257,21 +278,7 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 				second := make(chan *anteroom.Hold, 1)
 				go func() { h, _ := mu.Acquire(bg); second <- h }()
 				synctest.Wait()
-				in, told := make(chan struct{}), make(chan error, 1)
-				go func() {
-					if how == "Acquire" {
-						_, err := mu.Acquire(bg)
-						told <- err
-						return
-					}
-					// It parks like Lock, but for its limit, so that the test can end.
-					ctx, cancel := context.WithTimeout(bg, time.Hour)
-					defer cancel()
-					if anteroom.LockUntil(ctx, mu) {
-						close(in)
-						mu.Unlock()
-					}
-				}()
+				in, told := waitBy(how, mu)
 				synctest.Wait()
 				ok(t, first.Release(bg)) // the second has used up the turn's only hand-off
 				h := <-second
@@ -318,22 +325,7 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				m, _ := manager(t, held, anteroom.Config{})
 				mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 				h := acquire(t, mu)
-				told := make(chan error, 1)
-				go func() {
-					if how == "Acquire" {
-						_, err := mu.Acquire(bg)
-						told <- err
-						return
-					}
-					// It parks like Lock, but for its limit, so that the test can end.
-					ctx, cancel := context.WithTimeout(bg, time.Hour)
-					defer cancel()
-					if anteroom.LockUntil(ctx, mu) {
-						t.Error("a parked Lock came in after Close had begun")
-						mu.Unlock()
-					}
-					told <- anteroom.ErrClosed
-				}()
+				in, told := waitBy(how, mu)
 				s.settle()
 				held.armed.Store(true)
 				released := make(chan error, 1)
@@ -350,9 +342,19 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				if s.settle(); s.Exists("k") {
 					t.Errorf("left in Redis: %v", s.holders("k"))
 				}
-				if err := <-told; !errors.Is(err, anteroom.ErrClosed) {
-					t.Errorf("who waited: %v", err)
+				select {
+				case <-in:
+					t.Error("a parked Lock came in after Close had begun")
+				case err := <-told:
+					if how != "Acquire" || !errors.Is(err, anteroom.ErrClosed) {
+						t.Errorf("who waited: %v", err)
+					}
+				default:
+					if how == "Acquire" {
+						t.Error("an Acquire was not told of Close")
+					}
 				}
+				time.Sleep(2 * time.Hour) // a Lock's limit ends
 			})
 		})
 	}

@@ -170,3 +170,26 @@ func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// Whose context ends while its release is under way, past the deadline, is told of the loss. The release then finds the
+// key gone, which is the same loss.
+func TestLoss_FoundTwiceIsToldOnce(t *testing.T) {
+	for range 20 { // the loop may find it first
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, rec := manager(t, s.client(), anteroom.Config{})
+			h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", WatchdogPeriod: never}), anteroom.Lease(5*time.Second))
+			s.Del("k")
+			s.net.Delay(50 * time.Millisecond)
+			time.Sleep(time.Until(h.Deadline()))
+			ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+			defer cancel()
+			if err := h.Release(ctx); !errors.Is(err, anteroom.ErrLost) {
+				t.Fatalf("Release: %v, want ErrLost", err)
+			}
+			time.Sleep(time.Minute)
+			if n := len(rec.of(anteroom.EventLost)); n != 1 {
+				t.Fatalf("%d events tell of the loss", n)
+			}
+		})
+	}
+}

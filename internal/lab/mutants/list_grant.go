@@ -317,4 +317,18 @@ var grantMutants = []mutant{
 		old:       "	if lost { //", fresh: "	if false && lost { //",
 		tests: []string{"TestAReleaseThatWasNeverSentDoesNotCount"},
 	},
+	{
+		name: "loss-found-twice", file: "sync/release.go",
+		mechanism: "loss: one that both a release and its caller find is told once",
+		breaks:    "one loss is two events, and two in the metric",
+		old:       "	if first {\n", fresh: "	if first || true {\n",
+		tests: []string{"TestLoss_FoundTwiceIsToldOnce"},
+	},
+	{
+		name: "turn-goes-on-while-closing", file: "sync/release.go",
+		mechanism: "Close: a turn that Redis lets go on is released, whoever is parked",
+		breaks:    "the wire is closed before a Lock that was woken gives the lock back",
+		old:       "if e.m.closing.Load() || e.q.Resumed()", fresh: "if e.q.Resumed()",
+		tests: []string{"TestClose_WithAnEndedContextBesideTheEndOfATurn"},
+	},
 }
