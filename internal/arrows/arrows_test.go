@@ -26,11 +26,17 @@ var allowed = map[string][]string{
 	"internal/waits":      {"queue"},
 	"sync":                {"queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/goroutines", "internal/waits"},
 	"leader":              {"sync"},
-	"metrics":             {"sync", "metrics/debug", "github.com/prometheus/client_golang"},
-	"metrics/debug":       {"sync"},
-	"sync/locktest":       {"sync", "lettuce_compat", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
-	"cmd/anteroom":        {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
-	"cmd/demo":            {"sync", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
+
+	// The next core, which sync does not use yet.
+	"sync/internal/lock":           {"internal/next/queue", "internal/next/lettuce_compat", "renewal"},
+	"internal/next/queue":          {},
+	"internal/next/lettuce_compat": {"github.com/redis/go-redis/v9"},
+
+	"metrics":       {"sync", "metrics/debug", "github.com/prometheus/client_golang"},
+	"metrics/debug": {"sync"},
+	"sync/locktest": {"sync", "lettuce_compat", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2"},
+	"cmd/anteroom":  {"sync", "lettuce_compat", "github.com/redis/go-redis/v9", "github.com/spf13/cobra", "golang.org/x/sys"},
+	"cmd/demo":      {"sync", "metrics", "metrics/debug", "internal/child", "internal/faultnet", "github.com/redis/go-redis/v9", "github.com/alicebob/miniredis/v2", "github.com/prometheus/client_golang", "github.com/prometheus/client_model", "golang.org/x/term"},
 
 	// The laboratory: none of it reaches a user.
 	"internal/lab/allpaths":            {"sync", "metrics", "internal/faultnet", "internal/testredis", "github.com/redis/go-redis/v9", "github.com/prometheus/client_golang"},

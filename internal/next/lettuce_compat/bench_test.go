@@ -1,0 +1,92 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+)
+
+// BenchmarkPair against BenchmarkBare is the price of this package over two bare EVALSHA
+// calls of the same size, on the same kind of client.
+func BenchmarkPair(b *testing.B) {
+	for _, bc := range []struct {
+		name     string
+		option   func(*redis.Options)
+		mayLeave bool
+		held     bool // the caller may be held
+	}{
+		{"default", unchanged, false, true},
+		{"default/not-held", unchanged, false, false},
+		{"default/may-leave", unchanged, true, false},
+		{"mindful", mindful, false, false},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			c := newClient(b, onReal(b, nil).real.Client(b, bc.option))
+			caller := ctx
+			if bc.mayLeave {
+				cancellable, cancel := context.WithCancel(ctx)
+				defer cancel()
+				caller = cancellable
+			}
+			b.ReportAllocs()
+			for n := uint64(0); b.Loop(); n++ {
+				r, back := asks("k", n), gives("k", n)
+				r.MayBeHeld, back.MayBeHeld = bc.held, bc.held
+				if c.State(caller, r).Outcome != ok {
+					b.Fatal("not acquired")
+				}
+				if c.State(caller, back).Outcome != ok {
+					b.Fatal("not released")
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkBare(b *testing.B) {
+	for _, bc := range []struct {
+		name   string
+		option func(*redis.Options)
+	}{{"default", unchanged}, {"mindful", mindful}} {
+		b.Run(bc.name, func(b *testing.B) {
+			rdb := onReal(b, nil).real.Client(b, bc.option)
+			message := lettucecompat.ReleaseMessage("k", me(1), time.Now())
+			b.ReportAllocs()
+			for b.Loop() {
+				if !bare(rdb, message) {
+					b.Fatal("failed")
+				}
+			}
+		})
+	}
+}
+
+// bare sends an ask and a release as two bare EVALSHA of the same size.
+func bare(rdb *redis.Client, message string) bool {
+	keys, n := []string{"k", lineOfK}, strconv.FormatUint(first, 10)
+	asked := stateScript.Run(ctx, rdb, keys, "me", n, n, "0 0 1", "2000", "10000 10000 - ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	given := stateScript.Run(ctx, rdb, keys, "me", n, n, "1 0 0", "2000", "10000 10000 - ABCDEFGHIJKLMNOPQRSTUVWXYZ", message, "0 1")
+	return asked.Val() == int64(1) && given.Val() == int64(0)
+}
+
+var stateScript = redis.NewScript(lettucecompat.StateSource)
+
+func unchanged(*redis.Options) {}
+
+func BenchmarkPairManyKeys(b *testing.B) {
+	c := newClient(b, onReal(b, nil).raw)
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		key := lettucecompat.NewClientID("")
+		for n := uint64(0); pb.Next(); n++ {
+			if c.State(ctx, asks(key, n)).Outcome != ok || c.State(ctx, gives(key, n)).Outcome != ok {
+				b.Error("failed")
+			}
+		}
+	})
+}

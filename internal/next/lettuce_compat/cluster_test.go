@@ -1,0 +1,126 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// cluster starts a cluster of so many masters, and returns a bed on the first.
+func cluster(t *testing.T, masters int) (*testredis.Cluster, *bed, *redis.ClusterClient) {
+	t.Helper()
+	c := testredis.StartCluster(t, masters, 0)
+	return c, &bed{real: c.Nodes()[0], raw: c.Nodes()[0].Client(t)}, c.Client(t)
+}
+
+// oddKeys are names that a naive rule for hash tags gets wrong.
+var oddKeys = []string{
+	"plain", "a{b", "a}b", "x{}y", "}{", "{", "}", "{}", "{}{t}", "a{t}b", "{t}", "{{t}}", "a{b}{c}", "a}b{c}", "a{}b{c}",
+	"\x00\xff{\xfe", "with space", "line\r\nbreak", `"quoted"`, "日本", strings.Repeat("k", 64<<10), strings.Repeat("{", 1000),
+}
+
+func TestCluster(t *testing.T) {
+	_, b, cc := cluster(t, 1)
+	c := newClient(t, cc)
+	want(t, "multi", c.Multi(), true)
+	if got := c.Shard("k"); got != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k")) {
+		t.Fatalf("shard before the layout is known: %s", got)
+	}
+	var batch []lettucecompat.Renewal
+	var queries []lettucecompat.Query
+	for i, key := range oddKeys {
+		field := me(i)
+		got := c.State(ctx, fenced(key, i))
+		if got.Outcome != ok {
+			t.Fatalf("%.20q: %+v", key, got)
+		}
+		batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
+		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
+	}
+	// A node that was never met by another does not know its own host.
+	if _, port, _ := strings.Cut(b.real.Addr(), ":"); !strings.HasSuffix(c.Shard("k"), ":"+port) {
+		t.Fatalf("shard is %s", c.Shard("k"))
+	}
+	b.raw.ScriptFlush(ctx)
+	for i, got := range c.Renew(ctx, batch, 0) {
+		if got.Outcome != ok {
+			t.Fatalf("renew %.20q: %+v", oddKeys[i], got)
+		}
+		b.wantTTL(t, oddKeys[i], 59*time.Second, time.Minute)
+	}
+	for i, got := range c.Status(ctx, queries, 0) {
+		if got.Outcome != ok || got.Count != 1 {
+			t.Fatalf("status %.20q: %+v", oddKeys[i], got)
+		}
+	}
+	turn := givesFenced("plain", 0)
+	turn.Want = 1
+	want(t, "turn", c.State(ctx, turn).Word, has)
+	w := watchConfirmed(t, c, "a{t}b")
+	want(t, "release", c.State(ctx, givesFenced("a{t}b", 9)).Word, hasNothing)
+	signal(t, "release", w.C())
+	if _, err := c.Probe(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Ping(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := c.Inspect(ctx, "a{b", false); err != nil || info.Token == 0 {
+		t.Fatalf("%+v, %v", info, err)
+	}
+	if released, err := c.ForceRelease(ctx, "a{b", false); err != nil || len(released) != 1 {
+		t.Fatalf("%v, %v", released, err)
+	}
+	want(t, "ask", c.State(ctx, asks("replicated", 77)).Word, has)
+	r := synced("replicated", 77)
+	r.ReplicaTimeout = 20 * time.Millisecond
+	want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
+}
+
+// TestClusterMoves: while a slot moves, commands are turned away unexecuted and find
+// the new owner, alone, in a batch and with WAIT.
+func TestClusterMoves(t *testing.T) {
+	nodes, b, cc := cluster(t, 2)
+	c := newClient(t, cc)
+	second := nodes.Nodes()[1]
+	raw2 := second.Client(t)
+	slot := lettucecompat.KeySlot("{a}1")
+	if nodes.Master(int(slot)) == second {
+		nodes.MoveSlot(int(slot), nodes.Nodes()[0])
+	}
+	want(t, "acquire", c.State(ctx, asks("{a}1", 1)).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks("{b}1", 1)).Outcome, ok)
+	want(t, "{b} on the first node", b.raw.Exists(ctx, "{b}1").Val(), int64(1))
+	b.raw.Del(ctx, "{a}1")
+	nodes.MoveSlot(int(slot), second)
+	b.raw.HSet(ctx, "{b}2", me(3), "1")
+	raw2.HSet(ctx, "{a}2", me(3), "1")
+	// The client's layout is of before: both items go to the first node, in one batch.
+	for i, got := range c.Renew(ctx, []lettucecompat.Renewal{{Key: "{b}2", Field: me(3), Lease: time.Minute}, {Key: "{a}2", Field: me(3), Lease: time.Minute}}, 5*time.Second) {
+		if got.Outcome != ok {
+			t.Fatalf("item %d: %+v", i, got)
+		}
+	}
+	want(t, "single", c.State(ctx, asks("{a}1", 4)).Outcome, ok)
+	want(t, "on the new owner", raw2.HGet(ctx, "{a}1", me(4)).Val(), "1")
+	raw2.HSet(ctx, "{a}3", me(5), "1")
+	r := synced("{a}3", 5)
+	r.ReplicaTimeout = 20 * time.Millisecond
+	want(t, "with WAIT", c.Extend(ctx, r, 5*time.Second).Outcome, refused)
+}
+
+// A Ring moves keys between servers within a lease, and has no one server on which a client could
+// listen for its calls.
+func TestNew_RefusesARing(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"1": "127.0.0.1:1"}})
+	defer ring.Close()
+	if _, err := lettucecompat.New(ring, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "redis.Ring") {
+		t.Fatalf("a Ring was accepted: %v", err)
+	}
+}

@@ -1,0 +1,193 @@
+package lettucecompat
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Dialect is how locks are written in Redis: all that shares a lock speaks the same one. The hash
+// of a lock, its count and its lease are the same in all; a dialect says what else differs. Its
+// scripts differ in lua/document.lua and lua/redisson.lua only.
+//
+// Clients of two dialects that use one key exclude each other, since the hash is the same. They do not hear each other's
+// releases, take each other for foreign clients, and draw tokens from two records under two keys: the tokens of each
+// dialect grow, and say nothing about those of the other.
+type Dialect uint8
+
+const (
+	// DesignDocument is that of the design document, which a Lettuce service has: docs/internals/protocol.md
+	// §1. It is the zero value.
+	DesignDocument Dialect = iota
+	// Redisson is that of Redisson's RLock and RFencedLock: docs/internals/protocol.md §1.5. On a Cluster of
+	// Redis 7 or newer its releases go through the channels of shards, as Redisson's do unless it is
+	// told not to.
+	Redisson
+	// RedissonUnsharded is Redisson beside clients that publish through ordinary channels on a Cluster,
+	// too: those before 3.22, and those with shardedSubscriptionMode OFF.
+	RedissonUnsharded
+	dialects
+)
+
+// String returns the name that Config and the tool use.
+func (d Dialect) String() string {
+	return [...]string{"document", "redisson", "redisson-unsharded", "invalid"}[min(d, dialects)]
+}
+
+// Valid reports whether d is one of the constants.
+func (d Dialect) Valid() bool { return d < dialects }
+
+// The names of Redisson's channels and counters begin with these.
+const (
+	redissonChannel = "redisson_lock__channel:"
+	redissonToken   = "redisson_lock_token:"
+)
+
+// redissonName is Redisson's rule for the names that belong to a lock: the lock's name becomes
+// their hash tag, unless it holds a brace.
+func redissonName(prefix, key string) string {
+	if strings.Contains(key, "{") {
+		return prefix + key
+	}
+	return prefix + "{" + key + "}"
+}
+
+// channel returns the name of the release channel of key. The scripts know it as BEFORE and AFTER.
+func (d Dialect) channel(key string) string {
+	if d == DesignDocument {
+		return releasePrefix + key
+	}
+	return redissonName(redissonChannel, key)
+}
+
+// message is what a release publishes. It is built here and passed to the script as an argument,
+// so that every server sends the same bytes.
+func (d Dialect) message(key, holder string, at time.Time) string {
+	if d == DesignDocument {
+		return releaseMessage(key, holder, at)
+	}
+	return "0" // Redisson knows numbers only, and 0 is "unlocked"
+}
+
+// reaction is for how long beyond two round trips a lock is left open to those who do not stand.
+// Redisson hears of a release on one thread, and wakes who waits on another.
+func (d Dialect) reaction() time.Duration {
+	if d == DesignDocument {
+		return 0
+	}
+	return 5 * time.Millisecond
+}
+
+// NewClientID returns a client id that no other has, see Options.ClientID. In the design document's
+// dialect it begins with name, see the function NewClientID; in Redisson's it is a UUID, as Redisson's
+// own are, and no name can stand in it.
+func (d Dialect) NewClientID(name string) string {
+	if d == DesignDocument {
+		return NewClientID(name)
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:])       // never fails
+	b[6], b[8] = b[6]&0x0f|0x80, // version 8: Redisson's are of version 4, so that both can be told apart
+		b[8]&0x3f|0x80
+	h := hex.EncodeToString(b[:])
+	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
+}
+
+// ourID reports whether client is the id of a client of ours, as OURS of the scripts does.
+func (d Dialect) ourID(client string) bool {
+	if d == DesignDocument {
+		return true
+	}
+	return len(client) == 36 && client[14] == '8'
+}
+
+// Ours reports whether holder is the field of a client of ours or the mark that MinHold leaves, so that whoever
+// stands is called, or nobody: "".
+func (d Dialect) Ours(holder string) bool {
+	client, _, ok := ParseField(withoutMark(holder))
+	return holder == "" || ok && d.ourID(client)
+}
+
+// Reserved reports whether key cannot be a lock, because keys of other things begin with prefix.
+//
+// Nothing outside the prefixes is refused, because nothing else can meet a key of ours. A
+// derived key begins with the prefix itself; its hash tag comes later, so a name such as
+// {anteroom:fence:x} is never one. What else begins with "anteroom:", and the release channels,
+// are channels, which Redis keeps apart from keys. The mark of a release with Keep is a
+// field. Below a prefix everything is refused, also what no name derives today: that
+// the beginning decides is a rule that a person and an ACL can apply.
+func (d Dialect) Reserved(key string) (prefix string, reserved bool) {
+	prefixes := [...]string{linePrefix, fencePrefix, redissonToken}
+	for _, prefix := range prefixes[:min(2+int(d), 3)] {
+		if strings.HasPrefix(key, prefix) {
+			return prefix, true
+		}
+	}
+	return "", false
+}
+
+// fits reports whether Redisson can use key on a Cluster: what it derives from the name must lie in
+// the name's own slot, and its own idea of that slot be Redis'.
+func (d Dialect) fits(key string) bool {
+	if d == DesignDocument || !strings.ContainsAny(key, "{}") {
+		return true
+	}
+	_, tagged := hashTag(key)
+	return tagged && strings.IndexByte(key, '{') < strings.IndexByte(key, '}')
+}
+
+// fence returns the key of the fencing record of key.
+func (d Dialect) fence(key string, numberOf func(slot uint16) uint32) string {
+	if d == DesignDocument {
+		return derivedKey(fencePrefix, key, numberOf)
+	}
+	return redissonName(redissonToken, key)
+}
+
+// ReleasePatterns returns the patterns of PSUBSCRIBE that cover the release channels of
+// the keys that glob covers, in Redis' own syntax of patterns. Channels of shards have no patterns.
+func (d Dialect) ReleasePatterns(glob string) []string {
+	if d == DesignDocument {
+		return []string{releasePrefix + glob}
+	}
+	return []string{redissonChannel + "{" + glob + "}", redissonChannel + glob}
+}
+
+// Covers reports whether a release of key is to be taken from number i of ReleasePatterns. Another
+// one may bring the same message.
+func (d Dialect) Covers(i int, key string) bool {
+	return d == DesignDocument || (i == 1) == strings.Contains(key, "{")
+}
+
+// ParseRelease reads a message from a release channel. ok is false for one that announces
+// no release; the Announcement then has the Key, if the channel is one of ours. Redisson's messages say
+// neither who released nor when.
+func (d Dialect) ParseRelease(channel, payload string) (a Announcement, ok bool) {
+	if d == DesignDocument {
+		return parseRelease(channel, payload)
+	}
+	key, ours := strings.CutPrefix(channel, redissonChannel)
+	if !ours {
+		return Announcement{}, false
+	}
+	if name, tagged := strings.CutPrefix(key, "{"); tagged && strings.HasSuffix(name, "}") && !strings.Contains(name, "{") {
+		key = strings.TrimSuffix(name, "}")
+	}
+	return Announcement{Key: key}, payload == "0"
+}
+
+// Ours is Dialect.Ours of the client's dialect.
+func (c *Client) Ours(holder string) bool { return c.opt.Dialect.Ours(holder) }
+
+// CheckKey returns ErrReservedKey or ErrKeyBraces where key cannot be a lock of this client.
+func (c *Client) CheckKey(key string) error {
+	if _, reserved := c.opt.Dialect.Reserved(key); reserved {
+		return ErrReservedKey
+	}
+	if c.cluster && !c.opt.Dialect.fits(key) {
+		return ErrKeyBraces
+	}
+	return nil
+}

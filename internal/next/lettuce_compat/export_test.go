@@ -1,0 +1,138 @@
+package lettucecompat
+
+import "time"
+
+// Queued returns the number of statements that wait for a round trip.
+func Queued(c *Client) int {
+	l := c.single.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := 0
+	for k := l.queued; k != nil; k = k.next {
+		n++
+	}
+	return n
+}
+
+// Awaited returns how many calls the lane of statements counts as awaited: all
+// that are queued or under way, of which every trip takes its share.
+func Awaited(c *Client) int {
+	l := c.single.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.awaited
+}
+
+// Trips returns the round trips under way on the lane of statements:
+// those that somebody waits for, and all.
+func Trips(c *Client) (live, total int) {
+	l := c.single.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.live, l.total
+}
+
+// Up reports whether the subscription connection is there, with at least one channel confirmed.
+func Up(c *Client) bool {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	return c.subs.main.up
+}
+
+// Channels returns how many channels are subscribed or being subscribed, with the client's own.
+func Channels(c *Client) int {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	return len(c.subs.main.channels)
+}
+
+// Unreported returns how many warnings of a kind came since the last one that was reported.
+func Unreported(c *Client, k WarningKind) int {
+	c.warn.mu.Lock()
+	defer c.warn.mu.Unlock()
+	return c.warn.count[k]
+}
+
+// ShardConnections counts the connections to shards that are there or being made.
+func ShardConnections(c *Client) (n int) {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.shards {
+		select {
+		case <-s.done:
+		default:
+			n++
+		}
+	}
+	return n
+}
+
+// Unknown counts the channels in unanswered SUBSCRIBEs to shards that are not in use any more.
+func Unknown(c *Client) (n int) {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.shards {
+		for e := s.asked.Front(); e != nil; e = e.Next() {
+			if ch := e.Value.(*channel); s.channels[ch.name] != ch {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// Channel is the name of the release channel of key.
+func Channel(d Dialect, key string) string { return d.channel(key) }
+
+// FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
+func FenceKey(c *Client, key string) string { return c.fence(key) }
+
+// LineKey is the key of a lock's line.
+func LineKey(c *Client, key string) string { return c.line(key) }
+
+// Class and its values sort errors.
+type Class = class
+
+const (
+	ClassNone        = classNone
+	ClassPermanent   = classPermanent
+	ClassTransient   = classTransient
+	ClassUnreachable = classUnreachable
+	ClassUnknown     = classUnknown
+)
+
+var (
+	Classify        = classify
+	SentinelOptions = sentinelOptions
+	ClusterOptions  = clusterOptions
+
+	StateSource    = documentScripts.state.source
+	KeySlot        = keySlot
+	SlotNumbers    = slotNumbers
+	ReleaseMessage = releaseMessage
+)
+
+// Relocate asks for the cluster's layout, as a command that fails does.
+func Relocate(c *Client) { c.relocate() }
+
+// RoomAfter returns how many trips the lane for locks allows at once, once n more have taken d.
+func RoomAfter(c *Client, n int, d time.Duration) int {
+	for range n {
+		c.noteRTT(d)
+	}
+	l := c.single.locks
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.room()
+}
+
+// SecretWord is the word that the client's places carry.
+func SecretWord(c *Client) string { return c.word }
+
+// Confirmed reports whether the server has confirmed the subscription and the
+// connection that it came on is still in use. Until then a release may go unheard.
+func (w *Watch) Confirmed() bool {
+	w.subs.mu.Lock()
+	defer w.subs.mu.Unlock()
+	return w.ch != nil && w.ch.state == chConfirmed
+}

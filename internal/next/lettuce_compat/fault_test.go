@@ -1,0 +1,165 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+)
+
+// warm opens the connection, so that the next command is written at once.
+func warm(t testing.TB, c *lettucecompat.Client) {
+	t.Helper()
+	c.State(ctx, asks("warm", 99))
+	if got := c.State(ctx, gives("warm", 99)); got.Outcome != ok {
+		t.Fatalf("warming up: %+v", got)
+	}
+}
+
+// TestWire_I1_NeverRetried: each way in which go-redis would send a command again, with
+// its own defaults (3 retries). The server counts.
+func TestWire_I1_NeverRetried(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		fault func(b *bed)
+	}{
+		{"reply later than ReadTimeout", func(b *bed) { b.net.HoldReplies() }},
+		{"cut before the reply", func(b *bed) { b.net.CutReplies(1, 0) }},
+		{"cut in the reply", func(b *bed) { b.net.CutReplies(1, 2) }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
+			c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+			warm(t, c)
+			b.raw.ConfigResetStat(ctx)
+			tc.fault(b)
+			got := c.State(ctx, asks("k", 1))
+			b.net.Heal()
+			want(t, "outcome", got.Outcome, unknown)
+			want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnknown)
+			want(t, "EVALSHA executed", b.real.Stats(t)["evalsha"], int64(1))
+			b.wantHash(t, "k", hash{me(1): "1"})
+
+			want(t, "a repeat", c.State(ctx, asks("k", 1)).Word, void)
+			b.wantHash(t, "k", hash{me(1): "1"})
+
+			tc.fault(b)
+			want(t, "release", c.State(ctx, gives("k", 1)).Outcome, unknown)
+			b.net.Heal()
+			want(t, "repeated release", c.State(ctx, gives("k", 1)).Word, lost)
+			b.wantHash(t, "k", hash{})
+		})
+	}
+}
+
+// TestWire_I1_PipelineNeverRetried is the same for commands that share a round trip.
+func TestWire_I1_PipelineNeverRetried(t *testing.T) {
+	b := onReal(t, nil, func(o *redis.Options) { o.ReadTimeout = 200 * time.Millisecond })
+	gate := newGate("blocker")
+	b.rdb.AddHook(gate)
+	c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout, o.MaxInFlight = 10*time.Second, 1 })
+	warm(t, c)
+	replies := gate.fill(t, c, 20)
+	b.raw.ConfigResetStat(ctx)
+	gate.before = b.net.HoldReplies
+	gate.open()
+	want(t, "the one before", (<-replies).Outcome, ok)
+	for range 20 {
+		if got := <-replies; got.Outcome != unknown {
+			t.Fatalf("%+v", got)
+		}
+	}
+	want(t, "pipelines", gate.pipelines.Load(), int64(1))
+	b.net.Heal()
+	want(t, "EVALSHA executed", b.real.Stats(t)["evalsha"], int64(21))
+}
+
+// TestWire_I2_WithdrawnIsCertain: a command that only waits for a connection when its
+// caller leaves has certainly no effect, now and later.
+func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t, func(o *redis.Options) { o.PoolSize = 1 })
+		c := b.client(t)
+		warm(t, c)
+		b.net.HoldReplies()
+		results := make(chan lettucecompat.Answer, 1)
+		go func() { results <- c.State(ctx, asks("sent", 1)) }()
+		synctest.Wait()
+		start := time.Now()
+		waiting := c.State(ctx, asks("waiting", 2))
+		want(t, "waited", time.Since(start), time.Second)
+		want(t, "waiting for a connection", waiting.Outcome, failed)
+		want(t, "timeout", errors.Is(waiting.Err, lettucecompat.ErrTimeout), true)
+		want(t, "sent", (<-results).Outcome, unknown)
+		b.net.Heal()
+		time.Sleep(10 * time.Second)
+		want(t, "the withdrawn command ran", b.raw.Exists(ctx, "waiting").Val(), int64(0))
+	})
+}
+
+func TestWire_I2_Unreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 5 * time.Second })
+		b.net.Refuse()
+		got := c.State(ctx, asks("k", 1))
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnreachable)
+	})
+}
+
+// TestWire_I7_AbandonedAtOnce: exactly at its limit in virtual time, and at once when
+// the context ends, although the connection answers nothing for its own five seconds.
+func TestWire_I7_AbandonedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		b.net.BlackHole()
+		start := time.Now()
+		s := asks("k", 1)
+		s.Timeout = 300 * time.Millisecond
+		got := c.State(ctx, s)
+		want(t, "took", time.Since(start), 300*time.Millisecond)
+		want(t, "outcome", got.Outcome, unknown)
+
+		cause := errors.New("enough")
+		cctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(70*time.Millisecond, func() { cancel(cause) })
+		start = time.Now()
+		rel := c.State(cctx, gives("k", 2))
+		want(t, "took", time.Since(start), 70*time.Millisecond)
+		want(t, "error", errors.Is(rel.Err, cause), true)
+		want(t, "cancelled before", c.State(cctx, asks("k", 3)).Outcome, failed)
+		b.net.Heal()
+		// The abandoned acquire was written: it takes effect now, late. Its clean-up wins.
+		synctest.Wait()
+		b.wantHash(t, "k", hash{me(1): "1"})
+		want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
+	})
+}
+
+// TestStoppedServer: with Redis under SIGSTOP a caller is free at its own limit, far
+// below the read limit, and what it sent takes effect later.
+func TestStoppedServer(t *testing.T) {
+	b := onReal(t, nil)
+	c := b.client(t)
+	warm(t, c)
+	b.real.Pause()
+	start := time.Now()
+	s := asks("k", 1)
+	s.Timeout = 50 * time.Millisecond
+	got := c.State(ctx, s)
+	if d := time.Since(start); d > time.Second {
+		t.Fatalf("free after %v", d)
+	}
+	want(t, "outcome", got.Outcome, unknown)
+	b.real.Resume()
+	eventually(t, "the late acquire", func() bool { return b.raw.Exists(ctx, "k").Val() == 1 })
+	want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
+}

@@ -1,0 +1,76 @@
+package lettucecompat
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Holder is one field of a lock.
+type Holder struct {
+	Field  string
+	Client string // the client id in it, "" for a foreign one
+	Count  int64
+}
+
+// Info is what Redis knows about a key, for people and tools: it may be out of date
+// when it arrives and must decide nothing.
+type Info struct {
+	Exists      bool
+	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
+	Holders     []Holder
+	TTL         time.Duration // negative: the key has no end, or does not exist
+	Token       int64         // the newest fencing token reserved; 0: never fenced
+	Subscribers int           // connections that listen for the release, on that server; -1: not known
+	Standing    int           // clients in the line
+	First       string        // the client that is first there, "" where none is or it is not known
+	Open        time.Duration // for so long the lock is still left to those who do not stand
+}
+
+// Inspect asks one server about key and its fencing record and its line, in one step. It changes
+// nothing. What is no lock is a permanent error; strings says whether a string is one.
+func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, error) {
+	if err := c.CheckKey(key); err != nil {
+		return Info{}, err
+	}
+	start := time.Now()
+	k := newScriptParcel(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
+	outcome, err := c.one(ctx, c.lanes(key).keep, &k.parcel, start, 0)
+	c.observe("inspect", outcome, start)
+	if err != nil {
+		return Info{}, err
+	}
+	a, ok := k.command.Val().([]any)
+	if !ok || len(a) != 8 {
+		return Info{}, ErrMalformed
+	}
+	ttl, ok1 := a[1].(int64)
+	pairs, ok2 := a[2].([]any)
+	subscribers, ok3 := a[4].(int64)
+	standing, ok4 := a[5].(int64)
+	open, ok5 := a[7].(int64)
+	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+		return Info{}, ErrMalformed
+	}
+	info := Info{
+		Type: text(a[0]), TTL: fromMillis(ttl), Subscribers: int(subscribers),
+		Standing: int(standing), Open: fromMillis(open),
+	}
+	info.Exists = info.Type != "none"
+	info.First, _, _ = ParseField(text(a[6]))
+	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		h := Holder{Field: text(pairs[0])}
+		h.Client, _, _ = ParseField(withoutMark(h.Field))
+		h.Count, _ = strconv.ParseInt(text(pairs[1]), 10, 64)
+		info.Holders = append(info.Holders, h)
+	}
+	return info, nil
+}
+
+// keptSuffix ends the mark that a give-back with Statement.Mark leaves.
+const keptSuffix = ":kept"
+
+// withoutMark returns the field that has left a mark, and any other field as it is.
+func withoutMark(field string) string { return strings.TrimSuffix(field, keptSuffix) }

@@ -1,0 +1,362 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/internal/headcount"
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+)
+
+func oneSlot(o *lettucecompat.Options) { o.MaxInFlight = 1 }
+
+func TestLaneSharesRoundTrips(t *testing.T) {
+	b := onReal(t, nil)
+	gate := newGate("blocker")
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	warm(t, c)
+	gate.processed.Store(0)
+	replies := gate.fill(t, c, 300)
+	gate.open()
+	for range 301 {
+		if got := <-replies; got.Outcome != ok {
+			t.Fatalf("%+v", got)
+		}
+	}
+	want(t, "pipelines for 300 parcels of at most 256 each", gate.pipelines.Load(), int64(2))
+	want(t, "commands in pipelines", gate.commands.Load(), int64(300))
+	want(t, "single commands", gate.processed.Load(), int64(1))
+}
+
+// TestLaneTripsShareEvenly: what is queued when all trips are under way is divided among
+// them as they come back; the first does not take everything. Connections that give no answer
+// take no share.
+func TestLaneTripsShareEvenly(t *testing.T) {
+	for _, hung := range []int{0, 12} {
+		t.Run(fmt.Sprintf("hung=%d", hung), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := onMini(t)
+				stuck, gate := newGate("stuck"), newGate("blocker")
+				leave := make(chan struct{})
+				gate.before = func() { <-leave }
+				b.rdb.AddHook(stuck)
+				b.rdb.AddHook(gate)
+				c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+				warm(t, c)
+				const few, parcels = 4, 32
+				replies := make(chan lettucecompat.Answer, few+parcels+hung)
+				send := func(key string, i int) {
+					go func() { replies <- c.State(ctx, asks(key, i)) }()
+				}
+				for i := range hung {
+					send("stuck", i)
+					<-stuck.arrived
+					time.Sleep(20 * time.Millisecond) // it is slow by now
+				}
+				for i := range few {
+					send("blocker", i)
+					<-gate.arrived
+				}
+				for i := range parcels {
+					send(fmt.Sprintf("k%d", i), 1)
+				}
+				synctest.Wait()
+				want(t, "queued behind the few", lettucecompat.Queued(c), parcels)
+				want(t, "awaited", lettucecompat.Awaited(c), hung+few+parcels)
+				gate.open()
+				synctest.Wait()
+				if hung == 0 {
+					want(t, "pipelines under way", gate.pipelines.Load(), int64(few))
+				}
+				want(t, "their commands", gate.commands.Load(), int64(parcels))
+				want(t, "still queued", lettucecompat.Queued(c), 0)
+				close(leave)
+				stuck.open()
+				for range few + parcels + hung {
+					<-replies
+				}
+				want(t, "awaited at the end", lettucecompat.Awaited(c), 0)
+			})
+		})
+	}
+}
+
+// TestLaneRoomFollowsTheQuickTrips: a longer way allows more trips at once; a busy machine, on
+// which some take as long, does not.
+func TestLaneRoomFollowsTheQuickTrips(t *testing.T) {
+	c := onMini(t).client(t)
+	want(t, "near", lettucecompat.RoomAfter(c, 1, time.Millisecond), 4)
+	for range 1000 {
+		lettucecompat.RoomAfter(c, 1, time.Millisecond)
+		lettucecompat.RoomAfter(c, 9, 20*time.Millisecond)
+	}
+	want(t, "near and busy", lettucecompat.RoomAfter(c, 0, 0), 6)
+	want(t, "far", lettucecompat.RoomAfter(c, 1000, 20*time.Millisecond), lettucecompat.DefaultMaxInFlight)
+	want(t, "near again", lettucecompat.RoomAfter(c, 1, time.Millisecond), 4)
+}
+
+// TestCloseEndsWhenTheLastQueuedCallIsLeft: nobody waits for anything any more, so Close does
+// not either.
+func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+		for range 5 { // as many as may be given up before new parcels wait
+			r := asks("blocker", 1)
+			r.Timeout = 10 * time.Millisecond
+			c.State(ctx, r)
+		}
+		leaving, leave := context.WithCancel(ctx)
+		left := make(chan struct{})
+		go func() { c.State(leaving, asks("k", 2)); close(left) }()
+		synctest.Wait()
+		want(t, "queued", lettucecompat.Queued(c), 1)
+		closed := make(chan time.Duration)
+		start := time.Now()
+		go func() { c.Close(); closed <- time.Since(start) }()
+		synctest.Wait()
+		leave()
+		<-left
+		if took := <-closed; took > time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		gate.open()
+	})
+}
+
+// TestLaneNoScriptInPipeline: the commands whose script the server has forgotten, and
+// only these, are sent again.
+func TestLaneNoScriptInPipeline(t *testing.T) {
+	b := onReal(t, nil)
+	gate := newGate("blocker")
+	gate.before = func() {
+		if gate.pipelines.Load() == 1 {
+			b.raw.ScriptFlush(ctx)
+		}
+	}
+	b.rdb.AddHook(gate)
+	c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Second })
+	replies := gate.fill(t, c, 10)
+	gate.open()
+	for range 11 {
+		if got := <-replies; got.Outcome != ok {
+			t.Fatalf("%+v", got)
+		}
+	}
+	for i := range 10 {
+		b.wantHash(t, fmt.Sprintf("key%d", i), hash{me(1): "1"})
+	}
+	want(t, "pipelines", gate.pipelines.Load(), int64(2))
+}
+
+func TestScriptFlush(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		c := b.client(t)
+		for i := range 3 {
+			b.raw.ScriptFlush(ctx)
+			want(t, "acquire", c.State(ctx, asks("k", i)).Word, has)
+			b.raw.ScriptFlush(ctx)
+			want(t, "renew", c.Extend(ctx, renews("k", i), 0).Outcome, ok)
+			b.raw.ScriptFlush(ctx)
+			want(t, "release", c.State(ctx, gives("k", i)).Word, hasNothing)
+		}
+	})
+}
+
+// TestWire_I7_QueuedIsNeverSent: a caller that leaves the queue takes its command along.
+func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
+		warm(t, c)
+		first := make(chan lettucecompat.Answer, 1)
+		go func() { first <- c.State(ctx, asks("blocker", 1)) }()
+		<-gate.arrived
+		cctx, cancel := context.WithCancel(ctx)
+		second := make(chan lettucecompat.Answer, 1)
+		go func() { second <- c.State(cctx, asks("k", 2)) }()
+		synctest.Wait()
+		want(t, "queued", lettucecompat.Queued(c), 1)
+		cancel()
+		got := <-second
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "still queued", lettucecompat.Queued(c), 0)
+		gate.open()
+		want(t, "first", (<-first).Outcome, ok)
+		synctest.Wait()
+		b.wantHash(t, "k", hash{})
+	})
+}
+
+// TestWire_I7_AbandonedAreBounded: a hung server costs five trips per place and no more;
+// when it answers again everything flows.
+func TestWire_I7_AbandonedAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Millisecond })
+		for range 20 {
+			c.State(ctx, asks("blocker", 1))
+		}
+		live, total := lettucecompat.Trips(c)
+		want(t, "live", live, 0)
+		want(t, "total", total, 5)
+		want(t, "sent", len(gate.arrived), 5)
+		want(t, "beyond", c.State(ctx, asks("k", 2)).Outcome, failed)
+		gate.open()
+		synctest.Wait()
+		_, total = lettucecompat.Trips(c)
+		want(t, "total", total, 0)
+		want(t, "after", c.State(ctx, asks("k", 3)).Outcome, ok)
+	})
+}
+
+// TestWire_I8_RenewalsHaveTheirOwnCapacity: with every acquire hanging, renewals pass.
+func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t, oneSlot)
+		warm(t, c)
+		b.put(t, "k", hash{me(1): "1"}, time.Second)
+		replies := make(chan lettucecompat.Answer, 1)
+		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
+		<-gate.arrived
+		start := time.Now()
+		want(t, "renewal", c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0].Outcome, ok)
+		want(t, "took", time.Since(start), time.Duration(0))
+		gate.open()
+		<-replies
+	})
+}
+
+func TestCloseRefusesAndWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		gate := newGate("blocker")
+		b.rdb.AddHook(gate)
+		c := b.client(t)
+		w := c.Watch("k")
+		defer w.Close()
+		replies := make(chan lettucecompat.Answer, 1)
+		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
+		<-gate.arrived
+		start := time.Now()
+		c.Close()
+		want(t, "waited for the command under way", time.Since(start), time.Second)
+		<-w.C()
+		got := c.State(ctx, asks("k", 1))
+		want(t, "outcome", got.Outcome, failed)
+		want(t, "error", got.Err, lettucecompat.ErrClosed)
+		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: me(1)}, 0).Err, lettucecompat.ErrClosed)
+		_, err := c.Probe(ctx)
+		want(t, "probe", err, lettucecompat.ErrClosed)
+		c.Subscribe()
+		late := c.Watch("other")
+		<-late.C()
+		late.Close()
+		gate.open()
+		<-replies
+		c.Close()
+	})
+}
+
+// TestObservers: every command is reported once with its outcome.
+func TestObservers(t *testing.T) {
+	b := onMini(t)
+	var stats []lettucecompat.CommandStat
+	c := b.client(t, func(o *lettucecompat.Options) {
+		o.OnCommand = func(s lettucecompat.CommandStat) { stats = append(stats, s) }
+	})
+	c.State(ctx, asks("k", 1))
+	c.State(ctx, asks("k", 2))
+	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Second}, {Key: "x", Field: me(1), Lease: time.Second}}, 0)
+	c.State(ctx, gives("k", 1))
+	if _, err := c.Ping(ctx, 0); err != nil {
+		t.Fatal(err)
+	}
+	wants := []lettucecompat.CommandStat{{Name: "ask", Outcome: ok}, {Name: "ask", Outcome: ok}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
+	want(t, "commands", len(stats), len(wants))
+	for i := range wants {
+		if stats[i].Duration <= 0 || stats[i].Name != wants[i].Name || stats[i].Outcome != wants[i].Outcome {
+			t.Fatalf("command %d is %+v, want %+v", i, stats[i], wants[i])
+		}
+	}
+	if c.RTT() <= 0 {
+		t.Fatal("no round trip was measured")
+	}
+}
+
+// TestInterfaces: what a user passes satisfies Redis.
+var (
+	_ lettucecompat.Redis = (*redis.Client)(nil)
+	_ lettucecompat.Redis = (*redis.ClusterClient)(nil)
+	_ lettucecompat.Redis = (*redis.Ring)(nil)
+	_ lettucecompat.Redis = redis.UniversalClient(nil)
+)
+
+// TestWire_I12_NoGoroutineWhenIdle: a moment after a burst nothing is left running,
+// without Close (the bubble's end is checked by synctest: it would never come).
+func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c, err := lettucecompat.New(b.rdb, lettucecompat.Options{ClientID: "me"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		warm(t, c)
+		time.Sleep(time.Second)
+		before := headcount.Bubble()
+		done := make(chan lettucecompat.Word, 100)
+		for i := range 100 {
+			go func() { done <- c.State(ctx, gives(fmt.Sprintf("k%d", i), 1)).Word }()
+		}
+		for range 100 {
+			want(t, "word", <-done, lost)
+		}
+		live, total := lettucecompat.Trips(c)
+		want(t, "live", live, 0)
+		want(t, "total", total, 0)
+		time.Sleep(time.Second)
+		b.net.CloseAll() // the server's goroutine of each connection
+		b.rdb.Close()
+		synctest.Wait()
+		if after := headcount.Bubble(); after > before {
+			t.Fatalf("%d goroutines before, %d after", before, after)
+		}
+	})
+}
+
+// TestWire_I12_StopListeningEndsTheLinger: an owner that closes while holds are left is
+// left by all goroutines at once, and late releases bring none that stays.
+func TestWire_I12_StopListeningEndsTheLinger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := onMini(t)
+		c := b.client(t)
+		warm(t, c)
+		time.Sleep(time.Second)
+		before := headcount.Bubble()
+		release := func() int {
+			want(t, "word", c.State(ctx, gives("k", 1)).Word, lost)
+			synctest.Wait()
+			return headcount.Bubble() - before
+		}
+		want(t, "goroutines after a release", release(), 1)
+		c.StopListening()
+		synctest.Wait()
+		want(t, "goroutines that are left", headcount.Bubble()-before, 0)
+		want(t, "goroutines after a late release", release(), 0)
+	})
+}

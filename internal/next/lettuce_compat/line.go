@@ -1,0 +1,87 @@
+package lettucecompat
+
+import (
+	"strconv"
+	"time"
+)
+
+// This file is what the commands about one lock share about its line: lua/line.lua says what that is.
+
+const (
+	// placeLife and callLease bound how long a place lives unless it is confirmed, and how long what is new
+	// lasts until its first renewal.
+	placeLife = 30 * time.Second
+	callLease = 2 * time.Second
+	// leastWindow and mostWindow bound how long a lock is left to foreign clients.
+	leastWindow = time.Millisecond
+	mostWindow  = time.Second
+	// refusedCall says in an answer that a message to another client was refused; -1 is that of a release.
+	refusedCall = -2
+)
+
+// PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
+func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife) }
+
+// CallLease returns how long a lock with this lease lasts, after it was granted, called or taken again, until
+// its first renewal.
+func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
+
+// line returns the key of the line of a lock.
+func (c *Client) line(key string) string {
+	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
+}
+
+// Listening reports whether the server has confirmed the client's own channel, so that messages arrive.
+func (c *Client) Listening() bool {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	return c.subs.main.own.state == chConfirmed
+}
+
+// window tells a script that gives back what it needs to know of foreign clients: how many subscriptions of the release
+// channel of key are this client's, for a comparison with what the server counts (-1: a server does not count
+// all), and how long a lock is left to them, in ms: enough for somebody who has heard of the release to ask.
+func (c *Client) window(key string) string {
+	own := int64(0)
+	switch {
+	case c.Multi() && !c.sharded():
+		own = -1
+	case c.subs.confirmed(key):
+		own = 1
+	}
+	d := min(max(2*c.RTT(), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
+	var room [24]byte
+	return string(append(append(strconv.AppendInt(room[:0], own, 10), ' '), millis(d)...))
+}
+
+// refused warns of a message that was refused.
+func (c *Client) refused(key string, refusal int64) {
+	channel := c.opt.Dialect.channel(key)
+	if refusal == refusedCall {
+		channel = ownPrefix + "*"
+	}
+	c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: channel})
+}
+
+// millis prints a duration in milliseconds, rounded up: Redis must never end a lease
+// before its holder thinks that it ends. At least 1, since 0 would delete the key.
+func millis(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
+}
+
+// recordMillis prints how long a fencing record lives.
+func recordMillis(d time.Duration) string {
+	if d <= 0 {
+		d = DefaultRecordTime
+	}
+	return millis(d)
+}
+
+// fromMillis turns the answer of PTTL into a duration, negative for no end.
+func fromMillis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// text returns a bulk string of a reply, "" for anything else.
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}

@@ -1,0 +1,128 @@
+package lettucecompat
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Ping asks whether a server answers, within timeout (0: Options.CommandTimeout). On a
+// cluster any master may answer.
+func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Duration, err error) {
+	start := time.Now()
+	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "ping")), start, timeout)
+	c.observe("ping", outcome, start)
+	return time.Since(start), err
+}
+
+// RehearseRequest says what a Rehearse is about.
+type RehearseRequest struct {
+	Key      string
+	Fenced   bool          // grants have tokens
+	Replicas bool          // renewals wait for replicas
+	Strings  bool          // a string at the key is a lock of another library
+	Timeout  time.Duration // of the command; 0: Options.CommandTimeout
+}
+
+// Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held
+// it. A script calls what these call, in two steps, and leaves everything as it was: a free
+// lock is taken and given back within a step, a held one is only asked about. So it meets
+// what a statement would meet: a missing permission, a full memory, a replica, what is no
+// lock. Some rights to a held lock can be told from Redis 7.0 on only, and so can
+// the rights to channels.
+func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
+	if err := c.CheckKey(r.Key); err != nil {
+		return err
+	}
+	for _, step := range []string{"1", "2"} {
+		if err := c.rehearse(ctx, r, step); err != nil {
+			return err
+		}
+	}
+	return c.subs.ownRefusal()
+}
+
+func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) error {
+	start := time.Now()
+	fence, replicas := "", "0"
+	if r.Fenced {
+		fence = c.fence(r.Key)
+	}
+	if r.Replicas {
+		replicas = "1"
+	}
+	k := newScriptParcel(c.scripts().rehearse, r.Key, c.line(r.Key), fence,
+		step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
+	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.parcel, start, r.Timeout)
+	c.observe("ping", outcome, start)
+	return err
+}
+
+// Probe asks whether messages are delivered: it publishes one to the client's own
+// channel and waits until it comes back on the subscription connection, at most one
+// CommandTimeout. A connection that is open but delivers nothing (a hung proxy, a
+// demoted master) is found by this alone; it is then dropped and made anew
+// (ErrNotDelivered). An error of the publication itself says nothing about the
+// subscription and leaves it alone. Without anything subscribed yet, or where the ACL
+// refuses the channel, it returns 0 and nil: there is nothing to probe.
+func (c *Client) Probe(ctx context.Context) (time.Duration, error) {
+	start := time.Now()
+	outcome, err := c.probe(ctx)
+	c.observe("probe", outcome, start)
+	if err != nil || outcome == OutcomeGone {
+		return 0, err
+	}
+	return time.Since(start), nil
+}
+
+// probe answers OutcomeGone when there is nothing to probe.
+func (c *Client) probe(ctx context.Context) (Outcome, error) {
+	s := c.subs.main
+	s.mu.Lock()
+	if c.subs.closed {
+		s.mu.Unlock()
+		return OutcomeFailed, ErrClosed
+	}
+	if !s.started || s.own.state == chRefused {
+		s.mu.Unlock()
+		return OutcomeGone, nil
+	}
+	if s.own.state != chConfirmed {
+		s.mu.Unlock()
+		return OutcomeFailed, ErrNotSubscribed
+	}
+	nonce, arrived, generation := rand.Text(), make(chan struct{}), s.generation
+	s.probes[nonce] = arrived
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.probes, nonce)
+		s.mu.Unlock()
+	}()
+
+	timer := time.NewTimer(c.opt.CommandTimeout)
+	defer timer.Stop()
+	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
+	if redis.IsPermissionError(err) {
+		return OutcomeGone, nil // Rehearse tells it, and statements warn: see WarnPublishRefused
+	}
+	if err != nil {
+		return outcome, fmt.Errorf("publishing the probe: %w", err)
+	}
+	select {
+	case <-arrived:
+		return OutcomeOK, nil
+	case <-timer.C:
+	case <-ctx.Done():
+		// Only a deadline says that the message is late.
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return OutcomeUnknown, context.Cause(ctx)
+		}
+	}
+	s.drop(generation, ErrNotDelivered)
+	return OutcomeFailed, ErrNotDelivered
+}

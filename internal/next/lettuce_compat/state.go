@@ -1,0 +1,182 @@
+package lettucecompat
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+)
+
+// Have is what a client has of a lock, as it has learnt from an answer or a call.
+type Have uint8
+
+// What a client can have.
+const (
+	HaveNothing Have = iota
+	HavePlace        // a place in the line
+	HaveUnit         // the lock
+)
+
+// FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since
+// 1970 have from 2001 to 2286: that tells our fields from a foreign `uuid:thread`. A client whose clock
+// shows an earlier time begins with FirstNumber.
+const (
+	FirstNumber = 1_000_000_000_000_000
+	LastNumber  = 9_999_999_999_999_999
+
+	numberDigits = 16
+)
+
+// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants. It is
+// sent once, under a number that the client uses once. Units are 0 or 1.
+//
+//	            have     keep  want
+//	ask         nothing  0     1
+//	confirm     place    1     1
+//	renew       unit     1     1
+//	release     unit     0     0
+//	turn        unit     0     1     release, and stand again
+//	leave       nothing  0     0     also what cleans up
+type Statement struct {
+	Key string // any bytes
+	N   uint64 // of this statement
+	// Since is the least number of a record that is the client's. With HaveUnit it is the number of the
+	// unit's field; with HavePlace that of the last statement that kept nothing; with HaveNothing the
+	// least number that may have left something, or N.
+	Since      uint64
+	Have       Have
+	Keep, Want uint8
+	Try        bool // an ask is refused instead of standing
+	Terms      *Terms
+	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
+	LastToken int64
+	// Mark leaves the key taken for so long after the unit is given back (MinHold). 0 leaves it free.
+	Mark    time.Duration
+	Timeout time.Duration // 0: Options.CommandTimeout
+	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
+	// while Redis hangs. So it may send the command itself, also on a client that does not
+	// mind deadlines.
+	MayBeHeld bool
+}
+
+// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached,
+// whichever is first.
+//
+// While a slot moves to another server of a Cluster, a server may have the lock and not its line. A statement that
+// keeps and wants nothing is then sent once more without the line and the fencing record. The others fail with
+// TRYAGAIN.
+func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
+	start := time.Now()
+	defer func() { c.observe(s.name(), answer.Outcome, start) }()
+	if err := c.checkStatement(&s); err != nil {
+		return Answer{Outcome: OutcomeFailed, Err: err}
+	}
+	l := c.lanes(s.Key).locks
+	if s.Have == HaveUnit && s.Keep > 0 {
+		l = c.lanes(s.Key).keep
+	}
+	k := c.stateParcel(&s, c.line(s.Key), start)
+	left := l.do(ctx, &k.parcel, start, s.Timeout)
+	if left == nil && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
+		now := time.Now()
+		if rest := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); rest > 0 {
+			k = c.stateParcel(&s, s.Key, start)
+			left = l.do(ctx, &k.parcel, now, rest)
+		}
+	}
+	return c.parseState(&s, &k.command, left)
+}
+
+// name is what CommandStat calls a statement.
+func (s *Statement) name() string {
+	switch {
+	case s.Have == HaveUnit && s.Keep > 0:
+		return "renew"
+	case s.Have == HaveUnit && s.Want > 0:
+		return "turn"
+	case s.Have == HaveUnit:
+		return "release"
+	case s.Want == 0:
+		return "leave"
+	case s.Have == HavePlace:
+		return "confirm"
+	}
+	return "ask"
+}
+
+var (
+	errNumber    = errors.New("a statement's number has 16 digits, see FirstNumber")
+	errStatement = errors.New("a statement is about 0 or 1 unit of what can be had")
+)
+
+// checkStatement refuses what no script is to see.
+func (c *Client) checkStatement(s *Statement) error {
+	switch {
+	case s.N < FirstNumber || s.N > LastNumber || s.Since > LastNumber:
+		return errNumber
+	case s.Have > HaveUnit || s.Keep > 1 || s.Want > 1:
+		return errStatement
+	case s.Have == HaveNothing && s.Want > 0:
+		if err := c.CheckKey(s.Key); err != nil {
+			return err
+		}
+		return c.subs.ownRefusal()
+	}
+	return nil
+}
+
+// whats has what a statement says, as one argument of the script: have, keep, want, and a t for a try.
+var whats = func() (all [3][2][2][2]any) {
+	for have, name := range []string{"0 ", "p ", "1 "} {
+		for keep := range 2 {
+			for want := range 2 {
+				what := name + strconv.Itoa(keep) + " " + strconv.Itoa(want)
+				all[have][keep][want] = [2]any{what, what + "t"}
+			}
+		}
+	}
+	return all
+}()
+
+// stateParcel is the script with what it is told; lua/state.lua lists that. What says nothing at the end is
+// left out.
+func (c *Client) stateParcel(s *Statement, line string, now time.Time) *scriptParcel {
+	terms, fence, try := s.Terms.of(c), "", 0
+	if s.Terms.Fenced && line != s.Key {
+		fence = c.fence(s.Key)
+	}
+	if s.Try {
+		try = 1
+	}
+	var n any = strconv.FormatUint(s.N, 10)
+	since := n
+	if s.Since != s.N {
+		since = strconv.FormatUint(s.Since, 10)
+	}
+	var room [11]any
+	argv := append(room[:0], c.id, n, since, whats[s.Have][s.Keep][s.Want][try], terms.call, terms.text)
+	switch {
+	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
+		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, s.Since), now), c.window(s.Key))
+	case fence != "": // an ask gives back in silence: the lock is taken again at once
+		argv = append(argv, "", "")
+	}
+	if fence != "" || s.Mark > 0 {
+		argv = append(argv, terms.record)
+	}
+	if s.LastToken > 0 || s.Mark > 0 {
+		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
+	}
+	k := newScriptParcel(c.scripts().state, s.Key, line, fence, argv...)
+	k.mayBeHeld = s.MayBeHeld
+	return k
+}
+
+// markMillis prints how long a mark stays, 0: there is none.
+func markMillis(d time.Duration) string {
+	if d <= 0 {
+		return "0"
+	}
+	return millis(d)
+}

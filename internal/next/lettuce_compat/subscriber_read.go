@@ -1,0 +1,242 @@
+package lettucecompat
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// read receives until the connection ends. It blocks in nothing but the socket and the
+// callbacks, which promise not to block: a slow reader would lose no message but
+// delay every wake-up.
+//
+// When a connection fails go-redis makes another one before it says so, which takes seconds
+// where the server is silent, and under the lock that Subscribe needs too. That connection
+// would not be used: what it has subscribed, and what was refused, is not known. So once a
+// connection is made, go-redis is given a context that has ended. It asks a context for its
+// deadline where it reads and writes, and for its end where it dials, so that only the
+// latter fails, at once. A go-redis that asks for the end where it reads is told by its
+// first answer, and gets the living context from then on: news of a failure is late there.
+func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
+	ctx := s.onceMade()
+	for first := true; ; first = false {
+		msg, err := ps.Receive(ctx)
+		if err != nil {
+			if first && ctx != s.ctx && errors.Is(err, context.Canceled) {
+				s.mu.Lock()
+				s.made = s.ctx
+				s.mu.Unlock()
+			}
+			var answer redis.Error
+			if errors.As(err, &answer) && s.refuse(answer) {
+				continue // the connection is as good as before
+			}
+			s.drop(generation, err)
+			return
+		}
+		switch m := msg.(type) {
+		case *redis.Subscription:
+			switch m.Kind {
+			case "subscribe", "ssubscribe":
+				s.confirm(m.Channel)
+			case "sunsubscribe":
+				s.lost(m.Channel, generation)
+			}
+		case *redis.Message:
+			s.deliver(m)
+		}
+		s.heard()
+	}
+}
+
+// onceMade is the context for the I/O of a connection that is made.
+func (s *subscriber) onceMade() context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.made
+}
+
+// confirm notes that a channel is subscribed from now on. Whoever watches it tries
+// again: the release may have come before.
+func (s *subscriber) confirm(name string) {
+	s.mu.Lock()
+	ch := s.channels[name]
+	if ch == nil || ch.state != chAsked {
+		if ch != nil && ch.state == chConfirmed {
+			// go-redis has reconnected by itself; what came meanwhile was missed.
+			ch.signalLocked()
+		}
+		s.mu.Unlock()
+		return
+	}
+	s.unlistLocked(ch)
+	ch.state, ch.alone = chConfirmed, false
+	if ch.own {
+		s.c.subs.refusal.Store(nil)
+	}
+	ch.signalLocked()
+	if len(ch.watches) == 0 && !ch.own {
+		s.unwatchedLocked(ch)
+	}
+	if s.asked.Len() == 0 {
+		s.kickLocked()
+	}
+	report := !s.up && s.own != nil
+	s.up = true
+	s.mu.Unlock()
+	if report && s.c.opt.OnSubscription != nil {
+		s.c.opt.OnSubscription(true, nil)
+	}
+}
+
+// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is
+// missing for one channel refuses the whole batch, so its channels are asked for one by
+// one; a channel that is refused alone rests. It reports false for any other error,
+// after which the connection is made anew.
+func (s *subscriber) refuse(answer redis.Error) bool {
+	if s.own == nil && strings.Contains(answer.Error(), "unknown command") {
+		s.c.unsharded.Store(true) // a Cluster below 7; the channels move to the own connection
+	}
+	if !strings.HasPrefix(answer.Error(), "NOPERM") {
+		return false
+	}
+	s.mu.Lock()
+	var resting string
+	single := s.asked.Len() == 1
+	for e := s.asked.Front(); e != nil; e = s.asked.Front() {
+		ch := e.Value.(*channel)
+		s.unlistLocked(ch)
+		switch {
+		case !single:
+			ch.state, ch.alone = chWanted, true
+			s.enlistLocked(ch, s.wanted)
+		case len(ch.watches) == 0 && !ch.own:
+			s.forgetLocked(ch)
+		default:
+			ch.state, ch.alone, ch.since = chRefused, true, time.Now()
+			s.enlistLocked(ch, s.refused)
+		}
+		resting = ch.name
+		if ch.own {
+			refusal := fmt.Errorf("subscribing the channel %s: %w", ch.name, answer)
+			s.c.subs.refusal.Store(&refusal)
+		}
+	}
+	s.kickLocked()
+	s.mu.Unlock()
+	if single {
+		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: resting, Err: answer})
+	}
+	return true
+}
+
+// deliver hands a message to whom it concerns.
+func (s *subscriber) deliver(m *redis.Message) {
+	if s.own != nil && m.Channel == s.own.name {
+		s.deliverOwn(m)
+		return
+	}
+	s.mu.Lock()
+	if ch := s.channels[m.Channel]; ch != nil {
+		ch.signalLocked()
+	}
+	s.mu.Unlock()
+	// What it says is not used: the answer to the next statement decides.
+	if _, valid := s.c.opt.Dialect.ParseRelease(m.Channel, m.Payload); !valid {
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
+	}
+}
+
+// deliverOwn hands on a message on the client's own channel.
+func (s *subscriber) deliverOwn(m *redis.Message) {
+	if nonce, ok := strings.CutPrefix(m.Payload, probePrefix); ok {
+		s.mu.Lock()
+		if arrived := s.probes[nonce]; arrived != nil {
+			delete(s.probes, nonce)
+			close(arrived)
+		}
+		s.mu.Unlock()
+		return
+	}
+	message, ok := parseMessage(m.Payload, s.c.word)
+	if !ok {
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
+	} else if s.c.opt.OnMessage != nil {
+		s.c.opt.OnMessage(message)
+	}
+}
+
+// drop ends connection number generation, if it is still the current one.
+func (s *subscriber) drop(generation uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(generation, err)
+}
+
+func (s *subscriber) dropLocked(generation uint64, err error) {
+	if generation == s.generation && s.dropped != nil {
+		s.dropErr = err
+		close(s.dropped)
+		s.dropped = nil
+	}
+}
+
+func (s *subscriber) kickLocked() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (s *subscriber) wakeAllLocked() {
+	for _, ch := range s.channels {
+		ch.signalLocked()
+	}
+}
+
+// wantLocked queues a channel for subscription.
+func (s *subscriber) wantLocked(ch *channel) {
+	ch.state = chWanted
+	s.enlistLocked(ch, s.wanted)
+	s.kickLocked()
+}
+
+// askLocked puts a channel into the batch that is about to be sent.
+func (s *subscriber) askLocked(ch *channel) {
+	ch.state = chAsked
+	s.enlistLocked(ch, s.asked)
+}
+
+// unwatchedLocked decides what becomes of a channel that nobody watches any more. One
+// whose answer is outstanding waits for it.
+func (s *subscriber) unwatchedLocked(ch *channel) {
+	switch ch.state {
+	case chWanted, chRefused:
+		s.forgetLocked(ch)
+	case chConfirmed:
+		s.enlistLocked(ch, s.unwatched)
+		s.kickLocked()
+	}
+}
+
+// forgetLocked drops all state of a channel.
+func (s *subscriber) forgetLocked(ch *channel) {
+	s.unlistLocked(ch)
+	delete(s.channels, ch.name)
+}
+
+func (s *subscriber) enlistLocked(ch *channel, l *list.List) {
+	ch.in, ch.at = l, l.PushBack(ch)
+}
+
+func (s *subscriber) unlistLocked(ch *channel) {
+	if ch.in != nil {
+		ch.in.Remove(ch.at)
+		ch.in, ch.at = nil, nil
+	}
+}

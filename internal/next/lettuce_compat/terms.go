@@ -1,0 +1,50 @@
+package lettucecompat
+
+import (
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Terms are what all statements about one lock share. They are made once for a lock's configuration and do not
+// change; they must not be copied.
+type Terms struct {
+	Call  time.Duration // how long what is granted or called lasts, see CallLease
+	Lease time.Duration // to what a kept unit is raised
+	Life  time.Duration // how long a place lives, see PlaceLife
+	// Strings: a string at the key is a lock of another library, which tells nobody of its end. So others
+	// beside us count as seen whenever somebody stands.
+	Strings    bool
+	Fenced     bool          // a grant has a token
+	RecordTime time.Duration // how long the fencing record lives after its last grant; 0: DefaultRecordTime
+
+	said atomic.Pointer[termsText] // for the client that has asked last
+}
+
+// termsText is what the script is told of Terms, made once instead of for each statement.
+type termsText struct {
+	client             *Client
+	multi              bool
+	call, text, record any // strings, as arguments of a command
+}
+
+// of returns the text for c.
+func (t *Terms) of(c *Client) *termsText {
+	multi := c.Multi()
+	if said := t.said.Load(); said != nil && said.client == c && said.multi == multi {
+		return said
+	}
+	how := "-"
+	if multi {
+		how += "m"
+	}
+	if t.Strings {
+		how += "s"
+	}
+	said := &termsText{
+		client: c, multi: multi, call: millis(t.Call), record: recordMillis(t.RecordTime),
+		text: strings.Join([]string{millis(t.Lease), millis(t.Life), how, c.word}, " "),
+	}
+	t.said.Store(said)
+	return said
+}

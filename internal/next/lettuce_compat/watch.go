@@ -1,0 +1,155 @@
+package lettucecompat
+
+import (
+	"container/list"
+	"time"
+)
+
+// Watch is one interest in the release of a key. Its channel says "try again now",
+// nothing more: what happened is for the next statement to find out.
+type Watch struct {
+	c    chan struct{}
+	subs *subscriptions
+	ch   *channel // nil after Close; guarded by subs.mu
+}
+
+// C returns the wake-up channel. It has room for one signal and several are merged. It
+// is signalled by a message on the key's channel, by every confirmation of the
+// subscription (the first and each after a reconnection: a message may have been missed
+// before it), by Reconnect and the client's Close. It is never closed.
+func (w *Watch) C() <-chan struct{} { return w.c }
+
+// Close ends the interest. The channel is unsubscribed with its last watch: who listens counts as a
+// foreign client to the releases of others. Closing twice is harmless.
+func (w *Watch) Close() {
+	w.subs.mu.Lock()
+	defer w.subs.mu.Unlock()
+	ch := w.ch
+	if ch == nil {
+		return
+	}
+	w.ch = nil
+	delete(ch.watches, w)
+	if len(ch.watches) == 0 {
+		ch.sub.unwatchedLocked(ch)
+	}
+}
+
+func (w *Watch) signal() {
+	select {
+	case w.c <- struct{}{}:
+	default: // a signal is there already and will be taken after this
+	}
+}
+
+// Watch begins to listen for the release of key; the caller closes the Watch. It
+// returns at once, without I/O: until the subscription is confirmed, or where it never
+// is, the caller polls. If the channel is confirmed already the watch is signalled at
+// once, because a release may have come between the refusal that made the caller watch
+// and this call.
+func (c *Client) Watch(key string) *Watch {
+	w := &Watch{c: make(chan struct{}, 1), subs: c.subs}
+	name := c.opt.Dialect.channel(key)
+	addr, sharded := c.subs.home(key)
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	if c.subs.closed {
+		w.signal()
+		return w
+	}
+	s := c.subs.atLocked(addr, sharded, true)
+	ch := s.channels[name]
+	if ch == nil {
+		ch = &channel{sub: s, name: name, key: key, watches: map[*Watch]struct{}{}}
+		s.channels[name] = ch
+		s.wantLocked(ch)
+	}
+	if !s.started {
+		s.startLocked()
+	}
+	w.ch = ch
+	ch.watches[w] = struct{}{}
+	if ch.state == chConfirmed {
+		s.unlistLocked(ch) // no longer to unsubscribe
+		w.signal()
+	}
+	return w
+}
+
+// Subscribe makes sure that the connection and the client's own channel are there. It
+// returns at once; the connection is kept until Close.
+func (c *Client) Subscribe() {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	if !c.subs.closed && !c.subs.main.started {
+		c.subs.main.startLocked()
+	}
+}
+
+// StopListening ends the subscription connection for good and waits for its
+// goroutines, at most one CommandTimeout; commands go on, and leave no goroutine that
+// lingers. Waiting for a release then works by polling. It is for an owner that closes while holds are left, whose late releases must
+// still be sent.
+func (c *Client) StopListening() {
+	c.mu.Lock()
+	c.hasty = true
+	for _, s := range c.shards {
+		s.locks.lingerNoMore()
+		s.synced.lingerNoMore()
+	}
+	c.mu.Unlock()
+	timer := time.NewTimer(c.opt.CommandTimeout)
+	defer timer.Stop()
+	for _, ended := range c.subs.close() {
+		select {
+		case <-ended:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// Reconnect drops the subscription connection, signals every watch, and makes a new
+// connection, whose confirmations signal them again. While one is being made already it
+// only signals.
+func (c *Client) Reconnect() {
+	c.subs.mu.Lock()
+	defer c.subs.mu.Unlock()
+	for _, s := range c.subs.allLocked() {
+		s.wakeAllLocked()
+		if s.up {
+			s.dropLocked(s.generation, nil)
+		}
+	}
+}
+
+// chanState is how far the subscription of a channel has come.
+type chanState uint8
+
+const (
+	chWanted    chanState = iota // in subscriber.wanted
+	chAsked                      // SUBSCRIBE sent, in subscriber.asked
+	chConfirmed                  // in subscriber.unwatched where nobody watches
+	chRefused                    // by the server's ACL, in subscriber.refused
+)
+
+// channel is one channel on a subscription connection. All fields but name and key are
+// guarded by subscriptions.mu.
+type channel struct {
+	sub     *subscriber
+	name    string
+	key     string // of the lock; "" of the own one
+	watches map[*Watch]struct{}
+	state   chanState
+	own     bool // the client's own channel: wanted for ever
+	alone   bool // asked for by itself, because a batch with it was refused
+	since   time.Time
+	in      *list.List    // the list that the channel is in, nil: none
+	at      *list.Element // its place there
+}
+
+func (ch *channel) signalLocked() {
+	for w := range ch.watches {
+		w.signal()
+	}
+}

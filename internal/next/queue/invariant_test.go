@@ -1,0 +1,621 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/next/queue"
+)
+
+func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		mustBeNothing := func(way string) {
+			t.Helper()
+			must(x, way, x.s.Current(), queue.Tenure{})
+			must(x, way+": queued", x.s.Len(), 0)
+			must(x, way+": word", x.s.Word(), queue.Word(0))
+		}
+		mustBeNothing("new")
+		a := x.own(queue.NoNotify, 1, 1)
+		x.s.Exit(a.w.Number, true)
+		x.s.Released()
+		mustBeNothing("released")
+		x.own(queue.Refusable, 1, 2)
+		x.s.Lose(2)
+		mustBeNothing("lost by a hold")
+		a = x.own(queue.NoNotify, 1, 3)
+		x.s.Lose(3)
+		x.s.Exit(a.w.Number, true)
+		mustBeNothing("lost by a lock")
+		a = x.park(queue.Refusable, 1)
+		a.giveUp()
+		mustBeNothing("given up")
+		x.park(queue.Try|queue.Refusable, 1)
+		x.s.Refuse(errRefused)
+		mustBeNothing("refused")
+	})
+}
+
+// Of waiters that enter in any state, only the one that makes the state Acquiring is ordered to start an attempt; of
+// those that leave, only the last is ordered to end it.
+func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		must(x, "first", x.park(queue.NoNotify, 1).order, queue.StartAttempt)
+		must(x, "while Acquiring", x.park(queue.NoNotify, 2).order, queue.Nothing)
+		x.s.Granted(1)
+		synctest.Wait()
+		must(x, "while Owned", x.park(queue.NoNotify, 3).order, queue.Nothing)
+		x.mustExit(x.s.Current().Number, false, queue.Final, queue.SendRelease)
+		must(x, "while Releasing", x.park(queue.NoNotify, 4).order, queue.Nothing)
+		x.mustLose(1, queue.Free, queue.Nothing)
+		must(x, "Released", x.s.Released(), queue.StartAttempt)
+		x.s.Granted(2)
+		synctest.Wait()
+		x.mustLose(2, queue.Lost, queue.Nothing)
+		must(x, "while Lost", x.park(queue.NoNotify, 5).order, queue.Nothing)
+		x.mustExit(x.s.Current().Number, true, queue.WasLost, queue.StartAttempt)
+		x.drain()
+
+		a, b := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
+		a.giveUp()
+		a.mustHaveLeft(errGiveUp, queue.Nothing)
+		b.giveUp()
+		b.mustHaveLeft(errGiveUp, queue.EndAttempt)
+		c := x.park(queue.Refusable, 3)
+		must(x, "after the end", c.order, queue.StartAttempt)
+		must(x, "Fail", x.s.Fail(errClosed), queue.EndAttempt)
+		c.mustHaveLeft(errClosed, queue.Nothing)
+		must(x, "second Fail", x.s.Fail(errClosed), queue.Nothing)
+	})
+}
+
+func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.own(queue.Refusable, 1, 1)
+		var parties []*party
+		for owner := range uint64(5) {
+			parties = append(parties, x.park(queue.Refusable, owner+2))
+		}
+		// Head, tail and middle are cancelled; a second end of the context and a failure after it change nothing.
+		for i, leaver := range []int{0, 4, 2} {
+			parties[leaver].giveUp()
+			parties[leaver].mustHaveLeft(errGiveUp, queue.Nothing)
+			parties[leaver].giveUp()
+			must(x, "waiting", x.s.Len(), 4-i)
+		}
+		var order []uint64
+		for _, info := range x.s.Waiting() {
+			order = append(order, info.Owner)
+		}
+		if len(order) != 2 || order[0] != 3 || order[1] != 5 {
+			t.Fatalf("who is left: %v, want 3 and 5", order)
+		}
+		x.s.Exit(x.s.Current().Number, true)
+		parties[1].mustBeIn()
+		must(x, "Fail", x.s.Fail(errClosed), queue.Nothing)
+		parties[3].mustHaveLeft(errClosed, queue.Nothing)
+		parties[1].mustBeIn()
+		must(x, "waiting", x.s.Len(), 0)
+		x.drain()
+	})
+}
+
+// A woken heir that is cancelled passes its wake-up on: to the next waiter, or back to Redis.
+func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		heir, next := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		heir.cancel(errGiveUp)
+		heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
+		next.mustBeIn()
+		must(x, "hand-offs", next.w.HandOffs, 1)
+
+		last := x.line(queue.Refusable, 4)
+		x.mustExit(next.w.Number, true, queue.HandedOff, queue.Nothing)
+		last.cancel(errGiveUp)
+		last.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
+		x.mustBe(queue.Releasing, 0, 2, 0)
+		must(x, "Released", x.s.Released(), queue.Nothing)
+	})
+}
+
+// A waiter behind the heir that is cancelled while the grant waits does not disturb it.
+func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
+		x.s.Exit(a.w.Number, true)
+		middle.giveUp()
+		middle.mustHaveLeft(errGiveUp, queue.Nothing)
+		tail.giveUp()
+		tail.mustHaveLeft(errGiveUp, queue.Nothing)
+		heir.wait().mustBeIn()
+		x.drain()
+	})
+}
+
+// A wake-up that arrives between Enter and Wait is there when Wait begins.
+func TestQueue_I4_WokenBeforeWait(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		p := x.line(queue.NoNotify, 1)
+		x.s.Granted(1)
+		p.wait().mustBeIn()
+		x.drain()
+	})
+}
+
+// Two wake-ups of which the first was not looked at are one, and the newest state counts.
+func TestQueue_I4_WokenTwice(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		// The heir of a fair queue is the owner before it looks: it finds that it was.
+		if x.fair {
+			p := x.line(queue.Refusable, 1)
+			x.s.Granted(1)
+			x.mustLose(1, queue.Owned, queue.Nothing)
+			x.mustBe(queue.Free, 0, 0, 0)
+			p.wait().mustBeIn()
+			x.mustExit(p.w.Number, true, queue.Stale, queue.Nothing)
+			p.again("queued", queue.StartAttempt)
+			p.wait()
+			x.drain()
+			return
+		}
+		p := x.line(queue.Refusable, 1)
+		for grant := range uint64(3) {
+			x.s.Granted(grant + 1)
+			x.mustLose(grant+1, queue.Granted, queue.StartAttempt)
+		}
+		p.wait().mustWait()
+		x.s.Granted(4)
+		p.mustBeIn()
+		must(x, "grant", p.w.Grant, 4)
+		x.drain()
+	})
+}
+
+func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		first := x.line(queue.NoNotify, 2)
+		x.s.Exit(a.w.Number, true)
+		x.mustBe(queue.Owned, 1, 1, 0)
+		newcomer := x.park(queue.NoNotify, 3)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
+		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.NoNotify, 5).entered(), "refused")
+		first.wait().mustBeIn()
+		newcomer.mustWait()
+		x.drain()
+		newcomer.mustBeIn()
+	})
+}
+
+func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		owner := x.own(queue.NoNotify, 1, 1)
+		var parties []*party
+		for id := range uint64(100) {
+			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.NoNotify}[id%2], id+2))
+		}
+		for i, p := range parties {
+			x.s.Exit(owner.w.Number, true)
+			p.mustBeIn()
+			if i+1 < len(parties) {
+				parties[i+1].mustWait()
+			}
+			owner = p
+		}
+		x.drain()
+	})
+}
+
+// Two waiters have been woken: the heir of a grant that was lost, and a First one that is now before it. Whichever
+// looks first, only the head takes.
+func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.Refusable, 1, 1)
+		b := x.line(queue.Refusable, 2)
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		x.s.Granted(2)
+		x.mustLose(2, queue.Granted, queue.StartAttempt)
+		a.again("queued", queue.Nothing)
+		x.s.Granted(3)
+		b.wait().mustWait()
+		x.mustBe(queue.Granted, 0, 0, 2)
+		a.wait().mustBeIn()
+		b.mustWait()
+		x.drain()
+		b.mustBeIn()
+	})
+}
+
+func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		head := x.line(queue.NoNotify, 2)
+		for id, kind := range []queue.Kind{queue.NoNotify, queue.Refusable, queue.Refusable | queue.NoNotify} {
+			x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+			must(x, "Try", x.enter(queue.Try, 9).entered(), "refused")
+			a = x.enter(kind, uint64(id+3))
+			must(x, "Enter", a.entered(), "in")
+			must(x, "order", a.order, queue.Nothing)
+			must(x, "hand-offs", a.w.HandOffs, id+1)
+		}
+		head.wait().mustWait()
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		head.mustBeIn()
+		x.drain()
+	})
+}
+
+// starve returns a head that was woken in vain after waiting for d, and the owner that passed it.
+func (x *fixture) starve(d time.Duration) (head, owner *party) {
+	x.t.Helper()
+	a := x.own(queue.NoNotify, 1, 1)
+	head = x.line(queue.Refusable, 2)
+	time.Sleep(d)
+	x.s.Exit(a.w.Number, true)
+	owner = x.enter(queue.NoNotify, 3)
+	must(x, "Enter", owner.entered(), "in")
+	head.wait().mustWait()
+	return head, owner
+}
+
+// The head is the owner before it runs, so nobody can be quicker.
+func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		head, owner := x.starve(queue.StarvationThreshold + 1)
+		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Owned, 1, 2, 0)
+		late := x.line(queue.NoNotify, 5)
+		head.mustBeIn()
+
+		// The privilege is used up: while late has not looked, a newcomer may pass again.
+		x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
+		must(x, "Enter", x.enter(queue.NoNotify, 6).entered(), "in")
+		late.wait()
+		x.drain()
+		late.mustBeIn()
+	})
+}
+
+// The threshold itself is not past it. The privilege leaves the queue with its waiter, and ends when the waiter is
+// admitted.
+func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		_, owner := x.starve(queue.StarvationThreshold)
+		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Granted, 0, 2, 1)
+		x.drain()
+	})
+	inBubble(t, false, func(x *fixture) {
+		head, owner := x.starve(time.Second)
+		fresh := x.line(queue.NoNotify, 4)
+		head.giveUp()
+		x.s.Exit(owner.w.Number, true)
+		must(x, "Enter after the owed head left", x.enter(queue.NoNotify, 5).entered(), "in")
+		fresh.wait()
+		x.drain()
+	})
+	inBubble(t, false, func(x *fixture) {
+		// The admission ends it, even if the waiter enters again.
+		head, owner := x.starve(time.Second)
+		x.s.Exit(owner.w.Number, true)
+		head.mustBeIn()
+		x.mustExit(head.w.Number, false, queue.Final, queue.SendRelease)
+		head.again("queued", queue.Nothing)
+		must(x, "Released", x.s.Released(), queue.StartAttempt)
+		x.s.Granted(2)
+		must(x, "Enter", x.enter(queue.NoNotify, 4).entered(), "in")
+		head.wait()
+		x.drain()
+	})
+}
+
+// The next one may be a grant instead of a hand-off.
+func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		head, owner := x.starve(time.Second)
+		x.mustExit(owner.w.Number, false, queue.Final, queue.SendRelease)
+		x.s.Released()
+		x.s.Granted(2)
+		late := x.line(queue.NoNotify, 4)
+		head.mustBeIn()
+		late.wait()
+		x.drain()
+	})
+}
+
+// A First waiter stays behind one that is owed the next grant, wherever that one is.
+func TestQueue_I6_FirstStaysBehindWhoIsOwed(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.Refusable, 1, 1)
+		b := x.line(queue.Refusable, 2)
+		time.Sleep(time.Second)
+		x.s.Exit(a.w.Number, true)
+		c := x.enter(queue.Refusable, 3)
+		must(x, "Enter", c.entered(), "in")
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		c.again("queued", queue.Nothing) // before b has looked
+		x.lined(3, 2)
+		b.wait().mustWait()
+		a.again("queued", queue.Nothing)
+		x.lined(3, 2, 1)
+		c.wait()
+		a.wait()
+		for i, next := range []*party{c, b, a} {
+			x.s.Granted(uint64(i + 2))
+			next.mustBeIn()
+			x.s.Exit(next.w.Number, false)
+			x.s.Released()
+		}
+	})
+}
+
+func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		x.mustExit(0, true, queue.Stale, queue.Nothing)
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
+		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		b.mustBeIn()
+		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
+		x.mustExit(b.w.Number+1, true, queue.Stale, queue.Nothing)
+		x.mustExit(0, true, queue.Stale, queue.Nothing)
+		x.mustBe(queue.Owned, 1, 1, 0)
+		x.mustExit(b.w.Number, true, queue.Final, queue.SendRelease)
+		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
+		x.s.Released()
+		x.mustExit(b.w.Number, true, queue.Stale, queue.Nothing)
+		x.mustBe(queue.Free, 0, 0, 0)
+	})
+}
+
+func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		// Lost first: the exit hands nothing off.
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
+		x.mustLose(1, queue.Lost, queue.Nothing)
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
+		b.mustWait()
+		x.drain()
+		// Handed off first: the loss is the heir's, or finds the grant without an owner.
+		c, d := x.own(queue.NoNotify, 3, 2), x.line(queue.NoNotify, 4)
+		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
+		if x.fair {
+			x.mustLose(2, queue.Lost, queue.Nothing)
+			d.wait().mustBeIn()
+			x.mustExit(d.w.Number, true, queue.WasLost, queue.Nothing)
+			return
+		}
+		x.mustLose(2, queue.Granted, queue.StartAttempt)
+		d.wait().mustWait()
+		x.s.Granted(3)
+		d.mustBeIn()
+		must(x, "grant", d.w.Grant, 3)
+		must(x, "hand-offs", d.w.HandOffs, 0)
+		x.drain()
+	})
+}
+
+func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		for range queue.MaxCount - 1 {
+			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), nil)
+		}
+		must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), queue.ErrCountLimit)
+		_, r := x.s.ReenterOwner(1, false)
+		must(x, "ReenterOwner", r, queue.ErrCountLimit)
+		x.mustBe(queue.Owned, queue.MaxCount, 0, 0)
+		x.s.Lose(1)
+		_, r = x.s.ReenterOwner(1, true)
+		must(x, "ReenterOwner when lost", r, queue.ErrCountLimit)
+		x.mustBe(queue.Lost, queue.MaxCount, 0, 0)
+		for range queue.MaxCount - 1 {
+			x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
+		}
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.Nothing)
+		x.mustBe(queue.Free, 0, 0, 0)
+	})
+}
+
+func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		a := x.own(queue.NoNotify, 1, 1)
+		head := x.line(queue.NoNotify, 2) // never looks, so every newcomer barges
+		tenure := a.w.Number
+		for i := range queue.MaxHandOffs {
+			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
+			w := &queue.Waiter{}
+			in, _, _ := x.s.Enter(w)
+			must(x, "Enter", in, true)
+			must(x, "hand-offs", w.HandOffs, i+1)
+			tenure = w.Number
+		}
+		x.mustBe(queue.Owned, 1, queue.MaxHandOffs, 1)
+		x.mustExit(tenure, true, queue.Final, queue.SendRelease)
+		x.mustBe(queue.Releasing, 0, queue.MaxHandOffs, 1)
+		head.wait()
+		x.drain()
+	})
+}
+
+func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.Refusable, 2)
+		x.s.ReenterOwner(1, false)
+		x.mustLose(1, queue.Lost, queue.Nothing)
+		newcomer := x.park(queue.NoNotify, 3)
+		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
+		x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
+		b.mustWait()
+		newcomer.mustWait()
+		x.mustBe(queue.Lost, 1, 0, 2)
+		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
+		x.s.Granted(2)
+		b.mustBeIn()
+		x.drain()
+	})
+}
+
+func TestQueue_I12_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		refused := func(state queue.State) {
+			t.Helper()
+			must(x, "state", x.s.Word().State(), state)
+			for _, kind := range []queue.Kind{queue.Try, queue.Try | queue.Refusable | queue.NoNotify} {
+				p := x.enter(kind, 9)
+				must(x, "Try", p.entered(), "refused")
+				must(x, "its error", p.refused, queue.ErrRefused)
+				must(x, "its order", p.order, queue.Nothing)
+			}
+		}
+		a := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
+		must(x, "order", a.order, queue.StartAttempt)
+		refused(queue.Acquiring)
+		x.s.Granted(1)
+		a.mustBeIn()
+		refused(queue.Owned)
+		x.mustLose(1, queue.Lost, queue.Nothing)
+		refused(queue.Lost)
+		x.s.Exit(a.w.Number, true)
+
+		b := x.own(queue.NoNotify, 2, 2)
+		x.s.Exit(b.w.Number, true)
+		refused(queue.Releasing)
+		x.s.Released()
+		if !x.fair {
+			c := x.line(queue.NoNotify, 3)
+			x.s.Granted(3)
+			refused(queue.Granted)
+			c.wait()
+			x.drain()
+		}
+	})
+}
+
+// Nobody passes a queued Try, so the next answer is its own: granted or refused.
+func TestQueue_I12_ATryGetsTheNextAnswer(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		a := x.own(queue.Refusable, 1, 1)
+		x.mustLose(1, queue.Owned, queue.Nothing)
+		try, b := x.line(queue.Try|queue.Refusable, 2), x.park(queue.Refusable, 3)
+		a.again("queued", queue.Nothing)
+		x.lined(2, 1, 3)
+		x.s.Granted(2)
+		x.mustBe(queue.Owned, 1, 0, 2)
+		c := x.park(queue.Refusable, 4)
+		try.wait().mustBeIn()
+		a.wait()
+		x.drain()
+		b.mustBeIn()
+		c.mustBeIn()
+
+		try, b = x.park(queue.Try|queue.NoNotify, 5), x.park(queue.NoNotify, 6)
+		x.s.Refuse(errRefused)
+		try.mustHaveLeft(errRefused, queue.Nothing)
+		x.mustBe(queue.Acquiring, 0, 0, 1)
+		x.drain()
+		b.mustBeIn()
+	})
+}
+
+// A Try that enters again, since its grant was over, is a Try like any other.
+func TestQueue_I12_ATryAgain(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		try := x.own(queue.Try|queue.Refusable, 1, 1)
+		x.mustLose(1, queue.Owned, queue.Nothing)
+		try.again("queued", queue.StartAttempt)
+		x.s.Granted(2)
+		try.wait().mustBeIn()
+		x.mustLose(2, queue.Owned, queue.Nothing)
+		x.own(queue.NoNotify, 2, 3)
+		try.again("refused", queue.Nothing)
+		x.drain()
+	})
+}
+
+func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		// Cancelled before Wait, granted before Wait: both are ready, a hundred times, and the rule is the same each
+		// time.
+		for grant := range uint64(100) {
+			p := x.line(queue.Refusable, 1)
+			x.s.Granted(grant + 1)
+			p.cancel(errGiveUp)
+			p.wait().mustHaveLeft(errGiveUp, queue.SendRelease)
+			must(x, "Released", x.s.Released(), queue.Nothing)
+		}
+		// The cause is returned; for a deadline it is the context package's own.
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		w, began := &queue.Waiter{}, time.Now()
+		x.s.Enter(w)
+		order, err := x.s.Wait(ctx, w)
+		if order != queue.EndAttempt || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+			t.Fatalf("order=%v err=%v after %v", order, err, time.Since(began))
+		}
+		// A failure that was decided first is returned.
+		p := x.line(queue.Refusable, 2)
+		x.s.Fail(errClosed)
+		p.cancel(errGiveUp)
+		p.wait().mustHaveLeft(errClosed, queue.Nothing)
+	})
+}
+
+// An heir whose context has ended before it runs passes on what it was given, also if that is lost by then.
+func TestQueue_I13_AnEndedHeirPassesOn(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		for i, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
+			grant := uint64(2*i + 1)
+			heir, next := x.line(kind, 1), x.park(queue.Refusable, 2)
+			x.s.Granted(grant)
+			heir.cancel(errGiveUp)
+			if x.s.Lose(grant); kind.CanNotify() {
+				x.mustBe(queue.Acquiring, 0, 0, 1)
+				heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
+			} else {
+				x.mustBe(queue.Lost, 1, 0, 1)
+				heir.wait().mustHaveLeft(errGiveUp, queue.StartAttempt)
+			}
+			x.s.Granted(grant + 1)
+			next.mustBeIn()
+			must(x, "grant", next.w.Grant, grant+1)
+			x.drain()
+		}
+	})
+}
+
+// The state at that moment decides the effect of a cancellation, in every state.
+func TestQueue_LeavingInEachState(t *testing.T) {
+	bothModes(t, func(x *fixture) {
+		leave := func(state queue.State, want queue.Order) {
+			t.Helper()
+			p := x.park(queue.Refusable, 9)
+			must(x, "state", x.s.Word().State(), state)
+			p.giveUp()
+			p.mustHaveLeft(errGiveUp, want)
+		}
+		lock := x.park(queue.NoNotify, 1)
+		leave(queue.Acquiring, queue.Nothing)
+		x.s.Granted(1)
+		lock.mustBeIn()
+		leave(queue.Owned, queue.Nothing)
+		x.s.Lose(1)
+		leave(queue.Lost, queue.Nothing)
+		x.s.Exit(lock.w.Number, true)
+		x.mustBe(queue.Free, 0, 0, 0)
+		lock = x.own(queue.NoNotify, 1, 2)
+		x.s.Exit(lock.w.Number, true)
+		leave(queue.Releasing, queue.Nothing)
+		x.s.Released()
+		p := x.park(queue.Refusable, 2)
+		p.giveUp()
+		p.mustHaveLeft(errGiveUp, queue.EndAttempt)
+		leave(queue.Acquiring, queue.EndAttempt)
+	})
+}

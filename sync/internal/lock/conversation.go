@@ -1,0 +1,378 @@
+// Package lock is the core: how one process and Redis agree on who has a lock.
+//
+// It begins with the conversation. Package sync does not call it yet; until it does, the rules that hold on the
+// wire are those of docs/internals/protocol.md.
+package lock
+
+import "time"
+
+// Redis keeps one record of each client of a key: the unit (the client has the lock) or a place in the line (it
+// waits), under the number of the statement that made or last confirmed it. A statement says what the client has,
+// what it keeps of that, and what it wants. Redis makes it so and answers what the client has now. No statement is
+// sent twice. What was lost or late is settled by the next statement, which says everything again.
+//
+//	            | Quiet             | Wanted                    | Owned
+//	  ----------+-------------------+---------------------------+---------------------------
+//	  Nothing   | clean up  - 0 0   | ask      - 0 1            |
+//	  Place     | leave     - 0 0   | confirm  place 1 1        |
+//	  Unit      | release   unit 0 0| renew    unit 1 1, or,    | package renewal keeps it
+//	            |                   | once entered, turn unit 0 1
+//	                have keep want: what the client has | keeps | wants
+//
+// Two rules make it safe.
+//
+//   - What is sent is given back. From the moment before a statement that keeps nothing is sent, no answer and no call of
+//     a smaller number gives the client anything (floor). A loss that the owner is notified of is such a moment, too.
+//   - A lease counts from the moment before the statement was sent that it was given for.
+//
+// While somebody owns the unit, package renewal keeps its lease. A renewal names exactly the unit's record, changes
+// no number, takes nothing and gives nothing back: however late it lands, it matters to the conversation only in that
+// what was not given back may last a lease longer (over).
+
+// Moment is a monotonic time: how long after the Manager's zero.
+type Moment = time.Duration
+
+const never Moment = 1<<63 - 1
+
+// Have is what a client has of a key in Redis, as far as it knows.
+type Have uint8
+
+// What a client may have.
+const (
+	Nothing Have = iota
+	Place
+	Unit
+)
+
+// Wish is what the goroutines of the process want of a key.
+type Wish uint8
+
+// The wishes.
+const (
+	Quiet  Wish = iota // nobody owns the lock, nobody waits for it
+	Wanted             // nobody owns it, somebody waits
+	Owned              // somebody owns it, or is about to take what was granted
+)
+
+// Statement is the one command. Its number is used once, and it is sent once.
+type Statement struct {
+	N     uint64
+	Since uint64 // a record of this client with a smaller number is not what the client has
+	Have  Have
+	Keep  int
+	Want  int
+}
+
+// Same reports whether both say the same, under whatever number.
+func (s Statement) Same(o Statement) bool {
+	return s.Have == o.Have && s.Keep == o.Keep && s.Want == o.Want
+}
+
+// Word is what is heard.
+type Word uint8
+
+// Answers, then what else is heard.
+const (
+	Has     Word = iota // answer: the client has the unit, for Lease more
+	HasNot              // answer: it has nothing, as it wishes
+	Stands              // answer: it has a place, and should confirm it after Lease
+	Refused             // answer to an ask that does not stand: somebody else has the unit. Ask again after Lease
+	Lost                // answer: it does not have the unit that it says it has
+	Gone                // answer: it does not have the place that it says it has
+	Void                // answer: its record has this number or a greater one; nothing changed. It is taken as Silence
+	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
+	Failed              // N had no effect and never will. Lease is the pause
+	Called              // message: the place that N made or confirmed was given the unit, for Lease
+	Look                // message: confirm again after Lease
+	Ended               // the owner of unit N is notified of its loss; Redis may keep it for Lease more
+	Exited              // the owner of unit N has exited
+	Clock               // time has passed
+)
+
+// News is one thing that is heard.
+type News struct {
+	Word  Word
+	N     uint64
+	Unit  uint64 // Has: the number of the unit's record, N where it was granted just now
+	Lease time.Duration
+	Token int64 // Has, Called: the fencing token of the unit; 0: as known
+}
+
+// Event is what follows from news for the goroutines of the process.
+type Event uint8
+
+// The events.
+const (
+	None     Event = iota
+	Granted        // one may enter: see Conversation.Grant
+	Vanished       // the unit that somebody has entered is gone
+	Missing        // a release of a unit that somebody had entered found nothing, and none before it can have removed it
+	GivenUp        // nothing was answered until all that may have been left has ended by itself
+)
+
+// Terms are the times of a lock. They do not change during a conversation.
+type Terms struct {
+	Lease  time.Duration // L, what a renewal gives
+	Call   time.Duration // K, what a grant or a call gives: min(L, 2 s)
+	Life   time.Duration // of a place that nobody confirms
+	Margin time.Duration // what an owner has to react after it is notified
+	Late   time.Duration // the longest that a statement or renewal is awaited; after it none lands
+}
+
+// Grant is a unit that one may enter.
+type Grant struct {
+	Unit  uint64        // the number of its record
+	Sent  Moment        // the lease counts from here
+	Lease time.Duration // what Redis has given
+	Token int64
+}
+
+// Until is the moment until which the grant may be relied on without a renewal. The margin is for what two clocks
+// differ by in the time of a lease, which is in proportion, and for an owner that is late.
+func (g Grant) Until(margin time.Duration) Moment { return g.Sent + g.Lease - min(margin, g.Lease/10) }
+
+// remembered is of how many statements the moment is kept at which they were sent. A call of an older one is
+// confirmed before anybody enters.
+const remembered = 8
+
+// Conversation is what a process knows of its record of one key. It is a plain value: it starts nothing, sends
+// nothing, and has no clock. Next and Heard return what it becomes.
+type Conversation struct {
+	Terms
+	Grant Grant // the unit, if the client has it
+
+	have    Have
+	entered bool   // Granted was told, and nothing has ended that
+	last    uint64 // number of the last statement
+	floor   uint64 // news of a smaller number give nothing
+	news    uint64 // greatest number of which something was heard that counts
+	since   uint64 // smallest number that may have left something in Redis; 0: none has
+	left    uint64 // the unit whose release has no answer; 0: none
+
+	said    Statement // the last one
+	open    bool      // it has no answer yet, and was not given up
+	silent  int       // so many in a row had none
+	excused bool      // that the unit left is missing is no loss: a release of it may have taken effect, or nobody had entered
+	due     Moment    // when to say the same again
+	over    Moment    // while nothing is had: from then on nothing is left in Redis, whatever lands
+	not     Moment    // nothing is stated before: the owner of the unit ended was notified of its loss, and may still be at work
+	ended   uint64
+
+	looks bool   // while the last statement was open a Look came,
+	look  Moment // for this moment
+
+	sent [remembered]struct {
+		n  uint64
+		at Moment // before it was sent
+	}
+}
+
+// Have returns what the client has.
+func (c *Conversation) Have() Have { return c.have }
+
+// Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
+func (c *Conversation) Settled() bool { return c.have == Nothing && c.since == 0 }
+
+// says returns what is stated by what is had and wished, false where nothing is.
+func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
+	switch {
+	case w == Owned:
+		return Statement{}, false
+	case w == Quiet && c.have == Unit:
+		return Statement{Since: c.Grant.Unit, Have: Unit}, true
+	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
+		return Statement{}, false
+	case w == Quiet && c.left != 0 && c.said.Want == 0: // after a turn there may be a place
+		return Statement{Since: c.left, Have: Unit}, true
+	case w == Quiet:
+		return Statement{Since: c.since}, true
+	case c.have == Place:
+		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
+	case c.have == Unit && !c.entered: // too little is left of it to let anybody in
+		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
+	case c.have == Unit:
+		return Statement{Since: c.Grant.Unit, Have: Unit, Want: 1}, true
+	}
+	return Statement{Since: c.since, Want: 1}, true
+}
+
+// Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater
+// than the number of every statement before.
+func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Statement, Moment) {
+	s, speaks := c.says(w, now)
+	again := s.Same(c.said)
+	switch {
+	case !speaks && c.have == Nothing && c.since != 0:
+		return c, nil, c.over // a Clock then ends it
+	case !speaks:
+		return c, nil, never
+	case now < c.not:
+		return c, nil, c.not
+	case again && c.open:
+		return c, nil, never
+	case (again || s.Have == Place) && now < c.due:
+		return c, nil, c.due
+	}
+	if c.since == 0 {
+		c.since = n
+	}
+	if s.Since == 0 {
+		s.Since = c.since
+	}
+	if !again {
+		c.silent = 0
+	}
+	if s.Want > 0 { // it may make a place, and that be called
+		c.over = max(c.over, now+c.Life+c.Call+c.Late)
+	}
+	if s.Keep == 0 { // what is sent is given back
+		if c.have == Unit {
+			c.left, c.excused = c.Grant.Unit, !c.entered
+			c.over = max(c.over, now+c.Lease+c.Late) // a renewal may have been sent a moment ago
+		}
+		c = c.drop(n)
+	}
+	copy(c.sent[1:], c.sent[:])
+	c.sent[0].n, c.sent[0].at = n, now
+	s.N = n
+	c.last, c.said, c.open, c.looks = n, s, true, false
+	return c, &s, never
+}
+
+// Heard takes in what is heard, and returns what follows from it.
+func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
+	if h.N == c.last && h.Word < Void {
+		c.open = false
+	}
+	switch h.Word {
+	case Clock:
+		if c.have == Nothing && c.since != 0 && now >= c.over {
+			c.since, c.left, c.open = 0, 0, false
+			return c, GivenUp
+		}
+		return c, None
+	case Exited:
+		if h.N == c.ended {
+			c.not = min(c.not, now)
+		}
+		return c, None
+	case Look:
+		c.due = min(c.due, now+h.Lease)
+		if c.open && (!c.looks || now+h.Lease < c.look) {
+			c.looks, c.look = true, now+h.Lease
+		}
+		return c, None
+	case Ended:
+		if h.N == c.Grant.Unit {
+			c.ended, c.not = h.N, now+h.Lease
+			c.over = max(c.over, c.not, now+c.Lease+c.Late)
+			c = c.drop(c.last + 1)
+		}
+		return c, None
+	case Void, Silence, Failed:
+		return c.unanswered(h, now), None
+	}
+	if h.N == c.last && h.Word != Called {
+		c.silent = 0
+	}
+	if h.N < c.floor || h.N > c.last {
+		if h.Word == Called && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
+			c.since, c.over = h.N, max(c.over, now+c.Call) // a place that nobody knew of: it is cleaned up
+		}
+		return c, None
+	}
+	switch {
+	case h.N < c.news: // older than what is known
+		return c, None
+	case h.Word == Has || h.Word == Called:
+		return c.has(h, now)
+	case h.N == c.news && c.have == Unit: // a call has overtaken the answer that the place is there
+		return c, None
+	case h.Word == Stands:
+		c.have, c.due, c.left = Place, now+h.Lease, 0
+		if c.looks {
+			c.due = min(c.due, c.look)
+		}
+		c.news = h.N
+		return c, None
+	}
+	// Refused, HasNot, Gone, Lost: it has nothing.
+	event := None
+	switch {
+	case c.entered:
+		event = Vanished
+	case h.Word == Lost && c.left != 0 && !c.excused:
+		event = Missing
+	}
+	if h.N == c.last {
+		c.since, c.left = 0, 0
+	}
+	if h.Word == Refused {
+		c.due = now + h.Lease
+	}
+	floor := c.floor
+	if event == Vanished {
+		floor = c.last + 1
+	}
+	c = c.drop(floor)
+	c.news = h.N
+	return c, event
+}
+
+// unanswered: the last statement has had no usable answer. Another one follows: at once where the answer may be on
+// its way, and after growing pauses where that, too, has none.
+func (c Conversation) unanswered(h News, now Moment) Conversation {
+	if h.N != c.last || !c.open {
+		return c
+	}
+	c.open = false
+	if h.Word == Failed {
+		c.silent = max(c.silent, 1)
+		if c.since == h.N {
+			c.since = 0 // nothing before it can have left anything
+		}
+	} else if h.Word == Silence {
+		c.excused = true
+	}
+	c.due = now + h.Lease*time.Duration(1<<min(c.silent, 6)-1)
+	c.silent++
+	return c
+}
+
+// has: Redis has given the unit, or kept it, for h.Lease from some moment after h.N was sent. The moment before that
+// is the one to count from; where it is not remembered any more, a renewal must tell.
+func (c Conversation) has(h News, now Moment) (Conversation, Event) {
+	g := Grant{Unit: h.Unit, Token: h.Token}
+	if h.Word == Called {
+		g.Unit = h.N
+	}
+	for _, s := range c.sent {
+		if s.n == h.N {
+			g.Sent, g.Lease = s.at, h.Lease
+		}
+	}
+	if c.have == Unit && c.Grant.Unit == g.Unit && c.Grant.Until(c.Margin) >= g.Until(c.Margin) {
+		g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
+	}
+	if g.Token == 0 && c.have == Unit && c.Grant.Unit == g.Unit {
+		g.Token = c.Grant.Token
+	}
+	c.have, c.Grant, c.news, c.left = Unit, g, h.N, 0
+	if !c.entered && g.Until(c.Margin)-now >= c.Call/2 {
+		c.entered = true
+		return c, Granted
+	}
+	return c, None
+}
+
+// Lasts notes that Redis may keep the unit until then, longer than a renewal would.
+func (c Conversation) Lasts(until Moment) Conversation {
+	c.over = max(c.over, until+c.Late)
+	return c
+}
+
+// drop: nothing is had, and news of numbers below floor give nothing.
+func (c Conversation) drop(floor uint64) Conversation {
+	c.have, c.entered, c.Grant, c.floor = Nothing, false, Grant{}, floor
+	return c
+}

@@ -1,0 +1,258 @@
+package lock
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/next/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// Held is one grant: Redis has given the key to this process. It may pass through many local owners, until it is
+// released or lost.
+type Held struct {
+	k     *Key
+	n     uint64 // of its record
+	token int64  // of its first owner; 0 without Fencing
+	since Moment
+	lease atomic.Pointer[renewal.Lease] // a fixed lease replaces that of the grant
+
+	turn     atomic.Int64 // the Moment when this turn began
+	turnFrom atomic.Int64 // hand-offs when it did
+
+	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
+
+	// Guarded by Key.mu.
+	owner    *Owner        // the last one that was admitted
+	loss     *Loss         // set once
+	released bool          // it is being given back
+	settled  bool          // and nothing of it is left in Redis
+	missing  bool          // since the lock had been lost before
+	freed    chan struct{} // closed when settled; nil: nobody waits for that
+}
+
+// newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
+// anybody finds the grant.
+func (k *Key) newGrantLocked() *Held {
+	c := k.talk.Grant
+	now := k.l.now()
+	g := &Held{k: k, n: c.Unit, token: c.Token, since: now}
+	g.turn.Store(int64(now))
+	// A batch shares one time limit, so leases of different limits never share one.
+	g.lease.Store(k.l.leases.Add(renewal.Spec{
+		Lease: k.set.Lease.For, First: min(c.Lease, k.set.Lease.For), Reacquire: k.set.Reacquire,
+		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
+		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(c.Sent)), Owner: g,
+	}))
+	k.cur.Store(g)
+	k.l.list(g)
+	return g
+}
+
+// Names returns the key and the field, for renewals.
+func (g *Held) Names() (key, field string) { return g.k.name, g.Field() }
+
+// Field is the grant's field in Redis.
+func (g *Held) Field() string { return lettucecompat.NewField(g.k.l.cfg.ClientID, g.n) }
+
+// mayHandOff reports whether the grant may pass from o to another local owner without Redis. The budget of a turn
+// counts where somebody may stand; else the hand-off begins a new turn.
+func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
+	set, l := g.k.set, g.lease.Load()
+	used := o.handOffs - int(g.turnFrom.Load())
+	switch {
+	case o.lease.Fixed(), set.Lease.Fixed(), g.unrenewed.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+		return false, false
+	case set.MinHold > 0 && now-g.since < set.MinHold:
+		return false, false
+	case g.token != 0 && int64(o.handOffs) >= (now-g.since).Microseconds()/2:
+		return false, false // tokens stay below the server's clock, from which they begin anew when the record is lost
+	case !l.Healthy() || !l.Fresh(now):
+		return false, false // also where it is lost
+	case g.k.foreign(now) && used >= 1:
+		return false, false
+	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
+		return true, false
+	}
+	return !g.k.somebody(now), true
+}
+
+// lastToken is the newest token that an owner has.
+func (g *Held) lastToken() int64 {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if g.owner == nil {
+		return g.token
+	}
+	return g.owner.token
+}
+
+// minHoldLeft is how long the key must stay taken from now on. A grant that nobody has owned need not stay.
+func (g *Held) minHoldLeft(now Moment) time.Duration {
+	if g.k.set.MinHold == 0 || g.owner == nil {
+		return 0
+	}
+	return max(g.since+g.k.set.MinHold-now, 0)
+}
+
+// Released says how a release ended.
+type Released struct {
+	Lost    *Loss // the lock had been lost before
+	Unknown bool  // the release may have taken effect; it is repeated in the background
+	Failed  bool  // it has not, and is repeated in the background
+	Err     error // of the two before
+}
+
+// release gives the grant back, for an owner that has exited or that never came, and returns after the first answer,
+// or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a turn if
+// somebody waits here. mayBeHeld is as in lettucecompat.Statement.
+func (g *Held) release(token int64, mayBeHeld bool) Released {
+	k := g.k
+	k.mu.Lock()
+	// Ended before anything is sent: a renewal under way that finds the field gone must not report a loss.
+	ended := g.lease.Load().End()
+	k.q.Released()
+	var s *Statement
+	ours := ended && k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
+	if ours {
+		g.released = true
+		now := k.l.now()
+		k.giving = giving{n: g.n, token: token}
+		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
+			k.giving.mark = now + left
+		}
+		s = k.nextLocked()
+	}
+	k.mu.Unlock()
+	defer k.l.unlist(g)
+	if !ours {
+		k.hear(News{Word: Exited, N: g.n}, nil)
+		k.kick()
+		if ended {
+			return Released{Lost: &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}}
+		}
+		return Released{Lost: g.lossOr(renewal.ReasonDeadline)}
+	}
+	if s == nil {
+		return Released{}
+	}
+	a, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
+	var r Released
+	switch {
+	case e == Missing, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordLost:
+		r.Lost = &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}
+	case a.Outcome == lettucecompat.OutcomeUnknown:
+		r.Unknown, r.Err = true, a.Err
+	case a.Outcome != lettucecompat.OutcomeOK:
+		r.Failed, r.Err = true, a.Err
+	}
+	if r.Err != nil {
+		k.l.cfg.Reporter.ReleaseFailed(g, r.Err)
+		k.mu.Lock()
+		if !g.settled {
+			g.freed = make(chan struct{})
+		}
+		k.mu.Unlock()
+	}
+	if e != Granted {
+		k.kick()
+	}
+	return r
+}
+
+// confirmed waits, within ctx, until what a release without an answer may have left is gone, and says how it ended.
+func (g *Held) confirmed(ctx context.Context, r Released) Released {
+	g.k.mu.Lock()
+	freed := g.freed
+	g.k.mu.Unlock()
+	if freed != nil {
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+	}
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	switch {
+	case !g.settled:
+		return r
+	case g.missing:
+		return Released{Lost: &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}}
+	}
+	return Released{}
+}
+
+// Loss says when and why a lock was lost.
+type Loss struct {
+	renewal.Cause
+}
+
+// Error returns the reason.
+func (l *Loss) Error() string { return "lock lost: " + string(l.Reason) }
+
+func (g *Held) lossOr(reason renewal.Reason) *Loss {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if g.loss != nil {
+		return g.loss
+	}
+	return &Loss{Cause: g.lease.Load().Loss(reason)}
+}
+
+// Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owner first and
+// lets others in afterwards, and does no I/O.
+func (g *Held) Lost(c renewal.Cause) {
+	k := g.k
+	l := &Loss{Cause: c}
+	k.mu.Lock()
+	g.loss = l
+	o := g.owner
+	k.mu.Unlock()
+	if o != nil && o.waiter.Number == k.q.Current().Number && o.Notify != nil {
+		o.Notify(l)
+		defer o.abandon() // a fixed lease that nobody releases must not keep its key in use
+	}
+	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
+	var left time.Duration
+	if c.Reason != renewal.ReasonGone {
+		left = max(time.Until(c.Deadline)+g.margin(), 0)
+	}
+	k.hear(News{Word: Ended, N: g.n, Lease: left}, nil)
+	was, _ := k.q.Lose(g.n)
+	if was == queue.Granted {
+		k.hear(News{Word: Exited, N: g.n}, nil) // its last owner has passed it on, and the next had not come in yet
+	}
+	k.kick()
+	k.l.unlist(g)
+	go k.l.cfg.Reporter.Lost(g, l)
+}
+
+// margin is the most that is between the deadline and the end of the lease in Redis, as far as that is confirmed, or of
+// a fixed lease, which this process ends.
+func (g *Held) margin() time.Duration {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if g.owner != nil && g.owner.lease.Fixed() {
+		return g.owner.lease.Margin
+	}
+	return g.k.set.Lease.Margin
+}
+
+// forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
+// that is so; a fixed lease, which has none, is believed to be lost, and nothing is stated while its owner may work.
+func (g *Held) forced() {
+	if l := g.lease.Load(); !l.Hurry() {
+		l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	}
+}
+
+// fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.
+func (g *Held) fix(l *Lease, sentAt time.Time) bool {
+	if !g.lease.Load().End() {
+		return false
+	}
+	g.lease.Store(g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g}))
+	return true
+}

@@ -1,0 +1,249 @@
+package lock
+
+import (
+	"testing"
+	"time"
+)
+
+// play is a conversation with what happens to it in order. Each call to it fails the test if something else follows.
+type play struct {
+	t   *testing.T
+	c   Conversation
+	now Moment
+}
+
+func newPlay(t *testing.T) *play {
+	return &play{t: t, c: Conversation{Terms: Terms{Lease: 30 * time.Second, Call: 2 * time.Second, Life: 30 * time.Second, Margin: 1500 * ms, Late: time.Second}}}
+}
+
+// states demands that the statement n is said now.
+func (p *play) states(w Wish, n, since uint64, have Have, keep, want int) {
+	p.t.Helper()
+	c, s, until := p.c.Next(w, n, p.now)
+	p.c = c
+	if s == nil {
+		p.t.Fatalf("nothing is stated until %v, want %d: %v %d %d", until, n, have, keep, want)
+	}
+	if wanted := (Statement{N: n, Since: since, Have: have, Keep: keep, Want: want}); *s != wanted {
+		p.t.Fatalf("stated %+v, want %+v", *s, wanted)
+	}
+}
+
+// quiet demands that nothing is said until the moment until.
+func (p *play) quiet(w Wish, until Moment) {
+	p.t.Helper()
+	c, s, at := p.c.Next(w, 1000, p.now)
+	if p.c = c; s != nil || at != until {
+		p.t.Fatalf("stated %+v, or waits until %v, want %v", s, at, until)
+	}
+}
+
+func (p *play) hears(h News, want Event) {
+	p.t.Helper()
+	c, e := p.c.Heard(h, p.now)
+	if p.c = c; e != want {
+		p.t.Fatalf("event %v, want %v", e, want)
+	}
+}
+
+const kept = 2 * time.Second
+
+// P2: who has nothing names the smallest number that may have left something, also after a statement that had no effect.
+func TestRules_P2_WhoHasNothingNamesTheFirst(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Silence, N: 10, Lease: 20 * ms}, None)
+	p.states(Wanted, 11, 10, Nothing, 0, 1)
+	p.hears(News{Word: Failed, N: 11, Lease: 20 * ms}, None)
+	p.now += 20 * ms
+	p.states(Quiet, 12, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: 12}, None)
+	if !p.c.Settled() {
+		t.Error("not settled")
+	}
+	p.states(Wanted, 13, 13, Nothing, 0, 1)
+}
+
+// P2: a place is confirmed since the last statement that kept nothing; a unit is named exactly.
+func TestRules_P2_WhoHasSomethingNamesIt(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Silence, N: 10}, None)
+	p.states(Wanted, 20, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+	p.now += time.Second
+	p.states(Wanted, 30, 20, Place, 1, 1)
+	p.now += 10 * ms
+	p.hears(News{Word: Called, N: 30, Lease: kept}, Granted)
+	if g := p.c.Grant; g.Unit != 30 || g.Sent != time.Second {
+		t.Errorf("granted %+v", g)
+	}
+	p.quiet(Owned, never)
+	p.states(Wanted, 40, 30, Unit, 0, 1)
+}
+
+// P5: what is sent is given. Answers and calls of smaller numbers give nothing.
+func TestRules_P5_WhatIsSentIsGiven(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Quiet, 20, 10, Nothing, 0, 0)
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, None)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	if p.c.Have() != Nothing {
+		t.Error("an answer to what was given up counts")
+	}
+}
+
+// P5: at equal numbers a call is newer than the answer that the place is there.
+func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
+	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	if p.c.Have() != Unit {
+		t.Error("the call is forgotten")
+	}
+}
+
+// P4, P6: a call whose statement was sent long ago, or is not remembered, is renewed before anybody enters.
+func TestRules_P4_TooLittleIsLeft(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 10, Lease: time.Minute}, None)
+	p.now += kept
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	p.states(Wanted, 20, 10, Unit, 1, 1)
+	p.hears(News{Word: Has, N: 20, Unit: 10, Lease: 30 * time.Second}, Granted)
+	if g := p.c.Grant; g.Until(p.c.Margin) != kept+28500*ms {
+		t.Errorf("valid until %v", g.Until(p.c.Margin))
+	}
+}
+
+// P8: a release without an answer is repeated, the first time at once, and in the end given up.
+func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
+	granted := func() *play {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+		p.states(Quiet, 20, 10, Unit, 0, 0)
+		return p
+	}
+	t.Run("unanswered, then gone: released", func(t *testing.T) {
+		p := granted()
+		p.hears(News{Word: Silence, N: 20, Lease: 20 * ms}, None)
+		p.states(Quiet, 30, 10, Unit, 0, 0)
+		p.hears(News{Word: Lost, N: 30}, None)
+		if !p.c.Settled() {
+			t.Error("not settled")
+		}
+	})
+	t.Run("never sent, then gone: lost", func(t *testing.T) {
+		p := granted()
+		p.hears(News{Word: Failed, N: 20, Lease: 20 * ms}, None)
+		p.quiet(Quiet, 20*ms)
+		p.now = 20 * ms
+		p.states(Quiet, 30, 10, Unit, 0, 0)
+		p.hears(News{Word: Lost, N: 30}, Missing)
+	})
+	t.Run("gone at once: lost", func(t *testing.T) {
+		p := granted()
+		p.hears(News{Word: Lost, N: 20}, Missing)
+	})
+	t.Run("never answered: given up", func(t *testing.T) {
+		p := granted()
+		p.hears(News{Word: Silence, N: 20, Lease: 20 * ms}, None)
+		n := uint64(30)
+		for p.now < p.c.over { // no longer than all that may be there
+			p.states(Quiet, n, 10, Unit, 0, 0)
+			p.hears(News{Word: Silence, N: n, Lease: 20 * ms}, None)
+			p.now += 2 * time.Second
+			n++
+		}
+		if p.now > 40*time.Second {
+			t.Errorf("over after %v", p.now)
+		}
+		p.hears(News{Word: Clock}, GivenUp)
+		p.quiet(Quiet, never)
+	})
+	t.Run("nobody had entered: no loss", func(t *testing.T) {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Stands, N: 10, Lease: time.Minute}, None)
+		p.now += kept
+		p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+		p.states(Quiet, 20, 10, Unit, 0, 0)
+		p.hears(News{Word: Lost, N: 20}, None)
+	})
+}
+
+// P9: after a notified loss nothing is stated until the confirmed lease is over or the owner has exited.
+func TestRules_P9_NotBefore(t *testing.T) {
+	for _, exits := range []bool{false, true} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+		p.now += kept - 200*ms
+		p.hears(News{Word: Ended, N: 10, Lease: 200 * ms}, None)
+		p.quiet(Wanted, kept)
+		p.quiet(Quiet, kept)
+		p.now += 100 * ms
+		if exits {
+			p.hears(News{Word: Exited, N: 10}, None)
+		} else {
+			p.now += 100 * ms
+		}
+		p.states(Wanted, 20, 10, Nothing, 0, 1)
+	}
+}
+
+// A loss names its unit: one that is heard late ends no later unit.
+func TestRules_ALateLossEndsNothing(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+	p.states(Wanted, 20, 10, Unit, 0, 1)
+	p.hears(News{Word: Has, N: 20, Unit: 20, Lease: kept}, Granted)
+	p.hears(News{Word: Ended, N: 10, Lease: time.Second}, None)
+	if p.c.Have() != Unit {
+		t.Error("the unit is gone")
+	}
+}
+
+// P11: a call for a place that nobody knew of is answered by the statement that removes it.
+func TestRules_P11_AnUnknownCallIsCleanedUp(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Quiet, 20, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: 20}, None)
+	p.quiet(Quiet, never)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	p.states(Quiet, 30, 10, Nothing, 0, 0)
+}
+
+// P9: a loss that is over does not shorten the time of a later one.
+func TestRules_P9_AnEarlierOwnersExitIsNotThis(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+	p.hears(News{Word: Ended, N: 10}, None)
+	p.states(Wanted, 20, 10, Nothing, 0, 1)
+	p.hears(News{Word: Has, N: 20, Unit: 20, Lease: kept}, Granted)
+	p.hears(News{Word: Ended, N: 20, Lease: kept}, None)
+	p.hears(News{Word: Exited, N: 10}, None)
+	p.quiet(Wanted, kept)
+}
+
+// What is older than what is known counts for nothing, also where it says that the client has the unit.
+func TestRules_OldNewsGiveNothing(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	p.quiet(Wanted, time.Second) // it is confirmed when it is due, and not before
+	p.now += time.Second
+	p.states(Wanted, 20, 10, Place, 1, 1)
+	p.hears(News{Word: Gone, N: 20}, None)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	if p.c.Have() != Nothing {
+		t.Error("a call from before the answer that nothing is there")
+	}
+}

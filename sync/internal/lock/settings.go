@@ -1,0 +1,51 @@
+package lock
+
+import (
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+)
+
+// Lease is what an owner asks of its lock, and where it asked. It is never changed.
+type Lease struct {
+	For      time.Duration // L
+	Period   time.Duration // between renewals; negative: a fixed lease, which is never renewed
+	Margin   time.Duration
+	CallSite string // "" unless call sites are recorded
+}
+
+// Fixed reports whether the lease is never renewed.
+func (l *Lease) Fixed() bool { return l.Period < 0 }
+
+// Settings are those of a lock. They are never changed while a key is in use with them.
+type Settings struct {
+	Fair           bool
+	Lease          Lease // of a caller that asks for no other
+	Fencing        bool
+	RecordTime     time.Duration
+	Reacquire      bool
+	MaxHandoffs    int // 0: each owner is granted the lock by Redis
+	MaxHandoffTime time.Duration
+	MinHold        time.Duration
+	Replicas       int
+	ReplicaTimeout time.Duration
+	StringHolders  bool
+	Timeout        time.Duration // of one command
+
+	Wire lettucecompat.Terms // see Prepare
+}
+
+// Prepare fills in what the wire is told. It is called once, before the settings are used.
+func (s *Settings) Prepare() {
+	t := s.times()
+	s.Wire.Call, s.Wire.Lease, s.Wire.Life = t.Call, t.Lease, t.Life
+	s.Wire.Strings, s.Wire.Fenced, s.Wire.RecordTime = s.StringHolders, s.Fencing, s.RecordTime
+}
+
+// times are those of the conversation.
+func (s *Settings) times() Terms {
+	l := s.Lease.For
+	return Terms{
+		Lease: l, Call: lettucecompat.CallLease(l), Life: lettucecompat.PlaceLife(l), Margin: s.Lease.Margin, Late: s.Timeout,
+	}
+}
