@@ -214,7 +214,7 @@ func TestCore_P12_MinHold(t *testing.T) {
 	o := a.mustAcquire(t, "k")
 	mustRelease(t, o)
 	o = b.mustAcquire(t, "k")
-	if d := time.Since(begin); d < 400*time.Millisecond || d > 900*time.Millisecond {
+	if d := time.Since(begin); d < 400*time.Millisecond || d > 3*time.Second {
 		t.Errorf("the next came in after %v", d)
 	}
 	mustRelease(t, o)
@@ -288,7 +288,7 @@ func TestCore_Forced(t *testing.T) {
 		t.Errorf("lost: %s", l.Reason)
 	}
 	next := <-got
-	if d := time.Since(begin); d > 300*time.Millisecond {
+	if d := time.Since(begin); d > 2*time.Second {
 		t.Errorf("after %v", d)
 	}
 	mustRelease(t, next)
