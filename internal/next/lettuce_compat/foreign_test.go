@@ -230,6 +230,10 @@ func TestState_P15_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
 			a.releases()
 			if until := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())[0]; until != "0" {
 				open++
+				words := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())
+				long := b.raw.Time(ctx).Val().Add(900 * time.Millisecond).UnixMilli()
+				b.raw.HSet(ctx, lineOfK, "s", fmt.Sprint(long, " ", words[1], " ", words[2]))
+				want(t, "holder", a.wantWord("try", a.try(), wordRefused).Holder, "")
 				b.closes(t)
 			}
 		}
@@ -325,6 +329,11 @@ func TestState_P15_Strings(t *testing.T) {
 		a.unit = a.wantWord("confirm", a.confirm(), has).Unit
 		y.stands(1)
 		want(t, "open turns", openTurns(t, b, line, 12), 6)
+		b.raw.FlushAll(ctx)
+		a.takes()
+		x.stands(0)
+		y.stands(1)
+		want(t, "open turns, though none was seen", openTurns(t, b, line, 12), 6)
 		b.raw.FlushAll(ctx)
 		a.takes()
 		a.releases() // nobody stands: it is free for whoever polls

@@ -269,6 +269,7 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 		late.Close()
 		gate.open()
 		<-replies
+		synctest.Wait() // what was under way has ended
 		c.Close()
 	})
 }

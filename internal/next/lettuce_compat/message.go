@@ -26,7 +26,7 @@ type Message struct {
 	Kind  MessageKind
 	Key   string
 	N     uint64        // Called: of the last statement that made or confirmed the place; Told, Forced: of the unit
-	Token int64         // Called: of this grant, 0 without a fencing record
+	Token int64         // Called: of this grant; 0 where the caller does not fence: a confirmation makes one
 	Told  bool          // Called: somebody stands behind
 	After time.Duration // Look
 }

@@ -227,6 +227,22 @@ func TestState_P3_ATurnAloneIsANewGrant(t *testing.T) {
 	b.wantTTL(t, "k", 0, callLease)
 }
 
+// TestState_P3_AnAskGivesBackInSilence: what is left of an ask without an answer goes, and the lock is taken again in the same step.
+func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
+	b := onReal(t, nil)
+	a := b.peer(t, "a")
+	a.takes()
+	s := a.statement(nothing, 0, 1)
+	s.Since = a.unit
+	messages := listen(t, b, func() { a.wantWord("ask", a.says(s), has) })
+	want(t, "messages", len(messages), 0)
+	b.holds(t, a)
+	s = a.statement(nothing, 0, 0)
+	s.Since = a.unit
+	messages = listen(t, b, func() { a.wantWord("leave", a.says(s), hasNothing) })
+	want(t, "messages of a clean-up", len(messages), 1)
+}
+
 // TestState_P3_AFreeLockGoesToTheFirst: be it found by whom it may.
 func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {

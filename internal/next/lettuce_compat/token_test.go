@@ -154,6 +154,22 @@ func TestState_P16_WithoutTheRecord(t *testing.T) {
 	})
 }
 
+// TestState_P16_CalledByWhoDoesNotFence: the call has no token, and its confirmation makes one.
+func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.peer(t, "a"), b.fencedPeer(t, "x")
+		last := x.takes().Token
+		x.releases()
+		a.takes()
+		x.stands(0)
+		a.releases()
+		want(t, "called", x.called().Token, int64(0))
+		got := x.wantWord("confirm", x.confirm(), has)
+		want(t, "grows", got.Token > last, true)
+		want(t, "grantee", b.hash(t, fenceOfK)["grantee"], x.field(x.unit))
+	})
+}
+
 // TestState_P16_ARecordOfAnotherType: is an error as long as nothing was given back; a turn is refused then, and has
 // nothing. Nobody is called without a token.
 func TestState_P16_ARecordOfAnotherType(t *testing.T) {

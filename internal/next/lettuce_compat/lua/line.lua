@@ -42,9 +42,8 @@ local function line_of(line, client, multi)
   -- strike removes a place.
   function l.strike(p)
     redis.pcall('hdel', line, 'p' .. p.seq, 'c' .. p.client)
-    l.changed, l.places = true, l.places - 1
+    l.changed, l.places = true, math.max(l.places - 1, 0)
     if p.seq == l.head then l.head = l.head + 1 elseif p.seq == l.tail then l.tail = l.tail - 1 end
-    if l.places <= 0 then l.head, l.tail, l.places = 1, 0, 0 end
     if p == l.own then l.own = nil end
   end
 

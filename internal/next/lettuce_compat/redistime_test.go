@@ -1,0 +1,67 @@
+package lettucecompat_test
+
+import (
+	"math"
+	"strconv"
+	"testing"
+)
+
+// The benchmarks of this file are Redis' own time for a statement: the least mean of windows that are short enough to be
+// undisturbed now and then.
+
+// redisTime measures what do costs each time that it sends a script.
+func redisTime(b *testing.B, bed *bed, scripts float64, do func()) {
+	best := math.Inf(1)
+	do()
+	for b.Loop() {
+		bed.raw.ConfigResetStat(ctx)
+		for range 100 {
+			do()
+		}
+		best = min(best, scripts*usecPerScript(b, bed))
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(best, "redis-µs/op")
+}
+
+// BenchmarkRedisTime_Pair is an ask and a release where nobody else is there.
+func BenchmarkRedisTime_Pair(b *testing.B) {
+	bed := onReal(b, nil)
+	c := newClient(b, bed.raw)
+	redisTime(b, bed, 2, func() {
+		if c.State(ctx, asks("k", 1)).Word != has || c.State(ctx, gives("k", 1)).Word != hasNothing {
+			b.Fatal("failed")
+		}
+	})
+}
+
+// BenchmarkRedisTime_Line is a turn and a confirmation where so many others stand.
+func BenchmarkRedisTime_Line(b *testing.B) {
+	for _, n := range []int{2, 16} {
+		for what, do := range map[string]func(line []*peer) []*peer{
+			"turn": func(line []*peer) []*peer {
+				a := line[0]
+				a.wantWord("turn", a.turn(), stands)
+				line = append(line[1:], a)
+				line[0].called()
+				return line
+			},
+			"confirm": func(line []*peer) []*peer {
+				p := line[len(line)/2+1]
+				p.wantWord("confirm", p.confirm(), stands)
+				return line
+			},
+		} {
+			b.Run(what+"/"+strconv.Itoa(n), func(b *testing.B) {
+				bed := onReal(b, nil)
+				var line []*peer
+				for i := range n + 1 {
+					line = append(line, bed.peer(b, "p"+strconv.Itoa(i)))
+					line[i].ask()
+				}
+				line[0].state(unit, 1, 1)
+				redisTime(b, bed, 1, func() { line = do(line) })
+			})
+		}
+	}
+}
