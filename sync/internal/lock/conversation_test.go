@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-var seeds = flag.Int("seeds", 200, "how many random worlds TestConversation plays")
+var seeds = flag.Int("seeds", 80, "how many random worlds TestConversation plays")
 
 // TestConversation lets four processes speak with one Redis, for 25 s over a network and on machines that fail in many
 // ways and then for 15 s without faults. There are never two owners. Without faults everybody gets in, and at the end

@@ -13,7 +13,7 @@ import (
 // go, and are notified of a loss; a process may be stopped. Time goes in ticks of 100 ms: L is 4, K is 2, and the
 // margin a tenth of either.
 
-var states = flag.Int("states", 100_000, "how many states TestEveryOrder visits")
+var states = flag.Int("states", 30_000, "how many states TestEveryOrder visits")
 
 const (
 	tick    = 100 * ms

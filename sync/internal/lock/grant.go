@@ -141,7 +141,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	a, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
 	var r Released
 	switch {
-	case e == Missing, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordLost:
+	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
 		r.Lost = &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}
 	case a.Outcome == lettucecompat.OutcomeUnknown:
 		r.Unknown, r.Err = true, a.Err

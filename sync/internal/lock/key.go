@@ -1,8 +1,6 @@
 package lock
 
 import (
-	"context"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -54,16 +52,9 @@ func (k *Key) Name() string { return k.name }
 // Queue returns the queue of the key, to look at.
 func (k *Key) Queue() *queue.Synchronizer { return &k.q }
 
-// How often places look by themselves.
 const (
-	nearLife     = 6 // confirmations in the life of a place at the front
-	nearInterval = time.Second
-	nearFront    = 1                     // places before those that look after the key themselves
-	deafPoll     = 25 * time.Millisecond // without a subscription
-	stringPoll   = 100 * time.Millisecond
-	leastPause   = 20 * time.Millisecond // after the second statement without an answer
-	othersTime   = 10 * time.Second      // a foreign holder is believed to come again for so long
-	toldTime     = time.Second           // a turn that has not asked for longer asks at its end
+	othersTime = 10 * time.Second // a foreign holder is believed to come again for so long
+	toldTime   = time.Second      // a turn that has not asked for longer asks at its end
 )
 
 // wishLocked returns what the goroutines want.
@@ -169,167 +160,6 @@ func (k *Key) mute() {
 		k.timer.Stop()
 	}
 	k.unwatchLocked()
-}
-
-// say sends s, with what of more is set, and takes in the answer.
-func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
-	k.l.wire.Subscribe()
-	if s.Have == Unit && s.Keep == 1 {
-		return k.renew(s)
-	}
-	more.Key, more.N, more.Since, more.Terms = k.name, s.N, s.Since, &k.set.Wire
-	more.Have, more.Keep, more.Want = lettucecompat.Have(s.Have), uint8(s.Keep), uint8(s.Want)
-	more.Timeout = k.set.Timeout
-	if s.Have == Unit && s.Keep == 0 {
-		k.mu.Lock()
-		if g := k.giving; g.n == s.Since {
-			more.LastToken, more.Mark = g.token, max(g.mark-k.l.now(), 0)
-		}
-		k.mu.Unlock()
-	}
-	if s.Have == Nothing && s.Want == 1 {
-		f, waits := k.q.Front()
-		more.Try = waits && f.First.Kind.IsTry()
-	}
-	a := k.l.wire.State(context.Background(), *more)
-	k.answer.Store(&a)
-	e := k.hear(k.news(s, &a), &a)
-	k.report(a.Err)
-	if s.Want == 1 {
-		k.refuse(s, &a)
-	}
-	return a, e
-}
-
-// renew states that too little is left of a unit that nobody has entered.
-func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
-	field := lettucecompat.NewField(k.l.cfg.ClientID, s.Since)
-	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: k.set.Lease.For}, k.set.Timeout)
-	h := News{N: s.N, Unit: s.Since, Lease: k.set.Lease.For}
-	switch r.Outcome {
-	case lettucecompat.OutcomeOK:
-		h.Word = Has
-	case lettucecompat.OutcomeGone:
-		h.Word = Lost
-	case lettucecompat.OutcomeFailed:
-		h.Word, h.Lease = Failed, pause()
-	default:
-		h.Word, h.Lease = Silence, pause()
-	}
-	e = k.hear(h, nil)
-	k.report(r.Err)
-	return lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}, e
-}
-
-// pause is jittered, so that processes that an outage has brought into step part.
-func pause() time.Duration {
-	return time.Duration(float64(leastPause) * (0.75 + rand.Float64()/2))
-}
-
-// news says what an answer means for the conversation.
-func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
-	h := News{N: s.N, Lease: a.TTL}
-	switch {
-	case a.Outcome == lettucecompat.OutcomeFailed:
-		h.Word, h.Lease = Failed, pause()
-		return h
-	case a.Outcome != lettucecompat.OutcomeOK:
-		h.Word, h.Lease = Silence, pause()
-		return h
-	}
-	k.asked.Store(int64(k.l.now()))
-	switch a.Word {
-	case lettucecompat.WordHas:
-		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
-		k.told.Store(a.Told)
-	case lettucecompat.WordNothing:
-		h.Word = HasNot
-	case lettucecompat.WordStands:
-		h.Word, h.Lease = Stands, k.rhythm(a)
-	case lettucecompat.WordRefused:
-		h.Word, h.Lease = Refused, 0
-	case lettucecompat.WordVoid:
-		h.Word, h.Lease = Void, pause()
-	case lettucecompat.WordLost:
-		h.Word = Lost
-	case lettucecompat.WordGone:
-		h.Word = Gone
-	}
-	if (a.Word == lettucecompat.WordStands || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
-		k.others.Store(int64(k.l.now()))
-	}
-	return h
-}
-
-// rhythm returns after how long a place is confirmed next. Those in front may be dead, and only who confirms learns
-// how far it has come: the nearer to the front, the sooner. The first two look when the holder's lease ends.
-func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
-	life := k.times.Life
-	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(a.Ahead, 1)), life/2)
-	if !k.l.wire.Listening() {
-		wait = min(wait, deafPoll*time.Duration(1+k.l.unsettled.Load()/64))
-	}
-	if a.Ahead > nearFront {
-		return wait
-	}
-	if k.set.StringHolders {
-		wait = min(wait, stringPoll)
-	}
-	if a.TTL >= 0 { // Redis rounds, and not all processes are to ask at one moment
-		wait = min(wait, a.TTL+time.Millisecond+rand.N(2*time.Millisecond))
-	}
-	return wait
-}
-
-// refuse fails those who must not wait for a further answer than this one to the last statement.
-func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
-	k.mu.Lock()
-	last := k.talk.last == s.N
-	k.mu.Unlock()
-	switch {
-	case !last:
-	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordStands):
-		k.q.Refuse(ErrRefused)
-	case a.Outcome == lettucecompat.OutcomeOK:
-	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.carryOut(k.q.Fail(&AnswerError{Err: a.Err, Permanent: true}))
-	default:
-		k.q.Refuse(&AnswerError{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown})
-	}
-}
-
-// refuseTryLocked fails a try that would have to wait for something else than the answer to its ask.
-func (k *Key) refuseTryLocked() {
-	if f, waits := k.q.Front(); waits && f.First.Kind.IsTry() {
-		k.q.Refuse(ErrRefused)
-	}
-}
-
-// ErrRefused is why a try was not admitted: somebody else has the lock or waits for it.
-var ErrRefused = queue.ErrRefused
-
-// AnswerError is why an acquisition failed: Redis did not answer it, or not as it should.
-type AnswerError struct {
-	Err       error
-	Permanent bool // a person has to change something
-	Unknown   bool // a statement may have taken effect; what it has left is removed in the background
-}
-
-// Error returns the text of what Redis brought.
-func (e *AnswerError) Error() string { return e.Err.Error() }
-
-// Unwrap returns it.
-func (e *AnswerError) Unwrap() error { return e.Err }
-
-// report reports that statements fail, and that they are answered again.
-func (k *Key) report(err error) {
-	k.mu.Lock()
-	was := k.failing
-	k.failing = err != nil
-	k.mu.Unlock()
-	if was || err != nil {
-		k.l.cfg.Reporter.Acquiring(k, err)
-	}
 }
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick, unless it returns

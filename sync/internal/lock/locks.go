@@ -280,11 +280,7 @@ func (k *Key) carryOut(o queue.Order) {
 	case queue.Nothing:
 	case queue.SendRelease: // the waiter for whom the grant came has given up
 		if g := k.cur.Load(); g != nil {
-			k.refs.Add(1)
-			go func() {
-				defer k.Done()
-				g.release(g.lastToken(), false)
-			}()
+			go g.release(g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
 		}
 	default:
 		k.kick()

@@ -247,3 +247,25 @@ func TestRules_OldNewsGiveNothing(t *testing.T) {
 		t.Error("a call from before the answer that nothing is there")
 	}
 }
+
+// After a turn there may be a place, so who gives up after it cleans up and does not release again.
+func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+	p.states(Wanted, 20, 10, Unit, 0, 1)
+	p.states(Quiet, 30, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: 30}, None)
+	if !p.c.Settled() {
+		t.Error("not settled")
+	}
+}
+
+// P7: a Look that comes while a statement is open is not forgotten over its answer.
+func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Look}, None)
+	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	p.states(Wanted, 20, 10, Place, 1, 1)
+}
