@@ -18,17 +18,16 @@ func TestAnnouncements(t *testing.T) {
 		t.Fatal(err)
 	}
 	const key = "order:\xff\x1b[2J{}"
-	lease := 10 * time.Second
 	start := time.Now().Truncate(time.Millisecond)
-	want(t, "acquire of another key", c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "other", Field: "me:1", Lease: lease}).Outcome, ok)
-	want(t, "its release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "other", Field: "me:1"}).Outcome, ok)
-	want(t, "acquire", c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: key, Field: "me:2", Lease: lease}).Outcome, ok)
-	want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:2"}).Outcome, ok)
-	want(t, "acquire", c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: key, Field: "me:3", Lease: lease}).Outcome, ok)
-	if _, err := c.ForceRelease(ctx, key); err != nil {
+	want(t, "acquire of another key", c.State(ctx, asks("other", 1)).Outcome, ok)
+	want(t, "its release", c.State(ctx, gives("other", 1)).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks(key, 2)).Outcome, ok)
+	want(t, "release", c.State(ctx, gives(key, 2)).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks(key, 3)).Outcome, ok)
+	if _, err := c.ForceRelease(ctx, key, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, holder := range []string{"me:2", "me"} {
+	for _, holder := range []string{me(2), "me"} {
 		m, err := ps.ReceiveMessage(ctx)
 		if err != nil {
 			t.Fatal(err)

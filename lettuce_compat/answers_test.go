@@ -10,11 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/testredis"
-
 	"github.com/redis/go-redis/v9"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // nonsense replaces the answers to scripts by one that no script of ours gives.
@@ -47,6 +46,20 @@ func (n *nonsense) spoil(cmd redis.Cmder) {
 	}
 }
 
+// An answer that does not fit the statement is none: 1 says nothing of a token, and nothing to who gives back.
+func TestAnAnswerThatDoesNotFitIsUnknown(t *testing.T) {
+	hook := &nonsense{}
+	b := onMini(t)
+	b.rdb.AddHook(hook)
+	c := b.client(t)
+	for answer, fits := range map[int64][]bool{1: {true, false, false}, 0: {false, false, true}, -1: {false, false, true}, -2: {false, false, true}, -3: {false, false, false}} {
+		hook.answer = answer
+		for i, s := range []lettucecompat.Statement{asks("k", 1), fenced("k", 2), gives("k", 1)} {
+			want(t, fmt.Sprint(answer, " to ", i), c.State(ctx, s).Outcome == ok, fits[i])
+		}
+	}
+}
+
 // An answer that cannot be understood is the answer of a script that ran: what it did is
 // unknown. It never says that a field is gone, or that it is there.
 func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
@@ -55,17 +68,26 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 	b.rdb.AddHook(hook)
 	c := b.client(t)
 	for _, answer := range []any{
-		nil, "text", int64(-7),
+		nil, "text", int64(-7), int64(7),
 		[]any{},
 		[]any{"text"},
 		[]any{int64(-7)},
 		[]any{[]any{}},
 		[]any{"text", "text"},
-		[]any{int64(7), int64(0)},
-		[]any{int64(7), "text", int64(0)},
-		[]any{int64(1), "not a number", int64(0)},
-		[]any{int64(0), "field", "not a number"},
-		[]any{int64(2), int64(0), "not a number"},
+		[]any{"has"},
+		[]any{"stands"},
+		[]any{"nothing"},
+		[]any{"refused"},
+		[]any{"void", int64(1)},
+		[]any{"has", int64(1), int64(0), "", int64(0)},
+		[]any{"has", int64(1), int64(0), "x", int64(0), "1700000000000000"},
+		[]any{"has", int64(1), int64(0), "", int64(0), "x"},
+		[]any{"has", "1", int64(0), "", int64(0), "1700000000000000"},
+		[]any{"stands", int64(1), int64(-1), "", int64(0)},
+		[]any{"stands", int64(1), int64(0), "", int64(1)},
+		[]any{"stands", int64(1), int64(0), "", int64(-3)},
+		[]any{"stands", int64(1), int64(0), int64(0), int64(0)},
+		[]any{"refused", int64(1), int64(0), "", int64(0), "x"},
 		[]any{[]any{"1", "1", "1"}},
 		[]any{"hash", "1", []any{}, "", "", int64(0)},
 	} {
@@ -77,24 +99,23 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 					t.Errorf("%s: %v, %v", what, o, err)
 				}
 			}
-			acquired := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Minute, Tokens: 1})
-			unknown("acquire", acquired.Outcome, acquired.Err)
-			released := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
-			unknown("release", released.Outcome, released.Err)
-			ended := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: time.Minute})
-			unknown("turn", ended.Outcome, ended.Err)
+			for _, s := range []lettucecompat.Statement{fenced("k", 1), gives("k", 1)} {
+				got := c.State(ctx, s)
+				unknown("state", got.Outcome, got.Err)
+			}
 			// A text stands for the error that one key of a batch met.
-			if a, _ := answer.([]any); len(a) != 1 || a[0] != "text" {
-				renewed := c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0]
+			a, _ := answer.([]any)
+			if _, isText := append(a, nil)[0].(string); len(a) != 1 || !isText {
+				renewed := c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0]
 				unknown("renew", renewed.Outcome, renewed.Err)
-				status := c.Status(ctx, []lettucecompat.Query{{Key: "k", Field: "me:1"}}, 0)[0]
+				status := c.Status(ctx, []lettucecompat.Query{{Key: "k", Field: me(1)}}, 0)[0]
 				unknown("status", status.Outcome, status.Err)
 			}
-			if info, err := c.Inspect(ctx, "k"); err == nil {
+			if info, err := c.Inspect(ctx, "k", false); err == nil {
 				t.Errorf("inspect: %+v", info)
 			}
 			if _, is := answer.([]any); !is {
-				if fields, err := c.ForceRelease(ctx, "k"); err == nil {
+				if fields, err := c.ForceRelease(ctx, "k", false); err == nil {
 					t.Errorf("force: %v", fields)
 				}
 			}
@@ -147,7 +168,7 @@ func TestWords(t *testing.T) {
 		}
 	}
 	b := onMini(t)
-	reply := b.client(t).TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "anteroom:fence:k", Field: "me:1", Lease: time.Minute})
+	reply := b.client(t).State(ctx, asks("anteroom:fence:k", 1))
 	if !errors.Is(reply.Err, lettucecompat.ErrReservedKey) || !lettucecompat.Permanent(reply.Err) || !strings.Contains(reply.Err.Error(), "reserved") {
 		t.Errorf("%+v", reply)
 	}

@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -10,12 +11,14 @@ import (
 type Renewal struct {
 	Key, Field string
 	Lease      time.Duration
-	// Reacquire takes the lock again where its key is missing and the fencing record
-	// still names this field as the last grantee: nobody had it in between. It also keeps
-	// that record alive: once half of RecordTime (0: DefaultRecordTime) is over, the record
-	// gets all of it again. Half of it must be longer than the lease.
-	Reacquire  bool
-	RecordTime time.Duration
+	// Reacquire takes the lock again, for CallLease(Lease), where its key is missing and the fencing record still
+	// names this field as the last grantee: nobody had it in between.
+	Reacquire bool
+	// Replicas is the number of replicas that must confirm the renewal within
+	// ReplicaTimeout (default: half the time limit). Only Extend minds them. Keep the timeout below the
+	// client's ReadTimeout.
+	Replicas       int
+	ReplicaTimeout time.Duration
 }
 
 // RenewReply is the answer to a Renewal.
@@ -44,10 +47,17 @@ func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Durati
 	return replies
 }
 
-// Extend raises the lease of one field outside of the batches.
+// Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection
+// that has renewed, which takes ReplicaTimeout more. Too few of them is OutcomeRefused with ErrReplicas: the
+// field is there and renewed, and it is for the caller to give it back.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
 	start := time.Now()
-	reply := askBatch(ctx, c, nil, []Renewal{r}, start, timeout, c.renewCommand, parseRenewal)[0]
+	var reply RenewReply
+	if r.Replicas > 0 {
+		reply = c.extendSynced(ctx, r, start, cmp.Or(timeout, c.opt.CommandTimeout))
+	} else {
+		reply = askBatch(ctx, c, nil, []Renewal{r}, start, timeout, c.renewCommand, parseRenewal)[0]
+	}
 	c.observe("extend", reply.Outcome, start)
 	return reply
 }
@@ -82,7 +92,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 			fence = record
 		}
 		if fence > 0 || r.Lease != lease {
-			args = append(args, strconv.Itoa(i+1), millis(r.Lease), strconv.Itoa(fence), recordMillis(r.RecordTime))
+			args = append(args, strconv.Itoa(i+1), millis(r.Lease), millis(CallLease(r.Lease)), strconv.Itoa(fence))
 		}
 	}
 	return newBatchCommand(c.scripts().renew, items[0].Key, args)

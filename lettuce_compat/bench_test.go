@@ -2,6 +2,7 @@ package lettucecompat_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -34,13 +35,12 @@ func BenchmarkPair(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for n := uint64(0); b.Loop(); n++ {
-				field := lettucecompat.NewField("me", n)
-				r := lockRequest("k", field)
-				r.MayBeHeld = bc.held
-				if c.TryAcquire(caller, r).Outcome != ok {
+				r, back := asks("k", n), gives("k", n)
+				r.MayBeHeld, back.MayBeHeld = bc.held, bc.held
+				if c.State(caller, r).Outcome != ok {
 					b.Fatal("not acquired")
 				}
-				if c.Release(caller, lettucecompat.ReleaseRequest{Key: "k", Field: field, MayBeHeld: bc.held}).Outcome != ok {
+				if c.State(caller, back).Outcome != ok {
 					b.Fatal("not released")
 				}
 			}
@@ -55,12 +55,10 @@ func BenchmarkBare(b *testing.B) {
 	}{{"default", unchanged}, {"mindful", mindful}} {
 		b.Run(bc.name, func(b *testing.B) {
 			rdb := onReal(b, nil).real.Client(b, bc.option)
-			lock, unlock := redis.NewScript(lettucecompat.AcquireSource), redis.NewScript(lettucecompat.ReleaseSource)
-			message := lettucecompat.ReleaseMessage("k", "me:1", time.Now())
+			message := lettucecompat.ReleaseMessage("k", me(1), time.Now())
 			b.ReportAllocs()
 			for b.Loop() {
-				if lock.Run(ctx, rdb, []string{"k"}, "me:1", "10000").Err() != nil ||
-					unlock.Run(ctx, rdb, []string{"k"}, "me:1", "lock:release:k", message).Err() != nil {
+				if !bare(rdb, message) {
 					b.Fatal("failed")
 				}
 			}
@@ -68,16 +66,25 @@ func BenchmarkBare(b *testing.B) {
 	}
 }
 
+// bare sends an ask and a release as two bare EVALSHA of the same size.
+func bare(rdb *redis.Client, message string) bool {
+	keys, n := []string{"k", lineOfK}, strconv.FormatUint(first, 10)
+	asked := stateScript.Run(ctx, rdb, keys, "me", n, n, "0 0 1", "2000", "10000 10000 - ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+	given := stateScript.Run(ctx, rdb, keys, "me", n, n, "1 0 0", "2000", "10000 10000 - ABCDEFGHIJKLMNOPQRSTUVWXYZ", message, "0 1")
+	return asked.Val() == int64(1) && given.Val() == int64(0)
+}
+
+var stateScript = redis.NewScript(lettucecompat.StateSource)
+
 func unchanged(*redis.Options) {}
 
-func BenchmarkAcquireReleaseManyKeys(b *testing.B) {
+func BenchmarkPairManyKeys(b *testing.B) {
 	c := newClient(b, onReal(b, nil).raw)
 	b.SetParallelism(32)
 	b.RunParallel(func(pb *testing.PB) {
 		key := lettucecompat.NewClientID("")
 		for n := uint64(0); pb.Next(); n++ {
-			field := lettucecompat.NewField("me", n)
-			if c.TryAcquire(ctx, lockRequest(key, field)).Outcome != ok || c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field}).Outcome != ok {
+			if c.State(ctx, asks(key, n)).Outcome != ok || c.State(ctx, gives(key, n)).Outcome != ok {
 				b.Error("failed")
 			}
 		}

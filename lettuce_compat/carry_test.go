@@ -20,13 +20,6 @@ import (
 // mindful is a client on which callers carry their calls themselves.
 func mindful(o *redis.Options) { o.ContextTimeoutEnabled = true }
 
-// patientRequest is lockRequest by a caller that may be held.
-func patientRequest(key, field string) lettucecompat.AcquireRequest {
-	r := lockRequest(key, field)
-	r.MayBeHeld = true
-	return r
-}
-
 // sentHere returns a function that reports whether the oldest command that b has sent since
 // then, and that it has not been asked about, was sent on the goroutine of a test.
 func sentHere(b *bed) func() bool {
@@ -73,7 +66,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				warm(t, c)
 				tc.fault(b, c)
 				before, start := headcount.Bubble(), time.Now()
-				got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+				got := c.State(ctx, asks("k", 1))
 				want(t, "took", time.Since(start), time.Second)
 				want(t, "outcome", got.Outcome, tc.outcome)
 				want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
@@ -86,7 +79,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 				}
 				b.net.Heal()
 				time.Sleep(time.Minute)
-				want(t, "after", c.TryAcquire(ctx, lockRequest("other", "me:2")).Outcome, ok)
+				want(t, "after", c.State(ctx, asks("other", 2)).Outcome, ok)
 				want(t, "taken", b.raw.Exists(ctx, "k").Val(), int64(0))
 			})
 		})
@@ -133,9 +126,9 @@ func TestACallerCarriesItself(t *testing.T) {
 					time.Sleep(2 * time.Second)
 				}
 				here := sentHere(b)
-				r := lockRequest("k", "me:1")
+				r := asks("k", 1)
 				r.MayBeHeld = tc.held
-				want(t, "acquire", c.TryAcquire(cctx, r).Outcome, ok)
+				want(t, "acquire", c.State(cctx, r).Outcome, ok)
 				want(t, "on the caller's goroutine", here(), tc.own)
 			})
 		})
@@ -153,7 +146,7 @@ func TestWire_I7_ACarriedCallIsNotSentLate(t *testing.T) {
 		go b.rdb.BLPop(ctx, time.Minute, "empty") // has the only connection
 		synctest.Wait()
 		time.AfterFunc(2*time.Second, b.net.Heal)
-		got := c.TryAcquire(ctx, patientRequest("k", "me:1"))
+		got := c.State(ctx, patient("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 		time.Sleep(time.Minute)
@@ -173,7 +166,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 		start := time.Now()
 		held, beside := make(chan time.Duration, 1), make(chan time.Duration, 10)
 		acquire := func(key string, took chan<- time.Duration) {
-			got := c.TryAcquire(ctx, patientRequest(key, "me:1"))
+			got := c.State(ctx, patient(key, 1))
 			if !errors.Is(got.Err, lettucecompat.ErrTimeout) {
 				t.Errorf("%s: %+v", key, got)
 			}
@@ -191,7 +184,7 @@ func TestWire_I7_AClientWithoutDeadlinesHoldsOneCaller(t *testing.T) {
 			t.Errorf("it was held for %v, the client's limit is 5s", took)
 		}
 		start = time.Now()
-		got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1", MayBeHeld: true})
+		got := c.State(ctx, patient("held", 1))
 		want(t, "after it", time.Since(start), time.Second)
 		want(t, "timeout", errors.Is(got.Err, lettucecompat.ErrTimeout), true)
 	})
@@ -209,9 +202,9 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 	b := onMini(t)
 	c := b.client(t, func(o *lettucecompat.Options) { o.MaxInFlight = places })
 	warm(t, c)
-	acquire := func(key string) (lettucecompat.AcquireReply, time.Duration) {
+	acquire := func(key string) (lettucecompat.Answer, time.Duration) {
 		start := time.Now()
-		return c.TryAcquire(ctx, patientRequest(key, "me:1")), time.Since(start)
+		return c.State(ctx, patient(key, 1)), time.Since(start)
 	}
 	b.net.HalfOpen(faultnet.All) // those that are open; new ones work
 	done := make(chan struct{})
@@ -247,27 +240,23 @@ func TestUncontendedPairCosts(t *testing.T) {
 	pair := newClient(t, b.rdb)
 	warm(t, pair)
 	warm(t, c)
-	field := lettucecompat.NewField("me", 7)
 	before := b.real.Stats(t)["evalsha"]
 	const runs = 200
 	ours := testing.AllocsPerRun(runs, func() {
-		if pair.TryAcquire(ctx, lockRequest("k", field)).Outcome != ok ||
-			pair.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: field}).Outcome != ok {
+		if pair.State(ctx, asks("k", 7)).Word != has || pair.State(ctx, gives("k", 7)).Word != hasNothing {
 			t.Fatal("failed")
 		}
 	})
 	want(t, "commands of a pair", float64(b.real.Stats(t)["evalsha"]-before)/(runs+1), 2.0)
-	lock, unlock := redis.NewScript(lettucecompat.AcquireSource), redis.NewScript(lettucecompat.ReleaseSource)
-	message := lettucecompat.ReleaseMessage("k", field, time.Now())
-	bare := testing.AllocsPerRun(runs, func() {
-		if lock.Run(ctx, b.rdb, []string{"k"}, field, "10000").Err() != nil ||
-			unlock.Run(ctx, b.rdb, []string{"k"}, field, "lock:release:k", message).Err() != nil {
+	message := lettucecompat.ReleaseMessage("k", me(7), time.Now())
+	theirs := testing.AllocsPerRun(runs, func() {
+		if !bare(b.rdb, message) {
 			t.Fatal("failed")
 		}
 	})
-	t.Logf("%.0f allocations a pair, %.0f of them go-redis'", ours, bare)
-	if ours > bare { // a call is one piece, go-redis' own are several
-		t.Errorf("%.0f allocations a pair, against %.0f of two bare EVALSHA", ours, bare)
+	t.Logf("%.0f allocations a pair, %.0f of them go-redis'", ours, theirs)
+	if ours > theirs { // a call is one piece, go-redis' own are several
+		t.Errorf("%.0f allocations a pair, against %.0f of two bare EVALSHA", ours, theirs)
 	}
 }
 
@@ -278,7 +267,7 @@ func TestACallerCarriesNothingInACrowd(t *testing.T) {
 	c, _ := crowd(t, b)
 	here := sentHere(b)
 	for i, own := range []bool{false, true} {
-		want(t, "acquire", c.TryAcquire(ctx, lockRequest(fmt.Sprintf("k%d", i), "me:1")).Outcome, ok)
+		want(t, "acquire", c.State(ctx, asks(fmt.Sprintf("k%d", i), 1)).Outcome, ok)
 		want(t, "on the caller's goroutine", here(), own)
 	}
 }
@@ -293,10 +282,10 @@ func TestWire_I7_OneSilenceHoldsOneCaller(t *testing.T) {
 		warm(t, c)
 		b.net.BlackHole()
 		for i, most := range []time.Duration{read + limit, limit, limit} {
-			r := lockRequest("k", "me:1")
+			r := asks("k", 1)
 			r.MayBeHeld = true
 			start := time.Now()
-			got := c.TryAcquire(ctx, r)
+			got := c.State(ctx, r)
 			if took := time.Since(start); took > most || i == 0 && took <= limit {
 				t.Errorf("caller %d is free after %v", i+1, took)
 			}

@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"context"
+	"crypto/rand"
 	"reflect"
 	"strconv"
 	"sync"
@@ -22,17 +23,16 @@ type Redis interface {
 
 // keepLimit is the number of round trips under way, per shard, for renewals, status
 // questions and probes. They have capacity of their own so that no number of hanging
-// acquires delays a renewal.
+// statements delays a renewal.
 const keepLimit = 8
-
-// placesLimit is the same for confirmations of places.
-const placesLimit = 4
 
 // Client speaks to one Redis (single, Sentinel or Cluster). All methods are
 // safe for concurrent use. It starts no goroutine before it is used.
 type Client struct {
-	rdb Redis
-	opt Options
+	rdb  Redis
+	opt  Options
+	id   any    // opt.ClientID, as an argument of a command
+	word string // secret: places carry it, and the messages to them; letters and digits
 	// route returns the client of the node that owns a key; nil on a single server.
 	route  func(ctx context.Context, key string) (*redis.Client, error)
 	hidden atomic.Bool // route is nil, and there is a cluster all the same: see cluster.go
@@ -45,8 +45,6 @@ type Client struct {
 	rtt       atomic.Int64 // nanoseconds, see RTT
 	quick     atomic.Int64 // nanoseconds, see noteRTT
 	warn      warnings
-	lineless  atomic.Pointer[time.Time] // until then the line is left out, see line.go
-	mute      atomic.Pointer[time.Time] // until then: messages to other clients were refused; nil: not
 	subs      *subscriptions
 	cluster   bool        // of a known Redis Cluster
 	unsharded atomic.Bool // it is too old for channels of shards
@@ -58,11 +56,9 @@ type Client struct {
 	shards map[string]*shard // by address; "" before routed and on a single server
 }
 
-// shard holds the lanes to one server: acquires and releases, everything that keeps
-// what is held, confirmations of places, which may be many where renewals are few, and
-// acquires that wait for replicas, each alone and for long: these must not keep the releases of
-// other locks waiting.
-type shard struct{ locks, keep, places, synced *lane }
+// shard holds the lanes to one server: statements, everything that keeps what is held, and renewals that
+// wait for replicas, each alone and for long: these must not keep the renewals of other locks waiting.
+type shard struct{ locks, keep, synced *lane }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
 // command. The user keeps rdb and closes it, after Close.
@@ -80,6 +76,7 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	}
 	c := &Client{
 		rdb: rdb, opt: opt, limits: limits,
+		id: opt.ClientID, word: rand.Text(),
 		tags:   sync.OnceValue(slotNumbers),
 		shards: map[string]*shard{},
 	}
@@ -168,9 +165,8 @@ func (c *Client) shard(addr string) *shard {
 			locks:  c.lane(c.opt.MaxInFlight),
 			synced: c.lane(min(c.opt.MaxInFlight, waitInFlight)),
 			keep:   c.lane(keepLimit),
-			places: c.lane(placesLimit),
 		}
-		s.keep.hasty, s.places.hasty = true, true // they come too rarely for a goroutine that lingers to pay
+		s.keep.hasty = true // its parcels come too rarely for a goroutine that lingers to pay
 		c.shards[addr] = s
 	}
 	return s
@@ -188,9 +184,9 @@ func (c *Client) lane(limit int) *lane {
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
-	waits := make([]<-chan struct{}, 0, 4*len(c.shards)+1)
+	waits := make([]<-chan struct{}, 0, 3*len(c.shards)+1)
 	for _, s := range c.shards {
-		waits = append(waits, s.locks.close(), s.keep.close(), s.places.close(), s.synced.close())
+		waits = append(waits, s.locks.close(), s.keep.close(), s.synced.close())
 	}
 	c.mu.Unlock()
 	waits = append(waits, c.subs.close()...)
@@ -210,15 +206,6 @@ func (c *Client) observe(name string, o Outcome, start time.Time) {
 	if c.opt.OnCommand != nil {
 		c.opt.OnCommand(CommandStat{Name: name, Outcome: o, Duration: time.Since(start)})
 	}
-}
-
-// fenceIf returns the key of the fencing record of a lock, or "" where a script does not
-// touch it.
-func (c *Client) fenceIf(key string, fenced bool) string {
-	if !fenced {
-		return ""
-	}
-	return c.fence(key)
 }
 
 // fence returns the key of the fencing record of a lock.

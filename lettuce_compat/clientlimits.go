@@ -64,7 +64,7 @@ func capacity(poolSize, maxActive int) int {
 func (c *Client) Bounded() bool { return c.limits.holds == 0 }
 
 // Costs says what settings of the user's client cost, a sentence for each that costs
-// something, with what to set instead. replicas tells whether acquires wait for replicas.
+// something, with what to set instead. replicas tells whether renewals wait for replicas.
 // Of a client that is neither a *redis.Client nor a *redis.ClusterClient nothing is known,
 // and nothing is said.
 func (c *Client) Costs(replicas bool) []string {

@@ -81,7 +81,7 @@ func (c *Client) reload() {
 // from then on keys go one by one, nothing is concluded from the number of subscribers, and
 // one warning names the remedy.
 
-// ErrHiddenCluster is the error of WarnHiddenCluster, and of an acquire that asks for
+// ErrHiddenCluster is the error of WarnHiddenCluster, and of a renewal that asks for
 // replicas through a client of a type of its own that hides a cluster: WAIT would ask any
 // node. Whether a plain client has a proxy before it that does is not asked; see
 // docs/compatibility.md.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // cluster starts a cluster of so many masters, and returns a bed on the first.
@@ -35,8 +35,8 @@ func TestCluster(t *testing.T) {
 	var batch []lettucecompat.Renewal
 	var queries []lettucecompat.Query
 	for i, key := range oddKeys {
-		field := lettucecompat.NewField("me", uint64(i))
-		got := c.TryAcquire(ctx, fenced(key, field))
+		field := me(i)
+		got := c.State(ctx, fenced(key, i))
 		if got.Outcome != ok {
 			t.Fatalf("%.20q: %+v", key, got)
 		}
@@ -59,10 +59,11 @@ func TestCluster(t *testing.T) {
 			t.Fatalf("status %.20q: %+v", oddKeys[i], got)
 		}
 	}
-	turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "plain", Field: "me:0", Lease: time.Minute, Fenced: true, Tokens: 1})
-	want(t, "turn", turn.Outcome == ok && !turn.Kept, true)
+	turn := givesFenced("plain", 0)
+	turn.Want = 1
+	want(t, "turn", c.State(ctx, turn).Word, has)
 	w := watchConfirmed(t, c, "a{t}b")
-	want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "a{t}b", Field: batch[9].Field, Fenced: true}).Outcome, ok)
+	want(t, "release", c.State(ctx, givesFenced("a{t}b", 9)).Word, hasNothing)
 	signal(t, "release", w.C())
 	if _, err := c.Probe(ctx); err != nil {
 		t.Fatal(err)
@@ -70,16 +71,16 @@ func TestCluster(t *testing.T) {
 	if _, err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := c.Inspect(ctx, "a{b"); err != nil || info.Token == 0 {
+	if info, err := c.Inspect(ctx, "a{b", false); err != nil || info.Token == 0 {
 		t.Fatalf("%+v, %v", info, err)
 	}
-	if released, err := c.ForceRelease(ctx, "a{b"); err != nil || len(released) != 1 {
+	if released, err := c.ForceRelease(ctx, "a{b", false); err != nil || len(released) != 1 {
 		t.Fatalf("%v, %v", released, err)
 	}
-	r := fenced("replicated", "me:77")
-	r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
-	want(t, "no replica", c.TryAcquire(ctx, r).Outcome, refused)
-	want(t, "left behind", b.raw.Exists(ctx, "replicated").Val(), int64(0))
+	want(t, "ask", c.State(ctx, asks("replicated", 77)).Word, has)
+	r := synced("replicated", 77)
+	r.ReplicaTimeout = 20 * time.Millisecond
+	want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
 }
 
 // TestClusterMoves: while a slot moves, commands are turned away unexecuted and find
@@ -93,25 +94,25 @@ func TestClusterMoves(t *testing.T) {
 	if nodes.Master(int(slot)) == second {
 		nodes.MoveSlot(int(slot), nodes.Nodes()[0])
 	}
-	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{a}1", "me:1")).Outcome, ok)
-	want(t, "acquire", c.TryAcquire(ctx, lockRequest("{b}1", "me:1")).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks("{a}1", 1)).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks("{b}1", 1)).Outcome, ok)
 	want(t, "{b} on the first node", b.raw.Exists(ctx, "{b}1").Val(), int64(1))
 	b.raw.Del(ctx, "{a}1")
 	nodes.MoveSlot(int(slot), second)
-	b.raw.HSet(ctx, "{b}2", "me:3", "1")
-	raw2.HSet(ctx, "{a}2", "me:3", "1")
+	b.raw.HSet(ctx, "{b}2", me(3), "1")
+	raw2.HSet(ctx, "{a}2", me(3), "1")
 	// The client's layout is of before: both items go to the first node, in one batch.
-	for i, got := range c.Renew(ctx, []lettucecompat.Renewal{{Key: "{b}2", Field: "me:3", Lease: time.Minute}, {Key: "{a}2", Field: "me:3", Lease: time.Minute}}, 5*time.Second) {
+	for i, got := range c.Renew(ctx, []lettucecompat.Renewal{{Key: "{b}2", Field: me(3), Lease: time.Minute}, {Key: "{a}2", Field: me(3), Lease: time.Minute}}, 5*time.Second) {
 		if got.Outcome != ok {
 			t.Fatalf("item %d: %+v", i, got)
 		}
 	}
-	want(t, "single", c.TryAcquire(ctx, lockRequest("{a}1", "me:4")).Outcome, ok)
-	want(t, "on the new owner", raw2.HGet(ctx, "{a}1", "me:4").Val(), "1")
-	r := lockRequest("{a}3", "me:5")
-	r.Replicas, r.ReplicaTimeout, r.Timeout = 1, 20*time.Millisecond, 5*time.Second
-	want(t, "with WAIT", c.TryAcquire(ctx, r).Outcome, refused)
-	want(t, "left behind", raw2.Exists(ctx, "{a}3").Val(), int64(0))
+	want(t, "single", c.State(ctx, asks("{a}1", 4)).Outcome, ok)
+	want(t, "on the new owner", raw2.HGet(ctx, "{a}1", me(4)).Val(), "1")
+	raw2.HSet(ctx, "{a}3", me(5), "1")
+	r := synced("{a}3", 5)
+	r.ReplicaTimeout = 20 * time.Millisecond
+	want(t, "with WAIT", c.Extend(ctx, r, 5*time.Second).Outcome, refused)
 }
 
 // A Ring moves keys between servers within a lease, and has no one server on which a client could

@@ -11,6 +11,10 @@ import (
 // Dialect is how locks are written in Redis: all that shares a lock speaks the same one. The hash
 // of a lock, its count and its lease are the same in all; a dialect says what else differs. Its
 // scripts differ in lua/document.lua and lua/redisson.lua only.
+//
+// Clients of two dialects that use one key exclude each other, since the hash is the same. They do not hear each other's
+// releases, take each other for foreign clients, and draw tokens from two records under two keys: the tokens of each
+// dialect grow, and say nothing about those of the other.
 type Dialect uint8
 
 const (
@@ -91,20 +95,19 @@ func (d Dialect) NewClientID(name string) string {
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }
 
-// ours reports whether client is the id of a client of ours, as OURS of the scripts does.
-func (d Dialect) ours(client string) bool {
+// ourID reports whether client is the id of a client of ours, as OURS of the scripts does.
+func (d Dialect) ourID(client string) bool {
 	if d == DesignDocument {
 		return true
 	}
 	return len(client) == 36 && client[14] == '8'
 }
 
-// Calls reports whether the release of holder calls the next one in line: it is a field of a
-// client that knows the line, or nobody. The mark of MinHold, which nobody releases, counts
-// with its field.
-func (d Dialect) Calls(holder string) bool {
-	client, n, ok := ParseField(strings.TrimSuffix(holder, keptSuffix))
-	return holder == "" || ok && n >= FirstField && d.ours(client)
+// Ours reports whether holder is the field of a client of ours or the mark that MinHold leaves, so that whoever
+// stands is called, or nobody: "".
+func (d Dialect) Ours(holder string) bool {
+	client, _, ok := ParseField(withoutMark(holder))
+	return holder == "" || ok && d.ourID(client)
 }
 
 // Reserved reports whether key cannot be a lock, because keys of other things begin with prefix.
@@ -175,8 +178,8 @@ func (d Dialect) ParseRelease(channel, payload string) (a Announcement, ok bool)
 	return Announcement{Key: key}, payload == "0"
 }
 
-// Calls is Dialect.Calls of the client's dialect.
-func (c *Client) Calls(holder string) bool { return c.opt.Dialect.Calls(holder) }
+// Ours is Dialect.Ours of the client's dialect.
+func (c *Client) Ours(holder string) bool { return c.opt.Dialect.Ours(holder) }
 
 // CheckKey returns ErrReservedKey or ErrKeyBraces where key cannot be a lock of this client.
 func (c *Client) CheckKey(key string) error {

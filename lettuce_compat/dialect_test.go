@@ -72,8 +72,8 @@ func TestDialect_Names(t *testing.T) {
 	_, reserved := lettucecompat.DesignDocument.Reserved("redisson_lock_token:{k}")
 	want(t, "a prefix of the other dialect", reserved, false)
 	big := ":" + strconv.FormatUint(first, 10)
-	want(t, "ours", lettucecompat.Redisson.Calls(ourUUID+big+":kept"), true)
-	want(t, "Java's, whatever its thread is", lettucecompat.Redisson.Calls(javaUUID+big), false)
+	want(t, "ours", lettucecompat.Redisson.Ours(ourUUID+big+":kept"), true)
+	want(t, "Java's, whatever its thread is", lettucecompat.Redisson.Ours(javaUUID+big), false)
 	want(t, "names", lettucecompat.DesignDocument.String()+" "+lettucecompat.Redisson.String()+" "+lettucecompat.RedissonUnsharded.String(),
 		"document redisson redisson-unsharded")
 }
@@ -102,14 +102,14 @@ func TestDialect_RedissonSharesALock(t *testing.T) {
 		w := watchConfirmed(t, a.Client, "k")
 		got := a.stands(0)
 		want(t, "holder", got.Holder, java)
-		want(t, "calls", a.Calls(java), false)
+		want(t, "ours", a.Ours(java), false)
 		want(t, "unlocked", redissonUnlock.Run(ctx, b.raw, []string{"k"}, java).Err(), nil)
 		signal(t, "Java's release", w.C())
 		a.takes()
-		if info, err := a.Inspect(ctx, "k"); err != nil || info.Subscribers != 2 || info.Holders[0].Client != ourUUID {
+		if info, err := a.Inspect(ctx, "k", false); err != nil || info.Subscribers != 2 || info.Holders[0].Client != ourUUID {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		if fields, err := a.ForceRelease(ctx, "k"); err != nil || !slices.Equal(fields, []string{a.field()}) {
+		if fields, err := a.ForceRelease(ctx, "k", false); err != nil || !slices.Equal(fields, []string{a.field(a.unit)}) {
 			t.Fatal(fields, err)
 		}
 		for range 2 { // Java's own, and the forced release
@@ -129,123 +129,10 @@ func TestDialect_ANameWithATag(t *testing.T) {
 		a := b.redisson(t, ourUUID)
 		for _, key := range []string{"{a}b", "a{b"} {
 			w := watchConfirmed(t, a.Client, key)
-			field := lettucecompat.NewField(ourUUID, first)
-			want(t, "acquire", a.TryAcquire(ctx, lockRequest(key, field)).Outcome, ok)
-			want(t, "release", a.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field}).Outcome, ok)
+			want(t, "ask", a.State(ctx, asks(key, 0)).Word, has)
+			want(t, "release", a.State(ctx, gives(key, 0)).Word, hasNothing)
 			signal(t, "release", w.C())
 		}
-	})
-}
-
-// The tokens are RFencedLock's: one counter for both, without a time to live, that only grows.
-func TestDialect_RedissonSharesTheCounter(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		const counter = "redisson_lock_token:{k}"
-		a := b.redisson(t, ourUUID)
-		incr := func() int64 { return b.raw.Incr(ctx, counter).Val() }
-		grant := func(tokens int64) (first int64) {
-			t.Helper()
-			a.n++
-			r := a.request()
-			r.Tokens = tokens
-			got := a.TryAcquire(ctx, r)
-			want(t, "acquire", got.Outcome, ok)
-			return got.Token
-		}
-		settle := func(last, reserved int64) lettucecompat.Outcome {
-			return a.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: a.field(), Fenced: true, LastToken: last, ReservedUpTo: reserved}).Outcome
-		}
-		want(t, "Java's", incr(), int64(1))
-		want(t, "ours", grant(5), int64(2))
-		want(t, "TTL", b.raw.PTTL(ctx, counter).Val(), time.Duration(-1))
-		want(t, "newest", must2(a.Inspect(ctx, "k")).Token, int64(6))
-		want(t, "release", settle(3, 6), ok)
-		want(t, "what was not used goes back", incr(), int64(4))
-		want(t, "ours", grant(2), int64(5)) // 5 and 6: the counter is what the release before said
-		want(t, "a repeat", a.Release(ctx, lettucecompat.ReleaseRequest{
-			Key: "k", Field: lettucecompat.NewField(ourUUID, a.n-1), Fenced: true, LastToken: 3, ReservedUpTo: 6,
-		}).Outcome, gone)
-		want(t, "gives nothing back", b.raw.Get(ctx, counter).Val(), "6")
-		turn := a.EndTurn(ctx, lettucecompat.TurnRequest{
-			Key: "k", Field: a.field(), Lease: 10 * time.Second, Fenced: true, Tokens: 3, LastToken: 5, ReservedUpTo: 6,
-		})
-		want(t, "kept", turn.Kept, true)
-		want(t, "the turn's", turn.Token, int64(6))
-		burnt := a.field()
-		a.n++
-		r := a.request()
-		r.Tokens, r.Drop, r.GiveBack = 1, []string{burnt}, lettucecompat.GiveBack{Field: burnt, LastToken: 6, ReservedUpTo: 8}
-		want(t, "after a burnt field", a.TryAcquire(ctx, r).Token, int64(7))
-		want(t, "a forced one", len(must2(a.ForceRelease(ctx, "k"))), 1)
-		want(t, "the counter stays", incr(), int64(8))
-		for _, fenced := range []bool{true, false} {
-			if without, err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: fenced}); err != nil || len(without) > 0 && b.mini == nil {
-				t.Fatal(without, err)
-			}
-		}
-		want(t, "a rehearsal leaves it", b.raw.Get(ctx, counter).Val(), "8")
-		b.raw.FlushAll(ctx)
-		if _, err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true}); err != nil {
-			t.Fatal(err)
-		}
-		b.nothingLeft(t)
-		b.raw.HSet(ctx, counter, "counter", "1")
-		r = a.request()
-		r.Tokens = 1
-		if got := a.TryAcquire(ctx, r); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
-			t.Fatalf("on a counter of another type: %+v", got)
-		}
-		want(t, "left", b.raw.Exists(ctx, "k").Val(), int64(0))
-	})
-}
-
-// A Java waiter that listens gets its turn of a lock that one process takes again and again, also
-// where nobody has ever stood in line; a monitor, which listens by a pattern, costs nothing there.
-func TestLine_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		for _, pattern := range []bool{false, true} {
-			b.raw.FlushAll(ctx)
-			ps := b.listener(t, pattern)
-			a := b.peer(t, "a")
-			a.takes()
-			a.releases()
-			got := a.acquire()
-			want(t, "left open", got.Outcome == refused && got.Holder == "" && got.TTL > 0, !pattern)
-			_ = ps.Close()
-			a.Close()
-		}
-	})
-}
-
-// Whoever was let in has used its chance: the lock is not left open for the rest of the time.
-func TestLine_AnOpenTurnEndsWithTheFirstStranger(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		a, x := b.peer(t, "a"), b.peer(t, "x")
-		a.takes()
-		x.stands(0)
-		b.raw.HSet(ctx, lineOfK, "open", b.raw.Time(ctx).Val().Add(900*time.Millisecond).UnixMilli())
-		b.raw.Del(ctx, "k")
-		b.put(t, "k", hash{"server1-thread-1": "1"}, time.Minute)
-		want(t, "refused", x.confirm().Holder, "server1-thread-1")
-		b.raw.Del(ctx, "k")
-		want(t, "called", x.confirm().Called, true)
-	})
-}
-
-// The count of turns since a stranger had one outlasts the last place, and whoever releases counts
-// in the round: of two processes and one stranger, each second turn of ours ends open.
-func TestLine_TheCountStays(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		b.listener(t, false)
-		a, x := b.peer(t, "a"), b.peer(t, "x")
-		a.takes()
-		x.stands(0)
-		a.releases() // the first of two turns: x is called, and the line has no place any more
-		x.called()
-		a.stands(0)
-		x.releases() // the second
-		want(t, "left open", b.raw.Exists(ctx, "k").Val(), int64(0))
-		want(t, "for us", a.looked() > 0, true)
 	})
 }
 
@@ -265,34 +152,4 @@ func must2[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
-}
-
-// Holds that outlast the count of turns do not keep a stranger out: where nothing is known of the
-// turns before, the first one ends open. A busy lock still counts from there.
-func TestLine_WhoListensGetsATurnOfLongHolds(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		b.listener(t, false)
-		a := b.peer(t, "a")
-		before := ""
-		open := func() bool {
-			t.Helper()
-			a.takes()
-			a.releases()
-			until := b.raw.HGet(ctx, lineOfK, "open").Val()
-			if until == before || until == "0" {
-				return false
-			}
-			before = strconv.FormatInt(b.raw.Time(ctx).Val().UnixMilli()-1, 10)
-			b.raw.HSet(ctx, lineOfK, "open", before) // nobody came
-			return true
-		}
-		for range 3 {
-			want(t, "after a long hold", open(), true)
-			b.raw.Del(ctx, lineOfK) // its time was over
-			before = ""
-		}
-		want(t, "the first", open(), true)
-		want(t, "one that follows soon", open(), false)
-		want(t, "the second of those", open(), true)
-	})
 }

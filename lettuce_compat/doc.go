@@ -3,20 +3,23 @@
 // the scripts, the layout of keys and messages, the subscription connection
 // and the time limits of commands.
 //
-// It is not a lock. It does not wait for one, renew one by itself, retry, or remember
-// who holds what: every such decision is its caller's, who is told in each reply what
+// It is not a lock. It does not wait for one, renew one by itself, repeat, or remember
+// who holds what: every such decision is its caller's, who is told in each answer what
 // the decision needs. The name says what it replaces: the design document's
-// LettuceClient (docs/internals/decisions.md §4.2.5), whose four calls are TryAcquire, Release, Renew
-// and Status here.
+// LettuceClient (docs/internals/decisions.md §4.2.5).
 //
-//	caller ── TryAcquire, Release, EndTurn ──► lane "locks" ─┐  per shard: at most
-//	caller ── Renew, Status, Extend, Ping ───► lane "keep" ──┤  limit round trips,
-//	caller ── Confirm ───────────────────────► lane "places"─┤  the rest shares the next
+// All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants,
+// under a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the
+// process has now. Renew says the same of many units at once.
+//
+//	caller ── State ─────────────────────────► lane "locks" ─┐  per shard: at most
+//	caller ── Renew, Status, Ping ───────────► lane "keep" ──┤  limit round trips,
+//	caller ── Extend with replicas ──────────► lane "synced" ┤  the rest shares the next
 //	                                  go-redis client ◄──────┘
 //	                                        │ scripts
 //	                                      Redis
 //	                                        │ messages
-//	caller ◄── OnCalled, OnLook, OnForced, Watch.C ── subscriptions: one connection, and in
+//	caller ◄── OnMessage, Watch.C ── subscriptions: one connection, and in
 //	                      Redisson's dialect on a Cluster one for each shard that is listened to
 //
 // A caller whose context cannot end carries its call itself while nothing else is under way,
@@ -31,22 +34,21 @@
 // # Invariants
 //
 //	I1   go-redis executes a command at most once, alone or in a pipeline; only the
-//	     caller repeats.
-//	I2   OutcomeFailed means: no effect, now or later. What may have taken effect is
+//	     caller states again, under another number.
+//	I2   OutcomeFailed means: nothing of the client's has changed or will. What may have taken effect is
 //	     OutcomeUnknown, never Failed.
-//	I3   OutcomeGone is concluded from the answer of a master only: where a script finds
+//	I3   Lost, gone, nothing and OutcomeGone are concluded from the answer of a master only: where a script finds
 //	     nothing of ours it makes a write that changes nothing, which a replica refuses.
-//	I4   A time to live is only raised. The one exception is a release with Keep.
-//	I5   The count of a field is 1. Nothing adds to it, and only an attempt marked as
-//	     Repeat may find its field there.
-//	I6   A field of another is never deleted, except by ForceRelease. A release deletes
+//	I4   A time to live is only raised. The one exception is a give-back with a mark.
+//	I5   The count of a field is 1. A field is set where the key does not exist, and by a mark.
+//	I6   A field of another is never deleted, except by ForceRelease. A give-back deletes
 //	     a field, never a key.
-//	I7   A caller is free at its time limit and when its context ends, at once. What it
+//	I7   A caller is free at its time limit and when its context ends, immediately. What it
 //	     leaves in the queue is never sent; what it leaves under way is bounded. A caller
 //	     that carries its call itself trusts the client: a hook that blocks holds it up,
 //	     and a client that does not mind deadlines does, up to its ReadTimeout and at most
 //	     five time limits. That meets one caller of a lane in an outage.
-//	I8   Renewals and status questions have capacity of their own, and so have confirmations of places.
+//	I8   Renewals and status questions have capacity of their own.
 //	I9   No wake-up is lost: a confirmation of a subscription signals, a Watch on a
 //	     confirmed channel is signalled when it is made, and a signal that is not taken
 //	     stays.
@@ -57,6 +59,8 @@
 //	I12  Nothing under way and nothing subscribed: no goroutine, but for one that
 //	     lingers 50 ms per lane for locks until StopListening. After Close: none, except those of
 //	     abandoned commands until their sockets give up.
+//	I13  A statement whose number Redis has a record of, or a greater one, changes nothing.
+//	I14  Nobody passes a living place whose client can be reached, and those that are passed keep their order.
 //
 // # Locks
 //

@@ -17,7 +17,7 @@ type Outcome uint8
 const (
 	// OutcomeOK: the command took effect and the answer arrived.
 	OutcomeOK Outcome = iota
-	// OutcomeRefused: the lock is held by another, or too few replicas confirmed it.
+	// OutcomeRefused: too few replicas have confirmed what took effect (Extend).
 	OutcomeRefused
 	// OutcomeGone: our field is not there, concluded by a master.
 	OutcomeGone
@@ -52,7 +52,7 @@ var (
 	// ErrTimeout is the error of a command that was abandoned at its time limit. With
 	// OutcomeFailed it was never sent; with OutcomeUnknown it may have taken effect.
 	ErrTimeout = errors.New("no answer within the command's time limit")
-	// ErrReplicas is the error of an acquire that too few replicas confirmed in time.
+	// ErrReplicas is the error of a renewal that too few replicas confirmed in time.
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
 	// ErrReservedKey is returned for keys that Dialect.Reserved refuses.
 	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " (or, in Redisson's dialect, " + redissonToken + ") are reserved: choose another name")

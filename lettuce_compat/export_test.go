@@ -2,7 +2,7 @@ package lettucecompat
 
 import "time"
 
-// Queued returns the number of acquires and releases that wait for a round trip.
+// Queued returns the number of statements that wait for a round trip.
 func Queued(c *Client) int {
 	l := c.single.locks
 	l.mu.Lock()
@@ -14,7 +14,7 @@ func Queued(c *Client) int {
 	return n
 }
 
-// Awaited returns how many calls the lane of acquires and releases counts as awaited: all
+// Awaited returns how many calls the lane of statements counts as awaited: all
 // that are queued or under way, of which every trip takes its share.
 func Awaited(c *Client) int {
 	l := c.single.locks
@@ -23,7 +23,7 @@ func Awaited(c *Client) int {
 	return l.awaited
 }
 
-// Trips returns the round trips under way on the lane of acquires and releases:
+// Trips returns the round trips under way on the lane of statements:
 // those that somebody waits for, and all.
 func Trips(c *Client) (live, total int) {
 	l := c.single.locks
@@ -87,7 +87,7 @@ func Channel(d Dialect, key string) string { return d.channel(key) }
 // FenceKey, KeySlot and SlotNumbers are the rules for derived keys.
 func FenceKey(c *Client, key string) string { return c.fence(key) }
 
-// LineKey is the key of a lock's line, or key where the line is left out.
+// LineKey is the key of a lock's line.
 func LineKey(c *Client, key string) string { return c.line(key) }
 
 // Class and its values sort errors.
@@ -106,8 +106,7 @@ var (
 	SentinelOptions = sentinelOptions
 	ClusterOptions  = clusterOptions
 
-	AcquireSource  = documentScripts.acquire.source
-	ReleaseSource  = documentScripts.release.source
+	StateSource    = documentScripts.state.source
 	KeySlot        = keySlot
 	SlotNumbers    = slotNumbers
 	ReleaseMessage = releaseMessage
@@ -126,6 +125,9 @@ func RoomAfter(c *Client, n int, d time.Duration) int {
 	defer l.mu.Unlock()
 	return l.room()
 }
+
+// SecretWord is the word that the client's places carry.
+func SecretWord(c *Client) string { return c.word }
 
 // Confirmed reports whether the server has confirmed the subscription and the
 // connection that it came on is still in use. Until then a release may go unheard.

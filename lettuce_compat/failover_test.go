@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // TestClusterFindsTheNewMaster: a master that died, or that hangs, is followed by its
@@ -49,29 +49,34 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 					}
 				})
 				c := newClient(t, rdb, func(o *lettucecompat.Options) { o.ClientID, o.CommandTimeout = id, time.Second })
-				want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm"+key, id+":1")).Outcome != lettucecompat.OutcomeUnknown, true)
+				want(t, "acquire", c.State(ctx, asks("warm"+key, 1)).Outcome != lettucecompat.OutcomeUnknown, true)
 				return c
 			}
 			// What is sent to a node that hangs is not answered within this test: only the time
 			// limits of commands can tell.
 			client := func() *lettucecompat.Client { return reading(time.Minute) }
 			holder := client()
-			want(t, "granted", holder.TryAcquire(ctx, withWait(key, id+":2")).Outcome, ok)
-			renew := []lettucecompat.Renewal{{Key: key, Field: id + ":2", Lease: time.Minute}}
-			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: id + ":2", Lease: time.Minute})
-			acquirer, waiter, renewer, batcher := client(), client(), client(), client()
+			want(t, "granted", holder.State(ctx, asks(key, 2)).Word, has)
+			field := lettucecompat.NewField(id, number(2))
+			withWait := lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
+			want(t, "confirmed", holder.Extend(ctx, withWait, 0).Outcome, ok)
+			renew := []lettucecompat.Renewal{{Key: key, Field: field, Lease: time.Minute}}
+			batch := append(renew, lettucecompat.Renewal{Key: "{" + key + "}", Field: field, Lease: time.Minute})
+			asker, waiter, renewer, batcher := client(), client(), client(), client()
 			listener := reading(time.Second) // making a connection has no other limit
 			watchConfirmed(t, listener, key)
 			want(t, "probed", probed(listener), true)
 
+			try := asks(key, 1) // since a number above that of the lock's field it refuses as anybody's
+			try.N, try.Since, try.Try = number(3), number(3), true
 			stop(old)
 			nodes.AwaitMaster(int(lettucecompat.KeySlot(key)), old)
 			var wg sync.WaitGroup
 			for what, works := range map[string]func() bool{
-				"a renewal":            func() bool { return renewer.Renew(ctx, renew, 0)[0].Outcome == ok },
-				"a batch of renewals":  func() bool { return batcher.Renew(ctx, batch, 0)[0].Outcome == ok },
-				"an acquire":           func() bool { return acquirer.TryAcquire(ctx, lockRequest(key, id+":3")).Outcome == refused },
-				"an acquire with WAIT": func() bool { return waiter.TryAcquire(ctx, withWait(key, id+":4")).Outcome == refused },
+				"a renewal":           func() bool { return renewer.Renew(ctx, renew, 0)[0].Outcome == ok },
+				"a batch of renewals": func() bool { return batcher.Renew(ctx, batch, 0)[0].Outcome == ok },
+				"a statement":         func() bool { return asker.State(ctx, try).Word == wordRefused },
+				"a renewal with WAIT": func() bool { return waiter.Extend(ctx, withWait, 0).Outcome == refused },
 				// One that hangs keeps its subscribers, who find out by a probe.
 				"the subscription": func() bool { return probed(listener) },
 			} {
@@ -90,11 +95,6 @@ func TestClusterFindsTheNewMaster(t *testing.T) {
 			}
 		})
 	}
-}
-
-// withWait asks for the lock and one replica.
-func withWait(key, field string) lettucecompat.AcquireRequest {
-	return lettucecompat.AcquireRequest{Key: key, Field: field, Lease: time.Minute, Replicas: 1, ReplicaTimeout: 500 * time.Millisecond}
 }
 
 func probed(c *lettucecompat.Client) bool {

@@ -12,15 +12,11 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-func lockRequest(key, field string) lettucecompat.AcquireRequest {
-	return lettucecompat.AcquireRequest{Key: key, Field: field, Lease: 10 * time.Second}
-}
-
 // warm opens the connection, so that the next command is written at once.
 func warm(t testing.TB, c *lettucecompat.Client) {
 	t.Helper()
-	c.TryAcquire(ctx, lockRequest("warm", "me:99"))
-	if got := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "warm", Field: "me:99"}); got.Outcome != ok {
+	c.State(ctx, asks("warm", 99))
+	if got := c.State(ctx, gives("warm", 99)); got.Outcome != ok {
 		t.Fatalf("warming up: %+v", got)
 	}
 }
@@ -42,22 +38,20 @@ func TestWire_I1_NeverRetried(t *testing.T) {
 			warm(t, c)
 			b.raw.ConfigResetStat(ctx)
 			tc.fault(b)
-			got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+			got := c.State(ctx, asks("k", 1))
 			b.net.Heal()
 			want(t, "outcome", got.Outcome, unknown)
 			want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnknown)
 			want(t, "EVALSHA executed", b.real.Stats(t)["evalsha"], int64(1))
-			b.wantHash(t, "k", hash{"me:1": "1"})
+			b.wantHash(t, "k", hash{me(1): "1"})
 
-			repeat := lockRequest("k", "me:1")
-			repeat.Repeat = true
-			want(t, "marked repeat", c.TryAcquire(ctx, repeat).Outcome, ok)
-			b.wantHash(t, "k", hash{"me:1": "1"})
+			want(t, "a repeat", c.State(ctx, asks("k", 1)).Word, void)
+			b.wantHash(t, "k", hash{me(1): "1"})
 
 			tc.fault(b)
-			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, unknown)
+			want(t, "release", c.State(ctx, gives("k", 1)).Outcome, unknown)
 			b.net.Heal()
-			want(t, "repeated release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, gone)
+			want(t, "repeated release", c.State(ctx, gives("k", 1)).Word, lost)
 			b.wantHash(t, "k", hash{})
 		})
 	}
@@ -93,11 +87,11 @@ func TestWire_I2_WithdrawnIsCertain(t *testing.T) {
 		c := b.client(t)
 		warm(t, c)
 		b.net.HoldReplies()
-		results := make(chan lettucecompat.AcquireReply, 1)
-		go func() { results <- c.TryAcquire(ctx, lockRequest("sent", "me:1")) }()
+		results := make(chan lettucecompat.Answer, 1)
+		go func() { results <- c.State(ctx, asks("sent", 1)) }()
 		synctest.Wait()
 		start := time.Now()
-		waiting := c.TryAcquire(ctx, lockRequest("waiting", "me:2"))
+		waiting := c.State(ctx, asks("waiting", 2))
 		want(t, "waited", time.Since(start), time.Second)
 		want(t, "waiting for a connection", waiting.Outcome, failed)
 		want(t, "timeout", errors.Is(waiting.Err, lettucecompat.ErrTimeout), true)
@@ -113,7 +107,7 @@ func TestWire_I2_Unreachable(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = 5 * time.Second })
 		b.net.Refuse()
-		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+		got := c.State(ctx, asks("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassUnreachable)
 	})
@@ -128,40 +122,26 @@ func TestWire_I7_AbandonedAtOnce(t *testing.T) {
 		warm(t, c)
 		b.net.BlackHole()
 		start := time.Now()
-		got := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Minute, Timeout: 300 * time.Millisecond})
+		s := asks("k", 1)
+		s.Timeout = 300 * time.Millisecond
+		got := c.State(ctx, s)
 		want(t, "took", time.Since(start), 300*time.Millisecond)
 		want(t, "outcome", got.Outcome, unknown)
-		want(t, "SentAt", got.SentAt, start)
 
 		cause := errors.New("enough")
 		cctx, cancel := context.WithCancelCause(ctx)
 		time.AfterFunc(70*time.Millisecond, func() { cancel(cause) })
 		start = time.Now()
-		rel := c.Release(cctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:2"})
+		rel := c.State(cctx, gives("k", 2))
 		want(t, "took", time.Since(start), 70*time.Millisecond)
 		want(t, "error", errors.Is(rel.Err, cause), true)
-		want(t, "cancelled before", c.TryAcquire(cctx, lockRequest("k", "me:3")).Outcome, failed)
+		want(t, "cancelled before", c.State(cctx, asks("k", 3)).Outcome, failed)
 		b.net.Heal()
 		// The abandoned acquire was written: it takes effect now, late. Its clean-up wins.
 		synctest.Wait()
-		b.wantHash(t, "k", hash{"me:1": "1"})
-		want(t, "clean-up", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, ok)
+		b.wantHash(t, "k", hash{me(1): "1"})
+		want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
 	})
-}
-
-// TestCleanUpOvertaken: the clean-up comes before the late acquire; the field that then
-// appears is removed by the repeated clean-up, or by the next attempt that drops it.
-func TestCleanUpOvertaken(t *testing.T) {
-	b := onMini(t)
-	c := b.client(t)
-	want(t, "clean-up first", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, gone)
-	want(t, "late acquire", c.TryAcquire(ctx, lockRequest("k", "me:1")).Outcome, ok)
-	next := lockRequest("k", "me:2")
-	seen := c.TryAcquire(ctx, next)
-	want(t, "refused by ourselves", seen.Holder, "me:1")
-	next.Drop = []string{seen.Holder}
-	want(t, "drops it", c.TryAcquire(ctx, next).Outcome, ok)
-	b.wantHash(t, "k", hash{"me:2": "1"})
 }
 
 // TestStoppedServer: with Redis under SIGSTOP a caller is free at its own limit, far
@@ -172,12 +152,14 @@ func TestStoppedServer(t *testing.T) {
 	warm(t, c)
 	b.real.Pause()
 	start := time.Now()
-	got := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Minute, Timeout: 50 * time.Millisecond})
+	s := asks("k", 1)
+	s.Timeout = 50 * time.Millisecond
+	got := c.State(ctx, s)
 	if d := time.Since(start); d > time.Second {
 		t.Fatalf("free after %v", d)
 	}
 	want(t, "outcome", got.Outcome, unknown)
 	b.real.Resume()
 	eventually(t, "the late acquire", func() bool { return b.raw.Exists(ctx, "k").Val() == 1 })
-	want(t, "clean-up", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, ok)
+	want(t, "clean-up", c.State(ctx, gives("k", 1)).Word, hasNothing)
 }

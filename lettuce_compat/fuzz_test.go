@@ -3,7 +3,7 @@ package lettucecompat
 import (
 	"context"
 	"encoding/json"
-	"regexp"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,16 +12,13 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// ownField is the form of the fields that the force script tells their clients of.
-var ownField = regexp.MustCompile(`^[A-Za-z0-9._-]+:[0-9]+$`)
-
 // FuzzMessage: what is built is valid JSON, carries key and holder and nothing else, and
 // is understood again; what others send, whatever it is, is taken or left.
 func FuzzMessage(f *testing.F) {
 	f.Add("order:42", "host-1-0123456789ab:7", int64(1_700_000_000_000), `{"lockKey":"k","releaseTime":1,"holder":"h"}`)
-	f.Add(`","forced":{"key":"aw==","field":"me:1"},"x":"`, "a\"b\\c\r\n\x00\u2028", int64(-1), `{"probe":"n"}`)
-	f.Add("\xff\xfe{}", "\xed\xa0\x80", int64(1)<<62, `{"forced":{"key":"aw==","field":"me:1"}}`)
-	f.Add("", "", int64(0), `{"probe":"n","forced":{}}`)
+	f.Add(`","forced":{"key":"aw==","field":"me:1"},"x":"`, "a\"b\\c\r\n\x00\u2028", int64(-1), "forced - 17 k")
+	f.Add("\xff\xfe{}", "\xed\xa0\x80", int64(1)<<62, "called WORD 17 1 0 1 k")
+	f.Add("", "", int64(0), "look WORD 25 k")
 	f.Fuzz(func(t *testing.T, key, holder string, at int64, foreign string) {
 		at %= 1 << 50 // UnixMilli is defined for some hundred million years
 		message := releaseMessage(key, holder, time.UnixMilli(at))
@@ -41,25 +38,21 @@ func FuzzMessage(f *testing.F) {
 		if !valid || heard.Key != key || heard.Holder != carried(holder) || heard.At.UnixMilli() != at {
 			t.Fatalf("%q is read as %+v, %v", message, heard, valid)
 		}
-		if _, own := parseOwn(message); own {
+		if _, own := parseMessage(message, "WORD"); own {
 			t.Fatalf("%q is taken for a message to a client", message)
 		}
 
-		field := "me:1"
-		if ownField.MatchString(holder) {
-			field = holder
-		}
-		before, after := forcedParts(key)
-		m, own := parseOwn(before + field + after)
-		if !own || m.Forced == nil || string(m.Forced.Key) != key || m.Forced.Field != field {
-			t.Fatalf("%q: %v %+v", before+field+after, own, m.Forced)
+		n := uint64(at) % LastNumber
+		forced := fmt.Sprintf("forced - %d %s", n, key)
+		if m, own := parseMessage(forced, "WORD"); !own || m != (Message{Kind: MessageForced, Key: key, N: n}) {
+			t.Fatalf("%q: %v %+v", forced, own, m)
 		}
 
 		heard, valid = DesignDocument.ParseRelease(releasePrefix+key, foreign)
 		if heard.Key != key || !valid && heard != (Announcement{Key: key}) {
 			t.Fatalf("%q is read as %+v, %v", foreign, heard, valid)
 		}
-		if m, own := parseOwn(foreign); own && (m.Probe == "") == (m.field() == "") {
+		if m, own := parseMessage(foreign, "WORD"); own && (m.Kind == MessageCalled || m.Kind == MessageLook) && !strings.Contains(foreign, " WORD ") {
 			t.Fatalf("%q is taken for %+v", foreign, m)
 		}
 	})

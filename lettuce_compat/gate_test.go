@@ -67,13 +67,13 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 
 // fill occupies the only slot of c's lane with a command that the gate holds, and
 // queues n more behind it. It returns where their replies arrive.
-func (g *gate) fill(t testing.TB, c *lettucecompat.Client, n int) <-chan lettucecompat.AcquireReply {
+func (g *gate) fill(t testing.TB, c *lettucecompat.Client, n int) <-chan lettucecompat.Answer {
 	t.Helper()
-	replies := make(chan lettucecompat.AcquireReply, n+1)
-	go func() { replies <- c.TryAcquire(ctx, lockRequest(g.key, "me:1")) }()
+	replies := make(chan lettucecompat.Answer, n+1)
+	go func() { replies <- c.State(ctx, asks(g.key, 1)) }()
 	<-g.arrived
 	for i := range n {
-		go func() { replies <- c.TryAcquire(ctx, lockRequest(fmt.Sprintf("key%d", i), "me:1")) }()
+		go func() { replies <- c.State(ctx, asks(fmt.Sprintf("key%d", i), 1)) }()
 	}
 	eventually(t, "all are queued", func() bool { return lettucecompat.Queued(c) == n })
 	return replies

@@ -1,7 +1,6 @@
 package lettucecompat_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // A Cluster that New cannot see: behind a plain client, which one node is enough for, and
@@ -35,8 +34,8 @@ func TestHiddenCluster(t *testing.T) {
 			var batch []lettucecompat.Renewal
 			var queries []lettucecompat.Query
 			for i, key := range []string{"a", "b", "c", "d"} { // two of each node's slots
-				field := lettucecompat.NewField("me", uint64(i+1))
-				want(t, "acquire", c.TryAcquire(ctx, fenced(key, field)).Outcome, ok)
+				field := me(i + 1)
+				want(t, "ask", c.State(ctx, fenced(key, i+1)).Word, has)
 				batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
 				queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 			}
@@ -54,17 +53,14 @@ func TestHiddenCluster(t *testing.T) {
 				}
 				want(t, "multi", c.Multi(), true)
 			}
-			w := watchConfirmed(t, c, "a")
-			defer w.Close()
-			turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "a", Field: "me:1", Lease: time.Minute, Fenced: true, Tokens: 1})
-			want(t, "released, since nobody knows who waits", turn.Outcome == ok && !turn.Kept, true)
 			got := warnings.all()
 			if len(got) != 1 || got[0].Kind != lettucecompat.WarnHiddenCluster || !errors.Is(got[0].Err, lettucecompat.ErrHiddenCluster) {
 				t.Errorf("warnings: %+v", got)
 			}
-			r := lockRequest("e", "me:9")
-			r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
-			want(t, "no replica", c.TryAcquire(ctx, r).Outcome, refused)
+			want(t, "ask", c.State(ctx, asks("e", 9)).Word, has)
+			r := synced("e", 9)
+			r.ReplicaTimeout = 20 * time.Millisecond
+			want(t, "no replica", c.Extend(ctx, r, 0).Outcome, refused)
 		})
 	}
 }
@@ -76,35 +72,14 @@ func TestHiddenCluster_ByARenewal(t *testing.T) {
 	c := newClient(t, rdb)
 	var batch []lettucecompat.Renewal
 	for _, key := range []string{"a", "b"} {
-		want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, "me:1")).Outcome, ok)
-		batch = append(batch, lettucecompat.Renewal{Key: key, Field: "me:1", Lease: time.Minute})
+		want(t, "acquire", c.State(ctx, asks(key, 1)).Outcome, ok)
+		batch = append(batch, lettucecompat.Renewal{Key: key, Field: me(1), Lease: time.Minute})
 	}
 	for i, got := range c.Renew(ctx, batch, 0) {
 		if got.Outcome != ok {
 			t.Errorf("%s: %+v", batch[i].Key, got)
 		}
 	}
-}
-
-// proxied is a client whose subscriptions go to another server than its commands, as with a
-// proxy before a Cluster.
-type proxied struct {
-	*redis.Client
-	elsewhere *redis.Client
-}
-
-func (p proxied) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
-	return p.elsewhere.Subscribe(ctx, channels...)
-}
-
-// A server that does not count our own subscription cannot know who else waits.
-func TestEndTurn_OnAServerThatWeDoNotListenTo(t *testing.T) {
-	b := onMini(t)
-	c := newClient(t, proxied{b.rdb, onMini(t).rdb})
-	b.put(t, "k", hash{"me:1": "1"}, time.Minute)
-	watchConfirmed(t, c, "k")
-	turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "k", Field: "me:1", Lease: time.Minute})
-	want(t, "released", turn.Outcome == ok && !turn.Kept, true)
 }
 
 // gathered keeps the warnings of a client.
@@ -140,9 +115,10 @@ func TestHiddenCluster_ConfirmsNothingFalsely(t *testing.T) {
 					continue
 				}
 				n++
-				r := lockRequest(key, "me:1")
-				r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
-				got := c.TryAcquire(ctx, r)
+				c.State(ctx, asks(key, 1))
+				r := synced(key, 1)
+				r.ReplicaTimeout = 20 * time.Millisecond
+				got := c.Extend(ctx, r, 0)
 				t.Logf("%s: %v multi %v %v", key, got.Outcome, c.Multi(), got.Err)
 				if got.Outcome == ok {
 					t.Errorf("%s: confirmed, and its master has no replica", key)

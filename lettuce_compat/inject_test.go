@@ -2,14 +2,11 @@ package lettucecompat_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
-
-	"github.com/redis/go-redis/v9"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
@@ -36,10 +33,9 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	watches := make([]*lettucecompat.Watch, len(hostileKeys))
-	field := func(i int) string { return lettucecompat.NewField("me", uint64(i+1)) }
 	for i, key := range hostileKeys {
-		got := c.TryAcquire(ctx, fenced(key, field(i)))
-		if got.Outcome != ok || got.Token == 0 {
+		got := c.State(ctx, fenced(key, i))
+		if got.Outcome != ok || got.Word != has || got.Token == 0 {
 			t.Fatalf("%.40q: %+v", key, got)
 		}
 		watches[i] = c.Watch(key)
@@ -48,12 +44,12 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	want(t, "keys", b.raw.DBSize(ctx).Val(), int64(2*len(hostileKeys)))
 	for i, key := range hostileKeys {
 		signal(t, "the subscription of "+short(key), watches[i].C())
-		b.wantHash(t, key, hash{field(i): "1"})
-		want(t, "grantee", b.hash(t, lettucecompat.FenceKey(c, key))["grantee"], field(i))
+		b.wantHash(t, key, hash{me(i): "1"})
+		want(t, "grantee", b.hash(t, lettucecompat.FenceKey(c, key))["grantee"], me(i))
 	}
 	for i, key := range hostileKeys {
-		everyCommand(t, c, key, field(i))
-		want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field(i), Fenced: true}).Outcome, ok)
+		everyCommand(t, c, key, i)
+		want(t, "release", c.State(ctx, givesFenced(key, i)).Word, hasNothing)
 		signal(t, "the release of "+short(key), watches[i].C())
 		want(t, "locks left", b.raw.DBSize(ctx).Val(), int64(2*len(hostileKeys)-i-1))
 	}
@@ -70,45 +66,38 @@ func TestInject_NamesNeverMeet(t *testing.T) {
 	}
 }
 
-// everyCommand sends what is not sent by acquire and release.
-func everyCommand(t *testing.T, c *lettucecompat.Client, key, field string) {
+// everyCommand sends what is not sent by an ask and a release.
+func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 	t.Helper()
-	r := lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true}
+	r := renews(key, i)
+	r.Reacquire = true
 	want(t, "renew", c.Renew(ctx, []lettucecompat.Renewal{r}, 0)[0].Outcome, ok)
 	want(t, "extend", c.Extend(ctx, r, 0).Outcome, ok)
-	want(t, "status", c.Status(ctx, []lettucecompat.Query{{Key: key, Field: field}}, 0)[0].Count, int64(1))
-	turn := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: field, Lease: time.Minute, Fenced: true, Tokens: 1})
-	want(t, "kept", turn.Kept, true)
-	info, err := c.Inspect(ctx, key)
+	want(t, "status", c.Status(ctx, []lettucecompat.Query{{Key: key, Field: me(i)}}, 0)[0].Count, int64(1))
+	keeps := givesFenced(key, i)
+	keeps.Keep, keeps.Want = 1, 1
+	want(t, "renew alone", c.State(ctx, keeps).Word, has)
+	info, err := c.Inspect(ctx, key, false)
 	if err != nil || len(info.Holders) != 1 || info.Token == 0 || info.Subscribers != 1 {
 		t.Fatalf("%s: %+v, %v", short(key), info, err)
 	}
 }
 
-func short(key string) string { return fmt.Sprintf("%.40q", key) }
-
-// listen receives everything that is published on b's server, and returns what has come
-// when f is through. The marker is the last message of the server, so none is missing.
-func listen(t *testing.T, b *bed, f func()) []*redis.Message {
-	t.Helper()
-	ps := b.raw.PSubscribe(ctx, "*")
-	defer ps.Close()
-	if _, err := ps.Receive(ctx); err != nil {
-		t.Fatal(err)
+// What is told to a client about a key of any bytes arrives with these bytes.
+func TestInject_MessagesOfAnyKey(t *testing.T) {
+	b := onReal(t, nil)
+	a, x := b.peer(t, "a"), b.peer(t, "x")
+	for _, key := range hostileKeys {
+		a.key, x.key = key, key
+		a.takes()
+		x.stands(0)
+		a.told()
+		a.releases()
+		x.called()
+		must2(a.ForceRelease(ctx, key, false))
+		want(t, "forced", x.message(lettucecompat.MessageForced).N, x.unit)
 	}
-	f()
-	b.raw.Publish(ctx, "the end", "")
-	var all []*redis.Message
-	for {
-		m, err := ps.ReceiveMessage(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Channel == "the end" {
-			return all
-		}
-		all = append(all, m)
-	}
+	b.nothingLeft(t)
 }
 
 // A message is one JSON object with these three parts, whatever the name holds.
@@ -117,8 +106,8 @@ func TestInject_MessagesAreJSON(t *testing.T) {
 	c := b.client(t)
 	for _, key := range hostileKeys {
 		messages := listen(t, b, func() {
-			want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, "me:1")).Outcome, ok)
-			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1"}).Outcome, ok)
+			want(t, "acquire", c.State(ctx, asks(key, 1)).Word, has)
+			want(t, "release", c.State(ctx, gives(key, 1)).Word, hasNothing)
 		})
 		if len(messages) != 1 || messages[0].Channel != "lock:release:"+key {
 			t.Fatalf("%s: messages %v", short(key), messages)
@@ -128,7 +117,7 @@ func TestInject_MessagesAreJSON(t *testing.T) {
 			t.Fatalf("%s: %v in %.200q", short(key), err, messages[0].Payload)
 		}
 		name, _ := m["lockKey"].(string)
-		if len(m) != 3 || m["holder"] != "me:1" || utf8.ValidString(key) && name != key {
+		if len(m) != 3 || m["holder"] != me(1) || utf8.ValidString(key) && name != key {
 			t.Errorf("%s: %.200q", short(key), messages[0].Payload)
 		}
 	}
@@ -140,14 +129,16 @@ func TestInject_ForeignHolders(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
 	for _, holder := range []string{
-		`x"}}`, `x","field":"me:1`, "*:1", "a b:1", "a\n:1", "a:1\n", "a:1:kept", ":1", "a:", "a:b:1", "a:-1", "a:1e3", "{}:1", "\x00:1", strings.Repeat("h", 64<<10), "",
+		`x"}}`, `x","field":"me:1`, "*:1", "a b:1", "a\n:1", "a:1\n", "a:1:kept", ":1", "a:", "a:b:1", "a:-1", "a:17", javaUUID + ":57", "a b:1700000000000000", ":1700000000000000", "a:1700000000000000 ", "a:1e3", "{}:1", "\x00:1", strings.Repeat("h", 64<<10), "",
 	} {
 		b.put(t, "k", hash{holder: "1"}, time.Minute)
-		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
-		want(t, "outcome", got.Outcome, refused)
+		try := asks("k", 1)
+		try.Try = true
+		got := c.State(ctx, try)
+		want(t, "word", got.Word, wordRefused)
 		want(t, "holder", got.Holder, holder)
 		messages := listen(t, b, func() {
-			released, err := c.ForceRelease(ctx, "k")
+			released, err := c.ForceRelease(ctx, "k", false)
 			if err != nil || len(released) != 1 || released[0] != holder {
 				t.Fatalf("%s: %.100q, %v", short(holder), released, err)
 			}
@@ -184,11 +175,11 @@ func TestInject_ClientIDIsRestricted(t *testing.T) {
 func TestInject_AFencingRecordIsNoLock(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
-	want(t, "acquire", c.TryAcquire(ctx, fenced("k", "me:1")).Outcome, ok)
+	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
 	record := lettucecompat.FenceKey(c, "k")
 	before := b.hash(t, record)
-	want(t, "acquire of the record", c.TryAcquire(ctx, lockRequest(record, "me:2")).Outcome, failed)
-	released, err := c.ForceRelease(ctx, record)
+	want(t, "acquire of the record", c.State(ctx, asks(record, 2)).Outcome, failed)
+	released, err := c.ForceRelease(ctx, record, false)
 	if !lettucecompat.Permanent(err) || len(released) != 0 {
 		t.Errorf("forced release of the record: %q, %v", released, err)
 	}
@@ -201,7 +192,7 @@ func TestInject_HugeMessages(t *testing.T) {
 	forced := make(chan string, 10)
 	var reported atomic.Int64
 	c := b.client(t, func(o *lettucecompat.Options) {
-		o.OnForced = func(key, _ string) { forced <- key }
+		o.OnMessage = func(m lettucecompat.Message) { forced <- m.Key }
 		o.OnWarning = func(w lettucecompat.Warning) { reported.Add(int64(w.Count)) }
 	})
 	malformed := func() int {
@@ -215,11 +206,11 @@ func TestInject_HugeMessages(t *testing.T) {
 		b.raw.Publish(ctx, "anteroom:client:me", payload)
 		eventually(t, "it is counted", func() bool { return malformed() == 2*i+2 })
 	}
-	b.raw.Publish(ctx, "anteroom:client:me", `{"forced":{"key":"aw==","field":"me:`+strings.Repeat("9", 1<<20)+`"}}`)
+	b.raw.Publish(ctx, "anteroom:client:me", "forced - "+strings.Repeat("9", 1<<20)+" k")
 	eventually(t, "a number that is none is counted", func() bool { return malformed() == 9 })
 	want(t, "forced", len(forced), 0)
 	// The connection is as good as before.
-	want(t, "acquire", c.TryAcquire(ctx, lockRequest("k", "me:1")).Outcome, ok)
-	want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, ok)
+	want(t, "acquire", c.State(ctx, asks("k", 1)).Word, has)
+	want(t, "release", c.State(ctx, gives("k", 1)).Word, hasNothing)
 	signal(t, "the release", w.C())
 }

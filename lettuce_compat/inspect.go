@@ -7,13 +7,10 @@ import (
 	"time"
 )
 
-// maxListed bounds the holders that Inspect lists; a hash with more fields is no lock.
-const maxListed = "64"
-
 // Holder is one field of a lock.
 type Holder struct {
 	Field  string
-	Client string // the client id in it, "" for a stranger's field
+	Client string // the client id in it, "" for a foreign one
 	Count  int64
 }
 
@@ -21,7 +18,7 @@ type Holder struct {
 // when it arrives and must decide nothing.
 type Info struct {
 	Exists      bool
-	Type        string // as TYPE answers; "hash" for a lock, "none" for a free one
+	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
 	Holders     []Holder
 	TTL         time.Duration // negative: the key has no end, or does not exist
 	Token       int64         // the newest fencing token reserved; 0: never fenced
@@ -32,15 +29,14 @@ type Info struct {
 }
 
 // Inspect asks one server about key and its fencing record and its line, in one step. It changes
-// nothing. A fencing record is no lock: its key is a permanent error.
-func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
+// nothing. What is no lock is a permanent error; strings says whether a string is one.
+func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, error) {
 	if err := c.CheckKey(key); err != nil {
 		return Info{}, err
 	}
 	start := time.Now()
-	k, outcome, err := c.oneWithLine(ctx, c.lanes(key).keep, key, start, 0, func(line string) *scriptParcel {
-		return newScriptParcel(c.scripts().inspect, key, line, c.fence(key), maxListed)
-	})
+	k := newScriptParcel(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
+	outcome, err := c.one(ctx, c.lanes(key).keep, &k.parcel, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {
 		return Info{}, err
@@ -66,12 +62,15 @@ func (c *Client) Inspect(ctx context.Context, key string) (Info, error) {
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		h := Holder{Field: text(pairs[0])}
-		h.Client, _, _ = ParseField(strings.TrimSuffix(h.Field, keptSuffix))
+		h.Client, _, _ = ParseField(withoutMark(h.Field))
 		h.Count, _ = strconv.ParseInt(text(pairs[1]), 10, 64)
 		info.Holders = append(info.Holders, h)
 	}
 	return info, nil
 }
 
-// keptSuffix ends the mark that a release with Keep leaves.
+// keptSuffix ends the mark that a give-back with Statement.Mark leaves.
 const keptSuffix = ":kept"
+
+// withoutMark returns the field that has left a mark, and any other field as it is.
+func withoutMark(field string) string { return strings.TrimSuffix(field, keptSuffix) }

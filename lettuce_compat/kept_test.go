@@ -75,23 +75,23 @@ func TestWire_ACallIsNotUsedAgain(t *testing.T) {
 				pairs := func() {
 					for range 50 {
 						n++
-						key, field := fmt.Sprint("k", n), lettucecompat.NewField("me", uint64(100+n))
-						want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, field)).Outcome, ok)
-						want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field}).Outcome, ok)
+						key := fmt.Sprint("k", n)
+						want(t, "ask", c.State(ctx, asks(key, 100+n)).Word, has)
+						want(t, "release", c.State(ctx, gives(key, 100+n)).Word, hasNothing)
 					}
 				}
-				leave := func(key, field string) {
+				leave := func(key string, i int) {
 					leaving, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 					defer cancel()
-					want(t, "left", c.TryAcquire(leaving, lockRequest(key, field)).Outcome, unknown)
+					want(t, "left", c.State(leaving, asks(key, i)).Outcome, unknown)
 				}
-				leave("held", "me:1") // a hook has the command while others come and go
+				leave("held", 1) // a hook has the command while others come and go
 				pairs()
 				gate.open()
 				synctest.Wait()
 				b.net.HoldReplies()
-				leave("late", "me:2")
-				b.wantHash(t, "late", map[string]string{"me:2": "1"})
+				leave("late", 2)
+				b.wantHash(t, "late", hash{me(2): "1"})
 				b.net.Heal() // its answer arrives while others are under way
 				pairs()
 				synctest.Wait()

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // TestWire_I10_DerivedKeys: a real server says that each fencing record and each line lies in
@@ -67,12 +67,11 @@ func TestNamesOfAnyBytes(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		c := b.client(t)
 		for i, key := range oddKeys {
-			field := lettucecompat.NewField("me", uint64(i))
-			want(t, "acquire", c.TryAcquire(ctx, fenced(key, field)).Outcome, ok)
-			b.wantHash(t, key, hash{field: "1"})
+			want(t, "ask", c.State(ctx, fenced(key, i)).Word, has)
+			b.wantHash(t, key, hash{me(i): "1"})
 			w := c.Watch(key)
 			signal(t, "confirmation", w.C())
-			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field, Fenced: true}).Outcome, ok)
+			want(t, "release", c.State(ctx, givesFenced(key, i)).Word, hasNothing)
 			signal(t, "release", w.C())
 			w.Close()
 		}
@@ -82,7 +81,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 func TestReservedPrefix(t *testing.T) {
 	b := onMini(t)
 	for _, key := range []string{"anteroom:fence:{k}", "anteroom:line:{k}", "anteroom:line:"} {
-		got := b.client(t).TryAcquire(ctx, lockRequest(key, "me:1"))
+		got := b.client(t).State(ctx, asks(key, 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "permanent", lettucecompat.Permanent(got.Err), true)
 	}

@@ -50,21 +50,21 @@ func TestLaneTripsShareEvenly(t *testing.T) {
 				c := b.client(t, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 				warm(t, c)
 				const few, parcels = 4, 32
-				replies := make(chan lettucecompat.AcquireReply, few+parcels+hung)
-				send := func(key, field string) {
-					go func() { replies <- c.TryAcquire(ctx, lockRequest(key, field)) }()
+				replies := make(chan lettucecompat.Answer, few+parcels+hung)
+				send := func(key string, i int) {
+					go func() { replies <- c.State(ctx, asks(key, i)) }()
 				}
 				for i := range hung {
-					send("stuck", fmt.Sprintf("me:%d", i))
+					send("stuck", i)
 					<-stuck.arrived
 					time.Sleep(20 * time.Millisecond) // it is slow by now
 				}
 				for i := range few {
-					send("blocker", fmt.Sprintf("me:%d", i))
+					send("blocker", i)
 					<-gate.arrived
 				}
 				for i := range parcels {
-					send(fmt.Sprintf("k%d", i), "me:1")
+					send(fmt.Sprintf("k%d", i), 1)
 				}
 				synctest.Wait()
 				want(t, "queued behind the few", lettucecompat.Queued(c), parcels)
@@ -110,13 +110,13 @@ func TestCloseEndsWhenTheLastQueuedCallIsLeft(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 		for range 5 { // as many as may be given up before new parcels wait
-			r := lockRequest("blocker", "me:1")
+			r := asks("blocker", 1)
 			r.Timeout = 10 * time.Millisecond
-			c.TryAcquire(ctx, r)
+			c.State(ctx, r)
 		}
 		leaving, leave := context.WithCancel(ctx)
 		left := make(chan struct{})
-		go func() { c.TryAcquire(leaving, lockRequest("k", "me:2")); close(left) }()
+		go func() { c.State(leaving, asks("k", 2)); close(left) }()
 		synctest.Wait()
 		want(t, "queued", lettucecompat.Queued(c), 1)
 		closed := make(chan time.Duration)
@@ -152,7 +152,7 @@ func TestLaneNoScriptInPipeline(t *testing.T) {
 		}
 	}
 	for i := range 10 {
-		b.wantHash(t, fmt.Sprintf("key%d", i), hash{"me:1": "1"})
+		b.wantHash(t, fmt.Sprintf("key%d", i), hash{me(1): "1"})
 	}
 	want(t, "pipelines", gate.pipelines.Load(), int64(2))
 }
@@ -162,11 +162,11 @@ func TestScriptFlush(t *testing.T) {
 		c := b.client(t)
 		for i := range 3 {
 			b.raw.ScriptFlush(ctx)
-			want(t, "acquire", c.TryAcquire(ctx, lockRequest("k", lettucecompat.NewField("me", uint64(i)))).Outcome, ok)
+			want(t, "acquire", c.State(ctx, asks("k", i)).Word, has)
 			b.raw.ScriptFlush(ctx)
-			want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: lettucecompat.NewField("me", uint64(i)), Lease: time.Second}, 0).Outcome, ok)
+			want(t, "renew", c.Extend(ctx, renews("k", i), 0).Outcome, ok)
 			b.raw.ScriptFlush(ctx)
-			want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: lettucecompat.NewField("me", uint64(i))}).Outcome, ok)
+			want(t, "release", c.State(ctx, gives("k", i)).Word, hasNothing)
 		}
 	})
 }
@@ -179,18 +179,17 @@ func TestWire_I7_QueuedIsNeverSent(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = time.Minute })
 		warm(t, c)
-		first := make(chan lettucecompat.AcquireReply, 1)
-		go func() { first <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		first := make(chan lettucecompat.Answer, 1)
+		go func() { first <- c.State(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		cctx, cancel := context.WithCancel(ctx)
-		second := make(chan lettucecompat.AcquireReply, 1)
-		go func() { second <- c.TryAcquire(cctx, lockRequest("k", "me:2")) }()
+		second := make(chan lettucecompat.Answer, 1)
+		go func() { second <- c.State(cctx, asks("k", 2)) }()
 		synctest.Wait()
 		want(t, "queued", lettucecompat.Queued(c), 1)
 		cancel()
 		got := <-second
 		want(t, "outcome", got.Outcome, failed)
-		want(t, "SentAt is zero", got.SentAt.IsZero(), true)
 		want(t, "still queued", lettucecompat.Queued(c), 0)
 		gate.open()
 		want(t, "first", (<-first).Outcome, ok)
@@ -208,18 +207,18 @@ func TestWire_I7_AbandonedAreBounded(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot, func(o *lettucecompat.Options) { o.CommandTimeout = 10 * time.Millisecond })
 		for range 20 {
-			c.TryAcquire(ctx, lockRequest("blocker", "me:1"))
+			c.State(ctx, asks("blocker", 1))
 		}
 		live, total := lettucecompat.Trips(c)
 		want(t, "live", live, 0)
 		want(t, "total", total, 5)
 		want(t, "sent", len(gate.arrived), 5)
-		want(t, "beyond", c.TryAcquire(ctx, lockRequest("k", "me:2")).Outcome, failed)
+		want(t, "beyond", c.State(ctx, asks("k", 2)).Outcome, failed)
 		gate.open()
 		synctest.Wait()
 		_, total = lettucecompat.Trips(c)
 		want(t, "total", total, 0)
-		want(t, "after", c.TryAcquire(ctx, lockRequest("k", "me:3")).Outcome, ok)
+		want(t, "after", c.State(ctx, asks("k", 3)).Outcome, ok)
 	})
 }
 
@@ -231,12 +230,12 @@ func TestWire_I8_RenewalsHaveTheirOwnCapacity(t *testing.T) {
 		b.rdb.AddHook(gate)
 		c := b.client(t, oneSlot)
 		warm(t, c)
-		b.put(t, "k", hash{"me:1": "1"}, time.Second)
-		replies := make(chan lettucecompat.AcquireReply, 1)
-		go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		b.put(t, "k", hash{me(1): "1"}, time.Second)
+		replies := make(chan lettucecompat.Answer, 1)
+		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		start := time.Now()
-		want(t, "renewal", c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Minute}}, 0)[0].Outcome, ok)
+		want(t, "renewal", c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0].Outcome, ok)
 		want(t, "took", time.Since(start), time.Duration(0))
 		gate.open()
 		<-replies
@@ -251,17 +250,17 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 		c := b.client(t)
 		w := c.Watch("k")
 		defer w.Close()
-		replies := make(chan lettucecompat.AcquireReply, 1)
-		go func() { replies <- c.TryAcquire(ctx, lockRequest("blocker", "me:1")) }()
+		replies := make(chan lettucecompat.Answer, 1)
+		go func() { replies <- c.State(ctx, asks("blocker", 1)) }()
 		<-gate.arrived
 		start := time.Now()
 		c.Close()
 		want(t, "waited for the command under way", time.Since(start), time.Second)
 		<-w.C()
-		got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+		got := c.State(ctx, asks("k", 1))
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "error", got.Err, lettucecompat.ErrClosed)
-		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: "me:1"}, 0).Err, lettucecompat.ErrClosed)
+		want(t, "renew", c.Extend(ctx, lettucecompat.Renewal{Key: "k", Field: me(1)}, 0).Err, lettucecompat.ErrClosed)
 		_, err := c.Probe(ctx)
 		want(t, "probe", err, lettucecompat.ErrClosed)
 		c.Subscribe()
@@ -270,6 +269,7 @@ func TestCloseRefusesAndWaits(t *testing.T) {
 		late.Close()
 		gate.open()
 		<-replies
+		synctest.Wait() // what was under way has ended
 		c.Close()
 	})
 }
@@ -281,14 +281,14 @@ func TestObservers(t *testing.T) {
 	c := b.client(t, func(o *lettucecompat.Options) {
 		o.OnCommand = func(s lettucecompat.CommandStat) { stats = append(stats, s) }
 	})
-	c.TryAcquire(ctx, lockRequest("k", "me:1"))
-	c.TryAcquire(ctx, lockRequest("k", "me:2"))
-	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: "me:1", Lease: time.Second}, {Key: "x", Field: "me:1", Lease: time.Second}}, 0)
-	c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
+	c.State(ctx, asks("k", 1))
+	c.State(ctx, asks("k", 2))
+	c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Second}, {Key: "x", Field: me(1), Lease: time.Second}}, 0)
+	c.State(ctx, gives("k", 1))
 	if _, err := c.Ping(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	wants := []lettucecompat.CommandStat{{Name: "acquire", Outcome: ok}, {Name: "acquire", Outcome: refused}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
+	wants := []lettucecompat.CommandStat{{Name: "ask", Outcome: ok}, {Name: "ask", Outcome: ok}, {Name: "renew", Outcome: gone}, {Name: "release", Outcome: ok}, {Name: "ping", Outcome: ok}}
 	want(t, "commands", len(stats), len(wants))
 	for i := range wants {
 		if stats[i].Duration <= 0 || stats[i].Name != wants[i].Name || stats[i].Outcome != wants[i].Outcome {
@@ -320,14 +320,12 @@ func TestWire_I12_NoGoroutineWhenIdle(t *testing.T) {
 		warm(t, c)
 		time.Sleep(time.Second)
 		before := headcount.Bubble()
-		done := make(chan lettucecompat.Outcome, 100)
+		done := make(chan lettucecompat.Word, 100)
 		for i := range 100 {
-			go func() {
-				done <- c.Release(ctx, lettucecompat.ReleaseRequest{Key: fmt.Sprintf("k%d", i), Field: "me:1"}).Outcome
-			}()
+			go func() { done <- c.State(ctx, gives(fmt.Sprintf("k%d", i), 1)).Word }()
 		}
 		for range 100 {
-			want(t, "outcome", <-done, gone)
+			want(t, "word", <-done, lost)
 		}
 		live, total := lettucecompat.Trips(c)
 		want(t, "live", live, 0)
@@ -352,7 +350,7 @@ func TestWire_I12_StopListeningEndsTheLinger(t *testing.T) {
 		time.Sleep(time.Second)
 		before := headcount.Bubble()
 		release := func() int {
-			want(t, "outcome", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"}).Outcome, gone)
+			want(t, "word", c.State(ctx, gives("k", 1)).Word, lost)
 			synctest.Wait()
 			return headcount.Bubble() - before
 		}

@@ -71,19 +71,19 @@ func checkClientID(id string) error {
 // A number is never used twice, so that a late command of an earlier grant meets no
 // later one.
 func NewField(clientID string, n uint64) string {
-	var room [maxClientID + 21]byte // 20 digits at most
+	var room [maxClientID + 21]byte // of any number; ours have 16 digits
 	return string(strconv.AppendUint(append(append(room[:0], clientID...), ':'), n, 10))
 }
 
-// ParseField splits a field made by NewField. ok is false for the fields of strangers
-// and for the marks that MinHold leaves, which must not be taken for a grant.
+// ParseField splits a field made by NewField for a number from FirstNumber to LastNumber. ok is false for foreign
+// fields and for the marks that MinHold leaves, which must not be taken for a grant.
 func ParseField(field string) (clientID string, n uint64, ok bool) {
 	i := strings.LastIndexByte(field, ':')
-	if i <= 0 || checkClientID(field[:i]) != nil {
+	if i <= 0 || len(field)-i-1 != numberDigits || checkClientID(field[:i]) != nil {
 		return "", 0, false
 	}
 	n, err := strconv.ParseUint(field[i+1:], 10, 64)
-	if err != nil || field[i+1:] != strconv.FormatUint(n, 10) {
+	if err != nil || n < FirstNumber {
 		return "", 0, false
 	}
 	return field[:i], n, true

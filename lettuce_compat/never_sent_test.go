@@ -81,17 +81,17 @@ func everything(c *lettucecompat.Client) map[string]struct {
 		sentAt time.Time
 		err    error
 	}
-	a := c.TryAcquire(ctx, lockRequest("k", "me:1"))
-	synced := lockRequest("k", "me:2")
-	synced.Replicas = 1
-	w := c.TryAcquire(ctx, synced) // a pipeline, or a connection of its own
-	r := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:3"})
-	e := c.EndTurn(ctx, lettucecompat.TurnRequest{Key: "held", Field: "me:3", Lease: time.Minute})
-	n := c.Renew(ctx, []lettucecompat.Renewal{{Key: "held", Field: "me:3", Lease: time.Minute}}, 0)[0]
-	s := c.Status(ctx, []lettucecompat.Query{{Key: "held", Field: "me:3"}}, 0)[0]
+	a := c.State(ctx, asks("k", 1))
+	w := c.Extend(ctx, synced("held", 3), 0) // a pipeline, or a connection of its own
+	r := c.State(ctx, gives("held", 3))
+	turn := gives("held", 3)
+	turn.Want = 1
+	e := c.State(ctx, turn)
+	n := c.Renew(ctx, []lettucecompat.Renewal{{Key: "held", Field: me(3), Lease: time.Minute}}, 0)[0]
+	s := c.Status(ctx, []lettucecompat.Query{{Key: "held", Field: me(3)}}, 0)[0]
 	return map[string]ended{
-		"acquire": {a.Outcome, a.SentAt, a.Err}, "acquire with replicas": {w.Outcome, w.SentAt, w.Err},
-		"release": {r.Outcome, time.Time{}, r.Err}, "turn": {e.Outcome, e.SentAt, e.Err},
+		"ask": {a.Outcome, time.Time{}, a.Err}, "renew with replicas": {w.Outcome, w.SentAt, w.Err},
+		"release": {r.Outcome, time.Time{}, r.Err}, "turn": {e.Outcome, time.Time{}, e.Err},
 		"renew": {n.Outcome, n.SentAt, n.Err}, "status": {s.Outcome, time.Time{}, s.Err},
 	}
 }
@@ -121,7 +121,7 @@ func TestWire_I2_NeverSentIsFailed(t *testing.T) {
 				b := onMini(t, func(o *redis.Options) { begin = strike(o, h, l) })
 				b.rdb.AddHook(h)
 				c := b.client(t)
-				b.put(t, "held", hash{"me:3": "1"}, time.Minute)
+				b.put(t, "held", hash{me(3): "1"}, time.Minute)
 				warm(t, c)
 				begin(b)
 				for what, got := range everything(c) {
@@ -130,7 +130,7 @@ func TestWire_I2_NeverSentIsFailed(t *testing.T) {
 					}
 				}
 				b.wantHash(t, "k", hash{})
-				b.wantHash(t, "held", hash{"me:3": "1"})
+				b.wantHash(t, "held", hash{me(3): "1"})
 			})
 		})
 	}
@@ -161,9 +161,9 @@ func TestWire_I2_SentIsNeverFailed(t *testing.T) {
 		for range 3 {
 			warm(t, c)
 			b.net.CutReplies(1, 0)
-			got := c.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "k", Field: "me:1", Lease: time.Minute, Repeat: true})
+			got := c.State(ctx, asks("k", 1))
 			want(t, "outcome", got.Outcome, lettucecompat.OutcomeUnknown)
-			b.wantHash(t, "k", hash{"me:1": "1"})
+			b.wantHash(t, "k", hash{me(1): "1"})
 		}
 	})
 }

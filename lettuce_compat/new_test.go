@@ -51,9 +51,15 @@ func TestIdentity(t *testing.T) {
 	if id == other || strings.ContainsAny(id, "{}:") || !strings.Contains(id, fmt.Sprintf("-%d-", os.Getpid())) {
 		t.Fatalf("client ids %q, %q", id, other)
 	}
-	client, n, valid := lettucecompat.ParseField(lettucecompat.NewField(id, 1<<63))
-	want(t, "parsed", client == id && n == 1<<63 && valid, true)
-	for _, field := range []string{"", ":", "me", "me:", ":1", "me:x", "me:01", "me:+1", "me:-1", "me:1:kept", "a:b:1", "a b:1", "me:18446744073709551616"} {
+	for _, number := range []uint64{lettucecompat.FirstNumber, first, lettucecompat.LastNumber} {
+		client, n, valid := lettucecompat.ParseField(lettucecompat.NewField(id, number))
+		want(t, "parsed", client == id && n == number && valid, true)
+	}
+	for _, field := range []string{
+		"", ":", "me", "me:", ":1700000000000000", "me:x700000000000000", "me:0700000000000000", "me:+170000000000000", "me:-170000000000000", me(1) + ":kept",
+		"a:b:1700000000000000", "a b:1700000000000000", "me:18446744073709551616",
+		"me:999999999999999", "me:10000000000000000", javaUUID + ":57", // another number of digits: a thread of a foreign client
+	} {
 		if _, _, valid := lettucecompat.ParseField(field); valid {
 			t.Errorf("%q was taken for a field of ours", field)
 		}
@@ -139,7 +145,7 @@ func TestTraceTravels(t *testing.T) {
 	c := b.client(t)
 	cctx, cancel := context.WithTimeout(context.WithValue(ctx, key{}, "trace"), time.Hour)
 	defer cancel()
-	want(t, "acquire", c.TryAcquire(cctx, lockRequest("k", "me:1")).Outcome, ok)
+	want(t, "acquire", c.State(cctx, asks("k", 1)).Outcome, ok)
 	want(t, "trace", <-seen, any("trace"))
 }
 

@@ -56,9 +56,9 @@ func settingsFor(opt Options) settings {
 }
 
 // underWay is how many round trips a Client has under way to one node at once, those that
-// nobody awaits any more left out. replicas: also acquires that wait for replicas.
+// nobody awaits any more left out. replicas: also renewals that wait for replicas.
 func underWay(maxInFlight int, replicas bool) int {
-	n := maxInFlight + keepLimit + placesLimit
+	n := maxInFlight + keepLimit
 	if replicas {
 		n += min(maxInFlight, waitInFlight)
 	}

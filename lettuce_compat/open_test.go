@@ -56,11 +56,11 @@ func TestOpen_Settings(t *testing.T) {
 			read  time.Duration
 			costs int
 		}{
-			{"", lettucecompat.Options{}, 36, 2 * time.Second, 0},
-			{"", lettucecompat.Options{MaxInFlight: 100, CommandTimeout: 5 * time.Second}, 120, 10 * time.Second, 0},
-			{"", lettucecompat.Options{MaxInFlight: 1, CommandTimeout: 10 * time.Millisecond}, 14, 2 * time.Second, 0},
+			{"", lettucecompat.Options{}, 32, 2 * time.Second, 0},
+			{"", lettucecompat.Options{MaxInFlight: 100, CommandTimeout: 5 * time.Second}, 116, 10 * time.Second, 0},
+			{"", lettucecompat.Options{MaxInFlight: 1, CommandTimeout: 10 * time.Millisecond}, 10, 2 * time.Second, 0},
 			{"?pool_size=7&read_timeout=300ms", lettucecompat.Options{}, 7, 300 * time.Millisecond, 1},
-			{"?max_active_conns=35", lettucecompat.Options{}, 36, 2 * time.Second, 1},
+			{"?max_active_conns=31", lettucecompat.Options{}, 32, 2 * time.Second, 1},
 		} {
 			client := opened(t, form+c.query, c.opt)
 			var got string
@@ -99,12 +99,12 @@ func TestCosts(t *testing.T) {
 		replicas bool
 		words    []string
 	}{
-		{redis.NewClient(&redis.Options{PoolSize: 28, ContextTimeoutEnabled: true}), false, nil},
-		{redis.NewClient(&redis.Options{PoolSize: 27, ContextTimeoutEnabled: true}), false, []string{"allows 27 connections, and up to 28 commands"}},
-		{redis.NewClient(&redis.Options{PoolSize: 35, ContextTimeoutEnabled: true}), true, []string{"set PoolSize to 36 or more"}},
-		{redis.NewClient(&redis.Options{PoolSize: 28, ReadTimeout: 7 * time.Second}), false, []string{"until ReadTimeout (7s); set ContextTimeoutEnabled"}},
+		{redis.NewClient(&redis.Options{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
+		{redis.NewClient(&redis.Options{PoolSize: 23, ContextTimeoutEnabled: true}), false, []string{"allows 23 connections, and up to 24 commands"}},
+		{redis.NewClient(&redis.Options{PoolSize: 31, ContextTimeoutEnabled: true}), true, []string{"set PoolSize to 32 or more"}},
+		{redis.NewClient(&redis.Options{PoolSize: 24, ReadTimeout: 7 * time.Second}), false, []string{"until ReadTimeout (7s); set ContextTimeoutEnabled"}},
 		{redis.NewClient(&redis.Options{PoolSize: 1}), false, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
-		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 28, ContextTimeoutEnabled: true}), false, nil},
+		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
 		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 1}), false, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
 		{struct{ redis.UniversalClient }{redis.NewClient(&redis.Options{})}, true, nil},
 	} {

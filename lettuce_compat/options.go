@@ -26,23 +26,16 @@ type Options struct {
 	CommandTimeout time.Duration
 	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
 	Dialect Dialect
-	// MaxInFlight limits the acquire and release commands (or pipelines of them) under
+	// MaxInFlight limits the statements (or pipelines of them) under
 	// way per shard; what comes beyond waits and shares the next round trip. Where round
 	// trips are short fewer are used: four, and as many as a quick one has times 250 µs. Defaults to
 	// 16. Beside them go 8 for renewals and questions, and 8 (or MaxInFlight, if that is
-	// less) for acquires that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
+	// less) for renewals that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
 	MaxInFlight int
 
-	// OnForced is called when ForceRelease, called by anybody, has deleted field of
-	// this client. It runs on the goroutine that receives all messages: it must not
-	// block. Anyone who may publish to the client's channel can cause it.
-	OnForced func(key, field string)
-	// OnCalled is called when a script, mostly another client's release, has given a lock to a field
-	// of this client, and OnLook when a field of this client that stands in line had better ask again
-	// after so long. Both run on the goroutine that receives all messages: they must not
-	// block. Anyone who may publish to the client's channel can cause them.
-	OnCalled func(Call)
-	OnLook   func(n uint64, in time.Duration)
+	// OnMessage is called for each message on the client's own channel. It runs on the goroutine that receives
+	// all messages: it must not block.
+	OnMessage func(Message)
 	// OnSubscription tells when the subscription connection comes up or goes down, and
 	// why. State changes only. It must not block.
 	OnSubscription func(up bool, err error)
@@ -56,7 +49,7 @@ type Options struct {
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of acquire, release, turn, confirm, renew, extend, status, inspect,
+	// Name is one of ask, confirm, release, turn, leave, renew, extend, status, inspect,
 	// force, ping, probe.
 	Name     string
 	Outcome  Outcome
@@ -71,7 +64,7 @@ func (o Options) withDefaults() (Options, error) {
 	if !o.Dialect.Valid() {
 		return o, configError("Options.Dialect", fmt.Sprintf("%d is none of the constants", o.Dialect))
 	}
-	if !o.Dialect.ours(o.ClientID) { // the scripts could not split its fields
+	if !o.Dialect.ourID(o.ClientID) { // the scripts could not split its fields
 		return o, configError("Options.ClientID", fmt.Sprintf("%q is no UUID of version 8, which names a client in Redisson's dialect: use Dialect.NewClientID", o.ClientID))
 	}
 	if o.CommandTimeout < 0 {

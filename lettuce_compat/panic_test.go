@@ -34,7 +34,7 @@ func TestAPanicOfAHookEndsTheProcess(t *testing.T) {
 		c := b.client(t)
 		func() {
 			defer func() { _ = recover() }()
-			c.TryAcquire(ctx, lockRequest("k", "me:1"))
+			c.State(ctx, asks("k", 1))
 		}()
 		t.Log("recovered")
 		return

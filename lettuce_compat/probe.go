@@ -3,7 +3,6 @@ package lettucecompat
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -22,55 +21,45 @@ func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Dura
 
 // RehearseRequest says what a Rehearse is about.
 type RehearseRequest struct {
-	Key       string
-	Fenced    bool          // acquires reserve tokens
-	Replicas  bool          // acquires wait for replicas
-	Reacquire bool          // a renewal may take the lock back
-	Strings   bool          // a string at the key is a lock of another library
-	Timeout   time.Duration // of the command; 0: Options.CommandTimeout
+	Key      string
+	Fenced   bool          // grants have tokens
+	Replicas bool          // renewals wait for replicas
+	Strings  bool          // a string at the key is a lock of another library
+	Timeout  time.Duration // of the command; 0: Options.CommandTimeout
 }
 
-// Rehearse asks whether r.Key could be acquired, renewed and released now, if nobody held
+// Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held
 // it. A script calls what these call, in two steps, and leaves everything as it was: a free
 // lock is taken and given back within a step, a held one is only asked about. So it meets
-// what an acquire would meet: a missing permission, a full memory, a replica, a key of
-// another type. Some rights to a held lock can be told from Redis 7.0 on only, and so can
+// what a statement would meet: a missing permission, a full memory, a replica, what is no
+// lock. Some rights to a held lock can be told from Redis 7.0 on only, and so can
 // the rights to channels.
-//
-// It returns the commands that are refused and that a lock can do without, in words for
-// people that name no key.
-func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) (without []string, err error) {
+func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
 	if err := c.CheckKey(r.Key); err != nil {
-		return nil, err
+		return err
 	}
 	for _, step := range []string{"1", "2"} {
-		list, err := c.rehearse(ctx, r, step)
-		if err != nil {
-			return nil, err
+		if err := c.rehearse(ctx, r, step); err != nil {
+			return err
 		}
-		without = append(without, list...)
 	}
-	return without, nil
+	return c.subs.ownRefusal()
 }
 
-func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) (without []string, err error) {
+func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) error {
 	start := time.Now()
-	k, outcome, err := c.oneWithLine(ctx, c.lanes(r.Key).locks, r.Key, start, r.Timeout, func(line string) *scriptParcel {
-		return newScriptParcel(c.scripts().rehearse, r.Key, line, c.fenceIf(r.Key, r.Fenced),
-			step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, flag(r.Replicas), flag(r.Reacquire), flag(r.Strings))
-	})
+	fence, replicas := "", "0"
+	if r.Fenced {
+		fence = c.fence(r.Key)
+	}
+	if r.Replicas {
+		replicas = "1"
+	}
+	k := newScriptParcel(c.scripts().rehearse, r.Key, c.line(r.Key), fence,
+		step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
+	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.parcel, start, r.Timeout)
 	c.observe("ping", outcome, start)
-	if err != nil {
-		return nil, err
-	}
-	list, ok := k.command.Val().([]any)
-	if !ok {
-		return nil, ErrMalformed
-	}
-	for _, what := range list {
-		without = append(without, text(what))
-	}
-	return without, nil
+	return err
 }
 
 // Probe asks whether messages are delivered: it publishes one to the client's own
@@ -117,10 +106,9 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
-	payload, _ := json.Marshal(ownMessage{Probe: nonce}) // strings always encode
-	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "publish", s.own.name, string(payload))), time.Now(), 0)
+	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
 	if redis.IsPermissionError(err) {
-		return OutcomeGone, nil // releases warn about it, see WarnPublishRefused
+		return OutcomeGone, nil // Rehearse tells it, and statements warn: see WarnPublishRefused
 	}
 	if err != nil {
 		return outcome, fmt.Errorf("publishing the probe: %w", err)

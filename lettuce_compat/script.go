@@ -11,7 +11,7 @@ var lua embed.FS
 
 // scripts are those of one dialect, one per job.
 type scripts struct {
-	acquire, release, turn, renew, status, inspect, force, confirm, rehearse *script
+	state, renew, status, inspect, force, rehearse *script
 }
 
 // The scripts of all dialects. Those for the channels of shards differ in the commands for these.
@@ -24,8 +24,8 @@ var (
 func newScripts(channels, dialect string) *scripts {
 	read := func(name string) *script { return newScript(channels, dialect, name) }
 	return &scripts{
-		acquire: read("acquire"), release: read("release"), turn: read("turn"), renew: read("renew"), status: read("status"),
-		inspect: read("inspect"), force: read("force"), confirm: read("confirm"), rehearse: read("rehearse"),
+		state: read("state"), renew: read("renew"), status: read("status"),
+		inspect: read("inspect"), force: read("force"), rehearse: read("rehearse"),
 	}
 }
 
@@ -40,8 +40,10 @@ type script struct {
 // where it has to do with the line, what those share. Each function costs a call some of Redis' time, so
 // the batches that renew and look do without.
 func newScript(channels, dialect, name string) *script {
-	parts := []string{"prelude", channels, dialect, "line", "call", name}
+	parts := []string{"prelude", channels, dialect, "line", name}
 	switch name {
+	case "rehearse":
+		parts = []string{"prelude", channels, dialect, name}
 	case "renew":
 		parts = []string{"prelude", dialect, name}
 	case "status":
@@ -64,12 +66,11 @@ type scriptParcel struct {
 	parcel
 	command command
 	list    [1]*command // parcel.cmds
-	args    [10]any     // of the command, as far as they fit: those of a plain acquire and release
+	args    [15]any     // of the command, as far as they fit: all but a last token and a mark
 }
 
-// newScriptParcel makes one of s about the lock key; line is the key of its line, or key
-// itself where the line is left out, and fence the key of its fencing record, empty where the
-// script does not need it. argv are strings already, so that nothing depends on how a client
+// newScriptParcel makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
+// record, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
 // prints numbers.
 func newScriptParcel(s *script, key, line, fence string, argv ...any) *scriptParcel {
 	k := new(scriptParcel)

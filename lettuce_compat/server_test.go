@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // TestWire_I3_GoneOnlyFromMaster: a read-only replica answers nothing but failures, also
@@ -20,7 +20,7 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 	master := testredis.Start(t, "--repl-diskless-sync-delay", "0")
 	mc := master.Client(t)
 	b := onReal(t, nil)
-	mc.HSet(ctx, "held", "me:1", "1")
+	mc.HSet(ctx, "held", me(1), "1")
 	mc.PExpire(ctx, "held", time.Hour)
 	mc.Set(ctx, "string", "x", 0)
 	host, port, _ := net.SplitHostPort(master.Addr())
@@ -30,26 +30,33 @@ func TestWire_I3_GoneOnlyFromMaster(t *testing.T) {
 	eventually(t, "replicated", func() bool { return b.raw.Exists(ctx, "held", "string").Val() == 2 })
 	c := b.client(t)
 	for _, key := range []string{"held", "string", "missing"} {
-		short := lettucecompat.Renewal{Key: key, Field: "me:1", Lease: time.Second} // below the TTL: nothing to raise
-		q := lettucecompat.Query{Key: key, Field: "me:1"}
-		for what, got := range map[string]struct {
-			o   lettucecompat.Outcome
-			err error
-		}{
-			"renew":   {c.Renew(ctx, []lettucecompat.Renewal{short}, 0)[0].Outcome, c.Renew(ctx, []lettucecompat.Renewal{short}, 0)[0].Err},
-			"release": {c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1"}).Outcome, c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1"}).Err},
-			"keep":    {c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1", Keep: time.Second}).Outcome, c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: "me:1", Keep: time.Second}).Err},
-			"turn":    {c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: "me:1", Lease: time.Second}).Outcome, c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: "me:1", Lease: time.Second}).Err},
+		short := lettucecompat.Renewal{Key: key, Field: me(1), Lease: time.Second} // below the TTL: nothing to raise
+		keep, turn, confirm, renew, mark := gives(key, 1), gives(key, 1), gives(key, 1), gives(key, 1), gives(key, 1)
+		keep.Terms, turn.Want = fencedTerms, 1
+		confirm.Have, confirm.Keep, confirm.Want = place, 1, 1
+		renew.Keep, renew.Want = 1, 1
+		mark.Mark = time.Second
+		leave := asks(key, 2)
+		leave.Want = 0
+		for what, s := range map[string]lettucecompat.Statement{
+			"release": gives(key, 1), "fenced release": keep, "mark": mark, "turn": turn, "confirm": confirm, "renew": renew, "leave": leave,
 		} {
-			want(t, key+": "+what, got.o, failed)
-			want(t, key+": "+what+": class", lettucecompat.Classify(got.err), lettucecompat.ClassTransient)
+			if key == "string" && (what == "leave" || s.Have == place || s.Keep > 0) {
+				continue // no lock: that is an error of its own
+			}
+			got := c.State(ctx, s)
+			want(t, key+": "+what, got.Outcome, failed)
+			if key != "string" {
+				want(t, key+": "+what+": class", lettucecompat.Classify(got.Err), lettucecompat.ClassTransient)
+			}
 		}
-		if st := c.Status(ctx, []lettucecompat.Query{q}, 0)[0]; st.Outcome == gone {
+		want(t, key+": batch", c.Renew(ctx, []lettucecompat.Renewal{short}, 0)[0].Outcome, failed)
+		if st := c.Status(ctx, []lettucecompat.Query{{Key: key, Field: me(1)}}, 0)[0]; st.Outcome == gone {
 			t.Fatalf("%s: a replica concluded gone", key)
 		}
 	}
-	want(t, "acquire", c.TryAcquire(ctx, lockRequest("free", "me:2")).Outcome, failed)
-	_, err := c.ForceRelease(ctx, "missing")
+	want(t, "ask", c.State(ctx, asks("free", 2)).Outcome, failed)
+	_, err := c.ForceRelease(ctx, "missing", false)
 	want(t, "force", lettucecompat.Classify(err), lettucecompat.ClassTransient)
 }
 
@@ -65,32 +72,6 @@ func (b *bed) user(t *testing.T, rules ...any) *redis.Client {
 	rdb := redis.NewClient(options(b.real.Addr(), b.net.Dial, func(o *redis.Options) { o.Username, o.Password = "worker", "secret" }))
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
-}
-
-// TestACLWithoutChannels: everything works but the messages, and that is told once.
-func TestACLWithoutChannels(t *testing.T) {
-	b := onReal(t, nil)
-	warnings := make(chan lettucecompat.Warning, 100)
-	c := newClient(t, b.user(t, "~*", "+@all", "resetchannels"), func(o *lettucecompat.Options) {
-		o.OnWarning = func(w lettucecompat.Warning) { warnings <- w }
-	})
-	for range 3 {
-		want(t, "acquire", c.TryAcquire(ctx, lockRequest("k", "me:1")).Outcome, ok)
-		rel := c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
-		want(t, "release", rel.Outcome, ok)
-	}
-	b.wantHash(t, "k", hash{})
-	want(t, "warning", (<-warnings).Kind, lettucecompat.WarnPublishRefused)
-	want(t, "further warnings", len(warnings), 0)
-
-	w := c.Watch("k")
-	defer w.Close()
-	want(t, "warning", (<-warnings).Kind, lettucecompat.WarnChannelRefused)
-	want(t, "confirmed", w.Confirmed(), false)
-	if d, err := c.Probe(ctx); d != 0 || err != nil {
-		t.Fatalf("probe: %v, %v", d, err)
-	}
-	want(t, "up", lettucecompat.Up(c), false)
 }
 
 // TestACLOneChannelRefused: the refusal of one channel does not keep others from being
@@ -127,10 +108,10 @@ func TestACLWithoutPermissions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b.raw.ScriptFlush(ctx)
 			c := newClient(t, b.user(t, rules...))
-			got := c.TryAcquire(ctx, lockRequest("k", "me:1"))
+			got := c.State(ctx, asks("k", 1))
 			if name == "without loading scripts" { // EVAL does it
 				want(t, "outcome", got.Outcome, ok)
-				c.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
+				c.State(ctx, gives("k", 1))
 				return
 			}
 			want(t, "outcome", got.Outcome, failed)
@@ -144,7 +125,7 @@ func TestWrongPassword(t *testing.T) {
 	b := onReal(t, nil)
 	rdb := redis.NewClient(options(b.real.Addr(), b.net.Dial, func(o *redis.Options) { o.Username, o.Password = "nobody", "wrong" }))
 	defer rdb.Close()
-	got := newClient(t, rdb).TryAcquire(ctx, lockRequest("k", "me:1"))
+	got := newClient(t, rdb).State(ctx, asks("k", 1))
 	want(t, "outcome", got.Outcome, failed)
 	want(t, "permanent", lettucecompat.Permanent(got.Err), true)
 }
@@ -152,57 +133,80 @@ func TestWrongPassword(t *testing.T) {
 func TestOutOfMemory(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
-	want(t, "acquire", c.TryAcquire(ctx, fenced("held", "me:1")).Outcome, ok)
+	want(t, "acquire", c.State(ctx, fenced("held", 1)).Outcome, ok)
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
-	for _, r := range []lettucecompat.AcquireRequest{lockRequest("k", "me:2"), fenced("k", "me:3")} {
-		got := c.TryAcquire(ctx, r)
+	for _, r := range []lettucecompat.Statement{asks("k", 2), fenced("k", 3), asks("held", 4)} {
+		got := c.State(ctx, r)
 		want(t, "outcome", got.Outcome, failed)
 		want(t, "class", lettucecompat.Classify(got.Err), lettucecompat.ClassTransient)
 		b.wantHash(t, "k", hash{})
 	}
-	want(t, "renewals go on", c.Extend(ctx, lettucecompat.Renewal{Key: "held", Field: "me:1", Lease: time.Minute}, 0).Outcome, ok)
-	want(t, "releases go on", c.Release(ctx, lettucecompat.ReleaseRequest{Key: "held", Field: "me:1", Fenced: true}).Outcome, ok)
+	want(t, "renewals go on", c.Extend(ctx, lettucecompat.Renewal{Key: "held", Field: me(1), Lease: time.Minute}, 0).Outcome, ok)
+	want(t, "releases go on", c.State(ctx, givesFenced("held", 1)).Outcome, ok)
 }
 
+// TestReplicas: Extend says how many have confirmed, and gives nothing back.
 func TestReplicas(t *testing.T) {
 	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
 	c := b.client(t)
-	r := fenced("k", "me:1")
-	r.Replicas, r.ReplicaTimeout = 1, 50*time.Millisecond
-	got := c.TryAcquire(ctx, r)
+	want(t, "ask", c.State(ctx, fenced("k", 1)).Word, has)
+	r := synced("k", 1)
+	r.ReplicaTimeout = 50 * time.Millisecond
+	got := c.Extend(ctx, r, 0)
 	want(t, "without replica", got.Outcome, refused)
 	want(t, "error", errors.Is(got.Err, lettucecompat.ErrReplicas), true)
-	b.wantHash(t, "k", hash{})
+	b.wantHash(t, "k", hash{me(1): "1"})
+	b.wantTTL(t, "k", lease-time.Second, lease)
 
-	// One that is refused has written nothing that could be waited for.
-	b.put(t, "taken", hash{"you:1": "1"}, time.Minute)
+	// A renewal that finds nothing has written nothing that could be waited for.
 	b.raw.ConfigResetStat(ctx)
-	taken := lockRequest("taken", "me:3")
-	taken.Replicas, taken.ReplicaTimeout = 1, 3*time.Second
-	want(t, "taken", c.TryAcquire(ctx, taken).Holder, "you:1")
-	want(t, "WAIT for an attempt that was refused", b.real.Stats(t)["wait"], int64(0))
+	missing := synced("missing", 3)
+	missing.ReplicaTimeout = 3 * time.Second
+	want(t, "gone", c.Extend(ctx, missing, 0).Outcome, gone)
+	want(t, "WAIT for what is gone", b.real.Stats(t)["wait"], int64(0))
 
 	host, port, _ := net.SplitHostPort(b.real.Addr())
 	replica := testredis.Start(t, "--replicaof", host, port)
 	rc := replica.Client(t)
-	r.Field, r.ReplicaTimeout = "me:2", 5*time.Second
+	r.ReplicaTimeout = 5 * time.Second
 	eventually(t, "the replica is connected", func() bool {
 		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
 	})
 	b.raw.ScriptFlush(ctx) // and the script is loaded on the way
-	got = c.TryAcquire(ctx, r)
+	got = c.Extend(ctx, r, 0)
 	want(t, "with replica", got.Outcome, ok)
-	want(t, "on the replica", rc.HExists(ctx, "k", "me:2").Val(), true)
+	want(t, "sent", got.SentAt.IsZero(), false)
+	want(t, "on the replica", rc.HExists(ctx, "k", me(1)).Val(), true)
 }
 
-// Where no script may be loaded an acquire with Replicas goes by EVAL, as others do.
+// TestReplicas_WaitsForItsOwnWrite: WAIT speaks about what its connection has written. A renewal writes also where the time to
+// live is long enough, so a replica that is cut off confirms nothing.
+func TestReplicas_WaitsForItsOwnWrite(t *testing.T) {
+	b := onReal(t, []string{"--repl-diskless-sync-delay", "0"})
+	c := b.client(t)
+	host, port, _ := net.SplitHostPort(b.real.Addr())
+	replica := testredis.Start(t, "--replicaof", host, port)
+	rc := replica.Client(t)
+	eventually(t, "the replica is connected", func() bool {
+		return strings.Contains(rc.Info(ctx, "replication").Val(), "master_link_status:up")
+	})
+	b.put(t, "k", hash{me(1): "1"}, time.Hour)
+	replica.Pause()
+	defer replica.Resume()
+	r := synced("k", 1)
+	r.ReplicaTimeout = 50 * time.Millisecond
+	want(t, "with a replica that hangs", c.Extend(ctx, r, 0).Outcome, refused)
+	b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+}
+
+// Where no script may be loaded a renewal with Replicas goes by EVAL, as others do.
 func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 	b := onReal(t, nil)
 	b.raw.ScriptFlush(ctx)
 	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-script"))
-	r := lockRequest("k", "me:1")
-	r.Replicas, r.ReplicaTimeout = 1, 20*time.Millisecond
-	got := c.TryAcquire(ctx, r)
-	want(t, "granted, and confirmed by nobody", got.Outcome, refused)
-	b.wantHash(t, "k", hash{})
+	b.put(t, "k", hash{me(1): "1"}, time.Second)
+	r := synced("k", 1)
+	r.ReplicaTimeout = 20 * time.Millisecond
+	want(t, "renewed, and confirmed by nobody", c.Extend(ctx, r, 0).Outcome, refused)
+	b.wantTTL(t, "k", lease-time.Second, lease)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // sharded makes a client in Redisson's dialect on a Cluster. Its layout is known.
@@ -22,7 +22,7 @@ func sharded(t *testing.T, nodes *testredis.Cluster, id string, change ...func(*
 		o.Dialect, o.CommandTimeout = lettucecompat.Redisson, time.Second
 	}}, change...)...)
 	eventually(t, "the layout", func() bool {
-		p.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: "warm", Field: id + ":1", Lease: time.Second})
+		p.State(ctx, asks("warm", 1))
 		return p.Shard("k") != fmt.Sprintf("slot-%d", lettucecompat.KeySlot("k"))
 	})
 	return p
@@ -35,8 +35,7 @@ func subscribers(t *testing.T, s *testredis.Server, channel string) int64 {
 }
 
 // TestSharded: releases go through the channel of the lock's shard, of which the server knows all
-// subscribers, so an end of turn may keep the lock as on a single server; and each key is listened
-// to at its own master.
+// subscribers; and each key is listened to at its own master.
 func TestSharded(t *testing.T) {
 	testredis.Needs(t, "7.0", "channels of shards")
 	nodes := testredis.StartCluster(t, 3, 0)
@@ -47,26 +46,23 @@ func TestSharded(t *testing.T) {
 		channel := "redisson_lock__channel:{" + key + "}"
 		node := nodes.Master(nodes.Slot(key))
 		used[node] = true
-		field := lettucecompat.NewField(ourUUID, first+uint64(i))
-		want(t, "acquire", c.TryAcquire(ctx, lockRequest(key, field)).Outcome, ok)
+		want(t, "ask", c.State(ctx, asks(key, i)).Word, has)
 		w := watchConfirmed(t, c.Client, key)
 		want(t, "subscribers", subscribers(t, node, channel), int64(1))
-		want(t, "kept", c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: field, Lease: time.Minute}).Kept, true)
 		ps := node.Client(t).SSubscribe(ctx, channel)
 		if _, err := ps.Receive(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if info, err := c.Inspect(ctx, key); err != nil || info.Subscribers != 2 {
+		if info, err := c.Inspect(ctx, key, false); err != nil || info.Subscribers != 2 {
 			t.Fatalf("%+v, %v", info, err)
 		}
-		want(t, "kept beside another", c.EndTurn(ctx, lettucecompat.TurnRequest{Key: key, Field: field, Lease: time.Minute}).Kept, false)
+		want(t, "release", c.State(ctx, gives(key, i)).Word, hasNothing)
 		signal(t, "release", w.C())
 		if m, err := ps.ReceiveMessage(ctx); err != nil || m.Payload != "0" || m.Channel != channel {
 			t.Fatal(m, err)
 		}
 		_ = ps.Close()
 		w.Close()
-		c.Forget(key)
 		eventually(t, "unsubscribed", func() bool { return subscribers(t, node, channel) == 0 })
 	}
 	want(t, "masters", len(used), 3)
@@ -179,12 +175,12 @@ func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
 			if fits := d == lettucecompat.DesignDocument || tagged || !strings.ContainsAny(key, "{}"); fits != (err == nil) {
 				t.Errorf("%v: %.20q: %v", d, key, err)
 			}
-			got := c.TryAcquire(ctx, lockRequest(key, lettucecompat.NewField(ourUUID, first)))
+			got := c.State(ctx, asks(key, 0))
 			if err == nil && got.Outcome != ok || err != nil && (got.Outcome != failed || !lettucecompat.Permanent(got.Err)) {
 				t.Errorf("%v: %.20q: %+v", d, key, got)
 			}
 			if err == nil {
-				want(t, "release", c.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: lettucecompat.NewField(ourUUID, first)}).Outcome, ok)
+				want(t, "release", c.State(ctx, gives(key, 0)).Word, hasNothing)
 			}
 			want(t, "on a single server", single.CheckKey(key), nil)
 		}
@@ -211,7 +207,7 @@ func TestSharded_AWatchThatIsClosedAtOnce(t *testing.T) {
 	nodes := testredis.StartCluster(t, 1, 0)
 	g := gated{nodes.Client(t), make(chan struct{}), make(chan struct{})}
 	c := newClient(t, g, func(o *lettucecompat.Options) { o.ClientID, o.Dialect = ourUUID, lettucecompat.Redisson })
-	want(t, "acquire", c.TryAcquire(ctx, lockRequest("warm", ourUUID+":1")).Outcome, ok) // the layout is known
+	want(t, "acquire", c.State(ctx, asks("warm", 1)).Outcome, ok) // the layout is known
 	w := c.Watch("gone")
 	<-g.asked
 	w.Close()

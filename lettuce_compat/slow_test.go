@@ -22,11 +22,10 @@ func TestLaneIsNotHeldUpByAFewConnections(t *testing.T) {
 				warm(t, c)
 				took := make(chan time.Duration, 100)
 				call := func(i int) lettucecompat.Outcome {
-					key, field := fmt.Sprintf("k%d", i), fmt.Sprintf("me:%d", i)
 					if keep {
-						return c.Extend(ctx, lettucecompat.Renewal{Key: "warm", Field: "me:99", Lease: time.Minute}, 0).Outcome
+						return c.Extend(ctx, lettucecompat.Renewal{Key: "warm", Field: me(99), Lease: time.Minute}, 0).Outcome
 					}
-					return c.TryAcquire(ctx, lockRequest(key, field)).Outcome
+					return c.State(ctx, asks(fmt.Sprintf("k%d", i), i)).Outcome
 				}
 				send := func(i int) {
 					start := time.Now()

@@ -14,12 +14,6 @@ import (
 const (
 	// subscribeBatch bounds the channels of one SUBSCRIBE or UNSUBSCRIBE.
 	subscribeBatch = 128
-	// channelIdle is how long a channel stays subscribed after its last watcher has gone, so
-	// that a key that is contended again needs no new subscription.
-	channelIdle = 10 * time.Second
-	// maxIdleChannels caps the channels that are subscribed and watched by nobody; the
-	// oldest go first.
-	maxIdleChannels = 1024
 	// refusedRetry is how long a channel that the ACL refuses is left alone.
 	refusedRetry = 30 * time.Second
 	// backoffMin and backoffMax bound the pause between failed connections.
@@ -41,7 +35,7 @@ var (
 //
 // The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the
 // connection fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe
-// what has been idle long enough; sleep until kicked or until the next of these is due.
+// what nobody watches any more; sleep until kicked or until the next of these is due.
 // When the connection has ended, everything watched is wanted again, and the loop
 // starts over after a pause.
 //
@@ -64,7 +58,7 @@ type subscriber struct {
 	wanted     *list.List // to subscribe, oldest first
 	asked      *list.List // in the unanswered SUBSCRIBE
 	askedAt    time.Time
-	idle       *list.List // confirmed and watched by nobody, oldest first
+	unwatched  *list.List // confirmed and watched by nobody: to unsubscribe
 	refused    *list.List // refused by the ACL, oldest first
 	up         bool       // the connection has confirmed a channel
 	generation uint64     // number of the connection
@@ -79,7 +73,7 @@ func newSubscriber(c *Client, mu *sync.Mutex, addr string) *subscriber {
 	s := &subscriber{
 		c: c, mu: mu, addr: addr, kick: make(chan struct{}, 1), done: make(chan struct{}),
 		channels: map[string]*channel{}, probes: map[string]chan struct{}{},
-		wanted: list.New(), asked: list.New(), idle: list.New(), refused: list.New(),
+		wanted: list.New(), asked: list.New(), unwatched: list.New(), refused: list.New(),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	ended, end := context.WithCancel(context.Background())
@@ -249,12 +243,8 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 		most = 1 // the channels of one command must be of one slot
 		next = s.tended.Add(tendEvery)
 	}
-	for e := s.idle.Front(); e != nil && len(unsubscribe) < most; e = s.idle.Front() {
+	for e := s.unwatched.Front(); e != nil && len(unsubscribe) < most; e = s.unwatched.Front() {
 		ch := e.Value.(*channel)
-		if now.Sub(ch.since) < channelIdle && s.idle.Len() <= maxIdleChannels {
-			next = earlier(next, ch.since.Add(channelIdle))
-			break
-		}
 		s.forgetLocked(ch)
 		unsubscribe = append(unsubscribe, ch.name)
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -75,6 +76,9 @@ func (s *subscriber) confirm(name string) {
 	}
 	s.unlistLocked(ch)
 	ch.state, ch.alone = chConfirmed, false
+	if ch.own {
+		s.c.subs.refusal.Store(nil)
+	}
 	ch.signalLocked()
 	if len(ch.watches) == 0 && !ch.own {
 		s.unwatchedLocked(ch)
@@ -118,6 +122,10 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 			s.enlistLocked(ch, s.refused)
 		}
 		resting = ch.name
+		if ch.own {
+			refusal := fmt.Errorf("subscribing the channel %s: %w", ch.name, answer)
+			s.c.subs.refusal.Store(&refusal)
+		}
 	}
 	s.kickLocked()
 	s.mu.Unlock()
@@ -138,40 +146,28 @@ func (s *subscriber) deliver(m *redis.Message) {
 		ch.signalLocked()
 	}
 	s.mu.Unlock()
-	// What it says is not used: the answer of the next attempt decides.
+	// What it says is not used: the answer to the next statement decides.
 	if _, valid := s.c.opt.Dialect.ParseRelease(m.Channel, m.Payload); !valid {
 		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
 	}
 }
 
+// deliverOwn hands on a message on the client's own channel.
 func (s *subscriber) deliverOwn(m *redis.Message) {
-	msg, ok := parseOwn(m.Payload)
-	var n uint64
-	if ok && msg.Probe == "" {
-		n, ok = s.c.ownNumber(msg.field())
-	}
-	switch {
-	case !ok:
-		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
-	case msg.Called != nil:
-		if s.c.opt.OnCalled != nil {
-			s.c.opt.OnCalled(msg.Called.call(n))
-		}
-	case msg.Look != nil:
-		if s.c.opt.OnLook != nil {
-			s.c.opt.OnLook(n, fromMillis(msg.Look.In))
-		}
-	case msg.Forced != nil:
-		if s.c.opt.OnForced != nil {
-			s.c.opt.OnForced(string(msg.Forced.Key), msg.Forced.Field)
-		}
-	default:
+	if nonce, ok := strings.CutPrefix(m.Payload, probePrefix); ok {
 		s.mu.Lock()
-		if arrived := s.probes[msg.Probe]; arrived != nil {
-			delete(s.probes, msg.Probe)
+		if arrived := s.probes[nonce]; arrived != nil {
+			delete(s.probes, nonce)
 			close(arrived)
 		}
 		s.mu.Unlock()
+		return
+	}
+	message, ok := parseMessage(m.Payload, s.c.word)
+	if !ok {
+		s.c.warn.raise(Warning{Kind: WarnMalformedMessage, Channel: m.Channel})
+	} else if s.c.opt.OnMessage != nil {
+		s.c.opt.OnMessage(message)
 	}
 }
 
@@ -223,11 +219,8 @@ func (s *subscriber) unwatchedLocked(ch *channel) {
 	case chWanted, chRefused:
 		s.forgetLocked(ch)
 	case chConfirmed:
-		ch.since = time.Now()
-		s.enlistLocked(ch, s.idle)
-		if s.idle.Len() == 1 || s.idle.Len() > maxIdleChannels {
-			s.kickLocked()
-		}
+		s.enlistLocked(ch, s.unwatched)
+		s.kickLocked()
 	}
 }
 

@@ -37,10 +37,10 @@ func TestWire_I9_WokenByRelease(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		holder := b.client(t)
 		waiter := newClient(t, b.raw, func(o *lettucecompat.Options) { o.ClientID = "you" })
-		want(t, "acquire", holder.TryAcquire(ctx, lockRequest("k", "me:1")).Outcome, ok)
+		want(t, "acquire", holder.State(ctx, asks("k", 1)).Outcome, ok)
 		w := watchConfirmed(t, waiter, "k")
 		other := watchConfirmed(t, waiter, "other")
-		rel := holder.Release(ctx, lettucecompat.ReleaseRequest{Key: "k", Field: "me:1"})
+		rel := holder.State(ctx, gives("k", 1))
 		want(t, "release", rel.Outcome, ok)
 		signal(t, "release", w.C())
 		quiet(t, other)
@@ -121,46 +121,41 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestChannelsIdle: exactly ten seconds after the last watch has gone the channel is
-// unsubscribed; a watch in between keeps it.
-func TestChannelsIdle(t *testing.T) {
+// TestAWatchEndsItsSubscription: with the last watch of a channel, so that we are no foreign listener to the releases
+// of others. A watch that comes at once finds it made anew.
+func TestAWatchEndsItsSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
 		c := b.client(t)
-		subscribed := func() int { return b.mini.PubSubNumSub("lock:release:k")["lock:release:k"] }
+		subscribed := func() int {
+			synctest.Wait()
+			return b.mini.PubSubNumSub("lock:release:k")["lock:release:k"]
+		}
 		w1, w2 := c.Watch("k"), c.Watch("k")
 		<-w1.C()
 		w1.Close()
 		w1.Close()
-		time.Sleep(time.Minute)
 		want(t, "watched", subscribed(), 1)
 		w2.Close()
-		time.Sleep(9 * time.Second)
-		w3 := c.Watch("k")
-		time.Sleep(time.Minute)
-		want(t, "watched again", subscribed(), 1)
-		w3.Close()
-		time.Sleep(10*time.Second - 1)
-		want(t, "idle", subscribed(), 1)
-		time.Sleep(time.Nanosecond)
-		synctest.Wait()
-		want(t, "idle for too long", subscribed(), 0)
+		want(t, "not watched", subscribed(), 0)
 		want(t, "channels", lettucecompat.Channels(c), 1)
-	})
-}
-
-func TestIdleChannelsAreCapped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := onMini(t)
-		c := b.client(t)
-		for i := range 1500 {
-			w := c.Watch(fmt.Sprintf("k%d", i))
+		for range 100 {
+			w := c.Watch("k")
 			<-w.C()
 			w.Close()
+			w = c.Watch("k")
+			<-w.C()
+			synctest.Wait()
+			want(t, "confirmed", w.Confirmed(), true)
+			w.Close()
 		}
-		synctest.Wait()
-		want(t, "channels", lettucecompat.Channels(c), 1025)
-		want(t, "subscribed", len(b.mini.PubSubChannels("lock:release:*")), 1024)
+		for i := range 300 {
+			w := c.Watch(fmt.Sprintf("k%d", i))
+			<-w.C()
+			defer w.Close()
+		}
+		want(t, "channels", lettucecompat.Channels(c), 301)
+		want(t, "not watched", subscribed(), 0)
 	})
 }
 
@@ -193,14 +188,14 @@ func TestMalformedMessages(t *testing.T) {
 	forced := make(chan string, 10)
 	c := b.client(t, func(o *lettucecompat.Options) {
 		o.OnWarning = func(w lettucecompat.Warning) { warnings <- w }
-		o.OnForced = func(key, field string) { forced <- key }
+		o.OnMessage = func(m lettucecompat.Message) { forced <- m.Key }
 	})
 	w := watchConfirmed(t, c, "k")
 	for _, payload := range []string{"", "{", "null", "[]", "\x00\xff", `{"lockKey":7}`} {
 		b.raw.Publish(ctx, "lock:release:k", payload)
 		signal(t, payload, w.C())
 	}
-	for _, payload := range []string{"", "{}", `{"forced":{}}`, `{"forced":{"key":"!","field":"me:1"}}`, `{"forced":{"key":"aw==","field":"you:1"}}`, `{"probe":"x","forced":{}}`} {
+	for _, payload := range []string{"", "{}", "forced", "forced - k", "called - 1 1 0 0 k", "probe x"} {
 		b.raw.Publish(ctx, "anteroom:client:me", payload)
 	}
 	eventually(t, "all are counted", func() bool {
@@ -208,27 +203,26 @@ func TestMalformedMessages(t *testing.T) {
 	})
 	want(t, "warnings", len(warnings), 1)
 	want(t, "forced", len(forced), 0)
-	b.raw.Publish(ctx, "anteroom:client:me", `{"forced":{"key":"aw==","field":"me:1"}}`)
+	b.raw.Publish(ctx, "anteroom:client:me", "forced - 1 k")
 	want(t, "forced", <-forced, "k")
 }
 
 func TestForceReleaseTellsTheHolder(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
-		type notice struct{ key, field string }
-		forced := make(chan notice, 10)
+		forced := make(chan lettucecompat.Message, 10)
 		holder := b.client(t, func(o *lettucecompat.Options) {
-			o.OnForced = func(key, field string) { forced <- notice{key, field} }
+			o.OnMessage = func(m lettucecompat.Message) { forced <- m }
 		})
 		other := newClient(t, b.raw, func(o *lettucecompat.Options) { o.ClientID = "you" })
 		const key = "k\xff\x00{\"}" // any bytes
 		watchConfirmed(t, holder, "anything")
-		want(t, "acquire", holder.TryAcquire(ctx, lockRequest(key, "me:17")).Outcome, ok)
+		want(t, "acquire", holder.State(ctx, asks(key, 17)).Outcome, ok)
 		waiter := watchConfirmed(t, other, key)
-		released, err := other.ForceRelease(ctx, key)
-		if err != nil || len(released) != 1 || released[0] != "me:17" {
+		released, err := other.ForceRelease(ctx, key, false)
+		if err != nil || len(released) != 1 || released[0] != me(17) {
 			t.Fatalf("%v, %v", released, err)
 		}
-		want(t, "notice", <-forced, notice{key, "me:17"})
+		want(t, "notice", <-forced, lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: key, N: number(17)})
 		signal(t, "the waiter", waiter.C())
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,6 +26,16 @@ type subscriptions struct {
 	main   *subscriber
 	shards map[string]*subscriber // by address; "" are those whose master is not known
 	closed bool
+	// refusal is the server's answer while it refuses the own channel; nil: it does not, or was not asked.
+	refusal atomic.Pointer[error]
+}
+
+// ownRefusal returns why the client's own channel is refused, on which it would be called.
+func (s *subscriptions) ownRefusal() error {
+	if refusal := s.refusal.Load(); refusal != nil {
+		return *refusal
+	}
+	return nil
 }
 
 func newSubscriptions(c *Client) *subscriptions {
@@ -157,7 +168,7 @@ func (s *subscriptions) moveLocked(ch *channel, to *subscriber) {
 		there.watches[w] = struct{}{}
 	}
 	if there.state == chConfirmed {
-		to.unlistLocked(there) // it may have been idle
+		to.unlistLocked(there) // it may have been about to end
 		there.signalLocked()
 	}
 	if !to.started {

@@ -2,12 +2,13 @@ package lettucecompat
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// waitFor asks that an acquire is confirmed by replicas. The sending goroutine fills in
+// waitFor asks that a renewal is confirmed by replicas. The sending goroutine fills in
 // the answer before the call is done.
 type waitFor struct {
 	replicas int
@@ -16,17 +17,53 @@ type waitFor struct {
 	err      error
 }
 
-// waitTries bounds how often an acquire with WAIT follows a slot that moves.
+// extendSynced renews and waits for replicas.
+func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, limit time.Duration) RenewReply {
+	w := &waitFor{replicas: r.Replicas, timeout: r.ReplicaTimeout}
+	if w.timeout <= 0 {
+		w.timeout = limit / 2
+	}
+	cmd := c.renewCommand([]Renewal{r})
+	k := &parcel{cmds: []*command{cmd}, wait: w}
+	left := c.lanes(r.Key).synced.do(ctx, k, now, limit+w.timeout)
+	reply := renewed(cmd, left)
+	if reply.Outcome != OutcomeFailed || cmd.sent() {
+		reply.SentAt = k.sentAt
+	}
+	if reply.Outcome != OutcomeOK || w.err == nil && w.synced >= r.Replicas {
+		return reply
+	}
+	reply.Outcome, reply.Err = OutcomeRefused, fmt.Errorf("%w: %d of %d within %v", ErrReplicas, w.synced, r.Replicas, w.timeout)
+	if w.err != nil {
+		reply.Err = fmt.Errorf("%w: %w", reply.Err, w.err)
+	}
+	return reply
+}
+
+// renewed reads the answer to a renewal of one key.
+func renewed(cmd *command, left error) RenewReply {
+	outcome, err := cmd.result(left)
+	if outcome != OutcomeOK {
+		return RenewReply{Outcome: outcome, Err: err}
+	}
+	answers, _ := cmd.Val().([]any)
+	if len(answers) != 1 {
+		return RenewReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
+	}
+	return parseRenewal(OutcomeOK, nil, answers[0], time.Time{})
+}
+
+// waitTries bounds how often a renewal with WAIT follows a slot that moves.
 const waitTries = 5
 
-// waitInFlight bounds the acquires of a shard that wait for replicas at the same time. Each
+// waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each
 // has a connection of the client's pool to itself for as long as it waits.
 const waitInFlight = 8
 
-// sendWait sends the acquire and, where it was granted, WAIT on the same connection: WAIT
+// sendWait sends the renewal and, where its field was there, WAIT on the same connection: WAIT
 // speaks about the writes of its own connection only. On a cluster that connection
 // belongs to the slot's owner, and redirections are followed here: a node that answers
-// MOVED has not executed the acquire.
+// MOVED has not executed the renewal.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
@@ -61,8 +98,8 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 }
 
 // askReplicas sends cmd, and WAIT after it. A connection of their own lets the answer to
-// the first decide whether the second is sent: an attempt that is refused has written
-// nothing, and must not cost the time for which a grant would wait. go-redis never puts
+// the first decide whether the second is sent: a renewal that finds nothing has written
+// nothing, and must not cost the time for which another would wait. go-redis never puts
 // another connection in the place of one that has failed in between; WAIT fails then.
 //
 // A client of a type that is not known offers no such connection, and both go in one
@@ -86,7 +123,7 @@ func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *
 	conn := client.Conn()
 	defer func() { _ = conn.Close() }()
 	process(ctx, conn, cmd)
-	if parseAcquire(cmd, nil).Outcome == OutcomeOK {
+	if renewed(cmd, nil).Outcome == OutcomeOK {
 		process(ctx, conn, wait)
 		w.synced, w.err = wait.Int()
 	}

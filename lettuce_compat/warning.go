@@ -9,13 +9,10 @@ import (
 type WarningKind uint8
 
 const (
-	// WarnPublishRefused: releases take effect but their message is refused (ACL
-	// without channels), so strangers elsewhere, and those who were called, learn of them by asking only.
+	// WarnPublishRefused: statements take effect but their messages are refused (ACL
+	// without channels), so foreign clients, and those who were called, learn of it by asking only.
 	WarnPublishRefused WarningKind = iota
-	// WarnPublishRestored: messages are accepted again.
-	WarnPublishRestored
-	// WarnChannelRefused: a subscription is refused (ACL without channels); who waits
-	// asks instead. It is tried again rarely.
+	// WarnChannelRefused: a subscription is refused (ACL without channels). It is tried again rarely.
 	WarnChannelRefused
 	// WarnMalformedMessage: a message that is no release message woke the waiters.
 	WarnMalformedMessage
@@ -29,7 +26,7 @@ const (
 
 // String returns the name used in logs.
 func (k WarningKind) String() string {
-	return [...]string{"publish_refused", "publish_restored", "channel_refused", "malformed_message", "hidden_cluster", "invalid"}[min(k, warningKinds)]
+	return [...]string{"publish_refused", "channel_refused", "malformed_message", "hidden_cluster", "invalid"}[min(k, warningKinds)]
 }
 
 // Warning is something that works badly without failing.
@@ -50,10 +47,9 @@ const warningInterval = 10 * time.Second
 type warnings struct {
 	report func(Warning)
 
-	mu      sync.Mutex
-	refused bool // publications are being refused
-	last    [warningKinds]time.Time
-	count   [warningKinds]int
+	mu    sync.Mutex
+	last  [warningKinds]time.Time
+	count [warningKinds]int
 }
 
 // raise reports w unless its kind was reported a moment ago.
@@ -69,30 +65,4 @@ func (s *warnings) raise(w Warning) {
 	if due && s.report != nil {
 		s.report(w)
 	}
-}
-
-// changes reports whether published has something to say.
-func (s *warnings) changes(refused bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return refused != s.refused || refused && s.count[WarnPublishRefused] > 0
-}
-
-// published notes whether a publication was accepted, and reports a change.
-func (s *warnings) published(channel string, receivers int) {
-	refused := receivers < 0
-	s.mu.Lock()
-	// A refusal that was not reported because it came too soon after the last one is
-	// reported by a later one, or the last report would say that all is well.
-	due := refused != s.refused || refused && s.count[WarnPublishRefused] > 0
-	s.refused = refused
-	s.mu.Unlock()
-	if !due {
-		return
-	}
-	kind := WarnPublishRestored
-	if refused {
-		kind = WarnPublishRefused
-	}
-	s.raise(Warning{Kind: kind, Channel: channel})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Watch is one interest in the release of a key. Its channel says "try again now",
-// nothing more: what happened is for the next attempt to find out.
+// nothing more: what happened is for the next statement to find out.
 type Watch struct {
 	c    chan struct{}
 	subs *subscriptions
@@ -19,8 +19,8 @@ type Watch struct {
 // before it), by Reconnect and the client's Close. It is never closed.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
-// Close ends the interest. The channel stays subscribed for channelIdle when
-// this was the last watch. Closing twice is harmless.
+// Close ends the interest. The channel is unsubscribed with its last watch: who listens counts as a
+// foreign client to the releases of others. Closing twice is harmless.
 func (w *Watch) Close() {
 	w.subs.mu.Lock()
 	defer w.subs.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *Client) Watch(key string) *Watch {
 	w.ch = ch
 	ch.watches[w] = struct{}{}
 	if ch.state == chConfirmed {
-		s.unlistLocked(ch) // no longer idle
+		s.unlistLocked(ch) // no longer to unsubscribe
 		w.signal()
 	}
 	return w
@@ -84,25 +84,6 @@ func (c *Client) Subscribe() {
 	if !c.subs.closed && !c.subs.main.started {
 		c.subs.main.startLocked()
 	}
-}
-
-// Forget unsubscribes the channel of key now, if nobody watches it, instead of after
-// channelIdle. It returns at once.
-func (c *Client) Forget(key string) {
-	addr, sharded := c.subs.home(key)
-	c.subs.mu.Lock()
-	defer c.subs.mu.Unlock()
-	s := c.subs.atLocked(addr, sharded, false)
-	if s == nil {
-		return
-	}
-	ch := s.channels[c.opt.Dialect.channel(key)]
-	if ch == nil || ch.in != s.idle {
-		return
-	}
-	ch.since = time.Time{}
-	s.idle.MoveToFront(ch.at)
-	s.kickLocked()
 }
 
 // StopListening ends the subscription connection for good and waits for its
@@ -148,7 +129,7 @@ type chanState uint8
 const (
 	chWanted    chanState = iota // in subscriber.wanted
 	chAsked                      // SUBSCRIBE sent, in subscriber.asked
-	chConfirmed                  // in subscriber.idle while nobody watches
+	chConfirmed                  // in subscriber.unwatched where nobody watches
 	chRefused                    // by the server's ACL, in subscriber.refused
 )
 

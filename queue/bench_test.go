@@ -16,7 +16,8 @@ func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
 	for {
 		switch order {
 		case queue.StartAttempt:
-			order = s.Granted(grants.Add(1))
+			s.Granted(grants.Add(1))
+			return
 		case queue.SendRelease:
 			order = s.Released()
 		default:
@@ -25,44 +26,49 @@ func instant(s *queue.Synchronizer, grants *atomic.Uint64, order queue.Order) {
 	}
 }
 
-// contend runs b.N operations spread over goroutines.
-func contend(b *testing.B, goroutines int, operation func()) {
+// contend runs b.N operations spread over goroutines, each of which makes its own operation.
+func contend(b *testing.B, goroutines int, operation func() func()) {
 	b.ReportAllocs()
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	var wg sync.WaitGroup
 	for range goroutines {
 		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				operation()
+			for operate := operation(); left.Add(-1) >= 0; {
+				operate()
 			}
 		})
 	}
 	wg.Wait()
 }
 
+// benchmarkSynchronizer uses waiters again and reads no clock, as package sync does.
 func benchmarkSynchronizer(b *testing.B, fair bool) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
 			s := queue.New(fair)
-			var grants atomic.Uint64
+			var grants, ids atomic.Uint64
 			ctx := context.Background()
-			contend(b, goroutines, func() {
-				w := &queue.Waiter{Kind: queue.Deaf}
-				in, order, _ := s.Enter(w)
-				instant(s, &grants, order)
-				if !in {
-					order, err := s.Wait(ctx, w)
-					if err != nil {
-						b.Error(err)
+			contend(b, goroutines, func() func() {
+				id, w := ids.Add(1), new(queue.Waiter)
+				return func() {
+					w.Owner, w.Kind, w.Began = id, queue.NoNotify, 1
+					in, order, _ := s.Enter(w)
+					instant(s, &grants, order)
+					if !in {
+						order, err := s.Wait(ctx, w)
+						if err != nil {
+							b.Error(err)
+						}
+						instant(s, &grants, order)
+					}
+					exit, order := s.Exit(w.Number, true)
+					if exit == queue.Stale {
+						b.Error("the owner's exit is stale")
 					}
 					instant(s, &grants, order)
+					w.Reset()
 				}
-				exit, order := s.Exit(w.Number, true)
-				if exit == queue.Stale {
-					b.Error("the owner's exit is stale")
-				}
-				instant(s, &grants, order)
 			})
 		})
 	}
@@ -77,10 +83,12 @@ func BenchmarkMutex(b *testing.B) {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
 			var mu sync.Mutex
 			n := 0
-			contend(b, goroutines, func() {
-				mu.Lock()
-				n++
-				mu.Unlock()
+			contend(b, goroutines, func() func() {
+				return func() {
+					mu.Lock()
+					n++
+					mu.Unlock()
+				}
 			})
 		})
 	}
@@ -93,12 +101,14 @@ func BenchmarkChannelSemaphore(b *testing.B) {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
 			sem := make(chan struct{}, 1)
 			ctx := context.Background()
-			contend(b, goroutines, func() {
-				select {
-				case sem <- struct{}{}:
-				case <-ctx.Done():
+			contend(b, goroutines, func() func() {
+				return func() {
+					select {
+					case sem <- struct{}{}:
+					case <-ctx.Done():
+					}
+					<-sem
 				}
-				<-sem
 			})
 		})
 	}
@@ -110,9 +120,11 @@ func BenchmarkListSemaphore(b *testing.B) {
 	for _, goroutines := range []int{1, 64} {
 		b.Run(strconv.Itoa(goroutines), func(b *testing.B) {
 			var sem listSemaphore
-			contend(b, goroutines, func() {
-				sem.acquire()
-				sem.release()
+			contend(b, goroutines, func() func() {
+				return func() {
+					sem.acquire()
+					sem.release()
+				}
 			})
 		})
 	}

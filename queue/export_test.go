@@ -1,6 +1,9 @@
 package queue
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // New returns a Synchronizer with a zero of now.
 func New(fair bool) *Synchronizer {
@@ -16,4 +19,9 @@ func Pack(state State, count, handOffs int) Word { return pack(state, count, han
 func (s *Synchronizer) Waiting() []WaiterInfo {
 	_, infos := s.Look(-1)
 	return infos
+}
+
+// String describes the state in one line.
+func (s *Synchronizer) String() string {
+	return fmt.Sprintf("queue.Synchronizer[fair=%v waiting=%d %+v]", s.fair, s.Len(), s.Current())
 }

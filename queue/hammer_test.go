@@ -13,80 +13,58 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// redis plays the other side of a Synchronizer as package sync would: a driver goroutine for each StartAttempt and a
-// release goroutine for each SendRelease, whose answers are drawn at random. It counts those running: never more than
-// one of each.
+// redis plays the other side of a Synchronizer as package sync would: each StartAttempt asks until the key is granted
+// or nobody wants it, each SendRelease releases, and the answers are drawn at random.
 type redis struct {
 	t        *testing.T
 	s        *queue.Synchronizer
 	work     sync.WaitGroup
-	recall   chan struct{} // how RecallAttempt wakes the driver
-	drivers  atomic.Int32
-	releases atomic.Int32
+	releases atomic.Int32 // under way: never more than one
 	grants   atomic.Uint64
+	unwanted atomic.Int64 // grants that came when nobody wanted them
 	orders   [4]atomic.Int64
 
-	refuse, keep, lose float64 // the probability of each answer
+	refuse, lose float64 // the probability of each answer
 }
 
-func newRedis(t *testing.T, s *queue.Synchronizer) *redis {
-	return &redis{t: t, s: s, recall: make(chan struct{}, 1)}
-}
+func newRedis(t *testing.T, s *queue.Synchronizer) *redis { return &redis{t: t, s: s} }
 
 func (r *redis) obey(order queue.Order) {
 	r.orders[order].Add(1)
 	switch order {
 	case queue.StartAttempt:
-		if r.drivers.Add(1) != 1 {
-			r.t.Error("I2: two drivers")
-		}
-		r.work.Go(r.drive)
+		r.work.Go(r.ask)
 	case queue.SendRelease:
 		if r.releases.Add(1) != 1 {
 			r.t.Error("I2: two releases")
 		}
 		r.work.Go(r.release)
-	case queue.RecallAttempt:
-		select {
-		case r.recall <- struct{}{}:
-		default:
-		}
 	}
 }
 
-func (r *redis) drive() {
-	for {
+func (r *redis) ask() {
+	for r.s.Word().State() == queue.Acquiring {
 		runtime.Gosched()
-		if rand.Float64() >= r.refuse {
-			r.drivers.Add(-1) // before the transition, which may order the next at once
-			grant := r.grants.Add(1)
-			r.obey(r.s.Granted(grant))
-			if rand.Float64() < r.lose {
-				_, order := r.s.Lose(grant)
-				r.obey(order)
-			}
+		if rand.Float64() < r.refuse {
+			r.s.Refuse(errRefused)
+			continue
+		}
+		grant := r.grants.Add(1)
+		if !r.s.Granted(grant) {
+			r.unwanted.Add(1)
 			return
 		}
-		r.s.Refused()
-		r.drivers.Add(-1)
-		if r.s.Abandon() {
-			return
+		if rand.Float64() < r.lose {
+			_, order := r.s.Lose(grant)
+			r.obey(order)
 		}
-		r.drivers.Add(1)
-		select {
-		case <-r.recall:
-		case <-time.After(50 * time.Microsecond): // as if the message of a release arrived
-		}
+		return
 	}
 }
 
 func (r *redis) release() {
 	runtime.Gosched()
-	r.releases.Add(-1)
-	if rand.Float64() < r.keep {
-		r.obey(r.s.Resumed())
-		return
-	}
+	r.releases.Add(-1) // before the transition, after which the next may be ordered at once
 	r.obey(r.s.Released())
 }
 
@@ -97,8 +75,8 @@ func (r *redis) mustBeQuiet() {
 	if got := r.s.Current(); got != (queue.Tenure{}) || r.s.Len() != 0 {
 		r.t.Errorf("left behind: %v", r.s)
 	}
-	if r.drivers.Load() != 0 || r.releases.Load() != 0 {
-		r.t.Errorf("left behind: %d drivers, %d releases", r.drivers.Load(), r.releases.Load())
+	if n := r.releases.Load(); n != 0 {
+		r.t.Errorf("left behind: %d releases", n)
 	}
 }
 
@@ -131,14 +109,15 @@ func hammerModes(t *testing.T, f func(t *testing.T, s *queue.Synchronizer)) {
 func TestQueue_HammerLock(t *testing.T) {
 	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
 		r := newRedis(t, s)
-		r.refuse, r.keep = 0.2, 0.5
+		r.refuse = 0.2
 		counter, workers := 0, 16
 		within(t, s, func() {
 			var wg sync.WaitGroup
 			for id := range workers {
 				wg.Go(func() {
+					w := new(queue.Waiter)
 					for range rounds() {
-						w := &queue.Waiter{Kind: queue.Deaf, Owner: uint64(id + 1)}
+						w.Kind, w.Owner = queue.NoNotify, uint64(id+1)
 						in, order, _ := s.Enter(w)
 						r.obey(order)
 						if !in {
@@ -155,6 +134,7 @@ func TestQueue_HammerLock(t *testing.T) {
 							t.Errorf("Exit: %v", exit)
 						}
 						r.obey(order)
+						w.Reset()
 					}
 				})
 			}
@@ -170,22 +150,22 @@ func TestQueue_HammerLock(t *testing.T) {
 // tally counts the results of the visits of TestQueue_HammerEverything, so that the test can check that all cases
 // occurred.
 type tally struct {
-	in, left, refused, rejected, nested, lost, givenBack atomic.Int64
+	in, left, refused, rejected, nested, lost, again atomic.Int64
 }
 
-// Every kind, contexts that end at any moment, refusals, losses, re-entry and give-backs at once. Exclusion is
+// Every kind, contexts that end at any moment, refusals, losses, re-entry and second entries at once. Exclusion is
 // checked among owners whose tenure is current: after a loss, a Hold may overlap with its successor, and its exits
 // are then Stale.
 func TestQueue_HammerEverything(t *testing.T) {
 	hammerModes(t, func(t *testing.T, s *queue.Synchronizer) {
 		r := newRedis(t, s)
-		r.refuse, r.keep, r.lose = 0.3, 0.3, 0.1
+		r.refuse, r.lose = 0.3, 0.1
 		var n tally
 		missing := func() (cases []string) {
 			for name, count := range map[string]*atomic.Int64{
 				"in": &n.in, "left": &n.left, "refused": &n.refused, "rejected": &n.rejected, "nested": &n.nested, "lost": &n.lost,
-				"given back": &n.givenBack, "StartAttempt": &r.orders[queue.StartAttempt], "SendRelease": &r.orders[queue.SendRelease],
-				"RecallAttempt": &r.orders[queue.RecallAttempt],
+				"again": &n.again, "unwanted": &r.unwanted, "StartAttempt": &r.orders[queue.StartAttempt],
+				"EndAttempt": &r.orders[queue.EndAttempt], "SendRelease": &r.orders[queue.SendRelease],
 			} {
 				if count.Load() == 0 {
 					cases = append(cases, name)
@@ -193,8 +173,8 @@ func TestQueue_HammerEverything(t *testing.T) {
 			}
 			return cases
 		}
-		// A crowd gets hand-offs and long queues; a pair gets the empty queue, where attempts are refused, recalled
-		// and abandoned. How often that happens is up to the scheduler, so pairs run again until it has.
+		// A crowd gets hand-offs and long queues; a pair gets the empty queue, where attempts are refused and end. How
+		// often that happens is up to the scheduler, so pairs run again until it has.
 		for i, workers := range []int{16, 2, 2, 2, 2, 2, 2, 2, 2, 2} {
 			if i > 1 && len(missing()) == 0 {
 				break
@@ -232,18 +212,18 @@ func visit(r *redis, owner uint64, n *tally) {
 			defer time.AfterFunc(time.Duration(rand.IntN(200))*time.Microsecond, cancel).Stop()
 		}
 	}
-	in, order, err := s.Enter(w)
-	r.obey(order)
-	if err != nil {
-		n.rejected.Add(1)
-		return
-	}
-	for again := true; again; {
+	for {
+		in, order, err := s.Enter(w)
+		r.obey(order)
+		if err != nil {
+			n.rejected.Add(1)
+			return
+		}
 		if !in {
 			order, err := s.Wait(ctx, w)
 			r.obey(order)
 			switch {
-			case errors.Is(err, queue.ErrRefused):
+			case errors.Is(err, errRefused):
 				n.refused.Add(1)
 				return
 			case err != nil:
@@ -254,11 +234,18 @@ func visit(r *redis, owner uint64, n *tally) {
 				return
 			}
 		}
-		if again = rand.IntN(50) == 0; again {
-			n.givenBack.Add(1)
-			in = false
-			r.obey(s.GiveBack(w))
+		if rand.IntN(50) > 0 {
+			break
 		}
+		// As if the grant proved to be over, which its loss or an exit then says.
+		n.again.Add(1)
+		if rand.IntN(2) == 0 {
+			_, order := s.Lose(w.Grant)
+			r.obey(order)
+		}
+		_, order = s.Exit(w.Number, false)
+		r.obey(order)
+		w.Again()
 	}
 	n.in.Add(1)
 	stay(r, w, n)
@@ -278,7 +265,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 		}
 		r.obey(order)
 	}
-	if current := r.s.Current(); w.Kind.IsDeaf() {
+	if current := r.s.Current(); !w.Kind.CanNotify() {
 		// A Lock is the current tenure until its own exits, lost or not: that is exclusion within the process (I11).
 		if current.Number != w.Number || current.Owner != w.Owner || current.Count != units {
 			r.t.Errorf("tenure %d of %d with %d units is not the current one: %+v", w.Number, w.Owner, units, current)
@@ -286,12 +273,12 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	} else if current.Number == w.Number && (current.State != queue.Owned || current.Count != units) {
 		r.t.Errorf("tenure %d with %d units: %+v", w.Number, units, current)
 	}
-	if r.s.Word().State() == queue.Free && w.Kind.IsDeaf() {
+	if r.s.Word().State() == queue.Free && !w.Kind.CanNotify() {
 		r.t.Error("Free while a Lock is in")
 	}
 	for range units {
 		exit, order := r.s.Exit(w.Number, rand.Float64() < 0.9)
-		if exit == queue.Stale && w.Kind.IsDeaf() {
+		if exit == queue.Stale && !w.Kind.CanNotify() {
 			r.t.Errorf("the exit of a Lock is stale: %v", r.s)
 		}
 		r.obey(order)

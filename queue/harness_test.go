@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -10,8 +11,9 @@ import (
 )
 
 var (
-	errClosed = errors.New("closed")
-	errGiveUp = errors.New("gave up")
+	errClosed  = errors.New("closed")
+	errGiveUp  = errors.New("gave up")
+	errRefused = errors.New("refused by Redis")
 )
 
 // testingT is the part of *testing.T and *rapid.T that the harness uses.
@@ -24,14 +26,15 @@ type testingT interface {
 // fixture is a Synchronizer in a synctest bubble, with the tests' assertions. synctest.Wait returns when every
 // goroutine of the bubble is parked, so what is asserted after it is final and not a matter of luck.
 type fixture struct {
-	t testingT
-	s *queue.Synchronizer
+	t    testingT
+	s    *queue.Synchronizer
+	fair bool
 }
 
 // inBubble runs f with a new Synchronizer in virtual time.
 func inBubble(t *testing.T, fair bool, f func(x *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(&fixture{t, queue.New(fair)}) })
+	synctest.Test(t, func(t *testing.T) { f(&fixture{t, queue.New(fair), fair}) })
 }
 
 // bothModes runs f in fair and in non-fair mode.
@@ -84,6 +87,24 @@ func (x *fixture) enterAs(w *queue.Waiter, kind queue.Kind, owner uint64) *party
 	p.in, p.order, p.refused = x.s.Enter(p.w)
 	x.t.Cleanup(func() { p.cancel(nil) })
 	return p
+}
+
+// again enters the waiter of an admitted party again, as First; its tenure has ended.
+func (p *party) again(wantEntered string, wantOrder queue.Order) {
+	p.x.t.Helper()
+	p.w.Again()
+	p.done = nil
+	p.in, p.order, p.refused = p.x.s.Enter(p.w)
+	must(p.x, "Enter again", p.entered(), wantEntered)
+	must(p.x, "its order", p.order, wantOrder)
+}
+
+// lined checks who waits, first to last.
+func (x *fixture) lined(owners ...uint64) {
+	x.t.Helper()
+	if ids := x.s.AppendWaiting(nil); !slices.Equal(ids, owners) {
+		x.t.Fatalf("waiting: %v, want %v; %v", ids, owners, x.s)
+	}
 }
 
 // line is enter for a waiter that must queue, without its Wait: a wake-up has no effect before wait, so a test can
@@ -189,12 +210,12 @@ func (x *fixture) own(kind queue.Kind, owner, grant uint64) *party {
 	x.t.Helper()
 	p := x.park(kind, owner)
 	must(x, "Enter's order", p.order, queue.StartAttempt)
-	must(x, "Granted's order", x.s.Granted(grant), queue.Nothing)
+	must(x, "Granted", x.s.Granted(grant), true)
 	p.mustBeIn()
 	return p
 }
 
-// drain works off the queue as the driver and every owner would, so that no goroutine remains in the bubble. It fails
+// drain works off the queue as Redis and every owner would, so that no goroutine remains in the bubble. It fails
 // the test if the queue hangs.
 func (x *fixture) drain() {
 	x.t.Helper()
@@ -207,9 +228,7 @@ func (x *fixture) drain() {
 		case queue.Owned, queue.Lost:
 			x.s.Exit(current.Number, true)
 		case queue.Acquiring:
-			if !x.s.Abandon() {
-				x.s.Granted(i)
-			}
+			x.s.Granted(i)
 		case queue.Releasing:
 			x.s.Released()
 		default:

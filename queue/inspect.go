@@ -1,12 +1,9 @@
 package queue
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // The getters of this file are for monitoring, not for synchronization control: the answer may be wrong by the time
-// it is looked at. Word, OwnedBy, Current and HeadNote also serve the lock path, and Len does so as a hint.
+// it is looked at. Word, OwnedBy and Current also serve the lock path, and Len does so as a hint.
 
 // Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields without meaning in a
 // state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and
@@ -33,36 +30,33 @@ type WaiterInfo struct {
 func (s *Synchronizer) Word() Word { return Word(s.word.Load()) }
 
 // OwnedBy reports whether the goroutine owner, which must be the calling one, owns the lock, or has lost it and not
-// exited yet, and whether it was admitted by a Deaf kind. It takes no lock. A byLock of true is exact and stays so
+// exited yet, and whether it was admitted by a NoNotify kind. It takes no lock. A byLock of true is exact and stays so
 // until the goroutine itself exits; a tenure of another kind may be ended by anybody at any moment.
+//
+// Only the goroutine itself can become the owner, and it sees its own writes. After its exit, a word that says Owned
+// is that of a later tenure, which wrote its owner before: so the word is read first.
 func (s *Synchronizer) OwnedBy(owner uint64) (owned, byLock bool) {
-	if owner == 0 {
+	if s.Word().Count() == 0 || owner == 0 {
 		return false, false
 	}
 	o := s.owner.Load()
-	return o>>1 == owner, o == ownership(owner, Deaf)
+	return o>>1 == owner, o == ownership(owner, NoNotify)
 }
 
 // ownership packs the value of Synchronizer.owner.
 func ownership(owner uint64, kind Kind) uint64 {
-	if owner == 0 {
-		return 0
+	if kind.CanNotify() || owner == 0 {
+		return owner << 1
 	}
-	if kind.IsDeaf() {
-		return owner<<1 | 1
-	}
-	return owner << 1
+	return owner<<1 | 1
 }
 
 // Front is a consistent copy of who owns the lock and of who waits longest for it.
 type Front struct {
 	Current Tenure
-	// Waiting is the number of waiters; First is the head, which has waited longest unless a waiter was given back
-	// before it.
+	// Waiting is the number of waiters; First is the head, which has waited longest unless a First waiter is before it.
 	Waiting int
 	First   WaiterInfo
-	// Tries is how many of them are of a Try kind.
-	Tries int
 	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
 	// Never true for owner 0, which stands for no goroutine.
 	OwnerWaits bool
@@ -77,36 +71,29 @@ func (s *Synchronizer) Current() Tenure {
 
 func (s *Synchronizer) currentLocked() Tenure {
 	word := s.Word()
-	t := Tenure{
-		State:    word.State(),
-		Number:   s.number,
-		Grant:    s.grant,
-		Owner:    s.owner.Load() >> 1,
-		Count:    word.Count(),
-		HandOffs: word.HandOffs(),
+	t := Tenure{State: word.State(), Count: word.Count(), HandOffs: word.HandOffs()}
+	if t.State != Free && t.State != Acquiring {
+		t.Grant = s.grant
 	}
-	if s.number != 0 {
-		t.Kind = s.kind
+	if t.Count > 0 {
+		t.Number, t.Owner, t.Kind = s.number, s.ownerLocked(), s.kind
 	}
 	return t
+}
+
+// ownerLocked returns the goroutine id of the current tenure, or 0.
+func (s *Synchronizer) ownerLocked() uint64 {
+	if s.Word().Count() == 0 {
+		return 0
+	}
+	return s.owner.Load() >> 1
 }
 
 // Len returns the number of waiters.
 func (s *Synchronizer) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.waiters.len)
-}
-
-// HeadNote returns the Note of the first waiter, nil where nobody waits. An attempt is made for the waiter that is
-// head when it is sent; by the time of the answer another may be.
-func (s *Synchronizer) HeadNote() any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.waiters.len == 0 {
-		return nil
-	}
-	return s.waiters.head.Note
+	return s.waiters.len
 }
 
 // Look returns the tenure, the first waiter and the first n of them, or all with a negative n, all from the same
@@ -126,7 +113,7 @@ func (s *Synchronizer) Look(n int) (Front, []WaiterInfo) {
 	return f, infos
 }
 
-// Front returns the tenure and the first waiter, both from the same moment, and false where nobody waits. Its cost
+// Front returns the tenure and the first waiter, both from the same moment, and false if nobody waits. Its cost
 // does not depend on the number of waiters.
 func (s *Synchronizer) Front() (f Front, waited bool) {
 	s.mu.Lock()
@@ -138,15 +125,16 @@ func (s *Synchronizer) Front() (f Front, waited bool) {
 }
 
 func (s *Synchronizer) frontLocked() Front {
-	f := Front{Current: s.currentLocked(), Waiting: int(s.waiters.len), Tries: int(s.waiters.tries), OwnerWaits: s.ownerWaits}
+	f := Front{Current: s.currentLocked(), Waiting: s.waiters.len}
+	f.OwnerWaits = s.ownerWaits && f.Current.Count > 0
 	if f.Waiting > 0 {
 		f.First = s.infoLocked(s.waiters.head)
 	}
 	return f
 }
 
-// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Front it holds the lock for the
-// walk, but it copies eight bytes for each, and allocates nothing where ids has the capacity.
+// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Look it holds the lock for the
+// walk, but it copies eight bytes for each, and allocates nothing if ids has the capacity.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,14 +162,4 @@ func (s *Synchronizer) Find(owner uint64) (WaiterInfo, bool) {
 
 func (s *Synchronizer) infoLocked(w *Waiter) WaiterInfo {
 	return WaiterInfo{Owner: w.Owner, Kind: w.Kind, Note: w.Note, Since: s.zero.Add(w.Began)}
-}
-
-// String describes the state in one line, for logs and test failures.
-func (s *Synchronizer) String() string {
-	t, n, mode := s.Current(), s.Len(), "non-fair"
-	if s.fair {
-		mode = "fair"
-	}
-	return fmt.Sprintf("queue.Synchronizer[%s %s count=%d handoffs=%d grant=%d tenure=%d waiting=%d]",
-		mode, t.State, t.Count, t.HandOffs, t.Grant, t.Number, n)
 }

@@ -19,43 +19,56 @@ func TestQueue_I1_FreeMeansNobodyAndNothing(t *testing.T) {
 			must(x, way+": word", x.s.Word(), queue.Word(0))
 		}
 		mustBeNothing("new")
-		a := x.own(queue.Deaf, 1, 1)
+		a := x.own(queue.NoNotify, 1, 1)
 		x.s.Exit(a.w.Number, true)
 		x.s.Released()
 		mustBeNothing("released")
 		x.own(queue.Refusable, 1, 2)
 		x.s.Lose(2)
 		mustBeNothing("lost by a hold")
-		a = x.own(queue.Deaf, 1, 3)
+		a = x.own(queue.NoNotify, 1, 3)
 		x.s.Lose(3)
 		x.s.Exit(a.w.Number, true)
 		mustBeNothing("lost by a lock")
 		a = x.park(queue.Refusable, 1)
 		a.giveUp()
-		x.s.Abandon()
-		mustBeNothing("abandoned")
+		mustBeNothing("given up")
+		x.park(queue.Try|queue.Refusable, 1)
+		x.s.Refuse(errRefused)
+		mustBeNothing("refused")
 	})
 }
 
-// Of waiters that enter in any state, only the one that makes the state Acquiring is ordered to start an attempt.
+// Of waiters that enter in any state, only the one that makes the state Acquiring is ordered to start an attempt; of
+// those that leave, only the last is ordered to end it.
 func TestQueue_I2_OneOrderPerNeed(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		must(x, "first", x.park(queue.Deaf, 1).order, queue.StartAttempt)
-		must(x, "while Acquiring", x.park(queue.Deaf, 2).order, queue.Nothing)
+		must(x, "first", x.park(queue.NoNotify, 1).order, queue.StartAttempt)
+		must(x, "while Acquiring", x.park(queue.NoNotify, 2).order, queue.Nothing)
 		x.s.Granted(1)
 		synctest.Wait()
-		must(x, "while Owned", x.park(queue.Deaf, 3).order, queue.Nothing)
+		must(x, "while Owned", x.park(queue.NoNotify, 3).order, queue.Nothing)
 		x.mustExit(x.s.Current().Number, false, queue.Final, queue.SendRelease)
-		must(x, "while Releasing", x.park(queue.Deaf, 4).order, queue.Nothing)
+		must(x, "while Releasing", x.park(queue.NoNotify, 4).order, queue.Nothing)
 		x.mustLose(1, queue.Free, queue.Nothing)
 		must(x, "Released", x.s.Released(), queue.StartAttempt)
-		must(x, "Abandon", x.s.Abandon(), false)
 		x.s.Granted(2)
 		synctest.Wait()
 		x.mustLose(2, queue.Lost, queue.Nothing)
-		must(x, "while Lost", x.park(queue.Deaf, 5).order, queue.Nothing)
+		must(x, "while Lost", x.park(queue.NoNotify, 5).order, queue.Nothing)
 		x.mustExit(x.s.Current().Number, true, queue.WasLost, queue.StartAttempt)
 		x.drain()
+
+		a, b := x.park(queue.Refusable, 1), x.park(queue.Refusable, 2)
+		a.giveUp()
+		a.mustHaveLeft(errGiveUp, queue.Nothing)
+		b.giveUp()
+		b.mustHaveLeft(errGiveUp, queue.EndAttempt)
+		c := x.park(queue.Refusable, 3)
+		must(x, "after the end", c.order, queue.StartAttempt)
+		must(x, "Fail", x.s.Fail(errClosed), queue.EndAttempt)
+		c.mustHaveLeft(errClosed, queue.Nothing)
+		must(x, "second Fail", x.s.Fail(errClosed), queue.Nothing)
 	})
 }
 
@@ -93,7 +106,7 @@ func TestQueue_I3_LeavesTheQueueOnce(t *testing.T) {
 // A woken heir that is cancelled passes its wake-up on: to the next waiter, or back to Redis.
 func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
+		a := x.own(queue.NoNotify, 1, 1)
 		heir, next := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3)
 		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		heir.cancel(errGiveUp)
@@ -113,7 +126,7 @@ func TestQueue_I4_AnHeirThatLeavesPassesTheGrantOn(t *testing.T) {
 // A waiter behind the heir that is cancelled while the grant waits does not disturb it.
 func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
+		a := x.own(queue.NoNotify, 1, 1)
 		heir, middle, tail := x.line(queue.Refusable, 2), x.park(queue.Refusable, 3), x.park(queue.Refusable, 4)
 		x.s.Exit(a.w.Number, true)
 		middle.giveUp()
@@ -128,7 +141,7 @@ func TestQueue_I4_AnotherThanTheHeirLeaves(t *testing.T) {
 // A wake-up that arrives between Enter and Wait is there when Wait begins.
 func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		p := x.line(queue.Deaf, 1)
+		p := x.line(queue.NoNotify, 1)
 		x.s.Granted(1)
 		p.wait().mustBeIn()
 		x.drain()
@@ -138,6 +151,19 @@ func TestQueue_I4_WokenBeforeWait(t *testing.T) {
 // Two wake-ups of which the first was not looked at are one, and the newest state counts.
 func TestQueue_I4_WokenTwice(t *testing.T) {
 	bothModes(t, func(x *fixture) {
+		// The heir of a fair queue is the owner before it looks: it finds that it was.
+		if x.fair {
+			p := x.line(queue.Refusable, 1)
+			x.s.Granted(1)
+			x.mustLose(1, queue.Owned, queue.Nothing)
+			x.mustBe(queue.Free, 0, 0, 0)
+			p.wait().mustBeIn()
+			x.mustExit(p.w.Number, true, queue.Stale, queue.Nothing)
+			p.again("queued", queue.StartAttempt)
+			p.wait()
+			x.drain()
+			return
+		}
 		p := x.line(queue.Refusable, 1)
 		for grant := range uint64(3) {
 			x.s.Granted(grant + 1)
@@ -153,13 +179,13 @@ func TestQueue_I4_WokenTwice(t *testing.T) {
 
 func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
-		first := x.line(queue.Deaf, 2)
+		a := x.own(queue.NoNotify, 1, 1)
+		first := x.line(queue.NoNotify, 2)
 		x.s.Exit(a.w.Number, true)
-		x.mustBe(queue.Granted, 0, 1, 1)
-		newcomer := x.park(queue.Deaf, 3)
+		x.mustBe(queue.Owned, 1, 1, 0)
+		newcomer := x.park(queue.NoNotify, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
-		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.Deaf, 5).entered(), "refused")
+		must(x, "TryLock", x.enter(queue.Try|queue.Refusable|queue.NoNotify, 5).entered(), "refused")
 		first.wait().mustBeIn()
 		newcomer.mustWait()
 		x.drain()
@@ -169,10 +195,10 @@ func TestQueue_I5_FairNeverPassesAParkedWaiter(t *testing.T) {
 
 func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	inBubble(t, true, func(x *fixture) {
-		owner := x.own(queue.Deaf, 1, 1)
+		owner := x.own(queue.NoNotify, 1, 1)
 		var parties []*party
 		for id := range uint64(100) {
-			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.Deaf}[id%2], id+2))
+			parties = append(parties, x.park([]queue.Kind{queue.Refusable, queue.NoNotify}[id%2], id+2))
 		}
 		for i, p := range parties {
 			x.s.Exit(owner.w.Number, true)
@@ -186,29 +212,33 @@ func TestQueue_I5_FairAdmitsInOrderOfArrival(t *testing.T) {
 	})
 }
 
-// A newcomer that could not use the grant leaves it to the one that was woken for it.
-func TestQueue_I6_WhoCanNotUseTheGrantDoesNotPass(t *testing.T) {
+// Two waiters have been woken: the heir of a grant that was lost, and a First one that is now before it. Whichever
+// looks first, only the head takes.
+func TestQueue_I5_OnlyTheHeadTakes(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
-		head := x.line(queue.Deaf, 2)
-		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
-		try := x.enterAs(&queue.Waiter{NoBarge: true}, queue.Try|queue.Refusable, 3)
-		must(x, "Try", try.entered(), "refused")
-		newcomer := x.enterAs(&queue.Waiter{NoBarge: true}, queue.Deaf, 4)
-		must(x, "Enter", newcomer.entered(), "queued")
-		head.wait().mustBeIn()
-		newcomer.wait().mustWait()
+		a := x.own(queue.Refusable, 1, 1)
+		b := x.line(queue.Refusable, 2)
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		x.s.Granted(2)
+		x.mustLose(2, queue.Granted, queue.StartAttempt)
+		a.again("queued", queue.Nothing)
+		x.s.Granted(3)
+		b.wait().mustWait()
+		x.mustBe(queue.Granted, 0, 0, 2)
+		a.wait().mustBeIn()
+		b.mustWait()
 		x.drain()
-		newcomer.mustBeIn()
+		b.mustBeIn()
 	})
 }
 
 func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
-		head := x.line(queue.Deaf, 2)
-		for id, kind := range []queue.Kind{queue.Deaf, queue.Refusable, queue.Try | queue.Refusable, queue.Try | queue.Refusable | queue.Deaf} {
+		a := x.own(queue.NoNotify, 1, 1)
+		head := x.line(queue.NoNotify, 2)
+		for id, kind := range []queue.Kind{queue.NoNotify, queue.Refusable, queue.Refusable | queue.NoNotify} {
 			x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
+			must(x, "Try", x.enter(queue.Try, 9).entered(), "refused")
 			a = x.enter(kind, uint64(id+3))
 			must(x, "Enter", a.entered(), "in")
 			must(x, "order", a.order, queue.Nothing)
@@ -224,35 +254,31 @@ func TestQueue_I6_NonFairNewcomerMayPass(t *testing.T) {
 // starve returns a head that was woken in vain after waiting for d, and the owner that passed it.
 func (x *fixture) starve(d time.Duration) (head, owner *party) {
 	x.t.Helper()
-	a := x.own(queue.Deaf, 1, 1)
+	a := x.own(queue.NoNotify, 1, 1)
 	head = x.line(queue.Refusable, 2)
 	time.Sleep(d)
 	x.s.Exit(a.w.Number, true)
-	owner = x.enter(queue.Deaf, 3)
+	owner = x.enter(queue.NoNotify, 3)
 	must(x, "Enter", owner.entered(), "in")
 	head.wait().mustWait()
 	return head, owner
 }
 
-// The head runs as soon as it is woken, so a newcomer mostly, but not always, meets the moment at which only the rule
-// keeps it out. On either side of that moment the result must be the same; the rounds make it certain that the moment
-// occurred.
+// The head is the owner before it runs, so nobody can be quicker.
 func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		for range 50 {
-			head, owner := x.starve(queue.StarvationThreshold + 1)
-			x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
-			must(x, "Try past an owed head", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
-			late := x.line(queue.Deaf, 5)
-			head.mustBeIn()
+		head, owner := x.starve(queue.StarvationThreshold + 1)
+		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Owned, 1, 2, 0)
+		late := x.line(queue.NoNotify, 5)
+		head.mustBeIn()
 
-			// The privilege is used up: while late has not looked, a newcomer may pass again.
-			x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
-			must(x, "Enter", x.enter(queue.Deaf, 6).entered(), "in")
-			late.wait()
-			x.drain()
-			late.mustBeIn()
-		}
+		// The privilege is used up: while late has not looked, a newcomer may pass again.
+		x.mustExit(head.w.Number, true, queue.HandedOff, queue.Nothing)
+		must(x, "Enter", x.enter(queue.NoNotify, 6).entered(), "in")
+		late.wait()
+		x.drain()
+		late.mustBeIn()
 	})
 }
 
@@ -260,30 +286,30 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 // admitted.
 func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		// The place of a given-back owner tells whether the head is owed the next grant: behind it if so.
 		_, owner := x.starve(queue.StarvationThreshold)
-		x.s.GiveBack(owner.w)
-		must(x, "first", x.s.Waiting()[0].Owner, owner.w.Owner)
-		owner.wait()
+		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
+		x.mustBe(queue.Granted, 0, 2, 1)
 		x.drain()
 	})
 	inBubble(t, false, func(x *fixture) {
 		head, owner := x.starve(time.Second)
-		fresh := x.line(queue.Deaf, 4)
+		fresh := x.line(queue.NoNotify, 4)
 		head.giveUp()
 		x.s.Exit(owner.w.Number, true)
-		must(x, "Enter after the owed head left", x.enter(queue.Deaf, 5).entered(), "in")
+		must(x, "Enter after the owed head left", x.enter(queue.NoNotify, 5).entered(), "in")
 		fresh.wait()
 		x.drain()
 	})
 	inBubble(t, false, func(x *fixture) {
-		// The admission ends it, even if the waiter gives the admission back.
+		// The admission ends it, even if the waiter enters again.
 		head, owner := x.starve(time.Second)
 		x.s.Exit(owner.w.Number, true)
 		head.mustBeIn()
-		x.s.GiveBack(head.w)
+		x.mustExit(head.w.Number, false, queue.Final, queue.SendRelease)
+		head.again("queued", queue.Nothing)
+		must(x, "Released", x.s.Released(), queue.StartAttempt)
 		x.s.Granted(2)
-		must(x, "Enter", x.enter(queue.Deaf, 4).entered(), "in")
+		must(x, "Enter", x.enter(queue.NoNotify, 4).entered(), "in")
 		head.wait()
 		x.drain()
 	})
@@ -296,31 +322,43 @@ func TestQueue_I6_OwedAcrossRedis(t *testing.T) {
 		x.mustExit(owner.w.Number, false, queue.Final, queue.SendRelease)
 		x.s.Released()
 		x.s.Granted(2)
-		late := x.line(queue.Deaf, 4)
+		late := x.line(queue.NoNotify, 4)
 		head.mustBeIn()
 		late.wait()
 		x.drain()
 	})
 }
 
-// A given-back barger goes behind a head that is owed the next one.
-func TestQueue_I6_GiveBackStaysBehindAnOwedHead(t *testing.T) {
+// A First waiter stays behind one that is owed the next grant, wherever that one is.
+func TestQueue_I6_FirstStaysBehindWhoIsOwed(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		head, barger := x.starve(time.Second)
-		must(x, "GiveBack", x.s.GiveBack(barger.w), queue.StartAttempt)
-		barger.wait()
-		x.s.Granted(2)
-		head.mustBeIn()
-		barger.mustWait()
-		x.drain()
-		barger.mustBeIn()
+		a := x.own(queue.Refusable, 1, 1)
+		b := x.line(queue.Refusable, 2)
+		time.Sleep(time.Second)
+		x.s.Exit(a.w.Number, true)
+		c := x.enter(queue.Refusable, 3)
+		must(x, "Enter", c.entered(), "in")
+		x.mustLose(1, queue.Owned, queue.StartAttempt)
+		c.again("queued", queue.Nothing) // before b has looked
+		x.lined(3, 2)
+		b.wait().mustWait()
+		a.again("queued", queue.Nothing)
+		x.lined(3, 2, 1)
+		c.wait()
+		a.wait()
+		for i, next := range []*party{c, b, a} {
+			x.s.Granted(uint64(i + 2))
+			next.mustBeIn()
+			x.s.Exit(next.w.Number, false)
+			x.s.Released()
+		}
 	})
 }
 
 func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustExit(0, true, queue.Stale, queue.Nothing)
-		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
 		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		x.mustExit(a.w.Number, true, queue.Stale, queue.Nothing)
 		b.mustBeIn()
@@ -339,14 +377,20 @@ func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		// Lost first: the exit hands nothing off.
-		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Deaf, 2)
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.NoNotify, 2)
 		x.mustLose(1, queue.Lost, queue.Nothing)
 		x.mustExit(a.w.Number, true, queue.WasLost, queue.StartAttempt)
 		b.mustWait()
 		x.drain()
-		// Handed off first: the loss finds the grant without an owner, and the heir does not get what is gone.
-		c, d := x.own(queue.Deaf, 3, 2), x.line(queue.Deaf, 4)
+		// Handed off first: the loss is the heir's, or finds the grant without an owner.
+		c, d := x.own(queue.NoNotify, 3, 2), x.line(queue.NoNotify, 4)
 		x.mustExit(c.w.Number, true, queue.HandedOff, queue.Nothing)
+		if x.fair {
+			x.mustLose(2, queue.Lost, queue.Nothing)
+			d.wait().mustBeIn()
+			x.mustExit(d.w.Number, true, queue.WasLost, queue.Nothing)
+			return
+		}
 		x.mustLose(2, queue.Granted, queue.StartAttempt)
 		d.wait().mustWait()
 		x.s.Granted(3)
@@ -359,7 +403,7 @@ func TestQueue_I8_HandOffAndLossExcludeEachOther(t *testing.T) {
 
 func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
+		a := x.own(queue.NoNotify, 1, 1)
 		for range queue.MaxCount - 1 {
 			must(x, "ReenterTenure", x.s.ReenterTenure(a.w.Number), nil)
 		}
@@ -381,8 +425,8 @@ func TestQueue_I9_CountStaysInItsBits(t *testing.T) {
 
 func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 	inBubble(t, false, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 1)
-		head := x.line(queue.Deaf, 2) // never looks, so every newcomer barges
+		a := x.own(queue.NoNotify, 1, 1)
+		head := x.line(queue.NoNotify, 2) // never looks, so every newcomer barges
 		tenure := a.w.Number
 		for i := range queue.MaxHandOffs {
 			x.mustExit(tenure, true, queue.HandedOff, queue.Nothing)
@@ -402,10 +446,10 @@ func TestQueue_I10_HandOffsStayInTheirBits(t *testing.T) {
 
 func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a, b := x.own(queue.Deaf, 1, 1), x.park(queue.Refusable, 2)
+		a, b := x.own(queue.NoNotify, 1, 1), x.park(queue.Refusable, 2)
 		x.s.ReenterOwner(1, false)
 		x.mustLose(1, queue.Lost, queue.Nothing)
-		newcomer := x.park(queue.Deaf, 3)
+		newcomer := x.park(queue.NoNotify, 3)
 		must(x, "Try", x.enter(queue.Try|queue.Refusable, 4).entered(), "refused")
 		x.mustExit(a.w.Number, true, queue.Nested, queue.Nothing)
 		b.mustWait()
@@ -418,81 +462,80 @@ func TestQueue_I11_ALostLockAdmitsNoSuccessor(t *testing.T) {
 	})
 }
 
-func TestQueue_I12_TryNeverWaitsForAnOwner(t *testing.T) {
+func TestQueue_I12_ATryIsQueuedOnlyIfTheKeyIsFree(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first, second, third := x.park(queue.Try|queue.Refusable, 1), x.park(queue.Try|queue.Refusable|queue.Deaf, 2), x.park(queue.Try|queue.Refusable, 3)
-		must(x, "order", first.order, queue.StartAttempt)
-		lock := x.park(queue.Deaf, 4)
-		must(x, "Try behind a patient waiter", x.enter(queue.Try|queue.Refusable, 5).entered(), "refused")
+		refused := func(state queue.State) {
+			t.Helper()
+			must(x, "state", x.s.Word().State(), state)
+			for _, kind := range []queue.Kind{queue.Try, queue.Try | queue.Refusable | queue.NoNotify} {
+				p := x.enter(kind, 9)
+				must(x, "Try", p.entered(), "refused")
+				must(x, "its error", p.refused, queue.ErrRefused)
+				must(x, "its order", p.order, queue.Nothing)
+			}
+		}
+		a := x.park(queue.Try|queue.Refusable|queue.NoNotify, 1)
+		must(x, "order", a.order, queue.StartAttempt)
+		refused(queue.Acquiring)
 		x.s.Granted(1)
-		first.mustBeIn()
-		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		third.mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		lock.mustWait()
-		must(x, "Try behind an owner", x.enter(queue.Try|queue.Refusable|queue.Deaf, 6).entered(), "refused")
-		x.drain()
-
-		// It may share the attempt that follows a release under way.
-		a := x.own(queue.Deaf, 1, 2)
+		a.mustBeIn()
+		refused(queue.Owned)
+		x.mustLose(1, queue.Lost, queue.Nothing)
+		refused(queue.Lost)
 		x.s.Exit(a.w.Number, true)
-		try := x.park(queue.Try|queue.Refusable|queue.Deaf, 7)
-		must(x, "Released", x.s.Released(), queue.StartAttempt)
-		x.s.Granted(3)
-		try.mustBeIn()
-		x.drain()
+
+		b := x.own(queue.NoNotify, 2, 2)
+		x.s.Exit(b.w.Number, true)
+		refused(queue.Releasing)
+		x.s.Released()
+		if !x.fair {
+			c := x.line(queue.NoNotify, 3)
+			x.s.Granted(3)
+			refused(queue.Granted)
+			c.wait()
+			x.drain()
+		}
 	})
 }
 
-// A Try kind that enters when the driver has had its refusal, or has lost its last waiter, gets an answer of its own:
-// the driver is recalled, whichever of its steps comes next.
-func TestQueue_I12_ATryThatComesBeforeAbandonIsAnswered(t *testing.T) {
+// Nobody passes a queued Try, so the next answer is its own: granted or refused.
+func TestQueue_I12_ATryGetsTheNextAnswer(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		first := x.park(queue.Try|queue.Refusable, 1)
-		x.s.Refused()
-		first.mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		second := x.park(queue.Try|queue.Refusable|queue.Deaf, 2)
-		must(x, "after Refused", second.order, queue.RecallAttempt)
-		must(x, "one that shares it", x.park(queue.Try|queue.Refusable, 3).order, queue.Nothing)
-		must(x, "Abandon", x.s.Abandon(), false)
-		x.s.Refused()
-		second.mustHaveLeft(queue.ErrRefused, queue.Nothing)
-
-		patient := x.park(queue.Refusable, 4)
-		must(x, "a patient one", patient.order, queue.Nothing)
-		patient.giveUp()
-		patient.mustHaveLeft(errGiveUp, queue.RecallAttempt)
-		must(x, "after the last left", x.park(queue.Try|queue.Refusable, 5).order, queue.RecallAttempt)
+		a := x.own(queue.Refusable, 1, 1)
+		x.mustLose(1, queue.Owned, queue.Nothing)
+		try, b := x.line(queue.Try|queue.Refusable, 2), x.park(queue.Refusable, 3)
+		a.again("queued", queue.Nothing)
+		x.lined(2, 1, 3)
+		x.s.Granted(2)
+		x.mustBe(queue.Owned, 1, 0, 2)
+		c := x.park(queue.Refusable, 4)
+		try.wait().mustBeIn()
+		a.wait()
 		x.drain()
+		b.mustBeIn()
+		c.mustBeIn()
 
-		try := x.own(queue.Try|queue.Refusable, 6, 1)
-		patient = x.park(queue.Refusable, 7)
-		x.mustLose(1, queue.Owned, queue.StartAttempt)
-		x.s.Refused()
-		must(x, "given back to a driver that waits", x.s.GiveBack(try.w), queue.RecallAttempt)
-		x.s.Refused()
-		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		patient.mustWait()
+		try, b = x.park(queue.Try|queue.NoNotify, 5), x.park(queue.NoNotify, 6)
+		x.s.Refuse(errRefused)
+		try.mustHaveLeft(errRefused, queue.Nothing)
+		x.mustBe(queue.Acquiring, 0, 0, 1)
 		x.drain()
+		b.mustBeIn()
 	})
 }
 
-// A given-back Try kind whose grant was lost fails where it would have to wait for the next owner.
-func TestQueue_I12_GiveBackOfATry(t *testing.T) {
+// A Try that enters again, since its grant was over, is a Try like any other.
+func TestQueue_I12_ATryAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		try := x.own(queue.Try|queue.Refusable, 1, 1)
 		x.mustLose(1, queue.Owned, queue.Nothing)
-		other := x.own(queue.Deaf, 2, 2)
-		must(x, "GiveBack", x.s.GiveBack(try.w), queue.Nothing)
-		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		x.mustBe(queue.Owned, 1, 0, 0)
-		x.s.Exit(other.w.Number, true)
-		x.s.Released()
-
-		try = x.own(queue.Try|queue.Refusable, 3, 3)
-		must(x, "GiveBack of the current", x.s.GiveBack(try.w), queue.StartAttempt)
-		x.s.Refused()
-		try.wait().mustHaveLeft(queue.ErrRefused, queue.Nothing)
-		must(x, "Abandon", x.s.Abandon(), true)
+		try.again("queued", queue.StartAttempt)
+		x.s.Granted(2)
+		try.wait().mustBeIn()
+		x.mustLose(2, queue.Owned, queue.Nothing)
+		x.own(queue.NoNotify, 2, 3)
+		try.again("refused", queue.Nothing)
+		x.drain()
 	})
 }
 
@@ -513,16 +556,37 @@ func TestQueue_I13_AnEndedContextNeverComesIn(t *testing.T) {
 		w, began := &queue.Waiter{}, time.Now()
 		x.s.Enter(w)
 		order, err := x.s.Wait(ctx, w)
-		if order != queue.RecallAttempt || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
+		if order != queue.EndAttempt || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Minute {
 			t.Fatalf("order=%v err=%v after %v", order, err, time.Since(began))
 		}
-		must(x, "Abandon", x.s.Abandon(), true)
 		// A failure that was decided first is returned.
 		p := x.line(queue.Refusable, 2)
 		x.s.Fail(errClosed)
 		p.cancel(errGiveUp)
 		p.wait().mustHaveLeft(errClosed, queue.Nothing)
-		must(x, "Abandon", x.s.Abandon(), true)
+	})
+}
+
+// An heir whose context has ended before it runs passes on what it was given, also if that is lost by then.
+func TestQueue_I13_AnEndedHeirPassesOn(t *testing.T) {
+	inBubble(t, true, func(x *fixture) {
+		for i, kind := range []queue.Kind{queue.Refusable, queue.NoNotify} {
+			grant := uint64(2*i + 1)
+			heir, next := x.line(kind, 1), x.park(queue.Refusable, 2)
+			x.s.Granted(grant)
+			heir.cancel(errGiveUp)
+			if x.s.Lose(grant); kind.CanNotify() {
+				x.mustBe(queue.Acquiring, 0, 0, 1)
+				heir.wait().mustHaveLeft(errGiveUp, queue.Nothing)
+			} else {
+				x.mustBe(queue.Lost, 1, 0, 1)
+				heir.wait().mustHaveLeft(errGiveUp, queue.StartAttempt)
+			}
+			x.s.Granted(grant + 1)
+			next.mustBeIn()
+			must(x, "grant", next.w.Grant, grant+1)
+			x.drain()
+		}
 	})
 }
 
@@ -536,7 +600,7 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 			p.giveUp()
 			p.mustHaveLeft(errGiveUp, want)
 		}
-		lock := x.park(queue.Deaf, 1)
+		lock := x.park(queue.NoNotify, 1)
 		leave(queue.Acquiring, queue.Nothing)
 		x.s.Granted(1)
 		lock.mustBeIn()
@@ -545,14 +609,13 @@ func TestQueue_LeavingInEachState(t *testing.T) {
 		leave(queue.Lost, queue.Nothing)
 		x.s.Exit(lock.w.Number, true)
 		x.mustBe(queue.Free, 0, 0, 0)
-		lock = x.own(queue.Deaf, 1, 2)
+		lock = x.own(queue.NoNotify, 1, 2)
 		x.s.Exit(lock.w.Number, true)
 		leave(queue.Releasing, queue.Nothing)
 		x.s.Released()
 		p := x.park(queue.Refusable, 2)
 		p.giveUp()
-		p.mustHaveLeft(errGiveUp, queue.RecallAttempt)
-		leave(queue.Acquiring, queue.RecallAttempt)
-		must(x, "Abandon", x.s.Abandon(), true)
+		p.mustHaveLeft(errGiveUp, queue.EndAttempt)
+		leave(queue.Acquiring, queue.EndAttempt)
 	})
 }

@@ -14,7 +14,6 @@ import (
 // model says what a Synchronizer must do in the plainest way: slices, no links, no channels, one goroutine. It
 // settles after each step, as a bubble does: a waiter whose goroutine is in Wait looks at once, one that has only
 // entered looks when its Wait begins. So every order of wake-up and look occurs.
-// Wait begins. So every order of wake-up and look is met.
 type model struct {
 	fair     bool
 	state    queue.State
@@ -25,6 +24,7 @@ type model struct {
 	last     uint64
 	owner    *guest
 	line     []*guest
+	given    []*guest // admitted by a hand-off, and not looked yet
 	now      time.Duration
 }
 
@@ -38,7 +38,6 @@ type guest struct {
 	woken    bool
 	owed     bool
 	ended    bool        // its context has ended
-	lost     bool        // its tenure ended by a loss, and it has not been given back since
 	err      error       // what Wait must return
 	order    queue.Order // with err
 	number   uint64      // of its last admission
@@ -47,21 +46,24 @@ type guest struct {
 }
 
 func (g *guest) try() bool  { return g.kind.IsTry() }
-func (g *guest) lock() bool { return g.kind.IsDeaf() }
+func (g *guest) lock() bool { return !g.kind.CanNotify() }
 
 func (m *model) set(state queue.State, count, handOffs int) {
 	m.state, m.count, m.handOffs = state, count, handOffs
 }
 
-func (m *model) patient() bool {
-	return slices.ContainsFunc(m.line, func(g *guest) bool { return !g.try() })
-}
-
 func (m *model) offer(handOffs int) queue.Order {
 	if len(m.line) == 0 {
+		m.number, m.owner = 0, nil
 		m.set(queue.Releasing, 0, handOffs)
 		return queue.SendRelease
 	}
+	if head := m.line[0]; m.fair || head.owed {
+		m.admit(head, handOffs)
+		m.given = append(m.given, head)
+		return queue.Nothing
+	}
+	m.number, m.owner = 0, nil
 	m.set(queue.Granted, 0, handOffs)
 	m.line[0].woken = true
 	return queue.Nothing
@@ -77,29 +79,26 @@ func (m *model) restart() queue.Order {
 	return queue.StartAttempt
 }
 
-func (m *model) drop(g *guest) {
-	m.line = slices.DeleteFunc(m.line, func(other *guest) bool { return other == g })
+func remove(list []*guest, g *guest) []*guest {
+	return slices.DeleteFunc(list, func(other *guest) bool { return other == g })
 }
 
-func (m *model) fail(chosen func(*guest) bool, err error) (n int) {
+func (m *model) fail(chosen func(*guest) bool, err error) queue.Order {
 	for _, g := range slices.Clone(m.line) {
 		if chosen(g) {
-			m.drop(g)
+			m.line = remove(m.line, g)
 			g.err = err
-			n++
 		}
 	}
-	return n
+	return m.departed()
 }
 
-func (m *model) admit(g *guest) {
-	m.drop(g)
+func (m *model) admit(g *guest, handOffs int) {
+	m.line = remove(m.line, g)
 	m.last++
 	m.number, m.owner = m.last, g
-	m.set(queue.Owned, 1, m.handOffs)
+	m.set(queue.Owned, 1, handOffs)
 	g.number, g.grant, g.handOffs = m.number, m.grant, m.handOffs
-	g.owed, g.woken, g.waits = false, false, false
-	m.fail((*guest).try, queue.ErrRefused)
 }
 
 func (m *model) departed() queue.Order {
@@ -107,70 +106,103 @@ func (m *model) departed() queue.Order {
 	case m.state == queue.Granted:
 		return m.offer(m.handOffs)
 	case m.state == queue.Acquiring && len(m.line) == 0:
-		return queue.RecallAttempt
+		m.restart()
+		return queue.EndAttempt
 	}
 	return queue.Nothing
 }
 
+func (m *model) giveUp(g *guest) queue.Order {
+	if slices.Contains(m.line, g) {
+		m.line = remove(m.line, g)
+		return m.departed()
+	}
+	switch {
+	case g.number != m.number:
+		return queue.Nothing
+	case m.state == queue.Lost:
+		return m.restart()
+	}
+	return m.offer(m.handOffs)
+}
+
 // settle lets every waiter look that was woken or whose context ended, until nothing moves.
 func (m *model) settle() {
-	for moved := true; moved; {
-		moved = false
-		for _, g := range slices.Clone(m.line) {
-			if !g.waits || (!g.woken && !g.ended) {
-				continue
-			}
-			moved = true
-			g.woken = false
-			switch {
-			case g.ended:
-				m.drop(g)
-				g.err = errGiveUp
-				g.order = m.departed()
-			case m.state == queue.Granted && m.line[0] == g:
-				m.admit(g)
-			case !m.fair && m.now-g.since > queue.StarvationThreshold:
-				g.owed = true
-			}
-			break // the line may have changed
-		}
+	for m.look() {
 	}
 }
 
-func (m *model) enter(g *guest) (string, queue.Order) {
-	if m.state == queue.Granted && !m.fair && !m.line[0].owed {
-		m.admit(g)
+func (m *model) look() bool {
+	for _, g := range m.given {
+		if g.waits {
+			m.given = remove(m.given, g)
+			g.waits = false
+			if g.ended {
+				g.order, g.err = m.giveUp(g), errGiveUp
+			}
+			return true
+		}
+	}
+	for _, g := range m.line {
+		if !g.waits || (!g.woken && !g.ended) {
+			continue
+		}
+		g.woken = false
+		switch {
+		case g.ended:
+			g.order, g.err = m.giveUp(g), errGiveUp
+		case m.state == queue.Granted && m.line[0] == g:
+			g.waits = false
+			m.admit(g, m.handOffs)
+		case m.now-g.since > queue.StarvationThreshold:
+			g.owed = true
+		}
+		return true
+	}
+	return false
+}
+
+func (m *model) enter(g *guest, first bool) (string, queue.Order) {
+	switch {
+	case g.try() && m.state != queue.Free:
+		return "refused", queue.Nothing
+	case m.state == queue.Granted:
+		m.admit(g, m.handOffs)
 		return "in", queue.Nothing
 	}
-	if g.try() && (m.patient() || m.state == queue.Owned || m.state == queue.Lost || m.state == queue.Granted) {
-		return "refused", queue.Nothing
+	if !g.queued {
+		g.since, g.queued = m.now, true
 	}
-	g.since, g.queued = m.now, true
-	m.line = append(m.line, g)
+	g.owed = g.try()
+	at := len(m.line)
+	if first {
+		at = 0
+		for i, other := range m.line {
+			if other.owed {
+				at = i + 1 // the owed one may be behind First waiters that entered before it looked (I6)
+			}
+		}
+	}
+	m.line = slices.Insert(m.line, at, g)
 	if m.state == queue.Free {
 		return "queued", m.restart()
-	}
-	if m.state == queue.Acquiring && len(m.line) == 1 && g.try() {
-		return "queued", queue.RecallAttempt
 	}
 	return "queued", queue.Nothing
 }
 
 func (m *model) exit(number uint64, mayHandOff bool) (queue.Exit, queue.Order) {
-	lost := m.state == queue.Lost
 	switch {
 	case number == 0 || number != m.number:
 		return queue.Stale, queue.Nothing
 	case m.count > 1:
 		m.count--
 		return queue.Nested, queue.Nothing
-	case lost:
+	case m.state == queue.Lost:
 		return queue.WasLost, m.restart()
-	}
-	m.number, m.owner = 0, nil
-	if mayHandOff && len(m.line) > 0 {
+	case mayHandOff && len(m.line) > 0:
 		return queue.HandedOff, m.offer(m.handOffs + 1)
 	}
+	m.number, m.owner = 0, nil
 	m.set(queue.Releasing, 0, m.handOffs)
 	return queue.Final, queue.SendRelease
 }
@@ -185,38 +217,9 @@ func (m *model) lose(grant uint64) (queue.State, queue.Order) {
 		m.state = queue.Lost
 		return queue.Lost, queue.Nothing
 	case m.state == queue.Owned:
-		m.owner.lost = true
 		return queue.Owned, m.restart()
 	}
 	return queue.Free, queue.Nothing
-}
-
-func (m *model) giveBack(g *guest) queue.Order {
-	current := m.number != 0 && g.number == m.number
-	g.lost, g.number = false, 0
-	if !current && g.try() && (m.state == queue.Owned || m.state == queue.Lost) {
-		g.err = queue.ErrRefused
-		return queue.Nothing
-	}
-	if !g.queued {
-		g.since, g.queued = m.now, true
-	}
-	at := 0
-	for i, other := range m.line {
-		if other.owed {
-			at = i + 1 // the owed one may be behind waiters that were given back before it looked (I6)
-		}
-	}
-	m.line = slices.Insert(m.line, at, g)
-	switch {
-	case current || m.state == queue.Free:
-		return m.restart()
-	case m.state == queue.Granted:
-		return m.offer(m.handOffs)
-	case m.state == queue.Acquiring && g.try():
-		return queue.RecallAttempt
-	}
-	return queue.Nothing
 }
 
 // trial runs one random history on the model and on a Synchronizer, and compares everything visible after each step.
@@ -251,19 +254,18 @@ func (r *trial) step() {
 	case 0, 1, 2:
 		r.enter()
 	case 3, 4:
-		if g := r.pick(func(g *guest) bool {
-			return !g.waits && (slices.Contains(r.m.line, g) || g.err != nil && g.done == nil)
-		}); g != nil {
+		if g := r.pick(r.mustStillWait); g != nil {
 			r.startWait(g)
 		}
 	case 5:
-		if g := r.pick(func(g *guest) bool { return !g.ended && slices.Contains(r.m.line, g) }); g != nil {
+		if g := r.pick(func(g *guest) bool {
+			return !g.ended && (slices.Contains(r.m.line, g) || slices.Contains(r.m.given, g))
+		}); g != nil {
 			r.note("end the context of %d", g.w.Owner)
 			g.ended = true
 			g.cancel(errGiveUp)
 		}
 	case 6:
-		// Redis answers the current order.
 		r.answer()
 	case 7, 8:
 		tenure := r.m.number
@@ -294,7 +296,7 @@ func (r *trial) step() {
 func (r *trial) enter() {
 	kind, id := queue.Kind(r.intN(8)), uint64(len(r.guests)+1)
 	g := &guest{kind: kind}
-	entered, order := r.m.enter(g)
+	entered, order := r.m.enter(g, false)
 	r.note("enter %d %v", id, kind)
 	g.party = r.fixture.enter(kind, id)
 	r.guests = append(r.guests, g)
@@ -305,41 +307,38 @@ func (r *trial) enter() {
 	}
 }
 
+// mustStillWait reports whether the guest is queued, or was, and its Wait has not begun.
+func (r *trial) mustStillWait(g *guest) bool {
+	return g.done == nil && (g.err != nil || slices.Contains(r.m.line, g) || slices.Contains(r.m.given, g))
+}
+
 func (r *trial) startWait(g *guest) {
 	r.note("wait %d", g.w.Owner)
 	g.waits = true
 	g.wait()
 }
 
+// answer is what Redis says, mostly something that fits the state.
 func (r *trial) answer() {
-	switch r.m.state {
-	case queue.Acquiring:
-		switch r.intN(3) {
-		case 0:
-			r.note("refused")
-			r.m.fail((*guest).try, queue.ErrRefused)
-			r.s.Refused()
-		case 1:
-			r.note("abandon")
-			want := len(r.m.line) == 0
-			if want {
-				r.m.restart()
-			}
-			must(r.fixture, "Abandon", r.s.Abandon(), want)
-		default:
-			r.grants++
-			r.note("granted %d", r.grants)
-			r.m.grant = r.grants
-			must(r.fixture, "Granted", r.s.Granted(r.grants), r.m.offer(0))
-		}
-	case queue.Releasing:
-		if r.intN(2) == 0 {
-			r.note("resumed")
-			must(r.fixture, "Resumed", r.s.Resumed(), r.m.offer(0))
-			return
-		}
+	switch n := r.intN(4); {
+	case r.m.state == queue.Releasing && n < 3:
 		r.note("released")
 		must(r.fixture, "Released", r.s.Released(), r.m.restart())
+	case n == 0:
+		r.note("refused")
+		if r.m.state == queue.Acquiring {
+			r.m.fail((*guest).try, errRefused)
+		}
+		r.s.Refuse(errRefused)
+	default:
+		r.grants++
+		r.note("granted %d", r.grants)
+		want := r.m.state == queue.Acquiring
+		if want {
+			r.m.grant = r.grants
+			r.m.offer(0)
+		}
+		must(r.fixture, "Granted", r.s.Granted(r.grants), want)
 	}
 }
 
@@ -358,25 +357,21 @@ func (r *trial) reenter() {
 	}
 }
 
-// rare does what programs seldom do: close, or give an admission back, even one that was lost long ago.
+// rare does what programs seldom do: close, or enter again after a tenure that has ended.
 func (r *trial) rare() {
 	if r.intN(4) == 0 {
 		r.note("fail")
-		want := queue.Nothing
-		if r.m.fail(func(g *guest) bool { return g.kind&queue.Refusable != 0 }, errClosed) > 0 {
-			want = r.m.departed()
-		}
+		want := r.m.fail(func(g *guest) bool { return g.kind.IsRefusable() }, errClosed)
 		must(r.fixture, "Fail", r.s.Fail(errClosed), want)
 		return
 	}
-	g := r.pick(func(g *guest) bool {
-		// Admitted and not exited: the current owner with one unit, or one whose hold was lost.
-		return g == r.m.owner && r.m.count == 1 || g.lost
-	})
-	if g != nil {
-		r.note("give back %d", g.w.Owner)
-		g.done = nil
-		must(r.fixture, "GiveBack", r.s.GiveBack(g.w), r.m.giveBack(g))
+	if g := r.pick(func(g *guest) bool {
+		return g.number != 0 && g.number != r.m.number && g.err == nil && g.refused == nil && !slices.Contains(r.m.given, g)
+	}); g != nil {
+		r.note("enter %d again", g.w.Owner)
+		g.number = 0
+		entered, order := r.m.enter(g, true)
+		g.again(entered, order)
 	}
 }
 
@@ -408,8 +403,8 @@ func (r *trial) compare() {
 	must(x, "Len", x.s.Len(), len(m.line))
 	for i, info := range x.s.Waiting() {
 		must(x, "a waiter's place", info.Owner, m.line[i].w.Owner)
-		if m.state == queue.Owned || m.state == queue.Lost {
-			must(x, "I12: a Try kind queued behind an owner", info.Kind.IsTry(), false)
+		if info.Kind.IsTry() && (i > 0 || m.state != queue.Acquiring) {
+			x.t.Fatalf("I12: a Try kind at place %d; %v", i, x.s)
 		}
 	}
 	for _, g := range r.guests {
@@ -421,6 +416,9 @@ func (r *trial) compare() {
 				g.mustWait()
 			}
 		case g.number != 0:
+			if g.done != nil {
+				g.mustBeIn()
+			}
 			if g.w.Number != g.number || g.w.Grant != g.grant || g.w.HandOffs != g.handOffs {
 				x.t.Fatalf("waiter %d was admitted with %d/%d/%d, want %d/%d/%d", g.w.Owner,
 					g.w.Number, g.w.Grant, g.w.HandOffs, g.number, g.grant, g.handOffs)
@@ -432,7 +430,7 @@ func (r *trial) compare() {
 // finish lets every guest be admitted and exit, so that the history also shows that nobody is stuck.
 func (r *trial) finish() {
 	for _, g := range r.guests {
-		if g.done == nil && (g.err != nil || slices.Contains(r.m.line, g)) {
+		if r.mustStillWait(g) {
 			r.startWait(g)
 		}
 	}
@@ -445,13 +443,15 @@ func (r *trial) finish() {
 	}
 }
 
-// Arrival, cancellation, hand-off, loss, budget, re-entry, giving back and closing, in any order and at any moment.
+// Arrival, cancellation, hand-off, loss, budget, re-entry, entering again and closing, in any order and at any moment.
 func TestQueue_RandomHistoriesAgreeWithTheModel(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				rapid.SyncTest(rt, func(rt *rapid.T) {
-					r := &trial{fixture: &fixture{rt, queue.New(fair)}, rt: rt, m: &model{fair: fair}}
+					r := &trial{fixture: &fixture{rt, queue.New(fair), fair}, rt: rt, m: &model{fair: fair}}
+					time.Sleep(time.Nanosecond) // a wait that begins at 0 has no beginning
+					r.m.now = 1
 					for range r.intN(480) {
 						r.step()
 					}

@@ -10,15 +10,15 @@ import (
 // never by one meant for its previous use.
 func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 	bothModes(t, func(x *fixture) {
-		a := x.own(queue.Deaf, 1, 5)
-		b := x.park(queue.Deaf, 2)
+		a := x.own(queue.NoNotify, 1, 5)
+		b := x.park(queue.NoNotify, 2)
 		x.mustExit(a.w.Number, true, queue.HandedOff, queue.Nothing)
 		b.mustBeIn()
 		a.w.Reset()
 		if a.w.Owner != 0 || a.w.Grant != 0 || a.w.Number != 0 || a.w.Note != nil {
 			x.t.Fatalf("something is left: %+v", a.w)
 		}
-		again := x.enterAs(a.w, queue.Deaf, 3).wait()
+		again := x.enterAs(a.w, queue.NoNotify, 3).wait()
 		again.mustWait()
 		x.mustExit(b.w.Number, true, queue.HandedOff, queue.Nothing)
 		again.mustBeIn()
@@ -33,7 +33,7 @@ func TestQueue_ResetWaiterParksAgain(t *testing.T) {
 func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		mustPanic(x, "new", func() { new(queue.Waiter).Reset() })
-		a := x.own(queue.Deaf, 1, 5)
+		a := x.own(queue.NoNotify, 1, 5)
 		b := x.park(queue.Refusable, 2)
 		mustPanic(x, "queued", b.w.Reset)
 		b.giveUp()
@@ -42,9 +42,9 @@ func TestQueue_ResetOfAWaiterThatDidNotComeInPanics(t *testing.T) {
 	})
 }
 
-// A goroutine learns without a lock whether it is the owner, and whether it owns by a Deaf kind.
+// A goroutine learns without a lock whether it is the owner, and whether it owns by a NoNotify kind.
 func TestQueue_OwnedBy(t *testing.T) {
-	for kind, byLock := range map[queue.Kind]bool{queue.Deaf: true, queue.Try | queue.Refusable | queue.Deaf: true, queue.Refusable: false, queue.Try | queue.Refusable: false} {
+	for kind, byLock := range map[queue.Kind]bool{queue.NoNotify: true, queue.Try | queue.Refusable | queue.NoNotify: true, queue.Refusable: false, queue.Try | queue.Refusable: false} {
 		bothModes(t, func(x *fixture) {
 			a := x.own(kind, 7, 5)
 			check := func(owner uint64, wantOwned, wantByLock bool) {

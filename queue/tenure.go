@@ -20,46 +20,37 @@ const (
 )
 
 // String returns the result's name.
-func (e Exit) String() string {
-	switch e {
-	case Stale:
-		return "Stale"
-	case Nested:
-		return "Nested"
-	case HandedOff:
-		return "HandedOff"
-	case Final:
-		return "Final"
-	case WasLost:
-		return "WasLost"
-	}
-	return "Exit(?)"
-}
+func (e Exit) String() string { return nameOf(e, "Stale", "Nested", "HandedOff", "Final", "WasLost") }
 
 // Exit takes one unit off the count of the tenure with that number. When the last unit exits, the grant passes to the
 // next waiter if mayHandOff says that it is fit for a hand-off, somebody waits and the count of hand-offs has room
 // (I10); otherwise it is released. An Exit of a tenure that is not the current one returns Stale and changes nothing
 // (I7), so a late or repeated exit never frees a successor.
-func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (Exit, Order) {
+func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (exit Exit, order Order) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if number == 0 || number != s.number {
-		return Stale, Nothing
-	}
 	word := s.Word()
-	if word.Count() > 1 {
+	switch {
+	case !s.isCurrentLocked(number):
+		exit = Stale
+	case word.Count() > 1:
 		s.setLocked(word.State(), word.Count()-1, word.HandOffs())
-		return Nested, Nothing
+		exit = Nested
+	case word.State() == Lost:
+		exit, order = WasLost, s.restartLocked()
+	case mayHandOff && s.waiters.len > 0 && word.HandOffs() < MaxHandOffs:
+		exit, order = HandedOff, s.offerLocked(word.HandOffs()+1)
+	default:
+		s.setLocked(Releasing, 0, word.HandOffs())
+		exit, order = Final, SendRelease
 	}
-	s.endTenureLocked()
-	if word.State() == Lost {
-		return WasLost, s.restartLocked()
-	}
-	if mayHandOff && s.waiters.len > 0 && word.HandOffs() < MaxHandOffs {
-		return HandedOff, s.offerLocked(word.HandOffs() + 1)
-	}
-	s.setLocked(Releasing, 0, word.HandOffs())
-	return Final, SendRelease
+	s.mu.Unlock()
+	return exit, order
+}
+
+// isCurrentLocked reports whether the tenure with that number is the current one, lost or not. Whatever leaves Owned
+// and Lost ends it, and no number is used twice, so it never is again (I7).
+func (s *Synchronizer) isCurrentLocked(number uint64) bool {
+	return s.Word().Count() > 0 && number == s.number
 }
 
 // Why a tenure cannot be re-entered. Nothing has changed.
@@ -69,7 +60,7 @@ var (
 	ErrWasLost    = errors.New("queue: the caller's tenure is lost")
 )
 
-// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a Deaf kind; one
+// ReenterOwner adds a unit if the goroutine owner, which must be the calling one, owns the lock by a NoNotify kind; one
 // more Exit is due then. A lost tenure is re-entered only with allowLost. The error is ErrNotOwner, ErrCountLimit or
 // ErrWasLost. The number is that of the tenure concerned, or 0 with ErrNotOwner; owner 0 is never the owner.
 func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64, err error) {
@@ -87,12 +78,12 @@ func (s *Synchronizer) ReenterOwner(owner uint64, allowLost bool) (number uint64
 }
 
 // ReenterTenure adds a unit if the tenure with that number is the current one and not lost. The error is
-// ErrCountLimit, ErrWasLost for a lost tenure of a Deaf kind, or ErrNotOwner; a lost tenure of another kind has
+// ErrCountLimit, ErrWasLost for a lost tenure of a NoNotify kind, or ErrNotOwner; a lost tenure of another kind has
 // ended, which is also ErrNotOwner. Any goroutine may call it.
 func (s *Synchronizer) ReenterTenure(number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if number == 0 || number != s.number {
+	if !s.isCurrentLocked(number) {
 		return ErrNotOwner
 	}
 	return s.reenterLocked(false)
@@ -109,48 +100,4 @@ func (s *Synchronizer) reenterLocked(allowLost bool) error {
 	}
 	s.setLocked(word.State(), word.Count()+1, word.HandOffs())
 	return nil
-}
-
-// GiveBack undoes the admission of w: before its caller returned to its own caller, it found that the grant is no
-// longer valid (the process was stopped, or the wake-up came late). w goes back to the head of the queue, and its
-// caller must call Wait again and carry out the order: StartAttempt where this began a new attempt, RecallAttempt
-// where a Try kind joined one. What happens to the invalid grant in Redis is up to the caller; here it is dropped.
-//
-// If the tenure was lost meanwhile, w becomes head in the present state of the queue, except that a Try kind fails
-// with ErrRefused where it would have to wait for another owner (I12); Wait returns that. A head that is owed the
-// next grant stays before w (I6). It panics if w was not admitted.
-func (s *Synchronizer) GiveBack(w *Waiter) Order {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if w.phase != phaseIn {
-		panic("queue: GiveBack of a Waiter that was not admitted")
-	}
-	current := s.number != 0 && s.number == w.Number
-	state := s.Word().State()
-	if !current && w.Kind.IsTry() && (state == Owned || state == Lost) {
-		w.makeReady(s)
-		w.expel(ErrRefused)
-		return Nothing
-	}
-	var before *Waiter
-	for other := s.waiters.head; other != nil; other = other.next {
-		if other.owed {
-			before = other // it may be behind waiters that were given back before it was woken in vain
-		}
-	}
-	s.enqueueLocked(before, w)
-	w.Grant, w.Number, w.HandOffs = 0, 0, 0
-	switch {
-	case current:
-		s.endTenureLocked()
-		return s.restartLocked()
-	case state == Free:
-		return s.restartLocked()
-	case state == Granted:
-		// The head may have changed; the one that was woken before finds that it is not first and parks again (I4).
-		return s.offerLocked(s.Word().HandOffs())
-	case state == Acquiring && w.Kind.IsTry():
-		return RecallAttempt // the driver may be waiting for a release, which a Try does not wait for (I12)
-	}
-	return Nothing
 }

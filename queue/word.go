@@ -12,33 +12,28 @@ const (
 	Free State = 0
 	// Owned: a tenure is current; the count is at least 1.
 	Owned State = 1
-	// Acquiring: the key's driver asks for a grant. The grant is for the key, whichever waiter is head when it comes.
+	// Acquiring: somebody waits and Redis is asked. The grant is for the key, whichever waiter is head when it comes.
 	Acquiring State = 2
-	// Granted: this process has the grant and no goroutine owns it yet; the head of the queue has been woken.
+	// Granted: this process has the grant and no goroutine owns it yet; the head of the queue has been woken. Only in
+	// non-fair mode.
 	Granted State = 3
-	// Releasing: the grant is being released; only Released and Resumed end this state.
+	// Releasing: between the last Exit and Released.
 	Releasing State = 4
 	// Lost: the grant is gone, and its owner, which cannot be notified, still relies on it; the count is at least 1.
 	Lost State = 5
 )
 
-// String returns the state's name, or a number for a value that is no state.
+// String returns the state's name.
 func (s State) String() string {
-	switch s {
-	case Free:
-		return "Free"
-	case Owned:
-		return "Owned"
-	case Acquiring:
-		return "Acquiring"
-	case Granted:
-		return "Granted"
-	case Releasing:
-		return "Releasing"
-	case Lost:
-		return "Lost"
+	return nameOf(s, "Free", "Owned", "Acquiring", "Granted", "Releasing", "Lost")
+}
+
+// nameOf returns the name of v, or its number if it has none.
+func nameOf[T ~uint8](v T, names ...string) string {
+	if int(v) < len(names) {
+		return names[v]
 	}
-	return "State(" + strconv.Itoa(int(s)) + ")"
+	return strconv.Itoa(int(v))
 }
 
 const (

@@ -24,13 +24,9 @@ var allowed = map[string][]string{
 	"internal/goid":       {"github.com/petermattis/goid"},
 	"internal/goroutines": {},
 	"internal/waits":      {"queue"},
-	"sync":                {"queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/goroutines", "internal/waits"},
+	"sync/internal/lock":  {"queue", "renewal", "lettuce_compat"},
+	"sync":                {"sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/goroutines", "internal/waits"},
 	"leader":              {"sync"},
-
-	// The next core, which sync does not use yet.
-	"sync/internal/lock":           {"internal/next/queue", "internal/next/lettuce_compat", "renewal"},
-	"internal/next/queue":          {},
-	"internal/next/lettuce_compat": {"github.com/redis/go-redis/v9"},
 
 	"metrics":       {"sync", "metrics/debug", "github.com/prometheus/client_golang"},
 	"metrics/debug": {"sync"},

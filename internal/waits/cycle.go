@@ -15,7 +15,7 @@ type Cycle []Wait
 // unlock.
 func (c Cycle) Certain() bool {
 	for _, w := range c {
-		if !w.Current.Kind.IsDeaf() || !w.OwnerUnlocks {
+		if w.Current.Kind.CanNotify() || !w.OwnerUnlocks {
 			return false
 		}
 	}
@@ -26,7 +26,7 @@ func (c Cycle) Certain() bool {
 // goroutine locks what its own Acquire holds.
 func (c Cycle) isSelfDeadlock() bool {
 	w := c[0]
-	return len(c) == 1 && w.OwnerUnlocks && w.Waiter.Kind.IsDeaf() && !w.Current.Kind.IsDeaf()
+	return len(c) == 1 && w.OwnerUnlocks && w.Waiter.Kind.IsDeaf() && w.Current.Kind.CanNotify()
 }
 
 // cycles returns the cycles that are to be reported.

@@ -90,7 +90,7 @@ func (s *scene) leave(q *queue.Synchronizer, id uint64) {
 func TestLookout_ReportsAWaitOnce(t *testing.T) {
 	s := newScene(t, 30*time.Second)
 	now := time.Now()
-	q := s.key("a", 1, queue.Deaf, 2, 3)
+	q := s.key("a", 1, queue.NoNotify, 2, 3)
 	for _, after := range []time.Duration{29, 31, 40, 90} {
 		s.l.Look(now.Add(after * time.Second))
 	}
@@ -100,7 +100,7 @@ func TestLookout_ReportsAWaitOnce(t *testing.T) {
 	s.leave(q, 2)
 	s.leave(q, 3)
 	s.l.Look(now.Add(91 * time.Second))
-	s.wait(q, queue.Deaf, 4)
+	s.wait(q, queue.NoNotify, 4)
 	s.l.Look(now.Add(130 * time.Second))
 	if len(s.reports) != 2 || s.reports[1].Overdue[0].Waiter.Owner != 4 {
 		t.Errorf("%+v", s.reports)
@@ -110,9 +110,9 @@ func TestLookout_ReportsAWaitOnce(t *testing.T) {
 // A cycle is reported at the second look that sees it, and once.
 func TestLookout_ReportsACycleOnce(t *testing.T) {
 	s := newScene(t, time.Hour)
-	s.key("b", 1, queue.Deaf, 2)
-	s.key("a", 2, queue.Deaf, 1)
-	s.key("other", 3, queue.Deaf, 2, 4)
+	s.key("b", 1, queue.NoNotify, 2)
+	s.key("a", 2, queue.NoNotify, 1)
+	s.key("other", 3, queue.NoNotify, 2, 4)
 	for i, want := range []int{0, 1, 1} {
 		if s.l.Look(time.Now()); len(s.reports) != want {
 			t.Fatalf("%d reports after look %d", len(s.reports), i+1)
@@ -129,9 +129,9 @@ func TestLookout_ReportsACycleOnce(t *testing.T) {
 func TestLookout_AWaiterThatGivesBackDoesNotWaitForItself(t *testing.T) {
 	s := newScene(t, time.Hour)
 	a := s.free("a")
-	w := s.own(a, 1, queue.Deaf)
-	s.wait(a, queue.Deaf, 2)
-	s.key("b", 3, queue.Deaf, 4, 5, 6)
+	w := s.own(a, 1, queue.NoNotify)
+	s.wait(a, queue.NoNotify, 2)
+	s.key("b", 3, queue.NoNotify, 4, 5, 6)
 	s.l.Look(time.Now())
 	// The next look, in steps: it has seen the tenure when the waiter gives it back.
 	s.l.looks++
@@ -155,9 +155,9 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 	for id := range uint64(1000) {
 		many = append(many, 1000+id)
 	}
-	long := s.key("long", 1, queue.Deaf, many...)
-	short := s.key("short", 2, queue.Deaf, 3)
-	other := s.key("other", 4, queue.Deaf, 5, 6)
+	long := s.key("long", 1, queue.NoNotify, many...)
+	short := s.key("short", 2, queue.NoNotify, 3)
+	other := s.key("other", 4, queue.NoNotify, 5, 6)
 	s.l.Look(time.Now())
 	waits := func() map[uint64]*Wait {
 		s.l.stuck = nil
@@ -168,16 +168,16 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 		}
 		return s.l.waitsOfOwners()
 	}
-	s.wait(long, queue.Deaf, 2) // the owner of short waits there
+	s.wait(long, queue.NoNotify, 2) // the owner of short waits there
 	if w := waits(); len(w) != 0 {
 		t.Errorf("the longest queue was walked: %v", w)
 	}
 	s.leave(long, 2)
-	s.wait(short, queue.Deaf, 1)
+	s.wait(short, queue.NoNotify, 1)
 	if w := waits(); len(w) != 1 {
 		t.Errorf("%d owners wait, want 1", len(w))
 	}
-	s.wait(long, queue.Deaf, 2)
+	s.wait(long, queue.NoNotify, 2)
 	if w := waits(); len(w) != 2 {
 		t.Errorf("%d owners wait, want both", len(w))
 	}
@@ -190,8 +190,8 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 // Nothing is kept of keys that nobody waits for any more.
 func TestLookout_KeepsNothing(t *testing.T) {
 	s := newScene(t, time.Hour)
-	a := s.key("a", 1, queue.Deaf, 2)
-	b := s.key("b", 2, queue.Deaf, 1)
+	a := s.key("a", 1, queue.NoNotify, 2)
+	b := s.key("b", 2, queue.NoNotify, 1)
 	s.l.Look(time.Now())
 	s.l.Look(time.Now())
 	if len(s.l.seen) != 2 || len(s.l.told) != 2 {
@@ -220,7 +220,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 // Looking ends with Stop, whenever that comes and however often, and no look comes after.
 func TestLookout_Stops(t *testing.T) {
 	s := newScene(t, time.Hour)
-	s.key("a", 1, queue.Deaf, 2)
+	s.key("a", 1, queue.NoNotify, 2)
 	for i := range 300 {
 		l := New(time.Hour, s.each, func(Report) {})
 		l.every = time.Duration(i%7) * 10 * time.Microsecond

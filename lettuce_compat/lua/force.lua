@@ -1,35 +1,24 @@
--- KEYS: lock, line (the lock again: without one), fencing record
--- ARGV: message, notice before and after the field, own subscriptions of the release channel (-1: NUMSUB
--- knows nothing), ms that the lock stays open for those who do not stand, life of the record in ms
--- Answers the fields that were deleted.
+-- Ends whatever holds a lock. Only state.lua calls the next one: who stands is told to state again.
+-- KEYS: lock, line, fencing record   ARGV: release message, s where strings are locks
+-- Answers the fields that were deleted, '' for a string.
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
-if line == key then line = nil end
-local kind = redis.call('type', key)['ok']
-if kind ~= 'none' and kind ~= 'hash' then
-  return redis.error_reply('WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock')
-end
-local _, text = remove(key, ':none')
+local kind, all = lock_of(key, ARGV[2] == 's')
+if not kind then return redis.error_reply(all) end
+local l = line_of(line, '')
+local text = prove(key)
 if text then return redis.error_reply(text) end
--- Without a grantee no renewal on its way can take the lock again, also where the
--- key is missing at the moment.
-fencing().forget(fence)
+redis.pcall('hdel', fence, 'grantee') -- no renewal on its way takes the lock again
 local fields = {}
-if kind == 'hash' then
-  if redis.call('hlen', key) > 64 then
-    return redis.error_reply('ANTEROOM the key holds a hash of more than 64 fields, not a lock')
-  end
-  fields = redis.call('hkeys', key)
+if kind ~= 'none' then
   redis.call('del', key)
-  for _, field in ipairs(fields) do
-    local client = string.match(field, OURS)
-    if client then publish('anteroom:client:' .. client, ARGV[2] .. field .. ARGV[3]) end
+  if kind == 'string' then fields[1] = '' end
+  for i = 1, #all, 2 do
+    local client, n = string.match(all[i], OURS)
+    if client then l.tell(client, 'forced', nil, n) end
+    fields[#fields + 1] = all[i]
   end
   publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH)
 end
-local lines = is_there(line) and line_functions()
-local l = lines and lines.read(line)
-if l and l.open <= l.now then
-  lines.hand_on(key, l, fence, ARGV[6], 0, tonumber(ARGV[5]), tonumber(ARGV[4]))
-  lines.save(l)
-end
+l.look(2, math.max(l.open - l.now, 0))
+if l.changed then l.save() end
 return fields

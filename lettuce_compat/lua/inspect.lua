@@ -1,25 +1,16 @@
--- KEYS: lock, line (the lock again: without one), fencing record   ARGV: most fields to list
--- Answers {type, pttl, {field, count, ...}, counter, subscribers or -1, places, the first one's field or '',
--- ms that the lock is still left open}.
+-- KEYS: lock, line, fencing record   ARGV: s where strings are locks
+-- Answers {type, pttl, {field, count, ...}, newest token, subscribers or -1, places, the first one's client and number or '',
+-- ms for which the lock is still left to foreign clients}. It changes nothing.
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
-local kind = redis.call('type', key)['ok']
-local holders = {}
-if kind == 'hash' and redis.call('hlen', key) <= tonumber(ARGV[1]) then
-  holders = redis.call('hgetall', key)
-end
-local lines = line_functions()
-local counter = fencing().newest(fence)
-if err(counter) then counter = '' end
-local standing, head, open = 0, '', 0
-local l = line ~= key and is_there(line) and lines.read(line)
-if l then
-  standing, open = lines.places(l), math.max(l.open - l.now, 0)
-  for seq = l.head, math.min(l.tail, l.head + 63) do
-    local p = lines.at(l, seq)
-    if p then
-      head = p.field
-      break
-    end
+local kind, fields = lock_of(key, ARGV[1] == 's')
+if not kind then return redis.error_reply(fields) end
+local l, first = line_of(line, ''), ''
+for seq = l.head, math.min(l.tail, l.head + 63) do
+  local client, n = string.match(ask('hget', line, 'p' .. seq) or '', '^(%S+) (%d+) ')
+  if client then
+    first = client .. ':' .. n
+    break
   end
 end
-return {kind, redis.call('pttl', key), holders, counter or '', lines.numsub(BEFORE .. key .. AFTER, NUMSUB) or -1, standing, head, open}
+local count = ask('pubsub', NUMSUB, BEFORE .. key .. AFTER)
+return {kind, redis.call('pttl', key), fields, token_of(fence) or '', count and count[2] or -1, l.places, first, math.max(l.open - l.now, 0)}

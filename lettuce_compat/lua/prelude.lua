@@ -1,66 +1,71 @@
--- Shared by all scripts. Every call that may fail after something was written is
--- a protected one, so that an error answer always means: no holder was set, changed or
--- removed, but for burnt fields of the caller's own that an acquire names. In a fencing
--- record tokens may have been reserved in vain, and the grantee may have been changed or
--- forgotten: by an acquire, and by a forced release before it refuses to delete a hash that
--- is no lock. Either only means that a hold that vanishes is not taken back.
-
--- Servers before 5 replicate a script by its text unless told so first, and then forbid
--- writes after TIME, PTTL or PUBSUB.
-if redis.replicate_commands then redis.replicate_commands() end
+-- Shared by all scripts. Every call that may fail after something was written is a protected one, so that an
+-- error answer always means: no unit or place of who asks was set, changed or removed.
 
 -- err returns the text of an error answer, or nil.
 local function err(answer)
   if type(answer) == 'table' then return answer.err end
 end
 
-local function is_wrong_type(text)
-  return string.find(text, 'WRONGTYPE', 1, true) ~= nil
+-- ask is a protected call that returns nil for an error.
+local function ask(...)
+  local answer = redis.pcall(...)
+  if not err(answer) then return answer end
 end
 
--- remove deletes one field. HDEL is refused by a read-only replica even where it
--- has nothing to do, so an answer without error also proves that a master gave it.
--- A key of another type does not hold the field. Returns the count, or nil and the error.
+-- remove deletes one field. A key of another type does not hold it. Returns the count, or nil and the error.
 local function remove(key, field)
   local answer = redis.pcall('hdel', key, field)
-  local text = err(answer)
-  if not text then return answer end
-  if is_wrong_type(text) then return 0 end
-  return nil, text
+  if not err(answer) then return answer end
+  if string.find(err(answer), 'WRONGTYPE', 1, true) then return 0 end
+  return nil, err(answer)
 end
 
--- raise moves the time to live up to lease, never down. Where there is nothing to
--- raise, deleting a field that nobody has proves the master. Returns an error text or nil.
-local function raise(key, lease)
-  local ttl = redis.pcall('pttl', key)
-  if err(ttl) then return err(ttl) end
-  if ttl < tonumber(lease) then return err(redis.pcall('pexpire', key, lease)) end
+-- prove returns an error text unless a master is asked: a read-only replica refuses HDEL even where it has nothing to do.
+local function prove(key)
   local _, text = remove(key, ':none')
   return text
 end
 
--- take makes field the holder. A holder without time to live would stay for ever,
--- so it is taken back where the time to live cannot be set. again: the field may be
--- there, and so may a time to live that must not be shortened.
-local function take(key, field, lease, again)
-  local text = err(redis.pcall('hset', key, field, '1'))
-  if text then return text end
-  if again then
-    text = raise(key, lease)
-  else
-    text = err(redis.pcall('pexpire', key, lease))
-  end
+-- raise moves the time to live up to lease, never down. It writes also where nothing is to be raised: that proves the
+-- master, and WAIT speaks about what its own connection has written. Returns an error text or nil.
+local function raise(key, lease)
+  local ttl = redis.pcall('pttl', key)
+  return err(ttl) or err(redis.pcall('pexpire', key, math.max(ttl + 1, tonumber(lease))))
+end
+
+-- take sets a field, and the time to live of a key that is free or the field's own. A field without an end would stay for
+-- ever, so it is taken back where that cannot be set. Returns an error text or nil.
+local function take(key, field, lease)
+  local text = err(redis.pcall('hset', key, field, '1')) or err(redis.pcall('pexpire', key, lease))
   if text then redis.pcall('hdel', key, field) end
   return text
 end
 
--- publish tells the waiters, by PUBLISH or by another command. A refusal must not undo the
--- release: -1 says it. A Cluster that does not know SPUBLISH, below 7, is told by PUBLISH.
+-- lock_of says what a lock is: nothing, a hash of at most 64 counts, or a string where strings are locks. It returns its
+-- type and what HGETALL answers; nil and an error text where the key holds something else. It changes nothing.
+local function lock_of(key, strings)
+  local n = redis.pcall('hlen', key)
+  if n == 0 then return 'none', {} end
+  if err(n) then
+    if not string.find(err(n), 'WRONGTYPE', 1, true) then return nil, err(n) end
+    local kind = redis.call('type', key)['ok']
+    if kind == 'string' and strings then return kind, {} end
+    return nil, 'WRONGTYPE the key holds a value of type ' .. kind .. ', not a lock'
+  end
+  local all = n <= 64 and redis.call('hgetall', key) or {'', ''}
+  for i = 2, #all, 2 do
+    if not string.find(all[i], '^%d+$') then
+      local kind = redis.call('hexists', key, ':') == 1 and 'a lock of another kind' or 'a hash that is no lock'
+      return nil, 'WRONGTYPE the key holds ' .. kind
+    end
+  end
+  return 'hash', all
+end
+
+-- publish returns the number of receivers, -1 where that is refused: it must not undo a release. A Cluster that does not
+-- know SPUBLISH, below 7, is told by PUBLISH.
 local function publish(channel, message, command)
   local answer = redis.pcall(command or 'publish', channel, message)
-  if command == 'spublish' and err(answer) and string.find(err(answer), 'nknown') then
-    answer = redis.pcall('publish', channel, message)
-  end
-  if err(answer) then return -1 end
-  return answer
+  if err(answer) and string.find(err(answer), 'nknown') then answer = redis.pcall('publish', channel, message) end
+  return err(answer) and -1 or answer
 end

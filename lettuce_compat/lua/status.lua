@@ -1,14 +1,10 @@
 -- KEYS: n locks   ARGV: n fields
--- Answers one entry per lock: {count, number of fields, pttl}, 0 gone, or an error text;
--- 1 + pttl where the count is 1, the field is alone and the time to live has an end.
+-- Answers one entry per lock: {count, number of fields, pttl}, 0 gone, or an error text; 1 + pttl where the count is 1,
+-- the field is alone and the time to live has an end.
 local function status(key, field)
   local count = redis.pcall('hget', key, field)
-  local text = err(count)
-  if text and not is_wrong_type(text) then return text end
-  if text or not count then
-    local _, refused = remove(key, field)
-    return refused or 0
-  end
+  if err(count) and not string.find(err(count), 'WRONGTYPE', 1, true) then return err(count) end
+  if err(count) or not count then return prove(key) or 0 end
   local fields, ttl = redis.call('hlen', key), redis.call('pttl', key)
   if count == '1' and fields == 1 and ttl >= 0 then return 1 + ttl end
   return {tonumber(count) or 0, fields, ttl}

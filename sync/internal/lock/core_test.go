@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
-	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
-	"github.com/anteroom/anteroom/internal/next/queue"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/anteroom/anteroom/internal/next/queue"
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
-	"github.com/anteroom/anteroom/internal/next/queue"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 )
 
 // faults is a hook of a client that loses answers, sends late and refuses to send.

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
-	"github.com/anteroom/anteroom/internal/next/queue"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
-	"github.com/anteroom/anteroom/internal/next/queue"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
 )
 
 // This file is how a statement is sent, and what its answer means: for the conversation (news), for those who must not

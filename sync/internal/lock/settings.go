@@ -3,7 +3,7 @@ package lock
 import (
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/internal/next/lettuce_compat"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // Lease is what an owner asks of its lock, and where it asked. It is never changed.

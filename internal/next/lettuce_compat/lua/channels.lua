@@ -1,2 +1,0 @@
--- The commands for release channels that are the whole server's.
-local PUBLISH, SUBSCRIBE, NUMSUB = 'publish', 'subscribe', 'numsub'

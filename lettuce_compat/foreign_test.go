@@ -1,0 +1,347 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/stranger"
+)
+
+// run runs one of the stranger's scripts.
+func run(t testing.TB, s stranger.Client, script, key string, lease time.Duration) bool {
+	t.Helper()
+	yes, err := s.Run(ctx, script, key, lease)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return yes
+}
+
+// TestStranger: a program that runs the document's scripts and ours exclude, wake and see each other, byte for byte.
+func TestStranger(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		var warned atomic.Bool
+		c := b.client(t, func(o *lettucecompat.Options) { o.OnWarning = func(lettucecompat.Warning) { warned.Store(true) } })
+		s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
+
+		// Exclusion, seen from both sides; the state is the same byte for byte.
+		want(t, "stranger locks", run(t, s, stranger.Lock, "theirs", lease), true)
+		try := asks("theirs", 1)
+		try.Try = true
+		got := c.State(ctx, try)
+		want(t, "we are refused", got.Word, wordRefused)
+		want(t, "by the stranger", got.Holder, s.Holder)
+		want(t, "ours", c.Ours(got.Holder), false)
+		want(t, "we lock", c.State(ctx, asks("ours", 1)).Word, has)
+		want(t, "the stranger is refused", run(t, s, stranger.Lock, "ours", lease), false)
+		if b.mini == nil {
+			run(t, stranger.Client{RDB: b.raw, Holder: me(1)}, stranger.Lock, "twin", lease)
+			want(t, "state", b.raw.Dump(ctx, "ours").Val(), b.raw.Dump(ctx, "twin").Val())
+		}
+
+		// Renewal and its end: ours as the stranger sees it, theirs as we see it.
+		want(t, "the stranger's check of our lock", run(t, stranger.Client{RDB: b.raw, Holder: me(1)}, stranger.Check, "ours", 0), true)
+		want(t, "the stranger renews", run(t, s, stranger.Renew, "theirs", time.Minute), true)
+		try = asks("theirs", 2)
+		try.Try = true
+		want(t, "we see it", c.State(ctx, try).TTL > 50*time.Second, true)
+		want(t, "we cannot release it", c.State(ctx, gives("theirs", 1)).Word, lost)
+		want(t, "the stranger cannot release ours", run(t, s, stranger.Unlock, "ours", lease), false)
+
+		// Wake-up, both ways.
+		w := watchConfirmed(t, c, "theirs")
+		want(t, "the stranger unlocks", run(t, s, stranger.Unlock, "theirs", lease), true)
+		b.raw.Publish(ctx, "lock:release:theirs", `{"lockKey":"theirs","releaseTime":1640995200000,"holder":"server1-thread-123"}`)
+		signal(t, "the stranger's message", w.C())
+		want(t, "warned of it", warned.Load(), false)
+		want(t, "we get it", c.State(ctx, asks("theirs", 3)).Word, has)
+
+		ps := b.raw.Subscribe(ctx, "lock:release:ours")
+		defer ps.Close()
+		if _, err := ps.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		want(t, "we release", c.State(ctx, gives("ours", 1)).Word, hasNothing)
+		msg, err := ps.ReceiveMessage(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, valid := lettucecompat.DesignDocument.ParseRelease(msg.Channel, msg.Payload)
+		want(t, "a release", valid && a.Holder == me(1), true)
+		want(t, "the stranger gets it", run(t, s, stranger.Lock, "ours", lease), true)
+	})
+}
+
+// TestStrangerExpiry: a lease that ends frees the lock for the other side.
+func TestStrangerExpiry(t *testing.T) {
+	b := onReal(t, nil)
+	c := b.client(t)
+	s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
+	short := asks("k", 1)
+	short.Terms = &lettucecompat.Terms{Call: 30 * time.Millisecond, Lease: 30 * time.Millisecond, Life: time.Second}
+	want(t, "we lock", c.State(ctx, short).Word, has)
+	eventually(t, "the stranger after our lease", func() bool { return run(t, s, stranger.Lock, "k", 30*time.Millisecond) })
+	want(t, "our renewal", c.Extend(ctx, renews("k", 1), 0).Outcome, gone)
+	i := 2
+	eventually(t, "we after the stranger's lease", func() bool { i++; return c.State(ctx, asks("k", i)).Word == has })
+}
+
+// TestStranger_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
+func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
+	page, err := os.ReadFile("../docs/internals/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"lock": stranger.Lock, "unlock": stranger.Unlock, "renew": stranger.Renew, "check": stranger.Check,
+	} {
+		if !strings.Contains(string(page), "```lua\n"+script+"\n```") {
+			t.Errorf("docs/internals/protocol.md lacks %s as it is run here:\n%s", name, script)
+		}
+	}
+}
+
+// dialects are those of a single server, with what a foreign client of each looks like.
+var dialects = []struct {
+	dialect lettucecompat.Dialect
+	channel string
+	ids     []string // of our clients
+	holder  string   // a foreign one
+	turns   int      // one in so many is left to foreign clients
+}{
+	{lettucecompat.DesignDocument, "lock:release:k", []string{"a", "x", "y"}, "server1-thread-1", 2},
+	{lettucecompat.DesignDocument, "lock:release:k", []string{"a", "x", "y"}, javaUUID + ":57", 2},
+	{lettucecompat.Redisson, "redisson_lock__channel:{k}", []string{ourUUID[:35] + "a", ourUUID[:35] + "b", ourUUID[:35] + "c"}, javaUUID + ":57", 3},
+}
+
+// inDialects runs a test for each dialect, with three of our clients.
+func inDialects(t *testing.T, test func(t *testing.T, b *bed, line []*peer, channel, holder string, turns int)) {
+	for _, d := range dialects {
+		t.Run(fmt.Sprint(d.dialect, " ", d.holder), func(t *testing.T) {
+			both(t, func(t *testing.T, b *bed) {
+				var line []*peer
+				for _, id := range d.ids {
+					line = append(line, b.peer(t, id, func(o *lettucecompat.Options) { o.Dialect = d.dialect }))
+				}
+				test(t, b, line, d.channel, d.holder, d.turns)
+			})
+		})
+	}
+}
+
+// listener is a foreign client that hears of releases.
+func (b *bed) listener(t *testing.T, subscribe func(ps *redis.PubSub) error) *redis.PubSub {
+	t.Helper()
+	ps := b.raw.Subscribe(ctx)
+	t.Cleanup(func() { _ = ps.Close() })
+	if err := subscribe(ps); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ps.Receive(ctx); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range ps.Channel() { // until it is closed
+		}
+	}()
+	return ps
+}
+
+// closes ends the window that is open for the lock: nobody has come.
+func (b *bed) closes(t *testing.T) {
+	t.Helper()
+	words := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())
+	b.raw.HSet(ctx, lineOfK, "s", "0 "+words[1]+" "+words[2])
+}
+
+// openTurns counts, over n turns of the line, how many have left the lock open. Those are over at once here.
+func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
+	t.Helper()
+	for range n {
+		a := line[0]
+		turn := a.wantWord("turn", a.turn(), stands)
+		line = append(line[1:], a)
+		if turn.Holder == "" {
+			open++
+			want(t, "the lock is left open", b.raw.Exists(ctx, "k").Val(), int64(0))
+			b.closes(t)
+			line[0].unit = line[0].wantWord("confirm", line[0].confirm(), has).Unit
+		} else {
+			line[0].called()
+		}
+		for _, p := range line { // told, or to look
+			for len(p.messages) > 0 {
+				<-p.messages
+			}
+		}
+	}
+	return open
+}
+
+// TestState_P15_WhoListensGetsTurns: one in two of ours, in Redisson's dialect one in three, is left to foreign clients
+// that listen for a release. A pattern counts for nothing: it may be a monitor's.
+func TestState_P15_WhoListensGetsTurns(t *testing.T) {
+	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, _ string, turns int) {
+		line[0].takes()
+		line[1].stands(0)
+		line[2].stands(1)
+		want(t, "without foreign clients", openTurns(t, b, line, 12), 0)
+		ps := b.listener(t, func(ps *redis.PubSub) error { return ps.PSubscribe(ctx, channel) })
+		want(t, "for a pattern", openTurns(t, b, line, 12), 0)
+		_ = ps.Close()
+		eventually(t, "the pattern has gone", func() bool { return b.raw.PubSubNumPat(ctx).Val() == 0 })
+		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })
+		want(t, "for one that listens", openTurns(t, b, line, 12), 12/turns)
+	})
+}
+
+// TestState_P15_AForeignHolderGetsTurns: one that was seen holding the lock gets its share for 10 s, though it does not listen.
+func TestState_P15_AForeignHolderGetsTurns(t *testing.T) {
+	inDialects(t, func(t *testing.T, b *bed, line []*peer, _, holder string, turns int) {
+		want(t, "ours", line[0].Ours(holder), false)
+		b.put(t, "k", hash{holder: "1"}, time.Minute)
+		for i, p := range line {
+			want(t, "holder", p.stands(i).Holder, holder)
+		}
+		b.wantTTL(t, lineOfK, 10*time.Second, 12*time.Second)
+		b.raw.Del(ctx, "k")
+		line[0].unit = line[0].wantWord("confirm", line[0].confirm(), has).Unit
+		want(t, "while it counts", openTurns(t, b, line, 12), 12/turns)
+		old := b.raw.Time(ctx).Val().Add(-10 * time.Second).UnixMilli()
+		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("0 0 %d", old))
+		want(t, "10 s later", openTurns(t, b, line, 12), 0)
+	})
+}
+
+// TestState_P15_WhoListensGetsATurnOfALockWithoutALine: also where nobody of ours ever stands.
+func TestState_P15_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
+	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, _ string, turns int) {
+		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })
+		a, open := line[0], 0
+		for range 12 {
+			a.takes()
+			a.releases()
+			if until := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())[0]; until != "0" {
+				open++
+				words := strings.Fields(b.raw.HGet(ctx, lineOfK, "s").Val())
+				long := b.raw.Time(ctx).Val().Add(900 * time.Millisecond).UnixMilli()
+				b.raw.HSet(ctx, lineOfK, "s", fmt.Sprint(long, " ", words[1], " ", words[2]))
+				want(t, "holder", a.wantWord("try", a.try(), wordRefused).Holder, "")
+				b.closes(t)
+			}
+		}
+		want(t, "open turns", open, 12/turns)
+	})
+}
+
+// TestState_P15_TheOwnSubscriptionIsNoOthers: who listens itself, for a foreign holder that has gone, leaves no turn open.
+func TestState_P15_TheOwnSubscriptionIsNoOthers(t *testing.T) {
+	inDialects(t, func(t *testing.T, b *bed, line []*peer, _, _ string, _ int) {
+		a := line[0]
+		watchConfirmed(t, a.Client, "k")
+		for range 6 {
+			a.takes()
+			a.wantWord("turn", a.turn(), has)
+			a.releases()
+		}
+		b.nothingLeft(t)
+	})
+}
+
+// TestState_P15_TheWindow: while it is open nobody of ours enters; each is told how long, and the first two are told to look when
+// it ends. It ends when a foreign client has come.
+func TestState_P15_TheWindow(t *testing.T) {
+	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, holder string, turns int) {
+		a, x, y := line[0], line[1], line[2]
+		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })
+		a.takes()
+		x.stands(0)
+		a.told()
+		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("0 %d %d", turns-1, b.raw.Time(ctx).Val().UnixMilli()))
+		a.releases()
+		if after := x.looks(); after < time.Millisecond || after > time.Second {
+			t.Fatalf("looks after %v", after)
+		}
+		until := b.raw.Time(ctx).Val().Add(900 * time.Millisecond).UnixMilli()
+		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until, until-900))
+		for name, got := range map[string]lettucecompat.Answer{"try": y.try(), "ask": y.ask(), "confirm": x.confirm(), "turn lost": y.confirm()} {
+			if got.Outcome != ok || got.Word != stands && got.Word != wordRefused || got.Holder != "" || got.TTL <= 0 || got.TTL > 900*time.Millisecond {
+				t.Fatalf("%s: %+v", name, got)
+			}
+		}
+		if info, err := a.Inspect(ctx, "k", false); err != nil || info.Open <= 0 || info.Open > 900*time.Millisecond || info.Standing != 2 || info.First != x.id {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		want(t, "held", b.raw.Exists(ctx, "k").Val(), int64(0))
+		x.leave()
+		if after := y.looks(); after <= 0 || after > 900*time.Millisecond {
+			t.Fatalf("looks after %v", after)
+		}
+		b.put(t, "k", hash{holder: "1"}, time.Minute)
+		want(t, "holder", y.wantWord("confirm", y.confirm(), stands).Holder, holder)
+		b.raw.Del(ctx, "k")
+		y.unit = y.wantWord("its chance is used", y.confirm(), has).Unit
+		y.releases()
+
+		// A moment far ahead comes from a clock that was set back.
+		b.raw.Del(ctx, lineOfK)
+		a.takes()
+		x.stands(0)
+		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until+3_600_000, until-900))
+		b.raw.Del(ctx, "k")
+		x.wantWord("confirm", x.confirm(), has)
+	})
+}
+
+// TestState_P15_Strings: with Strings a string is a holder without a name, and counts as a foreign client that was seen: turns
+// end open wherever somebody stands.
+func TestState_P15_Strings(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		line := []*peer{b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")}
+		for _, p := range line {
+			p.terms = stringTerms
+		}
+		a, x, y := line[0], line[1], line[2]
+		for _, ttl := range []time.Duration{10 * time.Second, 0} {
+			b.raw.Set(ctx, "k", "theirs", ttl)
+			got := a.wantWord("try", a.try(), wordRefused)
+			want(t, "holder", got.Holder, "")
+			want(t, "no end", got.TTL < 0, ttl == 0)
+			want(t, "the string", b.raw.Get(ctx, "k").Val(), "theirs")
+		}
+		a.stands(0)
+		x.stands(1)
+		info, err := a.Inspect(ctx, "k", true)
+		if err != nil || info.Type != "string" || !info.Exists || len(info.Holders) != 0 {
+			t.Fatalf("%+v, %v", info, err)
+		}
+		fields, err := y.ForceRelease(ctx, "k", true)
+		if err != nil || len(fields) != 1 || fields[0] != "" {
+			t.Fatalf("%q, %v", fields, err)
+		}
+		a.unit = a.wantWord("confirm", a.confirm(), has).Unit
+		y.stands(1)
+		want(t, "open turns", openTurns(t, b, line, 12), 6)
+		b.raw.FlushAll(ctx)
+		a.takes()
+		x.stands(0)
+		y.stands(1)
+		want(t, "open turns, though none was seen", openTurns(t, b, line, 12), 6)
+		b.raw.FlushAll(ctx)
+		a.takes()
+		a.releases() // nobody stands: it is free for whoever polls
+		b.nothingLeft(t)
+
+		// Their ways to take a lock fail on ours, whatever the value.
+		a.takes()
+		taken, err := b.raw.SetNX(ctx, "k", "theirs", time.Second).Result()
+		want(t, "SET NX takes it", taken || err != nil, false)
+	})
+}

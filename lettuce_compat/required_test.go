@@ -1,0 +1,372 @@
+package lettucecompat_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// refusal is a go-redis hook that answers every script about a line with an error of a server, and
+// counts them.
+type refusal struct {
+	redis.Hook
+	text  string
+	count atomic.Int64
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) RedisError()   {}
+
+func (r *refusal) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *refusal) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (r *refusal) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if args := cmd.Args(); cmd.Name() == "evalsha" && args[3] != args[4] {
+			r.count.Add(1)
+			cmd.SetErr(r)
+			return r
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// TestState_P14_TheLineIsRequired: a refusal of its key is the answer, with the server's text. Only TRYAGAIN has a way around, and
+// only for what gives back.
+func TestState_P14_TheLineIsRequired(t *testing.T) {
+	for text, permanent := range map[string]bool{
+		"NOPERM No permissions to access a key":                                 true,
+		"CROSSSLOT Keys in request don't hash to the same slot":                 true,
+		"TRYAGAIN Multiple keys request during rehashing of slot":               false,
+		"MISCONF Redis is configured to save RDB snapshots, but it's unable to": false,
+	} {
+		t.Run(text[:8], func(t *testing.T) {
+			b := onMini(t)
+			hook := &refusal{text: text}
+			b.rdb.AddHook(hook)
+			a := newPeer(t, b.rdb, "a")
+			for _, s := range []lettucecompat.Statement{
+				a.statement(nothing, 0, 1), a.statement(place, 1, 1), a.statement(unit, 1, 1), a.statement(unit, 0, 1),
+				a.statement(unit, 0, 0), a.statement(nothing, 0, 0), a.statement(place, 0, 0),
+			} {
+				b.raw.FlushAll(ctx)
+				s.Terms, s.LastToken = fencedTerms, 7
+				s.Since = first
+				b.put(t, "k", hash{a.field(first): "1"}, time.Minute)
+				hook.count.Store(0)
+				got := a.State(ctx, s)
+				want(t, "asked with the line", hook.count.Load(), int64(1))
+				if strings.HasPrefix(text, "TRYAGAIN") && s.Keep == 0 && s.Want == 0 {
+					a.wantWord("without the line", got, hasNothing)
+					b.wantHash(t, "k", hash{})
+					continue
+				}
+				if got.Outcome != failed || lettucecompat.Permanent(got.Err) != permanent || !strings.Contains(got.Err.Error(), text) {
+					t.Fatalf("%+v: %+v", s, got)
+				}
+				b.wantHash(t, "k", hash{a.field(first): "1"})
+			}
+			if err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"}); err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("rehearsal: %v", err)
+			}
+		})
+	}
+}
+
+// TestState_P14_ASlotThatMoves: of its keys only the lock's is here. What is held can be given back; the rest waits until
+// the slot has moved.
+func TestState_P14_ASlotThatMoves(t *testing.T) {
+	cl, _, cc := cluster(t, 2)
+	a, x := newPeer(t, cc, "a"), newPeer(t, cc, "x")
+	a.terms = fencedTerms
+	a.takes()
+	owner := cl.Master(cl.Slot("k"))
+	to := cl.Masters()[0]
+	if to == owner {
+		to = cl.Masters()[1]
+	}
+	move := cl.BeginMove(cl.Slot("k"), to)
+	for what, got := range map[string]lettucecompat.Answer{"ask": x.ask(), "turn": a.turn()} {
+		if got.Outcome != failed || !lettucecompat.Transient(got.Err) || !strings.Contains(got.Err.Error(), "TRYAGAIN") {
+			t.Fatalf("%s while it moves: %+v", what, got)
+		}
+	}
+	a.releases()
+	want(t, "the lock", cc.Exists(ctx, "k").Val(), int64(0))
+	move.MoveKeys()
+	move.End()
+	x.takes()
+	x.releases()
+}
+
+// TestState_P14_OnACluster: calls reach clients that listen on another node than the lock's.
+func TestState_P14_OnACluster(t *testing.T) {
+	_, _, cc := cluster(t, 2)
+	var line []*peer
+	for _, id := range []string{"a", "x", "y", "z"} {
+		p := newPeer(t, cc, id)
+		p.Subscribe()
+		eventually(t, id+" listens", p.Listening)
+		line = append(line, p)
+	}
+	line[0].takes()
+	for i, p := range line[1:] {
+		p.stands(i)
+	}
+	line[0].told()
+	for i, p := range line[1:] {
+		line[i].releases()
+		p.called()
+	}
+	line[3].releases()
+	want(t, "line", cc.Exists(ctx, lineOfK).Val(), int64(0))
+}
+
+// smallest are the rights that Anteroom needs, and no others.
+var smallest = []any{
+	"~k", "~anteroom:line:*", "~anteroom:fence:*", "&lock:release:*", "&anteroom:client:*", "-@all",
+	"+evalsha", "+script|load", "+exists", "+hlen", "+hgetall", "+hexists", "+hkeys", "+hget", "+hmget", "+hset", "+hdel", "+pexpire", "+pttl", "+del", "+time",
+	"+publish", "+subscribe", "+unsubscribe", "+pubsub|numsub", "+ping", "+wait", "+hello", "+client",
+}
+
+// TestACL_EachRightIsNeeded: with the smallest ACL everything works and the rehearsal is content; without any one of its rights
+// the rehearsal says which is missing.
+func TestACL_EachRightIsNeeded(t *testing.T) {
+	testredis.Needs(t, "7.0", "what Ping can ask about")
+	b := onReal(t, nil)
+	rdb := b.user(t, append([]any{"resetchannels"}, smallest...)...)
+	a, x := newPeer(t, rdb, "a"), newPeer(t, rdb, "x")
+	for _, p := range []*peer{a, x} {
+		p.terms = fencedTerms
+		p.Subscribe()
+		eventually(t, p.id+" listens", p.Listening)
+	}
+	rehearse := func(c *lettucecompat.Client) error {
+		return c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true, Replicas: true})
+	}
+	want(t, "rehearsal", rehearse(a.Client), nil)
+	b.nothingLeft(t)
+	a.takes()
+	x.stands(0)
+	a.told()
+	want(t, "rehearsal of a held lock", rehearse(a.Client), nil)
+	a.wantWord("turn", a.turn(), stands)
+	x.called()
+	x.wantWord("renew", x.state(unit, 1, 1), has)
+	want(t, "batch", x.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: x.field(x.unit), Lease: lease}}, 0)[0].Outcome, ok)
+	want(t, "status", x.Status(ctx, []lettucecompat.Query{{Key: "k", Field: x.field(x.unit)}}, 0)[0].Outcome, ok)
+	must2(x.Inspect(ctx, "k", false))
+	w := watchConfirmed(t, a.Client, "k")
+	w.Close()
+	must2(x.Probe(ctx))
+	must2(x.Ping(ctx, 0))
+	must2(a.ForceRelease(ctx, "k", false))
+	a.wantWord("confirm", a.confirm(), has)
+	select {
+	case w := <-a.warns:
+		t.Fatalf("%+v", w)
+	default:
+	}
+
+	for _, right := range smallest {
+		name := right.(string)
+		if name == "-@all" || slices.Contains([]string{"+evalsha", "+script|load", "+ping", "+hello", "+client", "+unsubscribe"}, name) {
+			continue // needed to say anything at all, or by go-redis
+		}
+		rules := []any{"resetchannels"}
+		for _, other := range smallest {
+			if other != right {
+				rules = append(rules, other)
+			}
+		}
+		for _, key := range []string{"k", "held"} {
+			if name == "~k" && key == "held" {
+				continue
+			}
+			b.raw.FlushAll(ctx)
+			if key == "held" {
+				b.put(t, "k", hash{"you:1": "1"}, time.Minute)
+			}
+			before := b.raw.Keys(ctx, "*").Val()
+			err := rehearse(newClient(t, b.user(t, rules...)))
+			if !lettucecompat.Permanent(err) {
+				t.Errorf("without %s, on a key that is %s: %v", name, key, err)
+			}
+			if after := b.raw.Keys(ctx, "*").Val(); !slices.Equal(before, after) {
+				t.Errorf("without %s: left behind: %q", name, after)
+			}
+		}
+	}
+}
+
+// TestState_P14_TheOwnChannelIsRequired: who may not subscribe it is refused when it asks, from the moment on at which the server has
+// said so; what it has it can give back. Once it may, it goes on.
+func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
+	b := onReal(t, nil)
+	a := newPeer(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:*"), "a")
+	a.takes()
+	a.Subscribe()
+	w := <-a.warns
+	want(t, "warning", w.Kind, lettucecompat.WarnChannelRefused)
+	want(t, "channel", w.Channel, "anteroom:client:a")
+	want(t, "listening", a.Listening(), false)
+	for what, err := range map[string]error{"ask": a.ask().Err, "rehearsal": a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"})} {
+		if !lettucecompat.Permanent(err) || !strings.Contains(err.Error(), "NOPERM") || what == "ask" && !strings.Contains(err.Error(), "anteroom:client:a") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if d, err := a.Probe(ctx); d != 0 || err != nil {
+		t.Fatalf("probe: %v, %v", d, err)
+	}
+	a.wantWord("renew", a.state(unit, 1, 1), has)
+	a.releases()
+	if err := b.raw.Do(ctx, testredis.ACL[any](t, "acl", "setuser", "worker", "&anteroom:client:*")...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	watchConfirmed(t, a.Client, "k") // a connection is there
+	a.Reconnect()
+	eventually(t, "it goes on", func() bool { return a.ask().Outcome == ok })
+}
+
+// TestState_P14_WhoMayNotPublish: is refused where it would have to stand. What it has it gives back, and who is called by
+// that finds out by a confirmation; a warning says so.
+func TestState_P14_WhoMayNotPublish(t *testing.T) {
+	testredis.Needs(t, "7.0", "the script function redis.acl_check_cmd")
+	b := onReal(t, nil)
+	rdb := b.user(t, "~*", "+@all", "-publish")
+	a, y, x := newPeer(t, rdb, "a"), newPeer(t, rdb, "y"), b.peer(t, "x")
+	a.takes()
+	if got := y.ask(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) || !strings.Contains(got.Err.Error(), "publish") {
+		t.Fatalf("%+v", got)
+	}
+	y.wantWord("try", y.try(), wordRefused)
+	x.stands(0)
+	a.releases()
+	w := <-a.warns
+	want(t, "warning", w.Kind, lettucecompat.WarnPublishRefused)
+	want(t, "channel", w.Channel, "anteroom:client:*")
+	x.silent()
+	x.unit = x.wantWord("confirm", x.confirm(), has).Unit
+	x.releases()
+	a.takes()
+	a.releases() // nobody to call: its own message is refused all the same
+	want(t, "further warnings", len(a.warns), 0)
+	b.nothingLeft(t)
+}
+
+// TestState_AValueOfAnotherTypeAtTheLine: is an error, and nothing of the lock changes.
+func TestState_AValueOfAnotherTypeAtTheLine(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a := b.peer(t, "a")
+		a.takes()
+		b.raw.Set(ctx, lineOfK, "mine", 0)
+		for what, got := range map[string]lettucecompat.Answer{"release": a.release(), "turn": a.turn(), "ask": a.ask()} {
+			if got.Outcome != failed || !lettucecompat.Permanent(got.Err) || !strings.Contains(got.Err.Error(), "WRONGTYPE") {
+				t.Errorf("%s: %+v", what, got)
+			}
+		}
+		b.holds(t, a)
+		want(t, "value", b.raw.Get(ctx, lineOfK).Val(), "mine")
+	})
+}
+
+// TestState_AFullMemory: nobody stands where nothing can be written, and what is held is given back and renewed.
+func TestState_AFullMemory(t *testing.T) {
+	b := onReal(t, nil)
+	a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
+	a.takes()
+	x.stands(0)
+	b.raw.ConfigSet(ctx, "maxmemory", "1")
+	for what, got := range map[string]lettucecompat.Answer{"ask": y.ask(), "confirm": x.confirm()} {
+		if got.Outcome != failed || !lettucecompat.Transient(got.Err) {
+			t.Fatalf("%s: %+v", what, got)
+		}
+	}
+	if err := y.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "other"}); !lettucecompat.Transient(err) {
+		t.Errorf("rehearsal: %v", err)
+	}
+	a.wantWord("renew", a.state(unit, 1, 1), has)
+	a.releases()
+	b.raw.ConfigSet(ctx, "maxmemory", "0")
+	x.n = first + 1 // under which it stands
+	x.called()
+}
+
+// TestState_ATurnThatCannotStand: its unit is given back, so it is no error: it is refused, and has nothing.
+func TestState_ATurnThatCannotStand(t *testing.T) {
+	testredis.Needs(t, "7.0", "rules for single keys")
+	b := onReal(t, nil)
+	a := newPeer(t, b.user(t, "&*", "+@all", "%RW~k", "%R~"+lineOfK), "a")
+	b.put(t, "k", hash{a.field(first): "1"}, time.Minute)
+	s := a.statement(unit, 0, 1)
+	s.Since = first
+	b.put(t, "k", hash{"you:1": "1"}, time.Minute)
+	got := a.State(ctx, s)
+	if got.Outcome == failed { // the server refuses the script as a whole
+		b.wantHash(t, "k", hash{a.field(first): "1", "you:1": "1"})
+		return
+	}
+	a.wantWord("turn", got, wordRefused)
+	b.wantHash(t, "k", hash{"you:1": "1"})
+}
+
+// TestRehearse_RenamedCommands: a command that the server does not have is missed where locks need it.
+func TestRehearse_RenamedCommands(t *testing.T) {
+	for _, cmd := range []string{"script", "pubsub", "wait", "publish", "subscribe", "exists"} {
+		t.Run(cmd, func(t *testing.T) {
+			b := onReal(t, []string{"--rename-command", cmd, ""})
+			c := b.client(t)
+			err := c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k"})
+			needed := cmd != "script" && cmd != "wait" && (testredis.AtLeast("7.0") || cmd == "exists" || cmd == "pubsub")
+			want(t, "missed", err != nil, needed)
+			b.nothingLeft(t)
+			if !needed {
+				want(t, "ask", c.State(ctx, asks("k", 1)).Word, has)
+				want(t, "release", c.State(ctx, gives("k", 1)).Word, hasNothing)
+			}
+		})
+	}
+}
+
+// TestState_NoCommandIsNewerThan62 by the server's own documentation.
+func TestState_NoCommandIsNewerThan62(t *testing.T) {
+	testredis.Needs(t, "7.0", "COMMAND DOCS")
+	b := onReal(t, nil)
+	a, x, y := b.fencedPeer(t, "a"), b.fencedPeer(t, "x"), b.fencedPeer(t, "y")
+	b.raw.ConfigResetStat(ctx)
+	a.takes()
+	x.stands(0)
+	y.stands(1)
+	b.put(t, "k", hash{"you:1": "1"}, time.Minute)
+	y.wantWord("confirm", y.confirm(), stands)
+	a.wantWord("turn", a.turn(), stands)
+	must2(a.Inspect(ctx, "k", false))
+	must2(a.ForceRelease(ctx, "k", false))
+	x.unit = x.wantWord("confirm", x.confirm(), has).Unit
+	s := x.statement(unit, 0, 0)
+	s.Mark = time.Second
+	x.says(s)
+	for name := range b.real.Stats(t) {
+		docs, err := b.raw.Do(ctx, "command", "docs", strings.ReplaceAll(name, "|", " ")).Result()
+		since := ""
+		if m, is := docs.(map[any]any); is && err == nil {
+			for _, entry := range m {
+				since, _ = entry.(map[any]any)["since"].(string)
+			}
+		}
+		if since > "6.2.0" && name != "acl" && !strings.HasPrefix(name, "hello") {
+			t.Errorf("%s is from %s", name, since)
+		}
+	}
+}

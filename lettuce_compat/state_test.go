@@ -1,0 +1,425 @@
+package lettucecompat_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// TestState_Turns walks through the life of a lock between two clients.
+func TestState_Turns(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.peer(t, "a"), b.peer(t, "x")
+		got := a.takes()
+		want(t, "TTL", got.TTL, callLease)
+		want(t, "told", got.Told, false)
+		want(t, "unit", got.Unit, a.n)
+		b.holds(t, a)
+		b.wantTTL(t, "k", callLease-time.Second, callLease)
+
+		got = x.stands(0)
+		want(t, "holder", got.Holder, a.field(a.unit))
+		want(t, "ours", x.Ours(got.Holder), true)
+		a.told()
+
+		a.wantWord("turn", a.turn(), stands)
+		m := x.called()
+		want(t, "told", m.Told, true)
+		b.holds(t, x)
+		got = x.wantWord("renew", x.state(unit, 1, 1), has)
+		want(t, "told", got.Told, true)
+		want(t, "unit", got.Unit, x.unit)
+		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
+
+		x.releases()
+		want(t, "told", a.called().Told, false)
+		b.holds(t, a)
+		a.releases()
+		b.nothingLeft(t)
+	})
+}
+
+// TestWire_I13_P1_VoidChangesNothing: a record with the number of the statement, or a greater one, voids it: a unit and a
+// place alike.
+func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.peer(t, "a"), b.peer(t, "x")
+		a.takes()
+		x.stands(0)
+		line := b.hash(t, lineOfK)
+		for _, p := range []*peer{a, x} {
+			for _, have := range []lettucecompat.Have{nothing, place, unit} {
+				for what := range 4 {
+					s := p.statement(have, uint8(what/2), uint8(what%2))
+					for _, late := range []uint64{0, 1} { // a repeat, and one that was overtaken
+						s.N, s.Since = first+1-late, first
+						if late == 0 && have == unit && s.Keep == 0 {
+							s.Since = first - 1 // not the unit that was granted under this number
+						}
+						p.wantWord(fmt.Sprint(have, s.Keep, s.Want), p.State(ctx, s), void)
+					}
+				}
+			}
+		}
+		b.holds(t, a)
+		got := b.hash(t, lineOfK)
+		want(t, "line", fmt.Sprint(got), fmt.Sprint(line))
+		x.n = first + 1
+		a.unit = first + 1
+		a.n = first + 10
+		a.releases()
+		x.called()
+	})
+}
+
+// TestState_P2_ARecordBelowSinceIsNotHad: a late statement has left a unit. It is not the client's: it is neither kept,
+// renewed nor given back, and refuses as anybody's, for its call lease.
+func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a := b.peer(t, "a")
+		a.takes()
+		late := a.unit
+		state := func(have lettucecompat.Have, keep, wants uint8) lettucecompat.Answer {
+			s := a.statement(have, keep, wants)
+			s.Since = late + 1
+			return a.State(ctx, s)
+		}
+		a.wantWord("renew", state(unit, 1, 1), lost)
+		a.wantWord("release", state(unit, 0, 0), lost)
+		a.wantWord("turn", state(unit, 0, 1), lost)
+		a.wantWord("confirm", state(place, 1, 1), wordGone)
+		a.wantWord("leave", state(nothing, 0, 0), hasNothing)
+		b.wantHash(t, "k", hash{a.field(late): "1"})
+		b.wantTTL(t, "k", 0, callLease)
+		got := a.wantWord("ask", state(nothing, 0, 1), stands)
+		want(t, "holder", got.Holder, a.field(late))
+		b.wantHash(t, "k", hash{a.field(late): "1"})
+		b.raw.Del(ctx, "k")
+		a.wantWord("confirm", a.confirm(), has)
+	})
+}
+
+// TestState_P2_WhatMayBeLeftGoes: who has nothing names the least number that may have left something. All from there on
+// goes: the unit, and the place, whose position is kept by an ask.
+func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a := b.peer(t, "a")
+		for _, wants := range []uint8{0, 1} {
+			a.takes()
+			s := a.statement(nothing, 0, wants)
+			s.Since = a.unit
+			a.wantWord("after an answer that was lost", a.State(ctx, s), []lettucecompat.Word{hasNothing, has}[wants])
+			if wants == 1 {
+				b.wantHash(t, "k", hash{a.field(a.n): "1"})
+				a.unit = a.n
+				a.releases()
+			}
+			b.nothingLeft(t)
+		}
+		x, y := b.peer(t, "x"), b.peer(t, "y")
+		a.takes()
+		x.stands(0)
+		y.stands(1)
+		x.stands(0) // again: its place is confirmed
+		x.wantWord("leave", x.leave(), hasNothing)
+		x.stands(1)
+		a.releases()
+		y.called()
+	})
+}
+
+// TestWire_I5_P3_EveryRow: each row of the table on each state in which Redis can be.
+func TestWire_I5_P3_EveryRow(t *testing.T) {
+	type row struct {
+		name       string
+		have       lettucecompat.Have
+		keep, want uint8
+		// the word where Redis has for the client: nothing and the lock is free; nothing and another holds it; a place; a unit
+		free, taken, placed, held lettucecompat.Word
+	}
+	rows := []row{
+		{"ask", nothing, 0, 1, has, stands, stands, has},
+		{"confirm", place, 1, 1, wordGone, wordGone, stands, has},
+		{"renew", unit, 1, 1, lost, lost, lost, has},
+		{"release", unit, 0, 0, lost, lost, lost, hasNothing},
+		{"turn", unit, 0, 1, lost, lost, lost, has},
+		{"leave", nothing, 0, 0, hasNothing, hasNothing, hasNothing, hasNothing},
+	}
+	both(t, func(t *testing.T, b *bed) {
+		for _, r := range rows {
+			for i, word := range []lettucecompat.Word{r.free, r.taken, r.placed, r.held} {
+				name := fmt.Sprint(r.name, " ", []string{"free", "taken", "placed", "held"}[i])
+				b.raw.FlushAll(ctx)
+				a, z := newPeer(t, b.rdb, "a"), newPeer(t, b.rdb, "z")
+				before := a.n
+				switch i {
+				case 1:
+					z.takes()
+				case 2:
+					z.takes()
+					a.stands(0)
+				case 3:
+					a.takes()
+				}
+				if before == a.n {
+					a.n++ // a record could have this number
+				}
+				s := a.statement(r.have, r.keep, r.want)
+				s.Since = before + 1
+				a.wantWord(name, a.State(ctx, s), word)
+				hold, places := hash{}, 0
+				switch {
+				case i == 1 || i == 2:
+					hold = hash{z.field(z.unit): "1"}
+				case word == has && s.Keep == 1:
+					hold = hash{a.field(s.Since): "1"}
+				case word == has:
+					hold = hash{a.field(s.N): "1"}
+				}
+				b.wantHash(t, "k", hold)
+				if got := b.placeOf("a"); word == stands {
+					places = 1
+					want(t, name+": number of the place", got[1], fmt.Sprint(s.N))
+				} else if i == 2 && r.want == 1 {
+					places = 1 // lost: nothing has changed
+				} else if i == 2 && r.name == "release" {
+					places = 1
+				}
+				want(t, name+": places", len(b.placeOf("a"))/5, places)
+			}
+		}
+	})
+}
+
+// TestState_P3_ATurnLetsTheOthersIn: what is given back goes to the first in line, and the client stands behind all.
+func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
+		a.takes()
+		x.stands(0)
+		y.stands(1)
+		got := a.wantWord("turn", a.turn(), stands)
+		want(t, "ahead", got.Ahead, 1)
+		want(t, "holder", got.Holder, x.field(x.n))
+		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
+		x.called()
+		x.wantWord("turn", x.turn(), stands)
+		y.called()
+		y.releases()
+		a.called()
+		a.releases()
+		x.called()
+	})
+}
+
+// TestState_P3_ATurnAloneIsANewGrant: a new number, the call lease, and one message of a release.
+func TestState_P3_ATurnAloneIsANewGrant(t *testing.T) {
+	b := onReal(t, nil)
+	a := b.peer(t, "a")
+	a.takes()
+	a.wantWord("renew", a.state(unit, 1, 1), has)
+	messages := listen(t, b, func() { a.wantWord("turn", a.turn(), has) })
+	want(t, "messages", len(messages), 1)
+	b.holds(t, a)
+	b.wantTTL(t, "k", 0, callLease)
+}
+
+// TestState_P3_AnAskGivesBackInSilence: what is left of an ask without an answer goes, and the lock is taken again in the same step.
+func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
+	b := onReal(t, nil)
+	a := b.peer(t, "a")
+	a.takes()
+	s := a.statement(nothing, 0, 1)
+	s.Since = a.unit
+	messages := listen(t, b, func() { a.wantWord("ask", a.says(s), has) })
+	want(t, "messages", len(messages), 0)
+	b.holds(t, a)
+	s = a.statement(nothing, 0, 0)
+	s.Since = a.unit
+	messages = listen(t, b, func() { a.wantWord("leave", a.says(s), hasNothing) })
+	want(t, "messages of a clean-up", len(messages), 1)
+}
+
+// TestState_P3_AFreeLockGoesToTheFirst: be it found by whom it may.
+func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		for name, states := range map[string]func(x, y, z *peer){
+			"an ask":                   func(_, _, z *peer) { z.stands(1) },
+			"a try":                    func(_, _, z *peer) { z.wantWord("try", z.try(), wordRefused) },
+			"what is left":             func(_, _, z *peer) { z.wantWord("leave", z.leave(), hasNothing) },
+			"the second":               func(_, y, _ *peer) { y.wantWord("confirm", y.confirm(), stands) },
+			"itself":                   func(x, _, _ *peer) { x.unit = x.wantWord("confirm", x.confirm(), has).Unit },
+			"itself, as if it had not": func(x, _, _ *peer) { x.unit = x.takes().Unit },
+		} {
+			b.raw.FlushAll(ctx)
+			a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
+			a.takes()
+			x.stands(0)
+			y.stands(1)
+			b.raw.Del(ctx, "k") // its lease is over
+			states(x, y, z)
+			if name[:3] != "its" {
+				x.called()
+			}
+			b.holds(t, x)
+			want(t, name+": told", x.wantWord("renew", x.state(unit, 1, 1), has).Told, true)
+			for _, p := range []*peer{a, x, y, z} {
+				p.Close()
+			}
+		}
+	})
+}
+
+// TestWire_I4_P4_ShortFirst: what is new has the call lease, what is kept gets the lease, and no statement lowers a time to live.
+func TestWire_I4_P4_ShortFirst(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.peer(t, "a"), b.peer(t, "x")
+		a.takes()
+		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		a.wantWord("renew", a.state(unit, 1, 1), has)
+		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
+		b.raw.PExpire(ctx, "k", time.Hour) // an Extend
+		got := a.wantWord("renew", a.state(unit, 1, 1), has)
+		want(t, "answer", got.TTL > 59*time.Minute, true)
+		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		x.stands(0)
+		x.wantWord("confirm", x.confirm(), stands)
+		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
+		a.releases()
+		x.called()
+		b.wantTTL(t, "k", callLease-time.Second, callLease)
+		// A confirmation that finds the call raises nothing.
+		b.raw.PExpire(ctx, "k", time.Second)
+		got = x.wantWord("confirm", x.confirm(), has)
+		want(t, "what is left", got.TTL > 0 && got.TTL <= time.Second, true)
+		b.wantTTL(t, "k", 0, time.Second)
+	})
+}
+
+// TestState_P13_ATryLeavesNothing: it is granted or refused, and takes a place of its client along.
+func TestState_P13_ATryLeavesNothing(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
+		x.wantWord("try", x.try(), has)
+		x.releases()
+		a.takes()
+		got := x.wantWord("try", x.try(), wordRefused)
+		want(t, "holder", got.Holder, a.field(a.unit))
+		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
+		want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
+		x.stands(0)
+		y.stands(1)
+		a.told()
+		x.wantWord("try", x.try(), wordRefused)
+		want(t, "place", len(b.placeOf("x")), 0)
+		a.releases()
+		y.called()
+		// A try does not overtake who stands, though nobody has called it yet.
+		x.stands(0)
+		b.raw.Del(ctx, "k")
+		a.wantWord("try", a.try(), wordRefused)
+		x.called()
+	})
+}
+
+// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones are told how long, and nobody
+// is called before.
+func TestState_MinHold(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
+		a.takes()
+		for i, p := range []*peer{x, y, z} {
+			p.stands(i)
+		}
+		a.told()
+		mark := a.field(a.unit) + ":kept"
+		s := a.statement(unit, 0, 0)
+		s.Mark = 3 * time.Second
+		a.wantWord("release", a.State(ctx, s), hasNothing)
+		b.wantHash(t, "k", hash{mark: "1"})
+		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
+		for _, p := range []*peer{x, y} {
+			want(t, "looks", p.looks(), 3*time.Second)
+		}
+		z.silent()
+		got := x.wantWord("confirm", x.confirm(), stands)
+		want(t, "holder", got.Holder, mark)
+		want(t, "ours", x.Ours(mark), true)
+		x.silent()
+		a.silent()
+
+		// A repeat finds nothing of its own, and a place may be taken behind the mark by its own client.
+		s.N++
+		a.n = s.N
+		a.wantWord("release again", a.State(ctx, s), lost)
+		b.wantHash(t, "k", hash{mark: "1"})
+		a.stands(3)
+		b.raw.Del(ctx, "k")
+		x.unit = x.wantWord("confirm", x.confirm(), has).Unit
+	})
+}
+
+// TestState_LeavingNearTheHead: who moves up there looks after the end of the holder, and is told to.
+func TestState_LeavingNearTheHead(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		var all []*peer
+		for i := range 5 {
+			all = append(all, b.peer(t, fmt.Sprint("p", i)))
+		}
+		all[0].takes()
+		for i, p := range all[1:] {
+			p.stands(i)
+		}
+		all[3].leave() // the third: nobody cares
+		for _, p := range all[1:] {
+			p.silent()
+		}
+		all[2].leave()
+		for _, i := range []int{1, 4} {
+			want(t, "looks", all[i].looks(), time.Duration(0))
+		}
+		want(t, "the last is the second now", all[4].wantWord("confirm", all[4].confirm(), stands).Ahead, 1)
+		all[1].try()
+		want(t, "looks", all[4].looks(), time.Duration(0))
+		want(t, "and the first", all[4].wantWord("confirm", all[4].confirm(), stands).Ahead, 0)
+	})
+}
+
+// TestState_Names: the words of CommandStat, labels and logs.
+func TestState_Names(t *testing.T) {
+	b := onMini(t)
+	var names []string
+	a := b.peer(t, "a", func(o *lettucecompat.Options) {
+		o.OnCommand = func(s lettucecompat.CommandStat) { names = append(names, s.Name) }
+	})
+	for _, s := range []lettucecompat.Statement{
+		a.statement(nothing, 0, 1), a.statement(place, 1, 1), a.statement(unit, 1, 1), a.statement(unit, 0, 1), a.statement(unit, 0, 0),
+		a.statement(nothing, 0, 0), a.statement(place, 0, 0),
+	} {
+		a.State(ctx, s)
+	}
+	want(t, "names", fmt.Sprint(names), "[ask confirm renew turn release leave leave]")
+	want(t, "words", fmt.Sprint(has, hasNothing, stands, wordRefused, void, lost, wordGone, lettucecompat.Word(99)), "has nothing stands refused void lost gone invalid")
+}
+
+// TestState_RefusesWhatNoScriptMaySee: numbers of another length, and what is no statement.
+func TestState_RefusesWhatNoScriptMaySee(t *testing.T) {
+	b := onMini(t)
+	a := b.peer(t, "a")
+	good := a.statement(nothing, 0, 1)
+	bad := slices.Repeat([]lettucecompat.Statement{good}, 5)
+	bad[0].N = lettucecompat.FirstNumber - 1
+	bad[1].N = lettucecompat.LastNumber + 1
+	bad[2].Since = lettucecompat.LastNumber + 1
+	bad[3].Want = 2
+	bad[4].Have = 3
+	for _, s := range bad {
+		if got := a.State(ctx, s); got.Outcome != failed || got.Err == nil {
+			t.Errorf("%+v: %+v", s, got)
+		}
+	}
+	b.nothingLeft(t)
+}
