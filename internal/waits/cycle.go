@@ -26,7 +26,7 @@ func (c Cycle) Certain() bool {
 // goroutine locks what its own Acquire holds.
 func (c Cycle) isSelfDeadlock() bool {
 	w := c[0]
-	return len(c) == 1 && w.OwnerUnlocks && w.Waiter.Kind.IsDeaf() && w.Current.Kind.CanNotify()
+	return len(c) == 1 && w.OwnerUnlocks && !w.Waiter.Kind.CanNotify() && w.Current.Kind.CanNotify()
 }
 
 // cycles returns the cycles that are to be reported.
