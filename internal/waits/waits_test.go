@@ -124,9 +124,9 @@ func TestLookout_ReportsACycleOnce(t *testing.T) {
 	}
 }
 
-// Who was admitted and gives its place back, since the process was stopped, does not wait
-// for itself.
-func TestLookout_AWaiterThatGivesBackDoesNotWaitForItself(t *testing.T) {
+// Who was admitted to a grant that is over, since the process was stopped, and goes back to the head of the queue, does
+// not wait for itself.
+func TestLookout_AWaiterThatGoesBackDoesNotWaitForItself(t *testing.T) {
 	s := newScene(t, time.Hour)
 	a := s.free("a")
 	w := s.own(a, 1, queue.NoNotify)
@@ -141,7 +141,15 @@ func TestLookout_AWaiterThatGivesBackDoesNotWaitForItself(t *testing.T) {
 	if len(s.l.stuck) != 2 {
 		t.Fatalf("%d stuck keys", len(s.l.stuck))
 	}
-	a.GiveBack(w)
+	if exit, _ := a.Exit(w.Number, false); exit != queue.Final {
+		t.Fatal(exit)
+	}
+	a.Released()
+	w.Again()
+	w.First = true
+	if in, _, err := a.Enter(w); in || err != nil {
+		t.Fatal(in, err)
+	}
 	if cycles := s.l.cycles(time.Now()); len(cycles) != 0 {
 		t.Errorf("goroutine %d waits for itself, certain: %v", cycles[0][0].Waiter.Owner, cycles[0].Certain())
 	}
