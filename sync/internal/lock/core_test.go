@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/anteroom/anteroom/internal/testredis"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,12 +27,13 @@ type reporter struct {
 	givenUp        int
 }
 
-func (r *reporter) Acquiring(_ *Key, err error) {
-	if err != nil {
-		r.failed.Add(1)
+func (r *reporter) Failed(*Key, string, error) { r.failed.Add(1) }
+func (r *reporter) Answered(*Key, *string)     {}
+func (r *reporter) Called(_ *Key, found bool) {
+	if !found {
+		r.called.Add(1)
 	}
 }
-func (r *reporter) Called(*Key) { r.called.Add(1) }
 func (r *reporter) Lost(_ *Held, l *Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,6 +45,11 @@ func (r *reporter) ReleaseGivenUp(*Key) {
 	defer r.mu.Unlock()
 	r.givenUp++
 }
+
+// notify is a Holder.
+type notify func(*Loss)
+
+func (f notify) Lost(_ *Owner, l *Loss) { f(l) }
 
 // party is one client with a connection pool of its own, as a process has.
 type party struct {
@@ -83,7 +89,7 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		if left := p.Close(ctx, ErrClosed); left > 0 {
+		if left := p.close(ctx); left > 0 {
 			t.Errorf("%d locks were still held at the end", left)
 		}
 		wire.Close()
@@ -91,10 +97,18 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 	return p
 }
 
+// close is what a Manager does at its end.
+func (p *party) close(ctx context.Context) (left int) {
+	p.BeginClose()
+	lost, _ := p.Settle(ctx)
+	p.Stop()
+	return len(lost)
+}
+
 func (p *party) acquire(ctx context.Context, key string, kind queue.Kind) (*Owner, error) {
 	k := p.Key(key, p.set)
 	defer k.Done()
-	o := &Owner{Kind: kind | queue.Refusable, Notify: func(*Loss) {}}
+	o := &Owner{Kind: kind | queue.Refusable, Holder: notify(func(*Loss) {})}
 	return o, k.Acquire(ctx, o, nil)
 }
 
@@ -287,7 +301,7 @@ func TestCore_ALossIsNotified(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	notified := make(chan *Loss, 1)
-	o := &Owner{Notify: func(l *Loss) { notified <- l }}
+	o := &Owner{Holder: notify(func(l *Loss) { notified <- l })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +326,7 @@ func TestCore_ADeadlineIsNotifiedBeforeTheNext(t *testing.T) {
 	k := a.Key("k", a.set)
 	defer k.Done()
 	var told atomic.Int64
-	o := &Owner{Notify: func(*Loss) { told.Store(time.Now().UnixNano()) }}
+	o := &Owner{Holder: notify(func(*Loss) { told.Store(time.Now().UnixNano()) })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}

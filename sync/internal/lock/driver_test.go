@@ -26,7 +26,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 func enter(t testing.TB, p *party, k *Key) (*Owner, chan *Loss) {
 	t.Helper()
 	lost := make(chan *Loss, 1)
-	o := &Owner{Kind: queue.Refusable, Notify: func(l *Loss) { lost <- l }}
+	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(context.Background(), o, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func behind(t testing.TB, p *party, o *Owner) (got chan *Owner) {
 		o, _ := p.acquire(context.Background(), "k", 0)
 		got <- o
 	}()
-	eventually(t, "somebody waits", func() bool { return o.k.q.Len() == 1 })
+	eventually(t, "somebody waits", func() bool { return o.g.k.q.Len() == 1 })
 	o.g.unrenewed.Store(true)
 	return got
 }
@@ -241,7 +241,7 @@ func TestDriver_AWaiterLeavesDuringATurn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan struct{})
 	go func() { _, _ = a.acquire(ctx, "k", 0); close(gone) }()
-	k := o.k
+	k := o.g.k
 	eventually(t, "somebody waits", func() bool { return k.q.Len() == 1 })
 	o.g.unrenewed.Store(true)
 	go func() {
@@ -273,7 +273,7 @@ func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
 	awaitPlace(t, client(), 1)
 	limit, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
-	if b.Close(limit, ErrClosed); limit.Err() != nil {
+	if b.close(limit); limit.Err() != nil {
 		t.Error("Close has waited for it")
 	}
 	stop()

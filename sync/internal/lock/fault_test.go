@@ -183,7 +183,7 @@ func TestCore_P12_AFixedLeaseKeepsNothing(t *testing.T) {
 	p := newParty(t, client(), nil)
 	k := p.Key("k", p.set)
 	lost := make(chan *Loss, 1)
-	o := &Owner{Notify: func(l *Loss) { lost <- l }}
+	o := &Owner{Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(t.Context(), o, &Lease{For: 300 * time.Millisecond, Period: -1, Margin: 30 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestCore_Forced(t *testing.T) {
 	k := a.Key("k", a.set)
 	defer k.Done()
 	lost := make(chan *Loss, 1)
-	o := &Owner{Kind: queue.Refusable, Notify: func(l *Loss) { lost <- l }}
+	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { lost <- l })}
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
-	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
 
@@ -22,10 +21,15 @@ type Held struct {
 	turn     atomic.Int64 // the Moment when this turn began
 	turnFrom atomic.Int64 // hand-offs when it did
 
-	unrenewed atomic.Bool // the watchdog stopped the renewal on purpose
+	owner     atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
+	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
+	ended     atomic.Bool           // the goroutine that would have to exit has ended
+	doomed    atomic.Bool           // when it is lost it is deleted at once: its owner provably cannot run
+	force     atomic.Bool           // somebody says that it was deleted on purpose
+	told      atomic.Bool           // its loss is reported
+	watched   bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	owner    *Owner        // the last one that was admitted
 	loss     *Loss         // set once
 	released bool          // it is being given back
 	settled  bool          // and nothing of it is left in Redis
@@ -54,6 +58,32 @@ func (k *Key) newGrantLocked() *Held {
 // Names returns the key and the field, for renewals.
 func (g *Held) Names() (key, field string) { return g.k.name, g.Field() }
 
+// Key returns the grant's key.
+func (g *Held) Key() *Key { return g.k }
+
+// Number returns that of its record, which no other grant of this client has.
+func (g *Held) Number() uint64 { return g.n }
+
+// Since returns the Moment at which the answer or the call came that granted it.
+func (g *Held) Since() Moment { return g.since }
+
+// Lease returns the grant's lease.
+func (g *Held) Lease() *renewal.Lease { return g.lease.Load() }
+
+// Owner returns the last one that was admitted, whose tenure may have ended; nil: nobody was.
+func (g *Held) Owner() *Owner { return g.owner.Load() }
+
+// Current returns the owner, nil where nobody is one.
+func (g *Held) Current() *Owner {
+	if o := g.Owner(); o != nil && o.live() {
+		return o
+	}
+	return nil
+}
+
+// Unrenewed reports whether StopRenewing was called.
+func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
+
 // Field is the grant's field in Redis.
 func (g *Held) Field() string { return lettucecompat.NewField(g.k.l.cfg.ClientID, g.n) }
 
@@ -81,17 +111,15 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 
 // lastToken is the newest token that an owner has.
 func (g *Held) lastToken() int64 {
-	g.k.mu.Lock()
-	defer g.k.mu.Unlock()
-	if g.owner == nil {
-		return g.token
+	if o := g.Owner(); o != nil {
+		return o.token
 	}
-	return g.owner.token
+	return g.token
 }
 
 // minHoldLeft is how long the key must stay taken from now on. A grant that nobody has owned need not stay.
 func (g *Held) minHoldLeft(now Moment) time.Duration {
-	if g.k.set.MinHold == 0 || g.owner == nil {
+	if g.k.set.MinHold == 0 || g.Owner() == nil {
 		return 0
 	}
 	return max(g.since+g.k.set.MinHold-now, 0)
@@ -126,14 +154,16 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 		s = k.nextLocked()
 	}
 	k.mu.Unlock()
-	defer k.l.unlist(g)
+	defer k.l.unlist(g, nil)
 	if !ours {
 		k.hear(News{Word: Exited, N: g.n}, nil)
 		k.kick()
 		if ended {
-			return Released{Lost: &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}}
+			l := g.missed()
+			g.tell(l)
+			return Released{Lost: l}
 		}
-		return Released{Lost: g.lossOr(renewal.ReasonDeadline)}
+		return Released{Lost: g.LossOr(renewal.ReasonDeadline)}
 	}
 	if s == nil {
 		return Released{}
@@ -142,7 +172,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	var r Released
 	switch {
 	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
-		r.Lost = &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}
+		r.Lost = g.missed()
 	case a.Outcome == lettucecompat.OutcomeUnknown:
 		r.Unknown, r.Err = true, a.Err
 	case a.Outcome != lettucecompat.OutcomeOK:
@@ -179,73 +209,16 @@ func (g *Held) confirmed(ctx context.Context, r Released) Released {
 	case !g.settled:
 		return r
 	case g.missing:
-		return Released{Lost: &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone)}}
+		return Released{Lost: g.missed()}
 	}
 	return Released{}
 }
 
-// Loss says when and why a lock was lost.
-type Loss struct {
-	renewal.Cause
-}
-
-// Error returns the reason.
-func (l *Loss) Error() string { return "lock lost: " + string(l.Reason) }
-
-func (g *Held) lossOr(reason renewal.Reason) *Loss {
-	g.k.mu.Lock()
-	defer g.k.mu.Unlock()
-	if g.loss != nil {
-		return g.loss
-	}
-	return &Loss{Cause: g.lease.Load().Loss(reason)}
-}
-
-// Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owner first and
-// lets others in afterwards, and does no I/O.
-func (g *Held) Lost(c renewal.Cause) {
-	k := g.k
-	l := &Loss{Cause: c}
-	k.mu.Lock()
-	g.loss = l
-	o := g.owner
-	k.mu.Unlock()
-	if o != nil && o.waiter.Number == k.q.Current().Number && o.Notify != nil {
-		o.Notify(l)
-		defer o.abandon() // a fixed lease that nobody releases must not keep its key in use
-	}
-	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
-	var left time.Duration
-	if c.Reason != renewal.ReasonGone {
-		left = max(time.Until(c.Deadline)+g.margin(), 0)
-	}
-	k.hear(News{Word: Ended, N: g.n, Lease: left}, nil)
-	was, _ := k.q.Lose(g.n)
-	if was == queue.Granted {
-		k.hear(News{Word: Exited, N: g.n}, nil) // its last owner has passed it on, and the next had not come in yet
-	}
-	k.kick()
-	k.l.unlist(g)
-	go k.l.cfg.Reporter.Lost(g, l)
-}
-
-// margin is the most that is between the deadline and the end of the lease in Redis, as far as that is confirmed, or of
-// a fixed lease, which this process ends.
-func (g *Held) margin() time.Duration {
-	g.k.mu.Lock()
-	defer g.k.mu.Unlock()
-	if g.owner != nil && g.owner.lease.Fixed() {
-		return g.owner.lease.Margin
-	}
-	return g.k.set.Lease.Margin
-}
-
-// forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
-// that is so; a fixed lease, which has none, is believed to be lost, and nothing is stated while its owner may work.
-func (g *Held) forced() {
-	if l := g.lease.Load(); !l.Hurry() {
-		l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
-	}
+// missed is the loss of a grant that its release has not found.
+func (g *Held) missed() *Loss {
+	l := &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone), Owner: g.Owner()}
+	l.By = ByRelease
+	return l
 }
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.

@@ -33,10 +33,11 @@ type Key struct {
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
 	busy     bool          // counted in Locks.unsettled, with a reference
-	failing  bool          // the last statement failed
-	retryAt  Moment        // after too few replicas nothing is wanted until then
+	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
+	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
+	retries  int           // so many in a row could not
 	giving   giving
-	silenced bool // the client is closed
+	silenced bool // the client is closed: nothing is stated at a time, only for somebody
 }
 
 // giving is what a release says beside the statement, and its repetitions with it.
@@ -49,8 +50,17 @@ type giving struct {
 // Name returns the key's name in Redis.
 func (k *Key) Name() string { return k.name }
 
-// Queue returns the queue of the key, to look at.
+// Settings returns those with which the key is in use.
+func (k *Key) Settings() *Settings { return k.set }
+
+// Queue returns the queue of the key, to look at and to re-enter.
 func (k *Key) Queue() *queue.Synchronizer { return &k.q }
+
+// Held returns the last grant, nil before the first; it may have ended.
+func (k *Key) Held() *Held { return k.cur.Load() }
+
+// Answer returns what Redis said last, nil before the first answer.
+func (k *Key) Answer() *lettucecompat.Answer { return k.answer.Load() }
 
 const (
 	othersTime = 10 * time.Second // a foreign holder is believed to come again for so long
@@ -73,9 +83,6 @@ func (k *Key) wishLocked(now Moment) Wish {
 
 // nextLocked returns what to state now, nil if there is nothing; the timer is set then.
 func (k *Key) nextLocked() *Statement {
-	if k.silenced {
-		return nil
-	}
 	now := k.l.now()
 	talk, s, until := k.talk.Next(k.wishLocked(now), k.l.number.Add(1), now)
 	k.talk = talk
@@ -99,7 +106,7 @@ func (k *Key) nextLocked() *Statement {
 		until = min(until, k.retryAt)
 	}
 	switch {
-	case until == never:
+	case until == never || k.silenced:
 		if k.timer != nil {
 			k.timer.Stop()
 		}
@@ -170,8 +177,10 @@ func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
 	lost := k.talk.Grant.Unit
 	k.talk = talk
 	g := k.cur.Load()
+	missing := false
 	if g != nil && g.released && !g.settled && talk.left != g.n {
 		g.settled, g.missing = true, e == Missing
+		missing = g.missing
 		if g.freed != nil {
 			close(g.freed)
 		}
@@ -180,7 +189,7 @@ func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
 		fresh := k.newGrantLocked()
 		if !k.q.Granted(fresh.n) { // nobody wants it any more: the conversation gives it back
 			fresh.lease.Load().End()
-			k.l.unlist(fresh)
+			k.l.unlist(fresh, nil)
 			e = None
 		}
 	}
@@ -190,6 +199,9 @@ func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
 	k.mu.Unlock()
 	if e == Vanished && g != nil && g.n == lost {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	}
+	if missing {
+		g.tell(g.missed())
 	}
 	return e
 }
@@ -231,4 +243,17 @@ func (k *Key) foreign(now Moment) bool {
 // somebody reports whether somebody may stand behind the grant.
 func (k *Key) somebody(now Moment) bool {
 	return k.told.Load() || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
+}
+
+// carryOut carries out an order of the queue.
+func (k *Key) carryOut(o queue.Order) {
+	switch o {
+	case queue.Nothing:
+	case queue.SendRelease: // the waiter for whom the grant came has given up
+		if g := k.cur.Load(); g != nil {
+			go g.release(g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
+		}
+	default:
+		k.kick()
+	}
 }

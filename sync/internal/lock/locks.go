@@ -18,18 +18,20 @@ type Config struct {
 	Reporter Reporter
 	// Timeout is the time limit of a command about a lock with this lease.
 	Timeout func(lease time.Duration) time.Duration
-	// InFlight is renewal.Config.InFlight.
-	InFlight int
+	// Renewal is for the renewals, whose leases belong to *Held. New sets Sender and OnLost.
+	Renewal renewal.Config
 }
 
 // Reporter is told what people and programs may want to know. Its methods are called with no mutex held, and must
 // not block.
 type Reporter interface {
-	// Acquiring: a statement for k failed (err), or was answered after one had failed (nil).
-	Acquiring(k *Key, err error)
-	// Called: Redis gave the lock of k to this process by a message.
-	Called(k *Key)
-	// Lost: the owners of g were notified of l.
+	// Failed: a statement for k had no usable answer from the server shard.
+	Failed(k *Key, shard string, err error)
+	// Answered: one had. before is the server from which the last one had none; nil: it had an answer, too.
+	Answered(k *Key, before *string)
+	// Called: Redis gave the lock of k to this process, which had a place. found: no message said so, but an answer.
+	Called(k *Key, found bool)
+	// Lost: g was lost. Its owner was notified, if it can be.
 	Lost(g *Held, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err.
 	ReleaseFailed(g *Held, err error)
@@ -48,24 +50,39 @@ type Locks struct {
 	number atomic.Uint64 // of the last statement
 
 	closing   atomic.Bool
-	closeErr  atomic.Pointer[error]
 	unsettled atomic.Int64 // conversations that are not settled
+	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
 	mu      sync.Mutex
 	keys    map[string]*Key
-	grants  map[uint64]*Held // held; by the number of their record
+	grants  map[uint64]*Held // neither released nor lost; by the number of their record
+	lost    map[uint64]*Held // lost, and their owner, who cannot be notified, has not exited
+	came    []uint64         // since Changes was called
+	went    []uint64         // of those that Changes has named
 	changed chan struct{}    // closed and replaced when Close may have less to wait for
 }
 
 // New returns the Locks of a client, and starts its renewals.
 func New(cfg Config) *Locks {
-	l := &Locks{cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, grants: map[uint64]*Held{}, changed: make(chan struct{})}
+	l := &Locks{
+		cfg: cfg, wire: cfg.Wire, keys: map[string]*Key{}, grants: map[uint64]*Held{}, lost: map[uint64]*Held{},
+		changed: make(chan struct{}), waiters: sync.Pool{New: func() any { return new(queue.Waiter) }},
+	}
 	l.number.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstNumber))
-	l.leases = renewal.New(renewal.Config{Sender: sender{l}, InFlight: cfg.InFlight})
+	cfg.Renewal.Sender = sender{l}
+	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
+		if g, is := lease.Owner().(*Held); is {
+			g.tell(g.lossNow())
+		}
+	}
+	l.leases = renewal.New(cfg.Renewal)
 	l.zero = l.leases.Zero()
 	l.leases.Start()
 	return l
 }
+
+// Leases are the renewals, and the clock of all that is counted here.
+func (l *Locks) Leases() *renewal.Manager { return l.leases }
 
 func (l *Locks) now() Moment { return time.Since(l.zero) }
 
@@ -112,8 +129,8 @@ func (k *Key) Done() {
 	l.changedLocked()
 }
 
-// find returns the key with one reference more, or nil where it is not in use.
-func (l *Locks) find(name string) *Key {
+// Find returns the key with one reference more, or nil where it is not in use.
+func (l *Locks) Find(name string) *Key {
 	l.mu.Lock()
 	k := l.keys[name]
 	l.mu.Unlock()
@@ -123,7 +140,18 @@ func (l *Locks) find(name string) *Key {
 	return k
 }
 
-// changedLocked tells Close to look again.
+// All returns the keys in use, without references. Acquisitions of new keys wait meanwhile: a millisecond for 100,000.
+func (l *Locks) All() []*Key {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	keys := make([]*Key, 0, len(l.keys))
+	for _, k := range l.keys {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// settled: one conversation less is unsettled.
 func (l *Locks) settled() {
 	l.unsettled.Add(-1)
 	l.mu.Lock()
@@ -131,6 +159,7 @@ func (l *Locks) settled() {
 	l.changedLocked()
 }
 
+// changedLocked makes Close look again.
 func (l *Locks) changedLocked() {
 	if l.closing.Load() {
 		close(l.changed)
@@ -138,22 +167,9 @@ func (l *Locks) changedLocked() {
 	}
 }
 
-func (l *Locks) list(g *Held) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.grants[g.n] = g
-}
-
-func (l *Locks) unlist(g *Held) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.grants, g.n)
-	l.changedLocked()
-}
-
 // Heard takes in a message of the wire. It does not block.
 func (l *Locks) Heard(m lettucecompat.Message) {
-	k := l.find(m.Key)
+	k := l.Find(m.Key)
 	if k == nil {
 		return // what an unused key has left in Redis ends by itself
 	}
@@ -171,7 +187,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	case lettucecompat.MessageCalled:
 		k.told.Store(m.Told)
 		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}, nil) == Granted {
-			l.cfg.Reporter.Called(k)
+			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()
 	}
@@ -179,59 +195,10 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 
 // Resubscribed: messages may have been lost, so all places are confirmed.
 func (l *Locks) Resubscribed() {
-	l.mu.Lock()
-	keys := make([]*Key, 0, len(l.keys))
-	for _, k := range l.keys {
-		keys = append(keys, k)
-	}
-	l.mu.Unlock()
-	for _, k := range keys {
+	for _, k := range l.All() {
 		k.hear(News{Word: Look}, nil)
 		k.kick()
 	}
-}
-
-// Close refuses who comes, fails with err who waits and can be told, and waits until nobody owns a lock and nothing is
-// left to clean up, or ctx ends. Owners that remain then lose their locks, and their leases end by themselves.
-func (l *Locks) Close(ctx context.Context, err error) (left int) {
-	l.mu.Lock()
-	l.closing.Store(true)
-	keys := make([]*Key, 0, len(l.keys))
-	for _, k := range l.keys {
-		keys = append(keys, k)
-	}
-	l.mu.Unlock()
-	l.closeErr.Store(&err)
-	for _, k := range keys {
-		k.carryOut(k.q.Fail(err))
-		k.kick()
-	}
-	for {
-		l.mu.Lock()
-		grants, changed := make([]*Held, 0, len(l.grants)), l.changed
-		for _, g := range l.grants {
-			grants = append(grants, g)
-		}
-		l.mu.Unlock()
-		if len(grants) == 0 && l.unsettled.Load() == 0 {
-			break
-		}
-		select {
-		case <-changed:
-			continue
-		case <-ctx.Done():
-		}
-		left = len(grants)
-		for _, g := range grants {
-			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed})
-		}
-		break
-	}
-	l.leases.Stop()
-	for _, k := range keys {
-		k.mute()
-	}
-	return left
 }
 
 // sender is the renewal.Sender.
@@ -272,17 +239,4 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 	}
 	all.Wait()
 	return results
-}
-
-// carryOut carries out an order of the queue.
-func (k *Key) carryOut(o queue.Order) {
-	switch o {
-	case queue.Nothing:
-	case queue.SendRelease: // the waiter for whom the grant came has given up
-		if g := k.cur.Load(); g != nil {
-			go g.release(g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
-		}
-	default:
-		k.kick()
-	}
 }

@@ -46,6 +46,9 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.An
 	k.answer.Store(&a)
 	e := k.hear(k.news(s, &a), &a)
 	k.report(a.Err)
+	if e == Granted && s.Have == Place {
+		k.l.cfg.Reporter.Called(k, true)
+	}
 	if s.Want == 1 {
 		k.refuse(s, &a)
 	}
@@ -172,13 +175,19 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 // Unwrap returns it.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// report reports that statements fail, and that they are answered again.
+// report reports that a statement had no usable answer, or that it had one.
 func (k *Key) report(err error) {
+	var failed *string
+	if err != nil {
+		failed = new(k.l.wire.Shard(k.name))
+	}
 	k.mu.Lock()
-	was := k.failing
-	k.failing = err != nil
+	before := k.failed
+	k.failed = failed
 	k.mu.Unlock()
-	if was || err != nil {
-		k.l.cfg.Reporter.Acquiring(k, err)
+	if err != nil {
+		k.l.cfg.Reporter.Failed(k, *failed, err)
+	} else {
+		k.l.cfg.Reporter.Answered(k, before)
 	}
 }

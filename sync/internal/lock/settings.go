@@ -6,12 +6,11 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// Lease is what an owner asks of its lock, and where it asked. It is never changed.
+// Lease is what an owner asks of its lock. It is never changed.
 type Lease struct {
-	For      time.Duration // L
-	Period   time.Duration // between renewals; negative: a fixed lease, which is never renewed
-	Margin   time.Duration
-	CallSite string // "" unless call sites are recorded
+	For    time.Duration // L
+	Period time.Duration // between renewals; negative: a fixed lease, which is never renewed
+	Margin time.Duration
 }
 
 // Fixed reports whether the lease is never renewed.
@@ -31,6 +30,7 @@ type Settings struct {
 	ReplicaTimeout time.Duration
 	StringHolders  bool
 	Timeout        time.Duration // of one command
+	Of             any           // the caller's, who finds it by Key.Settings
 
 	Wire lettucecompat.Terms // see Prepare
 }

@@ -1,0 +1,71 @@
+package lock
+
+import (
+	"context"
+	"errors"
+
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// ErrClosed is why a closing client admits nobody.
+var ErrClosed = errors.New("closed")
+
+// BeginClose refuses who comes, and fails who waits and can be refused. Who is parked in a Lock stays so: nothing asks
+// for it any more.
+func (l *Locks) BeginClose() {
+	l.mu.Lock()
+	l.closing.Store(true)
+	l.mu.Unlock()
+	for _, k := range l.All() {
+		k.carryOut(k.q.Fail(ErrClosed))
+		k.kick()
+	}
+}
+
+// Closing reports whether BeginClose was called.
+func (l *Locks) Closing() bool { return l.closing.Load() }
+
+// Open returns what a Close waits for: the grants that are held, and the number of conversations with something left to
+// release or to clean up, those of these grants among them.
+func (l *Locks) Open() (held []*Held, unsettled int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	held = make([]*Held, 0, len(l.grants))
+	for _, g := range l.grants {
+		held = append(held, g)
+	}
+	return held, int(l.unsettled.Load())
+}
+
+// Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
+// remain then lose their locks, whose leases end by themselves. It returns those, and what else remains.
+func (l *Locks) Settle(ctx context.Context) (lost []*Held, unsettled int) {
+	for {
+		l.mu.Lock()
+		changed := l.changed
+		l.mu.Unlock()
+		held, open := l.Open()
+		if open == 0 && len(held) == 0 {
+			return nil, 0
+		}
+		select {
+		case <-changed:
+			continue
+		case <-ctx.Done():
+		}
+		for _, g := range held {
+			if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
+				lost = append(lost, g)
+			}
+		}
+		return lost, max(open-len(held), 0)
+	}
+}
+
+// Stop ends the renewals and all that keys do by themselves. A later exit still states once that the lock is free.
+func (l *Locks) Stop() {
+	l.leases.Stop()
+	for _, k := range l.All() {
+		k.mute()
+	}
+}

@@ -1,0 +1,120 @@
+package lock
+
+import (
+	"context"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// ExitResult says how an exit ended.
+type ExitResult struct {
+	Released
+	HandedOff bool // to the next owner of this process
+	Nested    bool // other units remain
+	Stale     bool // the tenure had ended before
+}
+
+// Exit ends one unit of o. The last one passes the lock on or releases it, and waits for the first answer of Redis;
+// where that confirms nothing, for what repetitions bring, within two time limits of a command in all. A ctx that ends
+// meanwhile ends the wait, not the release. One that has ended before bounds nothing: the first answer is awaited.
+func (o *Owner) Exit(ctx context.Context) ExitResult {
+	g, k := o.g, o.g.k
+	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
+	now := k.l.leases.Now()
+	may, newTurn := g.mayHandOff(o, now)
+	over := !g.lease.Load().Valid(now)
+	exit, _ := k.q.Exit(o.number, may)
+	left := o.units.Add(-1)
+	switch exit {
+	case queue.HandedOff:
+		if newTurn {
+			g.turn.Store(int64(now))
+			g.turnFrom.Store(int64(o.handOffs))
+		}
+		o.abandon()
+		return ExitResult{HandedOff: true}
+	case queue.Nested:
+		return ExitResult{Nested: true}
+	case queue.Final:
+		r := o.release(ctx)
+		if r.Err != nil && over {
+			// Nobody can rely on it since its deadline. That no release is confirmed makes it no better.
+			l := &Loss{Cause: g.lease.Load().Loss(renewal.ReasonDeadline), Owner: o}
+			g.tell(l)
+			r = Released{Lost: l}
+		}
+		return ExitResult{Released: r}
+	case queue.WasLost:
+		k.l.unlistLost(g)
+	}
+	switch {
+	case left < 0 || exit == queue.Stale && g.lossNow() == nil:
+		return ExitResult{Stale: true}
+	case left > 0 && exit == queue.Stale: // another unit may still work
+		return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
+	}
+	k.hear(News{Word: Exited, N: g.n}, nil)
+	k.kick()
+	o.abandon()
+	return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
+}
+
+// release gives the grant back for o, which has exited.
+func (o *Owner) release(ctx context.Context) Released {
+	k, g := o.g.k, o.g
+	enough, cancel := context.WithTimeout(ctx, 2*k.set.Timeout)
+	defer cancel()
+	if ctx.Done() == nil || ctx.Err() != nil {
+		defer o.abandon()
+		r := g.release(o.token, !o.Kind.CanNotify())
+		if r.Err != nil && ctx.Err() == nil {
+			r = g.confirmed(enough, r)
+		}
+		return r
+	}
+	first := make(chan Released, 1)
+	go func() {
+		defer o.abandon()
+		first <- g.release(o.token, false)
+	}()
+	select {
+	case r := <-first:
+		if r.Err != nil {
+			r = g.confirmed(enough, r)
+		}
+		return r
+	case <-ctx.Done():
+		return Released{Unknown: true, Err: context.Cause(ctx)}
+	}
+}
+
+// expel exits for an owner that never will.
+func (o *Owner) expel() {
+	for {
+		switch exit, _ := o.g.k.q.Exit(o.number, false); exit {
+		case queue.Nested:
+			continue
+		case queue.WasLost:
+			o.g.k.l.unlistLost(o.g)
+			o.g.k.hear(News{Word: Exited, N: o.g.n}, nil)
+			o.g.k.kick()
+			o.abandon()
+		}
+		return
+	}
+}
+
+// Expel exits for the owner, which has lost the lock and provably will not exit.
+func (g *Held) Expel() {
+	if o := g.Owner(); o != nil {
+		o.expel()
+	}
+}
+
+// abandon gives back the owner's reference on the key, once.
+func (o *Owner) abandon() {
+	if !o.gone.Swap(true) {
+		o.g.k.Done()
+	}
+}

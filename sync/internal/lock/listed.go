@@ -1,0 +1,86 @@
+package lock
+
+import "slices"
+
+// This file lists grants, for Close and for the watchdog.
+
+// grown is how many numbers in Locks.came may be of grants that have ended, beside as many as are listed: short holds
+// come and go by thousands between two looks of the watchdog.
+const grown = 1024
+
+func (l *Locks) list(g *Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grants[g.n] = g
+	l.came = append(l.came, g.n)
+	if len(l.came) > 2*len(l.grants)+grown {
+		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.listed(n) == nil })
+	}
+}
+
+// unlist takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays listed as lost
+// until that one exits: should its goroutine have ended, nobody else would.
+func (l *Locks) unlist(g *Held, owner *Owner) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.grants, g.n)
+	if g.watched {
+		l.went = append(l.went, g.n)
+	}
+	if owner != nil && owner.live() { // its last exit may have come a moment ago
+		l.lost[g.n] = g
+	}
+	l.changedLocked()
+}
+
+// unlistLost takes out g, whose last owner has exited.
+func (l *Locks) unlistLost(g *Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost[g.n] == g {
+		delete(l.lost, g.n)
+		if g.watched {
+			l.went = append(l.went, g.n)
+		}
+	}
+}
+
+func (l *Locks) listed(n uint64) *Held {
+	if g := l.grants[n]; g != nil {
+		return g
+	}
+	return l.lost[n]
+}
+
+// Held returns the grant of that number, nil where it is neither held, nor lost and its owner has not exited.
+func (l *Locks) Held(n uint64) *Held {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.listed(n)
+}
+
+// HeldAll is Held for many.
+func (l *Locks) HeldAll(ns []uint64) []*Held {
+	list := make([]*Held, len(ns))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, n := range ns {
+		list[i] = l.listed(n)
+	}
+	return list
+}
+
+// Changes returns the numbers of the grants that have come since it was last called, and of those that it has named
+// before and that have ended. A grant that is lost comes again where its owner has not exited.
+func (l *Locks) Changes() (came, went []uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	came, went = l.came, l.went
+	l.came, l.went = nil, nil
+	for _, n := range came {
+		if g := l.listed(n); g != nil {
+			g.watched = true
+		}
+	}
+	return came, went
+}

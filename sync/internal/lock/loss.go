@@ -1,0 +1,135 @@
+package lock
+
+import (
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// What finds that Redis no longer has a lock, beside renewal.ByRenewal: see renewal.Cause.By.
+const (
+	ByRelease = "when it was released"
+	ByExtend  = "by Extend"
+)
+
+// Loss says when and why a lock was lost.
+type Loss struct {
+	renewal.Cause
+	Owner *Owner // whose it was; nil where nobody owned it
+	Note  any    // of the Holder
+}
+
+// Error returns the reason.
+func (l *Loss) Error() string { return "lock lost: " + string(l.Reason) }
+
+// Loss returns why the grant is lost, nil while nobody has concluded that.
+func (g *Held) Loss() *Loss { return g.lossNow() }
+
+func (g *Held) lossNow() *Loss {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	return g.loss
+}
+
+// LossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
+func (g *Held) LossOr(reason renewal.Reason) *Loss {
+	if l := g.lossNow(); l != nil {
+		return l
+	}
+	return &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
+}
+
+// tell reports the loss, once.
+func (g *Held) tell(l *Loss) {
+	if !g.told.Swap(true) {
+		g.k.l.cfg.Reporter.Lost(g, l)
+	}
+}
+
+// Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owner first and
+// lets others in afterwards, and does no I/O.
+func (g *Held) Lost(c renewal.Cause) {
+	k := g.k
+	if c.Reason == renewal.ReasonGone && g.force.Load() {
+		c.Reason = renewal.ReasonForced
+	}
+	l := &Loss{Cause: c}
+	k.mu.Lock()
+	o := g.Current()
+	l.Owner, g.loss = o, l
+	k.mu.Unlock()
+	if o != nil {
+		if o.Holder != nil {
+			o.Holder.Lost(o, l)
+		}
+		if o.Kind.CanNotify() {
+			defer o.abandon() // a fixed lease that nobody releases must not keep its key in use
+		}
+	}
+	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
+	var left time.Duration
+	if c.Reason != renewal.ReasonGone && !g.doomed.Load() {
+		left = max(time.Until(c.Deadline)+g.margin(), 0)
+	}
+	k.hear(News{Word: Ended, N: g.n, Lease: left}, nil)
+	was, _ := k.q.Lose(g.n)
+	switch {
+	case was == queue.Granted:
+		k.hear(News{Word: Exited, N: g.n}, nil) // its last owner has passed it on, and the next had not come in yet
+	case was == queue.Lost && g.ended.Load():
+		o.expel()
+	}
+	k.kick()
+	if was != queue.Lost {
+		o = nil
+	}
+	k.l.unlist(g, o)
+}
+
+// margin is the most that is between the deadline and the end of the lease in Redis, as far as that is confirmed, or of
+// a fixed lease, which this process ends.
+func (g *Held) margin() time.Duration {
+	if o := g.Owner(); o != nil {
+		return o.lease.Margin
+	}
+	return g.k.set.Lease.Margin
+}
+
+// forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
+// that is so; a fixed lease, which has none, is believed to be lost, and nothing is stated while its owner may work.
+func (g *Held) forced() {
+	g.force.Store(true)
+	if l := g.lease.Load(); !l.Hurry() {
+		l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	}
+}
+
+// StopRenewing lets the lease of o end by itself, if o is still the owner.
+func (g *Held) StopRenewing(o *Owner) bool {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if g.Current() != o || o.lease.Fixed() || g.unrenewed.Swap(true) {
+		return false
+	}
+	g.lease.Load().StopRenewing()
+	return true
+}
+
+// Revoke takes the lock from o, if o is still the owner: every owner is admitted under Key.mu, too, so what is held
+// against one never strikes the next. ended: the goroutine of o has ended, so that Lost exits for it. remove: o provably
+// cannot run, so that nothing waits for it to react.
+func (g *Held) Revoke(o *Owner, ended, remove bool) bool {
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if g.Current() != o {
+		return false
+	}
+	if ended {
+		g.ended.Store(true)
+	}
+	if remove {
+		g.doomed.Store(true)
+	}
+	return g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+}
