@@ -60,57 +60,67 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 // errAgain: the grant was lost or too old when its waiter was admitted, or its lease could not be secured.
 var errAgain = errors.New("again")
 
-// admit makes o, whose waiter w the queue has admitted, the owner of the grant, or gives its place back.
+// admit makes o, whose waiter w the queue has admitted, the owner of the grant, or gives its place back. Nobody sees o as
+// the owner before all that it has asked for is true.
 func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	g := k.cur.Load()
+	switch {
+	case k.l.closing.Load():
+		return k.leave(ctx, g, w, ErrClosed)
+	case g == nil || g.n != w.Grant:
+		return k.leave(ctx, g, w, errAgain)
+	case o.lease.Fixed() || k.set.Replicas > 0:
+		if err := k.secure(ctx, g, o); err != nil {
+			return k.leave(ctx, g, w, err)
+		}
+	}
 	k.mu.Lock()
-	ok := g != nil && g.n == w.Grant && g.loss == nil && g.lease.Load().Valid(k.l.leases.Glance()) && !g.unrenewed.Load()
+	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
+	ok := g.loss == nil && g.lease.Load().Valid(k.l.leases.Glance()) && !g.unrenewed.Load()
 	if ok {
 		o.g, o.number, o.handOffs, o.since = g, w.Number, w.HandOffs, k.l.now()
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)
 		}
 		o.units.Store(1)
-		o.gone.Store(false)
 		k.refs.Add(1)
 		g.owner.Store(o)
 	}
 	k.mu.Unlock()
 	if !ok {
-		return k.leave(g, w, errAgain)
+		return k.leave(ctx, g, w, errAgain)
 	}
-	if k.l.closing.Load() {
-		defer o.abandon()
-		return k.leave(g, w, ErrClosed)
-	}
-	if !o.lease.Fixed() && k.set.Replicas == 0 {
-		return nil
-	}
-	return k.secure(ctx, o)
+	return nil
 }
 
-// leave ends a tenure that has not begun for its caller.
-func (k *Key) leave(g *Held, w *queue.Waiter, why error) error {
-	switch exit, _ := k.q.Exit(w.Number, false); exit {
-	case queue.Final:
-		if g.lease.Load().Valid(k.l.leases.Glance()) {
-			go g.release(g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
-			break
+// leave ends a tenure that has not begun for its caller, and returns why. The release is awaited, within ctx.
+func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) error {
+	exit, _ := k.q.Exit(w.Number, false)
+	switch {
+	case exit != queue.Final: // lost meanwhile
+		k.hear(News{Word: Exited, N: w.Grant}, nil)
+		k.kick()
+	case g.lease.Load().Valid(k.l.leases.Glance()):
+		done := make(chan struct{})
+		go func() { // the conversation, which is not settled, keeps the key in use
+			g.release(g.lastToken(), false)
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-ctx.Done():
 		}
+	default:
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 		k.q.Released()
-		k.kick()
-	default: // lost meanwhile
-		k.hear(News{Word: Exited, N: w.Grant}, nil)
 		k.kick()
 	}
 	return why
 }
 
-// secure makes the lease what the owner has asked for before it is told that it has the lock: a fixed one, or one that
-// replicas have confirmed. Where it cannot, it gives the lock back; who may wait comes again after a pause.
-func (k *Key) secure(ctx context.Context, o *Owner) error {
-	g := o.g
+// secure makes the lease of g what o has asked for: a fixed one, or one that replicas have confirmed. Where it cannot,
+// who may wait comes again after a pause.
+func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if o.lease.Fixed() {
 		k.mu.Lock()
 		k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.Timeout)
@@ -125,28 +135,20 @@ func (k *Key) secure(ctx context.Context, o *Owner) error {
 		k.mu.Unlock()
 		if !o.lease.Fixed() {
 			g.lease.Load().Extend(r.SentAt, o.lease.For)
-			return nil
+		} else if !g.fix(o.lease, r.SentAt) {
+			return errAgain // lost meanwhile
 		}
-		if g.fix(o.lease, r.SentAt) {
-			return nil
-		}
+		return nil
 	}
 	k.mu.Lock()
 	k.retryAt = k.l.now() + pause()<<min(k.retries, 6)
 	k.retries++
 	k.mu.Unlock()
+	k.answer.Store(&lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err})
 	if r.Outcome == lettucecompat.OutcomeGone {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
-	}
-	if ctx.Err() == nil {
-		o.Exit(ctx)
-	} else { // its caller does not wait any more
-		go o.Exit(context.Background())
-	}
-	if r.Err == nil { // lost meanwhile
 		return errAgain
 	}
-	k.answer.Store(&lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err})
 	if r.Outcome != lettucecompat.OutcomeRefused {
 		k.report(r.Err)
 	}

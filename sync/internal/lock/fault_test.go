@@ -284,7 +284,7 @@ func TestCore_Forced(t *testing.T) {
 	if err != nil || len(fields) != 1 || fields[0] != lettucecompat.NewField(a.cfg.ClientID, o.g.n) {
 		t.Fatalf("%v, %v", fields, err)
 	}
-	if l := <-lost; l.Reason != "gone" { // the message is a hint: a renewal has asked
+	if l := <-lost; l.Reason != "forced" { // the message is a hint: a renewal has asked
 		t.Errorf("lost: %s", l.Reason)
 	}
 	next := <-got

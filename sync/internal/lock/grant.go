@@ -22,6 +22,7 @@ type Held struct {
 	turnFrom atomic.Int64 // hand-offs when it did
 
 	owner     atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
+	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
 	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
 	doomed    atomic.Bool           // when it is lost it is deleted at once: its owner provably cannot run
@@ -81,6 +82,14 @@ func (g *Held) Current() *Owner {
 	return nil
 }
 
+// Terms returns what its lease is to be.
+func (g *Held) Terms() *Lease {
+	if l := g.fixed.Load(); l != nil {
+		return l
+	}
+	return &g.k.set.Lease
+}
+
 // Unrenewed reports whether StopRenewing was called.
 func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
 
@@ -93,7 +102,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	set, l := g.k.set, g.lease.Load()
 	used := o.handOffs - int(g.turnFrom.Load())
 	switch {
-	case o.lease.Fixed(), set.Lease.Fixed(), g.unrenewed.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+	case o.lease.Fixed(), g.unrenewed.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false, false
 	case set.MinHold > 0 && now-g.since < set.MinHold:
 		return false, false
@@ -226,6 +235,7 @@ func (g *Held) fix(l *Lease, sentAt time.Time) bool {
 	if !g.lease.Load().End() {
 		return false
 	}
+	g.fixed.Store(l)
 	g.lease.Store(g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g}))
 	return true
 }

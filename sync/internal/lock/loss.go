@@ -70,7 +70,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
 	var left time.Duration
 	if c.Reason != renewal.ReasonGone && !g.doomed.Load() {
-		left = max(time.Until(c.Deadline)+g.margin(), 0)
+		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
 	k.hear(News{Word: Ended, N: g.n, Lease: left}, nil)
 	was, _ := k.q.Lose(g.n)
@@ -85,15 +85,6 @@ func (g *Held) Lost(c renewal.Cause) {
 		o = nil
 	}
 	k.l.unlist(g, o)
-}
-
-// margin is the most that is between the deadline and the end of the lease in Redis, as far as that is confirmed, or of
-// a fixed lease, which this process ends.
-func (g *Held) margin() time.Duration {
-	if o := g.Owner(); o != nil {
-		return o.lease.Margin
-	}
-	return g.k.set.Lease.Margin
 }
 
 // forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether

@@ -62,9 +62,6 @@ func (o *Owner) HandOffs() int { return o.handOffs }
 // Since returns the Moment at which the tenure began.
 func (o *Owner) Since() Moment { return o.since }
 
-// Lease returns what it has asked for.
-func (o *Owner) Lease() *Lease { return o.lease }
-
 // Token returns the fencing token, 0 without Fencing.
 func (o *Owner) Token() int64 { return o.token }
 
