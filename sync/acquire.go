@@ -7,141 +7,54 @@ import (
 	"strconv"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
-	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
-// acquire brings the caller in, or returns an *Error. It takes over the caller's
-// reference on e: on success the tenure has it.
-//
-// It queues the caller and returns when it owns a valid grant on its terms. A waiter that
-// finds its grant lost or too old goes back to the head of the queue: being woken is a
-// ticket to look, not the lock.
-//
-// Whoever waits sleeps in here. The callers of this function are as few as may be: a
-// processor that has switched to another goroutine predicts none of its returns, and a
-// hand-off is not much longer than that.
-func (e *entry) acquire(ctx context.Context, r *request) error {
-	if ctx.Err() != nil {
-		return e.failed(r, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
-	}
-	if r.terms.fixed() && r.terms.lease < e.cfg.MinHold {
-		return e.failed(r, configError("Lease", "is %v, shorter than MinHold (%v)", r.terms.lease, e.cfg.MinHold))
-	}
-	w := &r.waiter
-	w.Note = r.terms
-	if g := e.cur.Load(); g != nil {
-		w.NoBarge = !g.terms.sameLease(r.terms)
-	}
-	in, order, err := e.q.Enter(w)
-	if order == queue.StartAttempt && ctx.Done() == nil {
-		e.beginJob()
-		e.driveHere(w.Kind == queue.Deaf) // the caller is about to wait in any case, and can't be told to stop
-	} else {
-		e.do(order)
+// enter brings o, the caller of r, in, or returns an *Error.
+func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Owner) error {
+	err := ctx.Err()
+	if err == nil {
+		err = k.Acquire(ctx, o, r.lease)
 	}
 	if err != nil {
-		return e.failed(r, ErrNotAcquired) // somebody of this process is before it; nothing was asked
+		return m.notEntered(k.Name(), r, notGranted(ctx, k, err))
 	}
-	for {
-		if e.m.closing.Load() {
-			// Close may have looked at this queue while we were not in it.
-			e.do(e.q.Fail(ErrClosed))
-		}
-		if !in {
-			order, err := e.q.Wait(ctx, w)
-			e.do(order)
-			if err != nil {
-				e.headAfter(r.terms)
-				return e.failed(r, e.waitError(ctx, err))
-			}
-		}
-		if e.admit(r) {
-			r.recycle(e.m)
-			return nil
-		}
-		in = false
+	if m.reports.observed {
+		m.reports.acquired(r, o)
 	}
+	return nil
 }
 
-// headAfter tells the driver where a waiter with the terms t has gone, and who is head now has others.
-func (e *entry) headAfter(t *terms) {
-	if f, waited := e.q.Front(); waited {
-		if of, is := f.First.Note.(*terms); is && !of.sameLease(t) {
-			e.recall.ring()
-		}
-	}
-}
-
-// failed words why the caller of r did not come in.
-func (e *entry) failed(r *request, err error) error {
-	e.unref()
-	return e.m.notEntered(e.key, r, err)
-}
-
-// admit makes the admitted waiter the owner of the current grant, or gives its
-// place back and returns false. Once Close has begun it admits nobody, also by an attempt, a
-// hand-off or a turn's end that was under way: Acquire is told then, and Lock stays parked.
-func (e *entry) admit(r *request) bool {
-	w := &r.waiter
-	if g := e.cur.Load(); g != nil && g.n == w.Grant {
-		var t *tenure
-		if r.hold != nil {
-			t = r.hold.begin()
-		} else {
-			t = g.placeOfLocks()
-		}
-		// A glance is enough: a suspension of the machine within a hand-off shows at the
-		// owner's first question, as one right after it does.
-		now := e.m.leases.Glance()
-		if !e.m.closing.Load() && g.admit(t, r, now) {
-			if e.m.reports.observed {
-				// t may be the next owner's already: any goroutine may unlock a NotReentrant lock.
-				outcome := OutcomeGranted
-				if w.HandOffs > 0 {
-					outcome = OutcomeHandedOff
-				}
-				e.m.reports.acquired(r, outcome, g, w.HandOffs, now-w.Began)
-			}
-			return true
-		}
-		g.burnUnused(w.HandOffs - 1)
-	}
-	e.do(e.q.GiveBack(w))
-	return false
-}
-
-// waitError words the end of an unsuccessful wait.
-func (e *entry) waitError(ctx context.Context, err error) error {
+// notGranted says why the caller has not come in. Where its context has ended, by the last answer: held by another,
+// or Redis did not serve.
+func notGranted(ctx context.Context, k *lock.Key, err error) error {
 	switch {
-	case errors.Is(err, queue.ErrRefused):
+	case errors.Is(err, lock.ErrRefused):
 		return ErrNotAcquired
-	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
-		return e.notGranted(ctx.Err(), otherCause(ctx))
+	case errors.Is(err, lock.ErrClosed):
+		return ErrClosed
 	}
-	return err // given to Fail or FailTries by the driver, or ErrClosed
-}
-
-// notGranted says why there was no grant before the caller's context ended: by the last
-// answer, held by another, or Redis did not serve.
-func (e *entry) notGranted(ended ...error) error {
+	if failed, is := err.(*lock.AnswerError); is { //nolint:errorlint // as lock gives it
+		return reasonOf(failed.Err, failed.Unknown)
+	}
 	reason := ErrNotAcquired
-	if a := e.answer.Load(); a != nil && a.Err != nil {
-		reason = reasonOf(a)
+	if a := k.Answer(); a != nil && a.Err != nil {
+		reason = reasonOf(a.Err, a.Outcome == lettucecompat.OutcomeUnknown)
 	}
-	return joined(append([]error{reason}, ended...)...)
+	return joined(reason, ctx.Err(), otherCause(ctx))
 }
 
 // reasonOf words an answer for a caller that does not wait for another one.
-func reasonOf(a *lettucecompat.AcquireReply) error {
+func reasonOf(err error, unknown bool) error {
 	switch {
-	case a.Outcome == lettucecompat.OutcomeUnknown:
-		return joined(ErrUnavailable, ErrUnknown, a.Err)
-	case lettucecompat.Permanent(a.Err):
-		return needsPerson(a.Err)
-	case errors.Is(a.Err, lettucecompat.ErrReplicas):
-		return joined(ErrNotAcquired, a.Err)
+	case unknown:
+		return joined(ErrUnavailable, ErrUnknown, err)
+	case lettucecompat.Permanent(err):
+		return needsPerson(err)
+	case errors.Is(err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, err)
 	}
-	return joined(ErrUnavailable, a.Err)
+	return joined(ErrUnavailable, err)
 }
 
 // notEntered counts a failure and makes it an *Error.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 const (
@@ -54,15 +54,9 @@ func (m *Manager) CloseWithin(d time.Duration) error {
 
 // close is Close. inside: its caller is what it would wait for.
 func (m *Manager) close(ctx context.Context, inside bool) error {
-	m.mu.Lock()
-	first := !m.closing.Swap(true) // no entry is made any more
-	m.mu.Unlock()
+	first := !m.closing.Swap(true)
 	if first {
-		for _, e := range m.live() {
-			e.do(e.q.Fail(ErrClosed))
-			e.hurry()
-		}
-		m.cancel()
+		m.locks.BeginClose()
 		if inside {
 			go func() {
 				limit, cancel := onlyDeadline(ctx)
@@ -114,33 +108,32 @@ func (m *Manager) hasClosed(ctx context.Context) bool {
 	}
 }
 
-// awaitUsers waits for what depends on others, within ctx: for holders first, which are
-// given up otherwise, then for attempts, releases and clean-ups. It notes what was left.
+// awaitUsers waits for what depends on others, within ctx: for holders, who are
+// given up otherwise, and for releases and clean-ups. It notes what was left.
 func (m *Manager) awaitUsers(ctx context.Context) {
 	notice := time.AfterFunc(closeNotice, m.sayClosing)
 	defer notice.Stop()
-	var held, commands []string
-	if !m.await(ctx, func() bool { m.mu.Lock(); defer m.mu.Unlock(); return len(m.grants) == 0 }) {
-		held = m.giveUpHolds()
+	lost, unsettled := m.locks.Settle(ctx)
+	var left []string
+	if unsettled > 0 {
+		left = append(left, plural(unsettled, "command")+" not confirmed")
 	}
-	if !m.await(ctx, func() bool { return m.jobs.Load() == 0 }) {
-		commands = []string{plural(int(m.jobs.Load()), "command") + " not confirmed"}
+	for _, g := range lost {
+		left = append(left, quoteKey(g.Key().Name())+" is still held")
+		m.outlived(g)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.givenUp, m.left = len(held) > 0, slices.Concat(commands, held)
+	m.givenUp, m.left = len(lost) > 0, left
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an
 // attempt with Replicas has two and a release), but for callbacks of the program that do
 // not return.
 func (m *Manager) tearDown(ctx context.Context) {
-	m.end()
-	m.await(context.Background(), func() bool { return m.jobs.Load() == 0 })
 	m.reports.troubles.stop()
 	m.lookout.Stop()
-	m.line.Stop()
-	m.leases.Stop() // first: it tells what was given up, of which the watchdog has something to say
+	m.locks.Stop() // before the watchdog: it tells what was given up, of which that one has something to say
 	m.dog.Stop()
 	m.reports.batches.Wait()
 	m.mu.Lock()
@@ -175,59 +168,30 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 
 // sayClosing says what Close waits for.
 func (m *Manager) sayClosing() {
-	m.mu.Lock()
+	held, unsettled := m.locks.Open()
 	classes := map[string]int{}
-	var oldest *grant
-	for _, g := range m.grants {
-		classes[g.e.cfg.Name]++
-		if oldest == nil || g.since < oldest.since {
+	var oldest *lock.Held
+	for _, g := range held {
+		classes[settingsOf(g.Key()).cfg.Name]++
+		if oldest == nil || g.Since() < oldest.Since() {
 			oldest = g
 		}
 	}
-	m.mu.Unlock()
 	site := ""
 	if oldest != nil {
-		site = oldest.ownerSite()
-	}
-	m.reports.closing(classes, site, int(m.jobs.Load()))
-}
-
-// await waits until done or ctx ends, and returns done's last answer.
-func (m *Manager) await(ctx context.Context, done func() bool) bool {
-	for !done() {
-		select {
-		case <-m.changed.channel():
-		case <-ctx.Done():
-			return done()
+		if o := oldest.Owner(); o != nil {
+			site = o.CallSite
 		}
 	}
-	return true
-}
-
-// giveUpHolds ends the contexts of all holds and lets their leases end.
-func (m *Manager) giveUpHolds() []string {
-	m.mu.Lock()
-	grants := make([]*grant, 0, len(m.grants))
-	for _, g := range m.grants {
-		grants = append(grants, g)
-	}
-	m.mu.Unlock()
-	var problems []string
-	for _, g := range grants {
-		if g.lease.Load().Lose(renewal.Cause{Reason: LostClosed}) {
-			problems = append(problems, quoteKey(g.e.key)+" is still held")
-			m.outlived(g)
-		}
-	}
-	return problems
+	m.reports.closing(classes, site, unsettled)
 }
 
 // parked names the keys for which somebody waits in Lock.
 func (m *Manager) parked() []string {
 	var problems []string
-	for _, e := range m.live() {
-		if n := e.q.Len(); n > 0 {
-			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(e.key)))
+	for _, k := range m.locks.All() {
+		if n := k.Queue().Len(); n > 0 {
+			problems = append(problems, fmt.Sprintf("%d callers are parked in Lock of %s", n, quoteKey(k.Name())))
 		}
 	}
 	return problems

@@ -59,7 +59,7 @@ func (c *holdContext) Value(key any) any {
 // keeps a Hold that was forgotten from being reported as EventAbandoned.
 func (h *Hold) Context() context.Context {
 	t := h.t
-	t.g.e.mu.Lock()
+	t.mu.Lock()
 	released := h.sentinel == nil
 	if h.ctx == nil {
 		parent := context.Background()
@@ -72,7 +72,7 @@ func (h *Hold) Context() context.Context {
 		h.ctx = newHoldContext(parent, h)
 	}
 	ctx := h.ctx
-	t.g.e.mu.Unlock()
+	t.mu.Unlock()
 	if released {
 		ctx.end(h.releasedError())
 	} else {
@@ -95,11 +95,14 @@ func (h *Hold) err() error {
 
 // look reports whether h was released, and otherwise returns why it is lost, or nil.
 func (h *Hold) look(op string) (released bool, loss error) {
-	g := h.t.g
-	g.e.mu.Lock()
-	defer g.e.mu.Unlock()
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if h.sentinel == nil {
 		return true, nil // what is being released is not valid either
 	}
-	return false, g.errLocked(op, g.e.m.leases.Now())
+	if l := t.owner.Err(); l != nil {
+		return false, t.m.lossError(op, h.Key(), l)
+	}
+	return false, nil
 }

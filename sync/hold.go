@@ -7,7 +7,6 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
-	"github.com/anteroom/anteroom/renewal"
 )
 
 // Hold is one possession of a lock, from Acquire or TryAcquire until Release. It
@@ -22,8 +21,8 @@ type Hold struct {
 	t        *tenure
 	by       *Mutex          // through which it came
 	values   context.Context // the acquiring context, whose end does not matter
-	sentinel *sentinel       // nil once it is released; guarded by entry.mu
-	ctx      *holdContext    // on demand; guarded by entry.mu
+	sentinel *sentinel       // nil once it is released; guarded by tenure.mu
+	ctx      *holdContext    // on demand; guarded by tenure.mu
 }
 
 // Acquire waits until it holds the lock or ctx ends. ctx bounds the waiting only:
@@ -57,60 +56,44 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	if mu == nil || mu.settings == nil {
 		return nil, mu.unusable(op)
 	}
-	r := mu.m.newRequest(op, kind, mu.settings)
-	if mu.m.reports.observed {
-		ctx = mu.m.reports.acquiring(ctx, mu.key, r)
+	m := mu.m
+	r := request{op: op, kind: kind, settings: mu.settings}
+	if m.reports.observed {
+		ctx = m.reports.acquiring(ctx, mu.key, &r)
 	}
 	for _, o := range opts {
-		if err := o(r); err != nil {
+		if err := r.take(o); err != nil {
 			err := mu.mistake(op, err)
-			mu.m.reports.notAcquired(mu.key, r, err)
+			m.reports.notAcquired(mu.key, &r, err)
 			return nil, err
 		}
 	}
 	if outer := mu.outer(ctx); outer != nil {
-		if h, err := outer.reenter(ctx, r); h != nil || err != nil {
-			mu.m.reports.reentered(r, outer.t, err)
+		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
+			m.reports.reentered(&r, &outer.t.owner, err)
 			return h, err
 		}
 	}
-	e, err := mu.use()
+	k, err := mu.use()
 	if err != nil {
-		return nil, mu.m.notEntered(mu.key, r, err)
+		return nil, m.notEntered(mu.key, &r, err)
 	}
-	r.waiter.Owner = uint64(mu.m.goroutine())
-	if mu.m.cfg.RecordCallSites {
-		r.terms = r.terms.from(mu.m.callSite())
-	}
+	defer mu.done(k)
 	h := &Hold{by: mu, values: ctx}
-	r.hold = h
+	h.t = m.newTenure(h)
+	o := &h.t.owner
+	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
 	bounded := ctx
 	if r.wait > 0 {
 		var cancel context.CancelFunc
 		bounded, cancel = context.WithTimeout(ctx, r.wait)
 		defer cancel()
 	}
-	if err := e.acquire(bounded, r); err != nil {
-		mu.clearLast(e)
+	if err := m.enter(bounded, k, &r, o); err != nil {
+		h.t.remove(h)
 		return nil, err
 	}
 	return h, nil
-}
-
-// begin makes the tenure of h, which is its first Hold. It stands ready before its owner is
-// admitted, so that no loss can miss it.
-func (h *Hold) begin() *tenure {
-	if h.t != nil {
-		return h.t // it was not admitted before
-	}
-	h.sentinel = newSentinel()
-	h.t = &tenure{holds: 1, sentinel: h.sentinel.weak}
-	if _, nested := HoldFrom(h.values); nested {
-		h.sentinel.values = h.values // in the tenure they would keep the outer Hold reachable
-	} else {
-		h.t.values = h.values
-	}
-	return h.t
 }
 
 // Release ends the hold. It always acts, and after it was called no renewal is handed
@@ -147,8 +130,8 @@ func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
 	if ctx != nil {
 		ctx.end(h.releasedError()) // before anybody else comes in
 	}
-	err = t.exit(op, wait, h.values)
-	h.by.clearLast(t.g.e)
+	err = t.m.exit(op, &t.owner, wait, h.values)
+	h.by.forget(t.key())
 	runtime.KeepAlive(s) // so far reports may have asked for its values
 	return true, err
 }
@@ -162,14 +145,14 @@ func (h *Hold) releasedError() error {
 }
 
 // Key returns the lock's key.
-func (h *Hold) Key() string { return h.t.g.e.key }
+func (h *Hold) Key() string { return h.t.key().Name() }
 
 // Holder returns the field that stands for this hold in Redis,
 // "<client id>:<n>"; holds that were handed on within a process share it.
-func (h *Hold) Holder() string { return h.t.g.name() }
+func (h *Hold) Holder() string { return h.t.owner.Held().Field() }
 
 // Since returns when the hold began.
-func (h *Hold) Since() time.Time { return h.t.g.e.m.dated(h.t.began()) }
+func (h *Hold) Since() time.Time { return h.t.m.moment(h.t.owner.Since()) }
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock
@@ -189,13 +172,13 @@ func (h *Hold) Held() bool { return h.err() == nil }
 // begun, and whether it still counts is for the resource to decide. Err and Held say
 // what this process knows of that.
 func (h *Hold) Token() (token int64, ok bool) {
-	token = h.t.token
+	token = h.t.owner.Token()
 	return token, token != 0
 }
 
 // Deadline returns the moment up to which the lock can be relied on without a
 // further renewal: the end of the lease less the margin. Renewals move it on.
-func (h *Hold) Deadline() time.Time { return h.t.g.deadline() }
+func (h *Hold) Deadline() time.Time { return h.t.owner.Deadline() }
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
 func (h *Hold) TTL() time.Duration {
@@ -214,33 +197,27 @@ func (h *Hold) TTL() time.Duration {
 // clocks may drift apart within d.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
-	g := h.t.g
 	if err := inBounds("d", d, minLease, maxLease, ""); err != nil {
-		return newError(op, g.e.key, err)
+		return newError(op, h.Key(), err)
 	}
 	if err := h.err(); err != nil {
 		return err
 	}
-	lease := g.lease.Load()
-	g.e.mu.Lock()
-	g.fieldLocked().extending(time.Now(), d)
-	g.e.mu.Unlock()
-	r := g.e.m.wire.Extend(ctx, lettucecompat.Renewal{Key: g.e.key, Field: g.name(), Lease: d}, g.e.timeout)
+	r := h.t.owner.Extend(ctx, d)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		lease.Extend(r.SentAt, d)
 		return h.err()
 	case lettucecompat.OutcomeGone:
-		if !lease.Lose(renewal.Cause{Reason: LostGone, By: byExtend, Err: r.Err}) {
-			if err := h.err(); err != nil {
-				return err // released or lost meanwhile, for a reason of its own
-			}
+		if released, _ := h.look(op); released {
+			return h.releasedError()
 		}
-		c := lease.Loss(LostGone)
-		c.Err = r.Err
-		return g.lossError(op, &loss{Cause: c})
+		l := *h.t.owner.Held().LossOr(LostGone)
+		if l.Reason == LostGone {
+			l.Err = r.Err
+		}
+		return h.t.m.lossError(op, h.Key(), &l)
 	case lettucecompat.OutcomeUnknown:
-		return &Error{Op: op, Key: g.e.key, Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
+		return &Error{Op: op, Key: h.Key(), Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
 	}
-	return newError(op, g.e.key, joined(ErrUnavailable, r.Err))
+	return newError(op, h.Key(), joined(ErrUnavailable, r.Err))
 }

@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -47,30 +46,15 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if err := m.validKey(key); err != nil {
 		return Info{}, newError(op, key, err)
 	}
-	i, err := m.wire.Inspect(ctx, key)
+	i, err := m.wire.Inspect(ctx, key, m.defaults.cfg.StringHolders)
 	if err != nil {
 		return Info{}, asked(op, key, err)
-	}
-	if err := noLock(i); err != nil {
-		return Info{}, &Error{Op: op, Key: key, Outcome: OutcomeFailed, Err: needsPerson(err)}
 	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, Standing: i.Standing, First: i.First, Open: i.Open}
 	for _, h := range i.Holders {
 		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count})
 	}
 	return info, nil
-}
-
-// noLock says why what stands at a key is no lock, in the words in which the script of
-// ForceRelease refuses it; nil for a lock and for a free key.
-func noLock(i lettucecompat.Info) error {
-	switch {
-	case i.Exists && i.Type != "hash":
-		return fmt.Errorf("WRONGTYPE the key holds a value of type %s, not a lock", i.Type)
-	case i.Exists && len(i.Holders) == 0:
-		return errors.New("ANTEROOM the key holds a hash of more than 64 fields, not a lock")
-	}
-	return nil
 }
 
 // ForceRelease deletes the lock, no matter who holds it, and reports whether anyone held it.
@@ -85,13 +69,15 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	if err := m.validKey(key); err != nil {
 		return false, newError(op, key, err)
 	}
-	fields, err := m.wire.ForceRelease(ctx, key)
+	fields, err := m.wire.ForceRelease(ctx, key, m.defaults.cfg.StringHolders)
 	if err != nil {
 		return false, asked(op, key, err)
 	}
 	// Our own holds are told without the detour over Redis.
 	for _, f := range fields {
-		m.forced(key, f)
+		if id, n, ours := lettucecompat.ParseField(f); ours && id == m.cfg.ClientID {
+			m.locks.Forced(n)
+		}
 	}
 	return len(fields) > 0, nil
 }
@@ -109,23 +95,18 @@ func asked(op, key string, err error) error {
 	return newError(op, key, joined(ErrUnavailable, err))
 }
 
-// Destroy drops everything that this Manager keeps for an idle key, the idle
-// subscription included; afterwards the key can be used with any configuration.
-// It changes nothing in Redis, where the fencing record stays on purpose. It
-// returns an *Error that wraps ErrInUse while the key is held, waited for or
-// cleaned up, and ErrConfig for a key that no lock can have; nothing is changed then. Idle keys are dropped by themselves a few
-// seconds after their last use: Destroy only makes that certain, and at once.
+// Destroy checks that this Manager keeps nothing of key, which can then be used with any configuration. A Manager drops
+// what it keeps by itself when a key is held, waited for and cleaned up no more, so there is nothing to be done. It
+// returns an *Error that wraps ErrInUse before that, and ErrConfig for a key that no lock can have. It changes nothing
+// in Redis, where the fencing record stays on purpose.
 func (m *Manager) Destroy(key string) error {
 	const op = "destroy"
 	if err := m.validKey(key); err != nil {
 		return newError(op, key, err)
 	}
-	m.mu.Lock()
-	e := m.entries[key]
-	m.mu.Unlock()
-	if e != nil && e.refs.Load() > 0 {
+	if k := m.locks.Find(key); k != nil {
+		k.Done()
 		return newError(op, key, ErrInUse)
 	}
-	m.wire.Forget(key)
 	return nil
 }

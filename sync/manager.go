@@ -1,9 +1,7 @@
 package anteroom
 
 import (
-	"context"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -22,33 +21,19 @@ import (
 type Manager struct {
 	cfg     Config
 	wire    *lettucecompat.Client
-	leases  *renewal.Manager
-	line    *renewal.Manager // keeps the places in line: their leases are the confirmations
+	locks   *lock.Locks
+	leases  *renewal.Manager // of locks
 	dog     *watchdog.Watchdog
 	lookout *waits.Lookout
 
 	goroutine func() int64
-	nextGrant atomic.Uint64
-	ctx       context.Context // ends when Close begins: attempts and waits of drivers
-	cancel    context.CancelFunc
 	closing   atomic.Bool
-	closed    chan struct{}   // closed when Close has ended
-	changed   bell            // something that Close waits for
-	cleaning  context.Context // ends when Close stops waiting for clean-ups
-	end       context.CancelFunc
-	jobs      atomic.Int64 // under way, see entry.beginJob
+	closed    chan struct{} // closed when Close has ended
 	reports   reports
-	spare     sync.Pool // of *request; its channels must not leave a test bubble that has this Manager
 
 	mu       sync.Mutex
-	entries  map[string]*entry        // by key, guarded by mu
 	shared   map[LockConfig]*settings // guarded by mu
 	defaults *settings                // of Config.Defaults
-	grants   map[uint64]*grant        // those that are neither released nor lost, guarded by mu
-	wanted   map[uint64]wish          // whose field may stand in line, or is being cleaned up; guarded by mu
-	lost     map[uint64]*grant        // lost, and still locked by a goroutine that may have ended, guarded by mu
-	came     []uint64                 // listed since the watchdog asked last; guarded by mu
-	went     []uint64                 // of those that it knows; guarded by mu
 	left     []string                 // what Close did not see the end of, in words; guarded by mu
 	givenUp  bool                     // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
@@ -86,36 +71,29 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		return fail(err)
 	}
 	cfg.ClientID = cfg.Dialect.NewClientID(cfg.ClientID)
-	m := &Manager{
-		cfg: cfg, goroutine: goid.Reader(),
-		closed:  make(chan struct{}),
-		entries: map[string]*entry{}, shared: map[LockConfig]*settings{}, grants: map[uint64]*grant{}, wanted: map[uint64]wish{}, lost: map[uint64]*grant{},
-	}
-	// A field of ours is told from one of a client that does not know the line by its number, also
-	// where the clock is far behind.
-	m.nextGrant.Store(max(uint64(time.Now().UnixMicro()), lettucecompat.FirstField))
+	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[LockConfig]*settings{}}
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
 	defaults, _ := cfg.Defaults.normalSettings()
 	m.defaults = m.settings(defaults)
-	timeout := m.defaults.timeout
-	wire := lettucecompat.Options{
+	timeout := m.defaults.lock.Timeout
+	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, Dialect: cfg.Dialect, CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
-		OnForced: m.forced, OnCalled: m.called, OnLook: m.look, OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
-	}
-	m.wire, err = lettucecompat.New(rdb, wire)
+		OnMessage:      func(msg lettucecompat.Message) { m.locks.Heard(msg) },
+		OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
+	})
 	if err != nil {
 		return fail(joined(ErrConfig, err))
 	}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.cleaning, m.end = context.WithCancel(context.Background())
 	m.reports.start()
-	s := &services{m: m}
-	m.leases = renewal.New(renewal.Config{
-		Sender: s, InFlight: cfg.RenewalInFlight,
-		OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnLost: m.reports.leaseLost, OnJump: m.reports.jumped,
+	m.locks = lock.New(lock.Config{
+		Wire: m.wire, ClientID: cfg.ClientID, Reporter: &m.reports, Timeout: m.cfg.commandTimeout,
+		Renewal: renewal.Config{
+			InFlight: cfg.RenewalInFlight, OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnJump: m.reports.jumped,
+		},
 	})
-	m.line = renewal.New(renewal.Config{Sender: confirmer{m}})
+	m.leases = m.locks.Leases()
+	s := &services{m: m}
 	m.dog = watchdog.New(watchdog.Config{
 		Source: s, Prober: s, Actor: s,
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
@@ -123,8 +101,6 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	})
 	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.looked)
 	m.lookout.Serve(defaults.LongWait)
-	m.leases.Start()
-	m.line.Start()
 	m.dog.Start()
 	m.lookout.Start()
 	m.reports.costs()
@@ -140,6 +116,9 @@ func (m *Manager) dated(t time.Time) time.Time { return m.leases.Dated(t) }
 // Config.ClientID with digits that no other Manager has.
 func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
+// moment returns t, counted as renewal.Manager.Glance does, to show it.
+func (m *Manager) moment(t lock.Moment) time.Time { return m.dated(m.leases.Zero().Add(t)) }
+
 // field returns the name in Redis of the grant n; empty for 0, which is none's number.
 func (m *Manager) field(n uint64) string {
 	if n == 0 {
@@ -148,78 +127,10 @@ func (m *Manager) field(n uint64) string {
 	return lettucecompat.NewField(m.cfg.ClientID, n)
 }
 
-// list lists g, unless it was unlisted already. A forced release of which we heard before its own
-// grant was answered takes effect now.
-func (m *Manager) list(g *grant) {
-	m.mu.Lock()
-	if !g.unlisted {
-		m.grants[g.n] = g
-		m.came = append(m.came, g.n)
-		if len(m.came) > 2*len(m.grants)+grown {
-			m.came = slices.DeleteFunc(m.came, func(n uint64) bool { return m.listed(n) == nil })
-		}
-	}
-	m.mu.Unlock()
-	if g.e.forced.Load() == g.n {
-		g.lease.Load().Lose(renewal.Cause{Reason: LostForced})
-	}
-}
-
-// unlist takes out g, which was released or lost. Its clean-up, if it needs one, has begun:
-// Close waits for both.
-func (m *Manager) unlist(g *grant) {
-	m.mu.Lock()
-	g.unlisted = true
-	delete(m.grants, g.n)
-	if g.watched {
-		m.went = append(m.went, g.n)
-	}
-	m.mu.Unlock()
-	m.changed.ring()
-}
-
-func (m *Manager) grant(n uint64) *grant {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.grants[n]
-}
-
 // subscription is told by the wire that the subscription connection has come up, or has ended.
 func (m *Manager) subscription(up bool, err error) {
 	if up {
-		m.confirmAll()
+		m.locks.Resubscribed()
 	}
 	m.reports.subscription(up, err)
-}
-
-// forced is called by the wire when a field of ours was deleted by ForceRelease. It may come
-// when the grant has no lease to lose: before its own answer, or while its turn is being
-// extended. So the number stays noted, and list looks for it.
-func (m *Manager) forced(key, field string) {
-	id, n, ok := lettucecompat.ParseField(field)
-	if !ok || id != m.cfg.ClientID {
-		return
-	}
-	m.mu.Lock()
-	e := m.entries[key]
-	m.mu.Unlock()
-	if e == nil {
-		return // the key is not in use here
-	}
-	e.forced.Store(n)
-	if g := e.cur.Load(); g != nil && g.n == n {
-		g.lease.Load().Lose(renewal.Cause{Reason: LostForced})
-	}
-}
-
-// live returns the live entries. Acquisitions of new keys wait meanwhile: a millisecond
-// for 100,000 keys.
-func (m *Manager) live() []*entry {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	list := make([]*entry, 0, len(m.entries))
-	for _, e := range m.entries {
-		list = append(list, e)
-	}
-	return list
 }

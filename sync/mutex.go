@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // Mutex is a lock shared by all processes that use the same key in the same
@@ -29,8 +30,8 @@ import (
 type Mutex struct {
 	m         *Manager
 	key       string
-	*settings                       // nil: the key is not valid
-	last      atomic.Pointer[entry] // found last time; it may have ended
+	*settings                          // nil: the key is not valid
+	last      atomic.Pointer[lock.Key] // found last time; it may be over
 }
 
 var _ sync.Locker = (*Mutex)(nil)
@@ -84,7 +85,7 @@ func (mu *Mutex) Config() LockConfig {
 // Hold was passed on to one that will release it: that is reported as
 // EventSelfDeadlock.
 func (mu *Mutex) Lock() {
-	if err := mu.lock(context.Background(), "lock", queue.Deaf); err != nil {
+	if err := mu.lock(context.Background(), "lock", queue.NoNotify); err != nil {
 		panic(err)
 	}
 }
@@ -95,7 +96,7 @@ func (mu *Mutex) Lock() {
 // and then takes up to CommandTimeout; false also means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
-	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.Deaf)
+	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)
 	panicOnMistake(err)
 	return err == nil
 }
@@ -108,7 +109,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
-	err := mu.lock(ctx, "try lock", queue.Refusable|queue.Deaf)
+	err := mu.lock(ctx, "try lock", queue.Refusable|queue.NoNotify)
 	panicOnMistake(err)
 	return err == nil
 }
@@ -126,42 +127,32 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		panic(mu.unusable(op))
 	}
 	m := mu.m
-	r := m.newRequest(op, kind, mu.settings)
+	r := request{op: op, kind: kind, settings: mu.settings}
 	if m.reports.observed {
-		m.reports.acquiring(context.Background(), mu.key, r)
+		m.reports.acquiring(context.Background(), mu.key, &r)
 	}
-	e, err := mu.use()
+	k, err := mu.use()
 	if err == ErrClosed { //nolint:errorlint // as use gives it
-		err := mu.mistake(r.op, err)
-		m.reports.notAcquired(mu.key, r, err)
+		err := mu.mistake(op, err)
+		m.reports.notAcquired(mu.key, &r, err)
 		return err
 	}
 	if err != nil {
-		return m.notEntered(mu.key, r, err)
+		return m.notEntered(mu.key, &r, err)
 	}
-	r.waiter.Owner = uint64(m.goroutine())
-	if owned, byLock := e.q.OwnedBy(r.waiter.Owner); owned && mu.cfg.Reentrancy == ByGoroutine {
+	defer mu.done(k)
+	o := &lock.Owner{Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: (*unnotified)(m)}
+	if owned, byLock := k.Queue().OwnedBy(o.Goroutine); owned && mu.cfg.Reentrancy == ByGoroutine {
 		if byLock {
-			err := mu.reenter(e, r)
-			m.reports.reentered(r, e.cur.Load().owner, err)
-			if err != nil {
-				e.unref()
-			}
-			m.spare.Put(r) // it has not been queued
+			err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
+			m.reports.reentered(&r, k.Held().Owner(), err)
 			return err
 		}
 		if !kind.IsTry() { // that one waits for nobody
-			m.reports.selfDeadlock(e)
+			m.reports.selfDeadlock(k)
 		}
 	}
-	if m.cfg.RecordCallSites {
-		r.terms = r.terms.from(m.callSite())
-	}
-	err = e.acquire(ctx, r)
-	if err != nil {
-		mu.clearLast(e)
-	}
-	return err
+	return m.enter(ctx, k, &r, o)
 }
 
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
@@ -177,57 +168,124 @@ func (mu *Mutex) Unlock() {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("unlock"))
 	}
-	e := mu.find()
-	t := mu.tenure(e)
-	if t == nil {
-		panic(mu.mistake("unlock", joined(ErrNotHeld, mu.whose(e))))
+	k := mu.find()
+	o := mu.owner(k)
+	if o == nil {
+		panic(mu.mistake("unlock", joined(ErrNotHeld, whose(k))))
 	}
-	err := t.exit("unlock", nil, context.Background())
-	mu.clearLast(e)
+	err := mu.m.exit("unlock", o, nil, context.Background())
+	mu.forget(k)
 	if err != nil {
 		panicOnMistake(err)
 		// A release that goes on in the background has raised its own event.
 		if e, ok := err.(*Error); ok && e.Outcome == OutcomeLost {
-			mu.m.reports.unlockLost(t, e)
+			mu.m.reports.unlockLost(o, e)
 		}
 	}
+}
+
+// use returns the lock's key with one reference more, or an error where
+// the Manager is closed or the key is in use with another configuration.
+func (mu *Mutex) use() (*lock.Key, error) {
+	m := mu.m
+	if m.closing.Load() {
+		return nil, ErrClosed
+	}
+	// What was found last time is right as long as it is in use, and its
+	// configuration was compared then.
+	if k := mu.last.Load(); k != nil && k.Use() {
+		return k, nil
+	}
+	k := m.locks.Key(mu.key, &mu.settings.lock)
+	if field := settingsOf(k).differs(mu.settings); field != "" {
+		defer k.Done()
+		return nil, m.contradicts(k, field)
+	}
+	mu.last.Store(k)
+	return k, nil
+}
+
+// done gives back what use has returned.
+func (mu *Mutex) done(k *lock.Key) {
+	k.Done()
+	mu.forget(k)
+}
+
+// forget forgets k where it is over, so that an idle Mutex keeps nothing alive.
+func (mu *Mutex) forget(k *lock.Key) {
+	if k.Over() {
+		mu.last.CompareAndSwap(k, nil)
+	}
+}
+
+// find returns the lock's key, without a reference, or nil. Whoever owns the lock finds that in which it does.
+func (mu *Mutex) find() *lock.Key {
+	if k := mu.last.Load(); k != nil && !k.Over() {
+		return k
+	}
+	k := mu.m.locks.Find(mu.key)
+	if k != nil {
+		k.Done()
+	}
+	return k
+}
+
+// contradicts is the error of a configuration that differs in field from the one with which
+// k is in use. It says where both are used, if call sites are recorded.
+func (m *Manager) contradicts(k *lock.Key, field string) error {
+	text := "differs from the configuration with which this key is in use"
+	if here := m.callSite(); here != "" {
+		text += " (here: " + here
+		if g := k.Held(); g != nil {
+			if o := g.Owner(); o != nil && o.CallSite != "" {
+				text += ", in use: " + o.CallSite
+			}
+		}
+		text += ")"
+	}
+	return configError(field, "%s", text)
 }
 
 // whose says who has the lock that the caller may not unlock; nil: nobody of this process.
-func (mu *Mutex) whose(e *entry) error {
-	if e == nil {
-		return nil
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t := e.cur.Load().current()
-	if t == nil {
+func whose(k *lock.Key) error {
+	o := current(k)
+	if o == nil {
 		return nil
 	}
 	text := "locked by goroutine "
-	if !t.lock {
+	if o.Kind.CanNotify() {
 		text = "it is a Hold's, to be released by Hold.Release, which was acquired by goroutine "
 	}
-	return ownText(text + strconv.FormatInt(t.goroutine, 10) + at(t.callSite))
+	return ownText(text + strconv.FormatUint(o.Goroutine, 10) + at(o.CallSite))
 }
 
-// tenure returns the tenure that the caller may unlock: its own, or for NotReentrant that
-// of any goroutine which came by Lock. The configuration that counts is the one with which
-// the key is in use: mu may have another, and its Lock is refused then.
-func (mu *Mutex) tenure(e *entry) *tenure {
-	if e == nil {
+// current returns the owner of k, nil where nobody is one.
+func current(k *lock.Key) *lock.Owner {
+	if k == nil {
 		return nil
 	}
-	if e.cfg.Reentrancy == ByGoroutine {
-		if _, byLock := e.q.OwnedBy(uint64(mu.m.goroutine())); !byLock {
+	g := k.Held()
+	if g == nil {
+		return nil
+	}
+	return g.Current()
+}
+
+// owner returns the one that the caller may unlock: itself, or for NotReentrant
+// any goroutine which came by Lock. The configuration that counts is the one with which
+// the key is in use: mu may have another, and its Lock is refused then.
+func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
+	if k == nil {
+		return nil
+	}
+	if settingsOf(k).cfg.Reentrancy == ByGoroutine {
+		if _, byLock := k.Queue().OwnedBy(uint64(mu.m.goroutine())); !byLock {
 			return nil
 		}
-		return e.cur.Load().owner // written by this goroutine, and by nobody else until its last exit
+		return k.Held().Owner() // written by this goroutine, and by nobody else until its last exit
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if t := e.cur.Load().current(); t != nil && t.lock {
-		return t
+	if o := current(k); o != nil && !o.Kind.CanNotify() {
+		return o
 	}
 	return nil
 }
@@ -241,8 +299,8 @@ func (mu *Mutex) Held() bool {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("held"))
 	}
-	t := mu.tenure(mu.find())
-	return t != nil && t.g.valid(mu.m.leases.Now())
+	o := mu.owner(mu.find())
+	return o != nil && o.Err() == nil
 }
 
 // Holds returns how many times the calling goroutine has the lock locked: how many
@@ -252,11 +310,11 @@ func (mu *Mutex) Holds() int {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("holds"))
 	}
-	e := mu.find()
-	if mu.tenure(e) == nil {
+	k := mu.find()
+	if mu.owner(k) == nil {
 		return 0
 	}
-	return e.q.Word().Count()
+	return k.Queue().Word().Count()
 }
 
 var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.Mutex or Manager.NewMutex")

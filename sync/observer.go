@@ -26,9 +26,8 @@ type Observer interface {
 	Acquired(class string, outcome Outcome, wait time.Duration)
 
 	// Called: Redis gave a lock to this process when it was first in line for it. how is one of
-	// CallNames. dead is how many places before its own were removed on the way because nobody had
-	// confirmed them; it is 0 where no message has told.
-	Called(class, how string, dead int)
+	// CallNames.
+	Called(class, how string)
 
 	// Released: a hold ended by release after held. outcome is one of ReleaseOutcomes.
 	Released(class string, outcome Outcome, held time.Duration)
@@ -116,7 +115,7 @@ func LossReasons() []LossReason {
 type NopObserver struct{}
 
 func (NopObserver) Acquired(string, Outcome, time.Duration) {}
-func (NopObserver) Called(string, string, int)              {}
+func (NopObserver) Called(string, string)                   {}
 func (NopObserver) Released(string, Outcome, time.Duration) {}
 func (NopObserver) Renewed(string, Outcome, time.Duration)  {}
 func (NopObserver) Lost(string, LossReason)                 {}
@@ -169,19 +168,16 @@ func RecoveryOutcomes() []string {
 // How a process learns that it was called, see CallNames.
 const (
 	callEntered = "entered"
-	callAsked   = "asked"
 	callFound   = "found"
 )
 
 // CallNames lists how a process learns that Redis has given it a lock, as Called names it: by
-// the message, with which it came in ("entered"), or which it had to ask about first, because
-// of what the lock wants or because the message was old ("asked"); or without one, when it
-// looked ("found").
-func CallNames() []string { return []string{callEntered, callAsked, callFound} }
+// the message ("entered"), or without one, when it looked ("found").
+func CallNames() []string { return []string{callEntered, callFound} }
 
 // CommandNames lists the commands that a Manager sends to Redis, as Command names them.
 func CommandNames() []string {
-	return []string{"acquire", "release", "turn", "confirm", "renew", "extend", "status", "inspect", "force", "ping", "probe"}
+	return []string{"ask", "confirm", "release", "turn", "leave", "renew", "extend", "status", "inspect", "force", "ping", "probe"}
 }
 
 // CommandOutcomes lists how a command may end, as Command names it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // Open returns a Manager on the Redis that url names, with a client of its own, which
@@ -56,8 +57,8 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 
 // outlived notes that g is held although Close has ended: its late release needs the
 // client. A command that is under way may still make the lease longer.
-func (m *Manager) outlived(g *grant) {
-	end := g.deadline().Add(g.terms.margin + 2*g.e.timeout)
+func (m *Manager) outlived(g *lock.Held) {
+	end := g.Lease().Deadline().Add(g.Terms().Margin + 2*g.Key().Settings().Timeout)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if end.After(m.clientUntil) {

@@ -7,6 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // troubles says when acquiring meets trouble, and when it meets it no more: once for each
@@ -49,22 +52,36 @@ const (
 	maxTroubles = 64
 )
 
-// shardOf names the server of the key, "" for the only one, and where it is not known yet.
-func (e *entry) shardOf() string {
-	shard := e.m.wire.Shard(e.key)
+// shown names a server, "" for the only one, and where it is not known yet.
+func shown(shard string) string {
 	if strings.HasPrefix(shard, "slot-") {
 		return ""
 	}
 	return shard
 }
 
-// met notes that an attempt for e has failed with err, for good or not, at the server shard.
-func (o *troubles) met(e *entry, shard string, err error, forGood bool) {
+// Failed notes that a statement for k has failed with err at the server shard.
+func (p *reports) Failed(k *lock.Key, shard string, err error) {
+	if !p.m.closing.Load() {
+		p.troubles.met(k.Name(), settingsOf(k).cfg.Name, shown(shard), err)
+	}
+}
+
+// Answered notes that one for k was answered as it should be. before is the server at which the one before it has failed,
+// where it has.
+func (p *reports) Answered(k *lock.Key, before *string) {
+	if p.troubles.some.Load() {
+		p.troubles.answered(k.Name(), shown(p.m.wire.Shard(k.Name())), before)
+	}
+}
+
+// met notes a failure at the server shard.
+func (o *troubles) met(key, class, shard string, err error) {
 	of, ev := subject{shard: shard}, Event{Kind: EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
-	if forGood {
+	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
 		ev.Kind, ev.Text = EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
 		if !aboutServer(err) {
-			of, ev.Key, ev.Class = subject{key: e.key}, e.key, e.cfg.Name
+			of, ev.Key, ev.Class = subject{key: key}, key, class
 		}
 	}
 	if o.isNews(of, &ev) {
@@ -103,17 +120,16 @@ func (o *troubles) isNews(of subject, ev *Event) bool {
 	return !said
 }
 
-// answered notes that an attempt for e was answered as it should be, by the server shard.
-// before is the server at which its driver has failed, where it has.
-func (o *troubles) answered(e *entry, shard string, before *string) {
+// answered notes an answer of the server shard, for key.
+func (o *troubles) answered(key, shard string, before *string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.some.Store(len(o.all) > 0)
 	now := time.Now()
 	for of, t := range o.all {
-		here := of.key == e.key
+		here := of.key == key
 		if of.key == "" {
-			here = of.shard == shard || before != nil && of.shard == *before || now.Sub(t.failed) > outageForgotten
+			here = of.shard == shard || before != nil && of.shard == shown(*before) || now.Sub(t.failed) > outageForgotten
 		}
 		if here && t.quiet == nil && !o.stopped {
 			t.answered = now

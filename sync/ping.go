@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -20,7 +19,7 @@ const pingPatience = 5 * time.Second
 
 // patience is the time limit of a question that nobody waits for a lock behind.
 func (m *Manager) patience() time.Duration {
-	return max(pingPatience, m.defaults.timeout)
+	return max(pingPatience, m.defaults.lock.Timeout)
 }
 
 // Ping asks Redis whether locks of these keys could be acquired, renewed and released: it
@@ -39,9 +38,6 @@ func (m *Manager) patience() time.Duration {
 // to change, in Redis or in the program, with the remedy; ErrUnavailable where Redis does
 // not answer within ctx (and at most 5 seconds or CommandTimeout, if that is longer, for
 // each key) or cannot serve at the moment; ErrClosed after Close.
-//
-// What locks can do without is no error: where messages are refused they work, and waiters
-// ask. That is raised as EventWarning, once for each key while it stays the same.
 func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 	const op = "ping"
 	given := len(keys) > 0
@@ -58,9 +54,8 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		if m.closing.Load() {
 			return newError(op, key, ErrClosed)
 		}
-		without, err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
-			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Reacquire: cfg.Recovery == RecoverReacquire, Strings: cfg.StringHolders,
-			Timeout: m.patience(),
+		err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
+			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Strings: cfg.StringHolders, Timeout: m.patience(),
 		})
 		if err != nil && !given && lettucecompat.Permanent(err) {
 			err = fmt.Errorf("%w (Ping was given no key and tried %q; if the ACL restricts the keys, give it one that it allows)", err, pingKey)
@@ -68,35 +63,8 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		if err != nil {
 			return notReached(op, key, err)
 		}
-		m.reports.refused(key, cfg.Name, strings.Join(without, ", "))
 	}
 	return nil
-}
-
-// maxRefused bounds the keys of which Ping remembers what it said; beyond it all is said again.
-const maxRefused = 64
-
-// refused reports which commands the Redis user may not use, or none. Readiness checks ask
-// for ever, so it says what is new of the key.
-func (p *reports) refused(key, class, commands string) {
-	p.mu.Lock()
-	known := p.pinged[key] == commands
-	switch {
-	case commands == "":
-		delete(p.pinged, key)
-	case p.pinged == nil || len(p.pinged) >= maxRefused:
-		p.pinged = map[string]string{key: commands}
-	default:
-		p.pinged[key] = commands
-	}
-	p.mu.Unlock()
-	if known || commands == "" {
-		return
-	}
-	p.event(context.Background(), Event{
-		Kind: EventWarning, Key: key, Class: class,
-		Text: "the Redis user may not use: " + commands + "; locks work, but without order between processes, or waiters ask instead of being called, or turns end early, or a forced release is told late",
-	})
 }
 
 // notReached words why Redis could not be asked, or refused.

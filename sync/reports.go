@@ -14,6 +14,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // reports is what a Manager tells people and programs, by its Observer, its Tracer, the log
@@ -36,9 +37,6 @@ type reports struct {
 	// Only the look for long waits that is under way uses these.
 	scan                func(now time.Time, asked []int64) goroutines.Scan
 	forWaits, forCycles time.Time // when goroutines were last looked at
-
-	mu     sync.Mutex
-	pinged map[string]string // by key, what Ping has said; guarded by mu
 }
 
 // eventQueueLen bounds the events that wait for OnEvent and the log.
@@ -65,21 +63,28 @@ func (p *reports) stop() {
 // acquiring reports that the caller of r begins, and returns the context that takes the place
 // of ctx.
 func (p *reports) acquiring(ctx context.Context, key string, r *request) context.Context {
-	r.waiter.Began = p.m.leases.Glance()
+	r.began = p.m.leases.Glance()
 	tracer, cfg := p.m.cfg.Tracer, &r.settings.cfg
 	if tracer == nil {
 		return ctx
 	}
-	ctx, r.endSpan = tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: r.waiter.Kind.IsDeaf()})
+	ctx, r.endSpan = tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: !r.kind.CanNotify()})
 	return ctx
 }
 
-// acquired reports that the caller of r has g, after so many other owners of this process.
-func (p *reports) acquired(r *request, outcome Outcome, g *grant, handOffs int, wait time.Duration) {
-	p.m.cfg.Observer.Acquired(g.e.cfg.Name, outcome, wait)
+// acquired reports that the caller of r is o now.
+func (p *reports) acquired(r *request, o *lock.Owner) {
+	outcome := OutcomeGranted
+	if o.HandOffs() > 0 {
+		outcome = OutcomeHandedOff
+	}
+	p.in(r, outcome, o, p.m.leases.Glance()-r.began)
+}
+
+func (p *reports) in(r *request, outcome Outcome, o *lock.Owner, wait time.Duration) {
+	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, wait)
 	if r.endSpan != nil {
-		r.endSpan(AcquireEnd{Outcome: outcome, HandOffs: handOffs, Holder: g.name()})
-		r.endSpan = nil // r may serve another caller
+		r.endSpan(AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Held().Field()})
 	}
 }
 
@@ -92,31 +97,31 @@ func (p *reports) notAcquired(key string, r *request, err error) {
 	if outcome == OutcomeMistake {
 		outcome = OutcomeFailed
 	}
-	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.waiter.Began)
+	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.began)
 	if r.endSpan != nil {
 		r.endSpan(AcquireEnd{Outcome: outcome, Err: (&Event{Key: key, ClientID: p.m.cfg.ClientID}).publicly(err)})
-		r.endSpan = nil
 	}
 }
 
-// reentered reports that the caller of r, who has t already, has entered it again, or why it
+// reentered reports that the caller of r, who is o already, has entered again, or why it
 // has not. Nothing need be observed.
-func (p *reports) reentered(r *request, t *tenure, err error) {
+func (p *reports) reentered(r *request, o *lock.Owner, err error) {
 	if err != nil {
-		p.notAcquired(t.g.e.key, r, err)
+		p.notAcquired(o.Held().Key().Name(), r, err)
 	} else if p.observed {
-		p.acquired(r, OutcomeNested, t.g, int(t.handOffs), 0)
+		p.in(r, OutcomeNested, o, 0)
 	}
 }
 
-// releasing reports that a release begins of t, or of the hold with these values. ctx is nil
+// releasing reports that a release begins of o, or of the hold with these values. ctx is nil
 // where the caller has none. It returns what released is to be given.
-func (p *reports) releasing(op string, t *tenure, ctx, values context.Context) (ended func(Outcome, time.Duration, error)) {
+func (p *reports) releasing(op string, o *lock.Owner, ctx, values context.Context) (ended func(Outcome, time.Duration, error)) {
 	if p.m.cfg.Tracer == nil {
 		return nil
 	}
-	e := t.g.e
-	r := ReleaseStart{Key: e.key, Class: e.cfg.Name, Op: op, Fair: e.cfg.Fair, Lock: t.lock, Acquired: context.WithoutCancel(values)}
+	k := o.Held().Key()
+	cfg := &settingsOf(k).cfg
+	r := ReleaseStart{Key: k.Name(), Class: cfg.Name, Op: op, Fair: cfg.Fair, Lock: !o.Kind.CanNotify(), Acquired: context.WithoutCancel(values)}
 	if ctx == nil {
 		ctx = r.Acquired
 	}
@@ -125,77 +130,84 @@ func (p *reports) releasing(op string, t *tenure, ctx, values context.Context) (
 		return nil
 	}
 	return func(outcome Outcome, held time.Duration, err error) {
-		end(ReleaseEnd{Outcome: outcome, Held: held, Err: (&Event{Key: e.key, ClientID: p.m.cfg.ClientID}).publicly(err)})
+		end(ReleaseEnd{Outcome: outcome, Held: held, Err: (&Event{Key: r.Key, ClientID: p.m.cfg.ClientID}).publicly(err)})
 	}
 }
 
-// released reports how one unit of a tenure of e ended; outcome is "" where it was none.
-func (p *reports) released(e *entry, outcome Outcome, held time.Duration, err error, ended func(Outcome, time.Duration, error)) {
+// released reports how one unit of k's owner ended; outcome is "" where it was none.
+func (p *reports) released(k *lock.Key, outcome Outcome, held time.Duration, err error, ended func(Outcome, time.Duration, error)) {
 	if outcome != "" {
-		p.m.cfg.Observer.Released(e.cfg.Name, outcome, held)
+		p.m.cfg.Observer.Released(settingsOf(k).cfg.Name, outcome, held)
 	}
 	if ended != nil {
 		ended(outcome, held, err)
 	}
 }
 
-// lost reports a loss. Its owners were told: this is for others.
-func (p *reports) lost(g *grant, l *loss) {
+// Lost reports a loss. Its owners were told: this is for others. It and the next five are lock.Reporter.
+func (p *reports) Lost(g *lock.Held, l *lock.Loss) {
+	class := settingsOf(g.Key()).cfg.Name
 	if l.By == renewal.ByRenewal {
-		p.m.cfg.Observer.Renewed(g.e.cfg.Name, OutcomeRefused, 0)
+		p.m.cfg.Observer.Renewed(class, OutcomeRefused, 0)
 	}
-	p.m.cfg.Observer.Lost(g.e.cfg.Name, l.Reason)
+	p.m.cfg.Observer.Lost(class, l.Reason)
 	ev := eventOf(EventLost, g, l.Cause)
-	ev.Reason, ev.Since, ev.Err, ev.Owners = l.Reason, l.At, l.Err, l.owners
-	ev.Found = p.found(l.verdicts)
-	ev.Text = l.words(g.terms.fixed(), g.unrenewed.Load())
+	ev.Reason, ev.Since, ev.Err = l.Reason, l.At, l.Err
+	note, is := l.Note.(told)
+	if !is && l.Owner != nil { // a release has found it
+		note = told{1, p.m.verdictsOn(l.Owner)}
+	}
+	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
+	ev.Text = (&loss{l.Cause}).words(g.Terms().Fixed(), g.Unrenewed())
 	if l.By != "" {
 		ev.Text += ", found " + l.By
 	}
-	if l.owner != nil {
-		ev.CallSite = l.owner.callSite
+	if l.Owner != nil {
+		ev.CallSite = l.Owner.CallSite
 	}
-	p.event(l.owner.reportContext(), ev)
+	p.event(reportContext(l.Owner), ev)
 }
 
-// releaseFailed reports that the first answer to a release of g did not confirm it.
-func (p *reports) releaseFailed(g *grant, err error) {
-	ev := eventOf(EventReleaseFailed, g, g.lease.Load().Loss(""))
+// ReleaseFailed reports that the first answer to a release of g did not confirm it.
+func (p *reports) ReleaseFailed(g *lock.Held, err error) {
+	ev := eventOf(EventReleaseFailed, g, g.Lease().Loss(""))
 	ev.Err = err
-	p.event(g.lastOwner().reportContext(), ev)
+	p.event(reportContext(g.Owner()), ev)
 }
 
-// releaseGivenUp reports that no release of a field has been confirmed in its time.
-func (p *reports) releaseGivenUp(e *entry, field string) {
-	p.event(context.Background(), Event{
-		Kind: EventReleaseGivenUp, Key: e.key, Class: e.cfg.Name, Holder: field,
-		Text: "no release was confirmed; the lease ends the lock",
-	})
-}
-
-// unlockLost reports what Unlock cannot return: the lock of t was lost.
-func (p *reports) unlockLost(t *tenure, err *Error) {
-	l, is := errors.AsType[*loss](err)
-	if !is {
-		l = t.g.lossOr(LostGone)
+// ReleaseGivenUp reports that what a statement may have left of k was never confirmed to be gone.
+func (p *reports) ReleaseGivenUp(k *lock.Key) {
+	ev := Event{Kind: EventReleaseGivenUp, Key: k.Name(), Class: settingsOf(k).cfg.Name, Text: "no release was confirmed; the lease ends the lock"}
+	if g := k.Held(); g != nil {
+		ev.Holder = g.Field()
 	}
-	ev := eventOf(EventUnlockLost, t.g, l.Cause)
-	ev.Reason, ev.Since, ev.Err, ev.CallSite = l.Reason, err.Since, err.Err, t.callSite
+	p.event(context.Background(), ev)
+}
+
+// unlockLost reports what Unlock cannot return: the lock of o was lost.
+func (p *reports) unlockLost(o *lock.Owner, err *Error) {
+	g := o.Held()
+	c := g.LossOr(LostGone).Cause
+	if l, is := errors.AsType[*loss](err); is {
+		c = l.Cause
+	}
+	ev := eventOf(EventUnlockLost, g, c)
+	ev.Reason, ev.Since, ev.Err, ev.CallSite = c.Reason, err.Since, err.Err, o.CallSite
 	p.event(context.Background(), ev)
 }
 
 // reentryLost reports a Lock that had to enter a lost lock again.
-func (p *reports) reentryLost(e *entry) {
+func (p *reports) reentryLost(k *lock.Key) {
 	p.event(context.Background(), Event{
-		Kind: EventReentryLost, Key: e.key, Class: e.cfg.Name, CallSite: p.m.callSite(),
+		Kind: EventReentryLost, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
 		Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
 	})
 }
 
 // selfDeadlock reports a Lock by a goroutine whose own Acquire holds the key.
-func (p *reports) selfDeadlock(e *entry) {
+func (p *reports) selfDeadlock(k *lock.Key) {
 	p.event(context.Background(), Event{
-		Kind: EventSelfDeadlock, Key: e.key, Class: e.cfg.Name, CallSite: p.m.callSite(),
+		Kind: EventSelfDeadlock, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
 		Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
 	})
 }
@@ -233,10 +245,11 @@ func (p *reports) closing(classes map[string]int, site string, commands int) {
 }
 
 // eventOf begins an event about g, with what c says was known of its lease.
-func eventOf(k EventKind, g *grant, c renewal.Cause) Event {
+func eventOf(kind EventKind, g *lock.Held, c renewal.Cause) Event {
+	k := g.Key()
 	return Event{
-		Kind: k, Key: g.e.key, Class: g.e.cfg.Name, Holder: g.name(),
-		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.terms.lease,
+		Kind: kind, Key: k.Name(), Class: settingsOf(k).cfg.Name, Holder: g.Field(),
+		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -34,37 +35,34 @@ func (p *reports) costs() {
 	})
 }
 
-// renewed is called where no renewal waits for it, as renewalFailed and leaseLost are: an
+// renewed is called where no renewal waits for it, as renewalFailed is: an
 // Observer may be slow there, and nobody is renewed or told later for that.
 func (p *reports) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
-	g := l.Owner().(*grant)
+	g := l.Owner().(*lock.Held)
 	outcome := OutcomeRenewed
 	if reacquired {
 		outcome = OutcomeReacquired
 	}
-	p.m.cfg.Observer.Renewed(g.e.cfg.Name, outcome, left)
+	p.m.cfg.Observer.Renewed(settingsOf(g.Key()).cfg.Name, outcome, left)
 }
 
 func (p *reports) renewalFailed(l *renewal.Lease, failures int, err error) {
-	g := l.Owner().(*grant)
-	p.m.cfg.Observer.Renewed(g.e.cfg.Name, OutcomeFailed, 0)
+	g := l.Owner().(*lock.Held)
+	p.m.cfg.Observer.Renewed(settingsOf(g.Key()).cfg.Name, OutcomeFailed, 0)
 	if failures == 2 {
 		ev := eventOf(EventRenewalFailing, g, l.Loss(""))
 		ev.Err, ev.Since, ev.Failures = err, l.LastConfirmed(), failures
-		p.event(g.lastOwner().reportContext(), ev)
+		p.event(reportContext(g.Owner()), ev)
 	}
 }
 
-// leaseLost reports the loss of a lease, after grant.Lost has told its owners.
-func (p *reports) leaseLost(lease *renewal.Lease) {
-	if g, is := lease.Owner().(*grant); is {
-		p.lost(g, g.lossNow())
+// Called reports that Redis has given k to this process.
+func (p *reports) Called(k *lock.Key, found bool) {
+	how := callEntered
+	if found {
+		how = callFound
 	}
-}
-
-// called reports that Redis has called this process for e.
-func (p *reports) called(e *entry, how string, dead int) {
-	p.m.cfg.Observer.Called(e.cfg.Name, how, dead)
+	p.m.cfg.Observer.Called(settingsOf(k).cfg.Name, how)
 }
 
 func (p *reports) jumped(d time.Duration) {
@@ -101,8 +99,8 @@ func (p *reports) warning(w lettucecompat.Warning) {
 
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *reports) valuesOf(f watchdog.Facts) context.Context {
-	if g := p.m.grant(f.ID); g != nil { // 0, the whole process, is none's number
-		return g.lastOwner().reportContext()
+	if g := p.m.locks.Held(f.ID); g != nil { // 0, the whole process, is none's number
+		return reportContext(g.Owner())
 	}
 	return context.Background()
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// services is all that renewal and watchdog see of a Manager: a renewal.Sender, and the
-// watchdog's Source, Prober and Actor. This file has their way to Redis, watched.go the rest.
+// services is all that the watchdog sees of a Manager: its Source, Prober and Actor. This file has their way to Redis, watched.go the rest.
 type services struct {
 	m       *Manager
 	answers []watchdog.Status // to the last question, which is over when the next one is put
@@ -33,62 +32,6 @@ func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
 		shards[shard] = append(shards[shard], i)
 	}
 	return shards
-}
-
-// eachShard calls ask with the numbers below n of each server, all at once, and waits: a slot
-// may have moved since the items of a batch were put together.
-func (m *Manager) eachShard(n int, key func(i int) string, ask func(some []int)) {
-	var wg sync.WaitGroup
-	for _, some := range m.byShard(n, key) {
-		wg.Go(func() { ask(some) })
-	}
-	wg.Wait()
-}
-
-// RenewBatch renews leases of one shard.
-func (s *services) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
-	end := at.Add(s.m.cfg.commandTimeout(items[0].Lease)) // that of all: see startLease
-	results := make([]renewal.Result, len(items))         // each is written by one goroutine
-	s.m.eachShard(len(items), func(i int) string { return items[i].Key }, func(some []int) { s.renew(ctx, items, some, end, results) })
-	return results
-}
-
-// renew asks one shard for some of the items until end, the time limit of its batch, and
-// sends nothing after it: how long a renewal may be under way after its lease has ended is
-// what field.burn counts on.
-func (s *services) renew(ctx context.Context, items []renewal.Item, some []int, end time.Time, results []renewal.Result) {
-	left := time.Until(end)
-	if left <= 0 { // this goroutine has waited for a processor for so long
-		for _, i := range some {
-			results[i].Err = lettucecompat.ErrTimeout
-		}
-		return
-	}
-	batch := make([]lettucecompat.Renewal, len(some))
-	for j, i := range some {
-		it := items[i]
-		batch[j] = lettucecompat.Renewal{Key: it.Key, Field: it.Field, Lease: it.Lease, Reacquire: it.Reacquire}
-		if it.Reacquire {
-			batch[j].RecordTime = s.m.recordTime(it.Field)
-		}
-	}
-	for j, r := range s.m.wire.Renew(ctx, batch, left) {
-		results[some[j]] = renewal.Result{
-			Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
-			Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
-		}
-	}
-}
-
-// recordTime is FenceRecordTime of the lock that field holds; 0, the default, where the
-// grant has ended meanwhile.
-func (m *Manager) recordTime(field string) time.Duration {
-	if _, n, ok := lettucecompat.ParseField(field); ok {
-		if g := m.grant(n); g != nil {
-			return g.e.cfg.FenceRecordTime
-		}
-	}
-	return 0
 }
 
 // Status asks Redis about holds, all shards at once: one that hangs keeps no other waiting.

@@ -3,20 +3,22 @@ package anteroom
 import (
 	"cmp"
 	"reflect"
-	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // settings is a normal LockConfig without its key, and what follows from it. Locks that are
-// configured alike share one, which is most of the memory of a Mutex and of an entry: a
-// program has many keys and few classes. It is never changed.
+// configured alike share one, which is most of the memory of a Mutex: a program has many keys
+// and few classes. It is never changed.
 type settings struct {
-	cfg       LockConfig    // its Key is empty
-	timeout   time.Duration // of one command
-	limit     string        // ends the name of the shard of a lease: the time limit of its renewals
-	terms     terms         // of a caller without options
-	tokens    int64         // fencing tokens that a turn needs: one for each owner it may have
-	reacquire bool          // a renewal may put a field that has vanished into Redis again
+	m    *Manager
+	cfg  LockConfig // its Key is empty
+	lock lock.Settings
 }
+
+// settingsOf returns those with which k is in use.
+func settingsOf(k *lock.Key) *settings { return k.Settings().Of.(*settings) }
 
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
 const maxShared = 256
@@ -27,15 +29,19 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 	defer m.mu.Unlock()
 	s := m.shared[cfg]
 	if s == nil {
-		timeout := m.cfg.commandTimeout(cfg.LeaseTime)
-		s = &settings{
-			cfg: cfg, timeout: timeout, limit: "|" + timeout.String(),
-			terms:     terms{lease: cfg.LeaseTime, period: cfg.RenewalTime, margin: cfg.Margin},
-			reacquire: cfg.Recovery == RecoverReacquire,
+		s = &settings{m: m, cfg: cfg, lock: lock.Settings{
+			Fair:    cfg.Fair,
+			Lease:   lock.Lease{For: cfg.LeaseTime, Period: cfg.RenewalTime, Margin: cfg.Margin},
+			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime, Reacquire: cfg.Recovery == RecoverReacquire,
+			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, MinHold: cfg.MinHold,
+			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
+			Timeout: m.cfg.commandTimeout(cfg.LeaseTime),
+		}}
+		if cfg.Fencing && m.cfg.Dialect != lettucecompat.DesignDocument { // its clients count tokens one by one
+			s.lock.MaxHandoffs = 0
 		}
-		if cfg.Fencing {
-			s.tokens = int64(max(cfg.MaxHandoffs, 0)) + 1
-		}
+		s.lock.Of = s
+		s.lock.Prepare()
 		if len(m.shared) < maxShared {
 			m.shared[cfg] = s
 		}
@@ -44,10 +50,10 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 }
 
 // equalFields are those in which all configurations of a key in use must be equal. The
-// others belong to a hold (LeaseTime, RenewalTime, Margin), or only name or report it.
+// others only name or report it.
 var equalFields = []string{
-	"WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime", "MaxHandoffs", "MaxHandoffTime",
-	"MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "StringHolders",
+	"LeaseTime", "RenewalTime", "Margin", "WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime",
+	"MaxHandoffs", "MaxHandoffTime", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "StringHolders",
 }
 
 // differs returns the name of the first field in which two settings of one key contradict
@@ -88,10 +94,4 @@ func (c LockConfig) withDefaults(defaults LockConfig) LockConfig {
 	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, defaults.ReplicaTimeout)
 	c.StringHolders = c.StringHolders || defaults.StringHolders
 	return c
-}
-
-// longest is the longest time limit of a command that may keep a field with such a lease:
-// an acquire or a renewal.
-func (e *entry) longest(lease time.Duration) time.Duration {
-	return max(e.timeout, e.m.cfg.commandTimeout(lease))
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // State is what a Manager knows about one live key, for people and for metrics; it
@@ -89,10 +91,10 @@ type Count struct {
 // for here, sorted by key. It asks nobody; each key's part is consistent in
 // itself. It is for monitoring, not for synchronization control.
 func (m *Manager) Snapshot() []State {
-	entries, now := m.live(), time.Now()
-	states := make([]State, 0, len(entries))
-	for _, e := range entries {
-		states = append(states, e.state(now, -1))
+	keys, now := m.locks.All(), time.Now()
+	states := make([]State, 0, len(keys))
+	for _, k := range keys {
+		states = append(states, m.state(k, now, -1))
 	}
 	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Key, b.Key) })
 	return states
@@ -101,68 +103,48 @@ func (m *Manager) Snapshot() []State {
 // Counts returns the held and waiting figures by class. It is much cheaper than
 // Snapshot: metrics read it at each scrape.
 func (m *Manager) Counts() map[string]Count {
-	entries, now := m.live(), time.Now()
 	counts := map[string]Count{}
-	for _, e := range entries {
-		f, _ := e.q.Look(0)
-		counts[e.cfg.Name] = counts[e.cfg.Name].with(e, f, now)
+	now := m.leases.Glance()
+	for _, k := range m.locks.All() {
+		class := settingsOf(k).cfg.Name
+		f, _ := k.Queue().Front()
+		counts[class] = counts[class].with(k, f, now)
 	}
 	return counts
 }
 
-// owned returns the number of the tenure that somebody has, when it began and where its owner
-// came in; zero values where nobody has one.
-func (e *entry) owned() (number uint64, since time.Time, callSite string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	t := e.cur.Load().current()
-	if t == nil {
-		return 0, time.Time{}, ""
-	}
-	return t.number, t.began(), t.callSite
-}
-
-// with returns c with the key e more, which has f.
-func (c Count) with(e *entry, f queue.Front, now time.Time) Count {
+// with returns c with the key k more, which has f.
+func (c Count) with(k *lock.Key, f queue.Front, now lock.Moment) Count {
 	switch f.Current.State {
 	case queue.Owned, queue.Granted, queue.Lost: // this process has the lock in Redis, as far as it knows
 		c.Held++
 	}
-	// No owner is older than the grant, so most keys need no closer look.
-	if g := e.cur.Load(); g != nil && now.Sub(g.granted()) > c.OldestHold {
-		if n, since, _ := e.owned(); n != 0 { // a lock that is just coming or going has no owner
-			c.OldestHold = max(c.OldestHold, now.Sub(since))
-		}
+	if o := current(k); o != nil { // a lock that is just coming or going has no owner
+		c.OldestHold = max(c.OldestHold, now-o.Since())
 	}
 	if f.Waiting > 0 {
 		c.Waiting += f.Waiting
-		c.OldestWait = max(c.OldestWait, now.Sub(f.First.Since))
+		c.OldestWait = max(c.OldestWait, time.Since(f.First.Since))
 	}
 	return c
 }
 
 // state describes the key, with the first n of its waiters, or all with a negative n.
-func (e *entry) state(now time.Time, n int) State {
-	e.mu.Lock()
-	f, waiters := e.q.Look(n)
+func (m *Manager) state(k *lock.Key, now time.Time, n int) State {
+	f, waiters := k.Queue().Look(n)
 	s := State{
-		Key: e.key, Class: e.cfg.Name, Status: strings.ToLower(f.Current.State.String()), Count: f.Current.Count, HandOffs: f.Current.HandOffs,
+		Key: k.Name(), Class: settingsOf(k).cfg.Name, Status: strings.ToLower(f.Current.State.String()), Count: f.Current.Count, HandOffs: f.Current.HandOffs,
 		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
 	}
-	if a := e.answer.Load(); a != nil && f.Current.State == queue.Acquiring {
-		s.HeldBy, s.Standing = a.Holder, a.Standing
-		if a.Standing {
+	if a := k.Answer(); a != nil && f.Current.State == queue.Acquiring {
+		s.HeldBy, s.Standing = a.Holder, a.Word == lettucecompat.WordStands
+		if s.Standing {
 			s.Ahead = a.Ahead
 		}
 	}
-	g := e.cur.Load()
-	held := g != nil && g.n == f.Current.Grant
-	if held {
-		g.describe(&s, f)
-	}
-	e.mu.Unlock()
-	if held {
-		s.Verdicts = e.m.verdicts(g.n)
+	if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
+		m.describe(g, &s, f)
+		s.Verdicts = m.verdicts(g.Number())
 	}
 	for _, w := range waiters {
 		s.Waiters = append(s.Waiters, WaiterState{
@@ -172,25 +154,24 @@ func (e *entry) state(now time.Time, n int) State {
 	return s
 }
 
-// describe puts into s what is known of the current grant and its owner. The caller has
-// entry.mu.
-func (g *grant) describe(s *State, f queue.Front) {
-	m, lease := g.e.m, g.lease.Load()
+// describe puts into s what is known of the current grant and its owner.
+func (m *Manager) describe(g *lock.Held, s *State, f queue.Front) {
+	lease := g.Lease()
 	times := lease.Times(m.leases.Now())
-	s.Holder, s.Deadline, s.Lease, s.Granted = g.name(), times.Deadline, g.terms.lease, m.dated(g.granted())
+	s.Holder, s.Deadline, s.Lease, s.Granted = g.Field(), times.Deadline, g.Terms().For, m.moment(g.Since())
 	if lease.State() == renewal.StateActive {
 		s.NextRenewal = times.NextDue
 	}
-	s.Lost = s.Lost || g.loss != nil || times.Left <= 0
-	if t := g.owner; t != nil && t.number == f.Current.Number {
-		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = t.goroutine, kindName(f.Current.Kind), t.callSite, m.dated(t.began()), t.token
+	s.Lost = s.Lost || g.Loss() != nil || times.Left <= 0
+	if o := g.Owner(); o != nil && o.Number() == f.Current.Number {
+		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = int64(o.Goroutine), kindName(f.Current.Kind), o.CallSite, m.moment(o.Since()), o.Token()
 	}
 }
 
 // callSiteOf returns where w was called, if that was recorded.
 func callSiteOf(w queue.WaiterInfo) string {
-	if t, ok := w.Note.(*terms); ok {
-		return t.callSite
+	if o, is := w.Note.(*lock.Owner); is {
+		return o.CallSite
 	}
 	return ""
 }
@@ -209,11 +190,11 @@ func (m *Manager) verdicts(n uint64) []VerdictState {
 // kindName is how a waiter came, by what it asked for.
 func kindName(k queue.Kind) string {
 	switch {
-	case k.IsTry() && k.IsDeaf():
+	case k.IsTry() && !k.CanNotify():
 		return "try_lock"
 	case k.IsTry():
 		return "try"
-	case k.IsDeaf():
+	case !k.CanNotify():
 		return "lock"
 	}
 	return "hold"

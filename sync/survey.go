@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // SurveyOptions says what a Survey lists. The zero value lists everything.
@@ -44,7 +45,7 @@ type Survey struct {
 // 100,000 keys takes hundreds of megabytes. It asks nobody; each key's part is consistent
 // in itself. It is for monitoring, not for synchronization control.
 func (m *Manager) Survey(o SurveyOptions) Survey {
-	entries := m.live()
+	keys := m.locks.All()
 	s := Survey{
 		ClientID: m.cfg.ClientID, CallSites: m.cfg.RecordCallSites, Closed: m.closing.Load(),
 		Counts: map[string]Count{}, Verdicts: m.verdicts(0),
@@ -53,19 +54,20 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 	for _, n := range m.dog.Unhealthy() {
 		unhealthy[n] = true
 	}
-	now := time.Now()
+	glance := m.leases.Glance()
 	var list []rank
 	var last *rank // nothing after it is listed; nil while there is room
-	for _, e := range entries {
-		f, _ := e.q.Look(0)
-		s.Counts[e.cfg.Name] = s.Counts[e.cfg.Name].with(e, f, now)
-		if o.Match != nil && !o.Match(e.cfg.Name, e.key) {
+	for _, k := range keys {
+		class := settingsOf(k).cfg.Name
+		f, _ := k.Queue().Front()
+		s.Counts[class] = s.Counts[class].with(k, f, glance)
+		if o.Match != nil && !o.Match(class, k.Name()) {
 			continue
 		}
 		s.Keys++
-		r := rank{e: e, since: f.First.Since}
-		if g := e.cur.Load(); g != nil && g.n == f.Current.Grant {
-			r.granted, r.bad = g.granted(), f.Current.State == queue.Lost || unhealthy[g.n]
+		r := rank{k: k, since: f.First.Since}
+		if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
+			r.granted, r.bad = m.leases.Zero().Add(g.Since()), f.Current.State == queue.Lost || unhealthy[g.Number()]
 		}
 		if last != nil && r.compare(*last) >= 0 {
 			continue
@@ -79,16 +81,16 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 	if o.MaxWaiters == 0 {
 		o.MaxWaiters = -1
 	}
-	now = time.Now()
+	now := time.Now()
 	for _, r := range foremost(list, o.MaxKeys) {
-		s.States = append(s.States, r.e.state(now, o.MaxWaiters))
+		s.States = append(s.States, m.state(r.k, now, o.MaxWaiters))
 	}
 	return s
 }
 
 // rank says how much a key is worth looking at.
 type rank struct {
-	e       *entry
+	k       *lock.Key
 	bad     bool      // lost, or something unhealthy was found
 	since   time.Time // the first waiter's; zero where nobody waits
 	granted time.Time // zero without a grant
@@ -111,7 +113,7 @@ func (r rank) compare(o rank) int {
 		}
 		return 1
 	}
-	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.e.key, o.e.key))
+	return cmp.Or(earlier(r.since, o.since), earlier(r.granted, o.granted), cmp.Compare(r.k.Name(), o.k.Name()))
 }
 
 // earlier orders by time; a zero time comes last.

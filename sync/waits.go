@@ -11,6 +11,7 @@ import (
 	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // WaitInfo is one wait of an EventLongWait or an EventDeadlock.
@@ -53,15 +54,12 @@ const (
 // waitedFor yields the live keys that have waiters.
 func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 	return func(yield func(waits.Key) bool) {
-		for _, e := range m.live() {
-			if e.q.Len() == 0 {
-				continue
-			}
-			k := waits.Key{
-				Name: e.key, Queue: &e.q, Limit: cmp.Or(e.cfg.LongWait, m.cfg.LongWait),
-				OwnerUnlocks: e.cfg.Reentrancy == ByGoroutine, Of: e,
-			}
-			if !yield(k) {
+		for _, k := range m.locks.All() {
+			cfg := &settingsOf(k).cfg
+			if k.Queue().Len() > 0 && !yield(waits.Key{
+				Name: k.Name(), Queue: k.Queue(), Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait),
+				OwnerUnlocks: cfg.Reentrancy == ByGoroutine, Of: k,
+			}) {
 				return
 			}
 		}
@@ -79,12 +77,12 @@ func (p *reports) longWaits(found waits.Report) {
 	some := found.Overdue[:min(maxReports, len(found.Overdue))]
 	events := make([]Event, 0, len(some))
 	for _, w := range some {
-		info := waitInfo(w)
+		info := p.m.waitInfo(w)
 		ev := Event{
 			Kind: EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
 			Waiters: w.Waiting, Waits: []WaitInfo{info},
 		}
-		ev.tellHolder(w)
+		ev.tellHolder(p.m, w)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forWaits, found.At, events)
@@ -109,7 +107,7 @@ func (p *reports) deadlocks(found waits.Report) {
 	for _, c := range some {
 		ev := Event{Kind: EventDeadlock, At: found.At}
 		for _, w := range c {
-			info := waitInfo(w)
+			info := p.m.waitInfo(w)
 			if info.Since.After(ev.Since) {
 				ev.Since = info.Since // since then it is one
 			}
@@ -133,29 +131,28 @@ func (p *reports) deadlocks(found waits.Report) {
 	}
 }
 
-func waitInfo(w waits.Wait) WaitInfo {
-	e := w.Of.(*entry)
+func (m *Manager) waitInfo(w waits.Wait) WaitInfo {
+	k := w.Of.(*lock.Key)
 	info := WaitInfo{
-		Key: e.key, Class: e.cfg.Name,
-		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: e.m.dated(w.Waiter.Since), CallSite: callSiteOf(w.Waiter),
+		Key: k.Name(), Class: settingsOf(k).cfg.Name,
+		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: m.dated(w.Waiter.Since), CallSite: callSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
 	}
 	if w.Current.Number == 0 {
 		return info
 	}
 	info.OwnerKind = kindName(w.Current.Kind)
-	if n, since, site := e.owned(); n == w.Current.Number {
-		info.OwnerSince, info.OwnerSite = e.m.dated(since), site
+	if o := current(k); o != nil && o.Number() == w.Current.Number {
+		info.OwnerSince, info.OwnerSite = m.moment(o.Since()), o.CallSite
 	}
 	return info
 }
 
 // tellHolder says who has the key that w waits for, as far as this process knows: Holder,
 // and in Text what longWaitText cannot tell from the wait alone.
-func (ev *Event) tellHolder(w waits.Wait) {
-	e := w.Of.(*entry)
+func (ev *Event) tellHolder(m *Manager, w waits.Wait) {
 	if w.Current.Grant != 0 {
-		ev.Holder = e.m.field(w.Current.Grant)
+		ev.Holder = m.field(w.Current.Grant)
 		switch w.Current.State {
 		case queue.Lost:
 			ev.Text = ", which has lost it and not unlocked"
@@ -166,21 +163,21 @@ func (ev *Event) tellHolder(w waits.Wait) {
 		}
 		return
 	}
-	t := e.answer.Load()
-	if t == nil || t == notAsked || t == notAnswered { // no error: the first answer is on its way
+	a := w.Of.(*lock.Key).Answer()
+	if a == nil || a.Err == nil && a.Word != lettucecompat.WordStands && a.Word != lettucecompat.WordRefused {
 		ev.Text = "it is just being acquired"
 		return
 	}
-	ev.Holder, ev.Err = t.Holder, t.Err
-	switch id, _, ours := lettucecompat.ParseField(t.Holder); {
-	case t.Err != nil:
+	ev.Holder, ev.Err = a.Holder, a.Err
+	switch id, _, ours := lettucecompat.ParseField(a.Holder); {
+	case a.Err != nil:
 		ev.Text = "acquire is failing"
-	case ours && id == e.m.cfg.ClientID:
+	case ours && id == m.cfg.ClientID:
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
 	default:
 		ev.Text = "held by another process, or by another Manager of this one"
-		if t.Standing {
-			ev.Text += fmt.Sprintf(", and %d in line before this one", t.Ahead)
+		if a.Word == lettucecompat.WordStands {
+			ev.Text += fmt.Sprintf(", and %d in line before this one", a.Ahead)
 		}
 	}
 }

@@ -115,6 +115,9 @@ func (k *Key) Use() bool {
 	}
 }
 
+// Over reports whether nobody has a reference any more.
+func (k *Key) Over() bool { return k.refs.Load() == 0 }
+
 // Done gives a reference back. The last one forgets the key.
 func (k *Key) Done() {
 	if k.refs.Add(-1) > 0 {
@@ -190,6 +193,13 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()
+	}
+}
+
+// Forced notes that the grant of that number was deleted by this process.
+func (l *Locks) Forced(n uint64) {
+	if g := l.Held(n); g != nil {
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 }
 
