@@ -25,7 +25,7 @@ func (c *Collector) Acquired(name string, outcome anteroom.Outcome, wait time.Du
 }
 
 // Called implements anteroom.Observer: it counts the call, and the dead places that its message told of.
-func (c *Collector) Called(name, how string, dead int) {
+func (c *Collector) Called(name, how string) {
 	cl := c.class(name)
 	if c.inc(cl.calls.of(how)) && dead > 0 {
 		cl.dead.Add(float64(dead))

@@ -45,7 +45,7 @@ func TestHandOff_AllocatesNothing(t *testing.T) {
 					}
 				})
 			}
-			for e := mu.find(); e.q.Len() < goroutines; {
+			for e := mu.find(); e.Queue().Len() < goroutines; {
 				runtime.Gosched()
 			}
 			mu.Unlock()
@@ -122,7 +122,7 @@ func allocationsOfHolds(t *testing.T, mu *Mutex) float64 {
 			}
 		})
 	}
-	for e := mu.find(); e.q.Len() < goroutines; {
+	for e := mu.find(); e.Queue().Len() < goroutines; {
 		runtime.Gosched()
 	}
 	if err := first.Release(ctx); err != nil {

@@ -40,7 +40,7 @@ func (o hooked) Command(string, string, time.Duration) { o.call("Command") }
 
 func (o hooked) Checked(string, string) { o.call("Checked") }
 
-func (o hooked) Called(string, string, int) { o.call("Called") }
+func (o hooked) Called(string, string) { o.call("Called") }
 
 func (o hooked) Subscription(bool) { o.call("Subscription") }
 

@@ -188,3 +188,9 @@ func TestExit_ManyUnlockAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// pass takes the lock and passes it on.
+func pass(mu *Mutex) {
+	mu.Lock()
+	defer mu.Unlock()
+}

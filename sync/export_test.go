@@ -13,7 +13,7 @@ import (
 // LockUntil is Lock, but for an end that only a test can give it. It tells whether the
 // caller has the lock.
 func LockUntil(ctx context.Context, mu *Mutex) bool {
-	return mu.lock(ctx, "lock", queue.Deaf) == nil
+	return mu.lock(ctx, "lock", queue.NoNotify) == nil
 }
 
 // ClockJumped and WasLate report what a test cannot cause in virtual time: there a machine
@@ -22,9 +22,9 @@ func (m *Manager) ClockJumped(d time.Duration) { m.reports.jumped(d) }
 
 func (m *Manager) WasLate(d time.Duration) { m.reports.stalled(d) }
 
-// MeetTrouble reports that an attempt has failed at a server: a test cannot let one fail over.
+// MeetTrouble reports that a statement has failed at a server: a test cannot let one fail over.
 func (m *Manager) MeetTrouble(shard string) {
-	m.reports.troubles.met(nil, shard, errors.New("no answer"), false)
+	m.reports.troubles.met("", "", shard, errors.New("no answer"))
 }
 
 // HoldUpTelling keeps the goroutine that tells losses from going on until then.
@@ -37,28 +37,23 @@ type heldUp <-chan struct{}
 func (h heldUp) Lost(renewal.Cause)         { <-h }
 func (h heldUp) Names() (key, field string) { return "", "" }
 
-// NothingWanted fails where m still expects calls, or keeps an entry.
-func NothingWanted(t testing.TB, m *Manager) {
+// NothingLeft fails where m keeps a key, a grant or a clean-up.
+func NothingLeft(t testing.TB, m *Manager) {
 	t.Helper()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for n, w := range m.wanted {
-		t.Errorf("grant %d of %q is wanted still", n, w.g.e.key)
-	}
-	for key, e := range m.entries {
-		t.Errorf("the entry of %q has %d references", key, e.refs.Load())
-	}
-	if n := m.line.Stats().Leases; n != 0 {
-		t.Errorf("%d places are confirmed still", n)
+	if KeepsAny(m) {
+		held, unsettled := m.locks.Open()
+		t.Errorf("%d grants, %d conversations that are not settled", len(held), unsettled)
+		for _, k := range m.locks.All() {
+			t.Errorf("the key %q is in use", k.Name())
+		}
 	}
 }
 
 // RaceEnabled tells whether the race detector is on.
 const RaceEnabled = raceEnabled
 
-// WantsAny reports whether m still expects calls, or keeps an entry.
-func WantsAny(m *Manager) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.wanted)+len(m.entries) > 0
+// KeepsAny reports whether m keeps a key, a grant or a clean-up.
+func KeepsAny(m *Manager) bool {
+	held, unsettled := m.locks.Open()
+	return len(held)+unsettled+len(m.locks.All()) > 0
 }

@@ -371,7 +371,9 @@ func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
 		wire, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: "me"})
 		ok(t, err)
 		defer wire.Close()
-		if r := wire.Release(bg, lettucecompat.ReleaseRequest{Key: "k", Field: first.Holder()}); r.Outcome != lettucecompat.OutcomeGone {
+		_, n, _ := lettucecompat.ParseField(first.Holder())
+		release := lettucecompat.Statement{Key: "k", N: n + 1, Since: n, Have: lettucecompat.HaveUnit, Terms: &lettucecompat.Terms{}}
+		if r := wire.State(bg, release); r.Outcome != lettucecompat.OutcomeOK || r.Word != lettucecompat.WordVoid {
 			t.Fatalf("a late release: %+v", r)
 		}
 		late := wire.Renew(bg, []lettucecompat.Renewal{{Key: "k", Field: first.Holder(), Lease: time.Hour}}, 0)

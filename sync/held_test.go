@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // What a held lock consists of. Each bound is a size class of the allocator: one byte more
@@ -16,8 +17,8 @@ func TestHeld_Sizes(t *testing.T) {
 		size, most uintptr
 	}{
 		{"Mutex", unsafe.Sizeof(Mutex{}), 48},
-		{"entry, with its queue.Synchronizer", unsafe.Sizeof(entry{}), 208},
-		{"grant", unsafe.Sizeof(grant{}), 128},
+		{"lock.Key, with its queue.Synchronizer and its conversation", unsafe.Sizeof(lock.Key{}), 704},
+		{"lock.Held", unsafe.Sizeof(lock.Held{}), 128},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
 		{"tenure", unsafe.Sizeof(tenure{}), 96},
 		{"Hold", unsafe.Sizeof(Hold{}), 48},

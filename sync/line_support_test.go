@@ -13,7 +13,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -22,10 +21,10 @@ func lineOf(key string) string { return "anteroom:line:{" + key + "}" }
 
 // spot is a place as the line has it.
 type spot struct {
-	seq     int
-	client  string
-	field   string
-	attempt uint64
+	seq    int
+	client string
+	n      uint64 // of the statement that made or last confirmed it
+	word   string // the secret
 }
 
 // spots returns the places in line for key, the first one first.
@@ -41,9 +40,8 @@ func (s *embedded) spots(key string) []spot {
 			continue
 		}
 		words := strings.Fields(s.HGet(lineOf(key), f))
-		client, _, _ := lettucecompat.ParseField(words[0])
-		attempt, _ := strconv.ParseUint(words[1], 10, 64)
-		list = append(list, spot{seq, client, words[0], attempt})
+		n, _ := strconv.ParseUint(words[1], 10, 64)
+		list = append(list, spot{seq, words[0], n, words[4]})
 	}
 	slices.SortFunc(list, func(a, b spot) int { return a.seq - b.seq })
 	return list
@@ -134,13 +132,6 @@ func (c *traffic) take() int {
 	n := c.calls["script"]
 	c.calls = nil
 	return n
-}
-
-// sayCalled sends a message like that of a call.
-func (s *embedded) sayCalled(m *anteroom.Manager, field string, attempt uint64, lease time.Duration, token string) {
-	s.Publish("anteroom:client:"+m.ClientID(), fmt.Sprintf(
-		`{"called":{"field":%q,"attempt":%d,"lease":%d,"token":%q}}`, field, attempt, lease.Milliseconds(), token))
-	s.settle()
 }
 
 // isIn returns the hold that has arrived by now, or fails.

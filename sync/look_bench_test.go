@@ -43,7 +43,7 @@ func benchLook(b *testing.B, keys, waiters int) {
 		for j := range others {
 			others[j] = uint64(keys + 1 + i*waiters + j)
 		}
-		s.key(fmt.Sprintf("order:%d", i), uint64(i+1), queue.Deaf, others...)
+		s.key(fmt.Sprintf("order:%d", i), uint64(i+1), queue.NoNotify, others...)
 	}
 	s.l.Look(time.Now())
 	other := make([]byte, 64<<20)
@@ -81,9 +81,9 @@ func BenchmarkWalk(b *testing.B) {
 	for i := range others {
 		others[i] = uint64(i + 2)
 	}
-	e := s.key("k", 1, queue.Deaf, others...)
+	e := s.key("k", 1, queue.NoNotify, others...)
 	ids := make([]uint64, 0, len(others))
 	for b.Loop() {
-		ids = e.q.AppendWaiting(ids[:0])
+		ids = e.Queue().AppendWaiting(ids[:0])
 	}
 }

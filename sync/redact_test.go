@@ -128,11 +128,7 @@ func TestSecurity_RememberedNoticesAreBounded(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
 	for n := range uint64(10_000) {
-		m.forced(fmt.Sprint("k", n), lettucecompat.NewField(m.cfg.ClientID, n))
+		m.locks.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: fmt.Sprint("k", n), N: n})
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.entries) > 0 {
-		t.Errorf("%d keys are remembered", len(m.entries))
-	}
+	NothingLeft(t, m)
 }

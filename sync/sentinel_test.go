@@ -21,8 +21,8 @@ func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {
 		return h
 	}
 	reachable := func(of *tenure) bool {
-		of.g.e.mu.Lock()
-		defer of.g.e.mu.Unlock()
+		of.mu.Lock()
+		defer of.mu.Unlock()
 		return of.reachable()
 	}
 	used := hold("used")
@@ -45,7 +45,7 @@ func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {
 				forgotten = append(forgotten, next.t)
 			}
 			// As if it were forgotten, but for the lock, which the test goes on with.
-			if err := next.t.exit("release", nil, nil); err != nil {
+			if err := next.t.m.exit("release", &next.t.owner, nil, nil); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -10,8 +10,8 @@ import (
 
 	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/internal/waits"
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
 // scene is queues without Redis and without goroutines behind the waiters, and a lookout
@@ -50,26 +50,23 @@ func newScene(t testing.TB, cfg Config) *scene {
 }
 
 // key makes goroutine owner the owner of key, and others wait for it.
-func (s *scene) key(key string, owner uint64, kind queue.Kind, others ...uint64) *entry {
-	e, err := s.m.use(key, s.m.defaults)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+func (s *scene) key(key string, owner uint64, kind queue.Kind, others ...uint64) *lock.Key {
+	e := s.m.locks.Key(key, &s.m.defaults.lock)
 	s.grants++
 	w := &queue.Waiter{Owner: owner, Kind: kind}
-	e.q.Enter(w)
-	e.q.Granted(s.grants)
-	if _, err := e.q.Wait(context.Background(), w); err != nil {
+	e.Queue().Enter(w)
+	e.Queue().Granted(s.grants)
+	if _, err := e.Queue().Wait(context.Background(), w); err != nil {
 		s.t.Fatal(err)
 	}
 	s.wait(e, kind, others...)
 	return e
 }
 
-func (s *scene) wait(e *entry, kind queue.Kind, others ...uint64) {
+func (s *scene) wait(e *lock.Key, kind queue.Kind, others ...uint64) {
 	for _, id := range others {
-		w := &queue.Waiter{Owner: id, Kind: kind, Note: &e.terms}
-		e.q.Enter(w)
+		w := &queue.Waiter{Owner: id, Kind: kind, Note: &lock.Owner{}}
+		e.Queue().Enter(w)
 		s.waiters[id] = w
 	}
 }
@@ -89,22 +86,22 @@ func (s *scene) events(kind EventKind) (list []Event) {
 func TestLookout_ScansRarely(t *testing.T) {
 	s := newScene(t, Config{})
 	now := time.Now()
-	s.key("a", 1, queue.Deaf, 2, 3)
+	s.key("a", 1, queue.NoNotify, 2, 3)
 	s.l.Look(now)
 	s.l.Look(now.Add(31 * time.Second))
-	s.key("b", 4, queue.Deaf, 5)
+	s.key("b", 4, queue.NoNotify, 5)
 	s.l.Look(now.Add(45 * time.Second))
 	if s.scans != 1 {
 		t.Errorf("%d scans", s.scans)
 	}
-	s.key("c", 6, queue.Deaf, 7)
-	e := s.key("d", 7, queue.Deaf, 6)
+	s.key("c", 6, queue.NoNotify, 7)
+	e := s.key("d", 7, queue.NoNotify, 6)
 	s.l.Look(now.Add(46 * time.Second))
 	s.l.Look(now.Add(47 * time.Second)) // the deadlock is one since the look before
 	if s.scans != 2 {
 		t.Errorf("%d scans after a deadlock", s.scans)
 	}
-	s.wait(e, queue.Deaf, 8)
+	s.wait(e, queue.NoNotify, 8)
 	s.l.Look(now.Add(100 * time.Second))
 	waits, deadlocks := s.events(EventLongWait), s.events(EventDeadlock)
 	if len(deadlocks) != 1 || deadlocks[0].CallSite != "/f.go:7" {
@@ -125,8 +122,8 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 		return goroutines.Scan{Reason: "100000 goroutines are too many to look at"}
 	}
 	now := time.Now()
-	s.key("a", 1, queue.Deaf, 2)
-	s.key("b", 2, queue.Deaf, 1)
+	s.key("a", 1, queue.NoNotify, 2)
+	s.key("b", 2, queue.NoNotify, 1)
 	s.l.Look(now)
 	s.l.Look(now.Add(31 * time.Second))
 	for _, ev := range append(s.events(EventLongWait), s.events(EventDeadlock)...) {
@@ -143,8 +140,8 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 	for _, logKeys := range []bool{false, true} {
 		s := newScene(t, Config{LogKeys: logKeys})
-		s.key("customer:anna", 1, queue.Deaf, 2)
-		s.key("customer:bert", 2, queue.Deaf, 1)
+		s.key("customer:anna", 1, queue.NoNotify, 2)
+		s.key("customer:bert", 2, queue.NoNotify, 1)
 		s.l.Look(time.Now())
 		s.l.Look(time.Now())
 		evs := s.events(EventDeadlock)
@@ -167,8 +164,8 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	s := newScene(t, Config{})
 	for i := range uint64(15) {
 		a, b := 2*i+1, 2*i+2
-		s.key(fmt.Sprintf("a:%d", i), a, queue.Deaf, b)
-		s.key(fmt.Sprintf("b:%d", i), b, queue.Deaf, a)
+		s.key(fmt.Sprintf("a:%d", i), a, queue.NoNotify, b)
+		s.key(fmt.Sprintf("b:%d", i), b, queue.NoNotify, a)
 	}
 	for range 3 {
 		s.l.Look(time.Now())
@@ -184,7 +181,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 	s := newScene(t, Config{})
 	const n = 500
 	for i := range uint64(n) {
-		s.key(fmt.Sprintf("key:%03d", i), i+1, queue.Deaf, (i+n-1)%n+1)
+		s.key(fmt.Sprintf("key:%03d", i), i+1, queue.NoNotify, (i+n-1)%n+1)
 	}
 	s.l.Look(time.Now())
 	s.l.Look(time.Now())
@@ -194,20 +191,13 @@ func TestLookout_ALongCycle(t *testing.T) {
 	}
 }
 
-// A wait whose first attempt is under way meets no errors.
+// A wait whose first statement is under way meets no errors.
 func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
-	for _, answer := range []*lettucecompat.AcquireReply{notAsked, notAnswered} {
-		s := newScene(t, Config{})
-		e, err := s.m.use("a", s.m.defaults)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.wait(e, queue.Deaf, 1) // the queue is acquiring
-		e.answer.Store(answer)
-		s.l.Look(time.Now().Add(31 * time.Second))
-		evs := s.events(EventLongWait)
-		if len(evs) != 1 || evs[0].Err != nil || !strings.Contains(evs[0].Text, "it is just being acquired") {
-			t.Errorf("%+v", evs)
-		}
+	s := newScene(t, Config{})
+	s.wait(s.m.locks.Key("a", &s.m.defaults.lock), queue.NoNotify, 1) // the queue is acquiring
+	s.l.Look(time.Now().Add(31 * time.Second))
+	evs := s.events(EventLongWait)
+	if len(evs) != 1 || evs[0].Err != nil || !strings.Contains(evs[0].Text, "it is just being acquired") {
+		t.Errorf("%+v", evs)
 	}
 }

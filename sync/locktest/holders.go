@@ -27,6 +27,8 @@ const (
 	tellPoll = 10 * time.Millisecond
 )
 
+var strangerTerms = &lettucecompat.Terms{Call: forever, Lease: forever, Life: time.Minute}
+
 // TakeBy gives the lock to a stranger in another process, which keeps it until release is called, however much time
 // passes. release publishes the release, as the protocol demands, so waiters wake up at once; calling it again, or
 // after Lose, has no effect. Both work while the server is down; the release is then not published, and waiters find
@@ -40,17 +42,18 @@ func (m *Manager) TakeBy(key string) (release func()) {
 		m.r.Fatalf("locktest: TakeBy: %v", err)
 	}
 	s, ctx := m.srv, context.Background()
-	field := lettucecompat.NewField(Stranger, s.taken.Add(1))
-	reply := s.stranger.TryAcquire(ctx, lettucecompat.AcquireRequest{Key: key, Field: field, Lease: forever})
-	switch reply.Outcome {
-	case lettucecompat.OutcomeOK:
-	case lettucecompat.OutcomeRefused:
-		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, reply.Holder)
-	default:
-		m.r.Fatalf("locktest: TakeBy(%q): %v", key, reply.Err)
+	number := func() uint64 { return lettucecompat.FirstNumber + s.said.Add(1) }
+	n := number()
+	ask := lettucecompat.Statement{Key: key, N: n, Since: n, Want: 1, Try: true, Terms: strangerTerms}
+	answer := s.stranger.State(ctx, ask)
+	switch {
+	case answer.Outcome != lettucecompat.OutcomeOK:
+		m.r.Fatalf("locktest: TakeBy(%q): %v", key, answer.Err)
+	case answer.Word == lettucecompat.WordRefused:
+		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, answer.Holder)
 	}
 	return sync.OnceFunc(func() {
-		s.stranger.Release(ctx, lettucecompat.ReleaseRequest{Key: key, Field: field})
+		s.stranger.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Terms: strangerTerms})
 	})
 }
 
@@ -73,7 +76,7 @@ func (m *Manager) Lose(key string) bool {
 // lose deletes the lock, through the Manager that holds it if there is one: a Manager notifies its own holders
 // without the detour over its subscription, which may not exist yet.
 func (s *server) lose(ctx context.Context, key string) (bool, error) {
-	info, err := s.stranger.Inspect(ctx, key)
+	info, err := s.stranger.Inspect(ctx, key, false)
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +91,7 @@ func (s *server) lose(ctx context.Context, key string) (bool, error) {
 			return had, s.awaitTold(ctx, key)
 		}
 	}
-	fields, err := s.stranger.ForceRelease(ctx, key)
+	fields, err := s.stranger.ForceRelease(ctx, key, false)
 	if err == nil {
 		err = s.awaitTold(ctx, key)
 	}
@@ -148,7 +151,7 @@ func (s *server) believer(ctx context.Context, key string) (string, error) {
 	if len(believed) == 0 {
 		return "", nil
 	}
-	info, err := s.stranger.Inspect(ctx, key)
+	info, err := s.stranger.Inspect(ctx, key, false)
 	for _, h := range info.Holders {
 		delete(believed, h.Field)
 	}

@@ -37,7 +37,7 @@ type server struct {
 	gate     *faultnet.Gate // to mini; nothing to do with Down
 	control  *redis.Client
 	stranger *lettucecompat.Client // on control; the holder of TakeBy's locks
-	taken    atomic.Uint64         // number of TakeBy calls: each uses a field of its own
+	said     atomic.Uint64         // statements of the stranger, each of which has a number of its own
 
 	processes atomic.Uint64 // number of Another calls, for the log
 
