@@ -46,6 +46,9 @@ type Result struct {
 	// Reacquired, beside Renewed: the key was missing and was taken again for the
 	// same field.
 	Reacquired bool
+	// For is the time to live that Reacquired has set, where that is not the Lease of the Item. The deadline counts
+	// from it, even if it was later before: what was confirmed then is gone.
+	For time.Duration
 	// Gone: the master says that the field, or the key as a lock, no longer exists.
 	// The lease is lost at once.
 	Gone bool

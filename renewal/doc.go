@@ -48,8 +48,9 @@
 //     is; once the deadline has passed, nothing makes the lease valid again.
 //     (The clock is read a moment before a new deadline is stored; in that
 //     moment alone a reader may be told too early that the lease is over.)
-//   - I3. The deadline never moves back, and it counts from before the command
-//     that was confirmed was sent.
+//   - I3. The deadline counts from before the command that was confirmed was
+//     sent, and it never moves back, but where the key was missing and is
+//     taken again for less (Result.For).
 //   - I4. An active lease is always in the heap, at the latest with its
 //     deadline. So no batch, shard or FIFO that hangs delays the telling.
 //   - I5. No renewal is handed to the Sender for a lease after End or StopRenewing

@@ -106,7 +106,6 @@ type Lease struct {
 	offbeat   bool // the renewal that is planned or under way is a retry or hurried
 	again     bool // hurried while under way: that answer speaks of before
 	reacquire bool // as Spec says; never changes
-	brief     bool // the first lease is shorter, see Spec.First; never changes
 }
 
 // Place is for the heap.
@@ -129,12 +128,12 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 }
 
 // Fresh reports whether enough of the lease remains at now, which is as for Valid, to pass the
-// lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, a
+// lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, or given again, a
 // quarter of what it was granted for: the renewal is due by then.
 func (l *Lease) Fresh(now time.Duration) bool {
 	enough := l.lease / 2
-	if l.brief && l.renewals.Load() == 0 {
-		enough = time.Duration(l.deadline.Load()-l.confirmed.Load()) / 4
+	if brief := time.Duration(l.deadline.Load() - l.confirmed.Load()); brief < l.lease-l.margin {
+		enough = brief / 4
 	}
 	return l.Remaining(now) >= enough
 }

@@ -71,10 +71,10 @@ const (
 	// takes two failures until the lease travels alone; with the usual period of a third of
 	// the lease, a third try still fits before the deadline, even after two time-outs.
 	splitBy = 16
-	// firstShare is the part of a brief lease (Spec.First) after which its first renewal is due.
+	// firstShare is the part of a brief lease (Spec.First, Result.For) after which its first renewal is due.
 	// Until that is confirmed an outage of the brief lease's length loses the lock, whatever its
 	// lease is. Turns that are shorter pay no renewal.
-	firstShare = 10
+	firstShare = 20
 )
 
 // End ends the lease because its owner releases it, before the release is sent: from here
@@ -264,13 +264,21 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 // renewLocked moves the deadline of a confirmed lease and plans its next renewal: a period
 // after the last send, so that a slow answer does not stretch the rhythm. After a retry or a
 // hurried renewal the rhythm begins anew, jittered.
-func (m *Manager) renewLocked(l *Lease, sentAt time.Time, now int64) {
-	m.confirmLocked(l, sentAt, l.lease)
+func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
+	sentAt := res.SentAt
+	if res.For > 0 {
+		l.deadline.Store(m.clock.at(sentAt) + int64(Usable(res.For, l.margin)))
+		l.confirmed.Store(m.clock.at(sentAt))
+	} else {
+		m.confirmLocked(l, sentAt, l.lease)
+	}
 	l.failing = nil
 	l.failures.Store(0)
 	l.renewals.Add(1)
 	due := m.clock.at(sentAt) + int64(l.period)
 	switch {
+	case res.For > 0:
+		due = m.firstDue(l, now)
 	case l.again:
 		due = now
 	case l.offbeat:
@@ -278,6 +286,11 @@ func (m *Manager) renewLocked(l *Lease, sentAt time.Time, now int64) {
 	}
 	l.offbeat, l.again = l.again, false
 	m.planLocked(l, due)
+}
+
+// firstDue is when a brief lease is renewed.
+func (m *Manager) firstDue(l *Lease, now int64) int64 {
+	return now + min(max(l.deadline.Load()-now, 0)/firstShare, int64(l.period))
 }
 
 // planLocked sets when l is renewed next and moves it in the heap.

@@ -348,12 +348,12 @@ func (s *counted) RenewBatch(_ context.Context, _ string, items []renewal.Item, 
 	return renewed(items)
 }
 
-// A lease that begins short is made whole soon: the first renewal is due when a tenth of what is left
+// A lease that begins short is made whole soon: the first renewal is due when a twentieth of what is left
 // has passed, or after a period if that is sooner, and an outage after it has the whole lease to last.
 func TestRenewal_ABriefLeaseIsMadeWholeSoon(t *testing.T) {
 	for _, c := range []struct{ age, period, want time.Duration }{
-		{0, 10 * time.Second, 180 * time.Millisecond},
-		{800 * time.Millisecond, 10 * time.Second, 100 * time.Millisecond},
+		{0, 10 * time.Second, 90 * time.Millisecond},
+		{800 * time.Millisecond, 10 * time.Second, 50 * time.Millisecond},
 		{0, 50 * time.Millisecond, 50 * time.Millisecond},
 		{1900 * time.Millisecond, 10 * time.Second, 0},
 	} {
@@ -364,4 +364,28 @@ func TestRenewal_ABriefLeaseIsMadeWholeSoon(t *testing.T) {
 			equal(t, "due", time.Until(m.Add(brief).NextDue()), c.want)
 		})
 	}
+}
+
+// I3: a lock that was missing is taken again for a moment only. It counts from that, and is made whole soon.
+func TestRenewal_I3_WhatIsTakenAgainIsBrief(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	again := true
+	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+		r := renewal.Result{Renewed: true, SentAt: time.Now()}
+		if again {
+			r.Reacquired, r.For = true, 2*time.Second
+		}
+		again = false
+		return all(items, r)
+	}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		l := m.Add(spec(1, k))
+		time.Sleep(time.Until(l.NextDue()))
+		synctest.Wait()
+		equal(t, "deadline", time.Until(l.Deadline()), 1800*time.Millisecond)
+		equal(t, "due", time.Until(l.NextDue()), 90*time.Millisecond)
+		time.Sleep(90 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "whole", time.Until(l.Deadline()) > 25*time.Second, true)
+	})
 }

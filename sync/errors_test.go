@@ -329,14 +329,13 @@ func (d *dropped) EventRaised(_ anteroom.EventKind, dropped bool) {
 func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
-		other, _ := manager(t, s.client(), anteroom.Config{})
 		first, asked, released := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("asked")), acquire(t, m.Mutex("released"))
 		until := make(chan struct{})
 		anteroom.HoldUpTelling(m, until)
 		synctest.Wait() // the own channel is subscribed
 		for _, h := range []*anteroom.Hold{first, asked, released} {
 			time.Sleep(time.Second)
-			must[bool](t)(other.ForceRelease(bg, h.Key()))
+			must[bool](t)(m.ForceRelease(bg, h.Key()))
 			synctest.Wait()
 		}
 		if ev := rec.of(anteroom.EventLost); len(ev) > 0 {

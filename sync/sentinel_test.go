@@ -21,8 +21,6 @@ func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {
 		return h
 	}
 	reachable := func(of *tenure) bool {
-		of.mu.Lock()
-		defer of.mu.Unlock()
 		return of.reachable()
 	}
 	used := hold("used")

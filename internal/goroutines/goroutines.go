@@ -208,7 +208,7 @@ func library(function string) bool {
 		return false
 	}
 	switch pkg, _, _ := strings.Cut(name, "."); pkg {
-	case "sync", "queue", "renewal", "watchdog", "lettuce_compat", "metrics":
+	case "sync", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "metrics":
 		return true
 	}
 	return false

@@ -33,7 +33,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.carryOut(k.q.Fail(ErrClosed))
 		}
 		if order == queue.StartAttempt && ctx.Done() == nil {
-			k.speak(!o.Kind.CanNotify()) // the caller waits in any case, and cannot be told to stop
+			k.speakHere(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be told to stop
 		} else {
 			k.carryOut(order)
 		}
@@ -98,7 +98,7 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 	exit, _ := k.q.Exit(w.Number, false)
 	switch {
 	case exit != queue.Final: // lost meanwhile
-		k.hear(News{Word: Exited, N: w.Grant}, nil)
+		k.hear(News{Word: Exited, N: w.Grant})
 		k.kick()
 	case g.lease.Load().Valid(k.l.leases.Glance()):
 		done := make(chan struct{})

@@ -276,8 +276,9 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		c.silent = 0
 	}
 	if h.N < c.floor || h.N > c.last {
-		if h.Word == Called && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
-			c.since, c.over = h.N, max(c.over, now+c.Call) // a place that nobody knew of: it is cleaned up
+		left := h.Word == Called || h.Word == Stands || h.Word == Has && h.Unit == h.N
+		if left && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
+			c.since, c.over = h.N, max(c.over, now+c.Life+c.Call) // what nobody knew of is cleaned up
 		}
 		return c, None
 	}
@@ -346,10 +347,8 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	if h.Word == Called {
 		g.Unit = h.N
 	}
-	for _, s := range c.sent {
-		if s.n == h.N {
-			g.Sent, g.Lease = s.at, h.Lease
-		}
+	if at, known := c.sentAt(h.N); known {
+		g.Sent, g.Lease = at, h.Lease
 	}
 	if c.have == Unit && c.Grant.Unit == g.Unit && c.Grant.Until(c.Margin) >= g.Until(c.Margin) {
 		g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
@@ -363,6 +362,16 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 		return c, Granted
 	}
 	return c, None
+}
+
+// sentAt returns the moment before n was sent, where that is remembered.
+func (c *Conversation) sentAt(n uint64) (at Moment, known bool) {
+	for _, s := range c.sent {
+		if s.n == n {
+			return s.at, true
+		}
+	}
+	return 0, false
 }
 
 // Lasts notes that Redis may keep the unit until then, longer than a renewal would.

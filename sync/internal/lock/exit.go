@@ -49,12 +49,12 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		k.l.unlistLost(g)
 	}
 	switch {
-	case left < 0 || exit == queue.Stale && g.lossNow() == nil:
+	case exit == queue.Stale && (left < 0 || g.lossNow() == nil):
 		return ExitResult{Stale: true}
 	case left > 0 && exit == queue.Stale: // another unit may still work
 		return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
 	}
-	k.hear(News{Word: Exited, N: g.n}, nil)
+	k.hear(News{Word: Exited, N: g.n})
 	k.kick()
 	o.abandon()
 	return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
@@ -97,7 +97,7 @@ func (o *Owner) expel() {
 			continue
 		case queue.WasLost:
 			o.g.k.l.unlistLost(o.g)
-			o.g.k.hear(News{Word: Exited, N: o.g.n}, nil)
+			o.g.k.hear(News{Word: Exited, N: o.g.n})
 			o.g.k.kick()
 			o.abandon()
 		}

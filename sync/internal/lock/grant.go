@@ -165,7 +165,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	k.mu.Unlock()
 	defer k.l.unlist(g, nil)
 	if !ours {
-		k.hear(News{Word: Exited, N: g.n}, nil)
+		k.hear(News{Word: Exited, N: g.n})
 		k.kick()
 		if ended {
 			l := g.missed()

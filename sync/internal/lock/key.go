@@ -32,6 +32,7 @@ type Key struct {
 	talk     Conversation
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
+	flying   int           // statements whose command has not returned
 	busy     bool          // counted in Locks.unsettled, with a reference
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
@@ -86,7 +87,10 @@ func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
 	talk, s, until := k.talk.Next(k.wishLocked(now), k.l.number.Add(1), now)
 	k.talk = talk
-	if settled := talk.Settled(); settled == k.busy {
+	if s != nil {
+		k.flying++
+	}
+	if settled := talk.Settled() && k.flying == 0; settled == k.busy {
 		k.busy = !settled
 		if k.busy {
 			k.l.unsettled.Add(1)
@@ -122,15 +126,14 @@ func (k *Key) nextLocked() *Statement {
 }
 
 func (k *Key) rang() {
-	if k.hear(News{Word: Clock}, nil) == GivenUp {
+	if k.hear(News{Word: Clock}) == GivenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
-	k.speak(false)
+	k.speak()
 }
 
-// speak states what there is to state, until there is nothing or the lock is granted. mayBeHeld is as in
-// lettucecompat.Statement.
-func (k *Key) speak(mayBeHeld bool) {
+// speak states what there is to state, until there is nothing or the lock is granted.
+func (k *Key) speak() {
 	for {
 		k.mu.Lock()
 		s := k.nextLocked()
@@ -138,7 +141,7 @@ func (k *Key) speak(mayBeHeld bool) {
 		if s == nil {
 			return
 		}
-		if _, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld}); e == Granted {
+		if _, e := k.say(s, &lettucecompat.Statement{}); e == Granted {
 			return
 		}
 	}
@@ -152,9 +155,22 @@ func (k *Key) kick() {
 	if s != nil {
 		go func() {
 			if _, e := k.say(s, &lettucecompat.Statement{}); e != Granted {
-				k.speak(false)
+				k.speak()
 			}
 		}()
+	}
+}
+
+// speakHere is kick for a caller that waits for the answer in any case: it sends the first statement itself, which spares
+// an uncontended lock a goroutine. mayBeHeld is as in lettucecompat.Statement.
+func (k *Key) speakHere(mayBeHeld bool) {
+	k.mu.Lock()
+	s := k.nextLocked()
+	k.mu.Unlock()
+	if s != nil {
+		if _, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld}); e != Granted {
+			k.kick()
+		}
 	}
 }
 
@@ -171,16 +187,23 @@ func (k *Key) mute() {
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick, unless it returns
 // Granted.
-func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
+func (k *Key) hear(h News) Event { return k.take(h, 0, false) }
+
+// take is hear. landed: so many commands have returned with it. watch: a foreign holder is to be listened for.
+func (k *Key) take(h News, landed int, watch bool) Event {
 	k.mu.Lock()
+	k.flying -= landed
 	talk, e := k.talk.Heard(h, k.l.now())
 	lost := k.talk.Grant.Unit
 	k.talk = talk
 	g := k.cur.Load()
-	missing := false
+	missing, ended := false, false
 	if g != nil && g.released && !g.settled && talk.left != g.n {
-		g.settled, g.missing = true, e == Missing
-		missing = g.missing
+		// What was stated after the deadline finds nothing where the lease has ended it.
+		at, _ := talk.sentAt(h.N)
+		ended = e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline())
+		missing = e == Missing && !ended
+		g.settled, g.missing = true, missing
 		if g.freed != nil {
 			close(g.freed)
 		}
@@ -193,7 +216,7 @@ func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
 			e = None
 		}
 	}
-	if a != nil && h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder) {
+	if watch {
 		k.watchLocked()
 	}
 	k.mu.Unlock()
@@ -202,6 +225,9 @@ func (k *Key) hear(h News, a *lettucecompat.Answer) Event {
 	}
 	if missing {
 		g.tell(g.missed())
+	}
+	if ended {
+		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
 	return e
 }
@@ -218,8 +244,8 @@ func (k *Key) watchLocked() {
 		for {
 			select {
 			case <-w.C():
-				k.hear(News{Word: Look}, nil)
-				k.speak(false)
+				k.hear(News{Word: Look})
+				k.speak()
 			case <-end:
 				return
 			}

@@ -185,11 +185,11 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 			g.forced()
 		}
 	case lettucecompat.MessageLook:
-		k.hear(News{Word: Look, Lease: m.After}, nil)
+		k.hear(News{Word: Look, Lease: m.After})
 		k.kick()
 	case lettucecompat.MessageCalled:
 		k.told.Store(m.Told)
-		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}, nil) == Granted {
+		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()
@@ -206,7 +206,7 @@ func (l *Locks) Forced(n uint64) {
 // Resubscribed: messages may have been lost, so all places are confirmed.
 func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
-		k.hear(News{Word: Look}, nil)
+		k.hear(News{Word: Look})
 		k.kick()
 	}
 }
@@ -240,9 +240,13 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 				batch[j] = lettucecompat.Renewal{Key: items[i].Key, Field: items[i].Field, Lease: items[i].Lease, Reacquire: items[i].Reacquire}
 			}
 			for j, r := range l.wire.Renew(ctx, batch, left) {
-				results[some[j]] = renewal.Result{
+				to := &results[some[j]]
+				*to = renewal.Result{
 					Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
 					Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
+				}
+				if r.Reacquired {
+					to.For = lettucecompat.CallLease(batch[j].Lease)
 				}
 			}
 		})

@@ -72,11 +72,11 @@ func (g *Held) Lost(c renewal.Cause) {
 	if c.Reason != renewal.ReasonGone && !g.doomed.Load() {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
-	k.hear(News{Word: Ended, N: g.n, Lease: left}, nil)
+	k.hear(News{Word: Ended, N: g.n, Lease: left})
 	was, _ := k.q.Lose(g.n)
 	switch {
 	case was == queue.Granted:
-		k.hear(News{Word: Exited, N: g.n}, nil) // its last owner has passed it on, and the next had not come in yet
+		k.hear(News{Word: Exited, N: g.n}) // its last owner has passed it on, and the next had not come in yet
 	case was == queue.Lost && g.ended.Load():
 		o.expel()
 	}

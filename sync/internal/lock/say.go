@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -22,6 +23,9 @@ const (
 	leastPause   = 20 * time.Millisecond // after the second statement without an answer
 )
 
+// Unanswered is Key.Answer while the first ask has none.
+var Unanswered = &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
+
 // say sends s, with what of more is set, and takes in the answer.
 func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
 	k.l.wire.Subscribe()
@@ -39,12 +43,16 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.An
 		k.mu.Unlock()
 	}
 	if s.Have == Nothing && s.Want == 1 {
+		if a := k.answer.Load(); a == nil || a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordRefused {
+			k.answer.Store(Unanswered)
+		}
 		f, waits := k.q.Front()
 		more.Try = waits && f.First.Kind.IsTry()
 	}
 	a := k.l.wire.State(context.Background(), *more)
 	k.answer.Store(&a)
-	e := k.hear(k.news(s, &a), &a)
+	h := k.news(s, &a)
+	e := k.take(h, 1, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
 	k.report(a.Err)
 	if e == Granted && s.Have == Place {
 		k.l.cfg.Reporter.Called(k, true)
@@ -55,11 +63,11 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.An
 	return a, e
 }
 
-// renew states that too little is left of a unit that nobody has entered.
+// renew states that too little is left of a unit that nobody has entered: what is new is brief.
 func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, s.Since)
-	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: k.set.Lease.For}, k.set.Timeout)
-	h := News{N: s.N, Unit: s.Since, Lease: k.set.Lease.For}
+	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: k.times.Call}, k.set.Timeout)
+	h := News{N: s.N, Unit: s.Since, Lease: k.times.Call}
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
 		h.Word = Has
@@ -70,7 +78,7 @@ func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	default:
 		h.Word, h.Lease = Silence, pause()
 	}
-	e = k.hear(h, nil)
+	e = k.take(h, 1, false)
 	k.report(r.Err)
 	return lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}, e
 }
