@@ -12,6 +12,7 @@ local function new_token(fence)
 end
 
 local function last_token() end
+local function no_grantee() end
 local function token_of(fence)
   return ask('get', fence) or nil
 end

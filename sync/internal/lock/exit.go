@@ -54,7 +54,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	case left > 0 && exit == queue.Stale: // another unit may still work
 		return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
 	}
-	k.hear(News{Word: Exited, N: g.n})
+	g.exited()
 	k.kick()
 	o.abandon()
 	return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
@@ -97,7 +97,7 @@ func (o *Owner) expel() {
 			continue
 		case queue.WasLost:
 			o.g.k.l.unlistLost(o.g)
-			o.g.k.hear(News{Word: Exited, N: o.g.n})
+			o.g.exited()
 			o.g.k.kick()
 			o.abandon()
 		}

@@ -134,6 +134,14 @@ func (g *Held) minHoldLeft(now Moment) time.Duration {
 	return max(g.since+g.k.set.MinHold-now, 0)
 }
 
+// exited: whoever owned the grant, which is lost, has exited, so that it can be given back before its lease ends. One
+// that must stay taken is left to its lease, which is no shorter.
+func (g *Held) exited() {
+	if g.minHoldLeft(g.k.l.now()) == 0 {
+		g.k.hear(News{Word: Exited, N: g.n})
+	}
+}
+
 // Released says how a release ended.
 type Released struct {
 	Lost    *Loss // the lock had been lost before
@@ -165,7 +173,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	k.mu.Unlock()
 	defer k.l.unlist(g, nil)
 	if !ours {
-		k.hear(News{Word: Exited, N: g.n})
+		g.exited()
 		k.kick()
 		if ended {
 			l := g.missed()

@@ -223,6 +223,9 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	if e == Vanished && g != nil && g.n == lost {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
+	if missing || ended {
+		k.kick() // who waits does not wait for who is told
+	}
 	if missing {
 		g.tell(g.missed())
 	}

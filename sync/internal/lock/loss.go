@@ -76,7 +76,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	was, _ := k.q.Lose(g.n)
 	switch {
 	case was == queue.Granted:
-		k.hear(News{Word: Exited, N: g.n}) // its last owner has passed it on, and the next had not come in yet
+		g.exited() // its last owner has passed it on, and the next had not come in yet
 	case was == queue.Lost && g.ended.Load():
 		o.expel()
 	}
