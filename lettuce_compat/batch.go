@@ -188,7 +188,7 @@ func parseStatus(outcome Outcome, err error, answer any, _ time.Time) StatusRepl
 // and with one for each lock, in a pipeline, on a cluster. It returns what read makes of each
 // answer, in order, or of the outcome and error that stand for it.
 func askBatch[T, R any](
-	ctx context.Context, c *Client, l *lane, batch []T, now time.Time, timeout time.Duration,
+	ctx context.Context, c *Client, l *sender, batch []T, now time.Time, timeout time.Duration,
 	ask func([]T) *command, read func(outcome Outcome, err error, answer any, sentAt time.Time) R,
 ) []R {
 	if len(batch) == 0 {
@@ -198,12 +198,12 @@ func askBatch[T, R any](
 	if c.Multi() {
 		size = 1
 	}
-	k := &parcel{}
+	k := &request{}
 	for rest := batch; len(rest) > 0; rest = rest[size:] {
 		k.cmds = append(k.cmds, ask(rest[:size]))
 	}
 	if l == nil {
-		l = c.lanes(k.cmds[0].key).keep
+		l = c.senders(k.cmds[0].key).keep
 	}
 	left := l.do(ctx, k, now, timeout)
 	if left == nil {

@@ -13,7 +13,7 @@ import (
 
 // owner returns the client of the node that owns key, or the user's client where there
 // is one node or the owner is not known.
-func (c *Client) owner(ctx context.Context, key string) sender {
+func (c *Client) owner(ctx context.Context, key string) endpoint {
 	if c.route != nil {
 		if n, err := c.route(ctx, key); err == nil {
 			return n
@@ -117,7 +117,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 		return nil
 	}
 	cmd := newCommand(0, "cluster", "info")
-	_, err := c.one(ctx, c.lanes("").keep, newParcel(cmd), time.Now(), 0)
+	_, err := c.one(ctx, c.senders("").keep, newRequest(cmd), time.Now(), 0)
 	switch {
 	case err == nil:
 		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))

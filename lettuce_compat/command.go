@@ -50,8 +50,8 @@ func newCommand(keyPos int8, args ...any) *command {
 	return c
 }
 
-// newParcel makes one of a single command.
-func newParcel(cmd *command) *parcel { return &parcel{cmds: []*command{cmd}} }
+// newRequest makes one of a single command.
+func newRequest(cmd *command) *request { return &request{cmds: []*command{cmd}} }
 
 // NoRetry makes go-redis execute the command at most once, alone and in a pipeline.
 func (c *command) NoRetry() bool { return true }
@@ -97,7 +97,7 @@ func (c *command) asEval() {
 	c.state.CompareAndSwap(cmdSent, cmdHeld)
 }
 
-// result says what is known about the command after its parcel was answered (left nil)
+// result says what is known about the command after its request was answered (left nil)
 // or left with an error. OutcomeOK means that a reply arrived, whatever it says.
 //
 // An error on a command that is still held arose before it was sent: a hook or a Limiter

@@ -18,9 +18,9 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, err
 	}
 	start := time.Now()
-	k := newScriptParcel(c.scripts().force, key, c.line(key), c.fence(key),
+	k := newScriptRequest(c.scripts().force, key, c.line(key), c.fence(key),
 		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings))
-	outcome, err := c.one(ctx, c.lanes(key).locks, &k.parcel, start, 0)
+	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {
 		return nil, err

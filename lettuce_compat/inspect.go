@@ -35,8 +35,8 @@ func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, e
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptParcel(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
-	outcome, err := c.one(ctx, c.lanes(key).keep, &k.parcel, start, 0)
+	k := newScriptRequest(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
+	outcome, err := c.one(ctx, c.senders(key).keep, &k.request, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {
 		return Info{}, err

@@ -49,7 +49,7 @@ func (c *Client) window(key string) string {
 	case c.subs.confirmed(key):
 		own = 1
 	}
-	d := min(max(2*c.RTT(), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
+	d := min(max(2*time.Duration(c.rtt.Load()), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
 	var room [24]byte
 	return string(append(append(strconv.AppendInt(room[:0], own, 10), ' '), millis(d)...))
 }

@@ -14,7 +14,7 @@ import (
 // cluster any master may answer.
 func (c *Client) Ping(ctx context.Context, timeout time.Duration) (rtt time.Duration, err error) {
 	start := time.Now()
-	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "ping")), start, timeout)
+	outcome, err := c.one(ctx, c.senders("").keep, newRequest(newCommand(0, "ping")), start, timeout)
 	c.observe("ping", outcome, start)
 	return time.Since(start), err
 }
@@ -55,9 +55,9 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 	if r.Replicas {
 		replicas = "1"
 	}
-	k := newScriptParcel(c.scripts().rehearse, r.Key, c.line(r.Key), fence,
+	k := newScriptRequest(c.scripts().rehearse, r.Key, c.line(r.Key), fence,
 		step, c.opt.Dialect.channel(r.Key), ownPrefix+c.opt.ClientID, replicas, stringsFlag(r.Strings))
-	outcome, err := c.one(ctx, c.lanes(r.Key).locks, &k.parcel, start, r.Timeout)
+	outcome, err := c.one(ctx, c.senders(r.Key).locks, &k.request, start, r.Timeout)
 	c.observe("ping", outcome, start)
 	return err
 }
@@ -106,7 +106,7 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 
 	timer := time.NewTimer(c.opt.CommandTimeout)
 	defer timer.Stop()
-	outcome, err := c.one(ctx, c.lanes("").keep, newParcel(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
+	outcome, err := c.one(ctx, c.senders("").keep, newRequest(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
 	if redis.IsPermissionError(err) {
 		return OutcomeGone, nil // Rehearse tells it, and statements warn: see WarnPublishRefused
 	}

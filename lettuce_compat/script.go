@@ -58,22 +58,22 @@ func newScript(channels, dialect, name string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// scriptParcel is a parcel with one script, in one piece with all that it needs on its way: its
+// scriptRequest is a request with one script, in one piece with all that it needs on its way: its
 // command, the arguments, and the trip that it travels in if it is the first there. It is
 // made anew each time: go-redis may still read what was abandoned, and a hook may keep a
 // command and its context for as long as it likes.
-type scriptParcel struct {
-	parcel
+type scriptRequest struct {
+	request
 	command command
-	list    [1]*command // parcel.cmds
+	list    [1]*command // request.cmds
 	args    [15]any     // of the command, as far as they fit: all but a last token and a mark
 }
 
-// newScriptParcel makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
+// newScriptRequest makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
 // record, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
 // prints numbers.
-func newScriptParcel(s *script, key, line, fence string, argv ...any) *scriptParcel {
-	k := new(scriptParcel)
+func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRequest {
+	k := new(scriptRequest)
 	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
 	if fence != "" {
 		args[2] = 3
@@ -92,7 +92,7 @@ func batchArgs(s *script, keys, most int) []any {
 	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
 }
 
-// newBatchCommand is the command of newScriptParcel for arguments that are complete. All are
+// newBatchCommand is the command of newScriptRequest for arguments that are complete. All are
 // strings but the number of keys.
 func newBatchCommand(s *script, key string, args []any) *command {
 	c := new(command)

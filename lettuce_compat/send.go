@@ -3,31 +3,30 @@ package lettucecompat
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// sender is where a round trip goes: the user's client, or the client of one node.
-type sender interface {
+// endpoint is where a round trip goes: the user's client, or the client of one node.
+type endpoint interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 }
 
 // send makes the round trip t, more only where a node did not know a script
 // or no longer owns a slot. When it returns, every command has its reply or its error.
-func (c *Client) send(t *trip) {
-	if w := t.parcels[0].wait; w != nil {
-		c.sendWait(&t.ctx, t.parcels[0].cmds[0], w)
+func (c *Client) send(t *roundTrip) {
+	if w := t.requests[0].wait; w != nil {
+		c.sendWait(&t.ctx, t.requests[0].cmds[0], w)
 		return
 	}
 	var cmds []*command
-	if len(t.parcels) == 1 {
-		cmds = t.parcels[0].cmds
+	if len(t.requests) == 1 {
+		cmds = t.requests[0].cmds
 	} else {
-		cmds = make([]*command, 0, len(t.parcels))
-		for _, k := range t.parcels {
-			cmds = append(cmds, k.cmds...)
+		cmds = make([]*command, 0, len(t.requests))
+		for _, r := range t.requests {
+			cmds = append(cmds, r.cmds...)
 		}
 	}
 	if len(cmds) == 1 {
@@ -39,9 +38,6 @@ func (c *Client) send(t *trip) {
 		if cmd.Err() != nil {
 			c.noteCluster(cmd)
 		}
-	}
-	if cmds[0].Err() == nil {
-		c.noteRTT(time.Since(t.began))
 	}
 }
 
@@ -69,7 +65,7 @@ func (c *Client) sendOne(ctx context.Context, cmd *command) {
 
 // process executes one command and leaves its error on it, also where the user's
 // client is a wrapper that only returns it.
-func process(ctx context.Context, node sender, cmd *command) {
+func process(ctx context.Context, node endpoint, cmd *command) {
 	if err := node.Process(ctx, cmd); err != nil && cmd.Err() == nil {
 		cmd.SetErr(err)
 	}
@@ -79,7 +75,7 @@ func process(ctx context.Context, node sender, cmd *command) {
 // client: the cluster client's pipelines send commands again after a redirection and
 // then leave the first error on a command whose second reply was lost.
 func (c *Client) sendMany(ctx context.Context, cmds []*command) {
-	node := sender(c.rdb)
+	node := endpoint(c.rdb)
 	if c.route != nil {
 		n, err := c.route(ctx, cmds[0].key)
 		if err != nil {
@@ -118,7 +114,7 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 }
 
 // pipeline sends cmds in one round trip. Each command carries its own error after.
-func pipeline(ctx context.Context, node sender, cmds []*command) {
+func pipeline(ctx context.Context, node endpoint, cmds []*command) {
 	_, err := node.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, cmd := range cmds {
 			if err := p.Process(ctx, cmd); err != nil {
@@ -142,7 +138,7 @@ func pipeline(ctx context.Context, node sender, cmds []*command) {
 
 // load stores a script on a node for good: servers from 7.4 on forget, in time, the
 // scripts that came by EVAL. A failure shows in the EVALSHA that follows.
-func (c *Client) load(ctx context.Context, node sender, s *script) {
+func (c *Client) load(ctx context.Context, node endpoint, s *script) {
 	_ = node.Process(ctx, newCommand(0, "script", "load", s.source))
 }
 

@@ -72,17 +72,17 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	if err := c.checkStatement(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
-	l := c.lanes(s.Key).locks
+	l := c.senders(s.Key).locks
 	if s.Have == HaveUnit && s.Keep > 0 {
-		l = c.lanes(s.Key).keep
+		l = c.senders(s.Key).keep
 	}
-	k := c.stateParcel(&s, c.line(s.Key), start)
-	left := l.do(ctx, &k.parcel, start, s.Timeout)
+	k := c.stateRequest(&s, c.line(s.Key), start)
+	left := l.do(ctx, &k.request, start, s.Timeout)
 	if left == nil && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
 		if rest := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); rest > 0 {
-			k = c.stateParcel(&s, s.Key, start)
-			left = l.do(ctx, &k.parcel, now, rest)
+			k = c.stateRequest(&s, s.Key, start)
+			left = l.do(ctx, &k.request, now, rest)
 		}
 	}
 	return c.parseState(&s, &k.command, left)
@@ -139,9 +139,9 @@ var whats = func() (all [3][2][2][2]any) {
 	return all
 }()
 
-// stateParcel is the script with what it is told; lua/state.lua lists that. What says nothing at the end is
+// stateRequest is the script with what it is told; lua/state.lua lists that. What says nothing at the end is
 // left out.
-func (c *Client) stateParcel(s *Statement, line string, now time.Time) *scriptParcel {
+func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
 	terms, fence, try := s.Terms.of(c), "", 0
 	if s.Terms.Fenced && line != s.Key {
 		fence = c.fence(s.Key)
@@ -168,7 +168,7 @@ func (c *Client) stateParcel(s *Statement, line string, now time.Time) *scriptPa
 	if s.LastToken > 0 || s.Mark > 0 {
 		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
 	}
-	k := newScriptParcel(c.scripts().state, s.Key, line, fence, argv...)
+	k := newScriptRequest(c.scripts().state, s.Key, line, fence, argv...)
 	k.mayBeHeld = s.MayBeHeld
 	return k
 }

@@ -24,8 +24,8 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 		w.timeout = limit / 2
 	}
 	cmd := c.renewCommand([]Renewal{r})
-	k := &parcel{cmds: []*command{cmd}, wait: w}
-	left := c.lanes(r.Key).synced.do(ctx, k, now, limit+w.timeout)
+	k := &request{cmds: []*command{cmd}, wait: w}
+	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)
 	reply := renewed(cmd, left)
 	if reply.Outcome != OutcomeFailed || cmd.sent() {
 		reply.SentAt = k.sentAt
@@ -67,7 +67,7 @@ const waitInFlight = 8
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
-		node := sender(c.rdb)
+		node := endpoint(c.rdb)
 		if c.route != nil {
 			n, err := c.route(ctx, cmd.key)
 			if err != nil {
@@ -104,7 +104,7 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 //
 // A client of a type that is not known offers no such connection, and both go in one
 // pipeline. If it hides a cluster, WAIT would go to any node, which is asked for before.
-func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *waitFor) {
+func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w *waitFor) {
 	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
 	wait := newCommand(0, "wait", w.replicas, ms)
 	client, plain := node.(*redis.Client)

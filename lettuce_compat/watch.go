@@ -86,28 +86,10 @@ func (c *Client) Subscribe() {
 	}
 }
 
-// StopListening ends the subscription connection for good and waits for its
-// goroutines, at most one CommandTimeout; commands go on, and leave no goroutine that
-// lingers. Waiting for a release then works by polling. It is for an owner that closes while holds are left, whose late releases must
-// still be sent.
-func (c *Client) StopListening() {
-	c.mu.Lock()
-	c.hasty = true
-	for _, s := range c.shards {
-		s.locks.lingerNoMore()
-		s.synced.lingerNoMore()
-	}
-	c.mu.Unlock()
-	timer := time.NewTimer(c.opt.CommandTimeout)
-	defer timer.Stop()
-	for _, ended := range c.subs.close() {
-		select {
-		case <-ended:
-		case <-timer.C:
-			return
-		}
-	}
-}
+// StopListening ends the subscription connection for good and waits for its goroutines, at most one CommandTimeout;
+// commands go on. Waiting for a release then works by polling. It is for an owner that closes while holds are left,
+// whose late releases must still be sent.
+func (c *Client) StopListening() { c.await(c.subs.close()) }
 
 // Reconnect drops the subscription connection, signals every watch, and makes a new
 // connection, whose confirmations signal them again. While one is being made already it
