@@ -60,30 +60,21 @@ const waitTries = 5
 // has a connection of the client's pool to itself for as long as it waits.
 const waitInFlight = 8
 
-// sendWait sends the renewal and, where its field was there, WAIT on the same connection: WAIT
-// speaks about the writes of its own connection only. On a cluster that connection
-// belongs to the slot's owner, and redirections are followed here: a node that answers
-// MOVED has not executed the renewal.
+// sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes of
+// its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are followed here:
+// a node that answers MOVED has not executed the renewal.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
-		node := endpoint(c.rdb)
-		if c.route != nil {
-			n, err := c.route(ctx, cmd.key)
-			if err != nil {
-				cmd.SetErr(&notSentError{err})
-				return
-			}
-			node = n
-			c.routed.Store(true)
-		}
-		c.askReplicas(ctx, node, cmd, w)
-		if !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil {
-			c.noteStale(cmd)
-			c.noteCluster(cmd)
+		node, err := c.node(ctx, cmd.key)
+		if err != nil {
+			cmd.SetErr(err)
 			return
 		}
+		c.askReplicas(ctx, node, cmd, w)
 		switch {
+		case !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil:
+			return
 		case !noScript(cmd):
 			c.relearn(ctx, try)
 			cmd.again()
@@ -97,13 +88,12 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	}
 }
 
-// askReplicas sends cmd, and WAIT after it. A connection of their own lets the answer to
-// the first decide whether the second is sent: a renewal that finds nothing has written
-// nothing, and must not cost the time for which another would wait. go-redis never puts
-// another connection in the place of one that has failed in between; WAIT fails then.
+// askReplicas sends cmd, and WAIT after it. On a connection of their own the answer to the first decides whether the
+// second is sent: a renewal that finds nothing has written nothing, and must not cost the time for which another would
+// wait. go-redis never replaces a connection that has failed in between; WAIT fails then.
 //
-// A client of a type that is not known offers no such connection, and both go in one
-// pipeline. If it hides a cluster, WAIT would go to any node, which is asked for before.
+// A client of a type that is not known offers no such connection, and both go in one pipeline. If it hides a cluster,
+// WAIT would go to any node, so that is asked for before.
 func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w *waitFor) {
 	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
 	wait := newCommand(0, "wait", w.replicas, ms)
@@ -113,8 +103,7 @@ func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w
 			cmd.SetErr(&notSentError{err})
 			return
 		}
-		pipeline(ctx, node, []*command{cmd, wait})
-		c.doubtRedirections([]*command{cmd})
+		c.pipeline(ctx, node, []*command{cmd, wait})
 		if w.synced, w.err = wait.Int(); c.hidden.Load() {
 			w.synced, w.err = 0, ErrHiddenCluster
 		}
