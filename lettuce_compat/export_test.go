@@ -47,7 +47,10 @@ func Unreported(c *Client, k WarningKind) int {
 func ShardConnections(c *Client) (n int) {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	for _, s := range c.subs.shards {
+	for home, s := range c.subs.all {
+		if home == mainHome {
+			continue
+		}
 		select {
 		case <-s.done:
 		default:
@@ -61,8 +64,8 @@ func ShardConnections(c *Client) (n int) {
 func Unknown(c *Client) (n int) {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	for _, s := range c.subs.shards {
-		for e := s.asked.Front(); e != nil; e = e.Next() {
+	for _, s := range c.subs.all {
+		for e := s.lists[chAsked].Front(); e != nil; e = e.Next() {
 			if ch := e.Value.(*channel); s.channels[ch.name] != ch {
 				n++
 			}
