@@ -13,22 +13,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis is what a Client needs of a go-redis client. *redis.Client,
-// *redis.ClusterClient and the failover clients satisfy it. The Client changes nothing
-// on it: no hooks, no options.
+// Redis is what a Client needs of a go-redis client. *redis.Client, *redis.ClusterClient and the failover clients satisfy
+// it. The Client changes nothing on it: no hooks, no options.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
 	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 }
 
-// keepLimit is the number of round trips under way, per shard, for renewals, status
-// questions and probes. They have capacity of their own so that no number of hanging
-// statements delays a renewal.
+// keepLimit is the number of round trips under way, per shard, for renewals, status questions and probes. They have
+// capacity of their own so that no number of hanging statements delays a renewal.
 const keepLimit = 8
 
-// Client speaks to one Redis (single, Sentinel or Cluster). All methods are
-// safe for concurrent use. It starts no goroutine before it is used.
+// Client speaks to one Redis (single, Sentinel or Cluster). All methods are safe for concurrent use. It starts no
+// goroutine before it is used.
 type Client struct {
 	rdb  Redis
 	opt  Options
@@ -42,7 +40,6 @@ type Client struct {
 	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
-	tags      func() []uint32
 	rtt       atomic.Int64 // nanoseconds: a running mean of round trips, which weighs the newest by 1/8
 	warn      warnings
 	subs      *subscriptions
@@ -63,8 +60,8 @@ type Client struct {
 // wait for replicas, each alone and for long: these must not keep the renewals of other locks waiting.
 type shard struct{ locks, keep, synced *sender }
 
-// New makes a Client over rdb. It does no I/O, so a wrong address shows at the first
-// command. The user keeps rdb and closes it, after Close.
+// New makes a Client over rdb. It does no I/O, so a wrong address shows at the first command. The user keeps rdb and
+// closes it, after Close.
 func New(rdb Redis, opt Options) (*Client, error) {
 	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, configError("redis client", "is nil: pass the result of redis.NewClient or redis.NewClusterClient")
@@ -80,7 +77,6 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	c := &Client{
 		rdb: rdb, opt: opt, limits: limits,
 		id: opt.ClientID, word: rand.Text(),
-		tags:   sync.OnceValue(slotNumbers),
 		shards: map[string]*shard{},
 	}
 	switch r := rdb.(type) {
@@ -101,9 +97,8 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Multi reports whether keys live on several servers, so that nothing can be said
-// about all of them in one command. It becomes true when a plain client, or one of a type
-// that is not known, turns out to have a cluster behind it (WarnHiddenCluster).
+// Multi reports whether keys live on several servers, so that nothing can be said about all of them in one command. It
+// becomes true when a client turns out to have a cluster behind it that New did not recognise (WarnHiddenCluster).
 func (c *Client) Multi() bool { return c.route != nil || c.hidden.Load() }
 
 // noteRTT notes that a round trip took d. An update that is lost to another one only loses one sample.
@@ -113,38 +108,31 @@ func (c *Client) noteRTT(d time.Duration) {
 	c.rtt.Store(mean + (sample-mean)/8)
 }
 
-// Shard names the server that owns key: "" on a single server or Sentinel, the
-// address of the slot's master on a cluster, "slot-<n>" while that is not known. It
-// does no I/O.
+// Shard names the server that owns key: "" on a single server or Sentinel, the address of the slot's master on a
+// cluster, "slot-<n>" while that is not known. It does no I/O.
 func (c *Client) Shard(key string) string {
-	if c.route == nil {
-		return ""
+	addr := c.addr(key)
+	if addr == "" && c.route != nil {
+		return "slot-" + strconv.Itoa(int(keySlot(key)))
 	}
-	if addr := c.addr(key); addr != "" {
-		return addr
-	}
-	return "slot-" + strconv.Itoa(int(keySlot(key)))
+	return addr
 }
 
-// addr returns the address of the server of a cluster that owns key, "" where it is not
-// known without I/O.
+// addr returns the address of the server of a cluster that owns key, "" if there is no cluster or it is not known
+// without I/O.
 func (c *Client) addr(key string) string {
-	if !c.routed.Load() {
-		return ""
+	if c.routed.Load() {
+		if node, err := c.route(context.Background(), key); err == nil {
+			return node.Options().Addr
+		}
 	}
-	node, err := c.route(context.Background(), key)
-	if err != nil {
-		return ""
-	}
-	return node.Options().Addr
+	return ""
 }
 
 // senders returns those to the server that owns key.
 func (c *Client) senders(key string) *shard {
-	if c.route != nil {
-		if addr := c.addr(key); addr != "" {
-			return c.shard(addr)
-		}
+	if addr := c.addr(key); addr != "" {
+		return c.shard(addr)
 	}
 	return c.single
 }
@@ -210,6 +198,4 @@ func (c *Client) observe(name string, o Outcome, start time.Time) {
 }
 
 // fence returns the key of the fencing record of a lock.
-func (c *Client) fence(key string) string {
-	return c.opt.Dialect.fence(key, func(slot uint16) uint32 { return c.tags()[slot] })
-}
+func (c *Client) fence(key string) string { return c.opt.Dialect.fence(key) }

@@ -101,7 +101,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 		return nil
 	}
 	cmd := newCommand(0, "cluster", "info")
-	_, err := c.one(ctx, c.senders("").keep, newRequest(cmd), time.Now(), 0)
+	_, err := c.one(ctx, c.single.keep, newRequest(cmd), time.Now(), 0)
 	switch {
 	case err == nil:
 		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Dialect is how locks are written in Redis: all that shares a lock speaks the same one. The hash
-// of a lock, its count and its lease are the same in all; a dialect says what else differs. Its
-// scripts differ in lua/document.lua and lua/redisson.lua only.
+// Dialect is how locks are written in Redis: all that shares a lock speaks the same one. The hash of a lock, its count
+// and its lease are the same in all; a dialect says what else differs. Its scripts differ in lua/document.lua and
+// lua/redisson.lua only.
 //
 // Clients of two dialects that use one key exclude each other, since the hash is the same. They do not hear each other's
 // releases, take each other for foreign clients, and draw tokens from two records under two keys: the tokens of each
@@ -62,8 +62,7 @@ func (d Dialect) channel(key string) string {
 	return redissonName(redissonChannel, key)
 }
 
-// message is what a release publishes. It is built here and passed to the script as an argument,
-// so that every server sends the same bytes.
+// message is what a release publishes, as an argument of the script, so that every server sends the same bytes.
 func (d Dialect) message(key, holder string, at time.Time) string {
 	if d == DesignDocument {
 		return releaseMessage(key, holder, at)
@@ -71,8 +70,8 @@ func (d Dialect) message(key, holder string, at time.Time) string {
 	return "0" // Redisson knows numbers only, and 0 is "unlocked"
 }
 
-// reaction is for how long beyond two round trips a lock is left open to those who do not stand.
-// Redisson hears of a release on one thread, and wakes who waits on another.
+// reaction is for how long beyond two round trips a lock is left open to foreign clients. Redisson hears of a release on
+// one thread, and wakes who waits on another.
 func (d Dialect) reaction() time.Duration {
 	if d == DesignDocument {
 		return 0
@@ -80,9 +79,8 @@ func (d Dialect) reaction() time.Duration {
 	return 5 * time.Millisecond
 }
 
-// NewClientID returns a client id that no other has, see Options.ClientID. In the design document's
-// dialect it begins with name, see the function NewClientID; in Redisson's it is a UUID, as Redisson's
-// own are, and no name can stand in it.
+// NewClientID returns a client id that no other has, see Options.ClientID. In the design document's dialect it begins
+// with name, see the function NewClientID; in Redisson's it is a UUID, as Redisson's own are, and no name can stand in it.
 func (d Dialect) NewClientID(name string) string {
 	if d == DesignDocument {
 		return NewClientID(name)
@@ -97,10 +95,7 @@ func (d Dialect) NewClientID(name string) string {
 
 // ourID reports whether client is the id of a client of ours, as OURS of the scripts does.
 func (d Dialect) ourID(client string) bool {
-	if d == DesignDocument {
-		return true
-	}
-	return len(client) == 36 && client[14] == '8'
+	return d == DesignDocument || len(client) == 36 && client[14] == '8'
 }
 
 // Ours reports whether holder is the field of a client of ours or the mark that MinHold leaves, so that whoever
@@ -112,15 +107,11 @@ func (d Dialect) Ours(holder string) bool {
 
 // Reserved reports whether key cannot be a lock, because keys of other things begin with prefix.
 //
-// Nothing outside the prefixes is refused, because nothing else can meet a key of ours. A
-// derived key begins with the prefix itself; its hash tag comes later, so a name such as
-// {anteroom:fence:x} is never one. What else begins with "anteroom:", and the release channels,
-// are channels, which Redis keeps apart from keys. The mark of a release with Keep is a
-// field. Below a prefix everything is refused, also what no name derives today: that
-// the beginning decides is a rule that a person and an ACL can apply.
+// Nothing outside the prefixes is refused, because nothing else can meet a key of ours: a derived key begins with the
+// prefix itself, and what else begins with "anteroom:" are channels, which Redis keeps apart from keys. Below a prefix
+// everything is refused, also what no name derives today: a person and an ACL can apply that rule.
 func (d Dialect) Reserved(key string) (prefix string, reserved bool) {
-	prefixes := [...]string{linePrefix, fencePrefix, redissonToken}
-	for _, prefix := range prefixes[:min(2+int(d), 3)] {
+	for _, prefix := range []string{linePrefix, fencePrefix, redissonToken}[:min(2+int(d), 3)] {
 		if strings.HasPrefix(key, prefix) {
 			return prefix, true
 		}
@@ -139,9 +130,9 @@ func (d Dialect) fits(key string) bool {
 }
 
 // fence returns the key of the fencing record of key.
-func (d Dialect) fence(key string, numberOf func(slot uint16) uint32) string {
+func (d Dialect) fence(key string) string {
 	if d == DesignDocument {
-		return derivedKey(fencePrefix, key, numberOf)
+		return derivedKey(fencePrefix, key)
 	}
 	return redissonName(redissonToken, key)
 }

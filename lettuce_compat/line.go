@@ -28,7 +28,7 @@ func CallLease(lease time.Duration) time.Duration { return min(lease, callLease)
 
 // line returns the key of the line of a lock.
 func (c *Client) line(key string) string {
-	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
+	return derivedKey(linePrefix, key)
 }
 
 // Listening reports whether the server has confirmed the client's own channel, so that messages arrive.

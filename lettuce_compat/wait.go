@@ -41,17 +41,7 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 }
 
 // renewed reads the answer to a renewal of one key.
-func renewed(cmd *command, left error) RenewReply {
-	outcome, err := cmd.result(left)
-	if outcome != OutcomeOK {
-		return RenewReply{Outcome: outcome, Err: err}
-	}
-	answers, _ := cmd.Val().([]any)
-	if len(answers) != 1 {
-		return RenewReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
-	}
-	return parseRenewal(OutcomeOK, nil, answers[0], time.Time{})
-}
+func renewed(cmd *command, left error) RenewReply { return parseRenewal(cmd.item(left, 0, 1)) }
 
 // waitTries bounds how often a renewal with WAIT follows a slot that moves.
 const waitTries = 5
