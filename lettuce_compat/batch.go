@@ -22,8 +22,8 @@ type Renewal struct {
 
 // RenewReply is the answer to a Renewal.
 type RenewReply struct {
-	// Outcome is OK, Gone (the field is not there, or the key is of another type, both concluded by a master), Failed or
-	// Unknown; the last two may be repeated.
+	// Outcome is OK, Gone (the field is not there, or the key is of another type, both concluded by a master), Failed
+	// or Unknown; the last two may be repeated.
 	Outcome    Outcome
 	Reacquired bool      // with OK: the field had gone and is set again
 	SentAt     time.Time // the lease counts from here; zero if the command was never sent
@@ -38,8 +38,8 @@ func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Durati
 }
 
 // Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection that
-// has renewed, which takes ReplicaTimeout more. Too few of them is OutcomeRefused with ErrReplicas: the field is there
-// and renewed, and it is for the caller to give it back.
+// has renewed, which takes ReplicaTimeout more. Too few of them is OutcomeRefused with ErrReplicas: the field is
+// there and renewed, and it is for the caller to give it back.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
 	if r.Replicas == 0 {
 		return askBatch(ctx, c, "extend", []Renewal{r}, timeout, c.renewCommand, parseRenewal)[0]
@@ -111,8 +111,8 @@ type StatusReply struct {
 	Err     error
 }
 
-// Status asks how a batch of fields of one shard stands, in one round trip. It changes nothing. It returns one reply per
-// item, in order; one bad key fails no other.
+// Status asks how a batch of fields of one shard stands, in one round trip. It changes nothing. It returns one reply
+// per item, in order; one bad key fails no other.
 func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
 	return askBatch(ctx, c, "status", batch, timeout, c.statusCommand, parseStatus)
 }
@@ -159,8 +159,8 @@ type batchAnswer struct {
 	sentAt  time.Time
 }
 
-// askBatch asks a script about many locks of one shard: with one command on a single server, and with one for each lock,
-// in a pipeline, on a cluster. It returns what read makes of each answer, in order.
+// askBatch asks a script about many locks of one shard: with one command on a single server, and with one for each
+// lock, in a pipeline, on a cluster. It returns what read makes of each answer, in order.
 func askBatch[T any, R interface{ worst(Outcome) Outcome }](
 	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *command, read func(batchAnswer) R,
 ) []R {
@@ -222,7 +222,8 @@ func (c *command) item(left error, i, size int) batchAnswer {
 	return batchAnswer{answer: answers[i]}
 }
 
-// scriptError is the error that a script met on one key of a batch and returned as text. It is an answer of the server.
+// scriptError is the error that a script met on one key of a batch and returned as text. It is an answer of the
+// server.
 type scriptError string
 
 func (e scriptError) Error() string { return string(e) }

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Redis is what a Client needs of a go-redis client. *redis.Client, *redis.ClusterClient and the failover clients satisfy
-// it. The Client changes nothing on it: no hooks, no options.
+// Redis is what a Client needs of a go-redis client. *redis.Client, *redis.ClusterClient and the failover clients
+// satisfy it. The Client changes nothing on it: no hooks, no options.
 type Redis interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
@@ -40,7 +40,7 @@ type Client struct {
 	routed atomic.Bool // the cluster's layout is known: route does no I/O any more
 
 	relocated atomic.Pointer[time.Time] // when the layout was last asked for after an error
-	rtt       atomic.Int64 // nanoseconds: a running mean of round trips, which weighs the newest by 1/8
+	rtt       atomic.Int64              // nanoseconds: a running mean of round trips, which weighs the newest by 1/8
 	warn      warnings
 	subs      *subscriptions
 	cluster   bool        // of a known Redis Cluster
@@ -56,8 +56,8 @@ type Client struct {
 	shards map[string]*shard // by address; "" before routed and on a single server
 }
 
-// shard holds the senders to one server: statements, everything that keeps what is held, and renewals that
-// wait for replicas, each alone and for long: these must not keep the renewals of other locks waiting.
+// shard holds the senders to one server: statements, everything that keeps what is held, and renewals that wait for
+// replicas, each alone and for long: these must not keep the renewals of other locks waiting.
 type shard struct{ locks, keep, synced *sender }
 
 // New makes a Client over rdb. It does no I/O, so a wrong address shows at the first command. The user keeps rdb and
@@ -97,8 +97,8 @@ func New(rdb Redis, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Multi reports whether keys live on several servers, so that nothing can be said about all of them in one command. It
-// becomes true when a client turns out to have a cluster behind it that New did not recognise (WarnHiddenCluster).
+// Multi reports whether keys live on several servers, so that nothing can be said about all of them in one command.
+// It becomes true when a client turns out to have a cluster behind it that New did not recognise (WarnHiddenCluster).
 func (c *Client) Multi() bool { return c.route != nil || c.hidden.Load() }
 
 // noteRTT notes that a round trip took d. An update that is lost to another one only loses one sample.

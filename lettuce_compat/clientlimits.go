@@ -11,8 +11,8 @@ import (
 // clientLimits are what the options of the user's client say about its time limits and its connections.
 type clientLimits struct {
 	known bool // the others say something: rdb is of a type that has options
-	// holds is how long a command that hangs holds the goroutine that sends it, beyond the deadline of its context: 0 if
-	// go-redis minds that on the socket, which is not its default, and unlimited if that is not known.
+	// holds is how long a command that hangs holds the goroutine that sends it, beyond the deadline of its context: 0
+	// if go-redis minds that on the socket, which is not its default, and unlimited if that is not known.
 	holds time.Duration
 	read  time.Duration
 	pool  int
@@ -21,8 +21,8 @@ type clientLimits struct {
 const unlimited time.Duration = math.MaxInt64
 
 // limitsOf reads the options of rdb. It refuses a client that would wait for a reply for ever: each command that is
-// abandoned while a server hangs would keep its connection, and in the end no command could be sent although the server
-// answers again.
+// abandoned while a server hangs would keep its connection, and in the end no command could be sent although the
+// server answers again.
 func limitsOf(rdb Redis) (clientLimits, error) {
 	var o redis.Options
 	switch r := rdb.(type) {
@@ -50,12 +50,12 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 	return limits, nil
 }
 
-// Bounded reports whether the user's client is known to keep to the deadline of a context, so that a caller that sends
-// on its own goroutine is back at its time limit.
+// Bounded reports whether the user's client is known to keep to the deadline of a context, so that a caller that
+// sends on its own goroutine is back at its time limit.
 func (c *Client) Bounded() bool { return c.limits.holds == 0 }
 
-// Costs says what settings of the user's client cost, a sentence for each that costs something, with what to set instead.
-// replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
+// Costs says what settings of the user's client cost, a sentence for each that costs something, with what to set
+// instead. replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
 // *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string

@@ -6,8 +6,8 @@
 // tells its caller what those decisions need. The name says what it replaces: the design document's LettuceClient
 // (docs/internals/decisions.md §4.2.5).
 //
-// All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under a
-// number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
+// All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under
+// a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
 // now. Renew says the same of many units at once.
 //
 //	caller ── State ─────────────────────► sender "locks" ─┐  per server: one round trip is under way,

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Outcome says what is known about the effect of one command. It is a closed set: every reply carries exactly one, and
-// the caller's next step depends on nothing else.
+// Outcome says what is known about the effect of one command. It is a closed set: every reply carries exactly one,
+// and the caller's next step depends on nothing else.
 type Outcome uint8
 
 const (
@@ -21,10 +21,11 @@ const (
 	OutcomeRefused
 	// OutcomeGone: our field is not there, concluded by a master.
 	OutcomeGone
-	// OutcomeFailed: the server answered with an error, or the command was never sent. It certainly had no effect, and
-	// may be repeated unless Permanent(err).
+	// OutcomeFailed: the server answered with an error, or the command was never sent. It certainly had no effect,
+	// and may be repeated unless Permanent(err).
 	OutcomeFailed
-	// OutcomeUnknown: the command was sent and no answer arrived in time. It may have taken effect, and may still do so.
+	// OutcomeUnknown: the command was sent and no answer arrived in time. It may have taken effect, and may still do
+	// so.
 	OutcomeUnknown
 	outcomes
 )
@@ -37,7 +38,8 @@ func (o Outcome) String() string {
 var (
 	// ErrClosed is returned by every call on a Client after Close.
 	ErrClosed = errors.New("client is closed")
-	// ErrTimeout is the error of a command that was abandoned at its time limit. With OutcomeFailed it was never sent.
+	// ErrTimeout is the error of a command that was abandoned at its time limit. With OutcomeFailed it was never
+	// sent.
 	ErrTimeout = errors.New("no answer within the command's time limit")
 	// ErrReplicas is the error of a renewal that too few replicas confirmed in time.
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
@@ -61,8 +63,8 @@ const (
 	classNone class = iota
 	// classPermanent needs a human: wrong type, missing permission, wrong password, any other refusal of a script.
 	classPermanent
-	// classTransient is a refusal that passes: loading, read-only after a failover, out of memory, busy with a script, a
-	// cluster being reshaped.
+	// classTransient is a refusal that passes: loading, read-only after a failover, out of memory, busy with a
+	// script, a cluster being reshaped.
 	classTransient
 	// classUnreachable means that nothing was sent: no connection could be had.
 	classUnreachable
@@ -83,8 +85,8 @@ var (
 	proxyUnknown = []string{"server connection close", "deliver request fail", "upstream failure", "upstream protocol error"}
 )
 
-// classify sorts err. An error of a server is permanent or transient and means that the command had no effect, unless a
-// proxy has answered in its place; everything that does not say that it was never sent is classUnknown.
+// classify sorts err. An error of a server is permanent or transient and means that the command had no effect, unless
+// a proxy has answered in its place; everything that does not say that it was never sent is classUnknown.
 func classify(err error) class {
 	is := func(target error) bool { return errors.Is(err, target) }
 	if err == nil {
@@ -122,10 +124,10 @@ func classifyAnswer(text string) class {
 	return classPermanent
 }
 
-// answerCode returns the code of an error answer, its first word. Servers before 7 put in front of it where a script met
-// an error: once where the script passes on what a protected call returned, "@user_script: 42: -READONLY You …", and
-// again where it raises, "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …". Only what
-// stands at these places is stripped: a code in the middle of a text is none.
+// answerCode returns the code of an error answer, its first word. Servers before 7 put in front of it where a script
+// met an error: once where the script passes on what a protected call returned, "@user_script: 42: -READONLY You …",
+// and again where it raises, "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …".
+// Only what stands at these places is stripped: a code in the middle of a text is none.
 func answerCode(text string) string {
 	text = strings.TrimPrefix(text, "ERR ")
 	if strings.HasPrefix(text, "Error running script") {
@@ -154,8 +156,8 @@ func hasCode(err error, code string) bool {
 	return is && answerCode(answer.Error()) == code
 }
 
-// Permanent reports whether repeating the command that failed with err is in vain until somebody changes the server, the
-// permissions or the key.
+// Permanent reports whether repeating the command that failed with err is in vain until somebody changes the server,
+// the permissions or the key.
 func Permanent(err error) bool { return classify(err) == classPermanent }
 
 // Transient reports whether err is an answer of Redis that the command was refused and may be accepted later.

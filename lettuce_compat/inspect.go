@@ -14,8 +14,8 @@ type Holder struct {
 	Count  int64
 }
 
-// Info is what Redis knows about a key, for people and tools: it may be out of date
-// when it arrives and must decide nothing.
+// Info is what Redis knows about a key, for people and tools: it may be out of date when it arrives and must decide
+// nothing.
 type Info struct {
 	Exists      bool
 	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
@@ -28,8 +28,8 @@ type Info struct {
 	Open        time.Duration // for so long the lock is still left to those who do not stand
 }
 
-// Inspect asks one server about key and its fencing record and its line, in one step. It changes
-// nothing. What is no lock is a permanent error; strings says whether a string is one.
+// Inspect asks one server about key and its fencing record and its line, in one step. It changes nothing. What is no
+// lock is a permanent error; strings says whether a string is one.
 func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, error) {
 	if err := c.CheckKey(key); err != nil {
 		return Info{}, err

@@ -10,7 +10,8 @@ import (
 	"sync"
 )
 
-// maxClientID and maxHost bound the client id, which stands in every field and in the name of the client's own channel.
+// maxClientID and maxHost bound the client id, which stands in every field and in the name of the client's own
+// channel.
 const (
 	maxClientID = 128
 	maxHost     = 64
@@ -19,9 +20,9 @@ const (
 // MaxClientName bounds what NewClientID puts in front.
 const MaxClientName = maxClientID - 13
 
-// NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without a name, so that HGETALL on a
-// lock tells an operator who holds it. The digits are fresh on every call: a restarted process, or a replacement that is
-// configured alike, never has the fields of the one before it, whose late commands must not meet its locks.
+// NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without a name, so that HGETALL on
+// a lock tells an operator who holds it. The digits are fresh on every call: a restarted process, or a replacement
+// that is configured alike, never has the fields of the one before it, whose late commands must not meet its locks.
 func NewClientID(name string) string {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
@@ -86,15 +87,15 @@ func ParseField(field string) (clientID string, n uint64, ok bool) {
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// fencePrefix begins the key of every fencing record but Redisson's, and linePrefix that of every line. They
-// hold no brace, so the first brace of a derived key is one that the rule below put or kept there.
+// fencePrefix begins the key of every fencing record but Redisson's, and linePrefix that of every line. They hold no
+// brace, so the first brace of a derived key is one that the rule below put or kept there.
 const (
 	fencePrefix = "anteroom:fence:"
 	linePrefix  = "anteroom:line:"
 )
 
-// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the lock's own slot for every name,
-// because a script may touch one slot only, and no two names share one:
+// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the lock's own slot for every
+// name, because a script may touch one slot only, and no two names share one:
 //
 //	name with a valid tag      a{t}b  → anteroom:line:tag:a{t}b    the tag stays the first one
 //	no brace, not empty        name   → anteroom:line:{name}       the name becomes the tag
@@ -146,8 +147,8 @@ func crc16(s string) (crc uint16) {
 	return crc
 }
 
-// slotNumbers finds, for every slot, the least number whose decimal digits hash to it. About 160,000 numbers have to be
-// tried, some milliseconds, so a process does it once, when it meets a name that needs it.
+// slotNumbers finds, for every slot, the least number whose decimal digits hash to it. About 160,000 numbers have to
+// be tried, some milliseconds, so a process does it once, when it meets a name that needs it.
 var slotNumbers = sync.OnceValue(func() []uint32 {
 	numbers, found := make([]uint32, slots), make([]bool, slots)
 	for n, left := uint32(0), slots; left > 0; n++ {

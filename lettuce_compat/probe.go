@@ -27,10 +27,11 @@ type RehearseRequest struct {
 	Timeout  time.Duration // of the command; 0: Options.CommandTimeout
 }
 
-// Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held it. A script calls
-// what these call, in two steps, and leaves everything as it was: a free lock is taken and given back within a step, a
-// held one is only asked about. So it meets what a statement would meet: a missing permission, a full memory, a replica,
-// what is no lock. Some rights to a held lock, and the rights to channels, can be told from Redis 7.0 on only.
+// Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held it. A script
+// calls what these call, in two steps, and leaves everything as it was: a free lock is taken and given back within a
+// step, a held one is only asked about. So it meets what a statement would meet: a missing permission, a full memory,
+// a replica, what is no lock. Some rights to a held lock, and the rights to channels, can be told from Redis 7.0 on
+// only.
 func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
 	if err := c.CheckKey(r.Key); err != nil {
 		return err
@@ -59,11 +60,11 @@ func (c *Client) rehearse(ctx context.Context, r RehearseRequest, step string) e
 	return err
 }
 
-// Probe asks whether messages are delivered: it publishes one to the client's own channel and waits until it comes back
-// on the subscription connection, at most one CommandTimeout. This alone finds a connection that is open but delivers
-// nothing (a hung proxy, a demoted master), which is then dropped and made anew (ErrNotDelivered). An error of the
-// publication itself says nothing about the subscription and leaves it alone. Without anything subscribed yet, or if the
-// ACL refuses the channel, it returns 0 and nil: there is nothing to probe.
+// Probe asks whether messages are delivered: it publishes one to the client's own channel and waits until it comes
+// back on the subscription connection, at most one CommandTimeout. This alone finds a connection that is open but
+// delivers nothing (a hung proxy, a demoted master), which is then dropped and made anew (ErrNotDelivered). An error
+// of the publication itself says nothing about the subscription and leaves it alone. Without anything subscribed yet,
+// or if the ACL refuses the channel, it returns 0 and nil: there is nothing to probe.
 func (c *Client) Probe(ctx context.Context) (time.Duration, error) {
 	start := time.Now()
 	outcome, err := c.probe(ctx)

@@ -52,7 +52,8 @@ func (c *Client) sendOne(ctx context.Context, cmd *command) {
 	}
 }
 
-// process executes one command and leaves its error on it, even if the user's client is a wrapper that only returns it.
+// process executes one command and leaves its error on it, even if the user's client is a wrapper that only returns
+// it.
 func process(ctx context.Context, node endpoint, cmd *command) {
 	if err := node.Process(ctx, cmd); err != nil && cmd.Err() == nil {
 		cmd.SetErr(err)
@@ -82,8 +83,8 @@ func (c *Client) sendMany(ctx context.Context, cmds []*command) {
 		}
 		c.pipeline(ctx, node, missing)
 	}
-	// What is left is rare: a cluster that is being reshaped, or a script cache that was flushed again meanwhile. Each of
-	// these was refused unexecuted.
+	// What is left is rare: a cluster that is being reshaped, or a script cache that was flushed again meanwhile.
+	// Each of these was refused unexecuted.
 	for _, cmd := range selectCommands(cmds, refusedUnexecuted) {
 		if ctx.Err() != nil {
 			return
@@ -103,8 +104,8 @@ func (c *Client) pipeline(ctx context.Context, node endpoint, cmds []*command) {
 		}
 		return nil
 	})
-	// A hook that refuses a pipeline need not say so on each command. The error may as well be about another command, so
-	// only one that is still held gets it, and only its text: an answer in it is not the answer to this one.
+	// A hook that refuses a pipeline need not say so on each command. The error may as well be about another command,
+	// so only one that is still held gets it, and only its text: an answer in it is not the answer to this one.
 	for _, cmd := range cmds {
 		if err != nil && cmd.Err() == nil && cmd.Val() == nil && cmd.withdraw() {
 			cmd.SetErr(&notSentError{errors.New(err.Error())})

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// slowAfter is how long a round trip keeps the others waiting: the most that sharing adds to a call, and
-	// many times a near round trip.
+	// slowAfter is how long a round trip keeps the others waiting: the most that sharing adds to a call, and many
+	// times a near round trip.
 	slowAfter = 2 * time.Millisecond
 	// maxBatch bounds the commands of a round trip (by one request's more at most), so that one slow connection
 	// delays a bounded number of callers.
@@ -22,14 +22,14 @@ const (
 	yields = 8
 	// stackSize is about what a round trip needs of a stack.
 	stackSize = 6 << 10
-	// abandonedPerPlace bounds the abandoned round trips of a sender to this many times its limit. Beyond it
-	// requests wait: a hung server costs a bounded number of goroutines and connections.
+	// abandonedPerPlace bounds the abandoned round trips of a sender to this many times its limit. Beyond it requests
+	// wait: a hung server costs a bounded number of goroutines and connections.
 	abandonedPerPlace = 4
-	// sharedLimit is the deadline of the context that go-redis gets with a round trip whose callers may leave.
-	// It matters only if the client minds contexts and has no read limit of its own.
+	// sharedLimit is the deadline of the context that go-redis gets with a round trip whose callers may leave. It
+	// matters only if the client minds contexts and has no read limit of its own.
 	sharedLimit = 30 * time.Second
-	// mostHeld bounds how long a client that ignores deadlines may hold a caller: so many time limits of the
-	// command. With go-redis' default of 5 s and a limit of 1 s that is a sixth of the default lease.
+	// mostHeld bounds how long a client that ignores deadlines may hold a caller: so many time limits of the command.
+	// With go-redis' default of 5 s and a limit of 1 s that is a sixth of the default lease.
 	mostHeld = 5
 	// trustTime is how long an answer speaks for the next one.
 	trustTime = time.Second
@@ -41,8 +41,8 @@ const (
 //	one is current       requests queue, and go along on the next
 //	current is slow      it is current no more, and the next starts beside it
 //
-// At most one round trip is current, at most limit have callers that wait, and the abandoned ones are bounded
-// too. A goroutine runs only while requests are queued or under way.
+// At most one round trip is current, at most limit have callers that wait, and the abandoned ones are bounded too. A
+// goroutine runs only while requests are queued or under way.
 type sender struct {
 	c     *Client
 	limit int

@@ -19,8 +19,8 @@ const (
 	// backoffMin and backoffMax bound the pause between failed connections.
 	backoffMin = 50 * time.Millisecond
 	backoffMax = 2 * time.Second
-	// tendEvery is how often a connection to a shard is asked whether it is alive, and whether its channels have another
-	// master by now.
+	// tendEvery is how often a connection to a shard is asked whether it is alive, and whether its channels have
+	// another master by now.
 	tendEvery = time.Second
 )
 
@@ -37,13 +37,13 @@ var (
 // both exist from the first need until Close, those of a shard while it has channels. Callers never do I/O here: they
 // change the lists under mu and kick the writer.
 //
-// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the connection fails
-// or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe what nobody watches any more;
-// sleep until kicked or until the next of these is due. When the connection has ended, everything watched is wanted
-// again, and the loop starts over after a pause.
+// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the connection
+// fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe what nobody watches
+// any more; sleep until kicked or until the next of these is due. When the connection has ended, everything watched
+// is wanted again, and the loop starts over after a pause.
 //
-// At most one SUBSCRIBE is unanswered, because an error answer does not say which channel it is about: so it is known to
-// be about that batch.
+// At most one SUBSCRIBE is unanswered, because an error answer does not say which channel it is about: so it is known
+// to be about that batch.
 type subscriber struct {
 	c    *Client
 	own  *channel      // nil: of a shard
@@ -272,8 +272,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// tend sees to a connection to a shard, of which no probe tells whether it delivers: it pings, and a silent one is given
-// up.
+// tend sees to a connection to a shard, of which no probe tells whether it delivers: it pings, and a silent one is
+// given up.
 func (s *subscriber) tend(ps *redis.PubSub) error {
 	now := time.Now()
 	if s.own != nil || now.Before(s.tended.Add(tendEvery)) {

@@ -10,15 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// read receives until the connection ends. It blocks in nothing but the socket and the callbacks, which promise not to
-// block: a slow reader would lose no message but delay every wake-up.
+// read receives until the connection ends. It blocks in nothing but the socket and the callbacks, which promise not
+// to block: a slow reader would lose no message but delay every wake-up.
 //
-// When a connection fails go-redis makes another one before it says so, which takes seconds if the server is silent, and
-// under the lock that Subscribe needs too. That connection would not be used: what it has subscribed, and what was
-// refused, is not known. So once a connection is made, go-redis is given a context that has ended. It asks a context for
-// its deadline where it reads and writes, and for its end where it dials, so that only the latter fails, immediately. A
-// go-redis that asks for the end where it reads is told by its first answer, and gets the living context from then on:
-// news of a failure is late there.
+// When a connection fails go-redis makes another one before it says so, which takes seconds if the server is silent,
+// and under the lock that Subscribe needs too. That connection would not be used: what it has subscribed, and what
+// was refused, is not known. So once a connection is made, go-redis is given a context that has ended. It asks a
+// context for its deadline where it reads and writes, and for its end where it dials, so that only the latter fails,
+// immediately. A go-redis that asks for the end where it reads is told by its first answer, and gets the living
+// context from then on: news of a failure is late there.
 func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 	ctx := s.onceMade()
 	for first := true; ; first = false {
@@ -81,9 +81,9 @@ func (s *subscriber) confirm(name string) {
 	}
 }
 
-// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is missing for one channel refuses the
-// whole batch, so its channels are asked for one by one; a channel that is refused alone rests. It reports false for any
-// other error, after which the connection is made anew.
+// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is missing for one channel refuses
+// the whole batch, so its channels are asked for one by one; a channel that is refused alone rests. It reports false
+// for any other error, after which the connection is made anew.
 func (s *subscriber) refuse(answer redis.Error) bool {
 	if s.own == nil && strings.Contains(answer.Error(), "unknown command") {
 		s.c.unsharded.Store(true) // a Cluster below 7; the channels move to the own connection

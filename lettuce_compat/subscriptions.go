@@ -6,8 +6,8 @@ import (
 )
 
 // subscriptions are those of one client: a connection for its own channel and for all release channels that are the
-// whole server's, and where they belong to shards (Dialect) one more for each shard, while it is listened to. All lists
-// are under one mutex, so that a channel can move from one to another.
+// whole server's, and where they belong to shards (Dialect) one more for each shard, while it is listened to. All
+// lists are under one mutex, so that a channel can move from one to another.
 type subscriptions struct {
 	c      *Client
 	mu     sync.Mutex
@@ -84,8 +84,8 @@ func (s *subscriptions) confirmed(key string) bool {
 	return ch != nil && ch.state == chConfirmed
 }
 
-// close ends all connections and signals every watch. The channels that it returns are closed when the goroutines have
-// ended.
+// close ends all connections and signals every watch. The channels that it returns are closed when the goroutines
+// have ended.
 func (s *subscriptions) close() (ended []<-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

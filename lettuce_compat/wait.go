@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitFor asks that a renewal is confirmed by replicas. The sending goroutine fills in
-// the answer before the call is done.
+// waitFor asks that a renewal is confirmed by replicas. The sending goroutine fills in the answer before the call is
+// done.
 type waitFor struct {
 	replicas int
 	timeout  time.Duration
@@ -46,13 +46,13 @@ func renewed(cmd *command, left error) RenewReply { return parseRenewal(cmd.item
 // waitTries bounds how often a renewal with WAIT follows a slot that moves.
 const waitTries = 5
 
-// waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each
-// has a connection of the client's pool to itself for as long as it waits.
+// waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each has a connection of the
+// client's pool to itself for as long as it waits.
 const waitInFlight = 8
 
-// sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes of
-// its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are followed here:
-// a node that answers MOVED has not executed the renewal.
+// sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes
+// of its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are followed
+// here: a node that answers MOVED has not executed the renewal.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
@@ -79,8 +79,8 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 }
 
 // askReplicas sends cmd, and WAIT after it. On a connection of their own the answer to the first decides whether the
-// second is sent: a renewal that finds nothing has written nothing, and must not cost the time for which another would
-// wait. go-redis never replaces a connection that has failed in between; WAIT fails then.
+// second is sent: a renewal that finds nothing has written nothing, and must not cost the time for which another
+// would wait. go-redis never replaces a connection that has failed in between; WAIT fails then.
 //
 // A client of a type that is not known offers no such connection, and both go in one pipeline. If it hides a cluster,
 // WAIT would go to any node, so that is asked for before.

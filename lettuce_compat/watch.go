@@ -13,9 +13,9 @@ type Watch struct {
 	ch   *channel // nil after Close; guarded by subs.mu
 }
 
-// C returns the wake-up channel. It has room for one signal and several are merged. It is signalled by a message on the
-// key's channel, by every confirmation of the subscription (the first and each after a reconnection: a message may have
-// been missed before it), by Reconnect and the client's Close. It is never closed.
+// C returns the wake-up channel. It has room for one signal and several are merged. It is signalled by a message on
+// the key's channel, by every confirmation of the subscription (the first and each after a reconnection: a message
+// may have been missed before it), by Reconnect and the client's Close. It is never closed.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
 // Close ends the interest. The channel is unsubscribed with its last watch: who listens counts as a foreign client to
@@ -45,9 +45,9 @@ func (w *Watch) signal() {
 	}
 }
 
-// Watch begins to listen for the release of key; the caller closes the Watch. It returns immediately, without I/O: until
-// the subscription is confirmed, or if it never is, the caller polls. If the channel is confirmed already the watch is
-// signalled, because a release may have come between the refusal that made the caller watch and this call.
+// Watch begins to listen for the release of key; the caller closes the Watch. It returns immediately, without I/O:
+// until the subscription is confirmed, or if it never is, the caller polls. If the channel is confirmed already the
+// watch is signalled, because a release may have come between the refusal that made the caller watch and this call.
 func (c *Client) Watch(key string) *Watch {
 	w := &Watch{c: make(chan struct{}, 1), subs: c.subs}
 	name, home := c.opt.Dialect.channel(key), c.subs.home(key)
