@@ -198,8 +198,7 @@ func TestSender_WaitsForReplicasTravelAlone(t *testing.T) {
 	}
 }
 
-// TestSender_AnAnswerAtTheLimit: a caller that leaves in the moment of its answer has it, and what
-// it waits with is as good as new for the next one.
+// TestSender_AnAnswerAtTheLimit: a caller that leaves in the moment of its answer has it, and its round trip ends once.
 func TestSender_AnAnswerAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
@@ -218,6 +217,9 @@ func TestSender_AnAnswerAtTheLimit(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
+		live, total := lettucecompat.Trips(c)
+		want(t, "awaited", live, 0)
+		want(t, "all", total, 0)
 		if answered == 0 || left == 0 {
 			t.Skipf("%d were answered and %d have left", answered, left)
 		}
