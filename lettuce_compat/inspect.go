@@ -45,18 +45,12 @@ func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, e
 	if !ok || len(a) != 8 {
 		return Info{}, ErrMalformed
 	}
-	ttl, ok1 := a[1].(int64)
-	pairs, ok2 := a[2].([]any)
-	subscribers, ok3 := a[4].(int64)
-	standing, ok4 := a[5].(int64)
-	open, ok5 := a[7].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+	pairs, ok1 := a[2].([]any)
+	n, ok2 := numbers([]any{a[1], a[4], a[5], a[7]}, 4)
+	if !ok1 || !ok2 {
 		return Info{}, ErrMalformed
 	}
-	info := Info{
-		Type: text(a[0]), TTL: fromMillis(ttl), Subscribers: int(subscribers),
-		Standing: int(standing), Open: fromMillis(open),
-	}
+	info := Info{Type: text(a[0]), TTL: fromMillis(n[0]), Subscribers: int(n[1]), Standing: int(n[2]), Open: fromMillis(n[3])}
 	info.Exists = info.Type != "none"
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)

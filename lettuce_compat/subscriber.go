@@ -50,6 +50,8 @@ type subscriber struct {
 	addr string        // of the shard's master, "" for those whose master is not known
 	kick chan struct{} // cap 1: look at the lists again
 
+	subscribe, unsubscribe func(*redis.PubSub, context.Context, ...string) error // those of shards, or the plain ones
+
 	ctx    context.Context // of the connection's I/O; ends with close
 	cancel context.CancelFunc
 
@@ -83,7 +85,9 @@ func newSubscriber(c *Client, mu *sync.Mutex, addr, own string) *subscriber {
 	end()
 	s.made = ended
 	close(s.done)
+	s.subscribe, s.unsubscribe = (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
 	if own != "" {
+		s.subscribe, s.unsubscribe = (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
 		s.own = &channel{sub: s, name: own, own: true}
 		s.addLocked(s.own)
 	}
@@ -158,7 +162,7 @@ func (s *subscriber) connect() (wasUp bool, err error) {
 	dropped, generation := s.dropped, s.generation
 	s.putLocked(first, chAsked)
 	s.mu.Unlock()
-	if err = s.subscribe(s.ctx, ps, first.name); err != nil {
+	if err = s.subscribe(ps, s.ctx, first.name); err != nil {
 		_ = ps.Close()
 		return false, err
 	}
@@ -187,10 +191,10 @@ func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 		}
 		subscribe, unsubscribe, next, err := s.plan()
 		if err == nil && len(unsubscribe) > 0 {
-			err = s.unsubscribe(s.onceMade(), ps, unsubscribe...)
+			err = s.unsubscribe(ps, s.onceMade(), unsubscribe...)
 		}
 		if err == nil && len(subscribe) > 0 {
-			err = s.subscribe(s.onceMade(), ps, subscribe...)
+			err = s.subscribe(ps, s.onceMade(), subscribe...)
 		}
 		if err != nil {
 			return err
@@ -324,18 +328,4 @@ func (s *subscriber) pubsub(key string) (*redis.PubSub, error) {
 		return nil, errNoMaster // rehome knows where it belongs
 	}
 	return node.SSubscribe(s.ctx), nil
-}
-
-func (s *subscriber) subscribe(ctx context.Context, ps *redis.PubSub, channels ...string) error {
-	if s.own == nil {
-		return ps.SSubscribe(ctx, channels...)
-	}
-	return ps.Subscribe(ctx, channels...)
-}
-
-func (s *subscriber) unsubscribe(ctx context.Context, ps *redis.PubSub, channels ...string) error {
-	if s.own == nil {
-		return ps.SUnsubscribe(ctx, channels...)
-	}
-	return ps.Unsubscribe(ctx, channels...)
 }

@@ -111,10 +111,8 @@ func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w
 // relearn asks for the new layout, and gives it a moment.
 func (c *Client) relearn(ctx context.Context, try int) {
 	c.reload() // a node has answered that the slot moved, so there is a layout to fetch
-	timer := time.NewTimer(time.Duration(try) * 20 * time.Millisecond)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Duration(try) * 20 * time.Millisecond):
 	case <-ctx.Done():
 	}
 }
