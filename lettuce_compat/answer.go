@@ -16,8 +16,8 @@ const (
 	WordNothing
 	// WordStands: the client has a place in the line.
 	WordStands
-	// WordRefused: the client has nothing. It is the answer to a try, and to a turn whose unit was given back
-	// before its place could not be written.
+	// WordRefused: the client has nothing. It is the answer to a try, and to a turn whose unit was given back before
+	// its place could not be written.
 	WordRefused
 	// WordVoid: Redis has a record of the client with this number or a greater one. Nothing has changed.
 	WordVoid
@@ -43,15 +43,15 @@ type Answer struct {
 	// Outcome is OK (Word has the answer), Failed (nothing of the client's has changed or will) or Unknown.
 	Outcome Outcome
 	Word    Word
-	// TTL is what is left to the client (Has), to the holder, or of the time for which the lock is left to
-	// foreign clients (Stands, Refused); negative: it has no end.
+	// TTL is what is left to the client (Has), to the holder, or of the time for which the lock is left to foreign
+	// clients (Stands, Refused); negative: it has no end.
 	TTL   time.Duration
 	Told  bool   // Has: somebody else stands
 	Token int64  // Has: of this grant; 0 without Terms.Fenced
 	Unit  uint64 // Has: the number of the unit's field, under which it was granted or called
 	Ahead int    // Stands: how many places are before it
-	// Holder is the field that has the lock (Stands, Refused); "" where the lock is left to foreign clients, or
-	// a string holds it.
+	// Holder is the field that has the lock (Stands, Refused); "" where the lock is left to foreign clients, or a
+	// string holds it.
 	Holder string
 	Err    error
 }
@@ -82,8 +82,8 @@ func (c *Client) parseState(s *Statement, cmd *command, left error) Answer {
 	return a
 }
 
-// parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others say a
-// time to live, a number, a text, which message was refused, and has the number of its field.
+// parseWords reads an answer that begins with its word. Void, lost and gone say nothing more; the others say a time
+// to live, a number, a text, which message was refused, and has the number of its field.
 func parseWords(v []any) (a Answer, refusal int64, ok bool) {
 	if len(v) == 0 {
 		return Answer{}, 0, false

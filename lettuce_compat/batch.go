@@ -14,50 +14,38 @@ type Renewal struct {
 	// Reacquire takes the lock again, for CallLease(Lease), where its key is missing and the fencing record still
 	// names this field as the last grantee: nobody had it in between.
 	Reacquire bool
-	// Replicas is the number of replicas that must confirm the renewal within
-	// ReplicaTimeout (default: half the time limit). Only Extend minds them. Keep the timeout below the
-	// client's ReadTimeout.
+	// Replicas is the number of replicas that must confirm the renewal within ReplicaTimeout (default: half the time
+	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
 	Replicas       int
 	ReplicaTimeout time.Duration
 }
 
 // RenewReply is the answer to a Renewal.
 type RenewReply struct {
-	// Outcome is OK, Gone (the field is not there, or the key is of another type, both
-	// concluded by a master), Failed or Unknown; the last two may be repeated.
+	// Outcome is OK, Gone (the field is not there, or the key is of another type, both concluded by a master), Failed
+	// or Unknown; the last two may be repeated.
 	Outcome    Outcome
 	Reacquired bool      // with OK: the field had gone and is set again
 	SentAt     time.Time // the lease counts from here; zero if the command was never sent
 	Err        error
 }
 
-// Renew raises the leases of a batch of fields, at most some hundred, that belong to
-// one shard: one script call on a single server, one pipeline to the node on a
-// cluster. It only ever raises a time to live, never shortens one. It returns one reply
-// per item, in order; one bad key fails no other. The owner of the keys is asked for anew;
-// an item that has moved is sent to its new one.
+// Renew raises the leases of a batch of fields, at most some hundred, that belong to one shard: one script call on a
+// single server, one pipeline to the node on a cluster. It returns one reply per item, in order; one bad key fails no
+// other. The owner of the keys is asked for anew; an item that has moved is sent to its new one.
 func (c *Client) Renew(ctx context.Context, batch []Renewal, timeout time.Duration) []RenewReply {
-	start := time.Now()
-	replies := askBatch(ctx, c, nil, batch, start, timeout, c.renewCommand, parseRenewal)
-	worst := OutcomeOK
-	for i := range replies {
-		worst = max(worst, replies[i].Outcome)
-	}
-	c.observe("renew", worst, start)
-	return replies
+	return askBatch(ctx, c, "renew", batch, timeout, c.renewCommand, parseRenewal)
 }
 
-// Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection
-// that has renewed, which takes ReplicaTimeout more. Too few of them is OutcomeRefused with ErrReplicas: the
-// field is there and renewed, and it is for the caller to give it back.
+// Extend raises the lease of one field outside of the batches. With Replicas it waits for them on the connection that
+// has renewed, which takes ReplicaTimeout more. Too few of them is OutcomeRefused with ErrReplicas: the field is
+// there and renewed, and it is for the caller to give it back.
 func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) RenewReply {
-	start := time.Now()
-	var reply RenewReply
-	if r.Replicas > 0 {
-		reply = c.extendSynced(ctx, r, start, cmp.Or(timeout, c.opt.CommandTimeout))
-	} else {
-		reply = askBatch(ctx, c, nil, []Renewal{r}, start, timeout, c.renewCommand, parseRenewal)[0]
+	if r.Replicas == 0 {
+		return askBatch(ctx, c, "extend", []Renewal{r}, timeout, c.renewCommand, parseRenewal)[0]
 	}
+	start := time.Now()
+	reply := c.extendSynced(ctx, r, start, cmp.Or(timeout, c.opt.CommandTimeout))
 	c.observe("extend", reply.Outcome, start)
 	return reply
 }
@@ -98,26 +86,16 @@ func (c *Client) renewCommand(items []Renewal) *command {
 	return newBatchCommand(c.scripts().renew, items[0].Key, args)
 }
 
-func parseRenewal(outcome Outcome, err error, answer any, sentAt time.Time) RenewReply {
-	r := RenewReply{Outcome: outcome, SentAt: sentAt, Err: err}
-	if outcome != OutcomeOK {
-		return r
-	}
-	switch a := answer.(type) {
-	case int64:
-		switch a {
-		case 0:
+func parseRenewal(b batchAnswer) RenewReply {
+	r := RenewReply{Outcome: b.outcome, SentAt: b.sentAt, Err: b.err}
+	if a, ok := b.answer.(int64); ok && a >= 0 && a <= 2 {
+		r.Reacquired = a == 2
+		if a == 0 {
 			r.Outcome = OutcomeGone
-			return r
-		case 1, 2:
-			r.Reacquired = a == 2
-			return r
 		}
-	case string:
-		r.Outcome, r.Err = OutcomeFailed, scriptError(a)
-		return r
+	} else if r.Outcome == OutcomeOK {
+		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
 	}
-	r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
 	return r
 }
 
@@ -133,17 +111,10 @@ type StatusReply struct {
 	Err     error
 }
 
-// Status asks how a batch of fields of one shard stands, in one round trip. It changes
-// nothing. It returns one reply per item, in order; one bad key fails no other.
+// Status asks how a batch of fields of one shard stands, in one round trip. It changes nothing. It returns one reply
+// per item, in order; one bad key fails no other.
 func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
-	start := time.Now()
-	replies := askBatch(ctx, c, nil, batch, start, timeout, c.statusCommand, parseStatus)
-	worst := OutcomeOK
-	for i := range replies {
-		worst = max(worst, replies[i].Outcome)
-	}
-	c.observe("status", worst, start)
-	return replies
+	return askBatch(ctx, c, "status", batch, timeout, c.statusCommand, parseStatus)
 }
 
 func (c *Client) statusCommand(items []Query) *command {
@@ -157,11 +128,8 @@ func (c *Client) statusCommand(items []Query) *command {
 	return newBatchCommand(c.scripts().status, items[0].Key, args)
 }
 
-func parseStatus(outcome Outcome, err error, answer any, _ time.Time) StatusReply {
-	if outcome != OutcomeOK {
-		return StatusReply{Outcome: outcome, Err: err}
-	}
-	switch a := answer.(type) {
+func parseStatus(b batchAnswer) StatusReply {
+	switch a := b.answer.(type) {
 	case int64:
 		if a == 0 {
 			return StatusReply{Outcome: OutcomeGone}
@@ -169,77 +137,108 @@ func parseStatus(outcome Outcome, err error, answer any, _ time.Time) StatusRepl
 		if a > 0 {
 			return StatusReply{Outcome: OutcomeOK, Count: 1, Fields: 1, TTL: fromMillis(a - 1)}
 		}
-	case string:
-		return StatusReply{Outcome: OutcomeFailed, Err: scriptError(a)}
 	case []any:
-		if len(a) == 3 {
-			count, ok1 := a[0].(int64)
-			fields, ok2 := a[1].(int64)
-			ttl, ok3 := a[2].(int64)
-			if ok1 && ok2 && ok3 {
-				return StatusReply{Outcome: OutcomeOK, Count: count, Fields: fields, TTL: fromMillis(ttl)}
-			}
+		if n, ok := numbers(a, 3); ok {
+			return StatusReply{Outcome: OutcomeOK, Count: n[0], Fields: n[1], TTL: fromMillis(n[2])}
 		}
 	}
-	return StatusReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
+	if b.outcome == OutcomeOK {
+		return StatusReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
+	}
+	return StatusReply{Outcome: b.outcome, Err: b.err}
 }
 
-// askBatch asks a script about many locks of one shard: with one command on a single server,
-// and with one for each lock, in a pipeline, on a cluster. It returns what read makes of each
-// answer, in order, or of the outcome and error that stand for it.
-func askBatch[T, R any](
-	ctx context.Context, c *Client, l *lane, batch []T, now time.Time, timeout time.Duration,
-	ask func([]T) *command, read func(outcome Outcome, err error, answer any, sentAt time.Time) R,
+func (r RenewReply) worst(o Outcome) Outcome  { return max(o, r.Outcome) }
+func (r StatusReply) worst(o Outcome) Outcome { return max(o, r.Outcome) }
+
+// batchAnswer is what is known of one item of a batch.
+type batchAnswer struct {
+	outcome Outcome
+	err     error
+	answer  any // with OutcomeOK; no text, which is an error
+	sentAt  time.Time
+}
+
+// askBatch asks a script about many locks of one shard: with one command on a single server, and with one for each
+// lock, in a pipeline, on a cluster. It returns what read makes of each answer, in order.
+func askBatch[T any, R interface{ worst(Outcome) Outcome }](
+	ctx context.Context, c *Client, name string, batch []T, timeout time.Duration, ask func([]T) *command, read func(batchAnswer) R,
 ) []R {
 	if len(batch) == 0 {
 		return nil
 	}
-	size := len(batch)
-	if c.Multi() {
-		size = 1
-	}
-	k := &parcel{}
-	for rest := batch; len(rest) > 0; rest = rest[size:] {
-		k.cmds = append(k.cmds, ask(rest[:size]))
-	}
-	if l == nil {
-		l = c.lanes(k.cmds[0].key).keep
-	}
-	left := l.do(ctx, k, now, timeout)
-	if left == nil {
-		if rest, again := c.oneByOne(k.cmds, size, now, timeout); again {
-			return askBatch(ctx, c, l, batch, time.Now(), rest, ask, read)
-		}
-	}
+	start, worst := time.Now(), OutcomeOK
 	replies := make([]R, 0, len(batch))
-	for _, cmd := range k.cmds {
-		outcome, err := cmd.result(left)
-		var answers []any
-		if outcome == OutcomeOK {
-			if answers, _ = cmd.Val().([]any); len(answers) != size {
-				outcome, err = OutcomeUnknown, ErrMalformed
-			}
-		}
-		var sentAt time.Time
-		if outcome != OutcomeFailed || cmd.sent() {
-			sentAt = k.sentAt
-		}
-		for i := range size {
-			var answer any
-			if outcome == OutcomeOK {
-				answer = answers[i]
-			}
-			replies = append(replies, read(outcome, err, answer, sentAt))
-		}
+	for _, b := range c.sendBatch(ctx, len(batch), start, timeout, func(i, n int) *command { return ask(batch[i : i+n]) }) {
+		replies = append(replies, read(b))
+		worst = replies[len(replies)-1].worst(worst)
 	}
+	c.observe(name, worst, start)
 	return replies
 }
 
-// scriptError is the error that a script met on one key of a batch and returned as
-// text. It is an answer of the server like any other.
+// sendBatch sends what ask makes of n items from number i on.
+func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeout time.Duration, ask func(i, n int) *command) []batchAnswer {
+	size := items
+	if c.Multi() {
+		size = 1
+	}
+	r := &request{}
+	for i := 0; i < items; i += size {
+		r.cmds = append(r.cmds, ask(i, size))
+	}
+	left := c.senders(r.cmds[0].key).keep.do(ctx, r, now, timeout)
+	if left == nil {
+		if rest, again := c.oneByOne(r.cmds, size, now, timeout); again {
+			return c.sendBatch(ctx, items, time.Now(), rest, ask)
+		}
+	}
+	all := make([]batchAnswer, 0, items)
+	for _, cmd := range r.cmds {
+		for i := range size {
+			b := cmd.item(left, i, size)
+			if b.outcome != OutcomeFailed || cmd.sent() {
+				b.sentAt = r.sentAt
+			}
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+// item is what is known of item i of a command about size ones.
+func (c *command) item(left error, i, size int) batchAnswer {
+	outcome, err := c.result(left)
+	if outcome != OutcomeOK {
+		return batchAnswer{outcome: outcome, err: err}
+	}
+	answers, _ := c.Val().([]any)
+	if len(answers) != size {
+		return batchAnswer{outcome: OutcomeUnknown, err: ErrMalformed}
+	}
+	if said, refused := answers[i].(string); refused {
+		return batchAnswer{outcome: OutcomeFailed, err: scriptError(said)}
+	}
+	return batchAnswer{answer: answers[i]}
+}
+
+// scriptError is the error that a script met on one key of a batch and returned as text. It is an answer of the
+// server.
 type scriptError string
 
 func (e scriptError) Error() string { return string(e) }
 
 // RedisError marks it as an answer of the server, as go-redis does.
 func (e scriptError) RedisError() {}
+
+// numbers returns the elements of a reply that must be so many integers.
+func numbers(reply []any, count int) (all []int64, ok bool) {
+	for _, v := range reply {
+		n, is := v.(int64)
+		if !is {
+			return nil, false
+		}
+		all = append(all, n)
+	}
+	return all, len(all) == count
+}

@@ -2,7 +2,10 @@ package lettucecompat_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,15 +81,52 @@ var stateScript = redis.NewScript(lettucecompat.StateSource)
 
 func unchanged(*redis.Options) {}
 
-func BenchmarkPairManyKeys(b *testing.B) {
-	c := newClient(b, onReal(b, nil).raw)
-	b.SetParallelism(32)
-	b.RunParallel(func(pb *testing.PB) {
-		key := lettucecompat.NewClientID("")
-		for n := uint64(0); pb.Next(); n++ {
-			if c.State(ctx, asks(key, n)).Outcome != ok || c.State(ctx, gives(key, n)).Outcome != ok {
-				b.Error("failed")
+// BenchmarkManyKeys is what many callers get done at once, each on a key of its own: pairs a
+// second, and the connections that it took.
+func BenchmarkManyKeys(b *testing.B) {
+	for _, delay := range []time.Duration{0, time.Millisecond, 5 * time.Millisecond} {
+		for _, option := range []struct {
+			name string
+			set  func(*redis.Options)
+		}{{"default", unchanged}, {"mindful", mindful}} {
+			for _, callers := range []int{2, 4, 16, 64} {
+				b.Run(fmt.Sprintf("delay=%v/%s/callers=%d", delay, option.name, callers), func(b *testing.B) {
+					manyKeys(b, callers, delay, option.set)
+				})
 			}
 		}
-	})
+	}
+}
+
+func manyKeys(b *testing.B, callers int, delay time.Duration, option func(*redis.Options)) {
+	bed := onReal(b, nil, option, func(o *redis.Options) { o.PoolSize = 100 })
+	rdb := bed.real.Client(b, option)
+	if delay > 0 {
+		rdb = bed.rdb
+	}
+	c := newClient(b, rdb)
+	warm(b, c)
+	bed.net.Delay(delay)
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range callers {
+		wg.Go(func() {
+			key := lettucecompat.NewClientID("")
+			for n := uint64(0); left.Add(-1) >= 0; n++ {
+				ask, back := asks(key, n), gives(key, n)
+				ask.MayBeHeld, back.MayBeHeld = true, true
+				if c.State(ctx, ask).Outcome != ok || c.State(ctx, back).Outcome != ok {
+					b.Error("failed")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+	if delay > 0 {
+		b.ReportMetric(float64(bed.net.Open()), "conns")
+	}
 }

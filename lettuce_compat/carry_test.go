@@ -29,7 +29,7 @@ func sentHere(b *bed) func() bool {
 	return func() bool { return strings.Contains(<-seen, "testing.tRunner(") }
 }
 
-// crowd has 21 callers share the only place of c's lane.
+// crowd has 21 callers share the only place of c's sender.
 func crowd(t *testing.T, b *bed) (c *lettucecompat.Client, g *gate) {
 	t.Helper()
 	g = newGate("blocker")
@@ -260,19 +260,7 @@ func TestUncontendedPairCosts(t *testing.T) {
 	}
 }
 
-// TestACallerCarriesNothingInACrowd: right after many have shared the lane more of them are
-// likely to come, so a goroutine of the lane waits for these. The next caller is alone again.
-func TestACallerCarriesNothingInACrowd(t *testing.T) {
-	b := onReal(t, nil, mindful)
-	c, _ := crowd(t, b)
-	here := sentHere(b)
-	for i, own := range []bool{false, true} {
-		want(t, "acquire", c.State(ctx, asks(fmt.Sprintf("k%d", i), 1)).Outcome, ok)
-		want(t, "on the caller's goroutine", here(), own)
-	}
-}
-
-// TestWire_I7_OneSilenceHoldsOneCaller: a trip without an answer ends the trust that the last
+// TestWire_I7_OneSilenceHoldsOneCaller: a round trip without an answer ends the trust that the last
 // answer gave, also where that is younger than trustTime. The limits are short, so that the held caller is back before the answer is old.
 func TestWire_I7_OneSilenceHoldsOneCaller(t *testing.T) {
 	const limit, read = 100 * time.Millisecond, 300 * time.Millisecond

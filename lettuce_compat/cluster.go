@@ -11,53 +11,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// owner returns the client of the node that owns key, or the user's client where there
-// is one node or the owner is not known.
-func (c *Client) owner(ctx context.Context, key string) sender {
-	if c.route != nil {
-		if n, err := c.route(ctx, key); err == nil {
-			return n
-		}
+// node returns the client of the node that owns key, the user's client on a single server and beside an error. From
+// the first success on the layout is known, so that asking needs no I/O and may be done on a caller's goroutine.
+func (c *Client) node(ctx context.Context, key string) (endpoint, error) {
+	if c.route == nil {
+		return c.rdb, nil
 	}
-	return c.rdb
+	n, err := c.route(ctx, key)
+	if err != nil {
+		return c.rdb, &notSentError{err}
+	}
+	c.routed.Store(true)
+	return n, nil
 }
 
-// learnNodes notes that the cluster's layout is known, after which asking for the
-// owner of a key needs no I/O and may be done on a caller's goroutine.
-func (c *Client) learnNodes(ctx context.Context, cmd *command) {
-	if classify(cmd.Err()) >= classUnreachable {
-		return // asking would be I/O, while the caller waits for an answer that is there
-	}
-	if _, err := c.route(ctx, cmd.key); err == nil {
-		c.routed.Store(true)
-	}
-}
-
-// noteStale looks the layout up again when a command met a node that is dead, silent or
-// demoted: its keys may have another owner by now.
-func (c *Client) noteStale(cmds ...*command) {
+// noteErrors draws conclusions from the errors of a round trip: a cluster that was not known for one, and a node that
+// is dead, silent or demoted, whose keys may have another owner by now.
+func (c *Client) noteErrors(cmds []*command) {
+	stale := false
 	for _, cmd := range cmds {
-		if cmd.Err() == nil {
-			continue
-		}
-		class := classify(cmd.Err())
-		if class == classUnknown || class == classUnreachable || hasCode(cmd.Err(), "READONLY") {
-			c.relocate()
-			return
-		}
+		c.noteCluster(cmd)
+		stale = stale || classify(cmd.Err()) >= classUnreachable || hasCode(cmd.Err(), "READONLY")
+	}
+	if stale {
+		c.relocate()
 	}
 }
 
-// relocateEvery is the least time between two requests for the layout after errors. A
-// client that finds no node at all asks every one it knows, for each request, and ends
-// without a pause: each command that fails while a cluster restarts would be many dials.
+// relocateEvery is the least time between two requests for the layout after errors. A client that finds no node at
+// all asks every one it knows, for each request, and ends without a pause: each command that fails while a cluster
+// restarts would be many dials.
 const relocateEvery = 100 * time.Millisecond
 
-// relocate asks a cluster client to look the layout up again. By itself it does so
-// once a minute, when a slot has moved, and after errors only for commands that it may
-// send again, which ours are not: without this they would go to a dead master for up to
-// a minute, which is longer than most leases. A request that comes too soon is dropped:
-// as long as commands fail there will be another.
+// relocate asks a cluster client to look the layout up again. By itself it does so once a minute, when a slot has
+// moved, and after errors only for commands that it may send again, which ours are not: without this they would go to
+// a dead master for up to a minute, longer than most leases. A request that comes too soon is dropped: as long as
+// commands fail there will be another.
 func (c *Client) relocate() {
 	now := time.Now()
 	last := c.relocated.Load()
@@ -74,22 +63,19 @@ func (c *Client) reload() {
 	}
 }
 
-// Some clusters are hidden: New has not recognised them, behind a plain client, behind a
-// proxy, or behind a type that wraps a ClusterClient and hides its methods. Locks work there,
-// since each script is about one slot. What does not is what speaks about several keys, or
-// about a server as a whole. The first answer that only a cluster gives is believed for good:
-// from then on keys go one by one, nothing is concluded from the number of subscribers, and
-// one warning names the remedy.
+// Some clusters are hidden: New has not recognised them, behind a plain client, a proxy, or a type that wraps a
+// ClusterClient and hides its methods. Locks work there, since each script is about one slot. What speaks about
+// several keys, or about a server as a whole, does not. The first answer that only a cluster gives is believed for
+// good: from then on keys go one by one, nothing is concluded from the number of subscribers, and one warning names
+// the remedy.
 
-// ErrHiddenCluster is the error of WarnHiddenCluster, and of a renewal that asks for
-// replicas through a client of a type of its own that hides a cluster: WAIT would ask any
-// node. Whether a plain client has a proxy before it that does is not asked; see
-// docs/compatibility.md.
+// ErrHiddenCluster is the error of WarnHiddenCluster, and of a renewal that asks for replicas through a client of a
+// type of its own that hides a cluster: WAIT would ask any node. Whether a plain client has a proxy before it that
+// does is not asked; see docs/compatibility.md.
 var ErrHiddenCluster = errors.New("this client hides a Redis Cluster: pass the *redis.ClusterClient of redis.NewClusterClient itself")
 
-// noteCluster notes that an answer comes from a cluster that was not known for one. It
-// reports whether cmd is about keys of several slots, so that they are to be asked about
-// one by one.
+// noteCluster notes that an answer comes from a cluster that was not known for one. It reports whether cmd is about
+// keys of several slots, so that they must be asked about one by one.
 func (c *Client) noteCluster(cmd *command) (crossSlot bool) {
 	err := cmd.Err()
 	if err == nil || c.route != nil {
@@ -108,16 +94,15 @@ func (c *Client) foundCluster(err error) {
 	}
 }
 
-// askForCluster asks once whether a client of a type that is not known hides a cluster. One
-// that follows redirections by itself shows none of the answers that noteCluster looks for,
-// and WAIT would speak about any node. While it is not known, WAIT cannot be used: an error
-// says why.
+// askForCluster asks once whether a client of a type that is not known hides a cluster. One that follows redirections
+// by itself shows none of the answers that noteCluster looks for, and WAIT would speak about any node. While it is
+// not known, WAIT cannot be used: an error says why.
 func (c *Client) askForCluster(ctx context.Context) error {
 	if !c.followsRedirections() || c.hidden.Load() || c.alone.Load() {
 		return nil
 	}
 	cmd := newCommand(0, "cluster", "info")
-	_, err := c.one(ctx, c.lanes("").keep, newParcel(cmd), time.Now(), 0)
+	_, err := c.one(ctx, c.single.keep, newRequest(cmd), time.Now(), 0)
 	switch {
 	case err == nil:
 		c.foundCluster(fmt.Errorf("%w (it answers CLUSTER INFO)", ErrHiddenCluster))
@@ -129,9 +114,9 @@ func (c *Client) askForCluster(ctx context.Context) error {
 	return nil
 }
 
-// oneByOne reports whether a batch that was just answered is to be asked about again, key by
-// key, because it met a cluster that nobody knew of. left is what is left of its time then.
-// The batch was refused as a whole, before anything of it ran.
+// oneByOne reports whether a batch that was just answered must be asked about again, key by key, because it met a
+// cluster that nobody knew of, and what is left of its time then. The batch was refused as a whole, before anything
+// of it ran.
 func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.Duration) (left time.Duration, again bool) {
 	if size == 1 {
 		return 0, false
@@ -145,11 +130,10 @@ func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.D
 	return 0, false
 }
 
-// followsRedirections reports whether the client may send a command of a pipeline again by
-// itself, after a node has turned it away. A plain client does not. A cluster client does, and
-// where the second answer is lost it leaves the first one, the redirection, on the command:
-// that then does not tell that it was not executed. Pipelines go to the nodes of a cluster
-// that is known for one, so this is about types that New does not know.
+// followsRedirections reports whether the client may send a command of a pipeline again by itself, after a node has
+// turned it away. A plain client does not. A cluster client does, and if the second answer is lost it leaves the
+// first one, the redirection, on the command: that then does not tell that it was not executed. Pipelines go to the
+// nodes of a cluster that is known for one, so this is about types that New does not know.
 func (c *Client) followsRedirections() bool {
 	_, plain := c.rdb.(*redis.Client)
 	return !plain && c.route == nil
@@ -157,11 +141,8 @@ func (c *Client) followsRedirections() bool {
 
 // doubtRedirections makes those answers of a pipeline unknown that followsRedirections is about.
 func (c *Client) doubtRedirections(cmds []*command) {
-	if !c.followsRedirections() {
-		return
-	}
 	for _, cmd := range cmds {
-		if hasCode(cmd.Err(), "MOVED") || hasCode(cmd.Err(), "ASK") {
+		if c.followsRedirections() && (hasCode(cmd.Err(), "MOVED") || hasCode(cmd.Err(), "ASK")) {
 			c.noteCluster(cmd)
 			cmd.SetErr(errors.New(cmd.Err().Error())) // a text, no answer
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // cluster starts a cluster of so many masters, and returns a bed on the first.

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Outcome says what is known about the effect of one command. It is a closed set:
-// every reply carries exactly one, and the caller's next step depends on nothing else.
+// Outcome says what is known about the effect of one command. It is a closed set: every reply carries exactly one,
+// and the caller's next step depends on nothing else.
 type Outcome uint8
 
 const (
@@ -21,50 +21,37 @@ const (
 	OutcomeRefused
 	// OutcomeGone: our field is not there, concluded by a master.
 	OutcomeGone
-	// OutcomeFailed: the server answered with an error, or the command was never
-	// sent. It certainly had no effect, and may be repeated unless Permanent(err).
+	// OutcomeFailed: the server answered with an error, or the command was never sent. It certainly had no effect,
+	// and may be repeated unless Permanent(err).
 	OutcomeFailed
-	// OutcomeUnknown: the command was sent and no answer arrived in time. It may have
-	// taken effect, and may still do so later.
+	// OutcomeUnknown: the command was sent and no answer arrived in time. It may have taken effect, and may still do
+	// so.
 	OutcomeUnknown
+	outcomes
 )
 
 // String returns the name used as a metric label.
 func (o Outcome) String() string {
-	switch o {
-	case OutcomeOK:
-		return "ok"
-	case OutcomeRefused:
-		return "refused"
-	case OutcomeGone:
-		return "gone"
-	case OutcomeFailed:
-		return "failed"
-	case OutcomeUnknown:
-		return "unknown"
-	}
-	return "invalid"
+	return [...]string{"ok", "refused", "gone", "failed", "unknown", "invalid"}[min(o, outcomes)]
 }
 
 var (
 	// ErrClosed is returned by every call on a Client after Close.
 	ErrClosed = errors.New("client is closed")
-	// ErrTimeout is the error of a command that was abandoned at its time limit. With
-	// OutcomeFailed it was never sent; with OutcomeUnknown it may have taken effect.
+	// ErrTimeout is the error of a command that was abandoned at its time limit. With OutcomeFailed it was never
+	// sent.
 	ErrTimeout = errors.New("no answer within the command's time limit")
 	// ErrReplicas is the error of a renewal that too few replicas confirmed in time.
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
 	// ErrReservedKey is returned for keys that Dialect.Reserved refuses.
 	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " (or, in Redisson's dialect, " + redissonToken + ") are reserved: choose another name")
-	// ErrKeyBraces is returned for names that Redisson cannot use on a Cluster: it would look for them, or
-	// for their channel, in another slot.
+	// ErrKeyBraces is returned for names that Redisson cannot use on a Cluster: it would look in another slot.
 	ErrKeyBraces = errors.New("redisson cannot use this name on a Cluster: its braces are no hash tag, or one closes before")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
 	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
 	// ErrNotSubscribed is returned by Probe while the subscription is being made.
 	ErrNotSubscribed = errors.New("the subscription connection is down and being made anew")
-	// ErrMalformed is the error of a reply that no script of ours gives. Since a script
-	// ran, its effect is unknown.
+	// ErrMalformed is the error of a reply that no script of ours gives. A script ran, so its effect is unknown.
 	ErrMalformed = errors.New("malformed reply")
 )
 
@@ -74,11 +61,10 @@ type class uint8
 const (
 	// classNone is the class of a nil error.
 	classNone class = iota
-	// classPermanent needs a human: wrong type, missing permission, wrong password, any
-	// other refusal of a script. Repeating the command gives the same answer.
+	// classPermanent needs a human: wrong type, missing permission, wrong password, any other refusal of a script.
 	classPermanent
-	// classTransient is a refusal that passes: loading, read-only after a failover,
-	// out of memory, busy with a script, a cluster being reshaped.
+	// classTransient is a refusal that passes: loading, read-only after a failover, out of memory, busy with a
+	// script, a cluster being reshaped.
 	classTransient
 	// classUnreachable means that nothing was sent: no connection could be had.
 	classUnreachable
@@ -92,39 +78,31 @@ var transientCodes = []string{
 	"NOREPLICAS", "MOVED", "ASK", "NOSCRIPT", "UNBLOCKED", "UNKILLABLE", "FAILOVER",
 }
 
-// Answers of proxies (predixy, Envoy) about the servers behind them: nothing was sent to one, or
-// the connection ended with commands under way, which may have run.
+// Answers of proxies (predixy, Envoy) about the servers behind them: nothing was sent to one, or the connection ended
+// with commands under way, which may have run.
 var (
 	proxyUnsent  = []string{"no server", "no upstream host"}
 	proxyUnknown = []string{"server connection close", "deliver request fail", "upstream failure", "upstream protocol error"}
 )
 
-// classify sorts err. An error of a server is permanent or transient and means that
-// the command had no effect, unless a proxy has answered in its place; everything that does
-// not say that it was never sent is classUnknown.
+// classify sorts err. An error of a server is permanent or transient and means that the command had no effect, unless
+// a proxy has answered in its place; everything that does not say that it was never sent is classUnknown.
 func classify(err error) class {
+	is := func(target error) bool { return errors.Is(err, target) }
 	if err == nil {
 		return classNone
 	}
-	if errors.Is(err, ErrReservedKey) || errors.Is(err, ErrKeyBraces) {
+	if is(ErrReservedKey) || is(ErrKeyBraces) {
 		return classPermanent
 	}
-	var answer redis.Error
-	if errors.As(err, &answer) {
-		if errors.Is(err, redis.Nil) {
-			return classUnknown // no script of ours answers nil
-		}
+	if answer, ok := errors.AsType[redis.Error](err); ok && !is(redis.Nil) { // no script of ours answers nil
 		return classifyAnswer(answer.Error())
 	}
-	var unsent *notSentError
-	if errors.As(err, &unsent) || errors.Is(err, ErrClosed) {
-		return classUnreachable
-	}
-	// These come from the pool, before a connection was there to write to.
-	if errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed) {
-		return classUnreachable
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+	_, unsent := errors.AsType[*notSentError](err)
+	op, network := errors.AsType[*net.OpError](err)
+	// Errors of the pool come before a connection was there to write to.
+	if unsent || network && op.Op == "dial" ||
+		slices.ContainsFunc([]error{ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed}, is) {
 		return classUnreachable
 	}
 	return classUnknown
@@ -146,11 +124,10 @@ func classifyAnswer(text string) class {
 	return classPermanent
 }
 
-// answerCode returns the code of an error answer, its first word. Servers before 7 put
-// where a script met an error in front of it: once where the script passes on what a
-// protected call returned, "@user_script: 42: -READONLY You …", and again where it raises,
-// "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …". Only
-// what stands at these places is stripped: a code in the middle of a text is none.
+// answerCode returns the code of an error answer, its first word. Servers before 7 put in front of it where a script
+// met an error: once where the script passes on what a protected call returned, "@user_script: 42: -READONLY You …",
+// and again where it raises, "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …".
+// Only what stands at these places is stripped: a code in the middle of a text is none.
 func answerCode(text string) string {
 	text = strings.TrimPrefix(text, "ERR ")
 	if strings.HasPrefix(text, "Error running script") {
@@ -179,12 +156,11 @@ func hasCode(err error, code string) bool {
 	return is && answerCode(answer.Error()) == code
 }
 
-// Permanent reports whether repeating the command that failed with err is in vain
-// until somebody changes the server, the permissions or the key.
+// Permanent reports whether repeating the command that failed with err is in vain until somebody changes the server,
+// the permissions or the key.
 func Permanent(err error) bool { return classify(err) == classPermanent }
 
-// Transient reports whether err is an answer of Redis that says that the command was refused
-// and may be accepted later.
+// Transient reports whether err is an answer of Redis that the command was refused and may be accepted later.
 func Transient(err error) bool { return classify(err) == classTransient }
 
 // Uncertain reports whether the command that failed with err was, or may have been, sent.

@@ -7,29 +7,19 @@ func Queued(c *Client) int {
 	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := 0
-	for k := l.queued; k != nil; k = k.next {
-		n++
-	}
-	return n
+	return len(l.queue)
 }
 
-// Awaited returns how many calls the lane of statements counts as awaited: all
-// that are queued or under way, of which every trip takes its share.
-func Awaited(c *Client) int {
-	l := c.single.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.awaited
-}
+// SlowAfter is how long a round trip keeps the others waiting.
+const SlowAfter = slowAfter
 
-// Trips returns the round trips under way on the lane of statements:
-// those that somebody waits for, and all.
+// Trips returns the round trips under way on the sender of statements: those that
+// somebody waits for, and all.
 func Trips(c *Client) (live, total int) {
 	l := c.single.locks
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.live, l.total
+	return l.awaited, l.total
 }
 
 // Up reports whether the subscription connection is there, with at least one channel confirmed.
@@ -57,7 +47,10 @@ func Unreported(c *Client, k WarningKind) int {
 func ShardConnections(c *Client) (n int) {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	for _, s := range c.subs.shards {
+	for home, s := range c.subs.all {
+		if home == mainHome {
+			continue
+		}
 		select {
 		case <-s.done:
 		default:
@@ -71,8 +64,8 @@ func ShardConnections(c *Client) (n int) {
 func Unknown(c *Client) (n int) {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	for _, s := range c.subs.shards {
-		for e := s.asked.Front(); e != nil; e = e.Next() {
+	for _, s := range c.subs.all {
+		for e := s.lists[chAsked].Front(); e != nil; e = e.Next() {
 			if ch := e.Value.(*channel); s.channels[ch.name] != ch {
 				n++
 			}
@@ -115,16 +108,8 @@ var (
 // Relocate asks for the cluster's layout, as a command that fails does.
 func Relocate(c *Client) { c.relocate() }
 
-// RoomAfter returns how many trips the lane for locks allows at once, once n more have taken d.
-func RoomAfter(c *Client, n int, d time.Duration) int {
-	for range n {
-		c.noteRTT(d)
-	}
-	l := c.single.locks
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.room()
-}
+// RTT is the running mean of round trips, 0 before the first.
+func RTT(c *Client) time.Duration { return time.Duration(c.rtt.Load()) }
 
 // SecretWord is the word that the client's places carry.
 func SecretWord(c *Client) string { return c.word }

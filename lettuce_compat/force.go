@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// ForceRelease deletes the lock, whoever holds it, publishes the release, and tells
-// the client behind each deleted field on that client's own channel, at once. The first two in line are told to
-// look. It returns the deleted fields, "" for a string, none if the lock was free. What is no lock is a permanent
-// error and stays; strings says whether a string is one. After an error whose class is unknown the lock may be
-// deleted or not; asking again is harmless.
+// ForceRelease deletes the lock, whoever holds it, publishes the release, and tells the client behind each deleted
+// field on that client's own channel, at once. The first two in line are told to look. It returns the deleted fields,
+// "" for a string, none if the lock was free. What is no lock is a permanent error and stays; strings says whether a
+// string is one. After an error whose class is unknown the lock may be deleted or not; asking again is harmless.
 //
-// Whoever ran under the lock still runs until the message arrives: exclusion is broken
-// on purpose.
+// Whoever ran under the lock still runs until the message arrives: exclusion is broken on purpose.
 func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (released []string, err error) {
 	if err := c.CheckKey(key); err != nil {
 		return nil, err
 	}
 	start := time.Now()
-	k := newScriptParcel(c.scripts().force, key, c.line(key), c.fence(key),
+	k := newScriptRequest(c.scripts().force, key, c.line(key), c.fence(key),
 		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings))
-	outcome, err := c.one(ctx, c.lanes(key).locks, &k.parcel, start, 0)
+	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/stranger"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // run runs one of the stranger's scripts.

@@ -65,7 +65,7 @@ func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// fill occupies the only slot of c's lane with a command that the gate holds, and
+// fill occupies the only place of c's sender with a command that the gate holds, and
 // queues n more behind it. It returns where their replies arrive.
 func (g *gate) fill(t testing.TB, c *lettucecompat.Client, n int) <-chan lettucecompat.Answer {
 	t.Helper()

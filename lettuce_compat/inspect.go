@@ -14,8 +14,8 @@ type Holder struct {
 	Count  int64
 }
 
-// Info is what Redis knows about a key, for people and tools: it may be out of date
-// when it arrives and must decide nothing.
+// Info is what Redis knows about a key, for people and tools: it may be out of date when it arrives and must decide
+// nothing.
 type Info struct {
 	Exists      bool
 	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
@@ -28,15 +28,15 @@ type Info struct {
 	Open        time.Duration // for so long the lock is still left to those who do not stand
 }
 
-// Inspect asks one server about key and its fencing record and its line, in one step. It changes
-// nothing. What is no lock is a permanent error; strings says whether a string is one.
+// Inspect asks one server about key and its fencing record and its line, in one step. It changes nothing. What is no
+// lock is a permanent error; strings says whether a string is one.
 func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, error) {
 	if err := c.CheckKey(key); err != nil {
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptParcel(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
-	outcome, err := c.one(ctx, c.lanes(key).keep, &k.parcel, start, 0)
+	k := newScriptRequest(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
+	outcome, err := c.one(ctx, c.senders(key).keep, &k.request, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {
 		return Info{}, err
@@ -45,18 +45,12 @@ func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, e
 	if !ok || len(a) != 8 {
 		return Info{}, ErrMalformed
 	}
-	ttl, ok1 := a[1].(int64)
-	pairs, ok2 := a[2].([]any)
-	subscribers, ok3 := a[4].(int64)
-	standing, ok4 := a[5].(int64)
-	open, ok5 := a[7].(int64)
-	if !ok1 || !ok2 || !ok3 || !ok4 || !ok5 {
+	pairs, ok1 := a[2].([]any)
+	n, ok2 := numbers([]any{a[1], a[4], a[5], a[7]}, 4)
+	if !ok1 || !ok2 {
 		return Info{}, ErrMalformed
 	}
-	info := Info{
-		Type: text(a[0]), TTL: fromMillis(ttl), Subscribers: int(subscribers),
-		Standing: int(standing), Open: fromMillis(open),
-	}
+	info := Info{Type: text(a[0]), TTL: fromMillis(n[0]), Subscribers: int(n[1]), Standing: int(n[2]), Open: fromMillis(n[3])}
 	info.Exists = info.Type != "none"
 	info.First, _, _ = ParseField(text(a[6]))
 	info.Token, _ = strconv.ParseInt(text(a[3]), 10, 64)

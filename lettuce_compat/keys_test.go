@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // TestWire_I10_DerivedKeys: a real server says that each fencing record and each line lies in

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// This file is the layout of docs/internals/protocol.md §1 apart from the scripts: the names of
-// channels, and what the messages on them say.
+// This file is the layout of docs/internals/protocol.md §1 apart from the scripts: the names of channels, and what
+// the messages on them say.
 
-// releasePrefix begins the names of release channels in the design document's dialect; the key follows. It has none of the characters that
-// mean something in a pattern. Such a channel lies in another slot than its key, so it is
-// used with PUBLISH, never SPUBLISH.
+// releasePrefix begins the names of release channels in the design document's dialect; the key follows. It has none
+// of the characters that mean something in a pattern. Such a channel lies in another slot than its key, so it is used
+// with PUBLISH, never SPUBLISH.
 const releasePrefix = "lock:release:"
 
 // QuotePattern returns the pattern that covers s alone.
@@ -33,8 +33,8 @@ func releaseMessage(key, holder string, at time.Time) string {
 	return string(append(b, '}'))
 }
 
-// appendJSON appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD: the
-// channel carries the exact name, the message only repeats it for a reader.
+// appendJSON appends s as a JSON string. Bytes that are not UTF-8 become U+FFFD: the channel carries the exact name,
+// the message only repeats it for a reader.
 func appendJSON(b []byte, s string) []byte {
 	if strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }) < 0 {
 		b = append(b, '"')
@@ -48,12 +48,12 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// Announcement is a release as its message tells it, for people and tools that listen.
-// Anyone who may publish on the channel can send one: it must decide nothing.
+// Announcement is a release as its message tells it, for people and tools that listen. Anyone who may publish on the
+// channel can send one: it must decide nothing.
 type Announcement struct {
 	Key string // exact, because it is taken from the channel's name
-	// Holder is the field that was released; after ForceRelease the client id of who
-	// forced it. Bytes that are not UTF-8 arrive as U+FFFD.
+	// Holder is the field that was released; after ForceRelease the client id of who forced it. Bytes that are not
+	// UTF-8 arrive as U+FFFD.
 	Holder string
 	At     time.Time // by the wall clock of who released
 }

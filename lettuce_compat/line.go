@@ -8,8 +8,8 @@ import (
 // This file is what the commands about one lock share about its line: lua/line.lua says what that is.
 
 const (
-	// placeLife and callLease bound how long a place lives unless it is confirmed, and how long what is new
-	// lasts until its first renewal.
+	// placeLife and callLease bound how long a place lives unless it is confirmed, and how long what is new lasts
+	// until its first renewal.
 	placeLife = 30 * time.Second
 	callLease = 2 * time.Second
 	// leastWindow and mostWindow bound how long a lock is left to foreign clients.
@@ -22,13 +22,13 @@ const (
 // PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
 func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife) }
 
-// CallLease returns how long a lock with this lease lasts, after it was granted, called or taken again, until
-// its first renewal.
+// CallLease returns how long a lock with this lease lasts, after it was granted, called or taken again, until its
+// first renewal.
 func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
 
 // line returns the key of the line of a lock.
 func (c *Client) line(key string) string {
-	return derivedKey(linePrefix, key, func(slot uint16) uint32 { return c.tags()[slot] })
+	return derivedKey(linePrefix, key)
 }
 
 // Listening reports whether the server has confirmed the client's own channel, so that messages arrive.
@@ -38,8 +38,8 @@ func (c *Client) Listening() bool {
 	return c.subs.main.own.state == chConfirmed
 }
 
-// window tells a script that gives back what it needs to know of foreign clients: how many subscriptions of the release
-// channel of key are this client's, for a comparison with what the server counts (-1: a server does not count
+// window tells a script that gives back what it needs to know of foreign clients: how many subscriptions of the
+// release channel of key are this client's, for a comparison with what the server counts (-1: a server does not count
 // all), and how long a lock is left to them, in ms: enough for somebody who has heard of the release to ask.
 func (c *Client) window(key string) string {
 	own := int64(0)
@@ -49,7 +49,7 @@ func (c *Client) window(key string) string {
 	case c.subs.confirmed(key):
 		own = 1
 	}
-	d := min(max(2*c.RTT(), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
+	d := min(max(2*time.Duration(c.rtt.Load()), leastWindow)+c.opt.Dialect.reaction(), mostWindow)
 	var room [24]byte
 	return string(append(append(strconv.AppendInt(room[:0], own, 10), ' '), millis(d)...))
 }
@@ -63,8 +63,8 @@ func (c *Client) refused(key string, refusal int64) {
 	c.warn.raise(Warning{Kind: WarnPublishRefused, Channel: channel})
 }
 
-// millis prints a duration in milliseconds, rounded up: Redis must never end a lease
-// before its holder thinks that it ends. At least 1, since 0 would delete the key.
+// millis prints a duration in milliseconds, rounded up: Redis must never end a lease before its holder thinks that it
+// ends. At least 1, since 0 would delete the key.
 func millis(d time.Duration) string {
 	return strconv.FormatInt(max(1, int64((d+time.Millisecond-1)/time.Millisecond)), 10)
 }

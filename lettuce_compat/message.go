@@ -20,8 +20,8 @@ const (
 	MessageForced
 )
 
-// Message is what arrives on the client's own channel. Called and Look carry the secret word of the client's
-// places, so only who has read the line can send them. Anyone who may publish can send the others: they are hints.
+// Message is what arrives on the client's own channel. Called and Look carry the secret word of the client's places,
+// so only who has read the line can send them. Anyone who may publish can send the others: they are hints.
 type Message struct {
 	Kind  MessageKind
 	Key   string
@@ -38,7 +38,8 @@ const ownPrefix = "anteroom:client:"
 // probePrefix begins the message of a Probe; its nonce follows.
 const probePrefix = "probe - "
 
-// parseMessage reads a message on the own channel of the client with this secret word: five words at most, then the bytes of the key.
+// parseMessage reads a message on the own channel of the client with this secret word: five words at most, then the
+// bytes of the key.
 //
 //	called <word> <n> <units> <token, 0: none> <told 0|1> <key>
 //	look <word> <ms> <key>

@@ -7,10 +7,11 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// maxClientID and maxHost bound the client id, which stands in every field and in the
-// name of the client's own channel.
+// maxClientID and maxHost bound the client id, which stands in every field and in the name of the client's own
+// channel.
 const (
 	maxClientID = 128
 	maxHost     = 64
@@ -19,10 +20,9 @@ const (
 // MaxClientName bounds what NewClientID puts in front.
 const MaxClientName = maxClientID - 13
 
-// NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without
-// a name, so that HGETALL on a lock tells an operator who holds it. The digits are fresh
-// on every call: a restarted process, or a replacement that is configured alike, never
-// has the fields of the one before it, whose late commands must not meet its locks.
+// NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without a name, so that HGETALL on
+// a lock tells an operator who holds it. The digits are fresh on every call: a restarted process, or a replacement
+// that is configured alike, never has the fields of the one before it, whose late commands must not meet its locks.
 func NewClientID(name string) string {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
@@ -46,30 +46,25 @@ func NewClientID(name string) string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), incarnation)
 }
 
-// idByte reports whether b may stand in a client id. The forced-release script
-// recognises client ids by the same set.
+// idByte reports whether b may stand in a client id. The forced-release script recognises client ids by the same set.
 func idByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_' || b == '.'
 }
 
 func checkClientID(id string) error {
-	if id == "" {
+	switch {
+	case id == "":
 		return configError("Options.ClientID", "is empty: use NewClientID")
-	}
-	if len(id) > maxClientID {
+	case len(id) > maxClientID:
 		return configError("Options.ClientID", fmt.Sprintf("%d bytes, at most %d", len(id), maxClientID))
-	}
-	for i := range len(id) {
-		if !idByte(id[i]) {
-			return configError("Options.ClientID", fmt.Sprintf("%q: only letters, digits, '.', '_' and '-' are allowed", id))
-		}
+	case strings.ContainsFunc(id, func(r rune) bool { return r >= 0x80 || !idByte(byte(r)) }):
+		return configError("Options.ClientID", fmt.Sprintf("%q: only letters, digits, '.', '_' and '-' are allowed", id))
 	}
 	return nil
 }
 
-// NewField returns the field that stands for grant n of a client in the lock's hash.
-// A number is never used twice, so that a late command of an earlier grant meets no
-// later one.
+// NewField returns the field that stands for grant n of a client in the lock's hash. A number is never used twice, so
+// that a late command of an earlier grant meets no later one.
 func NewField(clientID string, n uint64) string {
 	var room [maxClientID + 21]byte // of any number; ours have 16 digits
 	return string(strconv.AppendUint(append(append(room[:0], clientID...), ':'), n, 10))
@@ -92,33 +87,30 @@ func ParseField(field string) (clientID string, n uint64, ok bool) {
 // slots is the number of hash slots of a Redis Cluster.
 const slots = 16384
 
-// fencePrefix begins the key of every fencing record but Redisson's, and linePrefix that of every line. They
-// hold no brace, so the first brace of a derived key is one that the rule below put or kept
-// there.
+// fencePrefix begins the key of every fencing record but Redisson's, and linePrefix that of every line. They hold no
+// brace, so the first brace of a derived key is one that the rule below put or kept there.
 const (
 	fencePrefix = "anteroom:fence:"
 	linePrefix  = "anteroom:line:"
 )
 
-// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the
-// lock's own slot for every name, because a script may touch one slot only, and no two names
-// share one:
+// derivedKey derives the key of what belongs to a lock: prefix says what. It lies in the lock's own slot for every
+// name, because a script may touch one slot only, and no two names share one:
 //
 //	name with a valid tag      a{t}b  → anteroom:line:tag:a{t}b    the tag stays the first one
 //	no brace, not empty        name   → anteroom:line:{name}       the name becomes the tag
 //	anything else              a{b    → anteroom:line:{7}:a{b      the least number in that slot
 //
-// A valid tag is what stands between the first '{' and the first '}' after it, if it
-// is not empty. The three forms differ after the prefix: "tag:", one brace pair at
-// the end, or a brace pair followed by a colon.
-func derivedKey(prefix, name string, numberOf func(slot uint16) uint32) string {
+// A valid tag is what stands between the first '{' and the first '}' after it, if it is not empty. The three forms
+// differ after the prefix: "tag:", one brace pair at the end, or a brace pair followed by a colon.
+func derivedKey(prefix, name string) string {
 	if name != "" && !strings.ContainsAny(name, "{}") {
 		return prefix + "{" + name + "}"
 	}
 	if _, ok := hashTag(name); ok {
 		return prefix + "tag:" + name
 	}
-	number := numberOf(keySlot(name))
+	number := slotNumbers()[keySlot(name)]
 	return prefix + "{" + strconv.FormatUint(uint64(number), 10) + "}:" + name
 }
 
@@ -144,36 +136,21 @@ func keySlot(key string) uint16 {
 }
 
 // crc16 is the CRC of XMODEM: polynomial 0x1021, start 0, as Redis Cluster uses it.
-func crc16(s string) uint16 {
-	var crc uint16
+func crc16(s string) (crc uint16) {
 	for i := range len(s) {
-		crc = crc<<8 ^ crcTable[byte(crc>>8)^s[i]]
+		crc ^= uint16(s[i]) << 8
+		for range 8 {
+			carry := crc >> 15
+			crc = crc<<1 ^ carry*0x1021
+		}
 	}
 	return crc
 }
 
-// crcTable holds the CRC of every single byte. It is constant.
-var crcTable = func() (table [256]uint16) {
-	for i := range table {
-		crc := uint16(i) << 8
-		for range 8 {
-			carry := crc&0x8000 != 0
-			crc <<= 1
-			if carry {
-				crc ^= 0x1021
-			}
-		}
-		table[i] = crc
-	}
-	return table
-}()
-
-// slotNumbers finds, for every slot, the least number whose decimal digits hash to it.
-// About 160,000 numbers have to be tried, some milliseconds, so a Client does it once
-// and only when it meets a name that needs it.
-func slotNumbers() []uint32 {
-	numbers := make([]uint32, slots)
-	found := make([]bool, slots)
+// slotNumbers finds, for every slot, the least number whose decimal digits hash to it. About 160,000 numbers have to
+// be tried, some milliseconds, so a process does it once, when it meets a name that needs it.
+var slotNumbers = sync.OnceValue(func() []uint32 {
+	numbers, found := make([]uint32, slots), make([]bool, slots)
 	for n, left := uint32(0), slots; left > 0; n++ {
 		if s := crc16(strconv.FormatUint(uint64(n), 10)) % slots; !found[s] {
 			found[s], numbers[s] = true, n
@@ -181,4 +158,4 @@ func slotNumbers() []uint32 {
 		}
 	}
 	return numbers
-}
+})

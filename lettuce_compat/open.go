@@ -9,10 +9,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Open returns the go-redis client that text, a URL, describes, with the settings that suit
-// a Client with opt, of which MaxInFlight and CommandTimeout matter. It asks Redis nothing;
-// of the file system it reads the certificates that the URL names. The caller closes it,
-// after the Client. URLForms lists the forms.
+// Open returns the go-redis client that text, a URL, describes, with the settings that suit a Client with opt, of
+// which MaxInFlight and CommandTimeout matter. It asks Redis nothing; of the file system it reads the certificates
+// that the URL names. The caller closes it, after the Client. URLForms lists the forms.
 //
 // An error says what is wrong with the URL, and holds no part of it that may be a password.
 //
@@ -55,8 +54,8 @@ func settingsFor(opt Options) settings {
 	}
 }
 
-// underWay is how many round trips a Client has under way to one node at once, those that
-// nobody awaits any more left out. replicas: also renewals that wait for replicas.
+// underWay is how many round trips a Client has under way to one node at once, those that nobody awaits any more left
+// out. replicas: also renewals that wait for replicas.
 func underWay(maxInFlight int, replicas bool) int {
 	n := maxInFlight + keepLimit
 	if replicas {

@@ -16,41 +16,37 @@ const (
 
 // Options configure a Client. Only ClientID is required.
 type Options struct {
-	// ClientID names this client in the fields that it writes and in its own channel:
-	// letters, digits, '.', '_' and '-', at most 128 bytes. Two clients that share one, be
-	// it one after the other, break each other's locks; NewClientID makes a fresh one.
+	// ClientID names this client in the fields that it writes and in its own channel: letters, digits, '.', '_' and
+	// '-', at most 128 bytes. Two clients that share one, be it one after the other, break each other's locks;
+	// NewClientID makes a fresh one.
 	ClientID string
-	// CommandTimeout limits every command whose request names no limit of its own. It
-	// is enforced by abandoning the command, so it also holds where the socket's time
-	// limits are longer. Defaults to one second.
+	// CommandTimeout limits every command whose request names no limit of its own. It is enforced by abandoning the
+	// command, so it holds even if the socket's time limits are longer. Defaults to one second.
 	CommandTimeout time.Duration
 	// Dialect is how locks are written in Redis. Defaults to DesignDocument.
 	Dialect Dialect
-	// MaxInFlight limits the statements (or pipelines of them) under
-	// way per shard; what comes beyond waits and shares the next round trip. Where round
-	// trips are short fewer are used: four, and as many as a quick one has times 250 µs. Defaults to
-	// 16. Beside them go 8 for renewals and questions, and 8 (or MaxInFlight, if that is
-	// less) for renewals that wait for replicas. Keep it below the client's PoolSize, or commands wait there instead.
+	// MaxInFlight limits the round trips with statements that are under way per server and that a caller waits for.
+	// One is enough while it is answered within 2 ms: what comes meanwhile shares the next one. Slower ones get
+	// others beside them, up to this number. Defaults to 16. Beside them go 8 for renewals and questions, and 8 (or
+	// MaxInFlight, if that is less) for renewals that wait for replicas. Keep the sum below the client's PoolSize, or
+	// commands wait there instead.
 	MaxInFlight int
 
-	// OnMessage is called for each message on the client's own channel. It runs on the goroutine that receives
-	// all messages: it must not block.
+	// None of these may block.
+
+	// OnMessage is called for each message on the client's own channel, on the goroutine that receives all messages.
 	OnMessage func(Message)
-	// OnSubscription tells when the subscription connection comes up or goes down, and
-	// why. State changes only. It must not block.
+	// OnSubscription tells when the subscription connection comes up or goes down, and why. State changes only.
 	OnSubscription func(up bool, err error)
-	// OnCommand is called after every command with its name, outcome and duration, on
-	// the caller's goroutine. It must not block.
+	// OnCommand is called after every command with its name, outcome and duration, on the caller's goroutine.
 	OnCommand func(CommandStat)
-	// OnWarning reports what works badly without failing. Repetitions are gathered, see
-	// Warning.Count. It must not block.
+	// OnWarning reports what works badly without failing. Repetitions are gathered, see Warning.Count.
 	OnWarning func(Warning)
 }
 
 // CommandStat describes one finished or abandoned command.
 type CommandStat struct {
-	// Name is one of ask, confirm, release, turn, leave, renew, extend, status, inspect,
-	// force, ping, probe.
+	// Name is one of ask, confirm, release, turn, leave, renew, extend, status, inspect, force, ping, probe.
 	Name     string
 	Outcome  Outcome
 	Duration time.Duration // until the caller was free, waiting included

@@ -29,16 +29,15 @@ func newScripts(channels, dialect string) *scripts {
 	}
 }
 
-// script is a Lua source and the digest by which a server that has loaded it knows it.
-// Immutable.
+// script is a Lua source and the digest by which a server that has loaded it knows it. Immutable.
 type script struct {
 	source string
 	sha    any // a string, as an argument of a command
 }
 
-// newScript reads the script of that name, behind the prelude that all share, what its dialect says and,
-// where it has to do with the line, what those share. Each function costs a call some of Redis' time, so
-// the batches that renew and look do without.
+// newScript reads the script of that name, behind the prelude that all share, what its dialect says and, where it has
+// to do with the line, what those share. Each function costs a call some of Redis' time, so the batches that renew
+// and look do without.
 func newScript(channels, dialect, name string) *script {
 	parts := []string{"prelude", channels, dialect, "line", name}
 	switch name {
@@ -58,22 +57,21 @@ func newScript(channels, dialect, name string) *script {
 	return &script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
-// scriptParcel is a parcel with one script, in one piece with all that it needs on its way: its
-// command, the arguments, and the trip that it travels in if it is the first there. It is
-// made anew each time: go-redis may still read what was abandoned, and a hook may keep a
-// command and its context for as long as it likes.
-type scriptParcel struct {
-	parcel
+// scriptRequest is a request with one script, in one piece with all that it needs on its way: its command, the
+// arguments, and the trip that it travels in if it is the first there. It is made anew each time: go-redis may still
+// read what was abandoned, and a hook may keep a command and its context for as long as it likes.
+type scriptRequest struct {
+	request
 	command command
-	list    [1]*command // parcel.cmds
+	list    [1]*command // request.cmds
 	args    [15]any     // of the command, as far as they fit: all but a last token and a mark
 }
 
-// newScriptParcel makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
+// newScriptRequest makes one of s about the lock key; line is the key of its line, and fence the key of its fencing
 // record, empty where the script does not need it. argv are strings already, so that nothing depends on how a client
 // prints numbers.
-func newScriptParcel(s *script, key, line, fence string, argv ...any) *scriptParcel {
-	k := new(scriptParcel)
+func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRequest {
+	k := new(scriptRequest)
 	args := append(k.args[:0], "evalsha", s.sha, 2, key, line)
 	if fence != "" {
 		args[2] = 3
@@ -85,15 +83,15 @@ func newScriptParcel(s *script, key, line, fence string, argv ...any) *scriptPar
 	return k
 }
 
-// batchArgs begins the arguments of a script about many locks; most is how many follow in
-// the common case. They are written where they are sent from, without a list of keys and
-// one of values before: that was a sixth of what a renewal left to the collector.
+// batchArgs begins the arguments of a script about many locks; most is how many follow in the common case. They are
+// written where they are sent from, without a list of keys and one of values before: that was a sixth of what a
+// renewal left to the collector.
 func batchArgs(s *script, keys, most int) []any {
 	return append(make([]any, 0, 3+most), "evalsha", s.sha, keys)
 }
 
-// newBatchCommand is the command of newScriptParcel for arguments that are complete. All are
-// strings but the number of keys.
+// newBatchCommand is the command of newScriptRequest for arguments that are complete. All are strings but the number
+// of keys.
 func newBatchCommand(s *script, key string, args []any) *command {
 	c := new(command)
 	c.setScript(s, key, args)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // TestWire_I3_GoneOnlyFromMaster: a read-only replica answers nothing but failures, also

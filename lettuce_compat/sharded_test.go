@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 // sharded makes a client in Redisson's dialect on a Cluster. Its layout is known.

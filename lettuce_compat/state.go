@@ -18,9 +18,9 @@ const (
 	HaveUnit         // the lock
 )
 
-// FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since
-// 1970 have from 2001 to 2286: that tells our fields from a foreign `uuid:thread`. A client whose clock
-// shows an earlier time begins with FirstNumber.
+// FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since 1970 have
+// from 2001 to 2286: that tells our fields from a foreign `uuid:thread`. A client whose clock shows an earlier time
+// begins with FirstNumber.
 const (
 	FirstNumber = 1_000_000_000_000_000
 	LastNumber  = 9_999_999_999_999_999
@@ -28,8 +28,8 @@ const (
 	numberDigits = 16
 )
 
-// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants. It is
-// sent once, under a number that the client uses once. Units are 0 or 1.
+// Statement is what a client says of one lock: what it has, what it keeps of that, and what it wants. It is sent
+// once, under a number that the client uses once. Units are 0 or 1.
 //
 //	            have     keep  want
 //	ask         nothing  0     1
@@ -41,9 +41,9 @@ const (
 type Statement struct {
 	Key string // any bytes
 	N   uint64 // of this statement
-	// Since is the least number of a record that is the client's. With HaveUnit it is the number of the
-	// unit's field; with HavePlace that of the last statement that kept nothing; with HaveNothing the
-	// least number that may have left something, or N.
+	// Since is the least number of a record that is the client's. With HaveUnit it is the number of the unit's field;
+	// with HavePlace that of the last statement that kept nothing; with HaveNothing the least number that may have
+	// left something, or N.
 	Since      uint64
 	Have       Have
 	Keep, Want uint8
@@ -54,14 +54,12 @@ type Statement struct {
 	// Mark leaves the key taken for so long after the unit is given back (MinHold). 0 leaves it free.
 	Mark    time.Duration
 	Timeout time.Duration // 0: Options.CommandTimeout
-	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits
-	// while Redis hangs. So it may send the command itself, also on a client that does not
-	// mind deadlines.
+	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits while Redis hangs. So it
+	// may send the command itself, also on a client that ignores deadlines.
 	MayBeHeld bool
 }
 
-// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached,
-// whichever is first.
+// State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached.
 //
 // While a slot moves to another server of a Cluster, a server may have the lock and not its line. A statement that
 // keeps and wants nothing is then sent once more without the line and the fencing record. The others fail with
@@ -72,17 +70,17 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	if err := c.checkStatement(&s); err != nil {
 		return Answer{Outcome: OutcomeFailed, Err: err}
 	}
-	l := c.lanes(s.Key).locks
+	l := c.senders(s.Key).locks
 	if s.Have == HaveUnit && s.Keep > 0 {
-		l = c.lanes(s.Key).keep
+		l = c.senders(s.Key).keep
 	}
-	k := c.stateParcel(&s, c.line(s.Key), start)
-	left := l.do(ctx, &k.parcel, start, s.Timeout)
+	k := c.stateRequest(&s, c.line(s.Key), start)
+	left := l.do(ctx, &k.request, start, s.Timeout)
 	if left == nil && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
 		if rest := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); rest > 0 {
-			k = c.stateParcel(&s, s.Key, start)
-			left = l.do(ctx, &k.parcel, now, rest)
+			k = c.stateRequest(&s, s.Key, start)
+			left = l.do(ctx, &k.request, now, rest)
 		}
 	}
 	return c.parseState(&s, &k.command, left)
@@ -139,9 +137,9 @@ var whats = func() (all [3][2][2][2]any) {
 	return all
 }()
 
-// stateParcel is the script with what it is told; lua/state.lua lists that. What says nothing at the end is
-// left out.
-func (c *Client) stateParcel(s *Statement, line string, now time.Time) *scriptParcel {
+// stateRequest is the script with what it is told; lua/state.lua lists that. What says nothing at the end is left
+// out.
+func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
 	terms, fence, try := s.Terms.of(c), "", 0
 	if s.Terms.Fenced && line != s.Key {
 		fence = c.fence(s.Key)
@@ -168,7 +166,7 @@ func (c *Client) stateParcel(s *Statement, line string, now time.Time) *scriptPa
 	if s.LastToken > 0 || s.Mark > 0 {
 		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
 	}
-	k := newScriptParcel(c.scripts().state, s.Key, line, fence, argv...)
+	k := newScriptRequest(c.scripts().state, s.Key, line, fence, argv...)
 	k.mayBeHeld = s.MayBeHeld
 	return k
 }

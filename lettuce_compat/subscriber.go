@@ -19,6 +19,9 @@ const (
 	// backoffMin and backoffMax bound the pause between failed connections.
 	backoffMin = 50 * time.Millisecond
 	backoffMax = 2 * time.Second
+	// tendEvery is how often a connection to a shard is asked whether it is alive, and whether its channels have
+	// another master by now.
+	tendEvery = time.Second
 )
 
 var (
@@ -26,26 +29,28 @@ var (
 	errStopped = errors.New("subscriptions are closed")
 	// errIdle ends that of a shard of which nothing is listened to.
 	errIdle = errors.New("nothing to subscribe")
+	// errNoMaster is why a connection to a shard cannot be made at the moment.
+	errNoMaster = errors.New("the master of the shard is not known")
 )
 
-// subscriber owns one subscription connection. One goroutine makes the
-// connection and writes to it, another reads it; both exist from the first need until
-// Close, those of a shard while it has channels. Callers never do I/O here: they change the lists under mu
-// and kick the writer.
+// subscriber owns one subscription connection. One goroutine makes the connection and writes to it, another reads it;
+// both exist from the first need until Close, those of a shard while it has channels. Callers never do I/O here: they
+// change the lists under mu and kick the writer.
 //
-// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the
-// connection fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe
-// what nobody watches any more; sleep until kicked or until the next of these is due.
-// When the connection has ended, everything watched is wanted again, and the loop
-// starts over after a pause.
+// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the connection
+// fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe what nobody watches
+// any more; sleep until kicked or until the next of these is due. When the connection has ended, everything watched
+// is wanted again, and the loop starts over after a pause.
 //
-// At most one SUBSCRIBE is unanswered, because an error answer does not say which
-// channel it is about: so it is known to be about that batch.
+// At most one SUBSCRIBE is unanswered, because an error answer does not say which channel it is about: so it is known
+// to be about that batch.
 type subscriber struct {
 	c    *Client
 	own  *channel      // nil: of a shard
 	addr string        // of the shard's master, "" for those whose master is not known
 	kick chan struct{} // cap 1: look at the lists again
+
+	subscribe, unsubscribe func(*redis.PubSub, context.Context, ...string) error // those of shards, or the plain ones
 
 	ctx    context.Context // of the connection's I/O; ends with close
 	cancel context.CancelFunc
@@ -55,46 +60,46 @@ type subscriber struct {
 	made       context.Context // for a connection that is made already: see read
 	started    bool
 	channels   map[string]*channel
-	wanted     *list.List // to subscribe, oldest first
-	asked      *list.List // in the unanswered SUBSCRIBE
+	lists      [chanStates]*list.List // by state, oldest first; those that are confirmed only if nobody watches them
 	askedAt    time.Time
-	unwatched  *list.List // confirmed and watched by nobody: to unsubscribe
-	refused    *list.List // refused by the ACL, oldest first
-	up         bool       // the connection has confirmed a channel
-	generation uint64     // number of the connection
-	dropped    chan struct{}
-	dropErr    error // set before dropped is closed
+	up         bool          // the connection has confirmed a channel
+	generation uint64        // number of the connection
+	dropped    chan struct{} // closed when the connection must end; nil: there is none
+	dropErr    error         // set before dropped is closed
 	probes     map[string]chan struct{}
-	heardAt    time.Time // when anything arrived last; of a shard
+	heardAt    time.Time // when anything arrived last
 	tended     time.Time // the writer's, see tend
 }
 
-func newSubscriber(c *Client, mu *sync.Mutex, addr string) *subscriber {
+// newSubscriber makes a subscriber to the shard at addr, or with the name of the own channel to the whole server.
+func newSubscriber(c *Client, mu *sync.Mutex, addr, own string) *subscriber {
 	s := &subscriber{
 		c: c, mu: mu, addr: addr, kick: make(chan struct{}, 1), done: make(chan struct{}),
 		channels: map[string]*channel{}, probes: map[string]chan struct{}{},
-		wanted: list.New(), asked: list.New(), unwatched: list.New(), refused: list.New(),
+	}
+	for i := range s.lists {
+		s.lists[i] = list.New()
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	ended, end := context.WithCancel(context.Background())
 	end()
 	s.made = ended
 	close(s.done)
+	s.subscribe, s.unsubscribe = (*redis.PubSub).SSubscribe, (*redis.PubSub).SUnsubscribe
+	if own != "" {
+		s.subscribe, s.unsubscribe = (*redis.PubSub).Subscribe, (*redis.PubSub).Unsubscribe
+		s.own = &channel{sub: s, name: own, own: true}
+		s.addLocked(s.own)
+	}
 	return s
 }
 
 // startLocked starts the writer at the first need.
 func (s *subscriber) startLocked() {
-	s.started, s.done = true, make(chan struct{})
-	go s.run(s.done)
-}
-
-// closeLocked ends the connection and signals every watch. done is closed
-// when the goroutines have ended.
-func (s *subscriber) closeLocked() {
-	s.cancel()
-	s.wakeAllLocked()
-	s.dropLocked(s.generation, errStopped)
+	if !s.started {
+		s.started, s.done = true, make(chan struct{})
+		go s.run(s.done)
+	}
 }
 
 // run keeps a connection until close; that of a shard while it has channels.
@@ -110,25 +115,21 @@ func (s *subscriber) run(done chan struct{}) {
 		}
 		s.c.relocate() // the node may be gone for good
 		if wasUp && time.Since(start) > backoffMax {
-			// The first try after a good connection goes at once. One that comes up and
-			// dies right away must not become a busy loop.
+			// The first try after a good connection goes immediately. One that comes up and dies right away must not
+			// become a busy loop.
 			pause = 0
 		}
-		if pause > 0 {
-			timer := time.NewTimer(time.Duration((0.5 + rand.Float64()/2) * float64(pause)))
-			select {
-			case <-timer.C:
-			case <-s.ctx.Done():
-				timer.Stop()
-				return
-			}
+		select {
+		case <-time.After(time.Duration((0.5 + rand.Float64()/2) * float64(pause))):
+		case <-s.ctx.Done():
+			return
 		}
 		pause = min(max(2*pause, backoffMin), backoffMax)
 		s.c.subs.rehome(s)
 	}
 }
 
-// needed reports whether the writer is to go on.
+// needed reports whether the writer must go on.
 func (s *subscriber) needed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,52 +137,47 @@ func (s *subscriber) needed() bool {
 	return s.started
 }
 
-// connect makes one connection and serves it until it ends. It reports whether the
-// connection ever worked.
+// connect makes one connection and serves it until it ends. It reports whether the connection ever worked.
 func (s *subscriber) connect() (wasUp bool, err error) {
 	s.mu.Lock()
 	first := s.own
-	if e := s.wanted.Front(); first == nil && e != nil {
+	if e := s.lists[chWanted].Front(); first == nil && e != nil {
 		first = e.Value.(*channel)
 	}
+	s.mu.Unlock()
 	if first == nil {
-		s.mu.Unlock()
 		return false, errIdle
 	}
-	s.mu.Unlock()
 	ps, err := s.pubsub(first.key)
 	if err != nil {
 		return false, err
 	}
 	s.mu.Lock()
-	if s.channels[first.name] != first { // forgotten meanwhile: its only watch was closed
+	if s.ctx.Err() != nil || s.channels[first.name] != first { // closed, or forgotten: its only watch was closed
 		s.mu.Unlock()
 		return false, errIdle
 	}
 	s.generation++
 	s.dropped, s.dropErr = make(chan struct{}), nil
 	dropped, generation := s.dropped, s.generation
-	s.unlistLocked(first)
-	s.askLocked(first)
+	s.putLocked(first, chAsked)
 	s.mu.Unlock()
-
-	if err = s.subscribe(s.ctx, ps, first.name); err == nil {
-		s.mu.Lock()
-		s.askedAt = time.Now() // connecting took its own time
-		s.heardAt = s.askedAt
-		s.mu.Unlock()
-		s.tended = time.Now()
-		read := make(chan struct{})
-		go func() {
-			defer close(read)
-			s.read(ps, generation)
-		}()
-		err = s.write(ps, dropped)
-		_ = ps.Close() // ends the reader
-		<-read
-	} else {
+	if err = s.subscribe(ps, s.ctx, first.name); err != nil {
 		_ = ps.Close()
+		return false, err
 	}
+	s.mu.Lock()
+	s.askedAt = time.Now() // connecting took its own time
+	s.heardAt, s.tended = s.askedAt, s.askedAt
+	s.mu.Unlock()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		s.read(ps, generation)
+	}()
+	err = s.write(ps, dropped)
+	_ = ps.Close() // ends the reader
+	<-read
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.up, err
@@ -195,45 +191,34 @@ func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 		}
 		subscribe, unsubscribe, next, err := s.plan()
 		if err == nil && len(unsubscribe) > 0 {
-			err = s.unsubscribe(s.onceMade(), ps, unsubscribe...)
+			err = s.unsubscribe(ps, s.onceMade(), unsubscribe...)
 		}
 		if err == nil && len(subscribe) > 0 {
-			err = s.subscribe(s.onceMade(), ps, subscribe...)
+			err = s.subscribe(ps, s.onceMade(), subscribe...)
 		}
 		if err != nil {
 			return err
 		}
-		var due <-chan time.Time
-		var timer *time.Timer
+		var due <-chan time.Time // never
 		if !next.IsZero() {
-			timer = time.NewTimer(time.Until(next))
-			due = timer.C
+			due = time.After(time.Until(next))
 		}
 		select {
 		case <-s.kick:
 		case <-due:
 		case <-dropped:
-		case <-s.ctx.Done():
 		}
-		if timer != nil {
-			timer.Stop()
-		}
-		if s.ctx.Err() != nil {
-			return errStopped
-		}
-		select {
-		case <-dropped:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return s.dropErr
-		default:
+		s.mu.Lock()
+		ended, err := s.dropped == nil, s.dropErr
+		s.mu.Unlock()
+		if ended {
+			return err
 		}
 	}
 }
 
-// plan takes the next batches from the lists, and says when to look again at the
-// latest (zero: when kicked). An unanswered SUBSCRIBE that is too old is an error: the
-// connection is open and dead.
+// plan takes the next batches from the lists, and says when to look again at the latest (zero: when kicked). An
+// unanswered SUBSCRIBE that is too old is an error: the connection is open and dead.
 func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,8 +228,7 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 		most = 1 // the channels of one command must be of one slot
 		next = s.tended.Add(tendEvery)
 	}
-	for e := s.unwatched.Front(); e != nil && len(unsubscribe) < most; e = s.unwatched.Front() {
-		ch := e.Value.(*channel)
+	for ch := s.firstLocked(chConfirmed); ch != nil && len(unsubscribe) < most; ch = s.firstLocked(chConfirmed) {
 		s.forgetLocked(ch)
 		unsubscribe = append(unsubscribe, ch.name)
 	}
@@ -254,33 +238,26 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	if len(s.channels) == 0 {
 		return nil, nil, next, errIdle
 	}
-	for e := s.refused.Front(); e != nil; e = s.refused.Front() {
-		ch := e.Value.(*channel)
+	for ch := s.firstLocked(chRefused); ch != nil; ch = s.firstLocked(chRefused) {
 		if again := ch.since.Add(refusedRetry); now.Before(again) {
 			next = earlier(next, again)
 			break
 		}
-		s.unlistLocked(ch)
-		s.enlistLocked(ch, s.wanted)
+		s.putLocked(ch, chWanted)
 	}
-	for s.asked.Len() == 0 || len(subscribe) > 0 {
-		e := s.wanted.Front()
-		if e == nil || len(subscribe) == most {
+	for s.lists[chAsked].Len() == 0 || len(subscribe) > 0 {
+		ch := s.firstLocked(chWanted)
+		if ch == nil || len(subscribe) == most || ch.alone && len(subscribe) > 0 {
 			break
 		}
-		ch := e.Value.(*channel)
-		if ch.alone && len(subscribe) > 0 {
-			break
-		}
-		s.unlistLocked(ch)
-		s.askLocked(ch)
+		s.putLocked(ch, chAsked)
 		s.askedAt = now
 		if subscribe = append(subscribe, ch.name); ch.alone {
 			break
 		}
 	}
-	if s.asked.Len() > 0 {
-		limit := s.askedAt.Add(max(2*s.c.opt.CommandTimeout, time.Second))
+	if s.lists[chAsked].Len() > 0 {
+		limit := s.askedAt.Add(s.patience())
 		if !now.Before(limit) {
 			return nil, nil, next, ErrNotSubscribed
 		}
@@ -289,6 +266,9 @@ func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, er
 	return subscribe, unsubscribe, next, nil
 }
 
+// patience is how long a connection may be silent when something is due.
+func (s *subscriber) patience() time.Duration { return max(2*s.c.opt.CommandTimeout, time.Second) }
+
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -296,24 +276,56 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// down notes the end of a connection: what is watched is wanted again, what is not is
-// forgotten, and the change is reported.
+// tend sees to a connection to a shard, of which no probe tells whether it delivers: it pings, and a silent one is
+// given up.
+func (s *subscriber) tend(ps *redis.PubSub) error {
+	now := time.Now()
+	if s.own != nil || now.Before(s.tended.Add(tendEvery)) {
+		return nil
+	}
+	s.tended = now
+	s.c.subs.rehome(s)
+	s.c.relocate() // a demoted master still serves its subscribers; the next look is by the new layout
+	s.mu.Lock()
+	silent := now.Sub(s.heardAt)
+	s.mu.Unlock()
+	if silent > tendEvery+s.patience() {
+		return ErrNotDelivered
+	}
+	return ps.Ping(s.onceMade())
+}
+
+// down notes the end of a connection: what is watched is wanted again, what is not is forgotten, and the change is
+// reported.
 func (s *subscriber) down(err error) {
 	s.mu.Lock()
 	wasUp := s.up
-	s.up = false
-	s.dropped = nil
+	s.up, s.dropped = false, nil
 	for _, ch := range s.channels {
-		s.unlistLocked(ch)
-		if len(ch.watches) == 0 && !ch.own {
+		if ch.unwatched() {
 			s.forgetLocked(ch)
 			continue
 		}
-		ch.state, ch.alone = chWanted, false
-		s.enlistLocked(ch, s.wanted)
+		ch.alone = false
+		s.putLocked(ch, chWanted)
 	}
 	s.mu.Unlock()
 	if wasUp && s.own != nil && s.c.opt.OnSubscription != nil {
 		s.c.opt.OnSubscription(false, err)
 	}
+}
+
+// pubsub returns a connection to be, without I/O. key is one of the shard's.
+func (s *subscriber) pubsub(key string) (*redis.PubSub, error) {
+	if s.own != nil {
+		return s.c.rdb.Subscribe(s.ctx), nil
+	}
+	node, err := s.c.route(s.ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if s.addr == "" || node.Options().Addr != s.addr {
+		return nil, errNoMaster // rehome knows where it belongs
+	}
+	return node.SSubscribe(s.ctx), nil
 }

@@ -1,7 +1,6 @@
 package lettucecompat
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -11,31 +10,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// read receives until the connection ends. It blocks in nothing but the socket and the
-// callbacks, which promise not to block: a slow reader would lose no message but
-// delay every wake-up.
+// read receives until the connection ends. It blocks in nothing but the socket and the callbacks, which promise not
+// to block: a slow reader would lose no message but delay every wake-up.
 //
-// When a connection fails go-redis makes another one before it says so, which takes seconds
-// where the server is silent, and under the lock that Subscribe needs too. That connection
-// would not be used: what it has subscribed, and what was refused, is not known. So once a
-// connection is made, go-redis is given a context that has ended. It asks a context for its
-// deadline where it reads and writes, and for its end where it dials, so that only the
-// latter fails, at once. A go-redis that asks for the end where it reads is told by its
-// first answer, and gets the living context from then on: news of a failure is late there.
+// When a connection fails go-redis makes another one before it says so, which takes seconds if the server is silent,
+// and under the lock that Subscribe needs too. That connection would not be used: what it has subscribed, and what
+// was refused, is not known. So once a connection is made, go-redis is given a context that has ended. It asks a
+// context for its deadline where it reads and writes, and for its end where it dials, so that only the latter fails,
+// immediately. A go-redis that asks for the end where it reads is told by its first answer, and gets the living
+// context from then on: news of a failure is late there.
 func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 	ctx := s.onceMade()
 	for first := true; ; first = false {
 		msg, err := ps.Receive(ctx)
-		if err != nil {
-			if first && ctx != s.ctx && errors.Is(err, context.Canceled) {
-				s.mu.Lock()
-				s.made = s.ctx
-				s.mu.Unlock()
-			}
-			var answer redis.Error
-			if errors.As(err, &answer) && s.refuse(answer) {
-				continue // the connection is as good as before
-			}
+		s.mu.Lock()
+		s.heardAt = time.Now()
+		if first && ctx != s.ctx && errors.Is(err, context.Canceled) {
+			s.made = s.ctx
+		}
+		s.mu.Unlock()
+		var answer redis.Error
+		switch {
+		case errors.As(err, &answer) && s.refuse(answer): // the connection is as good as before
+			continue
+		case err != nil:
 			s.drop(generation, err)
 			return
 		}
@@ -50,7 +48,6 @@ func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 		case *redis.Message:
 			s.deliver(m)
 		}
-		s.heard()
 	}
 }
 
@@ -61,30 +58,20 @@ func (s *subscriber) onceMade() context.Context {
 	return s.made
 }
 
-// confirm notes that a channel is subscribed from now on. Whoever watches it tries
-// again: the release may have come before.
+// confirm notes that a channel is subscribed from now on. Its watches try again: the release may have come before. So
+// they do if it was confirmed already: go-redis has reconnected by itself, and what came meanwhile was missed.
 func (s *subscriber) confirm(name string) {
 	s.mu.Lock()
 	ch := s.channels[name]
-	if ch == nil || ch.state != chAsked {
-		if ch != nil && ch.state == chConfirmed {
-			// go-redis has reconnected by itself; what came meanwhile was missed.
-			ch.signalLocked()
-		}
+	if ch == nil || ch.state != chAsked && ch.state != chConfirmed {
 		s.mu.Unlock()
 		return
 	}
-	s.unlistLocked(ch)
-	ch.state, ch.alone = chConfirmed, false
+	ch.alone = false
+	s.putLocked(ch, chConfirmed)
+	ch.signalLocked()
 	if ch.own {
 		s.c.subs.refusal.Store(nil)
-	}
-	ch.signalLocked()
-	if len(ch.watches) == 0 && !ch.own {
-		s.unwatchedLocked(ch)
-	}
-	if s.asked.Len() == 0 {
-		s.kickLocked()
 	}
 	report := !s.up && s.own != nil
 	s.up = true
@@ -94,10 +81,9 @@ func (s *subscriber) confirm(name string) {
 	}
 }
 
-// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is
-// missing for one channel refuses the whole batch, so its channels are asked for one by
-// one; a channel that is refused alone rests. It reports false for any other error,
-// after which the connection is made anew.
+// refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is missing for one channel refuses
+// the whole batch, so its channels are asked for one by one; a channel that is refused alone rests. It reports false
+// for any other error, after which the connection is made anew.
 func (s *subscriber) refuse(answer redis.Error) bool {
 	if s.own == nil && strings.Contains(answer.Error(), "unknown command") {
 		s.c.unsharded.Store(true) // a Cluster below 7; the channels move to the own connection
@@ -107,21 +93,17 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 	}
 	s.mu.Lock()
 	var resting string
-	single := s.asked.Len() == 1
-	for e := s.asked.Front(); e != nil; e = s.asked.Front() {
-		ch := e.Value.(*channel)
-		s.unlistLocked(ch)
+	single := s.lists[chAsked].Len() == 1
+	for ch := s.firstLocked(chAsked); ch != nil; ch = s.firstLocked(chAsked) {
+		ch.alone, ch.since, resting = true, time.Now(), ch.name
 		switch {
 		case !single:
-			ch.state, ch.alone = chWanted, true
-			s.enlistLocked(ch, s.wanted)
-		case len(ch.watches) == 0 && !ch.own:
+			s.putLocked(ch, chWanted)
+		case ch.unwatched():
 			s.forgetLocked(ch)
 		default:
-			ch.state, ch.alone, ch.since = chRefused, true, time.Now()
-			s.enlistLocked(ch, s.refused)
+			s.putLocked(ch, chRefused)
 		}
-		resting = ch.name
 		if ch.own {
 			refusal := fmt.Errorf("subscribing the channel %s: %w", ch.name, answer)
 			s.c.subs.refusal.Store(&refusal)
@@ -133,6 +115,15 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: resting, Err: answer})
 	}
 	return true
+}
+
+// lost is told that a server has ended a subscription. If that was not asked for, its slot has moved.
+func (s *subscriber) lost(name string, generation uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ch := s.channels[name]; ch != nil && ch.state == chConfirmed {
+		s.dropLocked(generation, errNoMaster)
+	}
 }
 
 // deliver hands a message to whom it concerns.
@@ -190,53 +181,5 @@ func (s *subscriber) kickLocked() {
 	select {
 	case s.kick <- struct{}{}:
 	default:
-	}
-}
-
-func (s *subscriber) wakeAllLocked() {
-	for _, ch := range s.channels {
-		ch.signalLocked()
-	}
-}
-
-// wantLocked queues a channel for subscription.
-func (s *subscriber) wantLocked(ch *channel) {
-	ch.state = chWanted
-	s.enlistLocked(ch, s.wanted)
-	s.kickLocked()
-}
-
-// askLocked puts a channel into the batch that is about to be sent.
-func (s *subscriber) askLocked(ch *channel) {
-	ch.state = chAsked
-	s.enlistLocked(ch, s.asked)
-}
-
-// unwatchedLocked decides what becomes of a channel that nobody watches any more. One
-// whose answer is outstanding waits for it.
-func (s *subscriber) unwatchedLocked(ch *channel) {
-	switch ch.state {
-	case chWanted, chRefused:
-		s.forgetLocked(ch)
-	case chConfirmed:
-		s.enlistLocked(ch, s.unwatched)
-		s.kickLocked()
-	}
-}
-
-// forgetLocked drops all state of a channel.
-func (s *subscriber) forgetLocked(ch *channel) {
-	s.unlistLocked(ch)
-	delete(s.channels, ch.name)
-}
-
-func (s *subscriber) enlistLocked(ch *channel, l *list.List) {
-	ch.in, ch.at = l, l.PushBack(ch)
-}
-
-func (s *subscriber) unlistLocked(ch *channel) {
-	if ch.in != nil {
-		ch.in.Remove(ch.at)
-		ch.in, ch.at = nil, nil
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
 var ctx = context.Background()

@@ -60,8 +60,8 @@ func oneOptions(text string) (*redis.Options, error) {
 	return o, files.into(o.TLSConfig)
 }
 
-// sentinelOptions turns our form into the one of go-redis: there user and password in front
-// of the host are the Sentinels', and the Redis' own ones are parameters.
+// sentinelOptions turns our form into the one of go-redis: there user and password in front of the host are the
+// Sentinels', and the Redis' own ones are parameters.
 func sentinelOptions(base, rest string) (*redis.FailoverOptions, error) {
 	u, err := splitHosts(base, rest, "26379")
 	if err != nil {
@@ -124,10 +124,9 @@ func clusterOptions(base, rest string) (*redis.ClusterOptions, error) {
 	return o, files.into(o.TLSConfig)
 }
 
-// splitHosts parses what follows the scheme of a URL with several hosts, which net/url
-// does not know: the first one stays the URL's host, the others become parameters "addr".
-// Parameters that would lead commands away from the master are refused, because a lock is
-// nowhere else.
+// splitHosts parses what follows the scheme of a URL with several hosts, which net/url does not know: the first one
+// stays the URL's host, the others become parameters "addr". Parameters that would lead commands away from the master
+// are refused, because a lock is nowhere else.
 func splitHosts(base, rest, port string) (*url.URL, error) {
 	end := strings.IndexAny(rest, "/?#")
 	if end < 0 {
@@ -170,26 +169,25 @@ func splitHosts(base, rest, port string) (*url.URL, error) {
 
 var errHost = errors.New("redis: what stands for the host is not host:port; user and password end with an @")
 
-// plainHost reports whether no password has slipped into the host, as where the @ is missing
-// or mistyped. It would be looked up as a name, and stand in errors and in the log of go-redis.
+// plainHost reports whether no password has slipped into the host, as where the @ is missing or mistyped. It would be
+// looked up as a name, and stand in errors and in the log of go-redis.
 func plainHost(u *url.URL) bool {
 	return !strings.Contains(u.Host, ",") && (strings.HasPrefix(u.Host, "[") || !strings.Contains(u.Hostname(), ":"))
 }
 
-// ownNames lets every server be checked by the name under which it is reached. go-redis
-// puts the name of the first host for all of them.
+// ownNames lets every server be checked by the name under which it is reached. go-redis puts the name of the first
+// host for all of them.
 func ownNames(c *tls.Config) {
 	if c != nil {
 		c.ServerName = ""
 	}
 }
 
-// files are the options of a URL that name files in PEM form: whom the client trusts in
-// place of the system's authorities, and its own certificate with its key.
+// files are the options of a URL that name files in PEM form: whom the client trusts in place of the system's
+// authorities, and its own certificate with its key.
 type files struct{ ca, cert, key string }
 
-// takeFiles takes them out of the URL, because go-redis refuses options that it does not
-// know.
+// takeFiles takes them out of the URL, because go-redis refuses options that it does not know.
 func takeFiles(u *url.URL) files {
 	q := u.Query()
 	f := files{q.Get("ca_file"), q.Get("cert_file"), q.Get("key_file")}
@@ -202,8 +200,8 @@ func takeFiles(u *url.URL) files {
 	return f
 }
 
-// into puts them into c, which is nil where the URL asks for no TLS. The client's
-// certificate is read again for each connection: it may be renewed while the program runs.
+// into puts them into c, which is nil where the URL asks for no TLS. The client's certificate is read again for each
+// connection: it may be renewed while the program runs.
 func (f files) into(c *tls.Config) error {
 	switch {
 	case f == (files{}):
@@ -237,9 +235,9 @@ func (f files) into(c *tls.Config) error {
 	return nil
 }
 
-// withoutSecrets returns an error about a URL without what may be a password. Texts of
-// net/url repeat the URL. Those of go-redis repeat paths, names of options and hosts: a
-// password lands there if one of its characters was taken for a separator.
+// withoutSecrets returns an error about a URL without what may be a password. Texts of net/url repeat the URL. Those
+// of go-redis repeat paths, names of options and hosts: a password lands there if one of its characters was taken for
+// a separator.
 func withoutSecrets(text string, err error) error {
 	_, rest, _ := strings.Cut(text, "://")
 	tail := ""

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waitFor asks that a renewal is confirmed by replicas. The sending goroutine fills in
-// the answer before the call is done.
+// waitFor asks that a renewal is confirmed by replicas. The sending goroutine fills in the answer before the call is
+// done.
 type waitFor struct {
 	replicas int
 	timeout  time.Duration
@@ -24,8 +24,8 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 		w.timeout = limit / 2
 	}
 	cmd := c.renewCommand([]Renewal{r})
-	k := &parcel{cmds: []*command{cmd}, wait: w}
-	left := c.lanes(r.Key).synced.do(ctx, k, now, limit+w.timeout)
+	k := &request{cmds: []*command{cmd}, wait: w}
+	left := c.senders(r.Key).synced.do(ctx, k, now, limit+w.timeout)
 	reply := renewed(cmd, left)
 	if reply.Outcome != OutcomeFailed || cmd.sent() {
 		reply.SentAt = k.sentAt
@@ -41,49 +41,30 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 }
 
 // renewed reads the answer to a renewal of one key.
-func renewed(cmd *command, left error) RenewReply {
-	outcome, err := cmd.result(left)
-	if outcome != OutcomeOK {
-		return RenewReply{Outcome: outcome, Err: err}
-	}
-	answers, _ := cmd.Val().([]any)
-	if len(answers) != 1 {
-		return RenewReply{Outcome: OutcomeUnknown, Err: ErrMalformed}
-	}
-	return parseRenewal(OutcomeOK, nil, answers[0], time.Time{})
-}
+func renewed(cmd *command, left error) RenewReply { return parseRenewal(cmd.item(left, 0, 1)) }
 
 // waitTries bounds how often a renewal with WAIT follows a slot that moves.
 const waitTries = 5
 
-// waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each
-// has a connection of the client's pool to itself for as long as it waits.
+// waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each has a connection of the
+// client's pool to itself for as long as it waits.
 const waitInFlight = 8
 
-// sendWait sends the renewal and, where its field was there, WAIT on the same connection: WAIT
-// speaks about the writes of its own connection only. On a cluster that connection
-// belongs to the slot's owner, and redirections are followed here: a node that answers
-// MOVED has not executed the renewal.
+// sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes
+// of its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are followed
+// here: a node that answers MOVED has not executed the renewal.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false
 	for try := 1; ; try++ {
-		node := sender(c.rdb)
-		if c.route != nil {
-			n, err := c.route(ctx, cmd.key)
-			if err != nil {
-				cmd.SetErr(&notSentError{err})
-				return
-			}
-			node = n
-			c.routed.Store(true)
-		}
-		c.askReplicas(ctx, node, cmd, w)
-		if !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil {
-			c.noteStale(cmd)
-			c.noteCluster(cmd)
+		node, err := c.node(ctx, cmd.key)
+		if err != nil {
+			cmd.SetErr(err)
 			return
 		}
+		c.askReplicas(ctx, node, cmd, w)
 		switch {
+		case !refusedUnexecuted(cmd) || try == waitTries || ctx.Err() != nil:
+			return
 		case !noScript(cmd):
 			c.relearn(ctx, try)
 			cmd.again()
@@ -97,14 +78,13 @@ func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	}
 }
 
-// askReplicas sends cmd, and WAIT after it. A connection of their own lets the answer to
-// the first decide whether the second is sent: a renewal that finds nothing has written
-// nothing, and must not cost the time for which another would wait. go-redis never puts
-// another connection in the place of one that has failed in between; WAIT fails then.
+// askReplicas sends cmd, and WAIT after it. On a connection of their own the answer to the first decides whether the
+// second is sent: a renewal that finds nothing has written nothing, and must not cost the time for which another
+// would wait. go-redis never replaces a connection that has failed in between; WAIT fails then.
 //
-// A client of a type that is not known offers no such connection, and both go in one
-// pipeline. If it hides a cluster, WAIT would go to any node, which is asked for before.
-func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *waitFor) {
+// A client of a type that is not known offers no such connection, and both go in one pipeline. If it hides a cluster,
+// WAIT would go to any node, so that is asked for before.
+func (c *Client) askReplicas(ctx context.Context, node endpoint, cmd *command, w *waitFor) {
 	ms := max(1, int64(w.timeout/time.Millisecond)) // 0 would wait for ever
 	wait := newCommand(0, "wait", w.replicas, ms)
 	client, plain := node.(*redis.Client)
@@ -113,8 +93,7 @@ func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *
 			cmd.SetErr(&notSentError{err})
 			return
 		}
-		pipeline(ctx, node, []*command{cmd, wait})
-		c.doubtRedirections([]*command{cmd})
+		c.pipeline(ctx, node, []*command{cmd, wait})
 		if w.synced, w.err = wait.Int(); c.hidden.Load() {
 			w.synced, w.err = 0, ErrHiddenCluster
 		}
@@ -132,10 +111,8 @@ func (c *Client) askReplicas(ctx context.Context, node sender, cmd *command, w *
 // relearn asks for the new layout, and gives it a moment.
 func (c *Client) relearn(ctx context.Context, try int) {
 	c.reload() // a node has answered that the slot moved, so there is a layout to fetch
-	timer := time.NewTimer(time.Duration(try) * 20 * time.Millisecond)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(time.Duration(try) * 20 * time.Millisecond):
 	case <-ctx.Done():
 	}
 }

@@ -9,17 +9,16 @@ import (
 type WarningKind uint8
 
 const (
-	// WarnPublishRefused: statements take effect but their messages are refused (ACL
-	// without channels), so foreign clients, and those who were called, learn of it by asking only.
+	// WarnPublishRefused: statements take effect but their messages are refused (ACL without channels), so foreign
+	// clients, and those who were called, learn of it by asking only.
 	WarnPublishRefused WarningKind = iota
 	// WarnChannelRefused: a subscription is refused (ACL without channels). It is tried again rarely.
 	WarnChannelRefused
 	// WarnMalformedMessage: a message that is no release message woke the waiters.
 	WarnMalformedMessage
-	// WarnHiddenCluster: an answer came that only a Redis Cluster gives, through a client
-	// that is not known to have one behind it. Locks work, each key is asked about by itself,
-	// and whether anybody else waits is not known. Its error names the remedy. It is raised
-	// once.
+	// WarnHiddenCluster: an answer came that only a Redis Cluster gives, through a client that is not known to have
+	// one behind it. Locks work, each key is asked about by itself, and whether anybody else waits is not known. Its
+	// error names the remedy. It is raised once.
 	WarnHiddenCluster
 	warningKinds
 )
@@ -34,13 +33,12 @@ type Warning struct {
 	Kind    WarningKind
 	Channel string // of the newest occurrence
 	Err     error  // nil where there is none
-	// Count is the number of occurrences since the last report of this kind, this one
-	// included: at most one report of a kind is made in warningInterval.
+	// Count is the number of occurrences since the last report of this kind, this one included: at most one report of
+	// a kind is made in warningInterval.
 	Count int
 }
 
-// warningInterval keeps a condition that comes with every command from becoming one
-// report per command.
+// warningInterval keeps a condition that comes with every command from becoming one report per command.
 const warningInterval = 10 * time.Second
 
 // warnings gathers repetitions. The zero value reports nothing.

@@ -5,22 +5,21 @@ import (
 	"time"
 )
 
-// Watch is one interest in the release of a key. Its channel says "try again now",
-// nothing more: what happened is for the next statement to find out.
+// Watch is one interest in the release of a key. Its channel says "try again now", nothing more: what happened is for
+// the next statement to find out.
 type Watch struct {
 	c    chan struct{}
 	subs *subscriptions
 	ch   *channel // nil after Close; guarded by subs.mu
 }
 
-// C returns the wake-up channel. It has room for one signal and several are merged. It
-// is signalled by a message on the key's channel, by every confirmation of the
-// subscription (the first and each after a reconnection: a message may have been missed
-// before it), by Reconnect and the client's Close. It is never closed.
+// C returns the wake-up channel. It has room for one signal and several are merged. It is signalled by a message on
+// the key's channel, by every confirmation of the subscription (the first and each after a reconnection: a message
+// may have been missed before it), by Reconnect and the client's Close. It is never closed.
 func (w *Watch) C() <-chan struct{} { return w.c }
 
-// Close ends the interest. The channel is unsubscribed with its last watch: who listens counts as a
-// foreign client to the releases of others. Closing twice is harmless.
+// Close ends the interest. The channel is unsubscribed with its last watch: who listens counts as a foreign client to
+// the releases of others. Closing twice is harmless.
 func (w *Watch) Close() {
 	w.subs.mu.Lock()
 	defer w.subs.mu.Unlock()
@@ -30,8 +29,12 @@ func (w *Watch) Close() {
 	}
 	w.ch = nil
 	delete(ch.watches, w)
-	if len(ch.watches) == 0 {
-		ch.sub.unwatchedLocked(ch)
+	switch {
+	case len(ch.watches) > 0 || ch.state == chAsked: // the answer decides
+	case ch.state == chConfirmed:
+		ch.sub.putLocked(ch, chConfirmed)
+	default:
+		ch.sub.forgetLocked(ch)
 	}
 }
 
@@ -42,84 +45,51 @@ func (w *Watch) signal() {
 	}
 }
 
-// Watch begins to listen for the release of key; the caller closes the Watch. It
-// returns at once, without I/O: until the subscription is confirmed, or where it never
-// is, the caller polls. If the channel is confirmed already the watch is signalled at
-// once, because a release may have come between the refusal that made the caller watch
-// and this call.
+// Watch begins to listen for the release of key; the caller closes the Watch. It returns immediately, without I/O:
+// until the subscription is confirmed, or if it never is, the caller polls. If the channel is confirmed already the
+// watch is signalled, because a release may have come between the refusal that made the caller watch and this call.
 func (c *Client) Watch(key string) *Watch {
 	w := &Watch{c: make(chan struct{}, 1), subs: c.subs}
-	name := c.opt.Dialect.channel(key)
-	addr, sharded := c.subs.home(key)
+	name, home := c.opt.Dialect.channel(key), c.subs.home(key)
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
 	if c.subs.closed {
 		w.signal()
 		return w
 	}
-	s := c.subs.atLocked(addr, sharded, true)
+	s := c.subs.atLocked(home)
 	ch := s.channels[name]
 	if ch == nil {
 		ch = &channel{sub: s, name: name, key: key, watches: map[*Watch]struct{}{}}
-		s.channels[name] = ch
-		s.wantLocked(ch)
+		s.addLocked(ch)
 	}
-	if !s.started {
-		s.startLocked()
-	}
-	w.ch = ch
-	ch.watches[w] = struct{}{}
-	if ch.state == chConfirmed {
-		s.unlistLocked(ch) // no longer to unsubscribe
-		w.signal()
-	}
+	ch.watchLocked(w)
+	s.startLocked()
 	return w
 }
 
-// Subscribe makes sure that the connection and the client's own channel are there. It
-// returns at once; the connection is kept until Close.
+// Subscribe makes sure that the connection and the client's own channel are there. It returns immediately; the
+// connection is kept until Close.
 func (c *Client) Subscribe() {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	if !c.subs.closed && !c.subs.main.started {
+	if !c.subs.closed {
 		c.subs.main.startLocked()
 	}
 }
 
-// StopListening ends the subscription connection for good and waits for its
-// goroutines, at most one CommandTimeout; commands go on, and leave no goroutine that
-// lingers. Waiting for a release then works by polling. It is for an owner that closes while holds are left, whose late releases must
-// still be sent.
-func (c *Client) StopListening() {
-	c.mu.Lock()
-	c.hasty = true
-	for _, s := range c.shards {
-		s.locks.lingerNoMore()
-		s.synced.lingerNoMore()
-	}
-	c.mu.Unlock()
-	timer := time.NewTimer(c.opt.CommandTimeout)
-	defer timer.Stop()
-	for _, ended := range c.subs.close() {
-		select {
-		case <-ended:
-		case <-timer.C:
-			return
-		}
-	}
-}
+// StopListening ends the subscription connection for good and waits for its goroutines, at most one CommandTimeout;
+// commands go on. Waiting for a release then works by polling. It is for an owner that closes while holds are left,
+// whose late releases must still be sent.
+func (c *Client) StopListening() { c.await(c.subs.close()) }
 
-// Reconnect drops the subscription connection, signals every watch, and makes a new
-// connection, whose confirmations signal them again. While one is being made already it
-// only signals.
+// Reconnect drops the subscription connection, signals every watch, and makes a new connection, whose confirmations
+// signal them again. While one is being made already it only signals.
 func (c *Client) Reconnect() {
 	c.subs.mu.Lock()
 	defer c.subs.mu.Unlock()
-	for _, s := range c.subs.allLocked() {
-		s.wakeAllLocked()
-		if s.up {
-			s.dropLocked(s.generation, nil)
-		}
+	for _, s := range c.subs.all {
+		s.wakeAllLocked(nil)
 	}
 }
 
@@ -127,14 +97,14 @@ func (c *Client) Reconnect() {
 type chanState uint8
 
 const (
-	chWanted    chanState = iota // in subscriber.wanted
-	chAsked                      // SUBSCRIBE sent, in subscriber.asked
-	chConfirmed                  // in subscriber.unwatched where nobody watches
-	chRefused                    // by the server's ACL, in subscriber.refused
+	chWanted    chanState = iota
+	chAsked               // SUBSCRIBE sent
+	chConfirmed           // by the server
+	chRefused             // by the server's ACL
+	chanStates
 )
 
-// channel is one channel on a subscription connection. All fields but name and key are
-// guarded by subscriptions.mu.
+// channel is one channel on a subscription connection. All fields but name and key are guarded by subscriptions.mu.
 type channel struct {
 	sub     *subscriber
 	name    string
@@ -151,5 +121,68 @@ type channel struct {
 func (ch *channel) signalLocked() {
 	for w := range ch.watches {
 		w.signal()
+	}
+}
+
+// unwatched reports whether nobody needs the channel.
+func (ch *channel) unwatched() bool { return len(ch.watches) == 0 && !ch.own }
+
+// watchLocked adds a watch, which a channel that is confirmed signals.
+func (ch *channel) watchLocked(w *Watch) {
+	w.ch = ch
+	ch.watches[w] = struct{}{}
+	if ch.state == chConfirmed {
+		ch.sub.putLocked(ch, chConfirmed) // it may have been about to end
+		w.signal()
+	}
+}
+
+// addLocked makes ch one of the channels that are wanted.
+func (s *subscriber) addLocked(ch *channel) {
+	s.channels[ch.name] = ch
+	s.putLocked(ch, chWanted)
+}
+
+// putLocked moves ch to the list of state. A channel that is confirmed is in one only if it must be unsubscribed.
+func (s *subscriber) putLocked(ch *channel, state chanState) {
+	s.unlistLocked(ch)
+	ch.state = state
+	if state != chConfirmed || ch.unwatched() {
+		ch.in = s.lists[state]
+		ch.at = ch.in.PushBack(ch)
+	}
+	if state != chAsked {
+		s.kickLocked()
+	}
+}
+
+// firstLocked returns the oldest channel in the list of state, nil if it is empty.
+func (s *subscriber) firstLocked(state chanState) *channel {
+	if e := s.lists[state].Front(); e != nil {
+		return e.Value.(*channel)
+	}
+	return nil
+}
+
+// forgetLocked drops all state of a channel.
+func (s *subscriber) forgetLocked(ch *channel) {
+	s.unlistLocked(ch)
+	delete(s.channels, ch.name)
+}
+
+func (s *subscriber) unlistLocked(ch *channel) {
+	if ch.in != nil {
+		ch.in.Remove(ch.at)
+		ch.in, ch.at = nil, nil
+	}
+}
+
+// wakeAllLocked signals every watch and drops the connection; with a nil err only one that is up.
+func (s *subscriber) wakeAllLocked(err error) {
+	for _, ch := range s.channels {
+		ch.signalLocked()
+	}
+	if err != nil || s.up {
+		s.dropLocked(s.generation, err)
 	}
 }

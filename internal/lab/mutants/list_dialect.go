@@ -27,7 +27,7 @@ var dialectMutants = []mutant{
 		name: "dialect-own-uuids", file: "lettuce_compat/dialect.go", pkg: "lettuce_compat",
 		mechanism: "Redisson: a client id of ours is told from one of Java's",
 		breaks:    "a Java thread with a large id is taken for a client that calls the next one",
-		old:       "return len(client) == 36 && client[14] == '8'", fresh: "return true",
+		old:       "return d == DesignDocument || len(client) == 36 && client[14] == '8'", fresh: "return true",
 		tests: []string{"TestDialect_Names"},
 	},
 	{
@@ -55,11 +55,11 @@ var dialectMutants = []mutant{
 		name: "dialect-subscriptions-follow", file: "lettuce_compat/subscriptions.go", pkg: "lettuce_compat",
 		mechanism: "Redisson: a subscription follows its slot to the master that owns it",
 		breaks:    "after a failover releases are not heard",
-		old:       "if sharded && addr == from.addr {", fresh: "if sharded {",
+		old:       "if home != from.addr && ch.sub == from", fresh: "if home == mainHome && ch.sub == from",
 		tests: []string{"TestSharded_FollowsItsKey"},
 	},
 	{
-		name: "dialect-silent-shard", file: "lettuce_compat/subscriptions.go", pkg: "lettuce_compat",
+		name: "dialect-silent-shard", file: "lettuce_compat/subscriber.go", pkg: "lettuce_compat",
 		mechanism: "Redisson: a connection to a shard that is silent is given up",
 		breaks:    "behind a link that is dead releases are not heard",
 		old:       "		return ErrNotDelivered\n	}\n	return ps.Ping", fresh: "	}\n	return ps.Ping",
@@ -69,7 +69,7 @@ var dialectMutants = []mutant{
 		name: "dialect-a-watch-that-goes", file: "lettuce_compat/subscriber.go", pkg: "lettuce_compat",
 		mechanism: "Redisson: a channel that is forgotten while its connection is made is not asked for",
 		breaks:    "the connection waits for an answer about it, and is made anew every two seconds",
-		old:       "if s.channels[first.name] != first {", fresh: "if false {",
+		old:       "s.channels[first.name] != first {", fresh: "false {",
 		tests: []string{"TestSharded_AWatchThatIsClosedAtOnce"},
 	},
 	{
