@@ -127,8 +127,8 @@ func TestFirstAttemptOfItsCaller_Close(t *testing.T) {
 	})
 }
 
-// TestLaterAttemptsAreCarriedToo: what the driver asks after the release of a client that does
-// not know the line needs no further goroutine on its way either, since a hand-over waits for it.
+// TestLaterAttemptsAreCarriedToo: what is stated after the release of a foreign client needs no
+// further goroutine on its way either, since a hand-over waits for it.
 func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		s.HSet("k", "stranger", "1") // who calls nobody
@@ -145,8 +145,8 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 		s.Del("k")
 		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"stranger"}`)
 		<-done
-		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*driver).run(") {
-			t.Errorf("the attempt after the release was not sent by the driver itself: %q", got)
+		if got := seen.forget(); len(got) == 0 || !strings.Contains(got[0], "(*Key).speak(") {
+			t.Errorf("the statement after the release was not sent by who has heard of it: %q", got)
 		}
 	})
 }

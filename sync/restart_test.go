@@ -15,6 +15,7 @@ func TestSync_I3_ARestartUnderTheSameClientID(t *testing.T) {
 		cut := s.network()
 		before, rec := manager(t, s.clientOver(cut), anteroom.Config{ClientID: "pod-0"})
 		lost := acquire(t, before.Mutex("k"))
+		time.Sleep(time.Second) // it is renewed for the first time
 		cut.BlackHole()
 		after, _ := manager(t, s.client(), anteroom.Config{ClientID: "pod-0"})
 		began := time.Now()

@@ -53,7 +53,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 // others only name or report it.
 var equalFields = []string{
 	"LeaseTime", "RenewalTime", "Margin", "WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime",
-	"MaxHandoffs", "MaxHandoffTime", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "StringHolders",
+	"MaxHandoffs", "MaxHandoffTime", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "ReplicaTimeout", "StringHolders",
 }
 
 // differs returns the name of the first field in which two settings of one key contradict

@@ -46,36 +46,33 @@ func TestNewMutexTakesTheDefaults(t *testing.T) {
 	})
 }
 
-// Two Mutexes of one key may have different names and leases: each hold has those of the
-// Mutex through which it came, also behind a waiter that wants another lease.
+// Two Mutexes of one key may have different names, and a hold a fixed lease of its own, also behind a waiter that wants
+// another one.
 func TestWhatBelongsToAHoldMayDiffer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		long := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "a"})
-		short := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "b", LeaseTime: 2 * time.Second})
-		fixed := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 4 * time.Second, RenewalTime: -1})
-		first := acquire(t, long)
-		if ttl := s.TTL("k"); ttl != 30*time.Second {
+		a := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "a"})
+		b := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "b"})
+		first := acquire(t, a)
+		time.Sleep(time.Second) // it is renewed for the first time
+		if ttl := s.TTL("k"); ttl < 29*time.Second {
 			t.Errorf("TTL %v", ttl)
 		}
 		took := make(chan *anteroom.Hold)
-		for _, mu := range []*anteroom.Mutex{short, fixed, long} {
-			go func() { took <- acquire(t, mu) }()
+		leases := []time.Duration{2 * time.Second, 4 * time.Second, 3 * time.Second}
+		for _, lease := range leases {
+			go func() { took <- acquire(t, b, anteroom.Lease(lease)) }()
 			time.Sleep(time.Millisecond)
 		}
 		ok(t, first.Release(bg))
-		for _, lease := range []time.Duration{2 * time.Second, 4 * time.Second, 30 * time.Second} {
+		for _, lease := range leases {
 			h := <-took
-			if ttl := s.TTL("k"); ttl > lease || ttl < lease-100*time.Millisecond {
+			if ttl := s.TTL("k"); ttl > lease+time.Millisecond || ttl < lease-100*time.Millisecond {
 				t.Errorf("TTL %v, want %v", ttl, lease)
 			}
 			ok(t, h.Release(bg))
 		}
-		// The short one is renewed in its own time, the fixed one is not.
-		h := acquire(t, short)
-		time.Sleep(10 * time.Second)
-		ok(t, h.Release(bg))
-		h = acquire(t, fixed)
+		h := acquire(t, b, anteroom.Lease(4*time.Second))
 		time.Sleep(5 * time.Second)
 		if h.Held() {
 			t.Error("a fixed lease was renewed")

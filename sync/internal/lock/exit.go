@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"time"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -63,15 +64,18 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 // release gives the grant back for o, which has exited.
 func (o *Owner) release(ctx context.Context) Released {
 	k, g := o.g.k, o.g
-	enough, cancel := context.WithTimeout(ctx, 2*k.set.Timeout)
-	defer cancel()
+	begin := time.Now()
+	confirm := func(r Released) Released {
+		if r.Err == nil || ctx.Err() != nil {
+			return r
+		}
+		enough, cancel := context.WithDeadline(ctx, begin.Add(2*k.set.Timeout))
+		defer cancel()
+		return g.confirmed(enough, r)
+	}
 	if ctx.Done() == nil || ctx.Err() != nil {
 		defer o.abandon()
-		r := g.release(o.token, !o.Kind.CanNotify())
-		if r.Err != nil && ctx.Err() == nil {
-			r = g.confirmed(enough, r)
-		}
-		return r
+		return confirm(g.release(o.token, !o.Kind.CanNotify()))
 	}
 	first := make(chan Released, 1)
 	go func() {
@@ -80,10 +84,7 @@ func (o *Owner) release(ctx context.Context) Released {
 	}()
 	select {
 	case r := <-first:
-		if r.Err != nil {
-			r = g.confirmed(enough, r)
-		}
-		return r
+		return confirm(r)
 	case <-ctx.Done():
 		return Released{Unknown: true, Err: context.Cause(ctx)}
 	}
