@@ -331,6 +331,7 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		first, asked, released := acquire(t, m.Mutex("first")), acquire(t, m.Mutex("asked")), acquire(t, m.Mutex("released"))
+		time.Sleep(time.Second) // all are renewed for the first time
 		until := make(chan struct{})
 		anteroom.HoldUpTelling(m, until)
 		synctest.Wait() // the own channel is subscribed

@@ -368,7 +368,7 @@ func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
 		if first.Holder() == second.Holder() {
 			t.Fatal("two grants share a field")
 		}
-		wire, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: "me"})
+		wire, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: m.ClientID()})
 		ok(t, err)
 		defer wire.Close()
 		_, n, _ := lettucecompat.ParseField(first.Holder())

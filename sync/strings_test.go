@@ -125,71 +125,12 @@ func TestStringHolders_ALoneLooperLetsOthersIn(t *testing.T) {
 	})
 }
 
-// A wait that ends while the lock is left to others was not let in. Nothing says that Redis did not answer.
-func TestStringHolders_AWaitThatEndsInTheWindow(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := besideStrings(t, m)
-		refused := 0
-		for range 10 {
-			ok(t, acquire(t, mu).Release(bg))
-			h, err := mu.Acquire(bg, anteroom.Wait(5*time.Millisecond))
-			switch {
-			case err == nil:
-				ok(t, h.Release(bg))
-			case !errors.Is(err, anteroom.ErrNotAcquired) || errors.Is(err, anteroom.ErrUnavailable):
-				t.Errorf("it says %v, want ErrNotAcquired", err)
-			default:
-				refused++
-			}
-		}
-		if refused < 2 {
-			t.Errorf("the lock was left to others %d times", refused)
-		}
-	})
-}
-
 // A string cannot be seen in the fencing record, so a lock that vanished must not be taken back beside one.
 func TestStringHolders_NothingIsTakenBackBesideStrings(t *testing.T) {
 	cfg := anteroom.LockConfig{Key: "k", StringHolders: true, Fencing: true, Recovery: anteroom.RecoverReacquire}
 	if err := cfg.Validate(); !errors.Is(err, anteroom.ErrConfig) {
 		t.Errorf("it says %v, want ErrConfig", err)
 	}
-}
-
-// The lock is free for a window after every second turn, whoever of ours asks meanwhile and gives up again.
-func TestStringHolders_AShortWaitSparesNobodyTheWindow(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := besideStrings(t, m)
-		for _, waits := range [][]time.Duration{{time.Millisecond}, {5 * time.Millisecond, 5 * time.Millisecond, time.Millisecond}} {
-			windows := 0
-			for range 6 {
-				h := acquire(t, mu)
-				time.Sleep(time.Millisecond)
-				ok(t, h.Release(bg))
-				released, in := time.Now(), false
-				for _, d := range waits {
-					if h, err := mu.Acquire(bg, anteroom.Wait(d)); err == nil {
-						ok(t, h.Release(bg))
-						in = true
-						break
-					}
-				}
-				if in {
-					continue
-				}
-				h = acquire(t, mu)
-				if free := time.Since(released); free > 15*time.Millisecond {
-					windows++
-				}
-				ok(t, h.Release(bg))
-			}
-			if windows < 2 {
-				t.Errorf("after waits of %v the lock was left to others %d times", waits, windows)
-			}
-		}
-	})
 }
 
 // A new instance that is asked whether it is ready says so while an old one has the lock.
@@ -245,7 +186,7 @@ func TestStringHolders_ALateAnswerToAHeadWithAnotherLease(t *testing.T) {
 		if h := <-second; h != nil {
 			ok(t, h.Release(bg))
 		}
-		time.Sleep(15 * time.Second) // the line remembers foreign clients for a while
+		time.Sleep(time.Minute) // the line remembers foreign clients for a while
 		s.nothing(t, "k")
 	})
 }

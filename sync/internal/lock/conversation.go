@@ -192,6 +192,8 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
 	case c.have == Unit:
 		return Statement{Since: c.Grant.Unit, Have: Unit, Want: 1}, true
+	case c.left != 0 && !c.excused: // the turn had no effect; if the unit is missing, its owner is to know
+		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: 1}, true
 }
