@@ -24,10 +24,10 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 failed=0 all=$(date +%s)
 
-tlc() { # configuration, whose first line names the specification; an option of Java
+tlc() { # configuration, whose first line names the specification
   begin=$(date +%s)
   spec=$(sed -n '1s/.*MODULE \([A-Za-z]*\).*/\1/p' "$1")
-  java -Xmx${MODEL_HEAP:-1500m} -XX:+UseSerialGC $2 -Djava.io.tmpdir="$work" -Dtlc2.TLC.stopAfter="$limit" -cp "$jar" \
+  java -Xmx${MODEL_HEAP:-1500m} -XX:+UseSerialGC -Djava.io.tmpdir="$work" -Dtlc2.TLC.stopAfter="$limit" -cp "$jar" \
     tlc2.TLC -workers ${MODEL_WORKERS:-1} -deadlock -nowarning -metadir "$work/states" -config "$1" "$spec.tla" \
     >"$work/out" 2>&1
 }
@@ -76,7 +76,7 @@ while read -r mutant cfg promise; do
   grep -q "^PROPERTIES.* $promise" "$cfg.cfg" && kind=PROPERTIES
   sed "/^INVARIANTS/d; /^PROPERTIES/d; s/Mutant = .*/Mutant = \"$mutant\"/; s/^CONSTANTS/$kind $promise\\
 CONSTANTS/" "$cfg.cfg" >"$work/$mutant.cfg"
-  tlc "$work/$mutant.cfg" -XX:TieredStopAtLevel=1 # most are found in seconds
+  tlc "$work/$mutant.cfg"
   if grep -Eq "^Error: (Invariant|Action property) $promise .*is violated" "$work/out"; then
     say breaks "$mutant" "$cfg: $promise"
   else
