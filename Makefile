@@ -11,7 +11,7 @@
 # make partitions cuts servers and clients on hosts of their own off from each other (root only).
 # make matrix runs the tests that start a Redis on many versions of Redis and Valkey, which it fetches
 # (docs/compatibility.md).
-# make model checks the protocol of the line with TLC (docs/model), in minutes.
+# make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
 # make promise measures what docs/generated/promise.md shows, on other packages too.
@@ -155,7 +155,7 @@ bench-quick: redis
 mutants: redis
 	$(GO) run ./internal/lab/mutants $(MUTANTS)
 
-# MODEL="turn F2First" runs these configurations and mutants of docs/model only.
+# MODEL="turn VoidGt" runs these configurations and mutants of docs/model only, MODEL=long larger ones.
 model:
 	@docs/model/check.sh $(MODEL)
 

@@ -1,174 +1,155 @@
 ------------------------------- MODULE Scripts -------------------------------
-\* What Redis does: the scripts of a lock and its line, each one step. A script takes the
-\* state of Redis and answers [s |-> the new state, r |-> the answer, m |-> messages].
+\* What Redis does: the scripts of one lock and its line, each one step. A script takes the
+\* state of Redis and a command, and returns the new state, the answer, and the calls.
 \*
 \* State of Redis, about one key:
-\*   h, ttl    who has the key (a field <<client, n>>, Nobody, Kept or Stranger), and for how long
-\*   line      the places in order: [c, n, a, l, life]: client, number of its field, attempt,
-\*             lease, and how long it lives unless it is confirmed (0: dead)
-\*   open      how long the key is left to those who do not stand (L13)
-\*   ctr, who  the fencing record: the newest token, and the grantee
-\* All times are what is left of them, so a state says nothing about the date.
-EXTENDS Naturals, Sequences, FiniteSets
+\*   h, ttl  who has the unit (a field <<client, number>>, Nobody, Kept or Stranger), for how long
+\*   line    the places in order: [c, n, life, age]: client, number of its last statement, how long
+\*           it lives unless it is confirmed (0: over, but nobody has removed it yet). age is no part
+\*           of Redis: the time since that statement was sent, which only its client knows
+\*   open    how long the key is left to strangers
+\*   ctr     the newest token. who: its grantee, a field, or Nobody
+\* Times are what is left of them. Tokens are counted from the server's time, in which a tick is W
+\* tokens long: 0 is a token of now, and older ones are negative. So no state tells the date.
+EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
-  L,        \* the lease
-  CL,       \* the call lease (L7)
-  PL,       \* the life of a place (L6)
-  Window,   \* how long a turn that ends open leaves the key (L13)
-  MinHold,  \* 0, or how long a mark keeps the key
-  Fencing,  \* with tokens
-  Cluster,  \* NUMSUB knows nothing: all clients count as reachable
-  Mutant    \* "none", or the name of the rule that is broken
+  L,          \* the lease, which a renewal gives
+  K,          \* the call lease, which a grant or a call gives (P4)
+  Life,       \* of a place; 0: places do not end by themselves
+  Window,     \* how long a turn that ends open leaves the key to strangers (P15)
+  Fencing,    \* with tokens
+  Reacquire,  \* a renewal may take a key again that is gone (P16)
+  Mutant      \* "none", or the name of the rule that is broken
+
+Min(a, b) == IF a < b THEN a ELSE b
+Max(a, b) == IF a > b THEN a ELSE b
+Less(n)   == IF n > 0 THEN n - 1 ELSE 0
+Least(S)  == CHOOSE i \in S : \A j \in S : i <= j
+
+W    == 4
+Past == -W * (L + 1) \* all tokens that are this old are the same
 
 Nobody   == <<"nobody", 0>>
 Kept     == <<"kept", 0>>      \* the mark of MinHold
 Stranger == <<"stranger", 0>>
 
-Min(a, b) == IF a < b THEN a ELSE b
-Max(a, b) == IF a > b THEN a ELSE b
-Least(S)  == CHOOSE i \in S : \A j \in S : i <= j
+Empty == [h |-> Nobody, ttl |-> 0, line |-> <<>>, open |-> 0, ctr |-> Past, who |-> Nobody]
 
-Empty == [h |-> Nobody, ttl |-> 0, line |-> <<>>, open |-> 0, ctr |-> 0, who |-> Nobody]
+\* What may be stated (P2): what the client has, how much of it it keeps, what it wants.
+What == [ask     |-> [have |-> "nothing", keep |-> 0, want |-> 1],
+         try     |-> [have |-> "nothing", keep |-> 0, want |-> 1],
+         leave   |-> [have |-> "nothing", keep |-> 0, want |-> 0], \* clean up, too
+         confirm |-> [have |-> "place",   keep |-> 1, want |-> 1],
+         raise   |-> [have |-> "unit",    keep |-> 1, want |-> 1], \* before anybody enters: it lands as a renewal
+         release |-> [have |-> "unit",    keep |-> 0, want |-> 0],
+         again   |-> [have |-> "unit",    keep |-> 0, want |-> 0], \* a release that had no answer
+         turn    |-> [have |-> "unit",    keep |-> 0, want |-> 1]]
 
 -----------------------------------------------------------------------------
 \* The line
 
-Places(s, c)    == {i \in DOMAIN s.line : s.line[i].c = c}
-Exactly(s, c, n) == {i \in Places(s, c) : s.line[i].n = n}
-Strike(s, I)    == LET left == {i \in DOMAIN s.line : i \notin I}
-                       nth(k) == CHOOSE i \in left : Cardinality({j \in left : j <= i}) = k
-                   IN [s EXCEPT !.line = [k \in 1..Cardinality(left) |-> s.line[nth(k)]]]
+Places(s, c) == {i \in DOMAIN s.line : s.line[i].c = c}
+Live(s)      == {i \in DOMAIN s.line : s.line[i].life > 0}
+Strike(s, I) == LET left == {i \in DOMAIN s.line : i \notin I}
+                    nth(k) == CHOOSE i \in left : Cardinality({j \in left : j <= i}) = k
+                IN IF I = {} THEN s ELSE [s EXCEPT !.line = [k \in 1..Cardinality(left) |-> s.line[nth(k)]]]
 
-Life(lease) == Min(lease, PL)
+Place(x) == [c |-> x.c, n |-> x.n, age |-> Min(x.age, K), life |-> IF Life = 0 THEN 1 ELSE Life]
+Stand(s, x)   == IF Places(s, x.c) = {} THEN [s EXCEPT !.line = Append(@, Place(x))] ELSE s
+Confirm(s, x) == IF Places(s, x.c) = {} THEN s
+                 ELSE IF Mutant = "ConfirmMoves" THEN Stand(Strike(s, Places(s, x.c)), x)
+                 ELSE [s EXCEPT !.line[Least(Places(s, x.c))] = Place(x)]
 
-\* L6: the first live place that can be told; where none can, the first live one.
-\* A script knows of its own client that it is there.
-First(s, me, subs) ==
-  LET live  == {i \in DOMAIN s.line : s.line[i].life > 0}
-      reach == {i \in live : Cluster \/ s.line[i].c = me \/ s.line[i].c \in subs}
-  IN IF reach # {} THEN Least(reach) ELSE IF live # {} THEN Least(live) ELSE 0
+\* Every grant is new, for K, and has a new token.
+Grant(s, f, ttl) == [s EXCEPT !.h = f, !.ttl = ttl, !.ctr = IF Fencing THEN Max(@ + 1, 0) ELSE @,
+                              !.who = IF Fencing THEN f ELSE @]
 
-\* L3, L20: stand, or confirm by standing again. A newer field takes over the position of
-\* its client's older one, an older field changes nothing, a lower attempt lowers nothing.
-Stand(s, c, n, a, lease) ==
-  LET I == Places(s, c) IN
-  IF I = {} THEN
-    [s |-> [s EXCEPT !.line = Append(@, [c |-> c, n |-> n, a |-> a, l |-> lease, life |-> Life(lease)])],
-     stands |-> TRUE, found |-> FALSE]
-  ELSE LET i == Least(I)  p == s.line[i] IN
-    IF p.n > n THEN [s |-> s, stands |-> FALSE, found |-> FALSE]
-    ELSE IF p.n = n THEN
-      LET l == IF Mutant = "LeaseChanges" THEN lease ELSE p.l IN
-      [s |-> [s EXCEPT !.line[i] = [p EXCEPT !.a = Max(@, a), !.l = l, !.life = Life(l)]],
-       stands |-> TRUE, found |-> TRUE]
-    ELSE [s |-> [s EXCEPT !.line[i] = [c |-> c, n |-> n, a |-> a, l |-> lease, life |-> Life(lease)]],
-          stands |-> TRUE, found |-> FALSE]
-
-\* The record of a grant that ends: L9, "settle before reserve".
-Settle(s, f, last, reserved) ==
-  IF ~Fencing \/ s.who # f THEN s
-  ELSE [s EXCEPT !.who = Nobody, !.ctr = IF reserved # 0 /\ @ = reserved THEN last ELSE @]
-Reserve(s, f) == IF Fencing THEN [s EXCEPT !.ctr = @ + 1, !.who = f] ELSE s
-
-\* L5: the key must not exist; then the first place gets it, its tokens and a message.
-\* fence: the script may touch the fencing record (a confirmation may not).
-Call(s, me, subs, fence) ==
-  LET i == First(s, me, subs) IN
-  IF (s.h # Nobody /\ Mutant # "CallWhileTaken") \/ (s.open > 0 /\ Mutant # "OpenIgnored") \/ i = 0
-  THEN [s |-> s, m |-> {}]
-  ELSE
-    LET p     == s.line[i]
-        lease == Min(p.l, CL)
-        dead  == {j \in DOMAIN s.line : s.line[j].life = 0}
-        over  == IF Mutant = "PassedRemoved" THEN {j \in DOMAIN s.line : j < i} ELSE {}
-        s1    == [Strike(s, dead \cup over \cup {i}) EXCEPT !.h = <<p.c, p.n>>, !.ttl = lease]
-        s2    == IF fence THEN Reserve(s1, <<p.c, p.n>>)
-                 ELSE [s1 EXCEPT !.who = Nobody]
-    IN [s |-> s2,
-        m |-> {[c |-> p.c, n |-> p.n, a |-> p.a,
-                l |-> IF Mutant = "WholeLease" THEN p.l ELSE lease,
-                t |-> IF fence /\ Fencing THEN s2.ctr ELSE 0]}]
+\* A free key is given to the first live place whose client hears, or where none does to the
+\* first live one. me is the client that states: it hears. deaf do not.
+Serve(s, me, deaf) ==
+  LET live  == Live(s)
+      hears == {i \in live : s.line[i].c = me \/ s.line[i].c \notin deaf}
+  IN IF s.h # Nobody \/ (s.open > 0 /\ Mutant # "OpenIgnored") \/ live = {} THEN [s |-> s, calls |-> {}]
+     ELSE LET i == Least(IF hears # {} THEN hears ELSE live)
+              p == s.line[i]
+              t == Grant(Strike(s, {i} \cup (DOMAIN s.line \ live) \cup (IF Mutant = "PassedRemoved" THEN 1..i ELSE {})), <<p.c, p.n>>, IF Mutant = "LongCall" THEN L ELSE K)
+          IN [s |-> t,
+              calls |-> IF p.c = me THEN {} ELSE {[c |-> p.c, n |-> p.n, age |-> p.age, tok |-> t.ctr]}]
 
 -----------------------------------------------------------------------------
-\* The scripts. x is the command, subs the clients that Redis knows to listen.
+\* Scripts
 
-Answer(s, m, o) == [s |-> s, m |-> m, o |-> o, found |-> FALSE, t |-> 0]
+Has(s, calls) == [s |-> s, calls |-> calls, o |-> "has", ttl |-> s.ttl, unit |-> s.h[2], tok |-> s.ctr]
+Say(s, calls, word) == [s |-> s, calls |-> calls, o |-> word, ttl |-> 0, unit |-> 0, tok |-> Past]
 
-Free(s) == [s EXCEPT !.h = Nobody, !.ttl = 0]
+\* The record notes the last token of a unit that ends, and forgets its grantee, also where the unit is
+\* gone already: no renewal on its way takes it again. x.tok: the last token that was used.
+Ends(s, f, x) == IF s.who = f /\ Mutant # "KeepsGrantee" THEN [s EXCEPT !.who = Nobody, !.ctr = Max(@, x.tok)] ELSE s
 
-\* x.stand: an attempt that does not only try. x.again: a repeat, which may find its field.
-\* x.drop: numbers of fields that this client has burnt.
-Acquire(s, x, subs) ==
-  LET f   == <<x.c, x.n>>
-      s0  == IF x.stand THEN s ELSE Strike(s, {i \in Places(s, x.c) : s.line[i].n \in x.drop})
-      s1  == IF \E d \in x.drop : s.h = <<x.c, d>> THEN Settle(Free(s0), s.h, 0, 0) ELSE s0
-      i   == First(s1, x.c, subs)
-      refused(z, m) ==
-        IF ~x.stand THEN Answer(z, m, "refused")
-        ELSE LET st == Stand(z, x.c, x.n, x.a, x.l) IN
-             [Answer(st.s, m, IF st.stands THEN "stands" ELSE "refused") EXCEPT !.found = st.found]
-      taken(found) ==
-        LET own == {j \in Places(s1, x.c) : s1.line[j].n <= x.n}
-            s2  == Reserve([Strike(s1, own) EXCEPT !.h = f, !.ttl = Max(@, x.l)], f)
-        IN [Answer(s2, {}, "granted") EXCEPT !.found = found, !.t = IF Fencing THEN s2.ctr ELSE 0]
-  IN IF s1.h = f THEN (IF x.again THEN taken(TRUE) ELSE Answer(s1, {}, "error"))
-     ELSE IF s1.h # Nobody THEN refused(s1, {})
-     ELSE IF s1.open > 0 THEN refused(s1, {})
-     ELSE IF i # 0 /\ s1.line[i].c # x.c THEN LET k == Call(s1, x.c, subs, TRUE) IN refused(k.s, k.m)
-     ELSE taken(FALSE)
+\* The unit is given back. x.mark: MinHold keeps the key so long.
+GiveBack(s, x) == [Ends(s, s.h, x) EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark]
 
-\* What a release does when it has made the key free: L5, or L13 if it ends open.
-HandOn(s, me, subs, open) ==
-  IF open /\ s.h = Nobody THEN [s |-> [s EXCEPT !.open = Window], m |-> {}]
-  ELSE Call(s, me, subs, TRUE)
+\* P3 from its third step on. mine: there is a unit that the client has.
+MakeSo(s, x, mine, deaf, open) ==
+  LET w    == What[x.k]
+      f    == <<x.c, x.n>>
+      kept == mine /\ w.keep = 1
+      \* 3. What is not kept is given back.
+      s1 == IF mine /\ ~kept THEN GiveBack(s, x) ELSE s
+      \* 4. A unit that the client knows of is raised to the lease; nothing else is (P4). A place
+      \* that is not needed goes, one that is needed is confirmed and keeps its position.
+      s2 == IF kept /\ w.have = "unit" THEN [s1 EXCEPT !.ttl = Max(@, L)]
+            ELSE IF kept /\ Mutant = "Lowers" THEN [s1 EXCEPT !.ttl = K]
+            ELSE IF kept /\ Mutant = "ConfirmRaises" THEN [s1 EXCEPT !.ttl = Max(@, K)] ELSE s1
+      s3 == IF w.want = 0 \/ kept \/ x.k = "try" THEN Strike(s2, Places(s2, x.c)) ELSE Confirm(s2, x)
+      \* 5. The line is served, be it to the client itself, unless this turn is left to strangers.
+      r  == IF open THEN [s |-> [s3 EXCEPT !.open = Window], calls |-> {}] 
+            ELSE IF x.k = "confirm" /\ Mutant = "ConfirmServesNot" THEN [s |-> s3, calls |-> {}] ELSE Serve(s3, x.c, deaf)
+      \* 4. A free key beside nobody's live place is granted.
+      free == r.s.h = Nobody /\ r.s.open = 0 /\ Live(r.s) = {}
+  IN IF w.want = 0 THEN Say(r.s, r.calls, "nothing")
+     ELSE IF kept \/ r.s.h = f THEN Has(r.s, r.calls)
+     ELSE IF free THEN Has(Grant(Strike(r.s, Places(r.s, x.c)), f, IF Mutant = "LongAsk" THEN L ELSE K), {})
+     ELSE IF x.k = "try" THEN Say(IF Mutant = "TryStands" THEN Stand(r.s, x) ELSE r.s, r.calls, "refused")
+     ELSE Say(Stand(r.s, x), r.calls, "stands")
 
-\* x.keep: for MinHold. x.last, x.res: tokens that were used and reserved, 0 where not known.
-Release(s, x, subs, open) ==
-  LET f    == <<x.c, x.n>>
-      had  == s.h = f
-      mine == Exactly(s, x.c, x.n)
-      s1   == IF ~had THEN s ELSE IF x.keep > 0 THEN [s EXCEPT !.h = Kept, !.ttl = x.keep] ELSE Free(s)
-      s2   == Settle(Strike(s1, mine), f, x.last, x.res)
-      k    == HandOn(s2, Nobody[1], subs, open)
-  IN Answer(k.s, k.m, IF had THEN "removed" ELSE IF mine # {} THEN "left" ELSE "none")
+\* The one statement (P3). A record below x.since is not had (P2). What has used a number makes it void.
+State(s, x, deaf, open) ==
+  LET own  == s.h[1] = x.c
+      mine == own /\ (s.h[2] >= x.since \/ Mutant = "NoSince")
+      place == \E i \in Places(s, x.c) : s.line[i].n >= x.since \/ Mutant = "PlaceBelowSince"
+      void(n) == CASE Mutant = "NoVoid" -> FALSE [] Mutant = "VoidGt" -> n > x.n [] OTHER -> n >= x.n
+  IN IF (own /\ void(s.h[2])) \/ \E i \in Places(s, x.c) : void(s.line[i].n) THEN Say(s, {}, "void")
+     ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(IF What[x.k].keep = 0 THEN Ends(s, <<x.c, x.since>>, x) ELSE s, {}, "lost")
+     ELSE IF What[x.k].have = "place" /\ ~mine /\ ~place THEN Say(s, {}, "gone")
+     ELSE MakeSo(s, x, mine, deaf, open)
 
-\* L10: F goes, the next is called, and F2 (number x.n2) stands at the tail.
-Turn(s, x, subs, open) ==
-  LET f == <<x.c, x.n>>
-      others == \E i \in DOMAIN s.line : s.line[i].life > 0 /\ s.line[i].c # x.c
-      s1 == Settle(Free(s), f, x.last, x.res)
-      k  == HandOn(s1, Nobody[1], subs, open)
-  IN IF s.h # f THEN
-       IF Mutant = "TurnStands" THEN Answer(Stand(s, x.c, x.n2, 1, x.l).s, {}, "none")
-       ELSE Answer(s, {}, "none")
-     ELSE IF ~others /\ ~open THEN
-       LET s2 == Reserve(Settle(s, f, x.last, x.res), f) IN
-       [Answer([s2 EXCEPT !.ttl = Max(@, x.l)], {}, "kept") EXCEPT !.t = s2.ctr]
-     ELSE Answer(Stand(k.s, x.c, x.n2, 1, x.l).s, k.m, "stands")
+\* The slot moves (TRYAGAIN): line and record cannot be had. What keeps and wants nothing is sent without
+\* them. The others fail, which is as if they had not been sent.
+Lineless(s, x) ==
+  LET own  == s.h[1] = x.c
+      mine == own /\ s.h[2] >= x.since
+  IN IF own /\ s.h[2] >= x.n /\ Mutant # "LinelessNoVoid" THEN Say(s, {}, "void")
+     ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(s, {}, "lost")
+     ELSE Say(IF mine THEN [s EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark] ELSE s, {}, "nothing")
 
-\* L4: never makes a place, never takes the key for a field without one; finding the key
-\* free, it calls.
-Confirm(s, x, subs) ==
-  LET I == Exactly(s, x.c, x.n) IN
-  IF s.h = <<x.c, x.n>> THEN Answer(s, {}, "called")
-  ELSE IF I = {} THEN
-    IF Mutant = "ConfirmStands" /\ Places(s, x.c) = {}
-    THEN Answer(Stand(s, x.c, x.n, x.a, x.l).s, {}, "stands")
-    ELSE Answer(s, {}, "gone")
-  ELSE
-    LET i  == Least(I)
-        s1 == [s EXCEPT !.line[i].a = Max(@, x.a), !.line[i].life = Life(s.line[i].l)]
-        k  == IF Mutant = "ConfirmKeepsStill" THEN [s |-> s1, m |-> {}] ELSE Call(s1, x.c, subs, FALSE)
-    IN Answer(k.s, k.m, IF k.s.h = <<x.c, x.n>> THEN "called" ELSE "stands")
+\* A renewal is no statement, and neither is "raise". It names exactly one field, x.unit. With
+\* RecoverReacquire it takes a key that is gone again for K, while the record names that field.
+Renew(s, x) ==
+  LET f == <<x.c, x.unit>>  ours == s.who = f \/ (Mutant = "AnyGrantee" /\ s.who = Nobody) IN
+  IF s.h = f THEN Has([s EXCEPT !.ttl = Max(@, L)], {})
+  ELSE IF Reacquire /\ x.k = "renew" /\ s.h = Nobody /\ ours THEN [Has([s EXCEPT !.h = f, !.ttl = K], {}) EXCEPT !.o = "taken"]
+  ELSE Say(s, {}, "lost")
 
-Renew(s, x) == IF s.h = <<x.c, x.n>> THEN Answer([s EXCEPT !.ttl = Max(@, x.l)], {}, "ok")
-               ELSE Answer(s, {}, "gone")
+\* A forced release.
+Force(s) == [s EXCEPT !.h = Nobody, !.ttl = 0, !.who = IF Mutant = "ForceKeepsGrantee" THEN @ ELSE Nobody]
 
-Run(s, x, subs, open) ==
-  CASE x.k = "acquire" -> Acquire(s, x, subs)
-    [] x.k = "release" -> Release(s, x, subs, open)
-    [] x.k = "turn"    -> Turn(s, x, subs, open)
-    [] x.k = "confirm" -> Confirm(s, x, subs)
-    [] x.k = "renew"   -> Renew(s, x)
+\* A tick.
+Aged(s) ==
+  LET ttl == Less(s.ttl) IN
+  [s EXCEPT !.ttl = ttl, !.h = IF ttl = 0 THEN Nobody ELSE @, !.open = Less(@),
+            !.line = [i \in DOMAIN @ |-> [@[i] EXCEPT !.life = IF Life = 0 THEN @ ELSE Less(@),
+                                                                !.age = Min(@ + 1, K)]],
+            !.ctr = IF Fencing THEN Max(@ - W, Past) ELSE @]
 ==============================================================================

@@ -15,7 +15,7 @@ CONSTANTS
   M,               \* the margin
   MinHold,         \* 0, or how long the key stays taken after an owner has entered
   Replicas,        \* nobody enters before a renewal has reached the replica (P12)
-  Can,             \* what clients do: the names in What, and "renew" "cancel" "forget" "handoff" "cleancall"
+  Can, OthersCan,  \* what First and others do: the names in What, and "renew" "cancel" "forget" "handoff" "cleancall"
   Twice,           \* statements that the network may deliver twice
   Env              \* what else happens: see Else, Land
 
@@ -25,14 +25,16 @@ VARIABLES
   calls,           \* all messages "called" that were ever sent
   C,               \* C[c]: what client c knows
   events,          \* of Env, so far
-  cut,             \* the units that were deleted by hand: nothing is promised to their owners
-  ended,           \* Reacquire: the units that were given back or forced, or after which another was granted
+  cut,             \* units that were deleted by hand, or lost with a server: nothing is promised to their owners
+  ended,           \* units that a renewal must not take again: they were given back, forced, or followed by another
   newest,          \* the newest token with which anybody has entered
   wrong            \* "", or the promise that a step has broken
 
 vars == <<srv, rep, net, calls, C, events, cut, ended, newest, wrong>>
 
-N(c) == IF c = First THEN Most ELSE Others
+Margin     == IF Mutant = "NoMargin" THEN 0 ELSE M
+N(c)       == IF c = First THEN Most ELSE Others
+Does(c, k) == k \in IF c = First THEN Can ELSE OthersCan
 
 NewClient == [
   have   |-> "nothing", \* nothing, place, unit: as it was told
@@ -50,8 +52,7 @@ NewClient == [
   tok    |-> Past,        \* the token of the owner, and how many hand-offs
   hops   |-> 0,         \*   there were since it was heard of,
   heard  |-> 0,         \*   so long ago
-  renews |-> 0,         \* renewals that were sent,
-  renewed |-> 0,        \*   and the last one of which it has heard
+  renews |-> 0,         \* renewals that were sent
   age    |-> 0]         \* the time since the last statement (for a mutant)
 
 Init ==
@@ -60,7 +61,7 @@ Init ==
   /\ events = 0 /\ cut = {} /\ ended = {} /\ newest = Past - 1 /\ wrong = ""
 
 \* An owner may be at work and rely on the unit. Whether there is one makes no difference here.
-Relies(a) == a.have = "unit" /\ a.lease > M /\ (Replicas /\ Mutant # "EntersBeforeWait" => a.safe)
+Relies(a) == a.have = "unit" /\ a.lease > Margin /\ (Replicas /\ Mutant # "EntersBeforeWait" => a.safe)
 
 Frees == {"release", "again", "turn"}
 
@@ -76,10 +77,9 @@ Told(a, left) == [Given(a, IF Mutant = "LossKeepsFloor" THEN a.floor ELSE a.last
 -----------------------------------------------------------------------------
 \* Clients send
 
-\* May the client state k now? P9: nothing while a told owner may react, and a release that left a
+\* May a client that knows a state k now? P9: nothing while a told owner may react, and a release that left a
 \* mark of MinHold is followed by releases with the rest of it only.
 May(a, k) ==
-  /\ k \in Can
   /\ \/ a.reacts = 0
      \/ Mutant = "AskInMargin" /\ k = "ask"
      \/ Mutant = "CleanInMargin" /\ k = "leave"
@@ -105,15 +105,15 @@ DoState(c) == \E k \in DOMAIN What :
              !.mark = IF k \in {"release", "again"} THEN a.min ELSE 0,
              !.tok  = IF k \in Frees THEN a.tok ELSE Past]
       b == [a EXCEPT !.last = n, !.age = 0, !.since = IF k \in {"ask", "try"} THEN left ELSE @,
-              !.rel = IF "again" \notin Can THEN 0 ELSE IF k \in Frees THEN a.unit ELSE IF What[k].keep = 0 THEN 0 ELSE @]
-  IN /\ May(a, k) /\ a.last < N(c)
-     /\ net' = net \cup {x}
+              !.rel = IF ~Does(c, "again") THEN 0 ELSE IF k \in Frees THEN a.unit ELSE IF What[k].keep = 0 THEN 0 ELSE @]
+  IN /\ Does(c, k) /\ May(a, k) /\ a.last < N(c)
+     /\ net' = net \cup {IF k = "raise" THEN [x EXCEPT !.unit = a.unit] ELSE x}
      /\ Set(c, IF What[k].keep = 1 \/ (Mutant = "GivenAnswered" /\ k \in Frees) THEN b ELSE Given(b, n))
      /\ Same
 
 \* Renewals of an owner's unit travel apart (P2).
 DoRenew(c) == LET a == C[c] IN
-  /\ "renew" \in Can /\ a.have = "unit" /\ a.renews < NR
+  /\ Does(c, "renew") /\ a.have = "unit" /\ a.renews < NR
   /\ net' = net \cup {[Command("renew", c, a.renews + 1) EXCEPT !.unit = a.unit]}
   /\ Set(c, [a EXCEPT !.renews = @ + 1])
   /\ Same
@@ -121,12 +121,17 @@ DoRenew(c) == LET a == C[c] IN
 -----------------------------------------------------------------------------
 \* Clients learn
 
+\* No place and no other unit replaces one that is relied on: after a failover an answer may be of what Redis
+\* has lost. The renewal knows better.
+Keeps(a) == Relies(a) /\ Mutant # "ReplacesRelied"
+
 \* P6: a unit is valid from the moment before the statement was sent that it was given for.
 Gives(a, n, unit, left, tok) ==
   LET new == a.have # "unit" \/ a.unit # unit
-      v   == IF left > M THEN left ELSE 0
-  IN IF new /\ a.have = "unit" /\ n < a.news THEN a \* it is of an older unit
-     ELSE [a EXCEPT !.have = "unit", !.unit = unit, !.news = Max(@, n), !.lease = IF new THEN v ELSE Max(@, v),
+      v   == IF left > Margin THEN left ELSE 0
+  IN IF n < a.news \/ (new /\ Keeps(a)) THEN a
+     ELSE [a EXCEPT !.have = "unit", !.unit = unit, !.news = n,
+             !.lease = IF new THEN v ELSE Max(@, v), !.safe = @ /\ ~new,
              !.tok = IF new THEN tok ELSE @, !.hops = IF new THEN 0 ELSE @, !.heard = IF new THEN 0 ELSE @]
 
 \* x: an answer, or a call.
@@ -136,28 +141,30 @@ Left(a, ttl, x) ==
 
 \* The answer to a statement.
 Stated(a, x) ==
-  LET newest1 == x.n > a.news \/ (x.n = a.news /\ a.have # "unit") IN
+  LET newer == x.n > a.news \/ (x.n = a.news /\ a.have # "unit") IN
   CASE x.n < a.floor /\ Mutant # "GivenAnswered" -> a
     [] x.o = "has" -> Gives(a, x.n, x.unit, Left(a, x.ttl, x), x.tok)
-    [] x.o = "stands" -> IF newest1 THEN [a EXCEPT !.have = "place", !.news = x.n] ELSE a
+    [] x.o = "stands" -> IF newer /\ ~Keeps(a) THEN [a EXCEPT !.have = "place", !.news = x.n] ELSE a
     [] x.o \in {"void", "again"} -> a
     [] OTHER -> \* nothing, refused, lost, gone
          LET b == [a EXCEPT !.since = IF x.n = a.last THEN 0 ELSE @] IN
-         IF ~newest1 THEN a
+         IF ~newer THEN a
          ELSE [Given(b, IF Relies(a) THEN a.last + 1 ELSE a.floor) EXCEPT !.news = x.n]
 
-\* The answer to a renewal. Where it has taken the key again, nothing older counts: what is left may
-\* be less than before.
+Newest(x) == x.n = C[x.c].renews \/ Mutant = "OlderRenewal"
+
+\* The answer to a renewal, if no other was sent since: nobody hears an older one any more. Where it has
+\* taken the key again, what is left may be less than before, and nothing older counts.
 Renewed(a, x) ==
-  LET left == x.ttl - x.age
-      new  == [a EXCEPT !.lease = 0, !.floor = a.last + 1] IN
-  CASE a.have # "unit" \/ a.unit # x.unit \/ x.n < a.renewed -> a
+  LET left == (IF x.o = "taken" /\ Mutant = "TakenIsLease" THEN L ELSE x.ttl) - x.age IN
+  CASE a.have # "unit" \/ a.unit # x.unit \/ ~Newest(x) -> a
     [] x.o = "taken" /\ Mutant # "TakenKeepsLease" ->
-         IF left > M THEN [new EXCEPT !.lease = left, !.renewed = x.n] ELSE Told(a, Max(left, 0))
-    [] x.o \in {"has", "taken"} -> [a EXCEPT !.lease = IF left > M THEN Max(@, left) ELSE @, !.safe = x.safe, !.renewed = x.n]
+         IF left > Margin THEN [a EXCEPT !.lease = left, !.floor = a.last + 1] ELSE Told(a, Max(left, 0))
+    [] x.o \in {"has", "taken"} -> [a EXCEPT !.lease = IF left > Margin THEN Max(@, left) ELSE @, !.safe = x.safe]
     [] OTHER -> Given(a, a.last + 1) \* Redis says lost: there is nothing to wait for
 
-\* What a client learns, and whether an owner enters: MinHold begins, and its token is new.
+\* Client c knows b now. w: what else it was told, see Verdict. If an owner may enter, MinHold begins, and
+\* the token must be new.
 Learn(c, b, w) ==
   LET a == C[c]
       enters == Relies(b) /\ ~(Relies(a) /\ a.unit = b.unit)
@@ -169,7 +176,7 @@ Learn(c, b, w) ==
                    [] Fencing /\ enters /\ b.tok <= newest /\ <<c, b.unit>> \notin cut -> "a token went back"
                    [] OTHER -> wrong
 
-\* P8: what the caller of Unlock is told.
+\* P8: what the caller of Unlock is told. "sent": that it was released, or lost if it was.
 Verdict(a, x) ==
   IF x.n < a.floor \/ x.k \notin Frees THEN ""
   ELSE IF x.o = "lost" /\ (x.k # "again" \/ Mutant = "AgainIsLost") /\ a.freed = x.since
@@ -186,7 +193,7 @@ Hear(c) == \E x \in net :
      IN Learn(c, IF Mutant = "GivenAnswered" /\ x.k \in {"release", "turn"} /\ x.o # "has"
                  THEN [Given(d, Max(d.floor, x.n)) EXCEPT !.have = d.have] ELSE d,
               IF x.k = "renew" THEN "" ELSE Verdict(a, x))
-  /\ cut' = IF x.o = "taken" /\ srv.h = <<c, C[c].unit>> /\ C'[c].renewed = x.n THEN cut \ {<<c, x.unit>>} ELSE cut
+  /\ cut' = IF x.o = "taken" /\ srv.h = <<c, C[c].unit>> /\ Newest(x) THEN cut \ {<<c, x.unit>>} ELSE cut
   /\ UNCHANGED <<srv, rep, calls, events, ended>>
 
 \* A call counts from the statement that it names. One below the floor names what to clean up.
@@ -194,8 +201,8 @@ HearCall(c) == \E m \in calls :
   LET a == C[c]  left == Left(a, K, m) IN
   /\ m.c = c
   /\ IF m.n >= a.floor
-     THEN left > M /\ Learn(c, Gives(a, m.n, m.n, left, m.tok), "")
-     ELSE /\ "cleancall" \in Can /\ a.have = "nothing" /\ (a.since = 0 \/ m.n < a.since)
+     THEN (left > Margin \/ Does(c, "raise")) /\ Learn(c, Gives(a, m.n, m.n, left, m.tok), "")
+     ELSE /\ Does(c, "cleancall") /\ a.have = "nothing" /\ (a.since = 0 \/ m.n < a.since)
           /\ Set(c, [a EXCEPT !.since = m.n]) /\ UNCHANGED <<newest, wrong>>
   /\ UNCHANGED <<srv, rep, net, calls, events, cut, ended>>
 
@@ -205,11 +212,11 @@ HearCall(c) == \E m \in calls :
 Change(c, a) == Set(c, a) /\ UNCHANGED net /\ Same
 
 Inside(c) == LET a == C[c] IN
-  \/ "cancel" \in Can /\ Relies(a) /\ Change(c, Told(a, a.lease)) \* the watchdog, or a hint that it was forced
+  \/ Does(c, "cancel") /\ Relies(a) /\ Change(c, Told(a, a.lease)) \* the watchdog, or a hint that it was forced
   \/ a.reacts > 0 /\ Change(c, [a EXCEPT !.reacts = 0])           \* the owner that was told exits
-  \/ "forget" \in Can /\ a.have = "nothing" /\ a.since > 0 /\ a.reacts = 0
+  \/ Does(c, "forget") /\ a.have = "nothing" /\ a.since > 0 /\ a.reacts = 0
      /\ Change(c, [a EXCEPT !.since = 0])                         \* P8: all may be over by now
-  \/ /\ "handoff" \in Can /\ Relies(a)                            \* P16
+  \/ /\ Does(c, "handoff") /\ Relies(a)                            \* P16
      /\ 2 * (a.hops + 1) < W * a.heard \/ (Mutant = "HandoffsFree" /\ a.hops < W)
      /\ Set(c, [a EXCEPT !.tok = @ + 1, !.hops = @ + 1])
      /\ newest' = Max(newest, a.tok + 1)
@@ -231,8 +238,8 @@ Truth(s, x) ==
 Land == \E x \in net :
   \E deaf \in {{}} \cup (IF "deaf" \in Env THEN {{c} : c \in Clients} ELSE {}) :
   \E open \in IF "open" \in Env /\ x.k \in Frees /\ srv.h[1] = x.c THEN BOOLEAN ELSE {FALSE} :
-  \E moves \in IF "tryagain" \in Env /\ x.k # "renew" /\ What[x.k].keep = 0 THEN BOOLEAN ELSE {FALSE} :
-  LET y == IF x.k = "renew" THEN Renew(srv, x) ELSE IF moves THEN Lineless(srv, x) ELSE State(srv, x, deaf, open)
+  \E moves \in IF "tryagain" \in Env /\ x.k \in {"leave", "release", "again"} THEN BOOLEAN ELSE {FALSE} :
+  LET y == IF x.k \in {"renew", "raise"} THEN Renew(srv, x) ELSE IF moves THEN Lineless(srv, x) ELSE State(srv, x, deaf, open)
       z == [x EXCEPT !.done = TRUE, !.o = y.o, !.ttl = y.ttl, !.unit = IF x.k = "renew" THEN @ ELSE y.unit,
                      !.tok = y.tok, !.since = IF x.k \in Frees THEN @ ELSE 0, !.mark = 0, !.twice = FALSE]
       frees == x.k \in Frees /\ srv.h = <<x.c, x.since>> /\ y.o \notin {"void", "lost"}
@@ -241,10 +248,13 @@ Land == \E x \in net :
      /\ Spend((IF open THEN 1 ELSE 0) + (IF moves THEN 1 ELSE 0))
      /\ srv' = y.s
      /\ calls' = calls \cup y.calls
-     /\ net' = (net \ {x}) \cup (IF x.mute THEN {} ELSE {z}) \cup (IF x.twice THEN {[x EXCEPT !.twice = FALSE, !.mute = TRUE]} ELSE {})
+     /\ net' = (net \ {x}) \cup (IF x.mute THEN {} ELSE {z})
+                  \cup (IF x.twice THEN {[x EXCEPT !.twice = FALSE, !.mute = TRUE]} ELSE {})
      /\ C' = IF frees THEN [C EXCEPT ![x.c].freed = x.since] ELSE C
-     /\ ended' = IF ~Reacquire THEN {} ELSE ended \cup (IF Field(srv.h) /\ y.s.h # srv.h THEN {srv.h} ELSE {})
-                    \cup (IF Field(y.s.h) /\ y.s.h # srv.h /\ x.k # "renew" THEN cut ELSE {})
+     /\ ended' = IF ~Reacquire THEN ended
+                   ELSE IF y.s.h = srv.h THEN ended \cup (IF x.k \in Frees /\ y.o = "lost" THEN {<<x.c, x.since>>} ELSE {})
+                  ELSE ended \cup (IF Field(srv.h) THEN {srv.h} ELSE {})
+                             \cup (IF Field(y.s.h) /\ x.k # "renew" THEN cut ELSE {})
      /\ Truth(y.s, x)
      /\ UNCHANGED <<rep, cut, newest>>
 
@@ -253,12 +263,12 @@ Land == \E x \in net :
 
 Older(c) ==
   LET a    == C[c]
-      ends == a.lease > 0 /\ a.lease - 1 <= M \* the deadline
+      ends == a.lease > 0 /\ a.lease - 1 <= Margin \* the deadline
       b    == IF ~ends THEN [a EXCEPT !.lease = Less(@)]
               ELSE IF Relies(a) THEN Told(a, Less(a.lease)) ELSE [a EXCEPT !.lease = 0]
   IN [b EXCEPT !.reacts = IF ends /\ Relies(a) THEN @ ELSE Less(@),
                !.min = IF srv.h[1] = c /\ srv.ttl = 1 THEN 0 ELSE Less(@),
-               !.tok = IF Fencing THEN Max(@ - W, Past) ELSE @, !.heard = IF "handoff" \in Can THEN Min(@ + 1, L) ELSE 0,
+               !.tok = IF Fencing THEN Max(@ - W, Past) ELSE @, !.heard = IF Does(c, "handoff") THEN Min(@ + 1, L) ELSE 0,
                !.age = IF Mutant = "LastStatement" THEN Min(@ + 1, L) ELSE 0]
 
 \* What is older gives nothing.
@@ -275,14 +285,14 @@ Tick ==
 
 Else ==
   /\ UNCHANGED <<calls, newest, wrong>>
-  /\ \/ /\ "strike" \in Env \* a place may end at any time, or be lost
+  /\ \/ /\ "strike" \in Env /\ Spend(1) \* a place ends, or is lost
         /\ \E i \in DOMAIN srv.line : srv' = Strike(srv, {i})
-        /\ UNCHANGED <<rep, net, C, events, cut, ended>>
+        /\ UNCHANGED <<rep, net, C, cut, ended>>
      \/ /\ "delete" \in Env /\ Field(srv.h) /\ Spend(1)
         /\ srv' = [srv EXCEPT !.h = Nobody, !.ttl = 0] /\ cut' = cut \cup {srv.h}
         /\ UNCHANGED <<rep, net, C, ended>>
      \/ /\ "force" \in Env /\ Field(srv.h) /\ Spend(1)
-        /\ srv' = Force(srv) /\ cut' = cut \cup {srv.h} /\ ended' = IF Reacquire THEN ended \cup {srv.h} ELSE {}
+        /\ srv' = Force(srv) /\ cut' = cut \cup {srv.h} /\ ended' = ended \cup {srv.h}
         /\ UNCHANGED <<rep, net, C>>
      \/ /\ "stranger" \in Env /\ srv.h = Nobody /\ Spend(1)
         /\ srv' = [srv EXCEPT !.h = Stranger, !.ttl = L] /\ UNCHANGED <<rep, net, C, cut, ended>>
@@ -307,11 +317,12 @@ Symmetry == Permutations(Clients)
 
 \* States that differ only in what cannot matter any more are one.
 Matters(x) == LET a == C[x.c] IN
-  ~x.done \/ IF x.k = "renew" THEN a.have = "unit" /\ a.unit = x.unit /\ x.n > a.renewed
+  ~x.done \/ IF x.k = "renew" THEN a.have = "unit" /\ a.unit = x.unit /\ Newest(x)
              ELSE x.n >= a.floor /\ (x.n < a.news => x.o = "has" \/ x.k \in Frees) /\ x.o \notin {"void", "again"}
-Plain(x) == IF x.o \notin {"has", "taken"} /\ (x.done \/ (x.k # "renew" /\ x.n < C[x.c].floor)) THEN [x EXCEPT !.age = 0] ELSE x
-Counts(m) == IF m.n >= C[m.c].floor THEN K > m.age + M \/ Mutant \in {"LastStatement", "FromAnswer", "LForK"}
-             ELSE "cleancall" \in Can
+Plain(x) == IF x.o \notin {"has", "taken"} /\ (x.done \/ (x.k # "renew" /\ x.n < C[x.c].floor))
+            THEN [x EXCEPT !.age = 0] ELSE x
+Counts(m) == IF m.n >= C[m.c].floor THEN K > m.age + Margin \/ Does(m.c, "raise") \/ Mutant \in {"LastStatement", "FromAnswer", "LForK"}
+             ELSE Does(m.c, "cleancall")
 Known(c) == LET a == C[c] IN
   [a EXCEPT !.unit = IF a.have = "unit" \/ a.reacts > 0 \/ a.rel > 0 \/ a.min > 0 THEN @ ELSE 0,
             !.freed = IF @ = a.rel THEN @ ELSE 0,
@@ -356,4 +367,9 @@ OpenIsOpen == [][ srv.open > 0 /\ srv'.h # srv.h => ~Field(srv'.h) ]_vars
 Before(s, c) == {s.line[i].c : i \in {j \in DOMAIN s.line : \E k \in Places(s, c) : j < k}}
 NoOvertaking == [][ \A c \in Clients : Places(srv, c) # {} /\ Places(srv', c) # {}
                       => Before(srv', c) \subseteq Before(srv, c) ]_vars
+
+\* A live place goes only by a call to it, by a statement of its own client, or where an event takes it.
+KeepsPlaces == [][ \A i \in Live(srv) : LET c == srv.line[i].c IN
+                     \/ Places(srv', c) # {} \/ srv'.h[1] = c \/ events' # events
+                     \/ \E x \in net \ net' : x.c = c /\ ~x.done ]_vars
 ==============================================================================

@@ -8,7 +8,7 @@ EXTENDS Scripts, TLC
 CONSTANTS
   Clients,
   NE,       \* events of Env in a behaviour
-  Env,      \* "lost" "late" "crash" "mute" "delete" "force" "stranger" "open" "tryagain" "failover"
+  Env,      \* what else happens: see States, Else
   Numsub,   \* Redis knows which clients are there; FALSE: it is a Cluster
   Patience  \* nobody waits longer
 
@@ -81,7 +81,7 @@ States(c, k) ==
      \/ /\ "open" \in Env /\ w.have = "unit" /\ z.s.open > 0 /\ Spend(1)
         /\ Put(z.s, srv, [P EXCEPT ![c] = Heard(b, x, z)], late)
      \/ /\ "tryagain" \in Env /\ Spend(1)
-        /\ LET u == IF w.keep = 0 THEN Lineless(srv, x) ELSE Say(srv, {}, "again") IN
+        /\ LET u == IF w.keep = 0 /\ w.want = 0 THEN Lineless(srv, x) ELSE Say(srv, {}, "again") IN
            Put(u.s, srv, [P EXCEPT ![c] = Heard(b, x, u)], late)
 
 Act(c) == LET a == P[c] IN
@@ -93,7 +93,7 @@ Act(c) == LET a == P[c] IN
      \/ a.have = "unit" /\ States(c, "release")
      \/ a.have = "unit" /\ ~a.acted /\ ~a.worked \* a renewal
         /\ LET y == Renew(srv, [c |-> c, unit |-> a.unit]) IN
-           Put(y.s, srv, [P EXCEPT ![c] = [(IF y.o = "has" THEN a ELSE [a EXCEPT !.have = "nothing"]) EXCEPT !.acted = TRUE]], late)
+           Put(y.s, srv, [P EXCEPT ![c] = [a EXCEPT !.acted = TRUE, !.have = IF y.o = "has" THEN @ ELSE "nothing"]], late)
         /\ UNCHANGED events
      \/ a.have = "nothing" /\ ~a.acted /\ a.state = "well" \* somebody comes, or nobody waits any more
         /\ Put(srv, old, [P EXCEPT ![c].wants = ~@, ![c].wait = 0], late) /\ UNCHANGED events
@@ -105,7 +105,8 @@ Event(s, p) == Spend(1) /\ Put(s, srv, p, late)
 
 Else ==
   \/ \E c \in Clients : P[c].state = "well" /\ (P[c].wants \/ P[c].have # "nothing") /\
-       \/ ("crash" \in Env \/ ("dies" \in Env /\ P[c].have # "unit")) /\ Event(srv, [P EXCEPT ![c].state = "dead", ![c].wait = 0])
+       \/ /\ "crash" \in Env \/ ("dies" \in Env /\ P[c].have # "unit")
+          /\ Event(srv, [P EXCEPT ![c].state = "dead", ![c].wait = 0])
        \/ "mute" \in Env  /\ Event(srv, [P EXCEPT ![c].state = "mute", ![c].wait = 0])
   \/ "delete" \in Env /\ Field(srv.h) /\ Event([srv EXCEPT !.h = Nobody, !.ttl = 0], P)
   \/ "force" \in Env /\ Field(srv.h) /\ Event(Force(srv), P)
@@ -113,7 +114,8 @@ Else ==
   \/ "failover" \in Env /\ Event(old, P)
 
 \* A client that must still act.
-Due(c) == LET a == P[c] IN Alive(c) /\ (a.wants \/ a.have # "nothing" \/ a.since > 0) /\ (~a.acted \/ (a.have = "unit" /\ a.worked))
+Due(c) == LET a == P[c] IN
+  Alive(c) /\ (a.wants \/ a.have # "nothing" \/ a.since > 0) /\ (~a.acted \/ (a.have = "unit" /\ a.worked))
 
 Beside(s) == s.open = 0 /\ \E i \in Live(s) : P[s.line[i].c].state = "well"
 Tick ==
