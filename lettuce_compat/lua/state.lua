@@ -88,7 +88,7 @@ if not receivers then
     if keep == '0' and fence then last_token(fence, client .. ':' .. since, last) end
     return concluded({'lost'})
   end
-  if have == 'p' and not mine and not (l and l.own) then return concluded({'gone'}) end
+  if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end
   if have == '0' and want == '1' and not try and kind ~= 'none' and not l.own and redis.acl_check_cmd
     and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- who stands will have to call others
     return redis.error_reply("NOPERM this user has no permissions to publish on clients' channels (anteroom:client:*)")

@@ -287,6 +287,8 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch {
 	case h.N < c.news: // older than what is known
 		return c, None
+	case c.entered && (h.Word == Stands || h.Word == Called && h.N != c.Grant.Unit || h.Word == Has && h.Unit != c.Grant.Unit):
+		return c, None // a master that has failed over knows another one; a renewal tells whether this unit is there
 	case h.Word == Has || h.Word == Called:
 		return c.has(h, now)
 	case h.N == c.news && c.have == Unit: // a call has overtaken the answer that the place is there
@@ -361,6 +363,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	c.have, c.Grant, c.news, c.left = Unit, g, h.N, 0
 	if !c.entered && g.Until(c.Margin)-now >= c.Call/2 {
 		c.entered = true
+		c.said, c.open, c.due = Statement{}, false, 0 // what is stated next says nothing again
 		return c, Granted
 	}
 	return c, None

@@ -269,3 +269,49 @@ func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
 	p.states(Wanted, 20, 10, Place, 1, 1)
 }
+
+// enters asks at 10, stands, and is called: the unit is 10.
+func (p *play) enters() {
+	p.t.Helper()
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
+}
+
+// P7: the rhythm of a place ends with it. One turn after the other is stated at once.
+func TestRules_P7_ATurnAfterATurn(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	for n := uint64(11); n < 15; n++ {
+		p.states(Wanted, n, p.c.Grant.Unit, Unit, 0, 1)
+		p.hears(News{Word: Stands, N: n, Lease: time.Second}, None)
+		p.hears(News{Word: Called, N: n, Lease: kept}, Granted)
+	}
+	p.states(Wanted, 15, 14, Unit, 0, 1)
+	p.hears(News{Word: Called, N: 15, Lease: kept}, Granted) // before the answer
+	p.states(Wanted, 16, 15, Unit, 0, 1)
+}
+
+// While somebody relies on a unit no place and no other unit takes its stead.
+func TestRules_P5_ARelianceIsNotReplaced(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 10}, None)
+	p.states(Wanted, 11, 10, Place, 1, 1)
+	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
+	p.hears(News{Word: Stands, N: 11, Lease: time.Second}, None) // of a master that was replaced
+	p.hears(News{Word: Called, N: 11, Lease: kept}, None)
+	p.states(Quiet, 12, 10, Unit, 0, 0)
+}
+
+// P8: a turn that had no effect is repeated as such. That its unit is missing is a loss.
+func TestRules_P8_ATurnThatHadNoEffect(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.states(Wanted, 11, 10, Unit, 0, 1)
+	p.hears(News{Word: Failed, N: 11, Lease: 20 * ms}, None)
+	p.now += 20 * ms
+	p.states(Wanted, 12, 10, Unit, 0, 1)
+	p.hears(News{Word: Lost, N: 12}, Missing)
+	p.states(Wanted, 13, 13, Nothing, 0, 1)
+}
