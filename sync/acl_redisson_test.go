@@ -34,7 +34,7 @@ func TestACL_Redisson(t *testing.T) {
 		b, _ := manager(t, rdb(), cfg)
 		ok(t, a.Ping(bg, "order:0"))
 		holdAndWaitAcrossProcesses(t, a, b)
-		endATurn(t, a, counts)
+		endATurn(t, a, b, counts)
 		forceRelease(t, a, b)
 
 		// Java holds two locks, and releases one after the other: one connection serves both.

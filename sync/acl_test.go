@@ -96,7 +96,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	b, eventsB := manager(t, s.Client(t, user), cfg)
 
 	holdAndWaitAcrossProcesses(t, a, b)
-	endATurn(t, a, counts)
+	endATurn(t, a, b, counts)
 	waitForAStranger(t, admin, b)
 	loseAndTakeBack(t, admin, a, counts)
 	forceRelease(t, a, b)
@@ -109,6 +109,11 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	mu := mutex(t, a, anteroom.LockConfig{Key: "order:4", Replicas: 1, ReplicaTimeout: 10 * time.Millisecond})
 	if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 		t.Fatalf("with a replica that does not exist: %v", err)
+	}
+
+	ok(t, admin.Set(bg, "order:5", "no lock", 0).Err())
+	if _, err := a.Mutex("order:5").TryAcquire(bg); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "a value of type string") {
+		t.Errorf("of a string: %v", err)
 	}
 
 	wantUsed(t, s, append(commands, replicated...))
@@ -166,13 +171,12 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 	ok(t, m.Destroy("order:6")) // gives the subscription back
 }
 
-// endATurn: with a budget of one hand-off the third owner comes by the end of a turn.
-func endATurn(t *testing.T, m *anteroom.Manager, counts *counter) {
+// endATurn: with a budget of one hand-off, and another process in line, the third owner comes by the end of a turn.
+func endATurn(t *testing.T, m, other *anteroom.Manager, counts *counter) {
 	t.Helper()
-	mu := m.Mutex("order:1")
-	h := acquire(t, mu)
+	h := acquire(t, m.Mutex("order:1"))
 	var waiters sync.WaitGroup
-	for range 2 {
+	for _, mu := range []*anteroom.Mutex{other.Mutex("order:1"), m.Mutex("order:1"), m.Mutex("order:1")} {
 		waiters.Go(func() {
 			if h, err := mu.Acquire(bg); err != nil {
 				t.Error(err)
@@ -181,13 +185,13 @@ func endATurn(t *testing.T, m *anteroom.Manager, counts *counter) {
 			}
 		})
 	}
-	eventually(t, patience, "two wait", func() bool {
+	eventually(t, patience, "two wait here, and one there", func() bool {
 		states := m.Snapshot()
-		return len(states) == 1 && len(states[0].Waiters) == 2
+		return len(states) == 1 && len(states[0].Waiters) == 2 && must[anteroom.Info](t)(m.Inspect(bg, "order:1")).Standing == 1
 	})
 	ok(t, h.Release(bg))
 	waiters.Wait()
-	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot()) == 0 })
+	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot())+len(other.Snapshot()) == 0 })
 	if counts.get("command/turn") == 0 {
 		t.Fatal("no turn ended")
 	}

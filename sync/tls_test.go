@@ -52,7 +52,7 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 	})
 	ok(t, h.Release(bg))
 	holdAndWaitAcrossProcesses(t, a, b)
-	endATurn(t, a, counts)
+	endATurn(t, a, b, counts)
 	forceRelease(t, a, b)
 	for _, rec := range []*recorder{eventsA, eventsB} {
 		for _, kind := range []anteroom.EventKind{anteroom.EventWarning, anteroom.EventUnavailable, anteroom.EventReleaseFailed} {

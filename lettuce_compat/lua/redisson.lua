@@ -18,5 +18,6 @@ local function token_of(fence)
 end
 
 local function record_calls(fence)
-  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}}
+  local new = redis.pcall('exists', fence) == 0
+  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}, new and {'del', fence}}
 end

@@ -28,9 +28,7 @@ if not kind then return redis.error_reply(text) end
 if ARGV[1] == '2' then
   local failed = kind == 'none' and attempt({{'hset', key, ':ping', '1'}, {'pexpire', key, '1000'}})
   if kind == 'none' then redis.pcall('hdel', key, ':ping') end
-  failed = failed or fence and attempt(record_calls(fence))
-  if fence and redis.pcall('get', fence) == '0' then redis.pcall('del', fence) end
-  return failed or {}
+  return failed or fence and attempt(record_calls(fence)) or {}
 end
 return attempt({
   {'exists', key, line}, {'pttl', key}, {'hdel', line, ':none'}, {'hmget', line, ':'}, {'hget', line, ':'}, {'time'},
