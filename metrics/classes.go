@@ -24,7 +24,6 @@ type class struct {
 	attempts counters[anteroom.Outcome]
 	waits    prometheus.Observer
 	calls    counters[string]
-	dead     prometheus.Counter
 	releases counters[anteroom.Outcome]
 	holds    prometheus.Observer
 	renewals counters[anteroom.Outcome]
@@ -55,9 +54,9 @@ func (c counters[K]) of(what K) prometheus.Counter {
 // classFamilies are the metric families with a class label. They serve to create and describe series, never to look
 // one up.
 type classFamilies struct {
-	attempts, calls, dead, releases, renewals, losses *prometheus.CounterVec
-	waits, holds, margins                             *prometheus.HistogramVec
-	alerts                                            *prometheus.GaugeVec
+	attempts, calls, releases, renewals, losses *prometheus.CounterVec
+	waits, holds, margins                       *prometheus.HistogramVec
+	alerts                                      *prometheus.GaugeVec
 }
 
 // newClassFamilies makes the families, with no series yet.
@@ -66,7 +65,6 @@ func newClassFamilies(f *factory) classFamilies {
 		attempts: f.counters("acquire_attempts_total", "Completed attempts to acquire a lock, by outcome and, if acquired, by what granted it.", "class", "outcome", "via"),
 		waits:    f.histograms("acquire_wait_seconds", "Wait of the attempts that acquired the lock, except re-entries.", f.cfg.WaitBuckets, "class"),
 		calls:    f.counters("calls_total", "Times that Redis gave a lock to this process in line for it, by how the process learned that.", "class", "how"),
-		dead:     f.counters("dead_places_total", "Places before those of this process that were removed from the line because nobody confirmed them.", "class"),
 		releases: f.counters("releases_total", "Holds that their owner released, by outcome.", "class", "outcome"),
 		holds:    f.histograms("hold_seconds", "Time from acquiring a lock to releasing it, except nested holds.", f.cfg.HoldBuckets, "class"),
 		renewals: f.counters("renewals_total", "Renewals that were answered or failed, by outcome.", "class", "outcome"),
@@ -84,7 +82,6 @@ func (f *classFamilies) newClass(label string) *class {
 		c.attempts = append(c.attempts, counter[anteroom.Outcome]{o, c.counter(f.attempts, label, outcome, via)})
 	}
 	c.calls = countersOf(c, f.calls, anteroom.CallNames())
-	c.dead = c.counter(f.dead, label)
 	c.releases = countersOf(c, f.releases, anteroom.ReleaseOutcomes())
 	c.renewals = countersOf(c, f.renewals, anteroom.RenewOutcomes())
 	c.losses = countersOf(c, f.losses, anteroom.LossReasons())

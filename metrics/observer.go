@@ -24,12 +24,10 @@ func (c *Collector) Acquired(name string, outcome anteroom.Outcome, wait time.Du
 	}
 }
 
-// Called implements anteroom.Observer: it counts the call, and the dead places that its message told of.
+// Called implements anteroom.Observer: it counts the call.
 func (c *Collector) Called(name, how string) {
 	cl := c.class(name)
-	if c.inc(cl.calls.of(how)) && dead > 0 {
-		cl.dead.Add(float64(dead))
-	}
+	c.inc(cl.calls.of(how))
 }
 
 // Released implements anteroom.Observer: it counts the hold and observes the duration of the tenure that ended with

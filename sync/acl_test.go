@@ -95,6 +95,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	a, eventsA := manager(t, s.Client(t, user), cfg)
 	b, eventsB := manager(t, s.Client(t, user), cfg)
 
+	ok(t, a.Ping(bg, "order:0"))
 	holdAndWaitAcrossProcesses(t, a, b)
 	endATurn(t, a, b, counts)
 	waitForAStranger(t, admin, b)
