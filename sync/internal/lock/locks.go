@@ -51,6 +51,7 @@ type Locks struct {
 
 	closing   atomic.Bool
 	unsettled atomic.Int64 // conversations that are not settled
+	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
 	mu      sync.Mutex
@@ -152,6 +153,15 @@ func (l *Locks) All() []*Key {
 		keys = append(keys, k)
 	}
 	return keys
+}
+
+// landed: one statement was dealt with.
+func (l *Locks) landed() {
+	if l.flying.Add(-1) == 0 && l.closing.Load() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.changedLocked()
+	}
 }
 
 // settled: one conversation less is unsettled.

@@ -26,8 +26,17 @@ const (
 // Unanswered is Key.Answer while the first ask has none.
 var Unanswered = &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
 
-// say sends s, with what of more is set, and takes in the answer.
+// say sends s, with what of more is set, takes in the answer, and states what follows from it.
 func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
+	a, e := k.send(s, more)
+	if e != Granted {
+		k.kick()
+	}
+	k.l.landed()
+	return a, e
+}
+
+func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
 	k.l.wire.Subscribe()
 	if s.Have == Unit && s.Keep == 1 {
 		return k.renew(s)
