@@ -189,7 +189,9 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		k.kick()
 	case lettucecompat.MessageCalled:
 		k.told.Store(m.Told)
-		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}, nil) == Granted {
+		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
+			k.hear(News{Word: Look}, nil)
+		} else if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}, nil) == Granted {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()
