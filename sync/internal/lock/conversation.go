@@ -257,11 +257,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		}
 		return c, None
 	case Look:
-		c.due = min(c.due, now+h.Lease)
-		if c.open && (!c.looks || now+h.Lease < c.look) {
-			c.looks, c.look = true, now+h.Lease
-		}
-		return c, None
+		return c.soon(now + h.Lease), None
 	case Ended:
 		if h.N == c.Grant.Unit {
 			c.ended, c.not = h.N, now+h.Lease
@@ -279,11 +275,11 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		if h.Word == Called && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
 			c.since, c.over = h.N, max(c.over, now+c.Call) // a place that nobody knew of: it is cleaned up
 		}
-		return c, None
+		return c.doubts(h, now), None
 	}
 	switch {
 	case h.N < c.news: // older than what is known
-		return c, None
+		return c.doubts(h, now), None
 	case h.Word == Has || h.Word == Called:
 		return c.has(h, now)
 	case h.N == c.news && c.have == Unit: // a call has overtaken the answer that the place is there
@@ -317,6 +313,23 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	c = c.drop(floor)
 	c.news = h.N
 	return c, event
+}
+
+// doubts: h gives nothing. A call that does not is answered by a confirmation.
+func (c Conversation) doubts(h News, now Moment) Conversation {
+	if h.Word == Called && c.have == Place {
+		return c.soon(now)
+	}
+	return c
+}
+
+// soon: the same is said again at the moment at, at the latest.
+func (c Conversation) soon(at Moment) Conversation {
+	c.due = min(c.due, at)
+	if c.open && (!c.looks || at < c.look) {
+		c.looks, c.look = true, at
+	}
+	return c
 }
 
 // unanswered: the last statement has had no usable answer. Another one follows: at once where the answer may be on

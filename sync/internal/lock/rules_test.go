@@ -269,3 +269,17 @@ func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
 	p.states(Wanted, 20, 10, Place, 1, 1)
 }
+
+// P11: a call that is not believed is answered by a confirmation.
+func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
+	for _, n := range []uint64{5, 10, 21} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+		p.now += time.Second
+		p.states(Wanted, 20, 10, Place, 1, 1)
+		p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+		p.hears(News{Word: Called, N: n, Lease: kept}, None)
+		p.states(Wanted, 30, 10, Place, 1, 1)
+	}
+}
