@@ -200,7 +200,7 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 // than the number of every statement before.
 func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Statement, Moment) {
 	s, speaks := c.says(w, now)
-	again := s.Same(c.said)
+	again := s.Same(c.said) && (s.Have != Unit || s.Since == c.said.Since) // a turn of another unit is another one
 	switch {
 	case !speaks && c.have == Nothing && c.since != 0:
 		return c, nil, c.over // a Clock then ends it

@@ -261,6 +261,22 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	}
 }
 
+// A turn may be stated twice with nothing between: the first has made a place, which was called. The second is about
+// another unit, so it waits neither for the answer to the first nor for the moment to say that again.
+func TestRules_P3_TheNextTurnIsNoRepetition(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+		p.states(Wanted, 20, 10, Unit, 0, 1)
+		if answered {
+			p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+		}
+		p.hears(News{Word: Called, N: 20, Lease: kept}, Granted)
+		p.states(Wanted, 30, 20, Unit, 0, 1)
+	}
+}
+
 // P7: a Look that comes while a statement is open is not forgotten over its answer.
 func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p := newPlay(t)
