@@ -95,7 +95,9 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	switch a.Word {
 	case lettucecompat.WordHas:
 		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
-		k.told.Store(a.Told)
+		if a.Told {
+			k.stands(a.Unit)
+		}
 	case lettucecompat.WordNothing:
 		h.Word = HasNot
 	case lettucecompat.WordStands:
