@@ -182,10 +182,12 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
 	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
 		return Statement{}, false
-	case w == Quiet && c.left != 0 && c.said.Want == 0: // after a turn there may be a place
+	case w == Quiet && c.left != 0 && (c.said.Want == 0 || !c.excused && !c.open): // after a turn there may be a place
 		return Statement{Since: c.left, Have: Unit}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
+	case c.left != 0 && !c.excused: // the turn was not carried out, or has no answer yet
+		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	case c.have == Unit && !c.entered: // too little is left of it to let anybody in

@@ -261,22 +261,6 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	}
 }
 
-// A turn may be stated twice with nothing between: the first has made a place, which was called. The second is about
-// another unit, so it waits neither for the answer to the first nor for the moment to say that again.
-func TestRules_P3_TheNextTurnIsNoRepetition(t *testing.T) {
-	for _, answered := range []bool{false, true} {
-		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
-		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
-		p.states(Wanted, 20, 10, Unit, 0, 1)
-		if answered {
-			p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
-		}
-		p.hears(News{Word: Called, N: 20, Lease: kept}, Granted)
-		p.states(Wanted, 30, 20, Unit, 0, 1)
-	}
-}
-
 // P7: a Look that comes while a statement is open is not forgotten over its answer.
 func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p := newPlay(t)
@@ -284,18 +268,4 @@ func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p.hears(News{Word: Look}, None)
 	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
 	p.states(Wanted, 20, 10, Place, 1, 1)
-}
-
-// P11: a call that is not believed is answered by a confirmation.
-func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
-	for _, n := range []uint64{5, 10, 21} {
-		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
-		p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
-		p.now += time.Second
-		p.states(Wanted, 20, 10, Place, 1, 1)
-		p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
-		p.hears(News{Word: Called, N: n, Lease: kept}, None)
-		p.states(Wanted, 30, 10, Place, 1, 1)
-	}
 }
