@@ -46,7 +46,7 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.An
 	k.answer.Store(&a)
 	e := k.hear(k.news(s, &a), &a)
 	k.report(a.Err)
-	if e == Granted && s.Have == Place {
+	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
 	}
 	if s.Want == 1 {
