@@ -115,7 +115,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
 		return true, false
 	}
-	return !g.k.somebody(now), true
+	return !g.k.somebody(g.n, now), true
 }
 
 // lastToken is the newest token that an owner has.

@@ -24,7 +24,7 @@ type Key struct {
 
 	cur    atomic.Pointer[Held]                 // the last one
 	answer atomic.Pointer[lettucecompat.Answer] // what Redis said last, for those who ask what is waited for
-	told   atomic.Bool                          // somebody stands behind the grant
+	told   atomic.Uint64                        // the newest unit of which was said that somebody stands behind it
 	asked  atomic.Int64                         // the Moment of the last answer that would have said so
 	others atomic.Int64                         // the Moment at which a foreign holder was last seen; 0: never
 
@@ -256,9 +256,19 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
-// somebody reports whether somebody may stand behind the grant.
-func (k *Key) somebody(now Moment) bool {
-	return k.told.Load() || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
+// stands notes that somebody stands behind a unit. The message may come before the answer that gives the unit, and one
+// about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
+func (k *Key) stands(unit uint64) {
+	for old := k.told.Load(); unit > old && unit <= k.l.number.Load(); old = k.told.Load() {
+		if k.told.CompareAndSwap(old, unit) {
+			return
+		}
+	}
+}
+
+// somebody reports whether somebody may stand behind the unit, which this client has.
+func (k *Key) somebody(unit uint64, now Moment) bool {
+	return k.told.Load() == unit || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
 }
 
 // carryOut carries out an order of the queue.

@@ -189,7 +189,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	defer k.Done()
 	switch m.Kind {
 	case lettucecompat.MessageTold:
-		k.told.Store(true)
+		k.stands(m.N)
 	case lettucecompat.MessageForced:
 		if g := k.cur.Load(); g != nil && g.n == m.N {
 			g.forced()
@@ -198,8 +198,12 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		k.hear(News{Word: Look, Lease: m.After})
 		k.kick()
 	case lettucecompat.MessageCalled:
-		k.told.Store(m.Told)
-		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
+		if m.Told {
+			k.stands(m.N)
+		}
+		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
+			k.hear(News{Word: Look})
+		} else if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()

@@ -63,7 +63,7 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	h := k.news(s, &a)
 	e := k.take(h, 1, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
 	k.report(a.Err)
-	if e == Granted && s.Have == Place {
+	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
 	}
 	if s.Want == 1 {
@@ -112,7 +112,9 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	switch a.Word {
 	case lettucecompat.WordHas:
 		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
-		k.told.Store(a.Told)
+		if a.Told {
+			k.stands(a.Unit)
+		}
 	case lettucecompat.WordNothing:
 		h.Word = HasNot
 	case lettucecompat.WordStands:
