@@ -141,6 +141,9 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) State {
 			s.Ahead = a.Ahead
 		}
 	}
+	if f.Current.State == queue.Free && k.Leaves() {
+		s.Status = strings.ToLower(queue.Releasing.String())
+	}
 	if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
 		m.describe(g, &s, f)
 		s.Verdicts = m.verdicts(g.Number())

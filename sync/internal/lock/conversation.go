@@ -147,6 +147,7 @@ type Conversation struct {
 	news    uint64 // greatest number of which something was heard that counts
 	since   uint64 // smallest number that may have left something in Redis; 0: none has
 	left    uint64 // the unit whose release has no answer; 0: none
+	late    uint64 // what has landed late, and no statement was sent since; 0: nothing
 
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
@@ -185,7 +186,7 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.left, Have: Unit}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
-	case c.left != 0 && !c.excused: // the turn was not carried out, or has no answer: if the unit is missing, that is a loss
+	case c.left != 0 && !c.excused && c.said.Have == Unit && (c.said.Want > 0 || !c.open): // it was not carried out
 		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
@@ -214,6 +215,9 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due
 	}
+	if c.open && c.left != 0 { // a release is superseded
+		c.excused = true
+	}
 	if c.since == 0 {
 		c.since = n
 	}
@@ -227,6 +231,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
 	}
 	if s.Keep == 0 { // what is sent is given back
+		c.late = 0
 		if c.have == Unit {
 			c.left, c.excused = c.Grant.Unit, !c.entered
 			c.over = max(c.over, now+c.Lease+c.Late) // a renewal may have been sent a moment ago
@@ -274,8 +279,11 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	}
 	if h.N < c.floor || h.N > c.last {
 		left := h.Word == Called || h.Word == Stands || h.Word == Has && h.Unit == h.N
-		if left && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
-			c.since, c.over = h.N, max(c.over, now+c.Life+c.Call) // what nobody knew of is cleaned up
+		if left && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
+			c.late, c.over = h.N, max(c.over, now+c.Life+c.Call)
+			if c.since == 0 || h.N < c.since {
+				c.since = h.N
+			}
 		}
 		return c.doubts(h, now), None
 	}
@@ -305,7 +313,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		event = Missing
 	}
 	if h.N == c.last {
-		c.since, c.left = 0, 0
+		c.since, c.left = c.late, 0
 	}
 	if h.Word == Refused {
 		c.due = now + h.Lease
