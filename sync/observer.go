@@ -101,7 +101,7 @@ type LossReason = renewal.Reason
 const (
 	LostGone     LossReason = renewal.ReasonGone     // Redis answered that the lock is not ours: deleted, expired, overwritten
 	LostDeadline LossReason = renewal.ReasonDeadline // no renewal was confirmed in time, or a fixed lease ended
-	LostForced   LossReason = renewal.ReasonForced   // ForceRelease; LostGone where a check came before its notice
+	LostForced   LossReason = renewal.ReasonForced   // ForceRelease; LostGone where a check came before its message
 	LostClosed   LossReason = renewal.ReasonClosed   // the Manager was closed under the hold
 	LostWatchdog LossReason = renewal.ReasonWatchdog // cancelled by the watchdog, see Recovery
 )

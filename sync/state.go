@@ -46,8 +46,7 @@ type State struct {
 	NextRenewal time.Time
 	Lease       time.Duration
 	Granted     time.Time
-	// HandOffs counts the hand-offs within the process since the grant or since the
-	// turn was extended.
+	// HandOffs counts the hand-offs within the process since the grant.
 	HandOffs int
 	// Lost tells that the hold is lost and its owner has not unlocked yet.
 	Lost bool

@@ -1,7 +1,6 @@
 // Package lock is the core: how one process and Redis agree on who has a lock.
 //
-// It begins with the conversation. Package sync does not call it yet; until it does, the rules that hold on the
-// wire are those of docs/internals/protocol.md.
+// It begins with the conversation. docs/internals/protocol.md has the same as Redis sees it.
 package lock
 
 import "time"
