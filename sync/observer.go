@@ -33,7 +33,8 @@ type Observer interface {
 	Released(class string, outcome Outcome, held time.Duration)
 
 	// Renewed: a renewal was answered. outcome is one of RenewOutcomes. left is, for a success, the time that was
-	// left of the lease when the answer landed: the figure that predicts loss.
+	// left of the lease when the answer landed: the figure that predicts loss. It is negative for the renewal that makes
+	// a new lease whole.
 	Renewed(class string, outcome Outcome, left time.Duration)
 
 	// Lost: a hold was lost.
