@@ -49,7 +49,7 @@ func TestHandOff_AllocatesItsOwnerOnly(t *testing.T) {
 			}
 			mu.Unlock()
 			wg.Wait()
-			bound := 1.2
+			bound := 1.5 // collections that others cause
 			if raceEnabled {
 				bound = 2
 			}
@@ -78,7 +78,7 @@ func TestTrace_NoTracerAllocatesNothing(t *testing.T) {
 			if raceEnabled {
 				c.bound += 2 // what sync.Pool forgets
 			}
-			if each > c.bound+0.2 {
+			if each > c.bound+0.5 {
 				t.Errorf("%.2f allocations for each acquisition, want at most %v", each, c.bound)
 			}
 		})

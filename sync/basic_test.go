@@ -15,8 +15,12 @@ func TestAcquireAndRelease(t *testing.T) {
 		if got := s.HGet("order:42", h.Holder()); got != "1" {
 			t.Fatalf("field %s holds %q, want 1", h.Holder(), got)
 		}
-		if ttl := s.TTL("order:42"); ttl != 30*time.Second {
-			t.Fatalf("TTL %v, want 30s", ttl)
+		if ttl := s.TTL("order:42"); ttl != 2*time.Second {
+			t.Fatalf("TTL %v, want 2s of what is new", ttl)
+		}
+		time.Sleep(100 * time.Millisecond)
+		if ttl := s.TTL("order:42"); ttl < 29*time.Second {
+			t.Fatalf("TTL %v, want 30s after the first renewal", ttl)
 		}
 		if !h.Held() || h.Err() != nil || h.Context().Err() != nil {
 			t.Fatal("not held")

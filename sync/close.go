@@ -124,22 +124,25 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.givenUp, m.left = len(lost) > 0, left
+	m.lost, m.left = len(lost), left
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an
 // attempt with Replicas has two and a release), but for callbacks of the program that do
 // not return.
 func (m *Manager) tearDown(ctx context.Context) {
+	m.mu.Lock()
+	lost := m.lost
+	m.mu.Unlock()
+	limit, cancel := context.WithTimeout(context.Background(), 3*m.defaults.lock.Timeout)
+	m.locks.Drain(limit)
+	cancel()
 	m.reports.troubles.stop()
 	m.lookout.Stop()
 	m.locks.Stop() // before the watchdog: it tells what was given up, of which that one has something to say
 	m.dog.Stop()
 	m.reports.batches.Wait()
-	m.mu.Lock()
-	givenUp := m.givenUp
-	m.mu.Unlock()
-	if givenUp {
+	if lost > 0 {
 		m.wire.StopListening() // their late releases need the rest
 	} else {
 		m.wire.Close()

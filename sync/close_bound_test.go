@@ -282,6 +282,7 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 				synctest.Wait()
 				ok(t, first.Release(bg)) // the second has used up the turn's only hand-off
 				h := <-second
+				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody stands: it asks
 				held.armed.Store(true)
 				released := make(chan error, 1)
 				go func() { released <- h.Release(bg) }()
@@ -326,7 +327,7 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 				h := acquire(t, mu)
 				in, told := waitBy(how, mu)
-				s.settle()
+				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody stands: it asks
 				held.armed.Store(true)
 				released := make(chan error, 1)
 				go func() { released <- h.Release(bg) }()

@@ -20,7 +20,7 @@ func TestHeld_Sizes(t *testing.T) {
 		{"lock.Key, with its queue.Synchronizer and its conversation", unsafe.Sizeof(lock.Key{}), 704},
 		{"lock.Held", unsafe.Sizeof(lock.Held{}), 128},
 		{"renewal.Lease", unsafe.Sizeof(renewal.Lease{}), 112},
-		{"tenure", unsafe.Sizeof(tenure{}), 96},
+		{"tenure, with its lock.Owner", unsafe.Sizeof(tenure{}), 160},
 		{"Hold", unsafe.Sizeof(Hold{}), 48},
 		{"sentinel", unsafe.Sizeof(sentinel{}), 24},
 	} {

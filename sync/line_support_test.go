@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -26,6 +27,9 @@ type spot struct {
 	n      uint64 // of the statement that made or last confirmed it
 	word   string // the secret
 }
+
+// field is what holds the lock once the place is called.
+func (p spot) field() string { return lettucecompat.NewField(p.client, p.n) }
 
 // spots returns the places in line for key, the first one first.
 func (s *embedded) spots(key string) []spot {
@@ -134,6 +138,20 @@ func (c *traffic) take() int {
 	return n
 }
 
+// sayCalled sends a message like that of a call of the place at, whose number and word the test may have changed.
+func (s *embedded) sayCalled(at spot, token int64) {
+	s.Publish("anteroom:client:"+at.client, fmt.Sprintf("called %s %d 1 %d 0 k", at.word, at.n, token))
+	s.settle()
+}
+
+// give does what a call does, but for the message.
+func (s *embedded) give(at spot, lease time.Duration) {
+	s.Del("k")
+	s.HSet("k", at.field(), "1")
+	s.SetTTL("k", lease)
+	s.Del(lineOf("k"))
+}
+
 // isIn returns the hold that has arrived by now, or fails.
 func isIn(t *testing.T, got <-chan *anteroom.Hold) *anteroom.Hold {
 	t.Helper()
@@ -159,4 +177,12 @@ func isOut(t *testing.T, got <-chan *anteroom.Hold) {
 		t.Fatalf("it is in: %v, %v", h, in)
 	default:
 	}
+}
+
+// standing puts a place of another client into the empty line of k, behind those that this has put there. It was
+// confirmed life-alive ago.
+func (s *embedded) standing(client string, alive time.Duration) {
+	seq := len(s.spots("k")) + 1
+	s.HSet(lineOf("k"), ":", fmt.Sprintf("1 %d %d 0 0", seq, seq), "c"+client, strconv.Itoa(seq),
+		fmt.Sprint("p", seq), fmt.Sprintf("%s 1700000000000000 2000 %d word", client, time.Now().Add(alive).UnixMilli()))
 }

@@ -33,7 +33,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 		"PUBLISH":            {without: "-publish", ping: "publish", wait: "publish", warns: true},
 		"SUBSCRIBE":          {without: "-subscribe", ping: "subscribe", warns: true},
 		"PUBSUB":             {without: "-pubsub", ping: "pubsub"},
-		"channels":           {without: "resetchannels", ping: "publish", wait: "publish", warns: true},
+		"channels":           {without: "resetchannels", ping: "publish", wait: "anteroom:client:", warns: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,7 +35,7 @@ type Manager struct {
 	shared   map[LockConfig]*settings // guarded by mu
 	defaults *settings                // of Config.Defaults
 	left     []string                 // what Close did not see the end of, in words; guarded by mu
-	givenUp  bool                     // among them holds; guarded by mu
+	lost     int                      // among them holds; guarded by mu
 	closeErr error                    // guarded by mu
 
 	client      io.Closer // that Open made; nil: it is the user's

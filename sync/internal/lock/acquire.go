@@ -33,7 +33,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.carryOut(k.q.Fail(ErrClosed))
 		}
 		if order == queue.StartAttempt && ctx.Done() == nil {
-			k.speakHere(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be told to stop
+			k.speak(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be told to stop
 		} else {
 			k.carryOut(order)
 		}

@@ -40,25 +40,34 @@ func (l *Locks) Open() (held []*Held, unsettled int) {
 // Settle waits, after BeginClose, until nobody owns a lock and nothing is left to clean up, or ctx ends. Owners that
 // remain then lose their locks, whose leases end by themselves. It returns those, and what else remains.
 func (l *Locks) Settle(ctx context.Context) (lost []*Held, unsettled int) {
+	l.await(ctx, func(held []*Held, unsettled int) bool { return len(held)+unsettled == 0 })
+	held, unsettled := l.Open()
+	for _, g := range held {
+		if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
+			lost = append(lost, g)
+		}
+	}
+	return lost, max(unsettled-len(lost), 0)
+}
+
+// Drain waits until no statement is under way, or ctx ends.
+func (l *Locks) Drain(ctx context.Context) {
+	l.await(ctx, func([]*Held, int) bool { return l.flying.Load() == 0 })
+}
+
+func (l *Locks) await(ctx context.Context, done func(held []*Held, unsettled int) bool) {
 	for {
 		l.mu.Lock()
 		changed := l.changed
 		l.mu.Unlock()
-		held, open := l.Open()
-		if open == 0 && len(held) == 0 {
-			return nil, 0
+		if done(l.Open()) {
+			return
 		}
 		select {
 		case <-changed:
-			continue
 		case <-ctx.Done():
+			return
 		}
-		for _, g := range held {
-			if g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed}) {
-				lost = append(lost, g)
-			}
-		}
-		return lost, max(open-len(held), 0)
 	}
 }
 

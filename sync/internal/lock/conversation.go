@@ -182,18 +182,18 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
 	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
 		return Statement{}, false
-	case w == Quiet && c.left != 0 && c.said.Want == 0: // after a turn there may be a place
+	case w == Quiet && c.left != 0 && (c.said.Want == 0 || !c.excused && !c.open): // after a turn there may be a place
 		return Statement{Since: c.left, Have: Unit}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
+	case c.left != 0 && !c.excused: // the turn was not carried out, or has no answer: if the unit is missing, that is a loss
+		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	case c.have == Unit && !c.entered: // too little is left of it to let anybody in
 		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
 	case c.have == Unit:
 		return Statement{Since: c.Grant.Unit, Have: Unit, Want: 1}, true
-	case c.left != 0 && !c.excused: // the turn had no effect; if the unit is missing, its owner is to know
-		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: 1}, true
 }
@@ -259,11 +259,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		}
 		return c, None
 	case Look:
-		c.due = min(c.due, now+h.Lease)
-		if c.open && (!c.looks || now+h.Lease < c.look) {
-			c.looks, c.look = true, now+h.Lease
-		}
-		return c, None
+		return c.soon(now + h.Lease), None
 	case Ended:
 		if h.N == c.Grant.Unit {
 			c.ended, c.not = h.N, now+h.Lease
@@ -282,11 +278,11 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		if left && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
 			c.since, c.over = h.N, max(c.over, now+c.Life+c.Call) // what nobody knew of is cleaned up
 		}
-		return c, None
+		return c.doubts(h, now), None
 	}
 	switch {
 	case h.N < c.news: // older than what is known
-		return c, None
+		return c.doubts(h, now), None
 	case c.entered && (h.Word == Stands || h.Word == Called && h.N != c.Grant.Unit || h.Word == Has && h.Unit != c.Grant.Unit):
 		return c, None // a master that has failed over knows another one; a renewal tells whether this unit is there
 	case h.Word == Has || h.Word == Called:
@@ -322,6 +318,23 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	c = c.drop(floor)
 	c.news = h.N
 	return c, event
+}
+
+// doubts: h gives nothing. A call that does not is answered by a confirmation.
+func (c Conversation) doubts(h News, now Moment) Conversation {
+	if h.Word == Called && c.have == Place {
+		return c.soon(now)
+	}
+	return c
+}
+
+// soon: the same is said again at the moment at, at the latest.
+func (c Conversation) soon(at Moment) Conversation {
+	c.due = min(c.due, at)
+	if c.open && (!c.looks || at < c.look) {
+		c.looks, c.look = true, at
+	}
+	return c
 }
 
 // unanswered: the last statement has had no usable answer. Another one follows: at once where the answer may be on

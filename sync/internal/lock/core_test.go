@@ -34,6 +34,7 @@ func (r *reporter) Called(_ *Key, found bool) {
 		r.called.Add(1)
 	}
 }
+
 func (r *reporter) Lost(_ *Held, l *Loss) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

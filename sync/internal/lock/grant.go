@@ -115,7 +115,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
 		return true, false
 	}
-	return !g.k.somebody(now), true
+	return !g.k.somebody(g.n, now), true
 }
 
 // lastToken is the newest token that an owner has.
@@ -189,7 +189,10 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	var r Released
 	switch {
 	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
-		r.Lost = g.missed()
+		if r.Lost = g.missed(); !g.missing {
+			r.Lost.Cause = g.lease.Load().Loss(renewal.ReasonDeadline)
+			g.tell(r.Lost)
+		}
 	case a.Outcome == lettucecompat.OutcomeUnknown:
 		r.Unknown, r.Err = true, a.Err
 	case a.Outcome != lettucecompat.OutcomeOK:
@@ -202,9 +205,6 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 			g.freed = make(chan struct{})
 		}
 		k.mu.Unlock()
-	}
-	if e != Granted {
-		k.kick()
 	}
 	return r
 }

@@ -24,7 +24,7 @@ type Key struct {
 
 	cur    atomic.Pointer[Held]                 // the last one
 	answer atomic.Pointer[lettucecompat.Answer] // what Redis said last, for those who ask what is waited for
-	told   atomic.Bool                          // somebody stands behind the grant
+	told   atomic.Uint64                        // the newest unit of which was said that somebody stands behind it
 	asked  atomic.Int64                         // the Moment of the last answer that would have said so
 	others atomic.Int64                         // the Moment at which a foreign holder was last seen; 0: never
 
@@ -85,10 +85,17 @@ func (k *Key) wishLocked(now Moment) Wish {
 // nextLocked returns what to state now, nil if there is nothing; the timer is set then.
 func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
-	talk, s, until := k.talk.Next(k.wishLocked(now), k.l.number.Add(1), now)
+	wish, n := k.wishLocked(now), k.l.number.Load()+1
+	talk, s, until := k.talk.Next(wish, n, now)
+	if s != nil { // only now a number is taken
+		if taken := k.l.number.Add(1); taken != n {
+			talk, s, until = k.talk.Next(wish, taken, now)
+		}
+	}
 	k.talk = talk
 	if s != nil {
 		k.flying++
+		k.l.flying.Add(1)
 	}
 	if settled := talk.Settled() && k.flying == 0; settled == k.busy {
 		k.busy = !settled
@@ -129,21 +136,16 @@ func (k *Key) rang() {
 	if k.hear(News{Word: Clock}) == GivenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
-	k.speak()
+	k.speak(false)
 }
 
-// speak states what there is to state, until there is nothing or the lock is granted.
-func (k *Key) speak() {
-	for {
-		k.mu.Lock()
-		s := k.nextLocked()
-		k.mu.Unlock()
-		if s == nil {
-			return
-		}
-		if _, e := k.say(s, &lettucecompat.Statement{}); e == Granted {
-			return
-		}
+// speak states what there is to state now, and returns after the answer. mayBeHeld is as in lettucecompat.Statement.
+func (k *Key) speak(mayBeHeld bool) {
+	k.mu.Lock()
+	s := k.nextLocked()
+	k.mu.Unlock()
+	if s != nil {
+		k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
 	}
 }
 
@@ -153,24 +155,7 @@ func (k *Key) kick() {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		go func() {
-			if _, e := k.say(s, &lettucecompat.Statement{}); e != Granted {
-				k.speak()
-			}
-		}()
-	}
-}
-
-// speakHere is kick for a caller that waits for the answer in any case: it sends the first statement itself, which spares
-// an uncontended lock a goroutine. mayBeHeld is as in lettucecompat.Statement.
-func (k *Key) speakHere(mayBeHeld bool) {
-	k.mu.Lock()
-	s := k.nextLocked()
-	k.mu.Unlock()
-	if s != nil {
-		if _, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld}); e != Granted {
-			k.kick()
-		}
+		go k.say(s, &lettucecompat.Statement{})
 	}
 }
 
@@ -185,8 +170,7 @@ func (k *Key) mute() {
 	k.unwatchLocked()
 }
 
-// hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick, unless it returns
-// Granted.
+// hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
 func (k *Key) hear(h News) Event { return k.take(h, 0, false) }
 
 // take is hear. landed: so many commands have returned with it. watch: a foreign holder is to be listened for.
@@ -207,6 +191,9 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 		if g.freed != nil {
 			close(g.freed)
 		}
+	}
+	if e == Granted && k.l.closing.Load() {
+		e = None // nobody is let in: the conversation gives it back
 	}
 	if e == Granted {
 		fresh := k.newGrantLocked()
@@ -248,7 +235,7 @@ func (k *Key) watchLocked() {
 			select {
 			case <-w.C():
 				k.hear(News{Word: Look})
-				k.speak()
+				k.speak(false)
 			case <-end:
 				return
 			}
@@ -269,9 +256,19 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
-// somebody reports whether somebody may stand behind the grant.
-func (k *Key) somebody(now Moment) bool {
-	return k.told.Load() || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
+// stands notes that somebody stands behind a unit. The message may come before the answer that gives the unit, and one
+// about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
+func (k *Key) stands(unit uint64) {
+	for old := k.told.Load(); unit > old && unit <= k.l.number.Load(); old = k.told.Load() {
+		if k.told.CompareAndSwap(old, unit) {
+			return
+		}
+	}
+}
+
+// somebody reports whether somebody may stand behind the unit, which this client has.
+func (k *Key) somebody(unit uint64, now Moment) bool {
+	return k.told.Load() == unit || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
 }
 
 // carryOut carries out an order of the queue.

@@ -51,6 +51,7 @@ type Locks struct {
 
 	closing   atomic.Bool
 	unsettled atomic.Int64 // conversations that are not settled
+	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
 	mu      sync.Mutex
@@ -154,6 +155,15 @@ func (l *Locks) All() []*Key {
 	return keys
 }
 
+// landed: one statement was dealt with.
+func (l *Locks) landed() {
+	if l.flying.Add(-1) == 0 && l.closing.Load() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.changedLocked()
+	}
+}
+
 // settled: one conversation less is unsettled.
 func (l *Locks) settled() {
 	l.unsettled.Add(-1)
@@ -179,7 +189,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	defer k.Done()
 	switch m.Kind {
 	case lettucecompat.MessageTold:
-		k.told.Store(true)
+		k.stands(m.N)
 	case lettucecompat.MessageForced:
 		if g := k.cur.Load(); g != nil && g.n == m.N {
 			g.forced()
@@ -188,8 +198,12 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		k.hear(News{Word: Look, Lease: m.After})
 		k.kick()
 	case lettucecompat.MessageCalled:
-		k.told.Store(m.Told)
-		if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
+		if m.Told {
+			k.stands(m.N)
+		}
+		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
+			k.hear(News{Word: Look})
+		} else if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()

@@ -52,7 +52,7 @@ func (g *Held) tell(l *Loss) {
 func (g *Held) Lost(c renewal.Cause) {
 	k := g.k
 	if c.Reason == renewal.ReasonGone && g.force.Load() {
-		c.Reason = renewal.ReasonForced
+		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
 	k.mu.Lock()

@@ -26,8 +26,17 @@ const (
 // Unanswered is Key.Answer while the first ask has none.
 var Unanswered = &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
 
-// say sends s, with what of more is set, and takes in the answer.
+// say sends s, with what of more is set, takes in the answer, and states what follows from it.
 func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
+	a, e := k.send(s, more)
+	if e != Granted {
+		k.kick()
+	}
+	k.l.landed()
+	return a, e
+}
+
+func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
 	k.l.wire.Subscribe()
 	if s.Have == Unit && s.Keep == 1 {
 		return k.renew(s)
@@ -54,7 +63,7 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.An
 	h := k.news(s, &a)
 	e := k.take(h, 1, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
 	k.report(a.Err)
-	if e == Granted && s.Have == Place {
+	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
 	}
 	if s.Want == 1 {
@@ -103,7 +112,9 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	switch a.Word {
 	case lettucecompat.WordHas:
 		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
-		k.told.Store(a.Told)
+		if a.Told {
+			k.stands(a.Unit)
+		}
 	case lettucecompat.WordNothing:
 		h.Word = HasNot
 	case lettucecompat.WordStands:

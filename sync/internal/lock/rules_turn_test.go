@@ -1,0 +1,60 @@
+package lock
+
+import (
+	"testing"
+	"time"
+)
+
+// A turn may be stated twice with nothing between: the first has made a place, which was called. The second is about
+// another unit, so it waits neither for the answer to the first nor for the moment to say that again.
+func TestRules_P3_TheNextTurnIsNoRepetition(t *testing.T) {
+	for _, answered := range []bool{false, true} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+		p.states(Wanted, 20, 10, Unit, 0, 1)
+		if answered {
+			p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+		}
+		p.hears(News{Word: Called, N: 20, Lease: kept}, Granted)
+		p.states(Wanted, 30, 20, Unit, 0, 1)
+	}
+}
+
+// P8: a turn that was not carried out is repeated, be it as a release where nobody waits any more: an ask or a clean-up
+// would give the unit back as well, but could not tell that it had been lost.
+func TestRules_P8_ATurnThatFailedIsRepeated(t *testing.T) {
+	for wish, want := range map[Wish]int{Wanted: 1, Quiet: 0} {
+		for _, unanswered := range []bool{false, true} {
+			p := newPlay(t)
+			p.states(Wanted, 10, 10, Nothing, 0, 1)
+			p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
+			p.states(Wanted, 20, 10, Unit, 0, 1)
+			p.quiet(Wanted, never)
+			p.hears(News{Word: Failed, N: 20, Lease: 20 * ms}, None)
+			p.now += 20 * ms
+			if unanswered {
+				p.states(Wanted, 30, 10, Unit, 0, 1)
+				p.hears(News{Word: Silence, N: 30, Lease: 20 * ms}, None)
+				p.states(wish, 40, 10, Nothing, 0, want)
+				continue
+			}
+			p.states(wish, 30, 10, Unit, 0, want)
+			p.hears(News{Word: Lost, N: 30}, Missing)
+		}
+	}
+}
+
+// P11: a call that is not believed is answered by a confirmation.
+func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
+	for _, n := range []uint64{5, 10, 21} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+		p.now += time.Second
+		p.states(Wanted, 20, 10, Place, 1, 1)
+		p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+		p.hears(News{Word: Called, N: n, Lease: kept}, None)
+		p.states(Wanted, 30, 10, Place, 1, 1)
+	}
+}

@@ -1,0 +1,31 @@
+package lock
+
+import (
+	"testing"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// P10: that somebody stands is not forgotten over the answer that gives the unit and comes later, nor over what is said
+// of another unit.
+func TestDriver_P10_ToldBeforeTheAnswer(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	defer o.Exit(t.Context())
+	k, n := o.g.k, o.g.n
+	told := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageTold, Key: "k", N: n}) }
+	stands := func() bool { return k.somebody(n, Moment(k.asked.Load())) }
+	told(n - 1)
+	told(lettucecompat.LastNumber) // forged
+	if stands() {
+		t.Error("somebody stands behind another unit, and behind this one")
+	}
+	told(n)
+	k.news(&Statement{N: n}, &lettucecompat.Answer{Word: lettucecompat.WordHas, Unit: n})
+	told(n - 1)
+	told(lettucecompat.LastNumber)
+	if !stands() {
+		t.Error("it is forgotten that somebody stands")
+	}
+}
