@@ -87,7 +87,7 @@ func everything(obs anteroom.Observer, classes ...string) {
 			obs.Acquired(class, o, d)
 		}
 		for _, how := range anteroom.CallNames() {
-			obs.Called(class, how, 1)
+			obs.Called(class, how)
 		}
 		for _, o := range anteroom.ReleaseOutcomes() {
 			obs.Released(class, o, d)

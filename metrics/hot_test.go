@@ -17,11 +17,11 @@ func calls(c *metrics.Collector, class string) map[string]func() {
 	return map[string]func(){
 		"Acquired":         func() { c.Acquired(class, anteroom.OutcomeHandedOff, d) },
 		"Acquired refused": func() { c.Acquired(class, anteroom.OutcomeRefused, d) },
-		"Called":           func() { c.Called(class, "entered", 1) },
+		"Called":           func() { c.Called(class, "entered") },
 		"Released":         func() { c.Released(class, anteroom.OutcomeHandedOff, d) },
 		"Renewed":          func() { c.Renewed(class, anteroom.OutcomeRenewed, d) },
 		"Lost":             func() { c.Lost(class, anteroom.LostGone) },
-		"Command":          func() { c.Command("acquire", "ok", d) },
+		"Command":          func() { c.Command("ask", "ok", d) },
 		"Checked":          func() { c.Checked("lock_status", "healthy") },
 		"Checked finding":  func() { c.Checked("lock_status", "field_gone") },
 		"Recovered":        func() { c.Recovered("connection", "reconnect", "helped") },

@@ -279,10 +279,10 @@ func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
 	s.check(admin.HDel(ctx, secretKey, secret+"-field").Err())
 	s.waitFor(anteroom.EventAlertCleared, 1)
 	lost := s.seen(anteroom.EventLost)
+	refused := s.seen(anteroom.EventMisconfigured)
 	s.check(admin.Set(ctx, secretKey, secret, 0).Err())
 	s.waitFor(anteroom.EventLost, lost+1)
 	_ = h.Release(ctx)
-	refused := s.seen(anteroom.EventMisconfigured)
 	if _, err := mu.Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
 		s.t.Errorf("a key of another type: %v", err)
 	}

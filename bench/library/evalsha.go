@@ -20,9 +20,9 @@ import (
 // evalshaPoll is how long a handle waits between attempts.
 const evalshaPoll = time.Millisecond
 
-// evalsha is the floor: Anteroom's own acquire and release scripts with the arguments of its TryLock and Unlock, which
-// does not stand in line, sent by two bare EVALSHA of go-redis. Nothing renews, no release is announced, and of an answer only granted or refused is looked
-// at.
+// evalsha is the floor: Anteroom's own script with the arguments of its TryLock, which does not stand in line, and of its
+// Unlock, sent by two bare EVALSHA of go-redis. Nothing renews, so a lock lasts for Anteroom's first lease of 2 s. No
+// release is announced, and of an answer only granted or refused is looked at.
 func evalsha() Library {
 	return evalshaWith(Evalsha, "go-redis with ContextTimeoutEnabled", mindful)
 }
@@ -35,13 +35,17 @@ func evalshaOnDefaults() Library {
 func evalshaWith(name, client string, options func(addr string) *redis.Options) Library {
 	return Library{
 		Name: name, Module: "github.com/redis/go-redis/v9", Sends: []string{"evalsha", "hello", "client|setinfo"},
-		Settings: "Anteroom's scripts and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; " + client,
+		Settings: "Anteroom's script and arguments by two bare EVALSHA; a refused one is tried again after 1 ms; " + client,
 		Open: func(addr string) (Client, error) {
 			lock, unlock, err := listen(addr)
 			if err != nil {
 				return nil, err
 			}
-			return &evalshaClient{rdb: redis.NewClient(options(addr)), lock: lock, unlock: unlock}, nil
+			first, err := strconv.ParseUint(unlock.args[argNumber].(string), 10, 64)
+			if err != nil {
+				return nil, err
+			}
+			return &evalshaClient{rdb: redis.NewClient(options(addr)), lock: lock, unlock: unlock, first: first}, nil
 		},
 	}
 }
@@ -53,7 +57,14 @@ type call struct {
 	args []any
 }
 
-// spyKey and spyField are what listen locked; handles substitute their own.
+// Arguments of a statement: who says it, under which number, and the number of what it has.
+const (
+	argClient = iota
+	argNumber
+	argSince
+)
+
+// spyKey is what listen locked; handles substitute their own.
 const spyKey = "bench:evalsha"
 
 // listen locks and unlocks with Anteroom and returns what it sent, so that the pair stays the same as Anteroom's. The
@@ -138,27 +149,29 @@ func (s *spy) forget() []call {
 type evalshaClient struct {
 	rdb          *redis.Client
 	lock, unlock call
+	first        uint64 // numbers of statements are greater
 	handles      atomic.Uint64
 }
 
 func (c *evalshaClient) Close() error { return c.rdb.Close() }
 
-// Handle prepares everything that does not change, so that the floor is as low as possible.
+// Handle prepares everything that does not change, so that the floor is as low as possible. Each handle is a client
+// of its own.
 func (c *evalshaClient) Handle(key string) Handle {
-	field := c.lock.args[0].(string)
-	own := field[:strings.LastIndexByte(field, ':')+1] + strconv.FormatUint(c.handles.Add(1), 10)
-	return &evalshaHandle{c: c, lock: c.lock.with(key, field, own), unlock: c.unlock.with(key, field, own)}
+	client := c.lock.args[argClient].(string)
+	own := client + strconv.FormatUint(c.handles.Add(1), 10)
+	return &evalshaHandle{c: c, lock: c.lock.with(key, client, own), unlock: c.unlock.with(key, client, own), n: c.first}
 }
 
-// with returns the call with another key and field.
-func (c call) with(key, field, own string) call {
+// with returns the call with another key and client.
+func (c call) with(key, client, own string) call {
 	c.keys, c.args = slices.Clone(c.keys), slices.Clone(c.args)
 	for i, k := range c.keys {
 		c.keys[i] = strings.Replace(k, spyKey, key, 1)
 	}
 	for i, a := range c.args {
 		if s, ok := a.(string); ok {
-			c.args[i] = strings.Replace(strings.Replace(s, field, own, 1), spyKey, key, 1)
+			c.args[i] = strings.Replace(strings.Replace(s, client, own, 1), spyKey, key, 1)
 		}
 	}
 	return c
@@ -167,11 +180,22 @@ func (c call) with(key, field, own string) call {
 type evalshaHandle struct {
 	c            *evalshaClient
 	lock, unlock call
+	n            uint64 // of the last statement
+}
+
+// state numbers a statement; since 0: the client has nothing.
+func (h *evalshaHandle) state(ctx context.Context, c call, since uint64) (any, error) {
+	h.n++
+	if since == 0 {
+		since = h.n
+	}
+	c.args[argNumber], c.args[argSince] = strconv.FormatUint(h.n, 10), strconv.FormatUint(since, 10)
+	return h.c.rdb.EvalSha(ctx, c.sha, c.keys, c.args...).Result()
 }
 
 func (h *evalshaHandle) Lock(ctx context.Context) error {
 	for {
-		answer, err := h.c.rdb.EvalSha(ctx, h.lock.sha, h.lock.keys, h.lock.args...).Result()
+		answer, err := h.state(ctx, h.lock, 0)
 		if err != nil || !isNo(answer) {
 			return err
 		}
@@ -185,15 +209,15 @@ func (h *evalshaHandle) Lock(ctx context.Context) error {
 var errNotThere = errors.New("the lock was not there")
 
 func (h *evalshaHandle) Unlock() error {
-	answer, err := h.c.rdb.EvalSha(context.Background(), h.unlock.sha, h.unlock.keys, h.unlock.args...).Result()
+	answer, err := h.state(context.Background(), h.unlock, h.n)
 	if err == nil && isNo(answer) {
 		err = errNotThere
 	}
 	return err
 }
 
-// isNo reports whether a script has refused: it then returns a list that begins with 0.
+// isNo reports whether the script has said refused or lost. Where it has done what was asked, it returns a number.
 func isNo(answer any) bool {
-	list, ok := answer.([]any)
-	return ok && len(list) > 0 && list[0] == int64(0)
+	_, list := answer.([]any)
+	return list
 }

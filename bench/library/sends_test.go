@@ -170,7 +170,7 @@ func TestSends_AnteroomsScripts(t *testing.T) {
 		}
 	}
 	// The expression matches something.
-	for _, verb := range []string{"hset", "publish", "incrby"} {
+	for _, verb := range []string{"hset", "publish", "hdel"} {
 		if !found[verb] {
 			t.Errorf("no script calls %s", verb)
 		}

@@ -243,8 +243,8 @@ func (l *lister) ask(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		_, byServer := errors.AsType[redis.Error](errs[i])
 		switch {
-		case errors.Is(errs[i], anteroom.ErrConfig) && !byServer:
-			// No lock can have this name, such as that of a fencing record, or the key has become something else.
+		case errors.Is(errs[i], anteroom.ErrConfig) && (!byServer || notLock.MatchString(errs[i].Error())):
+			// No lock can have this name, such as that of a fencing record, or the key holds something else.
 		case forbiddenKey(errs[i]):
 			l.refused++
 		case errs[i] != nil:
@@ -258,8 +258,8 @@ func (l *lister) ask(ctx context.Context, keys []string) error {
 }
 
 var (
-	// uuid matches the client ids of Redisson, and ours in its dialect.
-	uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+	// redisson matches the holders of Redisson, and ours in its dialect.
+	redisson = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:[0-9]+(?:` + keptSuffix + `)?$`)
 	// numbered matches the holders of other clients that are told by a name and a number.
 	numbered = regexp.MustCompile(`[^:-][:-][0-9]+$`)
 )
@@ -270,7 +270,7 @@ func isLock(info anteroom.Info) bool {
 	certain := len(info.Holders) > 0
 	for _, f := range info.Holders {
 		h := holderOf(f.Field)
-		certain = certain && f.Count > 0 && h.Client != nil && (ownID.MatchString(*h.Client) || uuid.MatchString(*h.Client))
+		certain = certain && f.Count > 0 && (h.Client != nil && ownID.MatchString(*h.Client) || redisson.MatchString(f.Field))
 	}
 	return certain || len(info.Holders) == 1 && info.Holders[0].Count > 0 && info.TTL >= 0 && numbered.MatchString(info.Holders[0].Field)
 }

@@ -108,7 +108,7 @@ func unanswered(err error) error {
 type plain struct{ error }
 
 // notLock matches what the library's scripts answer about a key that holds something else.
-var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds .*, not a lock)`)
+var notLock = regexp.MustCompile(`(?:^|: )[A-Z]+ the key (holds (?:.*, not a lock|a hash that is no lock|a lock of another kind))`)
 
 // Error says what is wrong, and with which key.
 func (p plain) Error() string {

@@ -70,16 +70,16 @@ func must(t *testing.T, err error) {
 
 func TestHolderOf(t *testing.T) {
 	for _, c := range []struct{ field, client, host, pid string }{
-		{"web-7-31337-9f3c2a1b00de:17", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
-		{"web-7-31337-9f3c2a1b00de:17:kept", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
+		{"web-7-31337-9f3c2a1b00de:1763776900000017", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
+		{"web-7-31337-9f3c2a1b00de:1763776900000017:kept", "web-7-31337-9f3c2a1b00de", "web-7", "31337"},
 		{"h-1-2-0123456789ab", "h-1-2-0123456789ab", "h-1", "2"}, // the client that forced a release
-		{"payments:1", "payments", "-", "-"},
-		{"web-x-9f3c2a1b00de:1", "web-x-9f3c2a1b00de", "-", "-"},
-		{"web-1-9f3c2a1b00d:1", "web-1-9f3c2a1b00d", "-", "-"},
-		{"-1-9f3c2a1b00de:1", "-1-9f3c2a1b00de", "-", "-"},
-		{"web-99999999999999999999-9f3c2a1b00de:1", "web-99999999999999999999-9f3c2a1b00de", "-", "-"},
+		{"payments:1763776900000017", "payments", "-", "-"},
+		{"web-x-9f3c2a1b00de:1763776900000017", "web-x-9f3c2a1b00de", "-", "-"},
+		{"web-1-9f3c2a1b00d:1763776900000017", "web-1-9f3c2a1b00d", "-", "-"},
+		{"-1-9f3c2a1b00de:1763776900000017", "-1-9f3c2a1b00de", "-", "-"},
+		{"web-99999999999999999999-9f3c2a1b00de:1763776900000017", "web-99999999999999999999-9f3c2a1b00de", "-", "-"},
 		{"server1-thread-1", "", "-", "-"},
-		{"w\x1b-1-9f3c2a1b00de:1", "", "-", "-"},
+		{"w\x1b-1-9f3c2a1b00de:1763776900000017", "", "-", "-"},
 		{"", "", "-", "-"},
 	} {
 		h := holderOf(c.field)
@@ -150,7 +150,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 		{s.URL(), noLock, exitRefused, []string{"status", "free", "text", "free"}},
 		{s.URL(), noLock, exitRefused, []string{"status", "--json", "text"}},
 		{s.URL(), noLock, exitRefused, []string{"release", "--force", "--yes", "text"}},
-		{s.URL(), "anteroom: large holds a hash of more than 64 fields, not a lock; it was left alone\n", exitRefused, []string{"release", "--force", "--yes", "large"}},
+		{s.URL(), "anteroom: large holds a hash that is no lock; it was left alone\n", exitRefused, []string{"release", "--force", "--yes", "large"}},
 		{"", "anteroom:fence:", exitUsage, []string{"status", "-q", "anteroom:fence:{k}"}},
 		{"", "anteroom:fence:", exitUsage, []string{"release", "--force", "--yes", "anteroom:fence:{k}"}},
 	} {
@@ -176,7 +176,7 @@ func TestOperator_O3_ExitStatuses(t *testing.T) {
 // A server that accepts connections but never answers delays nobody beyond --timeout.
 func TestOperator_ASilentServer(t *testing.T) {
 	s := testredis.Start(t)
-	must(t, s.Client(t).HSet(t.Context(), "k", "me:1", 1).Err())
+	must(t, s.Client(t).HSet(t.Context(), "k", "me:1763776900000017", 1).Err())
 	s.Pause()
 	defer s.Resume()
 	begin := time.Now()

@@ -53,7 +53,7 @@ func says(text string) func() string { return func() string { return text } }
 func TestRelease_O2_AsksAtATerminal(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
-	const holder = "web-7-31337-9f3c2a1b00de:17"
+	const holder = "web-7-31337-9f3c2a1b00de:1763776900000017"
 	must(t, rdb.HSet(t.Context(), "k", holder, 1).Err())
 	for _, no := range []string{"\n", "n\n", "no\n", "yes please\n", "\x04"} {
 		want := exitNone
@@ -80,14 +80,14 @@ func TestRelease_O2_AsksAtATerminal(t *testing.T) {
 func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
-	must(t, rdb.HSet(t.Context(), "k", "first:1", 1).Err())
+	must(t, rdb.HSet(t.Context(), "k", "first:1763776900000017", 1).Err())
 	change := func() string {
 		must(t, rdb.Del(t.Context(), "k").Err())
-		must(t, rdb.HSet(t.Context(), "k", "second:1", 1).Err())
+		must(t, rdb.HSet(t.Context(), "k", "second:1763776900000017", 1).Err())
 		return "y\n"
 	}
 	out, errs := askedTo(t, s, exitNone, "k", change, says("n\n"))
-	if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "the holder has changed\nk is held by second:1") {
+	if out != "" || gone(t, rdb, "k") || !strings.Contains(errs, "the holder has changed\nk is held by second:1763776900000017") {
 		t.Errorf("%q, %q", out, errs)
 	}
 	vanish := func() string {
@@ -104,7 +104,7 @@ func TestRelease_O2_AsksAgainAboutAnother(t *testing.T) {
 func TestRelease_O2_AnAnswerBeforeTheQuestionIsNone(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
-	must(t, rdb.HSet(t.Context(), "k", "first:1", 1).Err())
+	must(t, rdb.HSet(t.Context(), "k", "first:1763776900000017", 1).Err())
 	person, program := newTerminal(t)
 	_, err := person.WriteString("y\n")
 	must(t, err)

@@ -72,7 +72,7 @@ func awaitOwnChannel(t *testing.T, s *testredis.Server, id string) {
 func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
-	must(t, rdb.HSet(t.Context(), "k", "me:1", 1).Err())
+	must(t, rdb.HSet(t.Context(), "k", "me:1763776900000017", 1).Err())
 	null, err := os.Open(os.DevNull)
 	must(t, err)
 	defer null.Close()
@@ -112,7 +112,7 @@ func TestRelease_O1_OddHolders(t *testing.T) {
 		if name == "" {
 			continue
 		}
-		must(t, rdb.HSet(t.Context(), name, name, 1, "me:1:kept", 1).Err())
+		must(t, rdb.HSet(t.Context(), name, name, 1, "me:1763776900000017:kept", 1).Err())
 		code, out, errs := tool(t, s, "release", "--force", "--yes", "--", name)
 		if code != 0 || !gone(t, rdb, name) || !strings.Contains(errs, "which cannot be notified") || !strings.Contains(errs, "is no longer held") ||
 			!strings.Contains(errs, "lease left: unlimited") || !strings.Contains(out, " and ") {

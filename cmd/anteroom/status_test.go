@@ -150,7 +150,7 @@ func TestStatus_OddKeys(t *testing.T) {
 	mu, err := m.NewMutex(anteroom.LockConfig{Key: "kept", MinHold: time.Hour})
 	must(t, err)
 	must(t, hold(t, mu).Release(t.Context()))
-	must(t, rdb.HSet(t.Context(), "two", "server1-thread-1", 2, "web-7-31337-9f3c2a1b00de:17", 1).Err())
+	must(t, rdb.HSet(t.Context(), "two", "server1-thread-1", 2, "web-7-31337-9f3c2a1b00de:1763776900000017", 1).Err())
 	must(t, rdb.Set(t.Context(), "text", "v", 0).Err())
 	list, _ := answersTo(t, s, exitRefused, "kept", "two", "text")
 	if k := list[0]; k.State != "kept" || len(k.Holders) != 1 || k.Holders[0].Client != m.ClientID() || k.Holders[0].Host != "" || k.Holders[0].Pid != 0 || k.TTL == nil || k.Error != "" {
@@ -177,8 +177,8 @@ func TestStatus_OddKeys(t *testing.T) {
 
 func TestStatus_Quiet(t *testing.T) {
 	s := testredis.Start(t)
-	must(t, s.Client(t).HSet(t.Context(), "held", "me:1", 1).Err())
-	must(t, s.Client(t).HSet(t.Context(), "kept", "me:1:kept", 1).Err())
+	must(t, s.Client(t).HSet(t.Context(), "held", "me:1763776900000017", 1).Err())
+	must(t, s.Client(t).HSet(t.Context(), "kept", "me:1763776900000017:kept", 1).Err())
 	for _, c := range []struct {
 		status int
 		keys   []string

@@ -56,6 +56,9 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	eventually(t, "its refusal", func() bool {
 		return slices.ContainsFunc(two.Snapshot(), func(s anteroom.State) bool { return s.HeldBy == h43.Holder() })
 	})
+	eventually(t, "the first renewals, which give the leases their length", func() bool {
+		return !slices.ContainsFunc(one.Snapshot(), func(s anteroom.State) bool { return time.Until(s.Deadline) < 30*time.Minute })
+	})
 
 	before := time.Now()
 	r := report(t, p, "")

@@ -110,6 +110,7 @@ func TestLost_ByItself(t *testing.T) {
 			}
 			m := l.manager()
 			h := must[*anteroom.Hold](t)(m.Mutex("k").Acquire(ctx))
+			time.Sleep(time.Second) // the first renewal gives the lease its length
 			request.End()
 			l.net.Refuse()
 			l.net.CloseAll()

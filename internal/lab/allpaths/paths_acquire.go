@@ -20,7 +20,7 @@ var acquirePaths = []path{
 	}},
 	{
 		"somebody else has it",
-		[]moved{{"acquire_attempts_total", "refused"}, {"acquire_attempts_total", "cancelled"}, {"redis_commands_total", "acquire", "refused"}},
+		[]moved{{"acquire_attempts_total", "refused"}, {"acquire_attempts_total", "cancelled"}, {"redis_commands_total", "ask", "refused"}},
 		func(ctx context.Context, s *scene) error {
 			h, err := s.other(ctx)
 			if err != nil {

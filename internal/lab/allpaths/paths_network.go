@@ -53,7 +53,7 @@ var networkPaths = []path{
 		{"events_total", "unavailable"},
 		{"events_total", "available"},
 	}, swallowed},
-	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "acquire", "failed"}}, refused},
+	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "ask", "failed"}}, refused},
 }
 
 // often is a lock that is renewed often and checked rarely.

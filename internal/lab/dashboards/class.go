@@ -22,12 +22,6 @@ func class() Dashboard {
 			ask{sum(rate("acquire_attempts_total", `outcome="acquired"`), "via"), "{{via}}"}),
 	)
 	g.row(8,
-		stacked("Calls", "Times per second that Redis gave a lock to a process in line for it. entered: by its message, without a command. asked: one command more was needed. found: no message came, and the process looked.", perSecond,
-			ask{sum(rate("calls_total"), "how"), "{{how}}"}),
-		bars("Dead places in line", "Places removed from the line because nobody confirmed them: processes that died or were stopped while they waited.", count,
-			ask{sum(increase("dead_places_total", interval)), "dead places"}),
-	)
-	g.row(8,
 		lines("Wait for the lock", "Wait of the attempts that acquired the lock, except re-entries.", seconds,
 			ask{quantile(0.5, wait, nil), "50 %"}, ask{quantile(0.9, wait, nil), "90 %"}, ask{quantile(0.99, wait, nil), "99 %"}, ask{mean(wait, nil), "mean"}),
 		lines("Hold time", "From acquiring the lock to releasing it, except nested holds.", seconds,
@@ -52,6 +46,8 @@ func class() Dashboard {
 			ask{quantile(0.01, margin, nil), "lowest 1 %"}, ask{quantile(0.1, margin, nil), "lowest 10 %"}, ask{quantile(0.5, margin, nil), "50 %"}),
 	)
 	g.row(8,
+		stacked("Calls", "Times per second that Redis gave a lock to a process in line for it. entered: the process learned it from the message. found: no message came, and the process looked.", perSecond,
+			ask{sum(rate("calls_total"), "how"), "{{how}}"}),
 		bars("Losses", "Lost locks, by reason. deadline: no renewal in time. gone: deleted or expired in Redis. forced: ForceRelease.", count,
 			ask{sum(increase("lost_total", interval), "reason"), "{{reason}}"}),
 	)

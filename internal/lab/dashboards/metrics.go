@@ -31,7 +31,6 @@ var families = map[string]family{
 	"acquire_attempts_total": {counter, []string{"class", "outcome", "via"}},
 	"acquire_wait_seconds":   {histogram, []string{"class"}},
 	"calls_total":            {counter, []string{"class", "how"}},
-	"dead_places_total":      {counter, []string{"class"}},
 	"hold_seconds":           {histogram, []string{"class"}},
 	"releases_total":         {counter, []string{"class", "outcome"}},
 	"held":                   {gauge, []string{"class"}},
