@@ -236,7 +236,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 			c.left, c.excused = c.Grant.Unit, !c.entered
 			c.over = max(c.over, now+c.Lease+c.Late) // a renewal may have been sent a moment ago
 		}
-		c = c.drop(n)
+		c = c.empty(n)
 	}
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
@@ -268,7 +268,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		if h.N == c.Grant.Unit {
 			c.ended, c.not = h.N, now+h.Lease
 			c.over = max(c.over, c.not, now+c.Lease+c.Late)
-			c = c.drop(c.last + 1)
+			c = c.empty(c.last + 1)
 		}
 		return c, None
 	case Void, Silence, Failed:
@@ -322,7 +322,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if event == Vanished {
 		floor = c.last + 1
 	}
-	c = c.drop(floor)
+	c = c.empty(floor)
 	c.news = h.N
 	return c, event
 }
@@ -405,8 +405,8 @@ func (c Conversation) Lasts(until Moment) Conversation {
 	return c
 }
 
-// drop: nothing is had, and news of numbers below floor give nothing.
-func (c Conversation) drop(floor uint64) Conversation {
+// empty: nothing is had, and news of numbers below floor give nothing.
+func (c Conversation) empty(floor uint64) Conversation {
 	c.have, c.entered, c.Grant, c.floor = Nothing, false, Grant{}, floor
 	return c
 }
