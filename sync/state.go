@@ -107,7 +107,7 @@ func (m *Manager) Counts() map[string]Count {
 	now := m.leases.Glance()
 	for _, k := range m.locks.All() {
 		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Front()
+		f, _ := k.Queue().Look(0)
 		counts[class] = counts[class].with(k, f, now)
 	}
 	return counts

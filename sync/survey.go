@@ -59,7 +59,7 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 	var last *rank // nothing after it is listed; nil while there is room
 	for _, k := range keys {
 		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Front()
+		f, _ := k.Queue().Look(0)
 		s.Counts[class] = s.Counts[class].with(k, f, glance)
 		if o.Match != nil && !o.Match(class, k.Name()) {
 			continue
