@@ -54,7 +54,7 @@ func TestLine_ATurnThatIsRefusedIsRepeated(t *testing.T) {
 				rdb.on.Store(true)
 				released := make(chan error, 1)
 				go func() { released <- h.Release(bg) }()
-				time.Sleep(time.Second)
+				time.Sleep(300 * time.Millisecond)
 				isOut(t, here)
 				isOut(t, there)
 				rdb.on.Store(false)
