@@ -125,7 +125,9 @@ func (c *traffic) note(cmd redis.Cmder) {
 	}
 	if strings.HasPrefix(cmd.Name(), "eval") {
 		c.calls["script"]++
-		c.calls[fmt.Sprint(cmd.Args()[1])]++
+		if args := cmd.Args(); len(args) > 1 { // one that was withdrawn has none
+			c.calls[fmt.Sprint(args[1])]++
+		}
 	}
 }
 
