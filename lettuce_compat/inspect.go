@@ -21,7 +21,7 @@ type Info struct {
 	Type        string // as TYPE answers: "hash" or "string" for a lock, "none" for a free one
 	Holders     []Holder
 	TTL         time.Duration // negative: the key has no end, or does not exist
-	Token       int64         // the newest fencing token reserved; 0: never fenced
+	Token       int64         // the newest in the fencing record; 0: there is none
 	Subscribers int           // connections that listen for the release, on that server; -1: not known
 	Standing    int           // clients in the line
 	First       string        // the client that is first there, "" where none is or it is not known

@@ -182,8 +182,8 @@ func (s *sender) runInline(t *roundTrip, r *request) error {
 }
 
 // neverRecovered makes a panic of the user's client, of a hook for example, end the process here as it does on a
-// goroutine of the sender. A caller that recovers, as net/http does, would leave its lock without the driver or the
-// release that it has started: locked for good.
+// goroutine of the sender. A caller that recovers, as net/http does, would leave its lock without the
+// statement that was under way: locked for good.
 func neverRecovered() {
 	if p := recover(); p != nil {
 		text := fmt.Sprintf("%v [on a goroutine that called Anteroom]\n\n%s", p, debug.Stack())

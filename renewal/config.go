@@ -103,7 +103,8 @@ type Config struct {
 	// its own slots and nobody else's. Defaults to 4 when ≤ 0.
 	InFlight int
 	// OnRenewed is called after each confirmed renewal. margin is how much of
-	// the lease was left (deadline − now) when the confirmation landed;
+	// the lease was left (deadline − now) when the confirmation landed, and
+	// negative where that was brief (Spec.First) and says nothing;
 	// reacquired tells that the key had been missing.
 	OnRenewed func(l *Lease, margin time.Duration, reacquired bool)
 	// OnFailed is called after each renewal without a usable answer. failures

@@ -29,13 +29,14 @@
 //
 // # When a renewal is sent
 //
-// The first one at Period × (0.8 … 1.0) after the acquire was sent, jittered.
-// Later ones a Period after the last one was sent, or up to 250 ms (and a
+// Of a brief lease (Spec.First, Result.For) after a twentieth of what is left;
+// else first at Period × (0.8 … 1.0), jittered. Later ones a Period after the last one was sent, or up to 250 ms (and a
 // twentieth of the Period) earlier, to share a wake-up and a batch with one that is due.
 // After a failure the pause is a quarter of the Period, or of what is left
 // until the deadline if that is less, jittered, at least 10 ms. The first
-// renewal that succeeds after failures, or that was hurried, begins a new
-// jittered rhythm, so an outage does not leave all leases in step.
+// renewal that succeeds after failures, that was hurried, or that makes a
+// brief lease whole begins a new jittered rhythm, so that neither an outage
+// nor a common beginning leaves all leases in step.
 //
 // After a failed batch its leases travel in batches of a sixteenth, then
 // alone: one key that makes a whole script fail takes no other lease down.

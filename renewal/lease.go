@@ -132,10 +132,15 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 // quarter of what it was granted for: the renewal is due by then.
 func (l *Lease) Fresh(now time.Duration) bool {
 	enough := l.lease / 2
-	if brief := time.Duration(l.deadline.Load() - l.confirmed.Load()); brief < l.lease-l.margin {
-		enough = brief / 4
+	if l.brief() {
+		enough = time.Duration(l.deadline.Load()-l.confirmed.Load()) / 4
 	}
 	return l.Remaining(now) >= enough
+}
+
+// brief reports whether the lease is shorter than it is to be: see Spec.First and Result.For.
+func (l *Lease) brief() bool {
+	return time.Duration(l.deadline.Load()-l.confirmed.Load()) < l.lease-l.margin
 }
 
 // Usable is how long a lock that Redis has granted by itself, for first, can be relied on, where

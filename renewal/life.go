@@ -265,7 +265,7 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 // after the last send, so that a slow answer does not stretch the rhythm. After a retry or a
 // hurried renewal the rhythm begins anew, jittered.
 func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
-	sentAt := res.SentAt
+	sentAt, brief := res.SentAt, l.brief()
 	if res.For > 0 {
 		l.deadline.Store(m.clock.at(sentAt) + int64(Usable(res.For, l.margin)))
 		l.confirmed.Store(m.clock.at(sentAt))
@@ -281,7 +281,7 @@ func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 		due = m.firstDue(l, now)
 	case l.again:
 		due = now
-	case l.offbeat:
+	case l.offbeat || brief:
 		due = m.clock.at(sentAt) + m.spread(l.period)
 	}
 	l.offbeat, l.again = l.again, false

@@ -378,7 +378,8 @@ func TestRenewal_I3_WhatIsTakenAgainIsBrief(t *testing.T) {
 		again = false
 		return all(items, r)
 	}
-	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+	cfg := renewal.Config{Sender: s, Rand: func() float64 { return 0.5 }}
+	bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
 		l := m.Add(spec(1, k))
 		time.Sleep(time.Until(l.NextDue()))
 		synctest.Wait()
@@ -387,5 +388,6 @@ func TestRenewal_I3_WhatIsTakenAgainIsBrief(t *testing.T) {
 		time.Sleep(90 * time.Millisecond)
 		synctest.Wait()
 		equal(t, "whole", time.Until(l.Deadline()) > 25*time.Second, true)
+		equal(t, "jittered", time.Until(l.NextDue()), 9*time.Second)
 	})
 }

@@ -154,6 +154,9 @@ func (m *Manager) applyLocked(l *Lease, res Result, size int, now int64, closing
 		m.failLocked(l, res.Err, size, now, closing)
 		return notice{lease: l, failures: l.failures.Load(), err: res.Err}, !closing && m.cfg.OnFailed != nil
 	default:
+		if l.brief() {
+			left = -1
+		}
 		m.renewLocked(l, res, now)
 		return notice{lease: l, margin: time.Duration(left), reacquired: res.Reacquired}, m.cfg.OnRenewed != nil
 	}

@@ -42,13 +42,13 @@ func TestUncontendedLockCosts(t *testing.T) {
 		t.Errorf("%d commands for %d pairs", got, runs+1)
 	}
 	t.Logf("%.0f allocations a pair", allocs)
-	if allocs > 32 {
+	if allocs > 40 {
 		t.Errorf("%.0f allocations a pair", allocs)
 	}
 }
 
 // TestFirstAttemptOfItsCaller_NoAnswer: the caller's own attempt ends at the command's
-// limit, and a driver repeats it until there is an answer.
+// limit, and others follow until there is an answer.
 func TestFirstAttemptOfItsCaller_NoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.mindfulClient(), anteroom.Config{})
@@ -140,7 +140,7 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 		mu := m.Mutex("k")
 		done := make(chan struct{})
 		go func() { defer close(done); pass(mu) }()
-		time.Sleep(100 * time.Millisecond) // the first attempt was refused, and the driver watches
+		time.Sleep(100 * time.Millisecond) // it stands, and listens for the foreign holder's release
 		seen.forget()
 		s.Del("k")
 		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"stranger"}`)

@@ -27,8 +27,8 @@ const (
 // Release or Unlock still sends one release. The client of Open is closed with the last of
 // these leases, and at once where there is none.
 //
-// An acquire that got no answer is cleaned up when Redis has answered one release of it.
-// Should the network deliver the acquire after that, its key stays taken for one lease.
+// An acquire that got no answer is cleaned up when Redis has answered one clean-up. Should
+// the network deliver the acquire after that, its key stays taken for at most 2 s.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no
@@ -128,7 +128,7 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 }
 
 // tearDown ends the services. It lasts at most some time limits of a command (an
-// attempt with Replicas has two and a release), but for callbacks of the program that do
+// acquire with Replicas has two and a release), but for callbacks of the program that do
 // not return.
 func (m *Manager) tearDown(ctx context.Context) {
 	m.mu.Lock()

@@ -62,9 +62,8 @@ type Config struct {
 	// TryLock, TryAcquire or Unlock waits no longer than about this. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
 	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
-	// is at most five times this, and once more where it has to connect; a TryLock or
-	// TryAcquire of its key that comes meanwhile waits for it. At most 1 minute. Defaults
-	// to min(LeaseTime/6, 1 s) of the lock with which the key came into use.
+	// is at most five times this, and once more where it has to connect. At most
+	// 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock's LeaseTime.
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way at once
@@ -86,8 +85,8 @@ type Config struct {
 	// EventLongWait, once. From 1 second to 24 hours. A goroutine that waits, directly or
 	// through others, for what it holds itself is looked for at the same time: see
 	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is looked
-	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default LeaseTime: a holder that crashed is gone
-	// by then, so a longer wait has another cause.
+	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default
+	// LeaseTime: a holder that crashed is gone by then, so a longer wait has another cause.
 	LongWait time.Duration
 }
 

@@ -8,9 +8,9 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A release is refused and goes on in the background, and the next attempt of the same
-// process removes the field in its own script. That its answer comes after that of the
-// release's repeat, which finds nothing, makes it no loss: the lock was the holder's.
+// A release is refused and goes on in the background, and the next statement of the same
+// process removes the field in its own script. That its answer comes after that of another
+// release, which finds nothing, makes it no loss: the lock was the holder's.
 func TestAReleaseThatTheNextAttemptCarriedOutIsNoLoss(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		l := &late{Client: s.client(), at: make(chan struct{}), let: make(chan struct{})}

@@ -270,7 +270,7 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 	})
 }
 
-// The clean-up of an attempt that nobody wants any more is overtaken by the
+// The clean-up of an attempt that nobody wants any more comes after the
 // attempt itself, which arrives late, several times.
 func TestSync_I4_CleanUpOvertakenByTheLateAcquire(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

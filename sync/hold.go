@@ -42,12 +42,14 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 	return mu.acquire(ctx, "acquire", queue.Refusable, opts)
 }
 
-// TryAcquire is Acquire that does not wait for a holder: it returns ErrNotAcquired
-// if another goroutine or process holds the lock or waits for it, or if the last release
-// has left it for a moment, at most a second, to programs that listen for releases and know
-// no line. A refusal leaves nothing of this call in Redis. Where it has to ask Redis it takes
-// up to CommandTimeout, twice that where a release of this process is under way, with Replicas
-// up to ReplicaTimeout more, or until ctx ends, and returns ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
+// TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if another
+// goroutine or process holds the lock or waits for it, or if the last turn has left it for a
+// moment, at most a second, to programs that listen for releases and know no line. It returns
+// so without asking Redis where another goroutine of this Manager owns the lock, waits for
+// it, or is acquiring or releasing it. A refusal leaves nothing of this call in Redis. Where
+// it asks Redis it takes up to CommandTimeout, with Lease or Replicas up to as much and
+// ReplicaTimeout more, or until ctx ends, and returns ErrUnavailable or ErrUnknown after
+// that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }

@@ -17,11 +17,12 @@ type Info struct {
 	Holders []Holder
 	// TTL is what is left of the lease; negative if the key never expires.
 	TTL time.Duration
-	// Token is the last fencing token that was reserved, 0 if there is none.
+	// Token is the fencing token of the last grant, or of the last hand-off of one that was
+	// given back; 0 if there is none.
 	Token int64
 	// Subscribers is how many connections listen for the release, -1 if unknown.
 	// On a Cluster it counts one node only. Clients in line do not listen for it,
-	// unless the holder is a stranger to the line.
+	// but the first two where the holder is a stranger to the line.
 	Subscribers int
 	// Standing is how many clients wait in line for the lock, and First the id of the
 	// first, "" if there is none. Some may have died; a release skips those.
@@ -58,10 +59,11 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 }
 
 // ForceRelease deletes the lock, no matter who holds it, and reports whether anyone held it.
-// The holder's Manager is notified at once, on a channel of its own, and ends the
-// hold with LostForced; waiters are woken. It is for operators: work that runs
-// under the lock is not stopped by it, only notified. A key of another type is left
-// alone (ErrConfig). It returns within CommandTimeout, and false with an error.
+// The holder's Manager is told at once, on a channel of its own: it asks Redis, and ends the
+// hold with LostForced (a fixed lease without asking). The first in line are told to look. It
+// is for operators: work that runs under the lock is not stopped by it, only notified. A key
+// of another type is left alone (ErrConfig). It returns within CommandTimeout, and false with
+// an error.
 // ErrUnavailable: Redis does not answer. ErrUnknown: the command may have taken effect;
 // calling again is safe. ErrClosed after Close.
 func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {

@@ -38,8 +38,9 @@ const (
 	RecoverRelease
 
 	// RecoverReacquire also takes a lock back that vanished from Redis, if the
-	// fencing record still names this hold as the last grantee. It needs Fencing,
-	// and that every client of the key uses Fencing.
+	// fencing record still names this hold as the last grantee; it then lasts
+	// min(LeaseTime, 2 s) until the next renewal. It needs Fencing, and that every
+	// client of the key uses Fencing.
 	RecoverReacquire
 )
 
@@ -48,13 +49,9 @@ const (
 // field's comment names. So what Defaults switches on (Fair, Fencing, MinHold …) a lock
 // cannot switch off: leave out of Defaults what not every lock should have.
 //
-// A key may be used with several configurations side by side as far as they can all be
-// kept. LeaseTime, RenewalTime and Margin belong to each hold, and a goroutine that wants
-// others than the hold before it asks Redis for a grant of its own instead of taking that
-// one over. Name, LongWait, ReplicaTimeout and the default CommandTimeout are those of the
-// lock that first used the key. In all other fields the configurations of a key that is in
-// use in a Manager must be equal: otherwise acquiring fails with ErrConfig, which names the
-// field.
+// All configurations of a key that is in use in a Manager must be equal but for Name and
+// LongWait, which are those of the lock that first used it: otherwise acquiring fails with
+// ErrConfig, which names the field. The option Lease gives one hold a fixed lease.
 type LockConfig struct {
 	// Key is the lock's name and its key in Redis: 1 to 65536 bytes of any kind. It must
 	// not begin with "anteroom:fence:" or "anteroom:line:", where Anteroom keeps what
@@ -66,8 +63,9 @@ type LockConfig struct {
 	Name string
 
 	// LeaseTime is how long Redis keeps the lock without a renewal: how long
-	// others wait after a holder's process died. From 100 ms to 24 hours; Redis
-	// counts whole milliseconds. Defaults to 30 seconds.
+	// others wait after a holder's process died. A new hold has 2 s, if that is
+	// less, until its first renewal a tenth of a second later. From 100 ms to
+	// 24 hours; Redis counts whole milliseconds. Defaults to 30 seconds.
 	LeaseTime time.Duration
 
 	// RenewalTime is the time between renewals, at most LeaseTime/2. A negative
@@ -77,9 +75,8 @@ type LockConfig struct {
 
 	// Margin is how long before the end of the lease, as Redis sees it, the
 	// holder regards the lock as lost. It covers clocks that run at different
-	// speeds and the time to react. From 1 ms to LeaseTime/10. Redis grants the
-	// lock to a waiting process for min(LeaseTime, 2 s) first; until the first
-	// renewal the margin is a tenth of that, if that is less. Defaults to
+	// speeds and the time to react. From 1 ms to LeaseTime/10. Until the first
+	// renewal it is a tenth of what Redis grants then, if that is less. Defaults to
 	// max(LeaseTime/20, 100 ms), and at most LeaseTime/10.
 	Margin time.Duration
 
@@ -103,18 +100,18 @@ type LockConfig struct {
 	Fencing bool
 
 	// FenceRecordTime is how long the second key of Fencing stays in Redis after the
-	// lock was used last: tokens grow without it too, because they start from the
-	// server's clock, which has passed every token of a record that has ended. It is
-	// counted anew at each grant and release and, with RecoverReacquire, while the lock
-	// is held. From 1 hour, and at least 2 × LeaseTime, to 366 days. Set it above the
-	// most that the clocks of your Redis servers differ by. Managers that share a key
-	// may differ in it; the longest counts. Defaults to 7 days.
+	// last grant: tokens grow without it too, because they start from the server's
+	// clock, which has passed every token of a record that has ended. RecoverReacquire
+	// takes back no hold that is older. From 1 hour, and at least 2 × LeaseTime, to
+	// 366 days. Set it above the most that the clocks of your Redis servers differ by.
+	// Defaults to 7 days.
 	FenceRecordTime time.Duration
 
 	// MaxHandoffs bounds how often the lock passes from goroutine to goroutine
 	// within the process before the next process in line gets its turn. If no other
 	// process waits, the lock stays here. -1: every owner is granted the lock by Redis,
-	// in line with other processes. At most 65535. Defaults to 10000.
+	// in line with other processes; so it is with Fencing in Redisson's dialect. At most
+	// 65535. Defaults to 10000.
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
@@ -143,8 +140,8 @@ type LockConfig struct {
 	// counts. Defaults to 0: Config.LongWait's.
 	LongWait time.Duration
 
-	// Replicas is the number of replicas that must confirm a grant (WAIT) before
-	// it counts. It lowers the risk that a failover loses the lock and does not
+	// Replicas is the number of replicas that must confirm a grant before it counts: a
+	// renewal with WAIT precedes the return. It lowers the risk that a failover loses the lock and does not
 	// remove it. From 0 to 16. Defaults to 0.
 	Replicas int
 
@@ -155,11 +152,9 @@ type LockConfig struct {
 	// StringHolders shares the key with a library that keeps a lock as a string, while a
 	// fleet changes over from redsync, redislock, or rueidislock with KeyMajority 1: such a
 	// string counts as held by another until it is deleted or expires, and without a TTL for
-	// ever. (That library finds our lock taken without being told.) Nobody is called for such
-	// a key, so processes do not stand in line for it: each asks every 75 to 100 ms, and
-	// leaves the lock free for 20 ms after each of its turns (for which Destroy says
-	// ErrInUse). Take it off when the other
-	// library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
+	// ever. (That library finds our lock taken without being told.) The first two in line ask
+	// every 100 ms, and while strings were seen every second turn leaves the lock free for
+	// two round trips, at least 1 ms. Take it off when the other library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
 	// ErrConfig, since it may be data.
 	StringHolders bool
 }

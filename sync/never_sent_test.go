@@ -106,8 +106,8 @@ func TestARepeatedReleaseMayHaveTakenEffect(t *testing.T) {
 	})
 }
 
-// The next attempt of the same process names the field of a release that was refused,
-// and races with its repeat: whichever is first, the release is reported as what it was.
+// The next ask of the same process takes back what a release that was refused has left,
+// and races with the next release: whichever is first, the release is reported as what it was.
 func TestAnAttemptThatRemovesAReleasedLock(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		for range 30 {

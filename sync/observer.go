@@ -33,7 +33,8 @@ type Observer interface {
 	Released(class string, outcome Outcome, held time.Duration)
 
 	// Renewed: a renewal was answered. outcome is one of RenewOutcomes. left is, for a success, the time that was
-	// left of the lease when the answer landed: the figure that predicts loss.
+	// left of the lease when the answer landed: the figure that predicts loss. It is negative for the renewal that makes
+	// a new lease whole.
 	Renewed(class string, outcome Outcome, left time.Duration)
 
 	// Lost: a hold was lost.
@@ -101,7 +102,7 @@ type LossReason = renewal.Reason
 const (
 	LostGone     LossReason = renewal.ReasonGone     // Redis answered that the lock is not ours: deleted, expired, overwritten
 	LostDeadline LossReason = renewal.ReasonDeadline // no renewal was confirmed in time, or a fixed lease ended
-	LostForced   LossReason = renewal.ReasonForced   // ForceRelease; LostGone where a check came before its notice
+	LostForced   LossReason = renewal.ReasonForced   // ForceRelease; LostGone where a check came before its message
 	LostClosed   LossReason = renewal.ReasonClosed   // the Manager was closed under the hold
 	LostWatchdog LossReason = renewal.ReasonWatchdog // cancelled by the watchdog, see Recovery
 )

@@ -234,11 +234,11 @@ func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 			cfg     anteroom.Config
 			words   []string
 		}{
-			{28, true, anteroom.Config{}, nil},
-			{28, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off"}},
-			{27, true, anteroom.Config{}, []string{"PoolSize allows 27 "}},
-			{27, true, anteroom.Config{MaxInFlight: 8}, nil},
-			{35, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"PoolSize allows 35 "}},
+			{24, true, anteroom.Config{}, nil},
+			{24, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off"}},
+			{23, true, anteroom.Config{}, []string{"PoolSize allows 23 "}},
+			{23, true, anteroom.Config{MaxInFlight: 8}, nil},
+			{31, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"PoolSize allows 31 "}},
 			{1, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
 		} {
 			rdb := redis.NewClient(&redis.Options{PoolSize: c.pool, ContextTimeoutEnabled: c.bounded, Addr: "127.0.0.1:6379", Dialer: s.net.Dial})

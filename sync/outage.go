@@ -43,7 +43,7 @@ type trouble struct {
 }
 
 const (
-	// outageQuiet and a Config.CommandTimeout are longer than two tries of one driver are apart.
+	// outageQuiet and a Config.CommandTimeout are longer than two statements of one key are apart.
 	outageQuiet = 3 * time.Second
 	// outageForgotten: what has failed nobody for so long is no trouble that anybody meets,
 	// such as a server that a failover has replaced.

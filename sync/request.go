@@ -30,9 +30,9 @@ type AcquireOption struct {
 // context.DeadlineExceeded. d must be positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption { return AcquireOption{d: d} }
 
-// Lease gives this hold a fixed lease of d instead of a renewed one: unless it is released
-// or extended, the key expires d after the grant, and the hold's Deadline is Margin earlier.
-// d is from 100 ms to 24 hours. A Hold inside
+// Lease gives this hold a fixed lease of d instead of a renewed one, by one command more before
+// it is returned: unless it is released or extended, the key expires d after that, and the hold's
+// Deadline is Margin earlier. The process hands it on to nobody. d is from 100 ms to 24 hours. A Hold inside
 // another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption { return AcquireOption{fixed: true, d: d} }
 

@@ -46,8 +46,7 @@ type State struct {
 	NextRenewal time.Time
 	Lease       time.Duration
 	Granted     time.Time
-	// HandOffs counts the hand-offs within the process since the grant or since the
-	// turn was extended.
+	// HandOffs counts the hand-offs within the process since the grant.
 	HandOffs int
 	// Lost tells that the hold is lost and its owner has not unlocked yet.
 	Lost bool
@@ -141,6 +140,9 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) State {
 		if s.Standing {
 			s.Ahead = a.Ahead
 		}
+	}
+	if f.Current.State == queue.Free && k.Leaves() {
+		s.Status = strings.ToLower(queue.Releasing.String())
 	}
 	if g := k.Held(); g != nil && g.Number() == f.Current.Grant {
 		m.describe(g, &s, f)

@@ -82,8 +82,11 @@ func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
 		}
 	}
 	if lease.State() != renewal.StateActive {
+		if !byLock || g.Loss() == nil {
+			return watchdog.Facts{}, false
+		}
 		f.Lost, f.Fixed = true, true
-		return f, byLock && g.Loss() != nil
+		return f, true
 	}
 	times := lease.Times(now)
 	f.Lease, f.RenewalTime = max(f.Lease, times.Left), max(terms.Period, 0)

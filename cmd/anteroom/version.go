@@ -11,7 +11,7 @@ import (
 
 // protocolVersion is the version of what the library writes to Redis; the last section of the protocol's page says
 // what a change of it means.
-const protocolVersion = 2
+const protocolVersion = 3
 
 // addVersionFlag makes root answer --version. cobra's own flag would also take -v.
 func addVersionFlag(root *cobra.Command) {

@@ -10,7 +10,7 @@ import (
 func TestVersion(t *testing.T) {
 	var out, errs bytes.Buffer
 	code := run(t.Context(), []string{"--version"}, nil, &out, &errs)
-	form := regexp.MustCompile(`^anteroom \S+ \(go\S+( \S+)* \w+/\w+\)\nprotocol 2\n$`)
+	form := regexp.MustCompile(`^anteroom \S+ \(go\S+( \S+)* \w+/\w+\)\nprotocol 3\n$`)
 	if code != 0 || errs.Len() != 0 || !form.MatchString(out.String()) {
 		t.Errorf("exit status %d, %q, %q", code, out.String(), errs.String())
 	}

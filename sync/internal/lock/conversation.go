@@ -1,7 +1,6 @@
 // Package lock is the core: how one process and Redis agree on who has a lock.
 //
-// It begins with the conversation. Package sync does not call it yet; until it does, the rules that hold on the
-// wire are those of docs/internals/protocol.md.
+// It begins with the conversation. docs/internals/protocol.md has the same as Redis sees it.
 package lock
 
 import "time"
@@ -148,6 +147,7 @@ type Conversation struct {
 	news    uint64 // greatest number of which something was heard that counts
 	since   uint64 // smallest number that may have left something in Redis; 0: none has
 	left    uint64 // the unit whose release has no answer; 0: none
+	late    uint64 // what has landed late, and no statement was sent since; 0: nothing
 
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
@@ -186,7 +186,7 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.left, Have: Unit}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
-	case c.left != 0 && !c.excused: // the turn was not carried out, or has no answer: if the unit is missing, that is a loss
+	case c.left != 0 && !c.excused && c.said.Have == Unit && (c.said.Want > 0 || !c.open): // it was not carried out
 		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
@@ -215,6 +215,9 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due
 	}
+	if c.open && c.left != 0 { // a release is superseded
+		c.excused = true
+	}
 	if c.since == 0 {
 		c.since = n
 	}
@@ -228,11 +231,12 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
 	}
 	if s.Keep == 0 { // what is sent is given back
+		c.late = 0
 		if c.have == Unit {
 			c.left, c.excused = c.Grant.Unit, !c.entered
 			c.over = max(c.over, now+c.Lease+c.Late) // a renewal may have been sent a moment ago
 		}
-		c = c.drop(n)
+		c = c.empty(n)
 	}
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
@@ -264,7 +268,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		if h.N == c.Grant.Unit {
 			c.ended, c.not = h.N, now+h.Lease
 			c.over = max(c.over, c.not, now+c.Lease+c.Late)
-			c = c.drop(c.last + 1)
+			c = c.empty(c.last + 1)
 		}
 		return c, None
 	case Void, Silence, Failed:
@@ -275,8 +279,11 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	}
 	if h.N < c.floor || h.N > c.last {
 		left := h.Word == Called || h.Word == Stands || h.Word == Has && h.Unit == h.N
-		if left && h.N < c.floor && c.have == Nothing && (c.since == 0 || h.N < c.since) {
-			c.since, c.over = h.N, max(c.over, now+c.Life+c.Call) // what nobody knew of is cleaned up
+		if left && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
+			c.late, c.over = h.N, max(c.over, now+c.Life+c.Call)
+			if c.since == 0 || h.N < c.since {
+				c.since = h.N
+			}
 		}
 		return c.doubts(h, now), None
 	}
@@ -306,7 +313,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		event = Missing
 	}
 	if h.N == c.last {
-		c.since, c.left = 0, 0
+		c.since, c.left = c.late, 0
 	}
 	if h.Word == Refused {
 		c.due = now + h.Lease
@@ -315,7 +322,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if event == Vanished {
 		floor = c.last + 1
 	}
-	c = c.drop(floor)
+	c = c.empty(floor)
 	c.news = h.N
 	return c, event
 }
@@ -398,8 +405,8 @@ func (c Conversation) Lasts(until Moment) Conversation {
 	return c
 }
 
-// drop: nothing is had, and news of numbers below floor give nothing.
-func (c Conversation) drop(floor uint64) Conversation {
+// empty: nothing is had, and news of numbers below floor give nothing.
+func (c Conversation) empty(floor uint64) Conversation {
 	c.have, c.entered, c.Grant, c.floor = Nothing, false, Grant{}, floor
 	return c
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// Each test here is a sequence in which the driver once went wrong.
+// Each test here is a sequence in which a Key once went wrong.
 
 // eventually waits until ok, and fails the test if that does not come.
 func eventually(t testing.TB, what string, ok func() bool) {

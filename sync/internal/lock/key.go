@@ -57,6 +57,13 @@ func (k *Key) Settings() *Settings { return k.set }
 // Queue returns the queue of the key, to look at and to re-enter.
 func (k *Key) Queue() *queue.Synchronizer { return &k.q }
 
+// Leaves reports whether something of this client may be in Redis that is held or waited for no more.
+func (k *Key) Leaves() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.busy && k.wishLocked(k.l.now()) == Quiet
+}
+
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *Key) Held() *Held { return k.cur.Load() }
 

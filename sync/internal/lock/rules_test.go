@@ -315,3 +315,29 @@ func TestRules_P8_ATurnThatHadNoEffect(t *testing.T) {
 	p.hears(News{Word: Lost, N: 12}, Missing)
 	p.states(Wanted, 13, 13, Nothing, 0, 1)
 }
+
+// P8: a release without an answer yet is superseded by an ask. It may have taken effect: that the unit is missing is no loss.
+func TestRules_P8_ASupersededRelease(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.states(Wanted, 12, 10, Nothing, 0, 1)
+	p.hears(News{Word: HasNot, N: 11}, None)
+	p.hears(News{Word: Failed, N: 12, Lease: 20 * ms}, None)
+	p.states(Quiet, 13, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: 13}, None)
+}
+
+// P11: what has landed late, while a clean-up had no answer, is cleaned up by another one.
+func TestRules_P11_WhatLandsBesideACleanUp(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Quiet, 11, 10, Nothing, 0, 0)
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, None)
+	p.hears(News{Word: HasNot, N: 11}, None) // perhaps from before
+	p.states(Quiet, 12, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: 12}, None)
+	if !p.c.Settled() {
+		t.Error("something is left")
+	}
+}
