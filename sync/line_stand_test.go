@@ -70,13 +70,20 @@ func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, _ := manager(t, s.client(), anteroom.Config{})
-		c, _ := manager(t, s.client(), anteroom.Config{})
+		rdb, sent := s.client(), &traffic{}
+		rdb.AddHook(sent)
+		c, _ := manager(t, rdb, anteroom.Config{})
+		ok(t, acquire(t, c.Mutex("warm")).Release(bg))
 		first := acquire(t, a.Mutex("k"))
+		sent.take()
 		if _, err := c.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) || s.Exists(lineOf("k")) {
 			t.Errorf("%v, and a line is there: %v", err, s.Exists(lineOf("k")))
 		}
+		s.settle()
+		if n := sent.take(); n != 1 {
+			t.Errorf("%d commands for a try that was refused", n)
+		}
 		got := s.waiting(t, bg, b.Mutex("k"))
-		_ = first
 		s.Del("k") // free without a script
 		if h, err := c.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("a try has overtaken: %v, %v", h, err)

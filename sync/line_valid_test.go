@@ -224,7 +224,7 @@ func TestLine_ACalledHoldSurvivesAnOutageSoon(t *testing.T) {
 // The renewal check does not take the age of the statement that a call names for a late renewal.
 func TestLine_ACalledHoldIsNotLate(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, rec := manager(t, s.client(), anteroom.Config{})
+		m, rec := manager(t, s.client(), anteroom.Config{Defaults: anteroom.LockConfig{WatchdogPeriod: 10 * time.Millisecond}})
 		cfg := anteroom.LockConfig{
 			Key: "k", LeaseTime: 6 * time.Second, RenewalTime: 100 * time.Millisecond,
 			WatchdogPeriod: 10 * time.Millisecond, AlertThreshold: 1,
@@ -232,7 +232,7 @@ func TestLine_ACalledHoldIsNotLate(t *testing.T) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, other.Mutex("k"))
 		got := s.waiting(t, bg, mutex(t, m, cfg))
-		time.Sleep(3*time.Second + 600*time.Millisecond) // the last confirmation is 0.6 s old
+		time.Sleep(3*time.Second + 750*time.Millisecond) // the last confirmation is 0.75 s old
 		ok(t, h.Release(bg))
 		called := isIn(t, got)
 		time.Sleep(time.Second)

@@ -165,7 +165,10 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	if m.reports.observed && values != nil {
 		ended = m.reports.releasing(op, o, wait, values)
 	}
-	held := m.leases.Glance() - o.Since()
+	var held time.Duration
+	if m.reports.observed {
+		held = m.leases.Glance() - o.Since()
+	}
 	if wait == nil {
 		wait = firstAnswer
 	}

@@ -110,3 +110,33 @@ func TestHold_IsReleasedOnce(t *testing.T) {
 		ok(t, next.Release(bg))
 	})
 }
+
+// Who waits beside a foreign holder listens for its release, and not who only tries: its subscription would count as a
+// program that waits, and a release would leave the lock to it for a moment, so that the next try would be refused beside
+// a free lock.
+func TestDriver_ATryDoesNotListen(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		ok(t, acquire(t, mu).Release(bg))
+		s.HSet("k", "stranger", "1")
+		if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Error(err)
+		}
+		s.settle()
+		if n := s.PubSubNumSub("lock:release:k")["lock:release:k"]; n != 0 {
+			t.Errorf("%d listen for a try", n)
+		}
+		ctx, cancel := context.WithCancel(bg)
+		got := s.waiting(t, ctx, mu)
+		if n := s.PubSubNumSub("lock:release:k")["lock:release:k"]; n != 1 {
+			t.Errorf("%d listen for a waiter", n)
+		}
+		cancel()
+		<-got
+		time.Sleep(time.Minute)
+		if n := s.PubSubNumSub("lock:release:k")["lock:release:k"]; n != 0 {
+			t.Errorf("%d listen for nobody", n)
+		}
+	})
+}

@@ -3,8 +3,7 @@
 --   BEFORE, AFTER  what stands around the key in the name of its release channel
 --   TURNS          one turn in so many is left to foreign clients
 --   new_token      makes the token of a grant: returns it, or nil and the error
---   last_token     notes the last token of a unit that ends
---   no_grantee     notes that a client has no unit
+--   last_token     notes the last token of a unit that ends; with a client, of any unit of it
 --   token_of       the newest token; with a field, nil where it is not that of the field
 --   record_calls   what rehearse tries of a record: what is written leaves nothing
 -- The numbers of ours have 16 digits, since they begin with the time in us; threads of foreign clients have less.
@@ -25,17 +24,11 @@ local function new_token(fence, field, life)
 end
 
 -- A renewal on its way must not take a released lock again: nobody is the grantee then.
-local function last_token(fence, field, last)
+local function last_token(fence, field, last, client)
   local record = ask('hmget', fence, 'grantee', 'counter')
-  if not record or record[1] ~= field then return end
+  if not record or record[1] ~= field and not (client and string.match(record[1] or '', OURS) == client) then return end
   if tonumber(last) > (tonumber(record[2] or '0') or 0) then redis.pcall('hset', fence, 'counter', last) end
   redis.pcall('hdel', fence, 'grantee')
-end
-
--- The same of all fields of a client, which may have been lost.
-local function no_grantee(fence, client)
-  local grantee = ask('hget', fence, 'grantee')
-  if grantee and string.match(grantee, OURS) == client then redis.pcall('hdel', fence, 'grantee') end
 end
 
 local function token_of(fence, field)

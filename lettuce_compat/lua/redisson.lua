@@ -12,12 +12,11 @@ local function new_token(fence)
 end
 
 local function last_token() end
-local function no_grantee() end
 local function token_of(fence)
   return ask('get', fence) or nil
 end
 
 local function record_calls(fence)
   local new = redis.pcall('exists', fence) == 0
-  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}, new and {'del', fence}}
+  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}, new and {'del', fence} or nil}
 end

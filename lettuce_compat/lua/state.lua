@@ -96,7 +96,7 @@ if not receivers then
 end
 
 -- 3. What it does not keep is given back.
-if have == '0' and want == '0' and not mine and fence then no_grantee(fence, client) end
+if have == '0' and want == '0' and not mine and fence then last_token(fence, '', '0', client) end
 if mine and keep == '0' then
   if mark > 0 then -- it keeps the key taken; that the field can go is made sure before it is set
     text = prove(key) or take(key, mine .. ':kept', mark)

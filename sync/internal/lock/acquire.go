@@ -74,11 +74,12 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 			return k.leave(ctx, g, w, err)
 		}
 	}
+	now := k.l.leases.Glance()
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
-	ok := g.loss == nil && g.lease.Load().Valid(k.l.leases.Glance()) && !g.unrenewed.Load()
+	ok := g.loss == nil && g.lease.Load().Valid(now) && !g.unrenewed.Load()
 	if ok {
-		o.g, o.number, o.handOffs, o.since = g, w.Number, w.HandOffs, k.l.now()
+		o.g, o.number, o.handOffs, o.since = g, w.Number, w.HandOffs, now
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)
 		}

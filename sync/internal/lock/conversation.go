@@ -147,13 +147,13 @@ type Conversation struct {
 	news    uint64 // greatest number of which something was heard that counts
 	since   uint64 // smallest number that may have left something in Redis; 0: none has
 	left    uint64 // the unit whose release has no answer; 0: none
-	late    uint64 // what has landed late, and no statement was sent since; 0: nothing
+	late    uint64 // what has landed late, and nothing that keeps nothing was sent since; 0: nothing
 
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
 	silent  int       // so many in a row had none
-	excused bool      // that the unit left is missing is no loss: a release of it may have taken effect, or nobody had entered
-	due     Moment    // when to say the same again
+	excused bool      // that the unit left is missing is no loss: a release of it had no answer or was superseded, or nobody had entered
+	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // while nothing is had: from then on nothing is left in Redis, whatever lands
 	not     Moment    // nothing is stated before: the owner of the unit ended was notified of its loss, and may still be at work
 	ended   uint64
@@ -182,11 +182,11 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
 	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
 		return Statement{}, false
-	case w == Quiet && c.left != 0 && (c.said.Want == 0 || !c.excused && !c.open): // after a turn there may be a place
+	case w == Quiet && c.left != 0 && c.said.Have == Unit && (c.said.Want == 0 || !c.excused && !c.open): // else there may be a place
 		return Statement{Since: c.left, Have: Unit}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
-	case c.left != 0 && !c.excused && c.said.Have == Unit && (c.said.Want > 0 || !c.open): // it was not carried out
+	case c.left != 0 && !c.excused && (c.said.Want > 0 || !c.open): // it was not carried out, or has no answer yet
 		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
@@ -315,6 +315,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last {
 		c.since, c.left = c.late, 0
 	}
+	c.due = 0
 	if h.Word == Refused {
 		c.due = now + h.Lease
 	}
@@ -356,7 +357,7 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 		if c.since == h.N {
 			c.since = 0 // nothing before it can have left anything
 		}
-	} else if h.Word == Silence {
+	} else {
 		c.excused = true
 	}
 	c.due = now + h.Lease*time.Duration(1<<min(c.silent, 6)-1)
@@ -383,7 +384,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	c.have, c.Grant, c.news, c.left = Unit, g, h.N, 0
 	if !c.entered && g.Until(c.Margin)-now >= c.Call/2 {
 		c.entered = true
-		c.said, c.open, c.due = Statement{}, false, 0 // what is stated next says nothing again
+		c.said, c.open, c.due = Statement{}, false, 0 // a turn is not the repetition of the one before
 		return c, Granted
 	}
 	return c, None

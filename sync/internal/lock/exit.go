@@ -50,7 +50,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		k.l.unlistLost(g)
 	}
 	switch {
-	case exit == queue.Stale && (left < 0 || g.lossNow() == nil):
+	case exit == queue.Stale && (left < 0 || g.lossNow() == nil): // the queue counts those of a goroutine itself
 		return ExitResult{Stale: true}
 	case left > 0 && exit == queue.Stale: // another unit may still work
 		return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}

@@ -140,7 +140,7 @@ func TestCore_P8_AReleaseWithoutAnAnswer(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}
 	c.AddHook(f)
-	p := newParty(t, c, nil)
+	p := newParty(t, c, func(s *Settings) { s.Timeout = 5 * time.Second }) // a busy machine has time
 	o := p.mustAcquire(t, "k")
 	f.lose.Store(1000)
 	time.AfterFunc(100*time.Millisecond, func() { f.lose.Store(0) })

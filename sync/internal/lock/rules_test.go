@@ -341,3 +341,42 @@ func TestRules_P11_WhatLandsBesideACleanUp(t *testing.T) {
 		t.Error("something is left")
 	}
 }
+
+// A clean-up that has superseded a release is not superseded by another release.
+func TestRules_P8_ACleanUpAfterARelease(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.states(Wanted, 12, 10, Nothing, 0, 1)
+	p.states(Quiet, 13, 10, Nothing, 0, 0)
+	p.quiet(Quiet, never)
+	p.hears(News{Word: Silence, N: 13, Lease: 20 * ms}, None)
+	p.states(Quiet, 14, 10, Nothing, 0, 0)
+}
+
+// A pause of one need is none of the next.
+func TestRules_P8_ThePauseEndsWithAnAnswer(t *testing.T) {
+	p := newPlay(t)
+	n := uint64(10)
+	for ; n < 14; n++ {
+		p.states(Wanted, n, 10, Nothing, 0, 1)
+		p.hears(News{Word: Silence, N: n, Lease: time.Second}, None)
+		p.now = max(p.now, p.c.due)
+	}
+	p.states(Quiet, n, 10, Nothing, 0, 0)
+	p.hears(News{Word: Silence, N: n, Lease: time.Second}, None)
+	p.states(Quiet, n+1, 10, Nothing, 0, 0)
+	p.hears(News{Word: HasNot, N: n + 1}, None)
+	p.hears(News{Word: Called, N: 10}, None)
+	p.states(Quiet, n+2, 10, Nothing, 0, 0)
+}
+
+// A release that was void may have taken effect before: that the unit is missing is no loss.
+func TestRules_P8_AVoidRelease(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.hears(News{Word: Void, N: 11, Lease: 20 * ms}, None)
+	p.states(Quiet, 12, 10, Unit, 0, 0)
+	p.hears(News{Word: Lost, N: 12}, None)
+}

@@ -1,0 +1,205 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// waits puts a waiter into the queue of k, which is held here, without a goroutine.
+func waits(t *testing.T, k *Key) *queue.Waiter {
+	t.Helper()
+	w := &queue.Waiter{Kind: queue.Refusable}
+	if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
+		t.Fatal(in, order, err)
+	}
+	return w
+}
+
+// handOff has o pass its grant on to w, which has not been admitted by the grant yet.
+func handOff(t *testing.T, o *Owner, w *queue.Waiter) {
+	t.Helper()
+	if exit, _ := o.g.k.q.Exit(o.number, true); exit != queue.HandedOff {
+		t.Fatalf("not passed on: %v", exit)
+	}
+	o.abandon()
+	if _, err := o.g.k.q.Wait(t.Context(), w); err != nil || w.Grant != o.g.n {
+		t.Fatal(err, w.Grant)
+	}
+}
+
+// Each reason for which a grant is not passed on, alone, and when that begins another turn.
+func TestDriver_MayHandOff(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	hour := func(s *Settings) { s.MaxHandoffs, s.MaxHandoffTime = 10, time.Hour }
+	for name, c := range map[string]struct {
+		set      func(*Settings)
+		change   func(*Owner)
+		handOffs int
+		after    time.Duration
+		may, new bool
+	}{
+		"within the budget":                {hour, nil, 9, 0, true, false},
+		"the budget is used up":            {hour, nil, 10, 0, true, true},
+		"and somebody stands":              {hour, func(o *Owner) { o.g.k.stands(o.g.n) }, 10, 0, false, true},
+		"somebody stands":                  {hour, func(o *Owner) { o.g.k.stands(o.g.n) }, 9, 0, true, false},
+		"in the second turn":               {hour, func(o *Owner) { o.g.turnFrom.Store(10); o.g.k.stands(o.g.n) }, 19, 0, true, false},
+		"the time is over":                 {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 100 * ms, true, true},
+		"not asked for long":               {func(s *Settings) { s.MaxHandoffTime = 100 * ms }, nil, 0, 1100 * ms, false, true},
+		"none are allowed":                 {func(s *Settings) { s.MaxHandoffs = 0 }, nil, 0, 0, false, false},
+		"beside a foreign client":          {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 0, 0, true, false},
+		"and once already":                 {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 1, 0, false, false},
+		"the renewal was stopped":          {hour, func(o *Owner) { o.g.unrenewed.Store(true) }, 0, 0, false, false},
+		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false, false},
+		"before MinHold is over":           {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 50 * ms, false, false},
+		"after MinHold":                    {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 200 * ms, true, false},
+		"little of the lease is left":      {hour, nil, 0, 1700 * ms, false, false},
+		"tokens behind the clock":          {hour, func(o *Owner) { o.g.token = 1 }, 9, 500 * ms, true, false},
+		"tokens as fast as half the clock": {hour, func(o *Owner) { o.g.token = 1; o.g.since = o.g.k.l.now() }, 9, 0, false, false},
+		"lost":                             {hour, func(o *Owner) { o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone}) }, 0, 0, false, false},
+		"the client closes":                {hour, func(o *Owner) { o.g.k.l.closing.Store(true) }, 0, 0, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdb.Del(t.Context(), "k")
+			p := newParty(t, rdb, func(s *Settings) { s.MaxHandoffs = 10; c.set(s) })
+			o := p.mustAcquire(t, "k")
+			defer o.Exit(t.Context())
+			if c.change != nil {
+				c.change(o)
+			}
+			o.handOffs = c.handOffs
+			may, newTurn := o.g.mayHandOff(o, o.g.since+c.after)
+			if may != c.may || may && newTurn != c.new {
+				t.Errorf("may %v, another turn %v, want %v and %v", may, newTurn, c.may, c.new)
+			}
+		})
+	}
+}
+
+// A grant is lost after the queue has admitted a waiter and before that has become its owner: there is nobody to notify
+// yet, and the waiter goes back and gets another one.
+func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	k, n := o.g.k, o.g.n
+	w := waits(t, k)
+	handOff(t, o, w)
+	rdb.Del(t.Context(), "k")
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
+	if err := k.admit(t.Context(), next, w); err != errAgain { //nolint:errorlint // it is never wrapped
+		t.Fatal(err)
+	}
+	next = p.mustAcquire(t, "k")
+	if next.g.n == n {
+		t.Error("the grant that was lost")
+	}
+	mustRelease(t, next)
+}
+
+// What a grant's owner-to-be does not get: one whose renewal was stopped.
+func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	w := waits(t, o.g.k)
+	handOff(t, o, w)
+	o.g.unrenewed.Store(true)
+	if err := o.g.k.admit(t.Context(), &Owner{Kind: queue.Refusable, lease: &p.set.Lease}, w); err != errAgain { //nolint:errorlint // it is never wrapped
+		t.Error(err)
+	}
+	if rdb.Exists(t.Context(), "k").Val() != 0 {
+		t.Error("it was not released")
+	}
+}
+
+// Somebody who comes with another lease does not take the grant from a waiter to whom it was passed on.
+func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	w := waits(t, k)
+	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff { // w has not looked yet
+		t.Fatal(exit)
+	}
+	fixed := &Lease{For: 20 * time.Second, Period: -1, Margin: time.Second}
+	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, fixed); !errors.Is(err, ErrRefused) {
+		t.Errorf("passed the waiter: %v", err)
+	}
+	if _, err := k.q.Wait(t.Context(), w); err != nil || w.Grant != o.g.n {
+		t.Error(err, w.Grant)
+	}
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
+	if err := k.admit(t.Context(), next, w); err != nil {
+		t.Fatal(err)
+	}
+	o.abandon()
+	mustRelease(t, next)
+}
+
+// Close begins while a waiter that was admitted finds that its grant is lost and goes back: it ends with ErrClosed.
+func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	done := make(chan error, 1)
+	go func() {
+		_, err := p.acquire(context.Background(), "k", 0)
+		done <- err
+	}()
+	eventually(t, "it waits", func() bool { return k.q.Len() == 1 })
+	k.mu.Lock() // it stops on its way in
+	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
+		t.Fatal(exit)
+	}
+	eventually(t, "it is admitted", func() bool { return k.q.Len() == 0 })
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	go p.BeginClose()
+	eventually(t, "Close has begun", p.Closing)
+	k.mu.Unlock()
+	o.abandon()
+	if err := <-done; !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	rdb.Del(t.Context(), "k")
+}
+
+// A key that is over stays so: whoever remembers it finds the one that everybody else finds.
+func TestDriver_AKeyThatIsOverStaysOver(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	k := p.Key("k", p.set)
+	k.Done()
+	if k.Use() || !k.Over() || p.Find("k") != nil {
+		t.Error("it is used again")
+	}
+	other := p.Key("k", p.set)
+	defer other.Done()
+	if other == k {
+		t.Error("it is made again")
+	}
+}
+
+// The renewals may conclude a loss before the lease is in its grant.
+func TestDriver_ALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	g, now := &Held{k: k, n: 1}, time.Now()
+	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it would panic with the program
+	if l := g.lossNow(); l == nil || l.Reason != renewal.ReasonDeadline {
+		t.Errorf("the loss: %+v", l)
+	}
+}

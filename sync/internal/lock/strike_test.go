@@ -1,0 +1,115 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// The watchdog strikes an owner in the moment in which that one has decided to pass the grant on: the next one does not
+// get it, and has a lock of its own, which is renewed.
+func TestDriver_WhatStrikesOneOwnerSparesTheNext(t *testing.T) {
+	for name, strike := range map[string]func(*Owner) bool{
+		"stop renewing": func(o *Owner) bool { return o.g.StopRenewing(o) },
+		"revoke":        func(o *Owner) bool { return o.g.Revoke(o, false, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, client := fresh(t)
+			p := newParty(t, client(), nil)
+			first, _ := enter(t, p, p.Key("k", p.set))
+			g, k := first.g, first.g.k
+			defer k.Done()
+			next := make(chan *Owner, 1)
+			go func() { next <- p.mustAcquire(t, "k") }()
+			eventually(t, "somebody waits", func() bool { return k.q.Len() == 1 })
+			may, _ := g.mayHandOff(first, p.now())
+			if !may || !strike(first) { // between the decision and the hand-off
+				t.Fatal("there is nothing to pass on, or the accused was spared")
+			}
+			if exit, _ := k.q.Exit(first.number, may); exit != queue.HandedOff {
+				k.hear(News{Word: Exited, N: g.n}) // the loss came first
+				k.kick()
+			}
+			first.abandon()
+			o := <-next
+			if o.g == g {
+				t.Error("the next owner got the grant that was given up")
+			}
+			if l := o.g.lease.Load(); l.State() != renewal.StateActive || l.NextDue().IsZero() {
+				t.Error("the next owner's lease is not renewed")
+			}
+			mustRelease(t, o)
+		})
+	}
+}
+
+// An owner that has passed the grant on is out of the watchdog's reach, and so is who came after it.
+func TestDriver_AnAccusationExpiresWithItsOwner(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	first := p.mustAcquire(t, "k")
+	w := waits(t, first.g.k)
+	handOff(t, first, w)
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
+	if err := first.g.k.admit(t.Context(), next, w); err != nil {
+		t.Fatal(err)
+	}
+	if g := next.g; g != first.g || g.StopRenewing(first) || g.Revoke(first, true, true) || next.Err() != nil || g.Unrenewed() {
+		t.Error("struck the next owner")
+	}
+	mustRelease(t, next)
+}
+
+// The check and the act are one step under the lock in which owners are admitted: a strike that meets an admission waits
+// for it, and then finds another owner than the accused.
+func TestDriver_AStrikeWaitsForAnAdmission(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	first := p.mustAcquire(t, "k")
+	g := first.g
+	w := waits(t, g.k)
+	handOff(t, first, w)
+	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, g: g, number: w.Number}
+	next.units.Store(1)
+	g.k.refs.Add(1)
+	g.k.mu.Lock()
+	begun, struck := make(chan struct{}), make(chan bool, 1)
+	go func() {
+		close(begun)
+		struck <- g.Revoke(first, false, false)
+	}()
+	<-begun
+	g.owner.Store(next)
+	g.k.mu.Unlock()
+	if <-struck || next.Err() != nil {
+		t.Error("the next owner was struck")
+	}
+	mustRelease(t, next)
+}
+
+// A batch of renewals that was handed over a while ago, by a goroutine that had to wait for its processor since, has what
+// is left of its time limit, and is not sent where that is over.
+func TestDriver_TheTimeLimitOfRenewalsCountsFromTheHandOver(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { s.Lease.Period = time.Hour })
+	o := p.mustAcquire(t, "k")
+	item := []renewal.Item{{Key: "k", Field: o.g.Field(), Lease: 30 * time.Second}}
+	renew := func(ago time.Duration) (renewal.Result, time.Duration) {
+		r := sender{p.Locks}.RenewBatch(context.Background(), "", item, time.Now().Add(-ago))[0]
+		return r, rdb.PTTL(t.Context(), "k").Val()
+	}
+	r, ttl := renew(p.set.Timeout)
+	if r.Renewed || r.Gone || !r.SentAt.IsZero() || !errors.Is(r.Err, lettucecompat.ErrTimeout) || ttl > 10*time.Second {
+		t.Errorf("too late: %+v, TTL %v", r, ttl)
+	}
+	if r, ttl = renew(0); !r.Renewed || ttl < 20*time.Second {
+		t.Errorf("in time: %+v, TTL %v", r, ttl)
+	}
+	mustRelease(t, o)
+}
