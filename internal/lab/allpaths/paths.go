@@ -131,9 +131,13 @@ func (s *scene) config() anteroom.LockConfig {
 	}
 }
 
-// hold acquires the lock of cfg.
+// hold acquires the lock of cfg, and returns after its first renewal, which comes soon, however rare they are.
 func (s *scene) hold(ctx context.Context, cfg anteroom.LockConfig, opts ...anteroom.AcquireOption) (*anteroom.Hold, error) {
-	return s.lock(cfg).Acquire(ctx, opts...)
+	h, err := s.lock(cfg).Acquire(ctx, opts...)
+	if err == nil {
+		pause(ctx, 250*time.Millisecond)
+	}
+	return h, err
 }
 
 // other acquires the path's key in another process.

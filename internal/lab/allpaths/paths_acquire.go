@@ -3,6 +3,7 @@ package allpaths
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -20,7 +21,7 @@ var acquirePaths = []path{
 	}},
 	{
 		"somebody else has it",
-		[]moved{{"acquire_attempts_total", "refused"}, {"acquire_attempts_total", "cancelled"}, {"redis_commands_total", "ask", "refused"}},
+		[]moved{{"acquire_attempts_total", "refused"}, {"acquire_attempts_total", "cancelled"}},
 		func(ctx context.Context, s *scene) error {
 			h, err := s.other(ctx)
 			if err != nil {
@@ -30,27 +31,34 @@ var acquirePaths = []path{
 				return errors.New("a held lock was not refused")
 			}
 			if _, err := s.hold(ctx, s.config(), anteroom.Wait(100*time.Millisecond)); !errors.Is(err, anteroom.ErrNotAcquired) {
-				return errors.New("waiting for a held lock did not end without it")
+				return fmt.Errorf("waiting for a held lock did not end without it: %w", err)
 			}
 			return h.Release(ctx)
 		},
 	},
 	{"hand-offs", []moved{{"acquire_attempts_total", "acquired", "handoff"}, {"releases_total", "handed_off"}}, handOff},
-	{"a turn that goes on", []moved{{"redis_commands_total", "turn"}}, func(ctx context.Context, s *scene) error {
+	{"a turn that lets another process in", []moved{{"redis_commands_total", "turn"}}, func(ctx context.Context, s *scene) error {
 		cfg := s.config()
 		cfg.MaxHandoffs = 1
-		mu := s.lock(cfg)
-		done := make(chan error)
-		for range 6 {
-			go func() {
-				done <- mu.Do(ctx, func(ctx context.Context) error {
-					pause(ctx, 5*time.Millisecond)
-					return nil
-				})
-			}()
+		h, err := s.hold(ctx, cfg)
+		if err != nil {
+			return err
 		}
-		var err error
-		for range 6 {
+		const callers = 3
+		done := make(chan error)
+		use := func(p *process) {
+			done <- p.lock(cfg).Do(ctx, func(ctx context.Context) error {
+				pause(ctx, 5*time.Millisecond)
+				return nil
+			})
+		}
+		go use(s.run.processes[1])
+		err = s.standing(ctx, s.run.processes[1].manager)
+		for range callers {
+			go use(s.process)
+		}
+		err = errors.Join(err, s.waiting(ctx), h.Release(ctx))
+		for range callers + 1 {
 			err = errors.Join(err, <-done)
 		}
 		return err

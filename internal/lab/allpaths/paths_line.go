@@ -14,23 +14,24 @@ var linePaths = []path{
 	{"a call", []moved{{"calls_total", "entered"}, {"redis_commands_total", "confirm", "ok"}}, func(ctx context.Context, s *scene) error {
 		return s.called(ctx, s.manager, s.config(), func() error { return s.await(ctx, moved{"redis_commands_total", "confirm", "ok"}) })
 	}},
-	{"a call that has to be asked about", []moved{{"calls_total", "asked"}}, func(ctx context.Context, s *scene) error {
-		cfg := s.config()
-		cfg.MinHold = time.Millisecond
-		return s.called(ctx, s.manager, cfg, nil)
-	}},
-	{"a call that nobody hears", []moved{{"calls_total", "found"}}, func(ctx context.Context, s *scene) error {
-		m, err := s.withoutChannels(ctx)
+	{"a place that is left", []moved{{"redis_commands_total", "leave", "ok"}}, func(ctx context.Context, s *scene) error {
+		h, err := s.other(ctx)
 		if err != nil {
 			return err
 		}
-		return s.called(ctx, m, s.config(), nil)
-	}},
-	{"a dead place", []moved{{"dead_places_total"}}, func(ctx context.Context, s *scene) error {
-		return s.called(ctx, s.manager, s.config(), func() error {
-			line := "anteroom:line:{" + s.key + "}"
-			return s.run.admin.HSet(ctx, line, "head", 0, "p0", "dead:1700000000000001 1 1000 0 0 0", "cdead", 0).Err()
-		})
+		waiting, cancel := context.WithCancel(ctx)
+		defer cancel()
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.lock(s.config()).Acquire(waiting)
+			ended <- err
+		}()
+		err = s.standing(ctx, s.manager)
+		cancel()
+		if own := <-ended; !errors.Is(own, context.Canceled) {
+			err = errors.Join(err, errors.New("a wait that was cancelled did not end so"))
+		}
+		return errors.Join(err, h.Release(ctx))
 	}},
 }
 

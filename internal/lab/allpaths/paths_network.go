@@ -16,6 +16,12 @@ var networkPaths = []path{
 	{"a subscription is reset", []moved{{"events_total", "subscription_down"}, {"events_total", "subscription_up"}}, func(ctx context.Context, s *scene) error {
 		return s.subscribed(ctx, func() { s.net.Reset(faultnet.PubSub) })
 	}},
+	{"a call that nobody hears", []moved{{"calls_total", "found"}}, func(ctx context.Context, s *scene) error {
+		return s.called(ctx, s.manager, s.config(), func() error {
+			s.net.HalfOpen(faultnet.PubSub)
+			return nil
+		})
+	}},
 	{"a subscription hears nothing", []moved{{"watchdog_findings_total", "delivery_dead"}, {"recoveries_total", "reconnect"}}, func(ctx context.Context, s *scene) error {
 		return s.subscribed(ctx, func() {
 			// If the connection is just being re-established there is none to cut off.

@@ -204,6 +204,7 @@ func handOff(r *rig) {
 	waiters(r.victim, 1)
 	c := r.victim.acquire()
 	waiters(r.victim, 2)
+	time.Sleep(1100 * time.Millisecond) // a turn that has not asked for a second does so at its end
 	r.strike()
 	rel := r.victim.release(a)
 	r.healLater()

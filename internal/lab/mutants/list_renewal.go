@@ -111,14 +111,14 @@ var renewalMutants = []mutant{
 		name: "renewal-of-a-call", file: "renewal/life.go",
 		mechanism: "the lease of a call is made whole soon",
 		breaks:    "an outage that begins in the first half of it loses the lock, however long its lease is",
-		old:       "firstShare = 10", fresh: "firstShare = 2",
+		old:       "firstShare = 20", fresh: "firstShare = 2",
 		tests: []string{"TestRenewal_ABriefLeaseIsMadeWholeSoon"},
 	},
 	{
 		name: "renewal-rhythm-after-an-outage", file: "renewal/life.go",
 		mechanism: "after failures the rhythm is jittered anew",
 		breaks:    "an outage leaves all leases in step",
-		old:       "\tcase l.offbeat:\n\t\tdue = m.clock.at(sentAt) + m.spread(l.period)\n", fresh: "",
+		old:       "\tcase l.offbeat || brief:\n\t\tdue = m.clock.at(sentAt) + m.spread(l.period)\n", fresh: "",
 		tests: []string{"TestRenewal_RecoversAndFindsANewRhythm"},
 	},
 	{

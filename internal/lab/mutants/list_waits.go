@@ -29,7 +29,7 @@ var waitMutants = []mutant{
 		name: "waits-own-limit", file: "sync/waits.go",
 		mechanism: "a lock's own LongWait counts for it",
 		breaks:    "a lock for which long waits are ordinary cries all day",
-		old:       "cmp.Or(e.cfg.LongWait, m.cfg.LongWait)", fresh: "cmp.Or(m.cfg.LongWait, e.cfg.LongWait)",
+		old:       "cmp.Or(cfg.LongWait, m.cfg.LongWait)", fresh: "cmp.Or(m.cfg.LongWait, cfg.LongWait)",
 		tests: []string{"TestLongWait_OfOneLock"},
 	},
 	{
@@ -54,7 +54,7 @@ var waitMutants = []mutant{
 		breaks:    "a process that was stopped is told that a goroutine waits for itself",
 		old:       "if w.Queue.Current().Number != w.Current.Number {",
 		fresh:     "if w.Queue.Current().Number == w.Current.Number && false {",
-		tests:     []string{"TestLookout_AWaiterThatGivesBackDoesNotWaitForItself"},
+		tests:     []string{"TestLookout_AWaiterThatGoesBackDoesNotWaitForItself"},
 	},
 	{
 		name: "waits-cycle-once", file: "internal/waits/cycle.go", pkg: "sync",
@@ -68,7 +68,7 @@ var waitMutants = []mutant{
 		name: "waits-possible", file: "internal/waits/cycle.go", pkg: "sync",
 		mechanism: "a cycle that another goroutine may end is reported late, and as possible",
 		breaks:    "a program that passes Holds on is told of deadlocks that it has not",
-		old:       "if !w.Current.Kind.IsDeaf() || !w.OwnerUnlocks {",
+		old:       "if w.Current.Kind.CanNotify() || !w.OwnerUnlocks {",
 		fresh:     "if w.Queue == nil {",
 		tests:     []string{"TestDeadlock_OfHoldsIsPossible", "TestDeadlock_WithItself"},
 	},

@@ -223,13 +223,6 @@ var wireMutants = []mutant{
 		tests: []string{"TestWire_I7_AHeldCallerKeepsNoPlace"},
 	},
 	{
-		name: "sync-only-unlock-is-held", file: "sync/tenure.go",
-		mechanism: "on a client without deadlines a release of a Hold does not trust a silent Redis",
-		breaks:    "Hold.Release waits for the client's read timeout instead of two CommandTimeouts",
-		old:       "handOffs, t.lock)", fresh: "handOffs, true)",
-		tests: []string{"TestReleaseIsBounded", "TestOnlyLockAndUnlockTrustASilentRedis"},
-	},
-	{
 		name: "wire-close-last-queued", file: "lettuce_compat/client.go",
 		mechanism: "the last queued call that is left ends Close",
 		breaks:    "Close waits for nobody",

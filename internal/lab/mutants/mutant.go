@@ -31,7 +31,7 @@ type mutant struct {
 // mutants returns all mutants, in the order of docs/generated/mutants.md.
 func mutants() []mutant {
 	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
-		scriptMutants, scriptGuardMutants, lineMutants, lineSyncMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants, dialectMutants)
+		scriptMutants, scriptGuardMutants, stateMutants, lineMutants, conversationMutants, driverMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants, dialectMutants)
 }
 
 // folder returns the package whose tests are run.
