@@ -28,7 +28,7 @@ func (m *margins) Renewed(class string, o anteroom.Outcome, left time.Duration) 
 		return
 	}
 	m.n[class]++
-	if old, seen := m.least[class]; !seen || left < old {
+	if old, seen := m.least[class]; left >= 0 && (!seen || left < old) {
 		m.least[class] = left
 	}
 }

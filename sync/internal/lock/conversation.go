@@ -207,6 +207,9 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	case !speaks && c.have == Nothing && c.since != 0:
 		return c, nil, c.over // a Clock then ends it
 	case !speaks:
+		if w == Quiet && c.Settled() { // the next one who wants it begins anew
+			c.silent, c.due = 0, 0
+		}
 		return c, nil, never
 	case now < c.not:
 		return c, nil, c.not
@@ -229,6 +232,9 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	}
 	if s.Want > 0 { // it may make a place, and that be called
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
+	}
+	if s.Have == Unit && s.Keep > 0 {
+		c.over = max(c.over, now+c.Lease+c.Late)
 	}
 	if s.Keep == 0 { // what is sent is given back
 		c.late = 0
@@ -313,7 +319,9 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		event = Missing
 	}
 	if h.N == c.last {
-		c.since, c.left = c.late, 0
+		if c.since, c.left = c.late, 0; c.since == 0 {
+			c.over = 0
+		}
 	}
 	c.due = 0
 	if h.Word == Refused {

@@ -295,3 +295,23 @@ func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
 	}
 	o.Exit(t.Context())
 }
+
+// The watchdog expels an owner whose loss is just being told: the queue goes on.
+func TestDriver_ExpelBesideLost(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	o := &Owner{Goroutine: 7, Kind: queue.NoNotify, Holder: notify(func(*Loss) { k.Held().Expel() })}
+	if err := k.Acquire(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	next := &Owner{Kind: queue.Refusable}
+	if err := k.Acquire(ctx, next, nil); err != nil {
+		t.Fatalf("%v, state %v", err, k.q.Word().State())
+	}
+	mustRelease(t, next)
+}

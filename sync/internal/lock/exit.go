@@ -106,9 +106,11 @@ func (o *Owner) expel() {
 	}
 }
 
-// Expel exits for the owner, which has lost the lock and provably will not exit.
+// Expel exits for the owner, which has lost the lock and provably will not exit. Where the loss is just being concluded,
+// Lost does.
 func (g *Held) Expel() {
-	if o := g.Owner(); o != nil {
+	g.ended.Store(true)
+	if o := g.Owner(); o != nil && g.k.q.Word().State() == queue.Lost {
 		o.expel()
 	}
 }

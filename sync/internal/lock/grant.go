@@ -135,7 +135,7 @@ func (g *Held) minHoldLeft(now Moment) time.Duration {
 }
 
 // exited: whoever owned the grant, which is lost, has exited, so that it can be given back before its lease ends. One
-// that must stay taken is left to its lease, which is no shorter.
+// that must stay taken is left to its lease.
 func (g *Held) exited() {
 	if g.minHoldLeft(g.k.l.now()) == 0 {
 		g.k.hear(News{Word: Exited, N: g.n})

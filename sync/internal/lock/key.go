@@ -23,6 +23,7 @@ type Key struct {
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 
 	cur    atomic.Pointer[Held]                 // the last one
+	renews atomic.Uint64                        // the unit that was made to last because too little was left of it
 	answer atomic.Pointer[lettucecompat.Answer] // what Redis said last, for those who ask what is waited for
 	told   atomic.Uint64                        // the newest unit of which was said that somebody stands behind it
 	asked  atomic.Int64                         // the Moment of the last answer that would have said so
@@ -114,14 +115,15 @@ func (k *Key) nextLocked() *Statement {
 			defer k.Done()
 		}
 	}
-	if talk.Have() == Place || now < talk.not || now < k.retryAt { // a try would wait
+	pause := max(k.retryAt, k.giving.mark)                     // until then nothing is wanted
+	if talk.Have() == Place || now < talk.not || now < pause { // a try would wait
 		k.refuseTryLocked()
 	}
 	if s != nil {
 		return s
 	}
-	if now < k.retryAt {
-		until = min(until, k.retryAt)
+	if now < pause {
+		until = min(until, pause)
 	}
 	switch {
 	case until == never || k.silenced:
@@ -188,14 +190,14 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	lost := k.talk.Grant.Unit
 	k.talk = talk
 	g := k.cur.Load()
-	missing, ended := false, false
+	missing, ended, failed := false, false, false
 	if g != nil && g.released && !g.settled && talk.left != g.n {
 		// What was stated after the deadline finds nothing where the lease has ended it.
 		at, _ := talk.sentAt(h.N)
 		ended = e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline())
 		missing = e == Missing && !ended
 		g.settled, g.missing = true, missing
-		if g.freed != nil {
+		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
 			close(g.freed)
 		}
 	}
@@ -223,7 +225,7 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	if missing {
 		g.tell(g.missed())
 	}
-	if ended {
+	if ended && failed {
 		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
 	return e

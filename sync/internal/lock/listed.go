@@ -29,6 +29,7 @@ func (l *Locks) unlist(g *Held, owner *Owner) {
 	}
 	if owner != nil && owner.live() { // its last exit may have come a moment ago
 		l.lost[g.n] = g
+		l.came = append(l.came, g.n)
 	}
 	l.changedLocked()
 }

@@ -77,7 +77,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	switch {
 	case was == queue.Granted:
 		g.exited() // its last owner has passed it on, and the next had not come in yet
-	case was == queue.Lost && g.ended.Load():
+	case was == queue.Lost && o != nil && g.ended.Load():
 		o.expel()
 	}
 	k.kick()

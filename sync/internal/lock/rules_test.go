@@ -380,3 +380,19 @@ func TestRules_P8_AVoidRelease(t *testing.T) {
 	p.states(Quiet, 12, 10, Unit, 0, 0)
 	p.hears(News{Word: Lost, N: 12}, None)
 }
+
+// What lasted long is no measure of what comes after it.
+func TestRules_P8_OverIsOver(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.c = p.c.Lasts(p.now + 24*time.Hour)
+	p.states(Quiet, 20, 10, Unit, 0, 0)
+	p.hears(News{Word: HasNot, N: 20}, None)
+	p.states(Wanted, 30, 30, Nothing, 0, 1)
+	p.hears(News{Word: Silence, N: 30}, None)
+	p.now += time.Hour
+	if _, s, _ := p.c.Next(Quiet, 40, p.now); s != nil {
+		t.Errorf("it states %+v", *s)
+	}
+	p.hears(News{Word: Clock}, GivenUp)
+}

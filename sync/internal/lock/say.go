@@ -72,11 +72,16 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	return a, e
 }
 
-// renew states that too little is left of a unit that nobody has entered: what is new is brief.
+// renew states that too little is left of a unit that nobody has entered. What is new is brief, but where that is not
+// enough, since answers are slow, it gets the whole lease.
 func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	field := lettucecompat.NewField(k.l.cfg.ClientID, s.Since)
-	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: k.times.Call}, k.set.Timeout)
-	h := News{N: s.N, Unit: s.Since, Lease: k.times.Call}
+	lease := k.times.Call
+	if k.renews.Swap(s.Since) == s.Since {
+		lease = k.times.Lease
+	}
+	r := k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: k.name, Field: field, Lease: lease}, k.set.Timeout)
+	h := News{N: s.N, Unit: s.Since, Lease: lease}
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
 		h.Word = Has
@@ -89,7 +94,11 @@ func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	}
 	e = k.take(h, 1, false)
 	k.report(r.Err)
-	return lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}, e
+	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	if r.Outcome != lettucecompat.OutcomeOK && r.Outcome != lettucecompat.OutcomeGone {
+		k.refuse(s, &a)
+	}
+	return a, e
 }
 
 // pause is jittered, so that processes that an outage has brought into step part.
