@@ -125,7 +125,7 @@ func TestLine_AnAskThatLandsLateChangesNothing(t *testing.T) {
 func TestLine_ACallThatAConfirmationHasOvertakenLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		m, sent, got, at := forger(t, s, anteroom.LockConfig{})
+		m, sent, got, _ = forger(t, s, anteroom.LockConfig{})
 		for sent.take() == 0 { // the next confirmation is a second away
 			time.Sleep(10 * time.Millisecond)
 		}
