@@ -125,12 +125,12 @@ func TestLine_AnAskThatLandsLateChangesNothing(t *testing.T) {
 func TestLine_ACallThatAConfirmationHasOvertakenLetsNobodyIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		m, sent, got, _ = forger(t, s, anteroom.LockConfig{})
+		m, sent, got, _ := forger(t, s, anteroom.LockConfig{})
 		for sent.take() == 0 { // the next confirmation is a second away
 			time.Sleep(10 * time.Millisecond)
 		}
 		s.settle()
-		at = s.spots("k")[0]
+		at := s.spots("k")[0]
 		s.give(at, 2*time.Second) // the call, whose message is late
 		s.Del("k")
 		h := acquire(t, other.Mutex("k"))
