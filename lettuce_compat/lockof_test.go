@@ -9,7 +9,8 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are.
+// TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are. Only who says that it has
+// the lock, or gives back what it may have, is told that there is nothing of it.
 func TestState_P15_WhatALockIs(t *testing.T) {
 	many := func(n int) hash {
 		h := hash{}
@@ -62,9 +63,17 @@ func TestState_P15_WhatALockIs(t *testing.T) {
 				confirm.Have, confirm.Keep = place, 1
 				renew := gives("k", 4)
 				renew.Keep, renew.Want = 1, 1
-				answers := map[string]error{
-					"confirm": state(confirm), "renew": state(renew), "leave": state(leave), "release": state(gives("k", 4)),
+				answers := map[string]error{"confirm": state(confirm)}
+				for what, s := range map[lettucecompat.Word]lettucecompat.Statement{
+					lettucecompat.WordNothing: leave, lettucecompat.WordLost: gives("k", 4),
+				} {
+					s.Terms = terms
+					a := c.State(ctx, s)
+					want(t, tc.name+": gives back", a.Err, nil)
+					want(t, tc.name+": gives back", a.Word, what)
 				}
+				renew.Terms = terms
+				want(t, tc.name+": renews", c.State(ctx, renew).Word, lettucecompat.WordLost)
 				_, answers["inspect"] = c.Inspect(ctx, "k", stringsAreLocks)
 				answers["rehearse"] = c.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Strings: stringsAreLocks})
 				isLock := tc.lock || stringsAreLocks && tc.strings

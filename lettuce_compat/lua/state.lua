@@ -76,7 +76,10 @@ end
 if not receivers then
   local fields, m
   kind, fields = lock_of(key, strings)
-  if not kind then return redis.error_reply(fields) end
+  if not kind and (have == 'p' or want == '1' and have == '0' or not string.find(fields, 'WRONGTYPE', 1, true)) then
+    return redis.error_reply(fields)
+  end
+  if not kind then kind, fields = 'other', {} end -- what it gives back is not there
   for i = 1, #fields, 2 do
     local c, digits = string.match(fields[i], OURS)
     if c == client then mine, m = fields[i], tonumber(digits) end

@@ -72,6 +72,14 @@ var acquirePaths = []path{
 		}
 		return nil
 	}},
+	{"too few replicas", []moved{{"acquire_attempts_total", "refused"}, {"redis_commands_total", "extend", "refused"}}, func(ctx context.Context, s *scene) error {
+		cfg := s.config()
+		cfg.Replicas, cfg.ReplicaTimeout = 1, 10*time.Millisecond
+		if _, err := s.lock(cfg).TryAcquire(ctx); !errors.Is(err, anteroom.ErrNotAcquired) {
+			return fmt.Errorf("a lock that no replica has was acquired: %w", err)
+		}
+		return nil
+	}},
 	{"a goroutine that waits for itself", []moved{{"events_total", "self_deadlock"}}, func(ctx context.Context, s *scene) error {
 		mu := s.lock(s.config())
 		holds, ended := make(chan *anteroom.Hold, 1), make(chan error, 1)

@@ -174,8 +174,8 @@ var conversationMutants = []mutant{
 		name: "conversation-late-is-cleaned-up", file: "sync/internal/lock/conversation.go",
 		mechanism: "what lands late beside a clean-up is cleaned up after it",
 		breaks:    "a lock that nobody knows of stays taken",
-		old:       "\t\tc.since, c.left = c.late, 0\n",
-		fresh:     "\t\tc.since, c.left = 0, 0\n",
+		old:       "c.since, c.left = c.late, 0;",
+		fresh:     "c.since, c.left = 0, 0;",
 		tests:     []string{"TestRules_P11_WhatLandsBesideACleanUp"},
 	},
 }
