@@ -231,7 +231,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	}
 	a.wantWord("renew", a.state(unit, 1, 1), has)
 	a.releases()
-	if err := b.raw.Do(ctx, testredis.ACL[any](t, "acl", "setuser", "worker", "&anteroom:client:*")...).Err(); err != nil {
+	if err := b.raw.Do(ctx, "acl", "setuser", "worker", "&anteroom:client:*").Err(); err != nil {
 		t.Fatal(err)
 	}
 	watchConfirmed(t, a.Client, "k") // a connection is there

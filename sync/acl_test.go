@@ -63,7 +63,7 @@ func applyACL(t *testing.T, admin *redis.Client, rules []string) []string {
 				commands = append(commands, name)
 			}
 		}
-		if err := admin.Do(bg, testredis.ACL(t, args...)...).Err(); err != nil {
+		if err := admin.Do(bg, args...).Err(); err != nil {
 			t.Fatalf("%s: %v", rule, err)
 		}
 	}

@@ -157,7 +157,7 @@ func TestRefusalsOfTheServer(t *testing.T) {
 					ok(t, right.ConfigSet(bg, "requirepass", "").Err())
 				}()
 			} else {
-				ok(t, admin.Do(bg, testredis.ACL(t, rules...)...).Err())
+				ok(t, admin.Do(bg, rules...).Err())
 				user, password = rules[2].(string), "p"
 			}
 			m, _ := manager(t, server.Client(t, func(o *redis.Options) { o.Username, o.Password = user, password }), anteroom.Config{})
@@ -176,7 +176,6 @@ func TestRefusalsOfTheServer(t *testing.T) {
 
 // TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not stand.
 func TestRefusalsOfTheServer_Channels(t *testing.T) {
-	testredis.NeedsChannelRules(t)
 	server := testredis.Start(t)
 	admin := server.Client(t)
 	ok(t, admin.Do(bg, "acl", "setuser", "nochannels", "on", ">p", "~*", "resetchannels", "+@all").Err())

@@ -125,6 +125,7 @@ func (l *loss) Unwrap() []error {
 var remedies = []struct{ code, remedy string }{
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
 	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"ACL failure in script", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"NOAUTH", "give the Redis client a user name and password"},

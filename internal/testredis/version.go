@@ -56,26 +56,6 @@ func Needs(tb TB, version, what string) {
 	}
 }
 
-// ACL returns the words of an ACL SETUSER as this server knows them: without those about channels before 6.2, where
-// every user may use all of them. Before 6.0, which has no ACL, the test is skipped.
-func ACL[T any](tb TB, words ...T) []T {
-	tb.Helper()
-	Needs(tb, "6.0", "ACL")
-	if AtLeast("6.2") {
-		return words
-	}
-	return slices.DeleteFunc(slices.Clone(words), func(w T) bool {
-		s, ok := any(w).(string)
-		return ok && (strings.HasPrefix(s, "&") || s == "resetchannels")
-	})
-}
-
-// NeedsChannelRules skips a test in which a user may not use a channel where the server has no such rules.
-func NeedsChannelRules(tb TB) {
-	tb.Helper()
-	Needs(tb, "6.2", "ACL rules about channels")
-}
-
 // unknownTLS is what a server without TLS says of the first option that is about it.
 var unknownTLS = regexp.MustCompile(`>>> 'tls-port [^\n]*\n+Bad directive`)
 

@@ -65,7 +65,7 @@ type Lab struct {
 func NewLab(tb testredis.TB, s Setup) *Lab {
 	tb.Helper()
 	l := &Lab{tb: tb, Setup: s, dir: tb.TempDir(), data: tb.TempDir(), workers: make([]*Process, s.Processes+s.Singles)}
-	user := testredis.ACL(tb, "--user", workerUser, "on", ">"+workerPassword, "~*", "&*", "+@all")
+	user := []string{"--user", workerUser, "on", ">" + workerPassword, "~*", "&*", "+@all"}
 	l.Server = testredis.Start(tb, append(user, "--dir", l.data, "--appendonly", "yes", "--appendfsync", "always",
 		"--auto-aof-rewrite-percentage", "0")...)
 	l.Admin = l.Server.Client(tb, func(o *redis.Options) { o.MaxRetries = 3; o.ReadTimeout = 5 * time.Second })

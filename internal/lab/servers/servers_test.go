@@ -110,13 +110,6 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestMajor: a suite that needs a newer server is left out by the first number of its version.
-func TestMajor(t *testing.T) {
-	if n := major("Valkey 9.1.2"); n != 9 {
-		t.Error(n)
-	}
-}
-
 // TestReady_OfAnother: a source that has moved on is told, and a digest that differs is no server.
 func TestReady_OfAnother(t *testing.T) {
 	dir := t.TempDir()

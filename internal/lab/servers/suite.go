@@ -20,10 +20,6 @@ type suite struct {
 	args   []string // of the test binary, or of the program if it is one
 	// program says that the folder is a program, which passes by its exit status.
 	program bool
-	// since is the oldest major version of Redis that the suite can use, and why. Where tests need something, they skip
-	// themselves; a program does not.
-	since int
-	why   string
 
 	binary string
 }
@@ -47,7 +43,7 @@ func suites(short bool) []suite {
 		{name: "lock", folder: "sync"},
 		{name: "tool", folder: "cmd/anteroom"},
 		{name: "conformance", folder: "internal/lab/conformance", skip: "^TestMiniredis$"},
-		{name: "chaos", folder: "internal/lab/chaos", program: true, args: []string{"-for", "20s", "-seed", "1"}, since: 6, why: "one of its faults takes rights from an ACL user, which came with Redis 6.0"},
+		{name: "chaos", folder: "internal/lab/chaos", program: true, args: []string{"-for", "20s", "-seed", "1"}},
 	}
 }
 
