@@ -185,8 +185,13 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 	a, rec := manager(t, quiet(), anteroom.Config{})
 	b, _ := manager(t, quiet(), anteroom.Config{})
 	h := acquire(t, a.Mutex("k"))
-	_, err := b.Mutex("k").Acquire(bg)
-	if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:*") || !strings.Contains(err.Error(), "docs/operations.md") {
+	_, err := b.Mutex("k").Acquire(bg, anteroom.Wait(time.Second))
+	switch {
+	case !testredis.AtLeast("7.0"): // there a script cannot ask what it may do, and b gets in line
+		if !errors.Is(err, anteroom.ErrNotAcquired) {
+			t.Errorf("%v", err)
+		}
+	case !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:*") || !strings.Contains(err.Error(), "docs/operations.md"):
 		t.Errorf("%v", err)
 	}
 	ok(t, h.Release(bg))

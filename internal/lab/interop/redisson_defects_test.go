@@ -152,14 +152,15 @@ func TestDefects_ALeaseDoesNotLeak(t *testing.T) {
 	must(t, err)
 	<-h.Context().Done()
 	h = acquire(t, mu)
-	ours := rdb.PTTL(bg, "ours").Val()
+	var ours time.Duration
+	eventually(t, "the first renewal gives the lock's own lease", func() bool {
+		ours = rdb.PTTL(bg, "ours").Val()
+		return ours > 29*time.Second
+	})
 	must(t, h.Release(bg))
 	t.Logf("the lease after one of a second that has ended: Redisson %v, Anteroom %v", theirs, ours)
 	if theirs > 2*time.Second {
 		t.Error("Redisson does not have this defect any more")
-	}
-	if ours < 29*time.Second {
-		t.Errorf("the lease is %v", ours)
 	}
 }
 

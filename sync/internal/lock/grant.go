@@ -110,8 +110,8 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 		return false, false // tokens stay below the server's clock, from which they begin anew when the record is lost
 	case !l.Healthy() || !l.Fresh(now):
 		return false, false // also where it is lost
-	case g.k.foreign(now) && used >= 1:
-		return false, false
+	case g.k.foreign(now):
+		return false, false // each of those has the lock for one owner at a time
 	case used < set.MaxHandoffs && now-Moment(g.turn.Load()) < set.MaxHandoffTime:
 		return true, false
 	}

@@ -277,7 +277,7 @@ func (k *Key) stands(unit uint64) {
 
 // somebody reports whether somebody may stand behind the unit, which this client has.
 func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.told.Load() == unit || k.foreign(now) || now-Moment(k.asked.Load()) > toldTime
+	return k.told.Load() == unit || now-Moment(k.asked.Load()) > toldTime
 }
 
 // carryOut carries out an order of the queue.
