@@ -90,7 +90,7 @@ func TestSender_OneRoundTripIsUnderWay(t *testing.T) {
 				b.rdb.AddHook(trips)
 				c := b.client(t)
 				pairs(t, c, 20, 5, true) // all connections are there
-				trips.most, trips.delay = 0, time.Millisecond
+				trips.most, trips.delay = 0, lettucecompat.SlowAfter/2
 				pairs(t, c, 20, 20, true)
 				want(t, "under way at once", trips.most, 1)
 			})
@@ -108,7 +108,7 @@ func TestSender_CallersThatComeAgainShare(t *testing.T) {
 		c := b.client(t)
 		const callers, times = 20, 50
 		pairs(t, c, callers, 5, false) // all connections are there
-		trips.all, trips.asked, trips.delay = 0, 0, time.Millisecond
+		trips.all, trips.asked, trips.delay = 0, 0, lettucecompat.SlowAfter/2
 		pairs(t, c, callers, times, false)
 		if least := 2 * times; trips.all > least+least/4 {
 			t.Errorf("%d round trips for %d commands of %d callers", trips.all, trips.asked, callers)

@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// slowAfter is how long a round trip keeps the others waiting: the most that sharing adds to a call, and many
-	// times a near round trip.
-	slowAfter = 2 * time.Millisecond
+	// slowAfter is how long a round trip keeps the others waiting: the most that sharing adds to a call, and more
+	// than a near round trip takes.
+	slowAfter = 300 * time.Microsecond
 	// maxBatch bounds the commands of a round trip (by one request's more at most), so that one slow connection
 	// delays a bounded number of callers.
 	maxBatch = 256
@@ -56,7 +56,7 @@ type sender struct {
 	total      int         // these and the abandoned ones
 	answeredAt time.Time   // when the last round trip began, if it was answered
 	spare      tripContext // for the next round trip; may be empty
-	alarm      *time.Timer // rings slowAfter the last round trip began
+	alarm      *time.Timer // rings slowAfter the current round trip began, if somebody waits for it to end
 }
 
 func newSender(c *Client, limit int, solo bool) *sender {
@@ -125,12 +125,15 @@ func (s *sender) do(ctx context.Context, r *request, now time.Time, timeout time
 	if s.runsInlineLocked(r, now) {
 		t := s.beginLocked([]*request{r}, now)
 		t.ctx.end = r.end
+		s.alarm.Reset(max(slowAfter, r.timeout/2)) // to end it at its limit
 		s.mu.Unlock()
 		return s.runInline(t, r)
 	}
 	s.queue = append(s.queue, r)
 	r.done = make(chan struct{})
-	s.startLocked(1)
+	if s.startLocked(1); s.current != nil && len(s.queue) == 1 {
+		s.alarmLocked(now)
+	}
 	s.mu.Unlock()
 	timer := time.NewTimer(r.timeout)
 	defer timer.Stop()
@@ -197,6 +200,10 @@ func (s *sender) hasRoomLocked() bool {
 	return !s.claimed && s.current == nil && s.awaited < s.limit && s.total < s.limit*(1+abandonedPerPlace)
 }
 
+// alarmLocked sets the alarm for the current round trip. A timer that is due soon costs the process a wake-up, so it is
+// set only when somebody waits.
+func (s *sender) alarmLocked(now time.Time) { s.alarm.Reset(slowAfter - now.Sub(s.current.began)) }
+
 // startLocked starts a goroutine for what is queued, if there is room. expected is as in gather.
 func (s *sender) startLocked(expected int) {
 	if len(s.queue) > 0 && s.hasRoomLocked() {
@@ -215,6 +222,9 @@ func (s *sender) carry(expected int) {
 		n := s.batchLocked()
 		t := s.beginLocked(s.queue[:n], time.Now())
 		s.queue = slices.Delete(s.queue, 0, n)
+		if s.current == t && len(s.queue) > 0 {
+			s.alarmLocked(t.began)
+		}
 		s.startLocked(1) // beside one that waits for replicas
 		s.mu.Unlock()
 		s.c.send(t)
@@ -286,7 +296,6 @@ func (s *sender) beginLocked(requests []*request, now time.Time) *roundTrip {
 	s.total++
 	if !s.solo {
 		s.current = t
-		s.alarm.Reset(slowAfter)
 	}
 	return t
 }
