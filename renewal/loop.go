@@ -22,8 +22,9 @@ const (
 //	tell the losses, each without the mutex
 //	start a worker for each free slot of a shard with leases that wait
 //	sleep until the first lease wants attention, at most a heartbeat; for
-//	    good only where no lease came for as long: one that is ended at once,
-//	    again and again, must not wake the loop each time
+//	    good only where no lease came for as long. Leases that are ended at
+//	    once, again and again, must not wake the loop each time: it keeps the
+//	    time that one of them has asked for
 //
 // After each stretch without the mutex it looks whether it is still the loop.
 func (m *Manager) loop(r *run, lp *loop) {
@@ -32,7 +33,7 @@ func (m *Manager) loop(r *run, lp *loop) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last = reading{}
-	for r.loop == lp {
+	for nudged := false; r.loop == lp; {
 		jump := m.beginLocked()
 		m.collectLocked()
 		if !m.tellLocked(r, lp) {
@@ -40,7 +41,11 @@ func (m *Manager) loop(r *run, lp *loop) {
 		}
 		m.dispatchLocked(r)
 		m.reportLocked(r, jump)
-		m.armed = m.nextLocked()
+		next := m.nextLocked()
+		if nudged {
+			next = min(next, m.armed)
+		}
+		m.armed, nudged = next, false
 		if m.armed == never {
 			timer.Stop()
 		} else {
@@ -50,6 +55,7 @@ func (m *Manager) loop(r *run, lp *loop) {
 		select {
 		case <-timer.C:
 		case <-lp.wake:
+			nudged = true
 		case <-lp.quit:
 			m.mu.Lock()
 			m.tellLocked(r, lp) // at a Stop; after a Restart it does nothing

@@ -190,8 +190,12 @@ func (m *Manager) nudgeLocked() {
 	if m.run == nil {
 		return
 	}
-	if len(m.losses) == 0 && m.firstLocked() >= m.armed {
+	first := m.firstLocked()
+	if len(m.losses) == 0 && first >= m.armed {
 		return
+	}
+	if m.armed != never { // those that come after it and want nothing before wake nobody
+		m.armed = min(m.armed, first)
 	}
 	select {
 	case m.run.loop.wake <- struct{}{}:

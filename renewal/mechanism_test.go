@@ -84,6 +84,32 @@ func TestManager_ALoneLeaseSharesWhatIsThere(t *testing.T) {
 	})
 }
 
+// A brief lease wants attention before the loop would look by itself. The first one wakes it; those that come after it,
+// and are ended before the loop runs, do not, until that time has come.
+func TestManager_BriefLeasesThatAreEndedAtOnceWakeTheLoopOnce(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		sp := spec(1, k)
+		sp.First = 2 * time.Second
+		rounds := 0
+		for last := (time.Time{}); m.Now() < 10*time.Second; time.Sleep(time.Millisecond) {
+			sp.SentAt = time.Now()
+			m.Add(sp).End()
+			synctest.Wait()
+			if now := m.Stats().LastRound; !now.Equal(last) {
+				rounds, last = rounds+1, now
+			}
+		}
+		if rounds > 250 { // two in the time that the first one has until its renewal, a twentieth of two seconds
+			t.Errorf("%d rounds for 10,000 leases", rounds)
+		}
+		l := m.Add(func() renewal.Spec { sp.SentAt = time.Now(); return sp }())
+		time.Sleep(150 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "renewals of one that stays", l.Renewals(), 1)
+	})
+}
+
 // namer is an owner that knows its names.
 type namer struct{}
 

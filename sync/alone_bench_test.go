@@ -45,7 +45,8 @@ func BenchmarkMutexUncontended(b *testing.B) {
 		pass(mu)
 		lock, unlock := sent.calls[0], sent.calls[1]
 		bare := func(call []any) {
-			if err := rdb.EvalSha(bg, call[1].(string), []string{"k"}, call[4:]...).Err(); err != nil {
+			keys := call[3 : 3+call[2].(int)]
+			if err := rdb.EvalSha(bg, call[1].(string), []string{keys[0].(string), keys[1].(string)}, call[3+len(keys):]...).Err(); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -91,8 +92,7 @@ func (s *said) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// instantly is a hook that answers each script call made alone with 1, which is granted as
-// well as released.
+// instantly is a hook that answers each statement made alone: an ask is granted, and what is given back is gone.
 type instantly struct{}
 
 func (instantly) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -104,7 +104,12 @@ func (instantly) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 func (instantly) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		if script, is := cmd.(interface{ SetVal(any) }); is && cmd.Args()[0] == "evalsha" {
-			script.SetVal(int64(1))
+			keys, _ := cmd.Args()[2].(int)
+			if what, _ := cmd.Args()[3+keys+3].(string); what == "0 0 1" {
+				script.SetVal(int64(1))
+			} else {
+				script.SetVal(int64(0))
+			}
 			return nil
 		}
 		return next(ctx, cmd)

@@ -171,6 +171,13 @@ var renewalMutants = []mutant{
 		tests: []string{"TestLease_I5_StopRenewingWhileWaiting"},
 	},
 	{
+		name: "renewal-brief-wakes-once", file: "renewal/loop.go",
+		mechanism: "the loop keeps the time that an ended brief lease has asked for",
+		breaks:    "each uncontended lock wakes the loop: two threads of the process for one lock",
+		old:       "\t\tif nudged {\n", fresh: "\t\tif nudged && false {\n",
+		tests: []string{"TestManager_BriefLeasesThatAreEndedAtOnceWakeTheLoopOnce"},
+	},
+	{
 		name: "renewal-jump-hurries", file: "renewal/loop.go",
 		mechanism: "after a jump of the clock every lease is checked at once",
 		breaks:    "after a suspend holders go on with leases that ended in their sleep",
