@@ -182,12 +182,10 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
 	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
 		return Statement{}, false
-	case w == Quiet && c.left != 0 && c.said.Have == Unit && (c.said.Want == 0 || !c.excused && !c.open): // else there may be a place
-		return Statement{Since: c.left, Have: Unit}, true
+	case c.left != 0 && c.names(w):
+		return Statement{Since: c.left, Have: Unit, Want: int(w)}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
-	case c.left != 0 && !c.excused && (c.said.Want > 0 || !c.open): // it was not carried out, or has no answer yet
-		return Statement{Since: c.left, Have: Unit, Want: 1}, true
 	case c.have == Place:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	case c.have == Unit && !c.entered: // too little is left of it to let anybody in
@@ -196,6 +194,27 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: 1}, true
+}
+
+// names reports whether the next statement names the unit left, again. Only one that does can tell that it had been
+// lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
+//
+//	the last was  | it has no answer yet | never had one (excused) | failed: nothing changed
+//	--------------+----------------------+-------------------------+------------------------
+//	a release     | if Quiet             | if Quiet                | yes
+//	a turn        | if Wanted            | no                      | yes
+//	anything else | no                   | no                      | no
+func (c *Conversation) names(w Wish) bool {
+	release := c.said.Want == 0
+	switch {
+	case c.said.Have != Unit:
+		return false
+	case c.open:
+		return (w == Quiet) == release
+	case c.excused:
+		return w == Quiet && release
+	}
+	return true
 }
 
 // Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater
