@@ -81,7 +81,7 @@ States(c, k) ==
      \/ /\ "open" \in Env /\ w.have = "unit" /\ z.s.open > 0 /\ Spend(1)
         /\ Put(z.s, srv, [P EXCEPT ![c] = Heard(b, x, z)], late)
      \/ /\ "tryagain" \in Env /\ Spend(1)
-        /\ LET u == IF w.keep = 0 /\ w.want = 0 THEN Lineless(srv, x) ELSE Say(srv, {}, "again") IN
+        /\ LET u == IF w.keep = 0 /\ w.want = 0 THEN WithoutLine(srv, x) ELSE Say(srv, {}, "again") IN
            Put(u.s, srv, [P EXCEPT ![c] = Heard(b, x, u)], late)
 
 Act(c) == LET a == P[c] IN

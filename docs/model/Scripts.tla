@@ -88,7 +88,7 @@ Say(s, calls, word) == [s |-> s, calls |-> calls, o |-> word, ttl |-> 0, unit |-
 Ends(s, f, x) == IF s.who = f /\ Mutant # "KeepsGrantee" THEN [s EXCEPT !.who = Nobody, !.ctr = Max(@, x.tok)] ELSE s
 
 \* The unit is given back. x.mark: MinHold keeps the key so long.
-GiveBack(s, x) == [Ends(s, s.h, x) EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark]
+GivesBack(s, x) == [Ends(s, s.h, x) EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark]
 
 \* P3 from its third step on. mine: there is a unit that the client has.
 MakeSo(s, x, mine, deaf, open) ==
@@ -96,7 +96,7 @@ MakeSo(s, x, mine, deaf, open) ==
       f    == <<x.c, x.n>>
       kept == mine /\ w.keep = 1
       \* 3. What is not kept is given back.
-      s1 == IF mine /\ ~kept THEN GiveBack(s, x) ELSE s
+      s1 == IF mine /\ ~kept THEN GivesBack(s, x) ELSE s
       \* 4. A unit that the client knows of is raised to the lease; nothing else is (P4). A place
       \* that is not needed goes, one that is needed is confirmed and keeps its position.
       s2 == IF kept /\ w.have = "unit" THEN [s1 EXCEPT !.ttl = Max(@, L)]
@@ -127,7 +127,7 @@ State(s, x, deaf, open) ==
 
 \* The slot moves (TRYAGAIN): line and record cannot be had. What keeps and wants nothing is sent without
 \* them. The others fail, which is as if they had not been sent.
-Lineless(s, x) ==
+WithoutLine(s, x) ==
   LET own  == s.h[1] = x.c
       mine == own /\ s.h[2] >= x.since
   IN IF own /\ s.h[2] >= x.n /\ Mutant # "LinelessNoVoid" THEN Say(s, {}, "void")

@@ -239,7 +239,7 @@ Land == \E x \in net :
   \E deaf \in {{}} \cup (IF "deaf" \in Env THEN {{c} : c \in Clients} ELSE {}) :
   \E open \in IF "open" \in Env /\ x.k \in Frees /\ srv.h[1] = x.c THEN BOOLEAN ELSE {FALSE} :
   \E moves \in IF "tryagain" \in Env /\ x.k \in {"leave", "release", "again"} THEN BOOLEAN ELSE {FALSE} :
-  LET y == IF x.k \in {"renew", "raise"} THEN Renew(srv, x) ELSE IF moves THEN Lineless(srv, x) ELSE State(srv, x, deaf, open)
+  LET y == IF x.k \in {"renew", "raise"} THEN Renew(srv, x) ELSE IF moves THEN WithoutLine(srv, x) ELSE State(srv, x, deaf, open)
       z == [x EXCEPT !.done = TRUE, !.o = y.o, !.ttl = y.ttl, !.unit = IF x.k = "renew" THEN @ ELSE y.unit,
                      !.tok = y.tok, !.since = IF x.k \in Frees THEN @ ELSE 0, !.mark = 0, !.twice = FALSE]
       frees == x.k \in Frees /\ srv.h = <<x.c, x.since>> /\ y.o \notin {"void", "lost"}

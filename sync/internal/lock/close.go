@@ -75,6 +75,6 @@ func (l *Locks) await(ctx context.Context, done func(held []*Held, unsettled int
 func (l *Locks) Stop() {
 	l.leases.Stop()
 	for _, k := range l.All() {
-		k.mute()
+		k.silence()
 	}
 }

@@ -319,7 +319,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		return c, None // a master that has failed over knows another one; a renewal tells whether this unit is there
 	case h.Word == Has || h.Word == Called:
 		return c.has(h, now)
-	case h.N == c.news && c.have == Unit: // a call has overtaken the answer that the place is there
+	case h.N == c.news && c.have == Unit: // a call came before the answer that the place is there
 		return c, None
 	case h.Word == Stands:
 		c.have, c.due, c.left = Place, now+h.Lease, 0

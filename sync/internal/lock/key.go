@@ -168,8 +168,8 @@ func (k *Key) kick() {
 	}
 }
 
-// mute ends all that the key does by itself.
-func (k *Key) mute() {
+// silence ends all that the key does by itself.
+func (k *Key) silence() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.silenced = true
