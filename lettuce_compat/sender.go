@@ -39,7 +39,7 @@ const (
 //
 //	idle                 a caller makes its own round trip, if it may (runsInlineLocked)
 //	one is current       requests queue, and go along on the next
-//	current is slow      it is current no more, and the next starts beside it
+//	current is slow      for who comes then, or waits, it is current no more: the next starts beside it
 //
 // At most one round trip is current, at most limit have callers that wait, and the abandoned ones are bounded too. A
 // goroutine runs only while requests are queued or under way.
@@ -51,12 +51,12 @@ type sender struct {
 	mu         sync.Mutex
 	queue      []*request
 	claimed    bool        // a goroutine is about to take what is queued
-	current    *roundTrip  // under way for less than slowAfter; nil: none
+	current    *roundTrip  // under way, and not passed; nil: none
 	awaited    int         // round trips that a caller waits for
 	total      int         // these and the abandoned ones
 	answeredAt time.Time   // when the last round trip began, if it was answered
 	spare      tripContext // for the next round trip; may be empty
-	alarm      *time.Timer // rings slowAfter the current round trip began, if somebody waits for it to end
+	alarm      *time.Timer // rings slowAfter the current round trip began, if somebody waits; else, if its caller makes it, at half its limit
 }
 
 func newSender(c *Client, limit int, solo bool) *sender {
@@ -122,6 +122,9 @@ func (s *sender) do(ctx context.Context, r *request, now time.Time, timeout time
 	r.timeout = cmp.Or(timeout, s.c.opt.CommandTimeout)
 	r.ctx, r.end = ctx, now.Add(r.timeout)
 	s.mu.Lock()
+	if s.current != nil && now.Sub(s.current.began) >= slowAfter { // nobody has waited for it yet
+		s.passLocked()
+	}
 	if s.runsInlineLocked(r, now) {
 		t := s.beginLocked([]*request{r}, now)
 		t.ctx.end = r.end
@@ -343,10 +346,14 @@ func (s *sender) freeLocked(t *roundTrip) {
 func (s *sender) rang() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.current
-	if t == nil || time.Since(t.began) < slowAfter {
-		return
+	if s.current != nil && time.Since(s.current.began) >= slowAfter {
+		s.passLocked()
 	}
+}
+
+// passLocked makes the current round trip one that others pass.
+func (s *sender) passLocked() {
+	t := s.current
 	s.current = nil
 	if r := t.requests[0]; r.done == nil {
 		// Its caller is in go-redis. At its limit it sends nothing any more, waits for no connection, and keeps no

@@ -42,14 +42,15 @@ func (m *Manager) loop(r *run, lp *loop) {
 		m.dispatchLocked(r)
 		m.reportLocked(r, jump)
 		next := m.nextLocked()
-		if nudged {
+		now := m.onTimer(m.clock.now())
+		if next = m.onTimer(next); nudged && m.armed > now {
 			next = min(next, m.armed)
 		}
 		m.armed, nudged = next, false
 		if m.armed == never {
 			timer.Stop()
 		} else {
-			timer.Reset(time.Duration(m.armed - m.clock.now()))
+			timer.Reset(time.Duration(m.armed - now))
 		}
 		m.mu.Unlock()
 		select {
@@ -63,6 +64,14 @@ func (m *Manager) loop(r *run, lp *loop) {
 		}
 		m.mu.Lock()
 	}
+}
+
+// onTimer returns the moment at as a timer counts, which stands still while the machine is suspended.
+func (m *Manager) onTimer(at int64) int64 {
+	if at == never {
+		return never
+	}
+	return at - m.clock.epoch.Load().slept
 }
 
 // beginLocked reads the clocks and returns by how much the wall clock and the

@@ -18,7 +18,7 @@ type Manager struct {
 	shards map[string]*shard // those with leases or batches
 	losses []*Lease          // concluded and not yet told, in order
 	run    *run              // nil while stopped
-	armed  int64             // when the loop's timer fires; never while idle, which is without shards
+	armed  int64             // when the loop's timer fires, as onTimer counts; never while idle, which is without shards
 	last   reading           // of the clocks, at the loop's last round
 	window window
 }
@@ -191,11 +191,11 @@ func (m *Manager) nudgeLocked() {
 		return
 	}
 	first := m.firstLocked()
-	if len(m.losses) == 0 && first >= m.armed {
+	if len(m.losses) == 0 && m.onTimer(first) >= m.armed {
 		return
 	}
 	if m.armed != never { // those that come after it and want nothing before wake nobody
-		m.armed = min(m.armed, first)
+		m.armed = min(m.armed, m.onTimer(first))
 	}
 	select {
 	case m.run.loop.wake <- struct{}{}:

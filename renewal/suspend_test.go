@@ -307,3 +307,46 @@ func TestSuspended_ThePastStaysWhereItWas(t *testing.T) {
 		}
 	})
 }
+
+// A lease that comes after the machine has slept is renewed as any other, though the loop has not noticed the sleep.
+func TestSuspended_ALeaseAfterASuspension(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		m.Add(spec(1, k))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		machine.sleep(5 * time.Second)
+		sp := spec(2, k)
+		sp.Lease, sp.Period, sp.Margin = 500*time.Millisecond, 150*time.Millisecond, 50*time.Millisecond
+		sp.SentAt = time.Now()
+		begin := time.Now()
+		m.Add(sp)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if at := k.when("f2"); !at.IsZero() {
+			t.Errorf("lost: told after %v, Redis had ended it after %v", at.Sub(begin), sp.Lease)
+		}
+	})
+}
+
+// So is one that is hurried.
+func TestSuspended_HurryAfterASuspension(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	synctest.Test(t, func(t *testing.T) {
+		var machine laptop
+		m := machine.manager(renewal.Config{Sender: s})
+		defer m.Stop()
+		l := m.Add(spec(1, k))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		machine.sleep(5 * time.Second)
+		m.Now()
+		l.Hurry()
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		equal(t, "sent", s.count(), 1)
+	})
+}

@@ -73,4 +73,32 @@ var driverMutants = []mutant{
 		fresh:     "unit > old; old",
 		tests:     []string{"TestDriver_P10_ToldBeforeTheAnswer"},
 	},
+	{
+		name: "driver-forced-is-gone", file: "sync/internal/lock/loss.go",
+		mechanism: "Redis has said that a forced lock is gone, so nobody waits for its owner",
+		breaks:    "after anteroom release the process of the stuck holder stays locked out for a lease",
+		old:       "if !gone && !g.doomed.Load()", fresh: "if c.Reason != renewal.ReasonGone && !g.doomed.Load()",
+		tests: []string{"TestBeside_P9_ForcedIsGone"},
+	},
+	{
+		name: "driver-nobody-took-it", file: "sync/internal/lock/loss.go",
+		mechanism: "what is lost before anybody has become its owner is given back at once",
+		breaks:    "the key stays closed for a lease, though nobody can be at work",
+		old:       "was == queue.Granted, was != queue.Free && o == nil:", fresh: "was == queue.Granted:",
+		tests: []string{"TestBeside_ALossOfWhatAWaiterNeverTook"},
+	},
+	{
+		name: "driver-lapsed", file: "sync/internal/lock/grant.go",
+		mechanism: "a release that found nothing after the deadline is not confirmed",
+		breaks:    "Release returns nil for a lock that somebody else may have had meanwhile",
+		old:       "case !g.settled, g.lapsed:", fresh: "case !g.settled:",
+		tests: []string{"TestBeside_AReleaseThatFindsNothingAfterTheDeadline"},
+	},
+	{
+		name: "driver-last-of-two", file: "sync/internal/lock/exit.go",
+		mechanism: "the last of two exits beside a loss says so",
+		breaks:    "the key stays closed for a lease, though both have exited",
+		old:       "o.Kind.CanNotify() && o.g.lossNow() != nil {", fresh: "false {",
+		tests: []string{"TestBeside_TwoExitsBesideALoss"},
+	},
 }

@@ -174,7 +174,7 @@ var renewalMutants = []mutant{
 		name: "renewal-brief-wakes-once", file: "renewal/loop.go",
 		mechanism: "the loop keeps the time that an ended brief lease has asked for",
 		breaks:    "each uncontended lock wakes the loop: two threads of the process for one lock",
-		old:       "\t\tif nudged {\n", fresh: "\t\tif nudged && false {\n",
+		old:       "nudged && m.armed > now {", fresh: "nudged && m.armed > now && false {",
 		tests: []string{"TestManager_BriefLeasesThatAreEndedAtOnceWakeTheLoopOnce"},
 	},
 	{
@@ -330,5 +330,12 @@ var renewalMutants = []mutant{
 		breaks:    "a lock seems to have been taken hours after it was",
 		old:       "\tfor e.before != nil && mono < e.began {\n\t\te = e.before\n\t}\n", fresh: "",
 		tests: []string{"TestDated_AfterASuspension"},
+	},
+	{
+		name: "renewal-timer-stands-still", file: "renewal/loop.go",
+		mechanism: "what is due is compared with the timer by the clock that the timer counts with",
+		breaks:    "after a suspension a short lease is told lost when it has ended",
+		old:       "\treturn at - m.clock.epoch.Load().slept\n", fresh: "\treturn at\n",
+		tests: []string{"TestSuspended_ALeaseAfterASuspension", "TestSuspended_HurryAfterASuspension"},
 	},
 }

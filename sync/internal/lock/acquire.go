@@ -141,6 +141,9 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		}
 		return nil
 	}
+	if ctx.Err() != nil { // the answer says so, and nothing of Redis
+		return context.Cause(ctx)
+	}
 	k.mu.Lock()
 	k.retryAt = k.l.now() + pause()<<min(k.retries, 6)
 	k.retries++

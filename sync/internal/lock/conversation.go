@@ -18,6 +18,8 @@ import "time"
 //	            |                   | once entered, turn unit 0 1
 //	                have keep want: what the client has | keeps | wants
 //
+// A release or turn that had no effect, or whose answer was lost, is said again: see names.
+//
 // Two rules make it safe.
 //
 //   - What is sent is given back. From the moment before a statement that keeps nothing is sent, no answer and no call of
@@ -25,8 +27,8 @@ import "time"
 //   - A lease counts from the moment before the statement was sent that it was given for.
 //
 // While somebody owns the unit, package renewal keeps its lease. A renewal names exactly the unit's record, changes
-// no number, takes nothing and gives nothing back: however late it lands, it matters to the conversation only in that
-// what was not given back may last a lease longer (over).
+// no number, takes nothing and gives nothing back. However late it lands, its only effect here is that the unit may last
+// one lease longer (over).
 
 // Moment is a monotonic time: how long after the Manager's zero.
 type Moment = time.Duration
@@ -56,7 +58,7 @@ const (
 // Statement is the one command. Its number is used once, and it is sent once.
 type Statement struct {
 	N     uint64
-	Since uint64 // a record of this client with a smaller number is not what the client has
+	Since uint64 // a record of this client with a smaller number is not what it has: it is anybody's, and stays
 	Have  Have
 	Keep  int
 	Want  int
@@ -80,7 +82,7 @@ const (
 	Gone                // answer: it does not have the place that it says it has
 	Void                // answer: its record has this number or a greater one; nothing changed. It is taken as Silence
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
-	Failed              // N had no effect and never will. Lease is the pause
+	Failed              // N had no effect and never will. Lease is the pause, which grows as those of Silence do
 	Called              // message: the place that N made or confirmed was given the unit, for Lease
 	Look                // message: confirm again after Lease
 	Ended               // the owner of unit N is notified of its loss; Redis may keep it for Lease more
@@ -105,8 +107,8 @@ const (
 	None     Event = iota
 	Granted        // one may enter: see Conversation.Grant
 	Vanished       // the unit that somebody has entered is gone
-	Missing        // a release of a unit that somebody had entered found nothing, and none before it can have removed it
-	GivenUp        // nothing was answered until all that may have been left has ended by itself
+	Missing        // a release or turn of a unit that was granted found nothing, and none before it can have removed it
+	GivenUp        // all that may have been left has ended by itself, before an answer said so
 )
 
 // Terms are the times of a lock. They do not change during a conversation.
@@ -115,7 +117,7 @@ type Terms struct {
 	Call   time.Duration // K, what a grant or a call gives: min(L, 2 s)
 	Life   time.Duration // of a place that nobody confirms
 	Margin time.Duration // what an owner has to react after it is notified
-	Late   time.Duration // the longest that a statement or renewal is awaited; after it none lands
+	Late   time.Duration // no statement or renewal has an effect later than this after it was sent
 }
 
 // Grant is a unit that one may enter.
@@ -127,11 +129,11 @@ type Grant struct {
 }
 
 // Until is the moment until which the grant may be relied on without a renewal. The margin is for what two clocks
-// differ by in the time of a lease, which is in proportion, and for an owner that is late.
+// differ by in the time of a lease, and for an owner that is late; a brief lease has a tenth of it.
 func (g Grant) Until(margin time.Duration) Moment { return g.Sent + g.Lease - min(margin, g.Lease/10) }
 
-// remembered is of how many statements the moment is kept at which they were sent. A call of an older one is
-// confirmed before anybody enters.
+// remembered is for how many statements the moment is kept at which they were sent. A unit that an older one was given
+// is renewed before anybody enters.
 const remembered = 8
 
 // Conversation is what a process knows of its record of one key. It is a plain value: it starts nothing, sends
@@ -144,21 +146,21 @@ type Conversation struct {
 	entered bool   // Granted was told, and nothing has ended that
 	last    uint64 // number of the last statement
 	floor   uint64 // news of a smaller number give nothing
-	news    uint64 // greatest number of which something was heard that counts
+	news    uint64 // greatest number whose answer or call was taken in
 	since   uint64 // smallest number that may have left something in Redis; 0: none has
 	left    uint64 // the unit whose release has no answer; 0: none
-	late    uint64 // what has landed late, and nothing that keeps nothing was sent since; 0: nothing
+	late    uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
 
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
 	silent  int       // so many in a row had none
-	excused bool      // that the unit left is missing is no loss: a release of it had no answer or was superseded, or nobody had entered
+	excused bool      // Lost is no loss of the unit left: one that gave it back had no answer or was superseded, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
-	over    Moment    // while nothing is had: from then on nothing is left in Redis, whatever lands
-	not     Moment    // nothing is stated before: the owner of the unit ended was notified of its loss, and may still be at work
-	ended   uint64
+	over    Moment    // while nothing is had: from then on nothing is left in Redis
+	not     Moment    // nothing is stated before, unless the owner of ended exits
+	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	looks bool   // while the last statement was open a Look came,
+	looks bool   // while the last statement was open a Look came
 	look  Moment // for this moment
 
 	sent [remembered]struct {
@@ -180,10 +182,14 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{}, false
 	case w == Quiet && c.have == Unit:
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
-	case w == Quiet && c.since == 0, w == Quiet && c.have == Nothing && now >= c.over:
+	case w == Quiet && (c.since == 0 || c.have == Nothing && now >= c.over):
 		return Statement{}, false
 	case c.left != 0 && c.names(w):
-		return Statement{Since: c.left, Have: Unit, Want: int(w)}, true
+		want := 0
+		if w == Wanted {
+			want = 1
+		}
+		return Statement{Since: c.left, Have: Unit, Want: want}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
 	case c.have == Place:
@@ -237,7 +243,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due
 	}
-	if c.open && c.left != 0 { // a release is superseded
+	if c.open && c.left != 0 { // a release or turn is superseded
 		c.excused = true
 	}
 	if c.since == 0 {
@@ -273,7 +279,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 // Heard takes in what is heard, and returns what follows from it.
 func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Void {
-		c.open = false
+		c.open, c.silent = false, 0
 	}
 	switch h.Word {
 	case Clock:
@@ -299,9 +305,6 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	case Void, Silence, Failed:
 		return c.unanswered(h, now), None
 	}
-	if h.N == c.last && h.Word != Called {
-		c.silent = 0
-	}
 	if h.N < c.floor || h.N > c.last {
 		left := h.Word == Called || h.Word == Stands || h.Word == Has && h.Unit == h.N
 		if left && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
@@ -322,7 +325,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	case h.N == c.news && c.have == Unit: // a call came before the answer that the place is there
 		return c, None
 	case h.Word == Stands:
-		c.have, c.due, c.left = Place, now+h.Lease, 0
+		c.have, c.Grant, c.due, c.left = Place, Grant{}, now+h.Lease, 0
 		if c.looks {
 			c.due = min(c.due, c.look)
 		}
@@ -408,10 +411,12 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	if g.Token == 0 && c.have == Unit && c.Grant.Unit == g.Unit {
 		g.Token = c.Grant.Token
 	}
-	c.have, c.Grant, c.news, c.left = Unit, g, h.N, 0
-	if !c.entered && g.Until(c.Margin)-now >= c.Call/2 {
+	c.have, c.Grant, c.news, c.left, c.due = Unit, g, h.N, 0, 0
+	left := g.Until(c.Margin) - now
+	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
+	if !c.entered && (left >= c.Call/2 || whole && left > 0) {
 		c.entered = true
-		c.said, c.open, c.due = Statement{}, false, 0 // a turn is not the repetition of the one before
+		c.said, c.open = Statement{}, false // a turn is not the repetition of the one before
 		return c, Granted
 	}
 	return c, None

@@ -36,6 +36,9 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		o.abandon()
 		return ExitResult{HandedOff: true}
 	case queue.Nested:
+		if left == 0 {
+			o.exitedBesideALoss()
+		}
 		return ExitResult{Nested: true}
 	case queue.Final:
 		r := o.release(ctx)
@@ -59,6 +62,15 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	k.kick()
 	o.abandon()
 	return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
+}
+
+// exitedBesideALoss is for who takes the last unit off beside one whose exit has found the loss, and this unit there still.
+func (o *Owner) exitedBesideALoss() {
+	if o.Kind.CanNotify() && o.g.lossNow() != nil { // else a goroutine's own units are the queue's to count
+		o.g.exited()
+		o.g.k.kick()
+		o.abandon()
+	}
 }
 
 // release gives the grant back for o, which has exited.

@@ -35,6 +35,7 @@ type Held struct {
 	released bool          // it is being given back
 	settled  bool          // and nothing of it is left in Redis
 	missing  bool          // since the lock had been lost before
+	lapsed   bool          // since its lease had ended by then: it was not released
 	freed    chan struct{} // closed when settled; nil: nobody waits for that
 }
 
@@ -160,14 +161,17 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	ended := g.lease.Load().End()
 	k.q.Released()
 	var s *Statement
-	ours := ended && k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
-	if ours {
-		g.released = true
+	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
+	if has {
 		now := k.l.now()
 		k.giving = giving{n: g.n, token: token}
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			k.giving.mark = now + left
 		}
+	}
+	ours := ended && has
+	if ours {
+		g.released = true
 		s = k.nextLocked()
 	}
 	k.mu.Unlock()
@@ -223,7 +227,7 @@ func (g *Held) confirmed(ctx context.Context, r Released) Released {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	switch {
-	case !g.settled:
+	case !g.settled, g.lapsed:
 		return r
 	case g.missing:
 		return Released{Lost: g.missed()}

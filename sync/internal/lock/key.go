@@ -196,7 +196,7 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 		at, _ := talk.sentAt(h.N)
 		ended = e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline())
 		missing = e == Missing && !ended
-		g.settled, g.missing = true, missing
+		g.settled, g.missing, g.lapsed = true, missing, ended || e == GivenUp
 		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
 			close(g.freed)
 		}

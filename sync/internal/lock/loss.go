@@ -50,8 +50,8 @@ func (g *Held) tell(l *Loss) {
 // Lost is called by package renewal, once, when it concludes that the lease is lost. It notifies the owner first and
 // lets others in afterwards, and does no I/O.
 func (g *Held) Lost(c renewal.Cause) {
-	k := g.k
-	if c.Reason == renewal.ReasonGone && g.force.Load() {
+	k, gone := g.k, c.Reason == renewal.ReasonGone
+	if gone && g.force.Load() {
 		c.Reason, c.By = renewal.ReasonForced, ""
 	}
 	l := &Loss{Cause: c}
@@ -69,14 +69,14 @@ func (g *Held) Lost(c renewal.Cause) {
 	}
 	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
 	var left time.Duration
-	if c.Reason != renewal.ReasonGone && !g.doomed.Load() {
+	if !gone && !g.doomed.Load() {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
 	k.hear(News{Word: Ended, N: g.n, Lease: left})
 	was, _ := k.q.Lose(g.n)
 	switch {
-	case was == queue.Granted:
-		g.exited() // its last owner has passed it on, and the next had not come in yet
+	case was == queue.Granted, was != queue.Free && o == nil:
+		g.exited() // its last owner has passed it on, and the next had not come in yet, nor will
 	case was == queue.Lost && o != nil && g.ended.Load():
 		o.expel()
 	}

@@ -72,8 +72,8 @@ func (o *Owner) Deadline() time.Time { return o.g.lease.Load().Deadline() }
 func (o *Owner) Again() error {
 	o.units.Add(1)
 	err := o.g.k.q.ReenterTenure(o.number)
-	if err != nil {
-		o.units.Add(-1)
+	if err != nil && o.units.Add(-1) == 0 {
+		o.exitedBesideALoss()
 	}
 	return err
 }

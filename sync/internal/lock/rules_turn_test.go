@@ -58,3 +58,33 @@ func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
 		p.states(Wanted, 30, 10, Place, 1, 1)
 	}
 }
+
+// P4: where answers are so slow that a whole lease leaves too little, who waits enters with that: the next renewal would
+// leave no more, and nobody else could enter meanwhile.
+func TestRules_P4_NoRenewalGivesMoreThanALease(t *testing.T) {
+	p := newPlay(t)
+	p.c.Lease, p.c.Call = 100*ms, 100*ms
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.now += 70 * ms
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: 100 * ms}, Granted)
+
+	p = newPlay(t) // nothing is left of a lease, so that it must be renewed
+	p.c.Lease, p.c.Call = 100*ms, 100*ms
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.now += 95 * ms
+	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: 100 * ms}, None)
+	p.states(Wanted, 11, 10, Unit, 1, 1)
+}
+
+// P4: a unit with too little left is renewed at once, however long the place could have waited.
+func TestRules_P4_TheRenewalDoesNotWaitForThePlace(t *testing.T) {
+	p := newPlay(t)
+	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Stands, N: 10, Lease: 20 * time.Second}, None)
+	p.now += 1500 * ms
+	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
+	p.states(Wanted, 11, 10, Unit, 1, 1)
+	p.now += 1500 * ms
+	p.hears(News{Word: Has, N: 11, Unit: 10, Lease: kept}, None)
+	p.states(Wanted, 12, 10, Unit, 1, 1)
+}
