@@ -107,7 +107,6 @@ func TestBeside_AReleaseThatFindsNothingAfterTheDeadline(t *testing.T) {
 	time.Sleep(400 * time.Millisecond)
 	f.refuse.Store(0)
 	r := <-done
-	t.Logf("%+v, settled %v, missing %v, past the deadline by %v, given up %d", r, o.g.settled, o.g.missing, time.Since(o.Deadline()), p.rep.givenUp)
 	if r.Lost == nil && r.Err == nil {
 		t.Error("said to be released")
 	}
@@ -155,7 +154,6 @@ func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed(t *testing.T) {
 	f.refuse.Store(1000)
 	r := o.Exit(context.Background())
 	f.refuse.Store(0)
-	t.Logf("%+v, given up %d", r, p.rep.givenUp)
 	if r.Lost == nil && r.Err == nil {
 		t.Error("said to be released")
 	}

@@ -25,7 +25,7 @@ type Held struct {
 	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
 	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
-	doomed    atomic.Bool           // when it is lost it is deleted at once: its owner provably cannot run
+	doomed    atomic.Bool           // when it is lost nothing waits for its owner, which provably cannot run, or whose lock this process has deleted
 	force     atomic.Bool           // somebody says that it was deleted on purpose
 	told      atomic.Bool           // its loss is reported
 	watched   bool                  // Changes has named it; guarded by Locks.mu

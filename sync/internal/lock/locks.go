@@ -213,8 +213,8 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
 	if g := l.Held(n); g != nil {
-		g.force.Store(true)
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+		g.doomed.Store(true)
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 }
 
