@@ -122,7 +122,7 @@ func TestAnAttemptThatRemovesAReleasedLock(t *testing.T) {
 					s.Del("k")
 				}
 				s.SetError("READONLY You can't write against a read only replica.")
-				time.AfterFunc(time.Second, func() { s.SetError("") })
+				time.AfterFunc(300*time.Millisecond, func() { s.SetError("") })
 				if err := h.Release(bg); errors.Is(err, anteroom.ErrLost) != gone || !gone && err != nil {
 					t.Fatalf("gone %v: %v", gone, err)
 				}
