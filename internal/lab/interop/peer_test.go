@@ -199,6 +199,13 @@ func (f fight) try(t *testing.T, s stage) {
 	for range f.programs {
 		javas = append(javas, s.java())
 	}
+	var warm []<-chan answer // before the fight: Java's first second is slow
+	for _, j := range javas {
+		warm = append(warm, j.begin("warm", "contend", "warm", "warmed", 0, 0, 700))
+	}
+	for i, got := range warm {
+		javas[i].wait(got, answerTime)
+	}
 	var gos []*child.Process
 	for range f.programs {
 		plan := contention{URL: s.url, Dialect: s.peer.dialect, Key: "k", Counter: "n", Goroutines: f.goroutines, Hold: f.hold, Pause: f.pause, For: long}
