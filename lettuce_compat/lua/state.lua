@@ -79,10 +79,8 @@ if not receivers then
   if not kind and (have == 'p' or want == '1' and have == '0' or not string.find(fields, 'WRONGTYPE', 1, true)) then
     return redis.error_reply(fields)
   end
-  if not kind then -- what it gives back is not there, or beside what an application has added
-    local field = client .. ':' .. since
-    kind, fields = 'other', ask('hexists', key, field) == 1 and {field, '1'} or {}
-  end
+  local unit = client .. ':' .. since
+  if not kind then kind, fields = 'other', ask('hexists', key, unit) == 1 and {unit, '1'} or {} end -- beside an application's
   for i = 1, #fields, 2 do
     local c, digits = string.match(fields[i], OURS)
     if c == client then mine, m = fields[i], tonumber(digits) end
