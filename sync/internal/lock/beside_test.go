@@ -30,7 +30,7 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 				t.Fatal(exit)
 			}
 			o.abandon()
-			p.Forced(g.n) // somebody of this process has deleted it: as force.go does
+			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
 			_ = renewal.ReasonForced
 			eventually(t, "told", func() bool { return g.lossNow() != nil })
