@@ -233,7 +233,7 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 				defer m.Stop()
 				watch := m.Add(spec(1, k)) // asked, so that each move is noticed
 				look := func() { watch.Valid(m.Now()) }
-				old := spec(2, k)
+				old := unrenewed(2, k) // a renewal in between would make it young
 				old.SentAt = time.Now()
 				machine.setWall(moves.before)
 				look()
@@ -247,7 +247,7 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 				machine.sleep(5 * time.Second)
 				machine.setWall(moves.after)
 				look()
-				young := spec(3, k)
+				young := unrenewed(3, k)
 				young.SentAt = time.Now()
 				atTheEdge := old
 				atTheEdge.Owner, atTheEdge.SentAt = owner{"f4", k.of("f4")}, before
