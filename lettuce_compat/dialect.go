@@ -13,8 +13,8 @@ import (
 // and lua/redisson.lua only.
 //
 // Clients of two dialects that use one key exclude each other, since the hash is the same. They do not hear each
-// other's releases, take each other for foreign clients, and draw tokens from two records under two keys: the tokens
-// of each dialect grow, and say nothing about those of the other.
+// other's releases, and take each other for foreign clients. Each dialect has a record of tokens of its own; both follow
+// the server's clock, so the tokens of all grow together unless it is set back.
 type Dialect uint8
 
 const (

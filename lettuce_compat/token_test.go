@@ -257,43 +257,96 @@ func TestState_P16_NoHolderWithoutAnEnd(t *testing.T) {
 	b.wantHash(t, "k", hash{})
 }
 
-// TestState_P16_RedissonsCounter: the tokens are RFencedLock's: one counter for both, without a time to live, by INCR. It names
-// no grantee, so nothing is taken again.
+// TestState_P16_RedissonsCounter: the tokens are RFencedLock's: one counter for both, without a time to live, which a grant
+// of ours raises to the clock. It names no grantee, so nothing is taken again.
 func TestState_P16_RedissonsCounter(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		const counter = "redisson_lock_token:{k}"
 		a := b.redisson(t, ourUUID)
 		a.terms = fencedTerms
+		last := int64(0)
+		grows := func(what string, token int64) {
+			t.Helper()
+			if token <= last {
+				t.Fatalf("%s: token %d after %d", what, token, last)
+			}
+			last = token
+			want(t, what+": the counter", b.raw.Get(ctx, counter).Val(), strconv.FormatInt(token, 10))
+		}
 		incr := func() int64 { return b.raw.Incr(ctx, counter).Val() }
-		want(t, "Java's", incr(), int64(1))
-		want(t, "ours", a.takes().Token, int64(2))
+		grows("Java's", incr())
+		grows("ours", a.takes().Token)
+		if now := b.raw.Time(ctx).Val().UnixMicro(); last < now-60_000_000 || last > now {
+			t.Fatalf("token %d is not near the server's clock %d", last, now)
+		}
 		want(t, "TTL", b.raw.PTTL(ctx, counter).Val(), time.Duration(-1))
-		want(t, "newest", must2(a.Inspect(ctx, "k", false)).Token, int64(2))
+		want(t, "newest", must2(a.Inspect(ctx, "k", false)).Token, last)
 		s := a.statement(unit, 0, 1)
-		s.LastToken = 2
-		want(t, "a turn's", a.wantWord("turn", a.says(s), has).Token, int64(3))
-		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Token, int64(3))
+		s.LastToken = last
+		grows("a turn's", a.wantWord("turn", a.says(s), has).Token)
+		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Token, last)
 		b.raw.Del(ctx, "k")
 		again := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: lease, Reacquire: true}
 		want(t, "taken again", a.Extend(ctx, again, 0).Outcome, gone)
-		a.takes()
+		grows("after a loss", a.takes().Token)
 		want(t, "forced", len(must2(a.ForceRelease(ctx, "k", false))), 1)
-		want(t, "the counter stays", incr(), int64(5))
+		grows("Java's, which follows ours", incr())
+
+		// A counter ahead of the clock still grows, by exactly one, and prints exactly.
+		b.raw.Set(ctx, counter, "8000000000000001", 0)
+		want(t, "above the counter", a.takes().Token, int64(8000000000000002))
+		a.releases()
 		for _, fenced := range []bool{true, false} {
 			if err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: fenced}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want(t, "a rehearsal leaves it", b.raw.Get(ctx, counter).Val(), "5")
+		want(t, "a rehearsal leaves it", b.raw.Get(ctx, counter).Val(), "8000000000000002")
 		b.raw.FlushAll(ctx)
 		if err := a.Rehearse(ctx, lettucecompat.RehearseRequest{Key: "k", Fenced: true}); err != nil {
 			t.Fatal(err)
 		}
 		b.nothingLeft(t)
-		b.raw.HSet(ctx, counter, "counter", "1")
-		if got := a.ask(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
-			t.Fatalf("on a counter of another type: %+v", got)
+		grows("after FLUSHALL", a.takes().Token)
+		a.releases()
+		for what, set := range map[string]func(){
+			"another type": func() { b.raw.HSet(ctx, counter, "counter", "1") },
+			"no number":    func() { b.raw.Set(ctx, counter, "mine", 0) },
+		} {
+			b.raw.Del(ctx, counter)
+			set()
+			if got := a.ask(); got.Outcome != failed {
+				t.Fatalf("on a counter of %s: %+v", what, got)
+			}
+			want(t, "left", b.raw.Exists(ctx, "k").Val(), int64(0))
 		}
-		want(t, "left", b.raw.Exists(ctx, "k").Val(), int64(0))
+	})
+}
+
+// TestState_P16_TokensOfTwoDialectsGrow: each has a counter of its own, and both follow the clock. Until a hold is given
+// back, fewer tokens were handed out than the half of its microseconds.
+func TestState_P16_TokensOfTwoDialectsGrow(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		d, r := b.fencedPeer(t, "d"), b.redisson(t, ourUUID)
+		r.terms = fencedTerms
+		last := int64(0)
+		grows := func(what string, token int64) {
+			t.Helper()
+			if token <= last {
+				t.Fatalf("%s: token %d after %d", what, token, last)
+			}
+			last = token
+		}
+		for range 3 {
+			grows("Redisson's dialect", r.takes().Token)
+			r.releases()
+			grows("the document's", d.takes().Token)
+			granted := time.Now()
+			time.Sleep(time.Millisecond)
+			s := d.statement(unit, 0, 0)
+			s.LastToken = last + time.Since(granted).Microseconds()/2 // handed off within the process
+			last = s.LastToken
+			d.wantWord("release", d.says(s), hasNothing)
+		}
 	})
 }

@@ -1,20 +1,21 @@
 -- The dialect of Redisson; document.lua says what a dialect consists of. Our client ids are UUIDs of version 8,
 -- Java's random ones of version 4. The tokens are those of RFencedLock: a bare counter that lives for ever and knows
--- no grantee, so no renewal takes a lock again.
+-- no grantee, so no renewal takes a lock again. A grant of ours raises it to the clock, which those of the other
+-- dialect follow too.
 local OURS = '^(%x+%-%x+%-8%x+%-%x+%-%x+):(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)$'
 local BEFORE, AFTER, TURNS = 'redisson_lock__channel:{', '}', 3
 if string.find(KEYS[1], '{', 1, true) then BEFORE, AFTER = 'redisson_lock__channel:', '' end
 
 local function new_token(fence)
-  local token = redis.pcall('incr', fence)
+  local token, time = redis.pcall('incr', fence), redis.call('time')
+  local behind = not err(token) and tonumber(time[1]) * 1000000 + tonumber(time[2]) - token or 0
+  if behind > 0 then token = redis.pcall('incrby', fence, string.format('%.0f', behind)) end
   if err(token) then return nil, err(token) end
   return string.format('%.0f', token)
 end
 
 local function last_token() end
-local function token_of(fence)
-  return ask('get', fence) or nil
-end
+local function token_of(fence) return ask('get', fence) or nil end
 
 local function record_calls(fence)
   local new = redis.pcall('exists', fence) == 0
