@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +140,41 @@ func TestSender_ASlowOneAdmitsAnother(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A slow round trip that is full admits another for those that it has left.
+func TestSender_ASlowFullOneAdmitsAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, gate := onMini(t), newGate("blocker")
+		gate.before = func() {
+			if gate.pipelines.Load() == 1 { // the full one
+				<-gate.opened
+			}
+		}
+		b.rdb.AddHook(gate)
+		c := b.client(t)
+		warm(t, c)
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer gate.open()
+		say := func(key string, n int) { all.Go(func() { c.State(ctx, asks(key, n)) }) }
+		say("blocker", 1)
+		<-gate.arrived
+		const more = 300
+		for i := range more {
+			say("k"+strconv.Itoa(i), 1)
+		}
+		synctest.Wait()
+		want(t, "queued", lettucecompat.Queued(c), more)
+		time.Sleep(lettucecompat.SlowAfter)
+		synctest.Wait()
+		if n := lettucecompat.Queued(c); n == 0 || n == more {
+			t.Errorf("%d are left by a full one", n)
+		}
+		time.Sleep(lettucecompat.SlowAfter)
+		synctest.Wait()
+		want(t, "queued beside a slow one", lettucecompat.Queued(c), 0)
+	})
 }
 
 // TestSender_SlowOnesAreBounded: MaxInFlight is how many round trips have callers that wait.

@@ -122,9 +122,6 @@ func (s *sender) do(ctx context.Context, r *request, now time.Time, timeout time
 	r.timeout = cmp.Or(timeout, s.c.opt.CommandTimeout)
 	r.ctx, r.end = ctx, now.Add(r.timeout)
 	s.mu.Lock()
-	if s.current != nil && now.Sub(s.current.began) >= slowAfter { // nobody has waited for it yet
-		s.passLocked()
-	}
 	if s.runsInlineLocked(r, now) {
 		t := s.beginLocked([]*request{r}, now)
 		t.ctx.end = r.end

@@ -72,8 +72,8 @@ func (s *Synchronizer) Released() Order {
 }
 
 // Lose reports that grant is gone in Redis, or is too old to be trusted. One step on the word decides between loss
-// and hand-off, so a grant is lost either by exactly one owner or while nobody owned it (I8). It returns the state it
-// found:
+// and hand-off, so a grant is lost either by exactly one owner or while nobody owned it (I8). It returns what it found,
+// with the state:
 //
 //   - Free: there was nothing to lose. The grant is not the current one, was lost before, or is being released, and
 //     the release wins. Nothing changed.
@@ -83,18 +83,17 @@ func (s *Synchronizer) Released() Order {
 //   - Lost: the owner is of a NoNotify kind. The lock stays closed in this process until that owner exits (I11).
 //
 // The order is StartAttempt if somebody waits and need not wait for the loser.
-func (s *Synchronizer) Lose(grant uint64) (was State, order Order) {
+func (s *Synchronizer) Lose(grant uint64) (was Tenure, order Order) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	word := s.Word()
+	was = s.currentLocked()
 	switch {
-	case grant != s.grant || word.State() != Granted && word.State() != Owned:
-		return Free, Nothing
-	case word.State() == Granted:
-		return Granted, s.restartLocked()
-	case s.kind.CanNotify():
-		return Owned, s.restartLocked()
+	case grant != s.grant || was.State != Granted && was.State != Owned:
+		return Tenure{}, Nothing
+	case was.State == Granted || s.kind.CanNotify():
+		return was, s.restartLocked()
 	}
-	s.setLocked(Lost, word.Count(), word.HandOffs())
-	return Lost, Nothing
+	s.setLocked(Lost, was.Count, was.HandOffs)
+	was.State = Lost
+	return was, Nothing
 }

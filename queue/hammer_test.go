@@ -260,7 +260,7 @@ func stay(r *redis, w *queue.Waiter, n *tally) {
 	}
 	if rand.IntN(20) == 0 {
 		loss, order := r.s.Lose(w.Grant)
-		if loss != queue.Free {
+		if loss.State != queue.Free {
 			n.lost.Add(1)
 		}
 		r.obey(order)

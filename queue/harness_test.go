@@ -201,7 +201,7 @@ func (x *fixture) mustExit(number uint64, mayHandOff bool, want queue.Exit, want
 func (x *fixture) mustLose(grant uint64, want queue.State, wantOrder queue.Order) {
 	x.t.Helper()
 	loss, order := x.s.Lose(grant)
-	must(x, "Lose", loss, want)
+	must(x, "Lose", loss.State, want)
 	must(x, "Lose's order", order, wantOrder)
 }
 

@@ -94,6 +94,13 @@ var wireMutants = []mutant{
 		tests: []string{"TestSender_ASlowOneAdmitsAnother", "TestSender_IsNotHeldUpByAFewConnections"},
 	},
 	{
+		name: "wire-slow-and-full", file: "lettuce_compat/sender.go",
+		mechanism: "so does one that has left some behind because it was full",
+		breaks:    "those wait for the slow one, though nobody else comes",
+		old:       "if s.current == t && len(s.queue) > 0 {", fresh: "if s.current != t {",
+		tests: []string{"TestSender_ASlowFullOneAdmitsAnother"},
+	},
+	{
 		name: "wire-slow-are-bounded", file: "lettuce_compat/sender.go",
 		mechanism: "the slow round trips of a sender are bounded",
 		breaks:    "a slow server gets a connection for each call",

@@ -141,7 +141,10 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		}
 		return nil
 	}
-	if ctx.Err() != nil { // the answer says so, and nothing of Redis
+	if r.Outcome == lettucecompat.OutcomeGone {
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
+	}
+	if ctx.Err() != nil { // another answer says so, and nothing of Redis
 		return context.Cause(ctx)
 	}
 	k.mu.Lock()
@@ -150,7 +153,6 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	k.mu.Unlock()
 	k.answer.Store(&lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err})
 	if r.Outcome == lettucecompat.OutcomeGone {
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
 		return errAgain
 	}
 	if r.Outcome != lettucecompat.OutcomeRefused {

@@ -2,8 +2,13 @@ package lock
 
 import (
 	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -32,7 +37,6 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			o.abandon()
 			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
-			_ = renewal.ReasonForced
 			eventually(t, "told", func() bool { return g.lossNow() != nil })
 			eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
 			ctx, cancel := context.WithCancel(context.Background())
@@ -50,6 +54,73 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			mustRelease(t, next)
 		})
 	}
+}
+
+// The same where the owner passes it on while it is told of the loss, and the queue admits the next at once.
+func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { s.Fair = true })
+	k := p.Key("k", p.set)
+	defer k.Done()
+	w := &queue.Waiter{Kind: queue.Refusable}
+	o := &Owner{Kind: queue.Refusable}
+	o.Holder = notify(func(*Loss) {
+		if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
+			t.Error(exit)
+		}
+	})
+	if err := k.Acquire(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
+		t.Fatal(in, order, err)
+	}
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	rdb.Del(t.Context(), "k")
+	eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	order, err := k.q.Wait(ctx, w)
+	if err == nil {
+		t.Fatal("admitted")
+	}
+	k.carryOut(order)
+	begin := time.Now()
+	next := p.mustAcquire(t, "k")
+	if d := time.Since(begin); d > 500*time.Millisecond {
+		t.Errorf("the next one waited %v for an owner that never was", d)
+	}
+	mustRelease(t, next)
+}
+
+// What Redis has said is taken in also for a caller that has given up meanwhile.
+func TestBeside_AGrantThatIsGoneBesideACallerThatGivesUp(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	rdb.Del(t.Context(), "k")
+	fixed := &Owner{lease: &Lease{For: time.Second, Period: -1}}
+	err := o.g.k.secure(&endsMeanwhile{Context: context.Background()}, o.g, fixed)
+	if !errors.Is(err, context.Canceled) || o.g.lease.Load().Valid(p.leases.Now()) {
+		t.Errorf("%v, and the lease is relied on", err)
+	}
+	o.Exit(t.Context())
+}
+
+// endsMeanwhile has ended when it is asked again.
+type endsMeanwhile struct {
+	context.Context
+	asked atomic.Bool
+}
+
+func (c *endsMeanwhile) Err() error {
+	if c.asked.Swap(true) {
+		return context.Canceled
+	}
+	return nil
 }
 
 // P9: Redis has said that the lock is gone, so the next one of this process gets it though the owner does not exit. Who has
@@ -80,7 +151,6 @@ func TestBeside_P9_ForcedIsGone(t *testing.T) {
 			}
 			mustRelease(t, next)
 			o.Exit(t.Context())
-			_ = renewal.ReasonGone
 		})
 	}
 }
@@ -156,5 +226,90 @@ func TestBeside_AReleaseThatIsGivenUpIsNotConfirmed(t *testing.T) {
 	f.refuse.Store(0)
 	if r.Lost == nil && r.Err == nil {
 		t.Error("said to be released")
+	}
+}
+
+// slowHook does something before each command that travels alone.
+type slowHook struct{ before func(cmd redis.Cmder) }
+
+func (slowHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h slowHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error { h.before(cmd); return next(ctx, cmd) }
+}
+
+func (h slowHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A caller that gives up while its lease is secured is no failure of Redis.
+func TestBeside_ACallerThatGivesUpIsNoOutage(t *testing.T) {
+	_, client := fresh(t)
+	c := client()
+	p := newParty(t, c, nil)
+	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
+	k := p.Key("k", p.set)
+	defer k.Done()
+	ctx, cancel := context.WithCancel(context.Background())
+	var states atomic.Int32
+	c.AddHook(slowHook{func(cmd redis.Cmder) {
+		if cmd.Name() != "evalsha" && cmd.Name() != "eval" {
+			return
+		}
+		if states.Add(1) == 2 { // the renewal to the fixed lease
+			cancel()
+			time.Sleep(20 * time.Millisecond)
+		}
+	}})
+	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}
+	err := k.Acquire(ctx, o, &Lease{For: time.Second, Period: -1, Margin: 100 * time.Millisecond})
+	if err == nil {
+		o.Exit(context.Background())
+		t.Fatal("admitted")
+	}
+	if n := p.rep.failed.Load(); n > 0 {
+		t.Errorf("%d failures of Redis are reported, which answers all", n)
+	}
+}
+
+// A field that an application adds to a held lock.
+func TestBeside_MinHoldBesideAnotherField(t *testing.T) {
+	for _, mark := range []time.Duration{0, 200 * time.Millisecond} {
+		_, client := fresh(t)
+		rdb := client()
+		p := newParty(t, client(), func(s *Settings) { s.MinHold = mark })
+		o := p.mustAcquire(t, "k")
+		rdb.HSet(t.Context(), "k", "note", "of an application")
+		r := o.Exit(t.Context())
+		left := rdb.HKeys(t.Context(), "k").Val()
+		if r.Lost != nil || slices.Contains(left, o.g.Field()) {
+			t.Errorf("MinHold %v: released %+v, left %v", mark, r, left)
+		}
+	}
+}
+
+func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })
+	bad := 0
+	for range 10 {
+		rdb.Del(t.Context(), "k")
+		o := p.mustAcquire(t, "k")
+		o.g.k.mu.Lock()
+		done := make(chan struct{})
+		go func() { o.Exit(context.Background()); close(done) }()
+		eventually(t, "releasing", func() bool { return o.g.k.q.Word().State() == queue.Releasing })
+		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		o.g.k.mu.Unlock()
+		<-done
+		time.Sleep(20 * time.Millisecond)
+		if rdb.Exists(t.Context(), "k").Val() == 0 {
+			bad++
+		}
+		rdb.Del(t.Context(), "k")
+		time.Sleep(500 * time.Millisecond)
+	}
+	if bad > 0 {
+		t.Errorf("%d of 10 were free before MinHold", bad)
 	}
 }

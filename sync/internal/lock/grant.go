@@ -31,13 +31,21 @@ type Held struct {
 	watched   bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	loss     *Loss         // set once
-	released bool          // it is being given back
-	settled  bool          // and nothing of it is left in Redis
-	missing  bool          // since the lock had been lost before
-	lapsed   bool          // since its lease had ended by then: it was not released
-	freed    chan struct{} // closed when settled; nil: nobody waits for that
+	loss  *Loss         // set once
+	end   ending        // how far its release has come
+	freed chan struct{} // closed when that is over; nil: nobody waits for it
 }
+
+// ending is how far the release of a grant has come.
+type ending uint8
+
+const (
+	notReleased ending = iota
+	releasing
+	released // nothing of it is left in Redis, as in what follows
+	missing  // the lock had been lost before
+	lapsed   // its lease had ended by then: it was not released
+)
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
 // anybody finds the grant.
@@ -171,7 +179,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	}
 	ours := ended && has
 	if ours {
-		g.released = true
+		g.end = releasing
 		s = k.nextLocked()
 	}
 	k.mu.Unlock()
@@ -193,7 +201,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	var r Released
 	switch {
 	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
-		if r.Lost = g.missed(); !g.missing {
+		if r.Lost = g.missed(); g.end == lapsed {
 			r.Lost.Cause = g.lease.Load().Loss(renewal.ReasonDeadline)
 			g.tell(r.Lost)
 		}
@@ -205,7 +213,7 @@ func (g *Held) release(token int64, mayBeHeld bool) Released {
 	if r.Err != nil {
 		k.l.cfg.Reporter.ReleaseFailed(g, r.Err)
 		k.mu.Lock()
-		if !g.settled {
+		if g.end == releasing {
 			g.freed = make(chan struct{})
 		}
 		k.mu.Unlock()
@@ -226,13 +234,13 @@ func (g *Held) confirmed(ctx context.Context, r Released) Released {
 	}
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
-	switch {
-	case !g.settled, g.lapsed:
-		return r
-	case g.missing:
+	switch g.end {
+	case released:
+		return Released{}
+	case missing:
 		return Released{Lost: g.missed()}
 	}
-	return Released{}
+	return r
 }
 
 // missed is the loss of a grant that its release has not found.

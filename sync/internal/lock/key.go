@@ -190,13 +190,19 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	lost := k.talk.Grant.Unit
 	k.talk = talk
 	g := k.cur.Load()
-	missing, ended, failed := false, false, false
-	if g != nil && g.released && !g.settled && talk.left != g.n {
+	end, failed := notReleased, false // of the release of g, if h ends it
+	if g != nil && g.end == releasing && talk.left != g.n {
 		// What was stated after the deadline finds nothing where the lease has ended it.
 		at, _ := talk.sentAt(h.N)
-		ended = e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline())
-		missing = e == Missing && !ended
-		g.settled, g.missing, g.lapsed = true, missing, ended || e == GivenUp
+		switch {
+		case e == GivenUp, e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline()):
+			end = lapsed
+		case e == Missing:
+			end = missing
+		default:
+			end = released
+		}
+		g.end = end
 		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
 			close(g.freed)
 		}
@@ -219,14 +225,14 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	if e == Vanished && g != nil && g.n == lost {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
-	if missing || ended {
+	if e == Missing {
 		k.kick() // who waits does not wait for who is told
-	}
-	if missing {
-		g.tell(g.missed())
-	}
-	if ended && failed {
-		k.l.cfg.Reporter.ReleaseGivenUp(k)
+		switch {
+		case end == missing:
+			g.tell(g.missed())
+		case end == lapsed && failed:
+			k.l.cfg.Reporter.ReleaseGivenUp(k)
+		}
 	}
 	return e
 }

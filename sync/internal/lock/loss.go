@@ -75,13 +75,13 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.hear(News{Word: Ended, N: g.n, Lease: left})
 	was, _ := k.q.Lose(g.n)
 	switch {
-	case was == queue.Granted, was != queue.Free && o == nil:
+	case was.State != queue.Free && (o == nil || was.Number != o.number):
 		g.exited() // its last owner has passed it on, and the next had not come in yet, nor will
-	case was == queue.Lost && o != nil && g.ended.Load():
+	case was.State == queue.Lost && g.ended.Load():
 		o.expel()
 	}
 	k.kick()
-	if was != queue.Lost {
+	if was.State != queue.Lost {
 		o = nil
 	}
 	k.l.unlist(g, o)
