@@ -54,7 +54,7 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 			for _, have := range []lettucecompat.Have{nothing, place, unit} {
 				for what := range 4 {
 					s := p.statement(have, uint8(what/2), uint8(what%2))
-					for _, late := range []uint64{0, 1} { // a repeat, and one that was overtaken
+					for _, late := range []uint64{0, 1} { // a repeat, and an older one
 						s.N, s.Since = first+1-late, first
 						if late == 0 && have == unit && s.Keep == 0 {
 							s.Since = first - 1 // not the unit that was granted under this number

@@ -130,7 +130,7 @@ State(s, x, deaf, open) ==
 WithoutLine(s, x) ==
   LET own  == s.h[1] = x.c
       mine == own /\ s.h[2] >= x.since
-  IN IF own /\ s.h[2] >= x.n /\ Mutant # "LinelessNoVoid" THEN Say(s, {}, "void")
+  IN IF own /\ s.h[2] >= x.n /\ Mutant # "NoLineNoVoid" THEN Say(s, {}, "void")
      ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(s, {}, "lost")
      ELSE Say(IF mine THEN [s EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark] ELSE s, {}, "nothing")
 

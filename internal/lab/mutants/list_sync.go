@@ -178,7 +178,7 @@ var syncMutants = []mutant{
 		name: "sync-stale-is-watched", file: "sync/internal/lock/loss.go", pkg: "sync",
 		mechanism: "a lost lock stays listed until its Unlock",
 		breaks:    "one whose goroutine has ended stays closed for ever",
-		old:       "\tif was != queue.Lost {\n\t\to = nil\n\t}\n",
+		old:       "\tif was.State != queue.Lost {\n\t\to = nil\n\t}\n",
 		fresh:     "\to = nil\n",
 		tests:     []string{"TestForceReleaseOfALockWhoseGoroutineHasEnded"},
 	},
