@@ -42,7 +42,7 @@ var queueMutants = []mutant{
 		mechanism: "only the owner re-enters",
 		breaks:    "two goroutines own the lock at once",
 		old:       "if _, byLock := s.OwnedBy(owner); !byLock {\n\t\treturn 0, ErrNotOwner\n\t}\n\ts.mu.Lock()\n\tdefer s.mu.Unlock()\n\t// Checked again: the tenure may have been expelled meanwhile, if its goroutine was taken for ended.\n\tif _, byLock := s.OwnedBy(owner); !byLock {",
-		fresh:     "s.mu.Lock()\n\tdefer s.mu.Unlock()\n\tif s.number == 0 || !s.kind.IsDeaf() {",
+		fresh:     "s.mu.Lock()\n\tdefer s.mu.Unlock()\n\tif s.number == 0 || s.kind.CanNotify() {",
 		tests:     []string{"TestQueue_ReenterOwner"},
 	},
 	{
