@@ -14,12 +14,13 @@ import (
 
 	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/testredis"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // Every way in at once, on the same keys, by two Managers whose callers carry their calls
 // themselves, while replies are lost and callers leave: one is inside at a time, everybody
-// comes back, and nothing is left.
+// comes back, and nothing is left but what lands late.
 func TestMixedWaysIn(t *testing.T) {
 	s := testredis.Start(t)
 	for _, r := range []anteroom.Reentrancy{anteroom.ByGoroutine, anteroom.NotReentrant} {
@@ -81,16 +82,17 @@ func mixed(t *testing.T, s *testredis.Server, r anteroom.Reentrancy) {
 		}
 	}
 	for k := range keys {
-		if n := s.Client(t).Exists(bg, name(k)).Val(); n != 0 {
-			t.Errorf("%s is left in Redis", name(k))
+		// A statement whose connection was cut may land after the one that has cleaned up behind it. What it makes is
+		// nobody's, so it is never renewed.
+		if left := s.Client(t).PTTL(bg, name(k)).Val(); left > lettucecompat.CallLease(mixedLease) {
+			t.Errorf("%s is left in Redis for %v", name(k), left)
 		}
 	}
 }
 
 const (
 	mixedFor = time.Second
-	// An acquire whose answer was lost may still land for as long as this, and Close waits
-	// for that. Nobody works for more than a thousandth of it.
+	// Longer than the call lease, so that what somebody has entered can be told from what nobody has.
 	mixedLease = 3 * time.Second
 )
 
