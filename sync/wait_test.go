@@ -107,6 +107,15 @@ func TestHold_IsReleasedOnce(t *testing.T) {
 		if !next.Held() {
 			t.Error("it has ended the next hold")
 		}
+		inner, err := m.Mutex("k").Acquire(next.Context())
+		ok(t, err)
+		ok(t, inner.Release(bg))
+		if err := inner.Release(bg); !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Errorf("a second Release beside another Hold of its owner: %v", err)
+		}
+		if !next.Held() {
+			t.Error("it has released the other Hold")
+		}
 		ok(t, next.Release(bg))
 	})
 }

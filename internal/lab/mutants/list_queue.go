@@ -20,7 +20,7 @@ var queueMutants = []mutant{
 		name: "queue-ended-context", file: "queue/synchronizer.go",
 		mechanism: "a waiter whose context has ended is never admitted",
 		breaks:    "Acquire returns a lock to a caller that has given up and will not release it",
-		old:       "case isClosed(done):", fresh: "case isClosed(done) && !s.mayTakeLocked(w):",
+		old:       "case isClosed(done):", fresh: "case isClosed(done) && (word.State() != Granted || s.waiters.head != w):",
 		tests: []string{"TestQueue_I13_AnEndedContextNeverComesIn"},
 	},
 	{

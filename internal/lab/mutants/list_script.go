@@ -9,6 +9,6 @@ var scriptMutants = []mutant{
 		mechanism: "a refused publication does not undo the release",
 		breaks:    "a user without channels releases nothing, or hears of a failure that was none",
 		old:       "local answer = redis.pcall(command or 'publish', channel, message)", fresh: "local answer = redis.call(command or 'publish', channel, message)",
-		tests: []string{"TestACLOneChannelRefused"},
+		tests: []string{"TestState_P14_WhoMayNotPublish"},
 	},
 }
