@@ -3,7 +3,10 @@
 // It begins with the conversation. docs/internals/protocol.md has the same as Redis sees it.
 package lock
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Redis keeps one record of each client of a key: the unit (the client has the lock) or a place in the line (it
 // waits), under the number of the statement that made or last confirmed it. A statement says what the client has,
@@ -12,9 +15,9 @@ import "time"
 //
 //	            | Quiet             | Wanted                    | Owned
 //	  ----------+-------------------+---------------------------+---------------------------
-//	  Nothing   | clean up  - 0 0   | ask      - 0 1            |
-//	  Place     | leave     - 0 0   | confirm  place 1 1        |
-//	  Unit      | release   unit 0 0| renew    unit 1 1, or,    | package renewal keeps it
+//	  Nothing   | clean up  - 0 0   | ask      - 0 1            | nothing is stated:
+//	  Place     | leave     - 0 0   | confirm  place 1 1        | package renewal
+//	  Unit      | release   unit 0 0| renew    unit 1 1, or,    | keeps the unit
 //	            |                   | once entered, turn unit 0 1
 //	                have keep want: what the client has | keeps | wants
 //
@@ -58,7 +61,7 @@ const (
 // Statement is the one command. Its number is used once, and it is sent once.
 type Statement struct {
 	N     uint64
-	Since uint64 // a record of this client with a smaller number is not what it has: it is anybody's, and stays
+	Since uint64 // what the client has: the unit of this number, else no record of a smaller one, which is anybody's and stays
 	Have  Have
 	Keep  int
 	Want  int
@@ -106,7 +109,7 @@ type Event uint8
 const (
 	None     Event = iota
 	Granted        // one may enter: see Conversation.Grant
-	Vanished       // the unit that somebody has entered is gone
+	Vanished       // the unit that somebody has entered is gone, says the answer to a later confirmation of the place
 	Missing        // a release or turn of a unit that was granted found nothing, and none before it can have removed it
 	GivenUp        // all that may have been left has ended by itself, before an answer said so
 )
@@ -160,8 +163,7 @@ type Conversation struct {
 	not     Moment    // nothing is stated before, unless the owner of ended exits
 	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	looks bool   // while the last statement was open a Look came
-	look  Moment // for this moment
+	look Moment // a Look that came while the last statement was open is for this moment
 
 	sent [remembered]struct {
 		n  uint64
@@ -243,7 +245,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due
 	}
-	if c.open && c.left != 0 { // a release or turn is superseded
+	if c.open { // a release or turn is superseded
 		c.excused = true
 	}
 	if c.since == 0 {
@@ -272,7 +274,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
-	c.last, c.said, c.open, c.looks = n, s, true, false
+	c.last, c.said, c.open, c.look = n, s, true, never
 	return c, &s, never
 }
 
@@ -281,16 +283,19 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Void {
 		c.open, c.silent = false, 0
 	}
+	if h.Word == Called {
+		h.Unit = h.N
+	}
 	switch h.Word {
 	case Clock:
 		if c.have == Nothing && c.since != 0 && now >= c.over {
-			c.since, c.left, c.open = 0, 0, false
-			return c, GivenUp
+			c.since, c.late, c.left, c.open = 0, 0, 0, false
+			return c.empty(c.last + 1), GivenUp
 		}
 		return c, None
 	case Exited:
 		if h.N == c.ended {
-			c.not = min(c.not, now)
+			c.not = 0
 		}
 		return c, None
 	case Look:
@@ -306,8 +311,8 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		return c.unanswered(h, now), None
 	}
 	if h.N < c.floor || h.N > c.last {
-		left := h.Word == Called || h.Word == Stands || h.Word == Has && h.Unit == h.N
-		if left && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
+		record := h.Word == Stands || h.Unit == h.N
+		if record && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
 			c.late, c.over = h.N, max(c.over, now+c.Life+c.Call)
 			if c.since == 0 || h.N < c.since {
 				c.since = h.N
@@ -318,18 +323,14 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch {
 	case h.N < c.news: // older than what is known
 		return c.doubts(h, now), None
-	case c.entered && (h.Word == Stands || h.Word == Called && h.N != c.Grant.Unit || h.Word == Has && h.Unit != c.Grant.Unit):
+	case c.entered && (h.Word == Stands || (h.Word == Has || h.Word == Called) && h.Unit != c.Grant.Unit):
 		return c, None // a master that has failed over knows another one; a renewal tells whether this unit is there
 	case h.Word == Has || h.Word == Called:
 		return c.has(h, now)
-	case h.N == c.news && c.have == Unit: // a call came before the answer that the place is there
+	case h.N == c.news && c.have == Unit: // the call came before this answer to the same statement
 		return c, None
 	case h.Word == Stands:
-		c.have, c.Grant, c.due, c.left = Place, Grant{}, now+h.Lease, 0
-		if c.looks {
-			c.due = min(c.due, c.look)
-		}
-		c.news = h.N
+		c.have, c.Grant, c.due, c.left, c.news = Place, Grant{}, min(now+h.Lease, c.look), 0, h.N
 		return c, None
 	}
 	// Refused, HasNot, Gone, Lost: it has nothing.
@@ -358,7 +359,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	return c, event
 }
 
-// doubts: h gives nothing. A call that does not is answered by a confirmation.
+// doubts: h gives nothing. Where that is a call, a place is confirmed at once.
 func (c Conversation) doubts(h News, now Moment) Conversation {
 	if h.Word == Called && c.have == Place {
 		return c.soon(now)
@@ -369,8 +370,8 @@ func (c Conversation) doubts(h News, now Moment) Conversation {
 // soon: the same is said again at the moment at, at the latest.
 func (c Conversation) soon(at Moment) Conversation {
 	c.due = min(c.due, at)
-	if c.open && (!c.looks || at < c.look) {
-		c.looks, c.look = true, at
+	if c.open {
+		c.look = min(c.look, at)
 	}
 	return c
 }
@@ -390,7 +391,7 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 	} else {
 		c.excused = true
 	}
-	c.due = now + h.Lease*time.Duration(1<<min(c.silent, 6)-1)
+	c.due = now + h.Lease*time.Duration((1<<min(c.silent, 6))-1)
 	c.silent++
 	return c
 }
@@ -399,24 +400,21 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 // is the one to count from; where it is not remembered any more, a renewal must tell.
 func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	g := Grant{Unit: h.Unit, Token: h.Token}
-	if h.Word == Called {
-		g.Unit = h.N
-	}
 	if at, known := c.sentAt(h.N); known {
 		g.Sent, g.Lease = at, h.Lease
 	}
-	if c.have == Unit && c.Grant.Unit == g.Unit && c.Grant.Until(c.Margin) >= g.Until(c.Margin) {
-		g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
-	}
-	if g.Token == 0 && c.have == Unit && c.Grant.Unit == g.Unit {
-		g.Token = c.Grant.Token
+	if c.Grant.Unit == g.Unit { // it is had already
+		g.Token = cmp.Or(g.Token, c.Grant.Token)
+		if c.Grant.Until(c.Margin) >= g.Until(c.Margin) {
+			g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
+		}
 	}
 	c.have, c.Grant, c.news, c.left, c.due = Unit, g, h.N, 0, 0
-	left := g.Until(c.Margin) - now
+	rest := g.Until(c.Margin) - now
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
-	if !c.entered && (left >= c.Call/2 || whole && left > 0) {
+	if !c.entered && (rest >= c.Call/2 || whole && rest > 0) {
 		c.entered = true
-		c.said, c.open = Statement{}, false // a turn is not the repetition of the one before
+		c.open, c.silent = false, 0 // a turn is not the repetition of the one before
 		return c, Granted
 	}
 	return c, None

@@ -396,3 +396,20 @@ func TestRules_P8_OverIsOver(t *testing.T) {
 	}
 	p.hears(News{Word: Clock}, GivenUp)
 }
+
+// Whatever is heard after all was given up gives nothing, and what an answer then tells of is cleaned up.
+func TestRules_AnAnswerAfterAllWasGivenUp(t *testing.T) {
+	for _, h := range []News{{Word: Stands, N: 10, Lease: time.Second}, {Word: Has, N: 10, Unit: 10, Lease: kept}, {Word: Called, N: 10, Lease: kept}} {
+		p := newPlay(t)
+		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Silence, N: 10, Lease: 20 * ms}, None)
+		p.now = p.c.over
+		p.hears(News{Word: Clock}, GivenUp)
+		p.hears(h, None)
+		p.states(Quiet, 11, 10, Nothing, 0, 0)
+		p.hears(News{Word: HasNot, N: 11}, None)
+		if !p.c.Settled() {
+			t.Errorf("%+v: not settled", h)
+		}
+	}
+}
