@@ -35,8 +35,11 @@ local function line_of(line, client, multi)
   if own and own.client == client then l.own = own end
 
   -- tell publishes a message on the channel of a client. p is its place, whose word proves that a script has sent it.
+  -- Returns how many have heard it.
   function l.tell(c, what, p, more)
-    if publish(OWN .. c, what .. ' ' .. (p and p.word or '-') .. ' ' .. more .. ' ' .. KEYS[1]) < 0 then l.refusal = -2 end
+    local heard = publish(OWN .. c, what .. ' ' .. (p and p.word or '-') .. ' ' .. more .. ' ' .. KEYS[1])
+    if heard < 0 then l.refusal = -2 end
+    return heard
   end
 
   -- strike removes a place.
@@ -98,13 +101,12 @@ local function line_of(line, client, multi)
     end
   end
 
-  -- look tells the first so many living ones to state again in so many ms.
+  -- look tells the first so many living ones that hear to state again in so many ms.
   function l.look(many, ms)
     for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
       local p = living(seq)
       if p then
-        l.tell(p.client, 'look', p, string.format('%d', ms))
-        many = many - 1
+        if l.tell(p.client, 'look', p, string.format('%d', ms)) ~= 0 or multi then many = many - 1 end
         if many == 0 then return end
       end
     end
@@ -123,9 +125,7 @@ local function line_of(line, client, multi)
   end
 
   -- remember notes what is known of foreign clients.
-  local function remember()
-    write(l.seen + FOREIGN, 's', string.format('%d %d %d', l.open, l.since, l.seen))
-  end
+  local function remember() write(l.seen + FOREIGN, 's', string.format('%d %d %d', l.open, l.since, l.seen)) end
 
   -- leaves_open decides whether this turn is left to foreign clients, one of which was seen now where heard is true.
   function l.leaves_open(heard, window)

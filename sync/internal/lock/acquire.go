@@ -53,6 +53,9 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if err != errAgain { //nolint:errorlint // it is never wrapped
 			return err
 		}
+		if o.Kind.IsTry() {
+			return errLate
+		}
 		w.Again()
 	}
 }
@@ -104,7 +107,7 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 	case g.lease.Load().Valid(k.l.leases.Glance()):
 		done := make(chan struct{})
 		go func() { // the conversation, which is not settled, keeps the key in use
-			g.release(g.lastToken(), false)
+			g.release(g.lease.Load().End(), g.lastToken(), false)
 			close(done)
 		}()
 		select {

@@ -163,7 +163,7 @@ type Conversation struct {
 	not     Moment    // nothing is stated before, unless the owner of ended exits
 	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	look Moment // a Look that came while the last statement was open is for this moment
+	look Moment // the next statement that a Look has told to make is due then; what has passed was made
 
 	sent [remembered]struct {
 		n  uint64
@@ -274,7 +274,10 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	copy(c.sent[1:], c.sent[:])
 	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
-	c.last, c.said, c.open, c.look = n, s, true, never
+	c.last, c.said, c.open = n, s, true
+	if c.look <= now {
+		c.look = never
+	}
 	return c, &s, never
 }
 
@@ -369,10 +372,7 @@ func (c Conversation) doubts(h News, now Moment) Conversation {
 
 // soon: the same is said again at the moment at, at the latest.
 func (c Conversation) soon(at Moment) Conversation {
-	c.due = min(c.due, at)
-	if c.open {
-		c.look = min(c.look, at)
-	}
+	c.due, c.look = min(c.due, at), min(c.look, at)
 	return c
 }
 

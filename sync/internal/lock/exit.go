@@ -76,7 +76,7 @@ func (o *Owner) exitedBesideALoss() {
 // release gives the grant back for o, which has exited.
 func (o *Owner) release(ctx context.Context) Released {
 	k, g := o.g.k, o.g
-	begin := time.Now()
+	begin, ended := time.Now(), g.lease.Load().End()
 	confirm := func(r Released) Released {
 		if r.Err == nil || ctx.Err() != nil {
 			return r
@@ -87,12 +87,12 @@ func (o *Owner) release(ctx context.Context) Released {
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
 		defer o.abandon()
-		return confirm(g.release(o.token, !o.Kind.CanNotify()))
+		return confirm(g.release(ended, o.token, !o.Kind.CanNotify()))
 	}
 	first := make(chan Released, 1)
 	go func() {
 		defer o.abandon()
-		first <- g.release(o.token, false)
+		first <- g.release(ended, o.token, false)
 	}()
 	select {
 	case r := <-first:

@@ -161,12 +161,11 @@ type Released struct {
 
 // release gives the grant back, for an owner that has exited or that never came, and returns after the first answer,
 // or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a turn if
-// somebody waits here. mayBeHeld is as in lettucecompat.Statement.
-func (g *Held) release(token int64, mayBeHeld bool) Released {
+// somebody waits here. ended is what the End of the lease has returned: that comes before anything is sent, since a
+// renewal under way that finds the field gone must not report a loss. mayBeHeld is as in lettucecompat.Statement.
+func (g *Held) release(ended bool, token int64, mayBeHeld bool) Released {
 	k := g.k
 	k.mu.Lock()
-	// Ended before anything is sent: a renewal under way that finds the field gone must not report a loss.
-	ended := g.lease.Load().End()
 	k.q.Released()
 	var s *Statement
 	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
@@ -256,6 +255,10 @@ func (g *Held) fix(l *Lease, sentAt time.Time) bool {
 		return false
 	}
 	g.fixed.Store(l)
-	g.lease.Store(g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g}))
+	lease := g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g})
+	g.lease.Store(lease)
+	if g.force.Load() || g.doomed.Load() { // that was said of the lease before, which had ended
+		lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	}
 	return true
 }

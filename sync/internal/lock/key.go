@@ -115,9 +115,12 @@ func (k *Key) nextLocked() *Statement {
 			defer k.Done()
 		}
 	}
-	pause := max(k.retryAt, k.giving.mark)                     // until then nothing is wanted
-	if talk.Have() == Place || now < talk.not || now < pause { // a try would wait
-		k.refuseTryLocked()
+	pause := max(k.retryAt, k.giving.mark) // until then nothing is wanted
+	switch {
+	case talk.Have() == Unit:
+		k.refuseTryLocked(errLate)
+	case talk.Have() == Place, now < talk.not, now < pause:
+		k.refuseTryLocked(ErrRefused)
 	}
 	if s != nil {
 		return s
@@ -203,6 +206,9 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 			end = released
 		}
 		g.end = end
+		if k.giving.n == g.n {
+			k.giving.mark = 0 // Redis has it, or there is none
+		}
 		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
 			close(g.freed)
 		}
@@ -292,7 +298,7 @@ func (k *Key) carryOut(o queue.Order) {
 	case queue.Nothing:
 	case queue.SendRelease: // the waiter for whom the grant came has given up
 		if g := k.cur.Load(); g != nil {
-			go g.release(g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
+			go g.release(g.lease.Load().End(), g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
 		}
 	default:
 		k.kick()

@@ -181,14 +181,17 @@ func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 }
 
 // refuseTryLocked fails a try that would have to wait for something else than the answer to its ask.
-func (k *Key) refuseTryLocked() {
+func (k *Key) refuseTryLocked(why error) {
 	if f, waits := k.q.Front(); waits && f.First.Kind.IsTry() {
-		k.q.Refuse(ErrRefused)
+		k.q.Refuse(why)
 	}
 }
 
 // ErrRefused is why a try was not admitted: somebody else has the lock or waits for it.
 var ErrRefused = queue.ErrRefused
+
+// errLate is why a try was not admitted to the lock that it got: a further command would have to come first.
+var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on it")}
 
 // AnswerError is why an acquisition failed: Redis did not answer it, or not as it should.
 type AnswerError struct {

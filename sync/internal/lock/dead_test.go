@@ -1,0 +1,149 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// Those who are told to look when a lock becomes free without a release of ours are the first that hear: waiters that
+// have died in front of them cost nothing.
+
+func longLease(s *Settings) {
+	s.Lease = Lease{For: 30 * time.Second, Period: 10 * time.Second, Margin: 1500 * time.Millisecond}
+}
+
+// die is what Redis sees of a process that is gone: its subscription is closed, and its place stays.
+func (p *party) die(t *testing.T) {
+	t.Helper()
+	for _, k := range p.All() {
+		k.silence()
+	}
+	p.wire.StopListening()
+}
+
+// stands makes the party the last one in the line of k, as number n.
+func (p *party) stands(t *testing.T, rdb *redis.Client, n int) {
+	t.Helper()
+	k := p.Key("k", p.set)
+	_, order, _ := k.q.Enter(&queue.Waiter{Kind: queue.Refusable})
+	k.carryOut(order)
+	awaitPlace(t, rdb, int64(n))
+	eventually(t, "listens", p.wire.Listening)
+}
+
+// behindTheDead has a waiter come in behind so many dead ones, after free, and returns how long after.
+func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *redis.Client, o *Owner, p *party)) time.Duration {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), set)
+	o := p.mustAcquire(t, "k")
+	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	var gone []*party
+	for n := range dead {
+		gone = append(gone, newParty(t, client(), longLease))
+		gone[n].stands(t, rdb, n+1)
+	}
+	waiter, came := newParty(t, client(), longLease), make(chan time.Time, 1)
+	go func() {
+		o := waiter.mustAcquire(t, "k")
+		came <- time.Now()
+		mustRelease(t, o)
+	}()
+	awaitPlace(t, rdb, int64(dead+1))
+	eventually(t, "listens", waiter.wire.Listening)
+	for _, g := range gone {
+		g.die(t)
+	}
+	time.Sleep(1500 * time.Millisecond) // it confirms its place at moments that have nothing to do with what follows
+	begin := time.Now()
+	free(rdb, o, p)
+	return (<-came).Sub(begin)
+}
+
+func TestDead_AForcedRelease(t *testing.T) {
+	for _, dead := range []int{2, 8} {
+		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, p *party) {
+			p.die(t)
+			o.g.lease.Load().End()
+			p.unlist(o.g, nil)
+			if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if d > time.Second {
+			t.Errorf("behind %d: free for %v", dead, d)
+		}
+	}
+}
+
+func TestDead_AMark(t *testing.T) {
+	for _, dead := range []int{2, 8} {
+		d := behindTheDead(t, dead, func(s *Settings) { longLease(s); s.MinHold = 3 * time.Second }, func(_ *redis.Client, o *Owner, _ *party) {
+			mustRelease(t, o)
+		})
+		if d > 2*time.Second {
+			t.Errorf("behind %d: a mark of 1.4 s has kept it for %v", dead, d)
+		}
+	}
+}
+
+func TestDead_AnOpenTurn(t *testing.T) {
+	for _, dead := range []int{2, 8} {
+		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, _ *party) {
+			stranger := rdb.Subscribe(t.Context(), "lock:release:k")
+			if _, err := stranger.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = stranger.Close() })
+			rdb.HSet(t.Context(), "anteroom:line:{k}", "s", fmt.Sprintf("0 1 %d", time.Now().UnixMilli())) // this turn is the second
+			mustRelease(t, o)
+		})
+		if d > time.Second {
+			t.Errorf("behind %d: a turn of 1 ms was open for %v", dead, d)
+		}
+	}
+}
+
+// The end of a MinHold's mark is waited for as everybody does, in the line: it may come sooner.
+func TestDead_AMarkIsDeleted(t *testing.T) {
+	for _, how := range []string{"with the lock before", "by force"} {
+		t.Run(how, func(t *testing.T) {
+			_, client := fresh(t)
+			rdb := client()
+			p := newParty(t, client(), func(s *Settings) {
+				s.MinHold = 8 * time.Second
+				s.Lease.Period = 1500 * time.Millisecond
+			})
+			o := p.mustAcquire(t, "k")
+			eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+			got := make(chan *Owner, 1)
+			go func() { got <- p.mustAcquire(t, "k") }()
+			eventually(t, "it waits", func() bool { return o.g.k.q.Len() == 1 })
+			if how == "by force" {
+				mustRelease(t, o)
+				awaitPlace(t, rdb, 1)
+				if _, err := newParty(t, client(), nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				rdb.Del(t.Context(), "k")
+				if r := o.Exit(t.Context()); r.Lost == nil {
+					t.Fatalf("%+v", r)
+				}
+			}
+			begin := time.Now()
+			next := <-got
+			if d := time.Since(begin); d > time.Second {
+				t.Errorf("the key was free for %v", d)
+			}
+			rdb.Del(context.Background(), "k")
+			next.Exit(t.Context())
+		})
+	}
+}

@@ -1,0 +1,149 @@
+package lock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// lateAnswers is a hook by which each answer takes so long.
+type lateAnswers struct{ by atomic.Int64 }
+
+func (*lateAnswers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *lateAnswers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		defer time.Sleep(time.Duration(h.by.Load()))
+		return next(ctx, cmd)
+	}
+}
+
+func (h *lateAnswers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		defer time.Sleep(time.Duration(h.by.Load()))
+		return next(ctx, cmds)
+	}
+}
+
+// P13: a try is one ask. Where its answer leaves too little of the lock to rely on, the lock is given back.
+func TestLate_P13_ATryIsOneAsk(t *testing.T) {
+	brief := Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+	for name, c := range map[string]struct {
+		timeout, late time.Duration
+		lease         Lease
+		fixed         *Lease
+	}{
+		"half the call lease":      {timeout: time.Second, late: 900 * time.Millisecond},
+		"more than the call lease": {timeout: 5 * time.Second, late: 2500 * time.Millisecond},
+		"nearly a brief lease":     {timeout: time.Second, late: 280 * time.Millisecond, lease: brief},
+		"more than a fixed lease":  {timeout: time.Second, late: 120 * time.Millisecond, fixed: &Lease{For: 100 * time.Millisecond, Period: -1, Margin: 10 * time.Millisecond}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, client := fresh(t)
+			rdb, h := client(), &lateAnswers{}
+			rdb.AddHook(h)
+			p := newParty(t, rdb, func(s *Settings) {
+				longLease(s)
+				s.Timeout = c.timeout
+				if c.lease.For > 0 {
+					s.Lease = c.lease
+				}
+			})
+			warm := p.mustAcquire(t, "k")
+			eventually(t, "renewed", func() bool { return warm.g.lease.Load().Renewals() > 0 })
+			mustRelease(t, warm)
+			k := p.Key("k", p.set)
+			defer k.Done()
+			h.by.Store(int64(c.late))
+			begin := time.Now()
+			o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
+			err := k.Acquire(t.Context(), o, c.fixed)
+			if d := time.Since(begin); err == nil || d > 3*c.late+500*time.Millisecond { // the ask, the fixed lease, its release
+				t.Errorf("%v after %v, each answer after %v", err, d, c.late)
+			}
+			h.by.Store(0)
+			if err == nil {
+				o.Exit(t.Context())
+			}
+			mustRelease(t, p.mustAcquire(t, "k"))
+		})
+	}
+}
+
+// The watchdog takes the lock from an owner in the moment in which that one releases it: nobody waits for anybody then.
+func TestLate_AReleaseBesideARevocation(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 3 { // others use the key, too
+		go func() {
+			for ctx.Err() == nil {
+				k.Leaves()
+			}
+		}()
+	}
+	for range 100 {
+		o := p.mustAcquire(t, "k")
+		k.mu.Lock() // both want it
+		done := make(chan struct{})
+		go func() { o.Exit(t.Context()); close(done) }()
+		eventually(t, "releasing", func() bool { return k.q.Word().State() == queue.Releasing })
+		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		time.Sleep(time.Millisecond) // whoever comes first, the two take turns then
+		k.mu.Unlock()
+		<-done
+		begin := time.Now()
+		eventually(t, "settled", func() bool { return !k.Leaves() })
+		if d := time.Since(begin); d > time.Second {
+			t.Fatalf("nothing was stated for %v", d)
+		}
+	}
+}
+
+// Once an exit has returned, the lease has ended, also where its caller has not awaited the release.
+func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
+	_, client := fresh(t)
+	rdb, h := client(), &lateAnswers{}
+	rdb.AddHook(h)
+	p := newParty(t, rdb, nil)
+	for range 200 {
+		o := p.mustAcquire(t, "k")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			for range rand.IntN(300) {
+				_ = ctx.Err()
+			}
+			cancel()
+		}()
+		if r := o.Exit(ctx); r.Unknown && o.g.lease.Load().State() == renewal.StateActive {
+			t.Error("it is still renewed")
+		}
+		cancel()
+	}
+}
+
+// What was said of a lock to be gone is said of the fixed lease, too, that replaces its lease in that moment.
+func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	o := p.mustAcquire(t, "k")
+	o.g.force.Store(true)
+	if !o.g.fix(&Lease{For: time.Second, Period: -1}, time.Now()) {
+		t.Fatal("lost before")
+	}
+	if o.g.lease.Load().Valid(p.leases.Now()) {
+		t.Error("it is relied on")
+	}
+	o.Exit(t.Context())
+}
