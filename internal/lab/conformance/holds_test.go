@@ -43,7 +43,6 @@ type lostHold struct {
 	h        *anteroom.Hold
 	token    int64
 	at       chan time.Time // when its context ended
-	until    time.Time      // the deadline that it had when the master was killed
 	rival    chan rival
 }
 
@@ -60,7 +59,7 @@ func (l *lostHold) take() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.h, l.token, l.until, l.at = h, tokenOf(h), h.Deadline(), make(chan time.Time, 1)
+	l.h, l.token, l.at = h, tokenOf(h), make(chan time.Time, 1)
 	if _, ok := l.reg.read(l.mu.Key(), l.token); !ok {
 		l.t.Fatalf("token %d of a lock that nobody else holds is refused", l.token)
 	}
@@ -109,8 +108,8 @@ func (l *lostHold) told() {
 	// For the machine: it is busy with the load, the failover, and other tests.
 	const slack = 2 * time.Second
 	bound := r.at.Add(watch + 2*commandTimeout)
-	if l.until.Before(bound) {
-		bound = l.until
+	if until := l.h.Deadline(); until.Before(bound) { // by the last renewal that the old master has answered
+		bound = until
 	}
 	timer := time.NewTimer(stuck)
 	defer timer.Stop()
