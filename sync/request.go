@@ -31,9 +31,10 @@ type AcquireOption struct {
 func Wait(d time.Duration) AcquireOption { return AcquireOption{d: d} }
 
 // Lease gives this hold a fixed lease of d instead of a renewed one, by one command more before
-// it is returned: unless it is released or extended, the key expires d after that, and the hold's
-// Deadline is Margin earlier. The process hands it on to nobody. d is from 100 ms to 24 hours. A Hold inside
-// another one shares its lease and refuses this as ErrConfig.
+// it is returned: unless it is released or extended, the hold's Deadline is Margin before d after that.
+// The key expires then, or, since no command shortens a lease, when that of the grant does: 2 seconds after
+// it, or LeaseTime after a hand-off within the process. The process hands the hold on to nobody. d is from
+// 100 ms to 24 hours. A Hold inside another one shares its lease and refuses this as ErrConfig.
 func Lease(d time.Duration) AcquireOption { return AcquireOption{fixed: true, d: d} }
 
 // take takes in an option.

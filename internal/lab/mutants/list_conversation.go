@@ -91,6 +91,13 @@ var conversationMutants = []mutant{
 		tests:     []string{"TestRules_P7_ALookBesideAnAnswer"},
 	},
 	{
+		name: "conversation-look-for-later", file: "sync/internal/lock/conversation.go",
+		mechanism: "a look for later survives what is stated before",
+		breaks:    "the end of a mark is found seconds later",
+		old:       "\tif c.look <= now {\n", fresh: "\tif true {\n",
+		tests: []string{"TestDead_AMark"},
+	},
+	{
 		name: "conversation-doubted-call-asks", file: "sync/internal/lock/conversation.go",
 		mechanism: "a call that is not believed is answered by a confirmation",
 		breaks:    "the lock that was given lies idle until its lease ends",

@@ -9,4 +9,11 @@ var lineMutants = []mutant{
 		fresh:     "    if true then\n",
 		tests:     []string{"TestState_P10_ToldOnce"},
 	},
+	{
+		name: "line-look-hears", file: "lettuce_compat/lua/line.lua", pkg: "sync/internal/lock",
+		mechanism: "who is told to look is somebody who hears",
+		breaks:    "behind two waiters that have died a free lock is found seconds later",
+		old:       " ~= 0 or multi then many = many - 1 end", fresh: " then many = many - 1 end",
+		tests: []string{"TestDead_AForcedRelease", "TestDead_AnOpenTurn"},
+	},
 }

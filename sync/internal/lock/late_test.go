@@ -63,9 +63,11 @@ func TestLate_P13_ATryIsOneAsk(t *testing.T) {
 			k := p.Key("k", p.set)
 			defer k.Done()
 			h.by.Store(int64(c.late))
+			ctx, cancel := context.WithTimeout(t.Context(), 4*c.late+time.Second)
+			defer cancel()
 			begin := time.Now()
 			o := &Owner{Kind: queue.Try | queue.Refusable, Holder: notify(func(*Loss) {})}
-			err := k.Acquire(t.Context(), o, c.fixed)
+			err := k.Acquire(ctx, o, c.fixed)
 			if d := time.Since(begin); err == nil || d > 3*c.late+500*time.Millisecond { // the ask, the fixed lease, its release
 				t.Errorf("%v after %v, each answer after %v", err, d, c.late)
 			}
@@ -82,32 +84,24 @@ func TestLate_P13_ATryIsOneAsk(t *testing.T) {
 func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
-	k := p.Key("k", p.set)
+	o := p.mustAcquire(t, "k")
+	k, g := o.g.k, o.g
+	k.refs.Add(1)
 	defer k.Done()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	for range 3 { // others use the key, too
-		go func() {
-			for ctx.Err() == nil {
-				k.Leaves()
-			}
-		}()
+	// Held.release, whose lease the loss has ended before, up to its kick.
+	if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
+		t.Fatal(exit)
 	}
-	for range 100 {
-		o := p.mustAcquire(t, "k")
-		k.mu.Lock() // both want it
-		done := make(chan struct{})
-		go func() { o.Exit(t.Context()); close(done) }()
-		eventually(t, "releasing", func() bool { return k.q.Word().State() == queue.Releasing })
-		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-		time.Sleep(time.Millisecond) // whoever comes first, the two take turns then
-		k.mu.Unlock()
-		<-done
-		begin := time.Now()
-		eventually(t, "settled", func() bool { return !k.Leaves() })
-		if d := time.Since(begin); d > time.Second {
-			t.Fatalf("nothing was stated for %v", d)
-		}
+	g.lease.Load().End()
+	k.q.Released()
+	g.exited()
+	g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: g.lease.Load().Deadline()})
+	o.abandon()
+	k.kick()
+	begin := time.Now()
+	eventually(t, "settled", func() bool { return !k.Leaves() })
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("nothing was stated for %v", d)
 	}
 }
 
