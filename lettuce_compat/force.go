@@ -16,8 +16,12 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, err
 	}
 	start := time.Now()
+	multi := ""
+	if c.Multi() {
+		multi = "m"
+	}
 	k := newScriptRequest(c.scripts().force, key, c.line(key), c.fence(key),
-		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings))
+		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), multi)
 	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {

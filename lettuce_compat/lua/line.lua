@@ -35,12 +35,12 @@ local function line_of(line, client, multi)
   if own and own.client == client then l.own = own end
 
   -- tell publishes a message on the channel of a client. p is its place, whose word proves that a script has sent it.
-  -- Returns how many have heard it.
   function l.tell(c, what, p, more)
-    local heard = publish(OWN .. c, what .. ' ' .. (p and p.word or '-') .. ' ' .. more .. ' ' .. KEYS[1])
-    if heard < 0 then l.refusal = -2 end
-    return heard
+    if publish(OWN .. c, what .. ' ' .. (p and p.word or '-') .. ' ' .. more .. ' ' .. KEYS[1]) < 0 then l.refusal = -2 end
   end
+
+  -- hears reports whether the client of a place is known to hear, or nobody can know.
+  local function hears(p) return multi or p.client == client or (ask('pubsub', 'numsub', OWN .. p.client) or {'', 1})[2] > 0 end
 
   -- strike removes a place.
   function l.strike(p)
@@ -70,7 +70,7 @@ local function line_of(line, client, multi)
   -- client does not hear is passed and kept, but called all the same where nobody hears. give makes it a holder and returns
   -- what its client is told, or nil. behind: who states will stand behind. Returns the place that does not fit.
   function l.serve(most, fits, give, behind)
-    local deaf
+    local deaf, first
     local last = math.min(l.tail, l.head + LOOKS - 1)
     local function call(p)
       local told = (behind or deaf or l.tail > p.seq) and '1' or '0'
@@ -82,7 +82,7 @@ local function line_of(line, client, multi)
     end
     for seq = l.head, last do
       local p = living(seq)
-      if p and p.client ~= client and not multi and (ask('pubsub', 'numsub', OWN .. p.client) or {'', 1})[2] == 0 then
+      if p and not hears(p) then
         deaf = deaf or p
       elseif p then
         if not fits(p) then return p end
@@ -92,8 +92,7 @@ local function line_of(line, client, multi)
         behind, deaf = behind or deaf, nil
       end
     end
-    local first = deaf
-    deaf = nil
+    first, deaf = deaf, nil
     if first and fits(first) then call(first) end
     if last < l.tail and l.head > last then -- all that it may look at are dead: whoever came last looks further
       local p = at(l.tail)
@@ -105,8 +104,9 @@ local function line_of(line, client, multi)
   function l.look(many, ms)
     for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
       local p = living(seq)
-      if p then
-        if l.tell(p.client, 'look', p, string.format('%d', ms)) ~= 0 or multi then many = many - 1 end
+      if p and hears(p) then
+        l.tell(p.client, 'look', p, string.format('%d', ms))
+        many = many - 1
         if many == 0 then return end
       end
     end

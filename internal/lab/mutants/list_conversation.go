@@ -98,6 +98,13 @@ var conversationMutants = []mutant{
 		tests: []string{"TestDead_AMark"},
 	},
 	{
+		name: "conversation-look-for-both", file: "sync/internal/lock/conversation.go",
+		mechanism: "and a look for now",
+		breaks:    "the end of a mark is found seconds later",
+		old:       "if c.open || at > now {", fresh: "if c.open || at >= now {",
+		tests: []string{"TestDead_ALookForLater"},
+	},
+	{
 		name: "conversation-doubted-call-asks", file: "sync/internal/lock/conversation.go",
 		mechanism: "a call that is not believed is answered by a confirmation",
 		breaks:    "the lock that was given lies idle until its lease ends",

@@ -105,8 +105,15 @@ var driverMutants = []mutant{
 		name: "driver-mark-is-there", file: "sync/internal/lock/key.go",
 		mechanism: "a MinHold's mark is waited for in the line, once Redis has it",
 		breaks:    "a mark that is deleted keeps the waiters of its own process for its time",
-		old:       "\t\t\tk.giving.mark = 0 //", fresh: "\t\t\t_ = k //",
-		tests: []string{"TestDead_AMarkIsDeleted"},
+		old:       "\t\tk.giving.mark = 0 //", fresh: "\t\t_ = k //",
+		tests: []string{"TestDead_AMarkIsDeleted", "TestLate_AMarkBesideALoss"},
+	},
+	{
+		name: "driver-waits-for-nothing-left", file: "sync/internal/lock/key.go",
+		mechanism: "only what nobody waits for is a release that is given up",
+		breaks:    "an outage raises the alarm for releases that were never made",
+		old:       "e == GivenUp && quiet:", fresh: "e == GivenUp:",
+		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
 	},
 	{
 		name: "driver-try-renews", file: "sync/internal/lock/key.go",

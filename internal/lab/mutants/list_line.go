@@ -13,7 +13,7 @@ var lineMutants = []mutant{
 		name: "line-look-hears", file: "lettuce_compat/lua/line.lua", pkg: "sync/internal/lock",
 		mechanism: "who is told to look is somebody who hears",
 		breaks:    "behind two waiters that have died a free lock is found seconds later",
-		old:       " ~= 0 or multi then many = many - 1 end", fresh: " then many = many - 1 end",
+		old:       "      if p and hears(p) then\n", fresh: "      if p then\n",
 		tests: []string{"TestDead_AForcedRelease", "TestDead_AnOpenTurn"},
 	},
 }

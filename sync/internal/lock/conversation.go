@@ -302,7 +302,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		}
 		return c, None
 	case Look:
-		return c.soon(now + h.Lease), None
+		return c.soon(now+h.Lease, now), None
 	case Ended:
 		if h.N == c.Grant.Unit {
 			c.ended, c.not = h.N, now+h.Lease
@@ -365,14 +365,18 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 // doubts: h gives nothing. Where that is a call, a place is confirmed at once.
 func (c Conversation) doubts(h News, now Moment) Conversation {
 	if h.Word == Called && c.have == Place {
-		return c.soon(now)
+		return c.soon(now, now)
 	}
 	return c
 }
 
-// soon: the same is said again at the moment at, at the latest.
-func (c Conversation) soon(at Moment) Conversation {
-	c.due, c.look = min(c.due, at), min(c.look, at)
+// soon: the same is said again at the moment at, at the latest. What is told for later stays beside what is told for now,
+// unless that has to wait for an answer.
+func (c Conversation) soon(at, now Moment) Conversation {
+	c.due = min(c.due, at)
+	if c.open || at > now {
+		c.look = min(c.look, at)
+	}
 	return c
 }
 

@@ -147,3 +147,67 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// The first in line gives up before the mark ends, at which the next one that hears is told to look at once, too.
+func TestDead_ALookForLater(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
+	o := p.mustAcquire(t, "k")
+	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	front := newParty(t, client(), longLease)
+	fk := front.Key("k", front.set)
+	fw := &queue.Waiter{Kind: queue.Refusable}
+	_, order, _ := fk.q.Enter(fw)
+	fk.carryOut(order)
+	awaitPlace(t, rdb, 1)
+	eventually(t, "listens", front.wire.Listening)
+	const dead = 8
+	var gone []*party
+	for n := range dead {
+		gone = append(gone, newParty(t, client(), longLease))
+		gone[n].stands(t, rdb, n+2)
+	}
+	waiter, came := newParty(t, client(), longLease), make(chan time.Time, 1)
+	go func() {
+		o := waiter.mustAcquire(t, "k")
+		came <- time.Now()
+		mustRelease(t, o)
+	}()
+	awaitPlace(t, rdb, dead+2)
+	eventually(t, "listens", waiter.wire.Listening)
+	for _, g := range gone {
+		g.die(t)
+	}
+	time.Sleep(500 * time.Millisecond)
+	mustRelease(t, o)
+	end := time.Now().Add(rdb.PTTL(t.Context(), "k").Val())
+	time.Sleep(500 * time.Millisecond)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	order, _ = fk.q.Wait(ctx, fw)
+	fk.carryOut(order)
+	if d := (<-came).Sub(end); d > time.Second {
+		t.Errorf("the key was free for %v", d)
+	}
+}
+
+// A monitor that subscribes to a pattern hears nothing for those who have died.
+func TestDead_APatternDoesNotHear(t *testing.T) {
+	d := behindTheDead(t, 8, longLease, func(rdb *redis.Client, o *Owner, p *party) {
+		sub := rdb.PSubscribe(t.Context(), "anteroom:*")
+		if _, err := sub.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sub.Close() })
+		p.die(t)
+		o.g.lease.Load().End()
+		p.unlist(o.g, nil)
+		if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if d > time.Second {
+		t.Errorf("free for %v", d)
+	}
+}

@@ -145,9 +145,7 @@ func (k *Key) nextLocked() *Statement {
 }
 
 func (k *Key) rang() {
-	if k.hear(News{Word: Clock}) == GivenUp {
-		k.l.cfg.Reporter.ReleaseGivenUp(k)
-	}
+	k.hear(News{Word: Clock})
 	k.speak(false)
 }
 
@@ -206,13 +204,14 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 			end = released
 		}
 		g.end = end
-		if k.giving.n == g.n {
-			k.giving.mark = 0 // Redis has it, or there is none
-		}
 		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
 			close(g.freed)
 		}
 	}
+	if n := k.giving.n; talk.left != n && talk.Grant.Unit != n {
+		k.giving.mark = 0 // Redis has it, or there is none
+	}
+	quiet := k.wishLocked(k.l.now()) == Quiet
 	if e == Granted && k.l.closing.Load() {
 		e = None // nobody is let in: the conversation gives it back
 	}
@@ -233,12 +232,12 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 	}
 	if e == Missing {
 		k.kick() // who waits does not wait for who is told
-		switch {
-		case end == missing:
-			g.tell(g.missed())
-		case end == lapsed && failed:
-			k.l.cfg.Reporter.ReleaseGivenUp(k)
-		}
+	}
+	switch {
+	case end == missing:
+		g.tell(g.missed())
+	case end == lapsed && failed, e == GivenUp && quiet: // and not what somebody waits for
+		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
 	return e
 }

@@ -141,3 +141,63 @@ func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 	}
 	o.Exit(t.Context())
 }
+
+// An exit beside a loss that was just concluded leaves no pause for a mark that is not there.
+func TestLate_AMarkBesideALoss(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) {
+		s.MinHold = 6 * time.Second
+		s.Lease.Period = 1500 * time.Millisecond
+	})
+	k := p.Key("k", p.set)
+	defer k.Done()
+	done := make(chan struct{})
+	o := &Owner{Kind: queue.Refusable}
+	o.Holder = notify(func(*Loss) {
+		o.Exit(context.Background())
+		close(done)
+	})
+	if err := k.Acquire(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
+	rdb.Del(t.Context(), "k")
+	o.g.lease.Load().Hurry()
+	<-done
+	begin := time.Now()
+	time.Sleep(50 * time.Millisecond)
+	if o, err := p.acquire(t.Context(), "k", queue.Try); err != nil {
+		t.Errorf("EXISTS %d, try: %v", rdb.Exists(t.Context(), "k").Val(), err)
+	} else {
+		o.Exit(t.Context())
+		rdb.Del(t.Context(), "k") // its mark
+	}
+	next := p.mustAcquire(t, "k")
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("the key was free for %v", d)
+	}
+	rdb.Del(context.Background(), "k")
+	next.Exit(t.Context())
+}
+
+// A waiter in an outage is no release that nobody confirms.
+func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
+	s, client := fresh(t)
+	p := newParty(t, client(), func(s *Settings) {
+		s.Timeout = 50 * time.Millisecond
+		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+	})
+	mustRelease(t, p.mustAcquire(t, "k"))
+	s.Pause()
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Second)
+	defer cancel()
+	_, err := p.acquire(ctx, "k", 0)
+	p.rep.mu.Lock()
+	n := p.rep.givenUp
+	p.rep.mu.Unlock()
+	if err == nil || n > 0 {
+		t.Errorf("%v, and %d releases are said to be given up", err, n)
+	}
+	s.Resume()
+}
