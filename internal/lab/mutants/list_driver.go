@@ -116,6 +116,13 @@ var driverMutants = []mutant{
 		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
 	},
 	{
+		name: "driver-over-is-lost", file: "sync/internal/lock/exit.go",
+		mechanism: "a release after the deadline that does not find the lock is a loss, whoever has removed it",
+		breaks:    "Release returns nil for a lock that somebody else has had",
+		old:       "if over && !r.found && r.Lost == nil {", fresh: "if over && r.Err != nil {",
+		tests: []string{"TestLate_ASupersededReleaseAfterTheDeadline"},
+	},
+	{
 		name: "driver-try-renews", file: "sync/internal/lock/key.go",
 		mechanism: "a try does not wait for the renewal of a lock of which too little is left",
 		breaks:    "TryLock takes several time limits of a command, or for ever",

@@ -42,8 +42,9 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		return ExitResult{Nested: true}
 	case queue.Final:
 		r := o.release(ctx)
-		if r.Err != nil && over {
-			// Nobody can rely on it since its deadline. That no release is confirmed makes it no better.
+		if over && !r.found && r.Lost == nil {
+			// Nobody could rely on it since its deadline. That it was not there, be it since another statement of this
+			// process has removed it, or that no answer says so, makes it no better.
 			l := &Loss{Cause: g.lease.Load().Loss(renewal.ReasonDeadline), Owner: o}
 			g.tell(l)
 			r = Released{Lost: l}

@@ -157,6 +157,7 @@ type Released struct {
 	Unknown bool  // the release may have taken effect; it is repeated in the background
 	Failed  bool  // it has not, and is repeated in the background
 	Err     error // of the two before
+	found   bool  // the answer to its first statement says that the lock was there
 }
 
 // release gives the grant back, for an owner that has exited or that never came, and returns after the first answer,
@@ -197,7 +198,7 @@ func (g *Held) release(ended bool, token int64, mayBeHeld bool) Released {
 		return Released{}
 	}
 	a, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
-	var r Released
+	r := Released{found: a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordLost && a.Word != lettucecompat.WordVoid}
 	switch {
 	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
 		if r.Lost = g.missed(); g.end == lapsed {

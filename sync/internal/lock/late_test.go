@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,4 +201,41 @@ func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
 		t.Errorf("%v, and %d releases are said to be given up", err, n)
 	}
 	s.Resume()
+}
+
+// A release after the deadline that a waiter's ask supersedes is answered that the lock is not there. That counts, though
+// the ask may have removed it: nobody could rely on it any more.
+func TestLate_ASupersededReleaseAfterTheDeadline(t *testing.T) {
+	_, client := fresh(t)
+	c := client()
+	p := newParty(t, c, func(s *Settings) {
+		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
+	})
+	busy, open := make(chan struct{}), make(chan struct{})
+	other := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-open })}
+	k := p.Key("other", p.set)
+	defer k.Done()
+	if err := k.Acquire(t.Context(), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := p.mustAcquire(t, "k")
+	other.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	<-busy // nobody concludes a loss meanwhile, as in a process that was stopped
+	time.Sleep(time.Until(o.Deadline()) + 50*time.Millisecond)
+	next := make(chan *Owner, 1)
+	var once sync.Once
+	c.AddHook(slowHook{func(cmd redis.Cmder) {
+		if cmd.Name() == "evalsha" {
+			once.Do(func() {
+				go func() { next <- p.mustAcquire(t, "k") }()
+				time.Sleep(50 * time.Millisecond)
+			})
+		}
+	}})
+	if r := o.Exit(context.Background()); r.Lost == nil {
+		t.Errorf("released: %+v", r)
+	}
+	close(open)
+	mustRelease(t, <-next)
+	other.Exit(t.Context())
 }
