@@ -342,7 +342,7 @@ func TestState_MinHold(t *testing.T) {
 		b.wantHash(t, "k", hash{mark: "1"})
 		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
 		for _, p := range []*peer{x, y} {
-			want(t, "looks", p.looks(), 3*time.Second)
+			want(t, "looks after its last ms", p.looks(), 3001*time.Millisecond)
 		}
 		z.silent()
 		got := x.wantWord("confirm", x.confirm(), stands)

@@ -150,7 +150,7 @@ elseif stands and free and not text and l.open <= l.now and l.places == 0 then
   if l.told == '1' then l.told, l.changed = '0', true end
 end
 if near and (not free or l.open > l.now) then l.look(2, math.max(l.open - l.now, 0)) end
-if l and receivers and mark > 0 then l.look(2, mark) end
+if l and receivers and mark > 0 then l.look(2, mark + 1) end -- at its last ms it is still there
 
 -- 6. The answer.
 if stands and not token then

@@ -93,7 +93,7 @@ var stateMutants = []mutant{
 		name: "state-mark-tells-the-first", file: "lettuce_compat/lua/state.lua",
 		mechanism: "the first in line are told when a mark ends",
 		breaks:    "they learn a second later that the key is free",
-		old:       "if l and receivers and mark > 0 then l.look(2, mark) end\n",
+		old:       "if l and receivers and mark > 0 then l.look(2, mark + 1) end",
 		fresh:     "",
 		tests:     []string{"TestState_MinHold"},
 	},

@@ -138,8 +138,8 @@ var syncMutants = []mutant{
 		name: "sync-loss-told-stays", file: "sync/internal/lock/exit.go", pkg: "sync",
 		mechanism: "a loss by the clock stays one, also if no release is answered",
 		breaks:    "a caller that was told of a loss is told by its release that the lock is not lost",
-		old:       "\t\tif r.Err != nil && over {",
-		fresh:     "\t\tif r.Err != nil && over && k.l == nil {",
+		old:       "\t\tif over && !r.found && r.Lost == nil {",
+		fresh:     "\t\tif over && !r.found && r.Lost == nil && r.Err == nil {",
 		tests:     []string{"TestLoss_ToldIsNotTakenBackByAnOutage"},
 	},
 	{
