@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,6 +286,7 @@ func TestQueue_I6_PassedForTooLongGetsTheNext(t *testing.T) {
 // The threshold itself is not past it. The privilege leaves the queue with its waiter, and ends when the waiter is
 // admitted.
 func TestQueue_I6_WhenTheNextIsNotOwed(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // whoever is woken does not run before this looks
 	inBubble(t, false, func(x *fixture) {
 		_, owner := x.starve(queue.StarvationThreshold)
 		x.mustExit(owner.w.Number, true, queue.HandedOff, queue.Nothing)
