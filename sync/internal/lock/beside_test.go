@@ -39,21 +39,32 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			rdb.Del(t.Context(), "k")
 			eventually(t, "told", func() bool { return g.lossNow() != nil })
 			eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
-			ctx, cancel := context.WithCancel(context.Background())
-			cancel()
-			order, err := k.q.Wait(ctx, w)
-			if err == nil {
-				t.Fatal("admitted")
-			}
-			k.carryOut(order)
-			begin := time.Now()
-			next := p.mustAcquire(t, "k")
-			if d := time.Since(begin); d > 500*time.Millisecond {
-				t.Errorf("the next one waited %v for an owner that never was", d)
-			}
-			mustRelease(t, next)
+			giveUp(t, k, w)
+			nobodyIsWaitedFor(t, p)
 		})
 	}
+}
+
+// giveUp has w leave the queue, whether it was admitted meanwhile or not.
+func giveUp(t *testing.T, k *Key, w *queue.Waiter) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	order, err := k.q.Wait(ctx, w)
+	if err == nil {
+		t.Fatal("admitted")
+	}
+	k.carryOut(order)
+}
+
+func nobodyIsWaitedFor(t *testing.T, p *party) {
+	t.Helper()
+	begin := time.Now()
+	next := p.mustAcquire(t, "k")
+	if d := time.Since(begin); d > 500*time.Millisecond {
+		t.Errorf("the next one waited %v for an owner that never was", d)
+	}
+	mustRelease(t, next)
 }
 
 // The same where the owner passes it on while it is told of the loss, and the queue admits the next at once.
@@ -80,19 +91,8 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	rdb.Del(t.Context(), "k")
 	eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	order, err := k.q.Wait(ctx, w)
-	if err == nil {
-		t.Fatal("admitted")
-	}
-	k.carryOut(order)
-	begin := time.Now()
-	next := p.mustAcquire(t, "k")
-	if d := time.Since(begin); d > 500*time.Millisecond {
-		t.Errorf("the next one waited %v for an owner that never was", d)
-	}
-	mustRelease(t, next)
+	giveUp(t, k, w)
+	nobodyIsWaitedFor(t, p)
 }
 
 // What Redis has said is taken in also for a caller that has given up meanwhile.

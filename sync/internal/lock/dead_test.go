@@ -37,6 +37,17 @@ func (p *party) stands(t *testing.T, rdb *redis.Client, n int) {
 	eventually(t, "listens", p.wire.Listening)
 }
 
+// comes acquires k, releases it, and says when it had it.
+func (p *party) comes(t *testing.T) <-chan time.Time {
+	came := make(chan time.Time, 1)
+	go func() {
+		o := p.mustAcquire(t, "k")
+		came <- time.Now()
+		mustRelease(t, o)
+	}()
+	return came
+}
+
 // behindTheDead has a waiter come in behind so many dead ones, after free, and returns how long after.
 func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *redis.Client, o *Owner, p *party)) time.Duration {
 	_, client := fresh(t)
@@ -49,12 +60,8 @@ func behindTheDead(t *testing.T, dead int, set func(*Settings), free func(rdb *r
 		gone = append(gone, newParty(t, client(), longLease))
 		gone[n].stands(t, rdb, n+1)
 	}
-	waiter, came := newParty(t, client(), longLease), make(chan time.Time, 1)
-	go func() {
-		o := waiter.mustAcquire(t, "k")
-		came <- time.Now()
-		mustRelease(t, o)
-	}()
+	waiter := newParty(t, client(), longLease)
+	came := waiter.comes(t)
 	awaitPlace(t, rdb, int64(dead+1))
 	eventually(t, "listens", waiter.wire.Listening)
 	for _, g := range gone {
@@ -168,12 +175,8 @@ func TestDead_ALookForLater(t *testing.T) {
 		gone = append(gone, newParty(t, client(), longLease))
 		gone[n].stands(t, rdb, n+2)
 	}
-	waiter, came := newParty(t, client(), longLease), make(chan time.Time, 1)
-	go func() {
-		o := waiter.mustAcquire(t, "k")
-		came <- time.Now()
-		mustRelease(t, o)
-	}()
+	waiter := newParty(t, client(), longLease)
+	came := waiter.comes(t)
 	awaitPlace(t, rdb, dead+2)
 	eventually(t, "listens", waiter.wire.Listening)
 	for _, g := range gone {
@@ -183,10 +186,7 @@ func TestDead_ALookForLater(t *testing.T) {
 	mustRelease(t, o)
 	end := time.Now().Add(rdb.PTTL(t.Context(), "k").Val())
 	time.Sleep(500 * time.Millisecond)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	order, _ = fk.q.Wait(ctx, fw)
-	fk.carryOut(order)
+	giveUp(t, fk, fw)
 	if d := (<-came).Sub(end); d > time.Second {
 		t.Errorf("the key was free for %v", d)
 	}
