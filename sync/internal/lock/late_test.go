@@ -239,3 +239,23 @@ func TestLate_ASupersededReleaseAfterTheDeadline(t *testing.T) {
 	mustRelease(t, <-next)
 	other.Exit(t.Context())
 }
+
+// The mark of a release that is not stated yet stays, whatever is heard meanwhile.
+func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = time.Second })
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	mark := k.l.now() + time.Second
+	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
+	k.giving = giving{n: o.g.n, mark: mark}
+	k.mu.Unlock()
+	k.hear(News{Word: Look})
+	k.mu.Lock()
+	got := k.giving.mark
+	k.mu.Unlock()
+	if got != mark {
+		t.Errorf("the mark is %v, want %v", got, mark)
+	}
+	mustRelease(t, o)
+}
