@@ -132,8 +132,8 @@ var conversationMutants = []mutant{
 		name: "conversation-missing-is-told", file: "sync/internal/lock/conversation.go",
 		mechanism: "the first release that finds nothing is a loss",
 		breaks:    "work that was not protected ends without a word",
-		old:       "\tcase h.Word == Lost && c.left != 0 && !c.excused:",
-		fresh:     "\tcase h.Word == Lost && c.left != 0 && !c.excused && now < 0:",
+		old:       "\tcase h.Word == Lost && c.releasing != 0 && !c.excused:",
+		fresh:     "\tcase h.Word == Lost && c.releasing != 0 && !c.excused && now < 0:",
 		tests:     []string{"TestRules_P8_AReleaseIsRepeated"},
 	},
 	{
@@ -203,8 +203,8 @@ var conversationMutants = []mutant{
 		name: "conversation-late-is-cleaned-up", file: "sync/internal/lock/conversation.go",
 		mechanism: "what lands late beside a clean-up is cleaned up after it",
 		breaks:    "a lock that nobody knows of stays taken",
-		old:       "c.since, c.left = c.late, 0;",
-		fresh:     "c.since, c.left = 0, 0;",
+		old:       "c.since, c.releasing = c.stray, 0;",
+		fresh:     "c.since, c.releasing = 0, 0;",
 		tests:     []string{"TestRules_P11_WhatLandsBesideACleanUp"},
 	},
 }

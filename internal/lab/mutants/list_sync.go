@@ -135,11 +135,11 @@ var syncMutants = []mutant{
 		tests: []string{"TestTimesForPeopleAfterTheClockWasSet"},
 	},
 	{
-		name: "sync-loss-told-stays", file: "sync/internal/lock/exit.go", pkg: "sync",
+		name: "sync-loss-told-stays", file: "sync/internal/lock/release.go", pkg: "sync",
 		mechanism: "a loss by the clock stays one, also if no release is answered",
 		breaks:    "a caller that was told of a loss is told by its release that the lock is not lost",
-		old:       "\t\tif over && !r.found && r.Lost == nil {",
-		fresh:     "\t\tif over && !r.found && r.Lost == nil && r.Err == nil {",
+		old:       "\tcase late:\n",
+		fresh:     "\tcase late && r.Err == nil:\n",
 		tests:     []string{"TestLoss_ToldIsNotTakenBackByAnOutage"},
 	},
 	{
@@ -194,7 +194,7 @@ var syncMutants = []mutant{
 		name: "sync-token-is-said", file: "sync/internal/lock/say.go", pkg: "sync",
 		mechanism: "a release says the last token that was handed out",
 		breaks:    "tokens are used again",
-		old:       "more.LastToken, more.Mark = g.token, max(g.mark-k.l.now(), 0)",
+		old:       "more.LastToken, more.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)",
 		fresh:     "more.Mark = max(g.mark-k.l.now(), 0)",
 		tests:     []string{"TestUsedTokensAreNeverGivenBack"},
 	},

@@ -105,9 +105,10 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 		k.hear(News{Word: Exited, N: w.Grant})
 		k.kick()
 	case g.lease.Load().Valid(k.l.leases.Glance()):
+		g.exit(k.l.leases.Glance())
 		done := make(chan struct{})
 		go func() { // the conversation, which is not settled, keeps the key in use
-			g.release(g.lease.Load().End(), g.lastToken(), false)
+			g.release(false)
 			close(done)
 		}()
 		select {

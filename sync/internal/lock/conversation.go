@@ -145,19 +145,19 @@ type Conversation struct {
 	Terms
 	Grant Grant // the unit, if the client has it
 
-	have    Have
-	entered bool   // Granted was told, and nothing has ended that
-	last    uint64 // number of the last statement
-	floor   uint64 // news of a smaller number give nothing
-	news    uint64 // greatest number whose answer or call was taken in
-	since   uint64 // smallest number that may have left something in Redis; 0: none has
-	left    uint64 // the unit whose release has no answer; 0: none
-	late    uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
+	have      Have
+	entered   bool   // Granted was told, and nothing has ended that
+	last      uint64 // number of the last statement
+	floor     uint64 // news of a smaller number give nothing
+	news      uint64 // greatest number whose answer or call was taken in
+	since     uint64 // smallest number that may have left something in Redis; 0: none has
+	releasing uint64 // the unit whose release has no answer; 0: none
+	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
 
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
 	silent  int       // so many in a row had none
-	excused bool      // Lost is no loss of the unit left: one that gave it back had no answer or was superseded, or nobody had entered
+	excused bool      // Lost is no loss of the unit to release: one that gave it back had no answer or was superseded, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // while nothing is had: from then on nothing is left in Redis
 	not     Moment    // nothing is stated before, unless the owner of ended exits
@@ -186,12 +186,12 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit}, true
 	case w == Quiet && (c.since == 0 || c.have == Nothing && now >= c.over):
 		return Statement{}, false
-	case c.left != 0 && c.names(w):
+	case c.releasing != 0 && c.names(w):
 		want := 0
 		if w == Wanted {
 			want = 1
 		}
-		return Statement{Since: c.left, Have: Unit, Want: want}, true
+		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
 	case w == Quiet:
 		return Statement{Since: c.since}, true
 	case c.have == Place:
@@ -204,7 +204,7 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 	return Statement{Since: c.since, Want: 1}, true
 }
 
-// names reports whether the next statement names the unit left, again. Only one that does can tell that it had been
+// names reports whether the next statement names the unit to release, again. Only one that does can tell that it had been
 // lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
 //
 //	the last was  | it has no answer yet | never had one (excused) | failed: nothing changed
@@ -264,9 +264,9 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		c.over = max(c.over, now+c.Lease+c.Late)
 	}
 	if s.Keep == 0 { // what is sent is given back
-		c.late = 0
+		c.stray = 0
 		if c.have == Unit {
-			c.left, c.excused = c.Grant.Unit, !c.entered
+			c.releasing, c.excused = c.Grant.Unit, !c.entered
 			c.over = max(c.over, now+c.Lease+c.Late) // a renewal may have been sent a moment ago
 		}
 		c = c.empty(n)
@@ -292,7 +292,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch h.Word {
 	case Clock:
 		if c.have == Nothing && c.since != 0 && now >= c.over {
-			c.since, c.late, c.left, c.open = 0, 0, 0, false
+			c.since, c.stray, c.releasing, c.open = 0, 0, 0, false
 			return c.empty(c.last + 1), GivenUp
 		}
 		return c, None
@@ -316,7 +316,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N < c.floor || h.N > c.last {
 		record := h.Word == Stands || h.Unit == h.N
 		if record && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
-			c.late, c.over = h.N, max(c.over, now+c.Life+c.Call)
+			c.stray, c.over = h.N, max(c.over, now+c.Life+c.Call)
 			if c.since == 0 || h.N < c.since {
 				c.since = h.N
 			}
@@ -333,7 +333,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	case h.N == c.news && c.have == Unit: // the call came before this answer to the same statement
 		return c, None
 	case h.Word == Stands:
-		c.have, c.Grant, c.due, c.left, c.news = Place, Grant{}, min(now+h.Lease, c.look), 0, h.N
+		c.have, c.Grant, c.due, c.releasing, c.news = Place, Grant{}, min(now+h.Lease, c.look), 0, h.N
 		return c, None
 	}
 	// Refused, HasNot, Gone, Lost: it has nothing.
@@ -341,11 +341,11 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch {
 	case c.entered:
 		event = Vanished
-	case h.Word == Lost && c.left != 0 && !c.excused:
+	case h.Word == Lost && c.releasing != 0 && !c.excused:
 		event = Missing
 	}
 	if h.N == c.last {
-		if c.since, c.left = c.late, 0; c.since == 0 {
+		if c.since, c.releasing = c.stray, 0; c.since == 0 {
 			c.over = 0
 		}
 	}
@@ -413,7 +413,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 			g.Sent, g.Lease = c.Grant.Sent, c.Grant.Lease
 		}
 	}
-	c.have, c.Grant, c.news, c.left, c.due = Unit, g, h.N, 0, 0
+	c.have, c.Grant, c.news, c.releasing, c.due = Unit, g, h.N, 0, 0
 	rest := g.Until(c.Margin) - now
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
 	if !c.entered && (rest >= c.Call/2 || whole && rest > 0) {

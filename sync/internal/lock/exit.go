@@ -10,7 +10,7 @@ import (
 
 // ExitResult says how an exit ended.
 type ExitResult struct {
-	Released
+	ReleaseResult
 	HandedOff bool // to the next owner of this process
 	Nested    bool // other units remain
 	Stale     bool // the tenure had ended before
@@ -24,7 +24,6 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	// Both clocks are read: a process that was stopped or suspended learns here that the lock is lost.
 	now := k.l.leases.Now()
 	may, newTurn := g.mayHandOff(o, now)
-	over := !g.lease.Load().Valid(now)
 	exit, _ := k.q.Exit(o.number, may)
 	left := o.units.Add(-1)
 	switch exit {
@@ -41,15 +40,8 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		}
 		return ExitResult{Nested: true}
 	case queue.Final:
-		r := o.release(ctx)
-		if over && !r.found && r.Lost == nil {
-			// Nobody could rely on it since its deadline. That it was not there, be it since another statement of this
-			// process has removed it, or that no answer says so, makes it no better.
-			l := &Loss{Cause: g.lease.Load().Loss(renewal.ReasonDeadline), Owner: o}
-			g.tell(l)
-			r = Released{Lost: l}
-		}
-		return ExitResult{Released: r}
+		g.exit(now)
+		return ExitResult{ReleaseResult: o.release(ctx)}
 	case queue.WasLost:
 		k.l.unlistLost(g)
 	}
@@ -57,12 +49,12 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	case exit == queue.Stale && (left < 0 || g.lossNow() == nil): // the queue counts those of a goroutine itself
 		return ExitResult{Stale: true}
 	case left > 0 && exit == queue.Stale: // another unit may still work
-		return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
+		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 	}
 	g.exited()
 	k.kick()
 	o.abandon()
-	return ExitResult{Released: Released{Lost: g.LossOr(renewal.ReasonGone)}}
+	return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 }
 
 // exitedBesideALoss is for who takes the last unit off beside one whose exit has found the loss, and this unit there still.
@@ -75,10 +67,10 @@ func (o *Owner) exitedBesideALoss() {
 }
 
 // release gives the grant back for o, which has exited.
-func (o *Owner) release(ctx context.Context) Released {
+func (o *Owner) release(ctx context.Context) ReleaseResult {
 	k, g := o.g.k, o.g
-	begin, ended := time.Now(), g.lease.Load().End()
-	confirm := func(r Released) Released {
+	begin := time.Now()
+	confirm := func(r ReleaseResult) ReleaseResult {
 		if r.Err == nil || ctx.Err() != nil {
 			return r
 		}
@@ -88,18 +80,18 @@ func (o *Owner) release(ctx context.Context) Released {
 	}
 	if ctx.Done() == nil || ctx.Err() != nil {
 		defer o.abandon()
-		return confirm(g.release(ended, o.token, !o.Kind.CanNotify()))
+		return confirm(g.release(!o.Kind.CanNotify()))
 	}
-	first := make(chan Released, 1)
+	first := make(chan ReleaseResult, 1)
 	go func() {
 		defer o.abandon()
-		first <- g.release(ended, o.token, false)
+		first <- g.release(false)
 	}()
 	select {
 	case r := <-first:
 		return confirm(r)
 	case <-ctx.Done():
-		return Released{Unknown: true, Err: context.Cause(ctx)}
+		return g.verdict(ReleaseResult{Unknown: true, Err: context.Cause(ctx)})
 	}
 }
 

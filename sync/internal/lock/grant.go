@@ -1,7 +1,6 @@
 package lock
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -32,20 +31,11 @@ type Held struct {
 
 	// Guarded by Key.mu.
 	loss  *Loss         // set once
-	end   ending        // how far its release has come
-	freed chan struct{} // closed when that is over; nil: nobody waits for it
+	stage stage         // how far its end has come
+	late  bool          // its last owner exited after the deadline
+	mark  Moment        // MinHold: Redis is to keep the key taken until then; 0: it does, or need not
+	freed chan struct{} // closed when the release is over; nil: its first answer said so
 }
-
-// ending is how far the release of a grant has come.
-type ending uint8
-
-const (
-	notReleased ending = iota
-	releasing
-	released // nothing of it is left in Redis, as in what follows
-	missing  // the lock had been lost before
-	lapsed   // its lease had ended by then: it was not released
-)
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
 // anybody finds the grant.
@@ -125,129 +115,6 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 		return true, false
 	}
 	return !g.k.somebody(g.n, now), true
-}
-
-// lastToken is the newest token that an owner has.
-func (g *Held) lastToken() int64 {
-	if o := g.Owner(); o != nil {
-		return o.token
-	}
-	return g.token
-}
-
-// minHoldLeft is how long the key must stay taken from now on. A grant that nobody has owned need not stay.
-func (g *Held) minHoldLeft(now Moment) time.Duration {
-	if g.k.set.MinHold == 0 || g.Owner() == nil {
-		return 0
-	}
-	return max(g.since+g.k.set.MinHold-now, 0)
-}
-
-// exited: whoever owned the grant, which is lost, has exited, so that it can be given back before its lease ends. One
-// that must stay taken is left to its lease.
-func (g *Held) exited() {
-	if g.minHoldLeft(g.k.l.now()) == 0 {
-		g.k.hear(News{Word: Exited, N: g.n})
-	}
-}
-
-// Released says how a release ended.
-type Released struct {
-	Lost    *Loss // the lock had been lost before
-	Unknown bool  // the release may have taken effect; it is repeated in the background
-	Failed  bool  // it has not, and is repeated in the background
-	Err     error // of the two before
-	found   bool  // the answer to its first statement says that the lock was there
-}
-
-// release gives the grant back, for an owner that has exited or that never came, and returns after the first answer,
-// or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a turn if
-// somebody waits here. ended is what the End of the lease has returned: that comes before anything is sent, since a
-// renewal under way that finds the field gone must not report a loss. mayBeHeld is as in lettucecompat.Statement.
-func (g *Held) release(ended bool, token int64, mayBeHeld bool) Released {
-	k := g.k
-	k.mu.Lock()
-	k.q.Released()
-	var s *Statement
-	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
-	if has {
-		now := k.l.now()
-		k.giving = giving{n: g.n, token: token}
-		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
-			k.giving.mark = now + left
-		}
-	}
-	ours := ended && has
-	if ours {
-		g.end = releasing
-		s = k.nextLocked()
-	}
-	k.mu.Unlock()
-	defer k.l.unlist(g, nil)
-	if !ours {
-		g.exited()
-		k.kick()
-		if ended {
-			l := g.missed()
-			g.tell(l)
-			return Released{Lost: l}
-		}
-		return Released{Lost: g.LossOr(renewal.ReasonDeadline)}
-	}
-	if s == nil {
-		return Released{}
-	}
-	a, e := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
-	r := Released{found: a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordLost && a.Word != lettucecompat.WordVoid}
-	switch {
-	case e == Missing: // and not where a clean-up, sent meanwhile, may have taken the unit
-		if r.Lost = g.missed(); g.end == lapsed {
-			r.Lost.Cause = g.lease.Load().Loss(renewal.ReasonDeadline)
-			g.tell(r.Lost)
-		}
-	case a.Outcome == lettucecompat.OutcomeUnknown:
-		r.Unknown, r.Err = true, a.Err
-	case a.Outcome != lettucecompat.OutcomeOK:
-		r.Failed, r.Err = true, a.Err
-	}
-	if r.Err != nil {
-		k.l.cfg.Reporter.ReleaseFailed(g, r.Err)
-		k.mu.Lock()
-		if g.end == releasing {
-			g.freed = make(chan struct{})
-		}
-		k.mu.Unlock()
-	}
-	return r
-}
-
-// confirmed waits, within ctx, until what a release without an answer may have left is gone, and says how it ended.
-func (g *Held) confirmed(ctx context.Context, r Released) Released {
-	g.k.mu.Lock()
-	freed := g.freed
-	g.k.mu.Unlock()
-	if freed != nil {
-		select {
-		case <-freed:
-		case <-ctx.Done():
-		}
-	}
-	g.k.mu.Lock()
-	defer g.k.mu.Unlock()
-	switch g.end {
-	case released:
-		return Released{}
-	case missing:
-		return Released{Lost: g.missed()}
-	}
-	return r
-}
-
-// missed is the loss of a grant that its release has not found.
-func (g *Held) missed() *Loss {
-	l := &Loss{Cause: g.lease.Load().Loss(renewal.ReasonGone), Owner: g.Owner()}
-	l.By = ByRelease
-	return l
 }
 
 // fix makes the lease of g a fixed one, which counts from sentAt. It returns false where it was lost meanwhile.

@@ -38,15 +38,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
 	retries  int           // so many in a row could not
-	giving   giving
-	silenced bool // the client is closed: nothing is stated at a time, only for somebody
-}
-
-// giving is what a release says beside the statement, and its repetitions with it.
-type giving struct {
-	n     uint64 // the unit
-	mark  Moment // MinHold: the key stays taken until then
-	token int64  // the last that was handed out
+	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 
 // Name returns the key's name in Redis.
@@ -76,11 +68,19 @@ const (
 	toldTime   = time.Second      // a turn that has not asked for longer asks at its end
 )
 
+// pauseLocked returns until when nothing is wanted.
+func (k *Key) pauseLocked() Moment {
+	if g := k.cur.Load(); g != nil {
+		return max(k.retryAt, g.mark)
+	}
+	return k.retryAt
+}
+
 // wishLocked returns what the goroutines want.
 func (k *Key) wishLocked(now Moment) Wish {
 	switch k.q.Word().State() {
 	case queue.Acquiring:
-		if k.l.closing.Load() || now < k.retryAt || now < k.giving.mark { // who is parked in Lock stays parked
+		if k.l.closing.Load() || now < k.pauseLocked() { // who is parked in Lock stays parked
 			return Quiet
 		}
 		return Wanted
@@ -115,7 +115,7 @@ func (k *Key) nextLocked() *Statement {
 			defer k.Done()
 		}
 	}
-	pause := max(k.retryAt, k.giving.mark) // until then nothing is wanted
+	pause := k.pauseLocked()
 	switch {
 	case talk.Have() == Unit:
 		k.refuseTryLocked(errLate)
@@ -181,35 +181,25 @@ func (k *Key) silence() {
 }
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
-func (k *Key) hear(h News) Event { return k.take(h, 0, false) }
+func (k *Key) hear(h News) Event { return k.take(h, nil, false) }
 
-// take is hear. landed: so many commands have returned with it. watch: a foreign holder is to be listened for.
-func (k *Key) take(h News, landed int, watch bool) Event {
+// take is hear. s is what h answers, if it is an answer. watch: a foreign holder is to be listened for.
+func (k *Key) take(h News, s *Statement, watch bool) Event {
 	k.mu.Lock()
-	k.flying -= landed
-	talk, e := k.talk.Heard(h, k.l.now())
-	lost := k.talk.Grant.Unit
-	k.talk = talk
-	g := k.cur.Load()
-	end, failed := notReleased, false // of the release of g, if h ends it
-	if g != nil && g.end == releasing && talk.left != g.n {
-		// What was stated after the deadline finds nothing where the lease has ended it.
-		at, _ := talk.sentAt(h.N)
-		switch {
-		case e == GivenUp, e == Missing && !k.l.zero.Add(at).Before(g.lease.Load().Deadline()):
-			end = lapsed
-		case e == Missing:
-			end = missing
-		default:
-			end = released
-		}
-		g.end = end
-		if failed = g.freed != nil; failed { // it is reported that a release was not confirmed
-			close(g.freed)
-		}
+	if s != nil {
+		k.flying--
 	}
-	if n := k.giving.n; talk.left != n && talk.Grant.Unit != n {
-		k.giving.mark = 0 // Redis has it, or there is none
+	before := k.talk.Grant.Unit
+	var e Event
+	k.talk, e = k.talk.Heard(h, k.l.now())
+	g := k.cur.Load()
+	over, givenUp := false, false // the release of g, now
+	if g != nil {
+		over = g.concludeLocked(s, h, e)
+		givenUp = over && g.stage == lapsed && g.freed != nil
+		if k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
+			g.mark = 0 // Redis has it, or there is none
+		}
 	}
 	quiet := k.wishLocked(k.l.now()) == Quiet
 	if e == Granted && k.l.closing.Load() {
@@ -227,16 +217,16 @@ func (k *Key) take(h News, landed int, watch bool) Event {
 		k.watchLocked()
 	}
 	k.mu.Unlock()
-	if e == Vanished && g != nil && g.n == lost {
+	if e == Vanished && g != nil && g.n == before {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if e == Missing {
 		k.kick() // who waits does not wait for who is told
 	}
-	switch {
-	case end == missing:
-		g.tell(g.missed())
-	case end == lapsed && failed, e == GivenUp && quiet: // and not what somebody waits for
+	if over {
+		g.verdict(ReleaseResult{})
+	}
+	if givenUp || e == GivenUp && quiet { // and not what somebody waits for
 		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
 	return e
@@ -297,7 +287,8 @@ func (k *Key) carryOut(o queue.Order) {
 	case queue.Nothing:
 	case queue.SendRelease: // the waiter for whom the grant came has given up
 		if g := k.cur.Load(); g != nil {
-			go g.release(g.lease.Load().End(), g.lastToken(), false) // the conversation, which is not settled, keeps the key in use
+			g.exit(k.l.leases.Glance())
+			go g.release(false) // the conversation, which is not settled, keeps the key in use
 		}
 	default:
 		k.kick()

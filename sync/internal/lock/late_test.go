@@ -248,11 +248,11 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	k := o.g.k
 	mark := k.l.now() + time.Second
 	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
-	k.giving = giving{n: o.g.n, mark: mark}
+	o.g.mark = mark
 	k.mu.Unlock()
 	k.hear(News{Word: Look})
 	k.mu.Lock()
-	got := k.giving.mark
+	got := o.g.mark
 	k.mu.Unlock()
 	if got != mark {
 		t.Errorf("the mark is %v, want %v", got, mark)

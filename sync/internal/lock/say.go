@@ -46,8 +46,8 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	more.Timeout = k.set.Timeout
 	if s.Have == Unit && s.Keep == 0 {
 		k.mu.Lock()
-		if g := k.giving; g.n == s.Since {
-			more.LastToken, more.Mark = g.token, max(g.mark-k.l.now(), 0)
+		if g := k.cur.Load(); g != nil && g.n == s.Since {
+			more.LastToken, more.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
 		}
 		k.mu.Unlock()
 	}
@@ -61,7 +61,7 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	a := k.l.wire.State(context.Background(), *more)
 	k.answer.Store(&a)
 	h := k.news(s, &a)
-	e := k.take(h, 1, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
+	e := k.take(h, s, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
 	k.report(a.Err)
 	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
@@ -92,7 +92,7 @@ func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	default:
 		h.Word, h.Lease = Silence, pause()
 	}
-	e = k.take(h, 1, false)
+	e = k.take(h, s, false)
 	k.report(r.Err)
 	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	if r.Outcome != lettucecompat.OutcomeOK && r.Outcome != lettucecompat.OutcomeGone {

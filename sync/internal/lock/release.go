@@ -1,0 +1,178 @@
+package lock
+
+import (
+	"context"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// This file is how a grant is given back, and how it is told how that ended.
+
+// stage is how far the end of a grant has come.
+type stage uint8
+
+const (
+	active    stage = iota // unless its lease is lost
+	exited                 // its lease was ended, for the release
+	releasing              // that was stated, and no answer says how it ended
+	released               // it was there, or, for an exit before the deadline, nothing of it is left
+	missing                // it was lost before the deadline: it was not there
+	lapsed                 // its lease has ended what may have been left of it
+)
+
+// ReleaseResult says how a release ended.
+type ReleaseResult struct {
+	Lost    *Loss // the lock had been lost before
+	Unknown bool  // the release may have taken effect; it is repeated in the background
+	Failed  bool  // it has not, and is repeated in the background
+	Err     error // of the two before
+}
+
+// exit ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
+func (g *Held) exit(now time.Duration) {
+	l := g.lease.Load()
+	late, ended := !l.Valid(now), l.End()
+	g.k.mu.Lock()
+	defer g.k.mu.Unlock()
+	if ended {
+		g.stage, g.late = exited, late
+	}
+}
+
+// release gives the grant back after exit, for an owner that has exited or that never came, and returns after the first
+// answer, or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a
+// turn if somebody waits here. mayBeHeld is as in lettucecompat.Statement.
+func (g *Held) release(mayBeHeld bool) ReleaseResult {
+	k := g.k
+	k.mu.Lock()
+	k.q.Released()
+	var s *Statement
+	lost, has := g.stage == active, k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
+	if now := k.l.now(); has {
+		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
+			g.mark = now + left
+		}
+	}
+	switch {
+	case lost:
+	case has:
+		g.stage = releasing
+		s = k.nextLocked()
+	default: // a confirmation of a place has found it gone
+		g.stage = missing
+	}
+	k.mu.Unlock()
+	defer k.l.unlist(g, nil)
+	if lost || !has {
+		g.exited()
+		k.kick()
+	}
+	switch {
+	case lost:
+		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
+	case s == nil:
+		return g.verdict(ReleaseResult{})
+	}
+	a, _ := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
+	if a.Outcome == lettucecompat.OutcomeOK {
+		return g.verdict(ReleaseResult{})
+	}
+	k.l.cfg.Reporter.ReleaseFailed(g, a.Err)
+	k.mu.Lock()
+	if g.stage == releasing {
+		g.freed = make(chan struct{})
+	}
+	k.mu.Unlock()
+	unknown := a.Outcome == lettucecompat.OutcomeUnknown
+	return g.verdict(ReleaseResult{Unknown: unknown, Failed: !unknown, Err: a.Err})
+}
+
+// concludeLocked notes how the release of g ended, where h tells that, from which e follows; s is what h answers, if it
+// is an answer. It returns true if h does.
+func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
+	if g.stage != releasing {
+		return false
+	}
+	talk, deadline := &g.k.talk, g.lease.Load().Deadline()
+	at, _ := talk.sentAt(h.N)
+	switch {
+	case s != nil && s.Have == Unit && s.Keep == 0 && s.Since == g.n && h.Word < Lost:
+		g.stage = released
+	case talk.releasing == g.n:
+		return false
+	case e == Missing && g.k.l.zero.Add(at).Before(deadline):
+		g.stage = missing
+	case e == Missing, e == GivenUp, g.late: // what is stated after the deadline may find nothing
+		g.stage = lapsed
+	default:
+		g.stage = released
+	}
+	if g.freed != nil {
+		close(g.freed)
+	}
+	return true
+}
+
+// verdict says how the release of g ended, r where nothing tells yet, and reports a loss. After the deadline nobody can
+// rely on the lock: whoever exits then is told of a loss, unless Redis says that the lock was still there.
+func (g *Held) verdict(r ReleaseResult) ReleaseResult {
+	g.k.mu.Lock()
+	stage, late := g.stage, g.late
+	g.k.mu.Unlock()
+	reason := renewal.ReasonGone
+	switch {
+	case stage == released:
+		return ReleaseResult{}
+	case stage == missing:
+	case late:
+		reason = renewal.ReasonDeadline
+	default:
+		return r
+	}
+	l := &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
+	if stage == missing {
+		l.By = ByRelease
+	}
+	g.tell(l)
+	return ReleaseResult{Lost: l}
+}
+
+// confirmed waits, within ctx, until what a release without an answer may have left is gone, and says how it ended.
+func (g *Held) confirmed(ctx context.Context, r ReleaseResult) ReleaseResult {
+	g.k.mu.Lock()
+	freed := g.freed
+	g.k.mu.Unlock()
+	if freed != nil {
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+	}
+	return g.verdict(r)
+}
+
+// lastToken is the newest token that an owner has.
+func (g *Held) lastToken() int64 {
+	if o := g.Owner(); o != nil {
+		return o.token
+	}
+	return g.token
+}
+
+// minHoldLeft is how long the key must stay taken from now on. A grant that nobody has owned need not stay.
+func (g *Held) minHoldLeft(now Moment) time.Duration {
+	if g.k.set.MinHold == 0 || g.Owner() == nil {
+		return 0
+	}
+	return max(g.since+g.k.set.MinHold-now, 0)
+}
+
+// exited: whoever owned the grant, which is lost, has exited, so that it can be given back before its lease ends. One
+// that must stay taken is left to its lease.
+func (g *Held) exited() {
+	if g.minHoldLeft(g.k.l.now()) == 0 {
+		g.k.hear(News{Word: Exited, N: g.n})
+	}
+}
