@@ -115,6 +115,38 @@ func TestClusterMoves(t *testing.T) {
 	want(t, "with WAIT", c.Extend(ctx, r, 5*time.Second).Outcome, refused)
 }
 
+// A forced release tells who stands to look, wherever in the cluster it listens: no node knows the subscribers of another.
+func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
+	nodes, _, cc := cluster(t, 2)
+	holder := newClient(t, cc)
+	looks := make(chan lettucecompat.Message, 10)
+	waiter := newClient(t, cc, func(o *lettucecompat.Options) {
+		o.ClientID = "you"
+		o.OnMessage = func(m lettucecompat.Message) {
+			if m.Kind == lettucecompat.MessageLook {
+				looks <- m
+			}
+		}
+	})
+	watchConfirmed(t, waiter, "anything")
+	keys := map[*testredis.Server]string{}
+	for i := 0; len(keys) < 2; i++ {
+		key := fmt.Sprint("k", i)
+		keys[nodes.Master(int(lettucecompat.KeySlot(key)))] = key
+	}
+	for _, key := range keys {
+		want(t, "ask", holder.State(ctx, asks(key, 1)).Word, has)
+		want(t, "ask", waiter.State(ctx, asks(key, 2)).Word, stands)
+		must2(holder.ForceRelease(ctx, key, false))
+		select {
+		case m := <-looks:
+			want(t, "look", m.Key, key)
+		case <-time.After(5 * time.Second):
+			t.Errorf("nobody told who stands behind %s to look", key)
+		}
+	}
+}
+
 // A Ring moves keys between servers within a lease, and has no one server on which a client could
 // listen for its calls.
 func TestNew_RefusesARing(t *testing.T) {

@@ -16,4 +16,11 @@ var lineMutants = []mutant{
 		old:       "      if p and hears(p) then\n", fresh: "      if p then\n",
 		tests: []string{"TestDead_AForcedRelease", "TestDead_AnOpenTurn"},
 	},
+	{
+		name: "line-look-in-a-cluster", file: "lettuce_compat/lua/force.lua",
+		mechanism: "in a cluster no node knows who hears",
+		breaks:    "a forced release is found a second later",
+		old:       "ARGV[3] == 'm'", fresh: "false",
+		tests: []string{"TestCluster_AForcedReleaseTellsWhoListensElsewhere"},
+	},
 }
