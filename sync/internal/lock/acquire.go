@@ -104,21 +104,14 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 	case exit != queue.Final: // lost meanwhile
 		k.hear(News{Word: Exited, N: w.Grant})
 		k.kick()
-	case g.lease.Load().Valid(k.l.leases.Glance()):
-		g.exit(k.l.leases.Glance())
-		done := make(chan struct{})
-		go func() { // the conversation, which is not settled, keeps the key in use
-			g.release(false)
-			close(done)
-		}()
+	default: // so g is w's grant
+		if l := g.lease.Load(); !l.Valid(k.l.leases.Glance()) {
+			l.Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
+		}
 		select {
-		case <-done:
+		case <-g.giveBack():
 		case <-ctx.Done():
 		}
-	default:
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
-		k.q.Released()
-		k.kick()
 	}
 	return why
 }

@@ -40,7 +40,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		}
 		return ExitResult{Nested: true}
 	case queue.Final:
-		g.exit(now)
+		g.endLease(now)
 		return ExitResult{ReleaseResult: o.release(ctx)}
 	case queue.WasLost:
 		k.l.unlistLost(g)
@@ -51,18 +51,21 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	case left > 0 && exit == queue.Stale: // another unit may still work
 		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 	}
-	g.exited()
-	k.kick()
-	o.abandon()
+	o.exitedLost()
 	return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
+}
+
+// exitedLost: the last unit of o, which has lost the lock, has exited.
+func (o *Owner) exitedLost() {
+	o.g.exited()
+	o.g.k.kick()
+	o.abandon()
 }
 
 // exitedBesideALoss is for who takes the last unit off beside one whose exit has found the loss, and this unit there still.
 func (o *Owner) exitedBesideALoss() {
 	if o.Kind.CanNotify() && o.g.lossNow() != nil { // else a goroutine's own units are the queue's to count
-		o.g.exited()
-		o.g.k.kick()
-		o.abandon()
+		o.exitedLost()
 	}
 }
 
@@ -103,9 +106,7 @@ func (o *Owner) expel() {
 			continue
 		case queue.WasLost:
 			o.g.k.l.unlistLost(o.g)
-			o.g.exited()
-			o.g.k.kick()
-			o.abandon()
+			o.exitedLost()
 		}
 		return
 	}

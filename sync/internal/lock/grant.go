@@ -34,7 +34,7 @@ type Held struct {
 	stage stage         // how far its end has come
 	late  bool          // its last owner exited after the deadline
 	mark  Moment        // MinHold: Redis is to keep the key taken until then; 0: it does, or need not
-	freed chan struct{} // closed when the release is over; nil: its first answer said so
+	freed chan struct{} // closed when the release is over; made when its first answer has not said so
 }
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before

@@ -68,8 +68,8 @@ const (
 	toldTime   = time.Second      // a turn that has not asked for longer asks at its end
 )
 
-// pauseLocked returns until when nothing is wanted.
-func (k *Key) pauseLocked() Moment {
+// quietUntilLocked returns until when nothing is wanted, though somebody may wait.
+func (k *Key) quietUntilLocked() Moment {
 	if g := k.cur.Load(); g != nil {
 		return max(k.retryAt, g.mark)
 	}
@@ -80,7 +80,7 @@ func (k *Key) pauseLocked() Moment {
 func (k *Key) wishLocked(now Moment) Wish {
 	switch k.q.Word().State() {
 	case queue.Acquiring:
-		if k.l.closing.Load() || now < k.pauseLocked() { // who is parked in Lock stays parked
+		if k.l.closing.Load() || now < k.quietUntilLocked() { // who is parked in Lock stays parked
 			return Quiet
 		}
 		return Wanted
@@ -115,7 +115,7 @@ func (k *Key) nextLocked() *Statement {
 			defer k.Done()
 		}
 	}
-	pause := k.pauseLocked()
+	pause := k.quietUntilLocked()
 	switch {
 	case talk.Have() == Unit:
 		k.refuseTryLocked(errLate)
@@ -287,8 +287,7 @@ func (k *Key) carryOut(o queue.Order) {
 	case queue.Nothing:
 	case queue.SendRelease: // the waiter for whom the grant came has given up
 		if g := k.cur.Load(); g != nil {
-			g.exit(k.l.leases.Glance())
-			go g.release(false) // the conversation, which is not settled, keeps the key in use
+			g.giveBack()
 		}
 	default:
 		k.kick()

@@ -106,6 +106,34 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	}
 }
 
+// The same while the owner is being notified, which has begun before.
+func TestLate_AReleaseBesideANotification(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	o := &Owner{Kind: queue.NoNotify}
+	o.Holder = notify(func(*Loss) {
+		if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
+			t.Error(exit)
+		}
+		k.q.Released()
+		o.g.exited()
+	})
+	if err := k.Acquire(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.g.lease.Load().End()
+	o.g.Lost(renewal.Cause{Reason: renewal.ReasonWatchdog, Deadline: o.g.lease.Load().Deadline()})
+	o.abandon()
+	k.kick()
+	begin := time.Now()
+	eventually(t, "settled", func() bool { return !k.Leaves() })
+	if d := time.Since(begin); d > time.Second {
+		t.Errorf("nothing was stated for %v", d)
+	}
+}
+
 // Once an exit has returned, the lease has ended, also where its caller has not awaited the release.
 func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 	_, client := fresh(t)

@@ -233,7 +233,7 @@ type sender struct{ l *Locks }
 // shard again.
 func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, at time.Time) []renewal.Result {
 	l := s.l
-	end := at.Add(l.cfg.Timeout(items[0].Lease)) // of all: see Grant.shard
+	end := at.Add(l.cfg.Timeout(items[0].Lease)) // of all: their shard has the time limit in its name
 	results := make([]renewal.Result, len(items))
 	shards := map[string][]int{}
 	for i, it := range items {

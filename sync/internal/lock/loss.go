@@ -75,8 +75,8 @@ func (g *Held) Lost(c renewal.Cause) {
 	k.hear(News{Word: Ended, N: g.n, Lease: left})
 	was, _ := k.q.Lose(g.n)
 	switch {
-	case o == nil, was.State != queue.Free && was.Number != o.number:
-		g.exited() // its last owner has released it or passed it on, and the next had not come in yet, nor will
+	case o == nil, was.Number != o.number:
+		g.exited() // its last owner releases it or has passed it on, and the next had not come in yet, nor will
 	case was.State == queue.Lost && g.ended.Load():
 		o.expel()
 	}

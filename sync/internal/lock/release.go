@@ -15,11 +15,11 @@ type stage uint8
 
 const (
 	active    stage = iota // unless its lease is lost
-	exited                 // its lease was ended, for the release
+	leaving                // its lease was ended, for the release
 	releasing              // that was stated, and no answer says how it ended
 	released               // it was there, or, for an exit before the deadline, nothing of it is left
 	missing                // it was lost before the deadline: it was not there
-	lapsed                 // its lease has ended what may have been left of it
+	lapsed                 // its lease has ended by now: nothing tells that it was released
 )
 
 // ReleaseResult says how a release ended.
@@ -30,18 +30,18 @@ type ReleaseResult struct {
 	Err     error // of the two before
 }
 
-// exit ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
-func (g *Held) exit(now time.Duration) {
+// endLease ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
+func (g *Held) endLease(now time.Duration) {
 	l := g.lease.Load()
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	if ended {
-		g.stage, g.late = exited, late
+		g.stage, g.late = leaving, late
 	}
 }
 
-// release gives the grant back after exit, for an owner that has exited or that never came, and returns after the first
+// release gives the grant back after endLease, for an owner that has exited or that never came, and returns after the first
 // answer, or after the time limit of a command without one. The queue is in the state Releasing. What is stated is a
 // turn if somebody waits here. mayBeHeld is as in lettucecompat.Statement.
 func (g *Held) release(mayBeHeld bool) ReleaseResult {
@@ -116,7 +116,7 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 }
 
 // verdict says how the release of g ended, r where nothing tells yet, and reports a loss. After the deadline nobody can
-// rely on the lock: whoever exits then is told of a loss, unless Redis says that the lock was still there.
+// rely on the lock: whoever exits then is told of a loss, unless the first answer says that the lock was still there.
 func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	g.k.mu.Lock()
 	stage, late := g.stage, g.late
@@ -151,6 +151,17 @@ func (g *Held) confirmed(ctx context.Context, r ReleaseResult) ReleaseResult {
 		}
 	}
 	return g.verdict(r)
+}
+
+// giveBack is endLease and release for whom nobody waits in Exit. The channel is closed when that returns.
+func (g *Held) giveBack() <-chan struct{} {
+	g.endLease(g.k.l.leases.Glance())
+	done := make(chan struct{})
+	go func() { // the conversation, which is not settled, keeps the key in use
+		g.release(false)
+		close(done)
+	}()
+	return done
 }
 
 // lastToken is the newest token that an owner has.
