@@ -120,7 +120,7 @@ var driverMutants = []mutant{
 		mechanism: "a release after the deadline that does not find the lock is a loss, whoever has removed it",
 		breaks:    "Release returns nil for a lock that somebody else has had",
 		old:       "e == GivenUp, g.late:", fresh: "e == GivenUp:",
-		tests: []string{"TestLate_ASupersededReleaseAfterTheDeadline"},
+		tests: []string{"TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer"},
 	},
 	{
 		name: "driver-try-renews", file: "sync/internal/lock/key.go",
@@ -156,6 +156,20 @@ var driverMutants = []mutant{
 		breaks:    "Release returns nil for a lock that somebody else may have had meanwhile",
 		old:       "\t\tg.stage = lapsed", fresh: "\t\tg.stage = released",
 		tests: []string{"TestBeside_AReleaseThatFindsNothingAfterTheDeadline"},
+	},
+	{
+		name: "driver-lands-late", file: "sync/internal/lock/release.go",
+		mechanism: "what finds nothing after the deadline tells nothing of a deletion",
+		breaks:    "a slow server raises the alarm for a removal",
+		old:       "e == Missing && time.Now().Before(g.lease.Load().Deadline()):", fresh: "e == Missing:",
+		tests: []string{"TestLate_AReleaseThatLandsAfterTheLease"},
+	},
+	{
+		name: "driver-whose-loss", file: "sync/internal/lock/release.go",
+		mechanism: "a grant that nobody took is nobody's loss",
+		breaks:    "a loss is reported with the call site of who had passed the lock on",
+		old:       "g.late, g.by\n", fresh: "g.late, g.Owner()\n",
+		tests: []string{"TestLate_ALossOfAnUnownedGrant"},
 	},
 	{
 		name: "driver-last-of-two", file: "sync/internal/lock/exit.go",

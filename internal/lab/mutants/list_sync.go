@@ -138,8 +138,8 @@ var syncMutants = []mutant{
 		name: "sync-loss-told-stays", file: "sync/internal/lock/release.go", pkg: "sync",
 		mechanism: "a loss by the clock stays one, also if no release is answered",
 		breaks:    "a caller that was told of a loss is told by its release that the lock is not lost",
-		old:       "\tcase late:\n",
-		fresh:     "\tcase late && r.Err == nil:\n",
+		old:       "\tcase late, stage",
+		fresh:     "\tcase late && r.Err == nil, stage",
 		tests:     []string{"TestLoss_ToldIsNotTakenBackByAnOutage"},
 	},
 	{

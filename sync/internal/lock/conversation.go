@@ -157,7 +157,7 @@ type Conversation struct {
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
 	silent  int       // so many in a row had none
-	excused bool      // Lost is no loss of the unit to release: one that gave it back had no answer or was superseded, or nobody had entered
+	excused bool      // Lost is no loss of the unit to release: one that gave it back had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // while nothing is had: from then on nothing is left in Redis
 	not     Moment    // nothing is stated before, unless the owner of ended exits
@@ -207,22 +207,13 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 // names reports whether the next statement names the unit to release, again. Only one that does can tell that it had been
 // lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
 //
-//	the last was  | it has no answer yet | never had one (excused) | failed: nothing changed
-//	--------------+----------------------+-------------------------+------------------------
-//	a release     | if Quiet             | if Quiet                | yes
-//	a turn        | if Wanted            | no                      | yes
-//	anything else | no                   | no                      | no
+//	the last was  | it had no answer (excused) | failed: nothing changed
+//	--------------+----------------------------+------------------------
+//	a release     | if Quiet                   | yes
+//	a turn        | no                         | yes
+//	anything else | no                         | no
 func (c *Conversation) names(w Wish) bool {
-	release := c.said.Want == 0
-	switch {
-	case c.said.Have != Unit:
-		return false
-	case c.open:
-		return (w == Quiet) == release
-	case c.excused:
-		return w == Quiet && release
-	}
-	return true
+	return c.said.Have == Unit && (!c.excused || w == Quiet && c.said.Want == 0)
 }
 
 // Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater
@@ -240,13 +231,10 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		return c, nil, never
 	case now < c.not:
 		return c, nil, c.not
-	case again && c.open:
+	case c.open && (again || c.said.Have == Unit && c.said.Keep == 0): // only its own answer says whether the unit was there
 		return c, nil, never
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due
-	}
-	if c.open { // a release or turn is superseded
-		c.excused = true
 	}
 	if c.since == 0 {
 		c.since = n

@@ -40,7 +40,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		}
 		return ExitResult{Nested: true}
 	case queue.Final:
-		g.endLease(now)
+		g.endLease(o, now)
 		return ExitResult{ReleaseResult: o.release(ctx)}
 	case queue.WasLost:
 		k.l.unlistLost(g)

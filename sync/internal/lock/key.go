@@ -138,9 +138,6 @@ func (k *Key) nextLocked() *Statement {
 	default:
 		k.timer.Reset(until - now)
 	}
-	if talk.Have() != Place {
-		k.unwatchLocked()
-	}
 	return nil
 }
 
@@ -193,10 +190,11 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	g := k.cur.Load()
-	over, givenUp := false, false // the release of g, now
+	gone, givenUp := false, false // what comes of the release of g
+	if g != nil && g.concludeLocked(s, h, e) {
+		gone, givenUp = g.stage == missing, g.stage == lapsed && g.freed != nil
+	}
 	if g != nil {
-		over = g.concludeLocked(s, h, e)
-		givenUp = over && g.stage == lapsed && g.freed != nil
 		if k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
 			g.mark = 0 // Redis has it, or there is none
 		}
@@ -213,8 +211,11 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 			e = None
 		}
 	}
-	if watch {
+	switch {
+	case watch:
 		k.watchLocked()
+	case k.talk.Have() != Place:
+		k.unwatchLocked()
 	}
 	k.mu.Unlock()
 	if e == Vanished && g != nil && g.n == before {
@@ -223,7 +224,7 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 	if e == Missing {
 		k.kick() // who waits does not wait for who is told
 	}
-	if over {
+	if gone {
 		g.verdict(ReleaseResult{})
 	}
 	if givenUp || e == GivenUp && quiet { // and not what somebody waits for

@@ -31,13 +31,14 @@ type ReleaseResult struct {
 }
 
 // endLease ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
-func (g *Held) endLease(now time.Duration) {
+// o has exited for that; nil: nobody was the owner.
+func (g *Held) endLease(o *Owner, now time.Duration) {
 	l := g.lease.Load()
 	late, ended := !l.Valid(now), l.End()
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	if ended {
-		g.stage, g.late = leaving, late
+		g.stage, g.late, g.by = leaving, late, o
 	}
 }
 
@@ -95,16 +96,14 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 	if g.stage != releasing {
 		return false
 	}
-	talk, deadline := &g.k.talk, g.lease.Load().Deadline()
-	at, _ := talk.sentAt(h.N)
 	switch {
 	case s != nil && s.Have == Unit && s.Keep == 0 && s.Since == g.n && h.Word < Lost:
 		g.stage = released
-	case talk.releasing == g.n:
+	case g.k.talk.releasing == g.n:
 		return false
-	case e == Missing && g.k.l.zero.Add(at).Before(deadline):
+	case e == Missing && time.Now().Before(g.lease.Load().Deadline()):
 		g.stage = missing
-	case e == Missing, e == GivenUp, g.late: // what is stated after the deadline may find nothing
+	case e == Missing, e == GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed
 	default:
 		g.stage = released
@@ -116,25 +115,27 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 }
 
 // verdict says how the release of g ended, r where nothing tells yet, and reports a loss. After the deadline nobody can
-// rely on the lock: whoever exits then is told of a loss, unless the first answer says that the lock was still there.
+// rely on the lock: whoever exits then is told of a loss, unless the first answer says that the lock was still there. So
+// is whoever exits before, where that comes after it and says that the lock is not there: it may have been lost before.
 func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	g.k.mu.Lock()
-	stage, late := g.stage, g.late
+	stage, late, by := g.stage, g.late, g.by
 	g.k.mu.Unlock()
-	reason := renewal.ReasonGone
+	var c renewal.Cause
 	switch {
 	case stage == released:
 		return ReleaseResult{}
+	case stage == missing && g.force.Load():
+		c = g.lease.Load().Loss(renewal.ReasonForced)
 	case stage == missing:
-	case late:
-		reason = renewal.ReasonDeadline
+		c = g.lease.Load().Loss(renewal.ReasonGone)
+		c.By = ByRelease
+	case late, stage == lapsed && r.Err == nil:
+		c = g.lease.Load().Loss(renewal.ReasonDeadline)
 	default:
 		return r
 	}
-	l := &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
-	if stage == missing {
-		l.By = ByRelease
-	}
+	l := &Loss{Cause: c, Owner: by}
 	g.tell(l)
 	return ReleaseResult{Lost: l}
 }
@@ -155,7 +156,7 @@ func (g *Held) confirmed(ctx context.Context, r ReleaseResult) ReleaseResult {
 
 // giveBack is endLease and release for whom nobody waits in Exit. The channel is closed when that returns.
 func (g *Held) giveBack() <-chan struct{} {
-	g.endLease(g.k.l.leases.Glance())
+	g.endLease(nil, g.k.l.leases.Glance())
 	done := make(chan struct{})
 	go func() { // the conversation, which is not settled, keeps the key in use
 		g.release(false)

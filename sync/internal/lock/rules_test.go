@@ -254,6 +254,8 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	p.states(Wanted, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
 	p.states(Wanted, 20, 10, Unit, 0, 1)
+	p.quiet(Quiet, never)
+	p.hears(News{Word: Silence, N: 20}, None)
 	p.states(Quiet, 30, 10, Nothing, 0, 0)
 	p.hears(News{Word: HasNot, N: 30}, None)
 	if !p.c.Settled() {
@@ -317,10 +319,19 @@ func TestRules_P8_ATurnThatHadNoEffect(t *testing.T) {
 }
 
 // P8: a release without an answer yet is superseded by an ask. It may have taken effect: that the unit is missing is no loss.
-func TestRules_P8_ASupersededRelease(t *testing.T) {
+func TestRules_P8_AReleaseIsAwaited(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
 	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.quiet(Wanted, never)
+	p.hears(News{Word: Lost, N: 11}, Missing)
+	p.states(Wanted, 12, 12, Nothing, 0, 1)
+}
+func TestRules_P8_AnAskAfterARelease(t *testing.T) {
+	p := newPlay(t)
+	p.enters()
+	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.hears(News{Word: Silence, N: 11}, None)
 	p.states(Wanted, 12, 10, Nothing, 0, 1)
 	p.hears(News{Word: HasNot, N: 11}, None)
 	p.hears(News{Word: Failed, N: 12, Lease: 20 * ms}, None)
@@ -347,6 +358,7 @@ func TestRules_P8_ACleanUpAfterARelease(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
 	p.states(Quiet, 11, 10, Unit, 0, 0)
+	p.hears(News{Word: Silence, N: 11}, None)
 	p.states(Wanted, 12, 10, Nothing, 0, 1)
 	p.states(Quiet, 13, 10, Nothing, 0, 0)
 	p.quiet(Quiet, never)
