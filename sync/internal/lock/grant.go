@@ -30,9 +30,9 @@ type Held struct {
 	watched   bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	loss  *Loss         // set once
 	stage stage         // how far its end has come
 	late  bool          // its last owner exited after the deadline
+	loss  *Loss         // set once
 	by    *Owner        // that owner; nil: nobody was the owner
 	mark  Moment        // MinHold: Redis is to keep the key taken until then; 0: it does, or need not
 	freed chan struct{} // closed when the release is over; made when its first answer has not said so
