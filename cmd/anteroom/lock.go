@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,6 +69,9 @@ func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
 	return x.untilEnd(hold, cmd.OutOrStdout())
 }
 
+// lastWord bounds how long the end waits, after the release, for a reader of the announcement.
+const lastWord = time.Second
+
 // untilEnd announces the lock, waits for what ends the hold, and releases it. A reader that does not read, or a
 // terminal stopped by ^S, delays none of that.
 func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer) (err error) {
@@ -96,6 +100,12 @@ func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer) (err error) {
 		x.gaveUp = true // nothing is worth a wait: Redis may let another in when the margin is over
 	}
 	lost := x.release(hold)
+	if written != nil { // it was held, if only for a moment: whoever reads is to know
+		select {
+		case err = <-written:
+		case <-time.After(lastWord):
+		}
+	}
 	switch {
 	case why != nil:
 		x.errs.say("lock %q lost: %s", x.key, reason(why))

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -67,6 +69,32 @@ func TestLock_TheEndOfTheInputEndsTheWait(t *testing.T) {
 	away.until("trying again")
 	_ = away.in.Close()
 	away.expect(exitUnavailable, "no answer from Redis before standard input ended: ", "refused")
+}
+
+// afterward writes what it is given a while after the lock k is free.
+type afterward struct {
+	strings.Builder
+	free func() bool
+}
+
+func (w *afterward) Write(p []byte) (int, error) {
+	for !w.free() {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(100 * time.Millisecond) // longer than all else takes
+	return w.Builder.Write(p)
+}
+
+// A hold that ends at once is announced, however late the announcement gets a processor.
+func TestLock_AHoldThatEndsAtOnceIsAnnounced(t *testing.T) {
+	s, rdb := withRedis(t)
+	out := &afterward{free: func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 }}
+	if code := run(t.Context(), []string{"lock", "--redis", s.URL(), "--until-eof", "k"}, strings.NewReader(""), out, io.Discard); code != 0 {
+		t.Fatal(code)
+	}
+	if !strings.HasPrefix(out.String(), "k  ") {
+		t.Errorf("it said %q", out.String())
+	}
 }
 
 // Without --until-eof an input that ends, such as the null device of a service, ends nothing.
