@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -231,46 +230,6 @@ func TestLate_WhoWaitsGivesNothingUp(t *testing.T) {
 	s.Resume()
 }
 
-// A release after the deadline whose answer is lost is a loss, though what is asked next says that nothing is left of it.
-func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
-	_, client := fresh(t)
-	p := newParty(t, client(), func(s *Settings) {
-		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
-	})
-	busy, open := make(chan struct{}), make(chan struct{})
-	other := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-open })}
-	k := p.Key("other", p.set)
-	defer k.Done()
-	if err := k.Acquire(t.Context(), other, nil); err != nil {
-		t.Fatal(err)
-	}
-	o := p.mustAcquire(t, "k")
-	other.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	<-busy // nobody concludes a loss meanwhile, as in a process that was stopped
-	time.Sleep(time.Until(o.Deadline()) + 50*time.Millisecond)
-	// Owner.Exit and Held.release, whose statement is lost.
-	g, k := o.g, o.g.k
-	if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
-	g.endLease(o, k.l.leases.Now())
-	k.mu.Lock()
-	k.q.Released()
-	g.stage = releasing
-	s := k.nextLocked()
-	k.mu.Unlock()
-	k.take(News{Word: Silence, N: s.N}, s, false)
-	k.l.landed()
-	k.l.unlist(g, nil)
-	mustRelease(t, p.mustAcquire(t, "k"))
-	if r := g.verdict(ReleaseResult{Unknown: true}); r.Lost == nil {
-		t.Errorf("released: %+v", r)
-	}
-	o.abandon()
-	close(open)
-	other.Exit(t.Context())
-}
-
 // The mark of a release that is not stated yet stays, whatever is heard meanwhile.
 func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	_, client := fresh(t)
@@ -289,109 +248,4 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 		t.Errorf("the mark is %v, want %v", got, mark)
 	}
 	mustRelease(t, o)
-}
-
-type afterHook struct{ after func(cmd redis.Cmder) }
-
-func (afterHook) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (h afterHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		h.after(cmd)
-		return err
-	}
-}
-
-func (afterHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// A release that finds nothing is a loss, also where somebody comes while its answer is on its way.
-func TestLate_P8_AReleaseOfALostLockBesideAnAsk(t *testing.T) {
-	_, client := fresh(t)
-	rdb, c := client(), client()
-	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
-	o := p.mustAcquire(t, "k")
-	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
-	rdb.Del(t.Context(), "k")
-	thief := q.mustAcquire(t, "k")
-	next := make(chan *Owner, 1)
-	var once sync.Once
-	c.AddHook(afterHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			once.Do(func() {
-				go func() { next <- p.mustAcquire(t, "k") }()
-				eventually(t, "somebody asks", func() bool { return o.g.k.q.Len() == 1 })
-			})
-		}
-	}})
-	if r := o.Exit(t.Context()); r.Lost == nil {
-		t.Errorf("released: %+v", r)
-	}
-	mustRelease(t, thief)
-	mustRelease(t, <-next)
-}
-
-// What lands after the lease and finds nothing tells nothing of a deletion.
-func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
-	_, client := fresh(t)
-	rdb, c := client(), client()
-	lease := Lease{For: 600 * time.Millisecond, Period: 200 * time.Millisecond, Margin: 60 * time.Millisecond}
-	p := newParty(t, c, func(s *Settings) { s.Lease = lease })
-	k := p.Key("k", p.set)
-	defer k.Done()
-	lease.Period = -1
-	o := &Owner{Kind: queue.Refusable, Holder: notify(func(l *Loss) { t.Errorf("notified: %v", l) })}
-	if err := k.Acquire(t.Context(), o, &lease); err != nil {
-		t.Fatal(err)
-	}
-	var once sync.Once
-	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			once.Do(func() {
-				eventually(t, "the lease has ended", func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 })
-			})
-		}
-	}})
-	time.Sleep(time.Until(o.Deadline()) - 100*time.Millisecond) // the release has to land within the limit of a command
-	if err := o.Err(); err != nil {
-		t.Fatal(err)
-	}
-	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonDeadline {
-		t.Errorf("%+v", r)
-	}
-}
-
-// A release that finds nothing once a message has said that the lock was forced says so, too.
-func TestLate_AForcedReleaseBesideAnExit(t *testing.T) {
-	_, client := fresh(t)
-	rdb := client()
-	p := newParty(t, client(), longLease)
-	o := p.mustAcquire(t, "k")
-	rdb.Del(t.Context(), "k")
-	o.g.force.Store(true)
-	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonForced {
-		t.Errorf("%+v", r)
-	}
-}
-
-// Whose waiter gives up after a hand-off has had the lock, and does not lose it by the release.
-func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
-	_, client := fresh(t)
-	rdb := client()
-	p := newParty(t, client(), longLease)
-	o := p.mustAcquire(t, "k")
-	g := o.g
-	o.abandon()
-	if exit, _ := g.k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
-	rdb.Del(t.Context(), "k")
-	<-g.giveBack()
-	p.rep.mu.Lock()
-	defer p.rep.mu.Unlock()
-	if n := len(p.rep.losses); n != 1 || p.rep.losses[0].Owner != nil {
-		t.Errorf("%d losses: %+v", n, p.rep.losses)
-	}
 }
