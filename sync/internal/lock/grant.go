@@ -26,7 +26,7 @@ type Held struct {
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
 	doomed    atomic.Bool           // when it is lost nothing waits for its owner, which provably cannot run, or whose lock this process has deleted
 	force     atomic.Bool           // somebody says that it was deleted on purpose
-	told      atomic.Bool           // its loss is reported
+	reported  atomic.Bool           // its loss was
 	watched   bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.

@@ -42,7 +42,7 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 
 // tell reports the loss, once.
 func (g *Held) tell(l *Loss) {
-	if !g.told.Swap(true) {
+	if !g.reported.Swap(true) {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
 }
