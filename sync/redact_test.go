@@ -130,5 +130,7 @@ func TestSecurity_RememberedNoticesAreBounded(t *testing.T) {
 	for n := range uint64(10_000) {
 		m.locks.Heard(lettucecompat.Message{Kind: lettucecompat.MessageForced, Key: fmt.Sprint("k", n), N: n})
 	}
-	NothingLeft(t, m)
+	if KeepsAny(m) {
+		t.Error("something is kept")
+	}
 }
