@@ -327,6 +327,7 @@ func TestRules_P8_AReleaseIsAwaited(t *testing.T) {
 	p.hears(News{Word: Lost, N: 11}, Missing)
 	p.states(Wanted, 12, 12, Nothing, 0, 1)
 }
+
 func TestRules_P8_AnAskAfterARelease(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
