@@ -231,7 +231,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		return c, nil, never
 	case now < c.not:
 		return c, nil, c.not
-	case c.open && (again || c.said.Have == Unit && c.said.Keep == 0): // only its own answer says whether the unit was there
+	case c.open && (again || c.releasing != 0 && c.said.Have == Unit && c.said.Keep == 0): // only its own answer says whether the unit was there
 		return c, nil, never
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due

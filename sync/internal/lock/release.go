@@ -123,6 +123,8 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	g.k.mu.Unlock()
 	var c renewal.Cause
 	switch {
+	case stage == active: // endLease has found it lost
+		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
 	case stage == released:
 		return ReleaseResult{}
 	case stage == missing && g.force.Load():

@@ -149,7 +149,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	k.l.landed()
 	k.l.unlist(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
-	if r := g.verdict(ReleaseResult{Unknown: true}); r.Lost == nil {
+	if r := g.verdict(ReleaseResult{Unknown: true, Err: context.Canceled}); r.Lost == nil {
 		t.Errorf("released: %+v", r)
 	}
 	o.abandon()

@@ -318,7 +318,7 @@ func TestRules_P8_ATurnThatHadNoEffect(t *testing.T) {
 	p.states(Wanted, 13, 13, Nothing, 0, 1)
 }
 
-// P8: a release without an answer yet is superseded by an ask. It may have taken effect: that the unit is missing is no loss.
+// Nothing is stated while a release has no answer: only that says whether the unit was there.
 func TestRules_P8_AReleaseIsAwaited(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
@@ -328,6 +328,7 @@ func TestRules_P8_AReleaseIsAwaited(t *testing.T) {
 	p.states(Wanted, 12, 12, Nothing, 0, 1)
 }
 
+// An ask after a release without an answer takes back what that may have left.
 func TestRules_P8_AnAskAfterARelease(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
@@ -423,6 +424,22 @@ func TestRules_AnAnswerAfterAllWasGivenUp(t *testing.T) {
 		p.hears(News{Word: HasNot, N: 11}, None)
 		if !p.c.Settled() {
 			t.Errorf("%+v: not settled", h)
+		}
+	}
+}
+
+// A call for a turn whose answer is on its way settles the release. With too little left of it, nothing waits for that answer.
+func TestRules_P8_ACallBeforeTheAnswerOfATurn(t *testing.T) {
+	for _, w := range []Wish{Wanted, Quiet} {
+		p := newPlay(t)
+		p.enters()
+		p.states(Wanted, 20, 10, Unit, 0, 1)
+		p.now += 1500 * ms
+		p.hears(News{Word: Called, N: 20, Lease: kept}, None)
+		if w == Wanted {
+			p.states(Wanted, 30, 20, Unit, 1, 1)
+		} else {
+			p.states(Quiet, 30, 20, Unit, 0, 0)
 		}
 	}
 }
