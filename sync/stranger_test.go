@@ -191,7 +191,8 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 		if !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("%v", err)
 		}
-	case !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:*") || !strings.Contains(err.Error(), "docs/operations.md"):
+	// The script refuses to make a place, or the refused subscription is told first.
+	case !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:") || !strings.Contains(err.Error(), "docs/operations.md"):
 		t.Errorf("%v", err)
 	}
 	ok(t, h.Release(bg))
