@@ -59,7 +59,8 @@ type Config struct {
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is
 	// abandoned then, whatever the client's own timeouts say, and a caller of
-	// TryLock, TryAcquire or Unlock waits no longer than about this. There is one
+	// TryLock, TryAcquire or Unlock waits no longer than about this, a try that comes while
+	// the release before it has no answer twice as long. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
 	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
 	// is at most five times this, and once more where it has to connect. At most

@@ -47,7 +47,8 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // moment, at most a second, to programs that listen for releases and know no line. It returns
 // so without asking Redis where another goroutine of this Manager owns the lock, waits for
 // it, or is acquiring or releasing it. A refusal leaves nothing of this call in Redis. Where
-// it asks Redis it takes up to CommandTimeout, with Lease or Replicas up to as much and
+// it asks Redis it takes up to CommandTimeout, as much again while the release before it
+// has no answer, with Lease or Replicas up to as much and
 // ReplicaTimeout more, or until ctx ends, and returns ErrUnavailable or ErrUnknown after
 // that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {

@@ -93,7 +93,8 @@ func (mu *Mutex) Lock() {
 // TryLock takes the lock if it is free and reports whether it did; it does not
 // wait. When it is not free for a TryLock is as for TryAcquire: also while another
 // goroutine of this Manager is just acquiring it. Where it asks Redis it takes up to
-// CommandTimeout; false also means that Redis did not answer.
+// CommandTimeout, and twice that while the release before it has no answer; false also
+// means that Redis did not answer.
 // It panics for mistakes in the program, as Lock does.
 func (mu *Mutex) TryLock() bool {
 	err := mu.lock(context.Background(), "try lock", queue.Try|queue.Refusable|queue.NoNotify)

@@ -165,6 +165,13 @@ var driverMutants = []mutant{
 		tests: []string{"TestLate_AReleaseThatLandsAfterTheLease"},
 	},
 	{
+		name: "driver-late-and-found", file: "sync/internal/lock/release.go",
+		mechanism: "a release after the deadline that finds the lock is none of a lost one",
+		breaks:    "it is reported as a loss, though nobody else can have had it",
+		old:       "\tcase s != nil && s.Have == Unit", fresh: "\tcase false && s.Have == Unit",
+		tests: []string{"TestLate_AReleaseAfterTheDeadlineThatFindsTheLock"},
+	},
+	{
 		name: "driver-whose-loss", file: "sync/internal/lock/release.go",
 		mechanism: "a grant that nobody took is nobody's loss",
 		breaks:    "a loss is reported with the call site of who had passed the lock on",

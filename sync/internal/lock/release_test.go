@@ -156,3 +156,19 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	close(open)
 	other.Exit(t.Context())
 }
+
+// A release after the deadline is none of a lost lock where its own answer says that the lock was still there.
+func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	o := p.mustAcquire(t, "k")
+	defer o.abandon()
+	g := o.g
+	if exit, _ := g.k.q.Exit(o.number, false); exit != queue.Final {
+		t.Fatal(exit)
+	}
+	g.endLease(o, g.k.l.leases.Now()+time.Hour)
+	if r := g.release(false); !g.late || r.Lost != nil || r.Err != nil {
+		t.Errorf("late %v: %+v", g.late, r)
+	}
+}
