@@ -75,6 +75,43 @@ func TestLine_AWaiterThatGivesUpInAnOutageLeaves(t *testing.T) {
 	})
 }
 
+// Whoever gives up behind a release that Redis has not answered was not refused by a holder: nobody knows.
+func TestLine_AWaiterBehindAReleaseWithoutAnAnswer(t *testing.T) {
+	for _, called := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			net := s.network()
+			m, _ := manager(t, s.clientOver(net), anteroom.Config{})
+			mu := m.Mutex("k")
+			var h *anteroom.Hold
+			if called {
+				other, _ := manager(t, s.client(), anteroom.Config{})
+				first := acquire(t, other.Mutex("k"))
+				got := s.waiting(t, bg, mu)
+				ok(t, first.Release(bg))
+				s.settle()
+				h = isIn(t, got)
+			} else {
+				h = acquire(t, mu)
+			}
+			net.HoldReplies()
+			released := make(chan error, 1)
+			go func() { released <- h.Release(bg) }()
+			time.Sleep(10 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(bg, 300*time.Millisecond)
+			defer cancel()
+			_, err := mu.Acquire(ctx)
+			if !errors.Is(err, anteroom.ErrUnavailable) || !errors.Is(err, anteroom.ErrUnknown) || errors.Is(err, anteroom.ErrNotAcquired) {
+				t.Errorf("called %v: %v", called, err)
+			}
+			net.Heal()
+			<-released
+			time.Sleep(5 * time.Second)
+			s.nothing(t, "k")
+			anteroom.NothingLeft(t, m)
+		})
+	}
+}
+
 // A hiccup of Redis, longer than a command is awaited, meets a release. When it is over, who waits in the process is in
 // soon, whatever the answers say that come late.
 func TestLine_AHiccupHoldsNobodyBack(t *testing.T) {

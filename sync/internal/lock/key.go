@@ -221,9 +221,6 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 	if e == Vanished && g != nil && g.n == before {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
-	if e == Missing {
-		k.kick() // who waits does not wait for who is told
-	}
 	if gone {
 		g.verdict(ReleaseResult{})
 	}

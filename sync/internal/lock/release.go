@@ -49,31 +49,24 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k := g.k
 	k.mu.Lock()
 	k.q.Released()
+	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
 	var s *Statement
-	lost, has := g.stage == active, k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
-	if now := k.l.now(); has {
-		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
-			g.mark = now + left
-		}
-	}
 	switch {
-	case lost:
-	case has:
+	case g.stage == active: // lost before
+	case !has:
+		g.stage = missing // a confirmation of a place has found it gone
+	default:
+		if now := k.l.now(); g.minHoldLeft(now) > 0 { // a release and not a turn: only that can be repeated with the mark
+			g.mark = now + g.minHoldLeft(now)
+		}
 		g.stage = releasing
 		s = k.nextLocked()
-	default: // a confirmation of a place has found it gone
-		g.stage = missing
 	}
 	k.mu.Unlock()
 	defer k.l.unlist(g, nil)
-	if lost || !has {
+	if s == nil {
 		g.exited()
 		k.kick()
-	}
-	switch {
-	case lost:
-		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
-	case s == nil:
 		return g.verdict(ReleaseResult{})
 	}
 	a, _ := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})

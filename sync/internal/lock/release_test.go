@@ -172,3 +172,23 @@ func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
 		t.Errorf("late %v: %+v", g.late, r)
 	}
 }
+
+// An exit that ends the lease just after a confirmation of the place has found the unit gone is one of a lost lock.
+func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), longLease)
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	rdb.Del(t.Context(), "k")
+	k.mu.Lock()                     // Key.take of the answer, before it loses the lease
+	k.talk.last = k.l.number.Add(1) // the confirmation, which a call has overtaken
+	var e Event
+	if k.talk, e = k.talk.Heard(News{Word: HasNot, N: k.talk.last}, k.l.now()); e != Vanished {
+		t.Error(e)
+	}
+	k.mu.Unlock()
+	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
+		t.Errorf("%+v", r)
+	}
+}

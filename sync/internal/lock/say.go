@@ -23,7 +23,7 @@ const (
 	leastPause   = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// Unanswered is Key.Answer while the first ask has none.
+// Unanswered is Key.Answer while an ask, a release or a turn has none: what was said before does not hold any more.
 var Unanswered = &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
 
 // say sends s, with what of more is set, takes in the answer, and states what follows from it.
@@ -51,10 +51,10 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 		}
 		k.mu.Unlock()
 	}
+	if a := k.answer.Load(); s.Keep == 0 && (a == nil || a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordRefused) {
+		k.answer.Store(Unanswered)
+	}
 	if s.Have == Nothing && s.Want == 1 {
-		if a := k.answer.Load(); a == nil || a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordRefused {
-			k.answer.Store(Unanswered)
-		}
 		f, waits := k.q.Front()
 		more.Try = waits && f.First.Kind.IsTry()
 	}
