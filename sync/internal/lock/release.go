@@ -50,15 +50,15 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k.mu.Lock()
 	k.q.Released()
 	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
+	if now := k.l.now(); has && g.minHoldLeft(now) > 0 { // a release and not a turn: only that can be repeated with the mark
+		g.mark = now + g.minHoldLeft(now)
+	}
 	var s *Statement
 	switch {
 	case g.stage == active: // lost before
 	case !has:
 		g.stage = missing // a confirmation of a place has found it gone
 	default:
-		if now := k.l.now(); g.minHoldLeft(now) > 0 { // a release and not a turn: only that can be repeated with the mark
-			g.mark = now + g.minHoldLeft(now)
-		}
 		g.stage = releasing
 		s = k.nextLocked()
 	}
