@@ -17,7 +17,7 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 		err = k.Acquire(ctx, o, r.lease)
 	}
 	if err != nil {
-		return m.notEntered(k.Name(), r, notGranted(ctx, k, err))
+		return m.notEntered(k.Name(), r, notGranted(ctx, err))
 	}
 	if m.reports.observed {
 		m.reports.acquired(r, o)
@@ -25,36 +25,32 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 	return nil
 }
 
-// notGranted says why the caller has not come in. Where its context has ended, by the last answer: held by another,
-// or Redis did not serve.
-func notGranted(ctx context.Context, k *lock.Key, err error) error {
+// notGranted says why the caller has not come in.
+func notGranted(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, lock.ErrRefused):
 		return ErrNotAcquired
 	case errors.Is(err, lock.ErrClosed):
 		return ErrClosed
 	}
-	if failed, is := err.(*lock.AnswerError); is { //nolint:errorlint // as lock gives it
-		return reasonOf(failed.Err, failed.Unknown)
-	}
 	reason := ErrNotAcquired
-	if a := k.Answer(); a != nil && a.Err != nil {
-		reason = reasonOf(a.Err, a.Outcome == lettucecompat.OutcomeUnknown)
+	if failed, is := err.(*lock.AnswerError); is { //nolint:errorlint // as lock gives it
+		reason = reasonOf(failed)
 	}
 	return joined(reason, ctx.Err(), otherCause(ctx))
 }
 
-// reasonOf words an answer for a caller that does not wait for another one.
-func reasonOf(err error, unknown bool) error {
+// reasonOf words why Redis is the reason.
+func reasonOf(failed *lock.AnswerError) error {
 	switch {
-	case unknown:
-		return joined(ErrUnavailable, ErrUnknown, err)
-	case lettucecompat.Permanent(err):
-		return needsPerson(err)
-	case errors.Is(err, lettucecompat.ErrReplicas):
-		return joined(ErrNotAcquired, err)
+	case failed.Unknown:
+		return joined(ErrUnavailable, ErrUnknown, failed.Err)
+	case failed.Permanent:
+		return needsPerson(failed.Err)
+	case errors.Is(failed.Err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, failed.Err)
 	}
-	return joined(ErrUnavailable, err)
+	return joined(ErrUnavailable, failed.Err)
 }
 
 // notEntered counts a failure and makes it an *Error.

@@ -48,9 +48,8 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // so without asking Redis where another goroutine of this Manager owns the lock, waits for
 // it, or is acquiring or releasing it. A refusal leaves nothing of this call in Redis. Where
 // it asks Redis it takes up to CommandTimeout, as much again while the release before it
-// has no answer, with Lease or Replicas up to as much and
-// ReplicaTimeout more, or until ctx ends, and returns ErrUnavailable or ErrUnknown after
-// that. Wait is ErrConfig.
+// has no answer, with Lease or Replicas up to twice as much and ReplicaTimeout more, or
+// until ctx ends, and returns ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }
@@ -192,8 +191,8 @@ func (h *Hold) TTL() time.Duration {
 }
 
 // Extend makes the lease last at least d from now on, in Redis too, and returns
-// nil when Redis has confirmed that. It is for fixed leases: a renewed lease does
-// not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
+// nil when Redis has confirmed that; Deadline is then d less the margin away, or later.
+// It is for fixed leases: a renewed lease does not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
 // or ErrUnknown the deadline stays where it was, though Redis may keep the key
 // longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. The margin stays that of the
 // lease with which the hold began: if d is much longer, begin with a Margin that covers what the

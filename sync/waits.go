@@ -164,7 +164,7 @@ func (ev *Event) tellHolder(m *Manager, w waits.Wait) {
 		return
 	}
 	a := w.Of.(*lock.Key).Answer()
-	if a == nil || a == lock.Unanswered || a.Err == nil && a.Word != lettucecompat.WordStands && a.Word != lettucecompat.WordRefused {
+	if a == nil || a.Err == nil && a.Word != lettucecompat.WordStands && a.Word != lettucecompat.WordRefused {
 		ev.Text = "it is just being acquired"
 		return
 	}

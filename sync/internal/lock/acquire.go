@@ -10,7 +10,7 @@ import (
 )
 
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
-// ErrClosed, an *AnswerError, or the cause of ctx. lease is nil for that of the settings.
+// ErrClosed, an *AnswerError, or the cause of ctx: then somebody else had the lock. lease is nil for that of the settings.
 //
 // A waiter that finds its grant lost or too old goes back to the head of the queue: being woken is a ticket to look,
 // not the lock.
@@ -21,10 +21,10 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	o.lease = lease
 	w := k.l.waiters.Get().(*queue.Waiter)
 	w.Owner, w.Kind, w.Note = o.Goroutine, o.Kind, o
+	if k.l.closing.Load() {
+		return ErrClosed
+	}
 	for {
-		if k.l.closing.Load() {
-			return ErrClosed
-		}
 		in, order, err := k.q.Enter(w)
 		if err != nil {
 			return err
@@ -40,6 +40,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if !in {
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {
+				err = k.gaveUp(w.Began, err)
 				k.carryOut(order)
 				return err
 			}
@@ -50,8 +51,8 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.l.waiters.Put(w)
 			return nil
 		}
-		if err != errAgain { //nolint:errorlint // it is never wrapped
-			return err
+		if err != errAgain && (err != ErrClosed || o.Kind.IsRefusable()) { //nolint:errorlint // they are never wrapped
+			return err // who cannot be told that the Manager is closed stays parked
 		}
 		if o.Kind.IsTry() {
 			return errLate
@@ -89,6 +90,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		o.units.Store(1)
 		k.refs.Add(1)
 		g.owner.Store(o)
+		k.answer = nil
 	}
 	k.mu.Unlock()
 	if !ok {
@@ -141,21 +143,21 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if r.Outcome == lettucecompat.OutcomeGone {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
 	}
-	if ctx.Err() != nil { // another answer says so, and nothing of Redis
-		return context.Cause(ctx)
+	if ctx.Err() != nil && (r.Outcome == lettucecompat.OutcomeUnknown || r.Outcome == lettucecompat.OutcomeFailed) {
+		return errUnanswered
 	}
 	k.mu.Lock()
 	k.retryAt = k.l.now() + pause()<<min(k.retries, 6)
 	k.retries++
+	k.answer = &lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
 	k.mu.Unlock()
-	k.answer.Store(&lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err})
 	if r.Outcome == lettucecompat.OutcomeGone {
 		return errAgain
 	}
 	if r.Outcome != lettucecompat.OutcomeRefused {
 		k.report(r.Err)
 	}
-	failed := &AnswerError{Err: r.Err, Permanent: lettucecompat.Permanent(r.Err), Unknown: r.Outcome == lettucecompat.OutcomeUnknown}
+	failed := failure(r.Outcome, r.Err)
 	if o.Kind.IsTry() || failed.Permanent && o.Kind.IsRefusable() {
 		return failed
 	}

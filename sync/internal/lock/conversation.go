@@ -11,7 +11,7 @@ import (
 // Redis keeps one record of each client of a key: the unit (the client has the lock) or a place in the line (it
 // waits), under the number of the statement that made or last confirmed it. A statement says what the client has,
 // what it keeps of that, and what it wants. Redis makes it so and answers what the client has now. No statement is
-// sent twice. What was lost or late is settled by the next statement, which says everything again.
+// sent twice. What was lost or late is settled by the next one, which says everything again under a new number.
 //
 //	            | Quiet             | Wanted                    | Owned
 //	  ----------+-------------------+---------------------------+---------------------------
@@ -21,7 +21,7 @@ import (
 //	            |                   | once entered, turn unit 0 1
 //	                have keep want: what the client has | keeps | wants
 //
-// A release or turn that had no effect, or whose answer was lost, is said again: see names.
+// A release whose answer was lost is said again, and a release or turn that had no effect: see names.
 //
 // Two rules make it safe.
 //
@@ -61,7 +61,7 @@ const (
 // Statement is the one command. Its number is used once, and it is sent once.
 type Statement struct {
 	N     uint64
-	Since uint64 // what the client has: the unit of this number, else no record of a smaller one, which is anybody's and stays
+	Since uint64 // with Unit the number of the unit; else the least number of a record that is the client's: what is older is as a foreign client's
 	Have  Have
 	Keep  int
 	Want  int
@@ -78,12 +78,9 @@ type Word uint8
 // Answers, then what else is heard.
 const (
 	Has     Word = iota // answer: the client has the unit, for Lease more
-	HasNot              // answer: it has nothing, as it wishes
+	HasNot              // answer: it has nothing, as it wishes, or as a try is refused, or the place that it names is gone
 	Stands              // answer: it has a place, and should confirm it after Lease
-	Refused             // answer to an ask that does not stand: somebody else has the unit. Ask again after Lease
 	Lost                // answer: it does not have the unit that it says it has
-	Gone                // answer: it does not have the place that it says it has
-	Void                // answer: its record has this number or a greater one; nothing changed. It is taken as Silence
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
 	Failed              // N had no effect and never will. Lease is the pause, which grows as those of Silence do
 	Called              // message: the place that N made or confirmed was given the unit, for Lease
@@ -109,7 +106,7 @@ type Event uint8
 const (
 	None     Event = iota
 	Granted        // one may enter: see Conversation.Grant
-	Vanished       // the unit that somebody has entered is gone, says the answer to a later confirmation of the place
+	Vanished       // the unit that somebody has entered is gone, says the answer to a statement that a call has overtaken
 	Missing        // a release or turn of a unit that was granted found nothing, and none before it can have removed it
 	GivenUp        // all that may have been left has ended by itself, before an answer said so
 )
@@ -179,29 +176,23 @@ func (c *Conversation) Settled() bool { return c.have == Nothing && c.since == 0
 
 // says returns what is stated by what is had and wished, false where nothing is.
 func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
-	switch {
-	case w == Owned:
-		return Statement{}, false
-	case w == Quiet && c.have == Unit:
-		return Statement{Since: c.Grant.Unit, Have: Unit}, true
-	case w == Quiet && (c.since == 0 || c.have == Nothing && now >= c.over):
-		return Statement{}, false
-	case c.releasing != 0 && c.names(w):
-		want := 0
-		if w == Wanted {
-			want = 1
-		}
-		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
-	case w == Quiet:
-		return Statement{Since: c.since}, true
-	case c.have == Place:
-		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
-	case c.have == Unit && !c.entered: // too little is left of it to let anybody in
-		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
-	case c.have == Unit:
-		return Statement{Since: c.Grant.Unit, Have: Unit, Want: 1}, true
+	want := 0
+	if w == Wanted {
+		want = 1
 	}
-	return Statement{Since: c.since, Want: 1}, true
+	switch {
+	case w == Owned, w == Quiet && c.have == Nothing && (c.since == 0 || now >= c.over):
+		return Statement{}, false
+	case c.have == Unit && (w == Quiet || c.entered):
+		return Statement{Since: c.Grant.Unit, Have: Unit, Want: want}, true
+	case c.have == Unit: // too little is left of it to let anybody in
+		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
+	case c.releasing != 0 && c.names(w):
+		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
+	case c.have == Place && w == Wanted:
+		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
+	}
+	return Statement{Since: c.since, Want: want}, true
 }
 
 // names reports whether the next statement names the unit to release, again. Only one that does can tell that it had been
@@ -271,7 +262,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 
 // Heard takes in what is heard, and returns what follows from it.
 func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
-	if h.N == c.last && h.Word < Void {
+	if h.N == c.last && h.Word < Silence {
 		c.open, c.silent = false, 0
 	}
 	if h.Word == Called {
@@ -298,7 +289,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 			c = c.empty(c.last + 1)
 		}
 		return c, None
-	case Void, Silence, Failed:
+	case Silence, Failed:
 		return c.unanswered(h, now), None
 	}
 	if h.N < c.floor || h.N > c.last {
@@ -324,7 +315,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		c.have, c.Grant, c.due, c.releasing, c.news = Place, Grant{}, min(now+h.Lease, c.look), 0, h.N
 		return c, None
 	}
-	// Refused, HasNot, Gone, Lost: it has nothing.
+	// HasNot, Lost: it has nothing.
 	event := None
 	switch {
 	case c.entered:
@@ -338,9 +329,6 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		}
 	}
 	c.due = 0
-	if h.Word == Refused {
-		c.due = now + h.Lease
-	}
 	floor := c.floor
 	if event == Vanished {
 		floor = c.last + 1

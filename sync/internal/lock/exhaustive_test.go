@@ -62,11 +62,11 @@ func (a *all) script(i int, s Statement) News {
 	mine := own && a.n >= s.Since
 	switch {
 	case own && a.n >= s.N, a.place[i] >= s.N:
-		return News{Word: Void, N: s.N}
+		return News{Word: Silence, N: s.N} // void
 	case s.Have == Unit && !mine:
 		return News{Word: Lost, N: s.N}
 	case s.Have == Place && !mine && a.place[i] == 0:
-		return News{Word: Gone, N: s.N}
+		return News{Word: HasNot, N: s.N}
 	}
 	if mine && s.Keep == 0 {
 		a.holder, mine = 0, false

@@ -48,10 +48,9 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	switch {
 	case exit == queue.Stale && (left < 0 || g.lossNow() == nil): // the queue counts those of a goroutine itself
 		return ExitResult{Stale: true}
-	case left > 0 && exit == queue.Stale: // another unit may still work
-		return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
+	case exit != queue.Stale || left == 0: // else another unit may still work
+		o.exitedLost()
 	}
-	o.exitedLost()
 	return ExitResult{ReleaseResult: ReleaseResult{Lost: g.LossOr(renewal.ReasonGone)}}
 }
 

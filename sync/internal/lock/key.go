@@ -22,15 +22,15 @@ type Key struct {
 	q     queue.Synchronizer
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 
-	cur    atomic.Pointer[Held]                 // the last one
-	renews atomic.Uint64                        // the unit that was made to last because too little was left of it
-	answer atomic.Pointer[lettucecompat.Answer] // what Redis said last, for those who ask what is waited for
-	told   atomic.Uint64                        // the newest unit of which was said that somebody stands behind it
-	asked  atomic.Int64                         // the Moment of the last answer that would have said so
-	others atomic.Int64                         // the Moment at which a foreign holder was last seen; 0: never
+	cur    atomic.Pointer[Held] // the last one
+	renews atomic.Uint64        // the unit that was made to last because too little was left of it
+	told   atomic.Uint64        // the newest unit of which was said that somebody stands behind it
+	asked  atomic.Int64         // the Moment of the last answer that would have said so
+	others atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
 
 	mu       sync.Mutex
 	talk     Conversation
+	answer   *lettucecompat.Answer // see Answer
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
 	flying   int           // statements whose command has not returned
@@ -60,8 +60,12 @@ func (k *Key) Leaves() bool {
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *Key) Held() *Held { return k.cur.Load() }
 
-// Answer returns what Redis said last, nil before the first answer.
-func (k *Key) Answer() *lettucecompat.Answer { return k.answer.Load() }
+// Answer returns what was heard last of who has the lock, or why nothing was; nil since somebody of this process had it.
+func (k *Key) Answer() *lettucecompat.Answer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.answer
+}
 
 const (
 	othersTime = 10 * time.Second // a foreign holder is believed to come again for so long
@@ -178,13 +182,16 @@ func (k *Key) silence() {
 }
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
-func (k *Key) hear(h News) Event { return k.take(h, nil, false) }
+func (k *Key) hear(h News) Event { return k.take(h, nil, nil, false) }
 
-// take is hear. s is what h answers, if it is an answer. watch: a foreign holder is to be listened for.
-func (k *Key) take(h News, s *Statement, watch bool) Event {
+// take is hear. s is what h answers, if it is an answer, and a that as it came. watch: a foreign holder is to be listened for.
+func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Event {
 	k.mu.Lock()
 	if s != nil {
 		k.flying--
+		if s.N == k.talk.last && (a.Err != nil || s.Want == 1) { // an older one tells nothing, nor one that wants nothing
+			k.answer = a
+		}
 	}
 	before := k.talk.Grant.Unit
 	var e Event
@@ -194,10 +201,8 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 	if g != nil && g.concludeLocked(s, h, e) {
 		gone, givenUp = g.stage == missing, g.stage == lapsed && g.freed != nil
 	}
-	if g != nil {
-		if k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
-			g.mark = 0 // Redis has it, or there is none
-		}
+	if g != nil && k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
+		g.mark = 0 // Redis has it, or there is none
 	}
 	quiet := k.wishLocked(k.l.now()) == Quiet
 	if e == Granted && k.l.closing.Load() {
@@ -222,6 +227,7 @@ func (k *Key) take(h News, s *Statement, watch bool) Event {
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if gone {
+		k.kick() // who waits does not wait for an Observer that is slow
 		g.verdict(ReleaseResult{})
 	}
 	if givenUp || e == GivenUp && quiet { // and not what somebody waits for

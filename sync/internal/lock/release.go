@@ -1,7 +1,9 @@
 package lock
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -14,10 +16,10 @@ import (
 type stage uint8
 
 const (
-	active    stage = iota // unless its lease is lost
+	active    stage = iota // its end has not begun, or its lease was lost first
 	leaving                // its lease was ended, for the release
 	releasing              // that was stated, and no answer says how it ended
-	released               // it was there, or, for an exit before the deadline, nothing of it is left
+	released               // it was there, or, for an exit before the deadline, nothing of it is left and nothing tells of a loss
 	missing                // it was lost before the deadline: it was not there
 	lapsed                 // its lease has ended by now: nothing tells that it was released
 )
@@ -50,8 +52,10 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k.mu.Lock()
 	k.q.Released()
 	has := k.talk.Have() == Unit && k.talk.Grant.Unit == g.n
-	if now := k.l.now(); has && g.minHoldLeft(now) > 0 { // a release and not a turn: only that can be repeated with the mark
-		g.mark = now + g.minHoldLeft(now)
+	if now := k.l.now(); has {
+		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
+			g.mark = now + left
+		}
 	}
 	var s *Statement
 	switch {
@@ -70,18 +74,20 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		return g.verdict(ReleaseResult{})
 	}
 	a, _ := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
-	if a.Outcome == lettucecompat.OutcomeOK {
+	k.mu.Lock()
+	if g.stage != releasing { // so says this answer, or one to what was stated since
+		k.mu.Unlock()
 		return g.verdict(ReleaseResult{})
 	}
-	k.l.cfg.Reporter.ReleaseFailed(g, a.Err)
-	k.mu.Lock()
-	if g.stage == releasing {
-		g.freed = make(chan struct{})
-	}
+	g.freed = make(chan struct{})
 	k.mu.Unlock()
-	unknown := a.Outcome == lettucecompat.OutcomeUnknown
-	return g.verdict(ReleaseResult{Unknown: unknown, Failed: !unknown, Err: a.Err})
+	err, unknown := cmp.Or(a.Err, errVoid), a.Outcome != lettucecompat.OutcomeFailed
+	k.l.cfg.Reporter.ReleaseFailed(g, err)
+	return g.verdict(ReleaseResult{Unknown: unknown, Failed: !unknown, Err: err})
 }
+
+// errVoid is why a release had no effect though it was answered.
+var errVoid = errors.New("another program says what this client has of the lock")
 
 // concludeLocked notes how the release of g ended, where h tells that, from which e follows; s is what h answers, if it
 // is an answer. It returns true if h does.
@@ -107,9 +113,19 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 	return true
 }
 
-// verdict says how the release of g ended, r where nothing tells yet, and reports a loss. After the deadline nobody can
-// rely on the lock: whoever exits then is told of a loss, unless the first answer says that the lock was still there. So
-// is whoever exits before, where that comes after it and says that the lock is not there: it may have been lost before.
+// verdict says how the release of g ended, and reports a loss. r is what is known where no answer tells.
+//
+//	an answer says          | exit before the deadline | exit after it
+//	------------------------+--------------------------+--------------
+//	it was there            | released                 | released
+//	before the deadline:    |                          |
+//	it was not              | lost: gone or forced     | –
+//	after it: it was not    | lost: deadline, or r     | lost: deadline
+//	                        | where that has an error  |
+//	nothing (yet)           | r                        | lost: deadline
+//
+// After the deadline nobody can rely on the lock. A release that is repeated is not lost where it finds nothing: the one
+// before may have taken effect.
 func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	g.k.mu.Lock()
 	stage, late, by := g.stage, g.late, g.by

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -145,7 +146,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	g.stage = releasing
 	s := k.nextLocked()
 	k.mu.Unlock()
-	k.take(News{Word: Silence, N: s.N}, s, false)
+	k.take(News{Word: Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled}, false)
 	k.l.landed()
 	k.l.unlist(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
@@ -191,4 +192,22 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
 		t.Errorf("%+v", r)
 	}
+}
+
+// A release that is void tells nothing: it is repeated until the other record of this client is gone.
+func TestLate_AReleaseThatIsVoid(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), longLease)
+	o := p.mustAcquire(t, "k")
+	other := lettucecompat.NewField(o.g.k.l.cfg.ClientID, o.g.n+1e9)
+	rdb.HSet(t.Context(), "k", other, 1)
+	rdb.HDel(t.Context(), "k", o.g.Field())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if r := o.Exit(ctx); !r.Unknown || r.Lost != nil {
+		t.Errorf("%+v", r)
+	}
+	rdb.HDel(t.Context(), "k", other)
+	eventually(t, "released", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
 }

@@ -241,7 +241,7 @@ func TestRules_OldNewsGiveNothing(t *testing.T) {
 	p.quiet(Wanted, time.Second) // it is confirmed when it is due, and not before
 	p.now += time.Second
 	p.states(Wanted, 20, 10, Place, 1, 1)
-	p.hears(News{Word: Gone, N: 20}, None)
+	p.hears(News{Word: HasNot, N: 20}, None)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
 	if p.c.Have() != Nothing {
 		t.Error("a call from before the answer that nothing is there")
@@ -383,16 +383,6 @@ func TestRules_P8_ThePauseEndsWithAnAnswer(t *testing.T) {
 	p.hears(News{Word: HasNot, N: n + 1}, None)
 	p.hears(News{Word: Called, N: 10}, None)
 	p.states(Quiet, n+2, 10, Nothing, 0, 0)
-}
-
-// A release that was void may have taken effect before: that the unit is missing is no loss.
-func TestRules_P8_AVoidRelease(t *testing.T) {
-	p := newPlay(t)
-	p.enters()
-	p.states(Quiet, 11, 10, Unit, 0, 0)
-	p.hears(News{Word: Void, N: 11, Lease: 20 * ms}, None)
-	p.states(Quiet, 12, 10, Unit, 0, 0)
-	p.hears(News{Word: Lost, N: 12}, None)
 }
 
 // What lasted long is no measure of what comes after it.

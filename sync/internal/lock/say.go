@@ -23,9 +23,6 @@ const (
 	leastPause   = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// Unanswered is Key.Answer while an ask, a release or a turn has none: what was said before does not hold any more.
-var Unanswered = &lettucecompat.Answer{Outcome: lettucecompat.OutcomeUnknown, Err: errors.New("no answer yet")}
-
 // say sends s, with what of more is set, takes in the answer, and states what follows from it.
 func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
 	a, e := k.send(s, more)
@@ -51,17 +48,13 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 		}
 		k.mu.Unlock()
 	}
-	if a := k.answer.Load(); s.Keep == 0 && (a == nil || a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordRefused) {
-		k.answer.Store(Unanswered)
-	}
-	if s.Have == Nothing && s.Want == 1 {
+	if s.Keep == 0 && s.Want == 1 {
 		f, waits := k.q.Front()
 		more.Try = waits && f.First.Kind.IsTry()
 	}
 	a := k.l.wire.State(context.Background(), *more)
-	k.answer.Store(&a)
 	h := k.news(s, &a)
-	e := k.take(h, s, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
+	e := k.take(h, s, &a, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
 	k.report(a.Err)
 	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
@@ -92,9 +85,9 @@ func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 	default:
 		h.Word, h.Lease = Silence, pause()
 	}
-	e = k.take(h, s, false)
-	k.report(r.Err)
 	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
+	e = k.take(h, s, &a, false)
+	k.report(r.Err)
 	if r.Outcome != lettucecompat.OutcomeOK && r.Outcome != lettucecompat.OutcomeGone {
 		k.refuse(s, &a)
 	}
@@ -113,7 +106,7 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	case a.Outcome == lettucecompat.OutcomeFailed:
 		h.Word, h.Lease = Failed, pause()
 		return h
-	case a.Outcome != lettucecompat.OutcomeOK:
+	case a.Outcome != lettucecompat.OutcomeOK, a.Word == lettucecompat.WordVoid: // void: nothing changed, beside a record that is newer
 		h.Word, h.Lease = Silence, pause()
 		return h
 	}
@@ -124,18 +117,12 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 		if a.Told {
 			k.stands(a.Unit)
 		}
-	case lettucecompat.WordNothing:
+	case lettucecompat.WordNothing, lettucecompat.WordRefused, lettucecompat.WordGone:
 		h.Word = HasNot
 	case lettucecompat.WordStands:
 		h.Word, h.Lease = Stands, k.rhythm(a)
-	case lettucecompat.WordRefused:
-		h.Word, h.Lease = Refused, 0
-	case lettucecompat.WordVoid:
-		h.Word, h.Lease = Void, pause()
 	case lettucecompat.WordLost:
 		h.Word = Lost
-	case lettucecompat.WordGone:
-		h.Word = Gone
 	}
 	if (a.Word == lettucecompat.WordStands || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
 		k.others.Store(int64(k.l.now()))
@@ -174,9 +161,9 @@ func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK:
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
-		k.carryOut(k.q.Fail(&AnswerError{Err: a.Err, Permanent: true}))
+		k.carryOut(k.q.Fail(failure(a.Outcome, a.Err)))
 	default:
-		k.q.Refuse(&AnswerError{Err: a.Err, Unknown: a.Outcome == lettucecompat.OutcomeUnknown})
+		k.q.Refuse(failure(a.Outcome, a.Err))
 	}
 }
 
@@ -192,6 +179,32 @@ var ErrRefused = queue.ErrRefused
 
 // errLate is why a try was not admitted to the lock that it got: a further command would have to come first.
 var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on it")}
+
+// gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err: an
+// *AnswerError in place of the cause of its context where Redis is why.
+func (k *Key) gaveUp(came Moment, err error) error {
+	if _, is := err.(*AnswerError); is || err == ErrRefused || err == ErrClosed { //nolint:errorlint // they are never wrapped
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c := &k.talk
+	switch {
+	case c.entered: // this process has the lock
+	case k.answer != nil && k.answer.Err != nil:
+		return failure(k.answer.Outcome, k.answer.Err)
+	case c.have == Unit, c.open && c.said.Keep == 0 && (c.said.Have == Nothing || c.sent[0].at <= came):
+		return errUnanswered
+	}
+	return err
+}
+
+// errUnanswered is why somebody gave up who asked whether the lock is free, or came when that was asked.
+var errUnanswered = &AnswerError{Err: errors.New("no answer yet"), Unknown: true}
+
+func failure(o lettucecompat.Outcome, err error) *AnswerError {
+	return &AnswerError{Err: err, Permanent: lettucecompat.Permanent(err), Unknown: o == lettucecompat.OutcomeUnknown}
+}
 
 // AnswerError is why an acquisition failed: Redis did not answer it, or not as it should.
 type AnswerError struct {

@@ -57,11 +57,11 @@ func (r *modelRedis) state(client string, s Statement, now Moment) News {
 	mine := own && r.n >= s.Since
 	switch {
 	case own && r.n >= s.N, stands && place.n >= s.N:
-		return News{Word: Void, N: s.N}
+		return News{Word: Silence, N: s.N} // void
 	case s.Have == Unit && !mine:
 		return News{Word: Lost, N: s.N}
 	case s.Have == Place && !mine && !stands:
-		return News{Word: Gone, N: s.N}
+		return News{Word: HasNot, N: s.N}
 	}
 	if mine && s.Keep == 0 {
 		r.holder, mine = "", false
@@ -365,7 +365,7 @@ func (k *client) send(s Statement) {
 	}
 	w.after(w.delay(), func() {
 		h := w.redis.state(k.name, s, w.now)
-		if h.Word == Void {
+		if h.Word == Silence {
 			w.stats["void"]++
 		}
 		if !w.chance(0.08) {

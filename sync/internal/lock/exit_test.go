@@ -1,0 +1,118 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+func TestBeside_MinHoldWhereALossMeetsAnExit(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })
+	bad := 0
+	for range 10 {
+		rdb.Del(t.Context(), "k")
+		o := p.mustAcquire(t, "k")
+		o.g.k.mu.Lock()
+		done := make(chan struct{})
+		go func() { o.Exit(context.Background()); close(done) }()
+		eventually(t, "releasing", func() bool { return o.g.k.q.Word().State() == queue.Releasing })
+		o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+		o.g.k.mu.Unlock()
+		<-done
+		time.Sleep(20 * time.Millisecond)
+		if rdb.Exists(t.Context(), "k").Val() == 0 {
+			bad++
+		}
+		rdb.Del(t.Context(), "k")
+		time.Sleep(500 * time.Millisecond)
+	}
+	if bad > 0 {
+		t.Errorf("%d of 10 were free before MinHold", bad)
+	}
+}
+
+// The lock is handed to a caller of Lock that is parked just when the client is closed: it stays parked, and the lock is
+// given back.
+func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), longLease)
+	o := p.mustAcquire(t, "k")
+	k := o.g.k
+	ctx, cancel := context.WithCancel(t.Context())
+	out := make(chan error, 1)
+	go func() { out <- k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil) }()
+	eventually(t, "parked", func() bool { return k.q.Len() == 1 })
+	p.closing.Store(true)
+	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
+		t.Fatal(exit)
+	}
+	o.abandon()
+	eventually(t, "parked again", func() bool { return rdb.Exists(ctx, "k").Val() == 0 && k.q.Len() == 1 })
+	cancel()
+	if err := <-out; !errors.Is(err, context.Canceled) {
+		t.Errorf("Lock has ended: %v", err)
+	}
+}
+
+// The loss of a lock is concluded and not told yet when its owner exits: the rest of MinHold stays.
+func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
+	busy, open := make(chan struct{}), make(chan struct{})
+	other := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-open })}
+	k := p.Key("other", p.set)
+	defer k.Done()
+	if err := k.Acquire(t.Context(), other, nil); err != nil {
+		t.Fatal(err)
+	}
+	o := p.mustAcquire(t, "k")
+	other.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	<-busy // with it the loop, which tells of losses
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed})
+	o.Exit(t.Context())
+	eventually(t, "released", func() bool { return !rdb.HExists(t.Context(), "k", o.g.Field()).Val() })
+	if left := rdb.PTTL(t.Context(), "k").Val(); left < 3*time.Second {
+		t.Errorf("%v are left of MinHold", left)
+	}
+	close(open)
+	other.Exit(t.Context())
+}
+
+// A release was refused, and a try comes before it is repeated. The try neither stands, nor does it overtake who does.
+func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
+	_, client := fresh(t)
+	rdb, c, f := client(), client(), &faults{}
+	c.AddHook(f)
+	p, q := newParty(t, c, longLease), newParty(t, client(), longLease)
+	o := p.mustAcquire(t, "k")
+	first := make(chan *Owner)
+	go func() { first <- q.mustAcquire(t, "k") }()
+	eventually(t, "somebody stands", func() bool { return rdb.Exists(t.Context(), "anteroom:line:{k}").Val() == 1 })
+	f.refuse.Store(1000)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := o.Exit(ctx); !r.Failed {
+		t.Fatalf("%+v", r)
+	}
+	f.refuse.Store(0)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, nil); !errors.Is(err, ErrRefused) {
+		t.Errorf("%v", err)
+	}
+	k.mu.Lock()
+	said := k.talk.said
+	k.mu.Unlock()
+	if said.Have != Unit || said.Want != 1 {
+		t.Errorf("it had to say %+v", said)
+	}
+	mustRelease(t, <-first)
+}
