@@ -96,6 +96,13 @@ func TestWhy_AnOlderStatementHasNoAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, other.Mutex("k"))
+		s.settle()
+		waits, leave := context.WithCancel(bg)
+		defer leave()
+		for range 4 { // so that the next confirmation is due late
+			w, _ := manager(t, s.client(), anteroom.Config{})
+			s.waiting(t, waits, w.Mutex("k"))
+		}
 		net := s.network()
 		m, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		gone, cancel := context.WithCancel(bg)
@@ -111,6 +118,7 @@ func TestWhy_AnOlderStatementHasNoAnswer(t *testing.T) {
 		defer cancel()
 		_, err := m.Mutex("k").Acquire(ctx)
 		heldByAnother(t, err)
+		leave()
 		ok(t, h.Release(bg))
 		time.Sleep(time.Minute)
 	})
