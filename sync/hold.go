@@ -191,7 +191,8 @@ func (h *Hold) TTL() time.Duration {
 }
 
 // Extend makes the lease last at least d from now on, in Redis too, and returns
-// nil when Redis has confirmed that; Deadline is then d less the margin away, or later.
+// nil when Redis has confirmed that; Deadline is then d less the margin after the command
+// was sent, or later.
 // It is for fixed leases: a renewed lease does not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
 // or ErrUnknown the deadline stays where it was, though Redis may keep the key
 // longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. The margin stays that of the

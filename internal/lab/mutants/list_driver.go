@@ -189,7 +189,7 @@ var driverMutants = []mutant{
 		name: "driver-parked-stays-parked", file: "sync/internal/lock/acquire.go",
 		mechanism: "who cannot be told that the Manager is closed stays parked",
 		breaks:    "Lock panics at a shutdown",
-		old:       "err != errAgain && (err != ErrClosed || o.Kind.IsRefusable())", fresh: "err != errAgain",
+		old:       "parks = err == ErrClosed && !o.Kind.IsRefusable()", fresh: "parks = false",
 		tests: []string{"TestBeside_AHandOffToAParkedLockMeetsClose"},
 	},
 	{
@@ -203,14 +203,14 @@ var driverMutants = []mutant{
 		name: "driver-the-last-answer-tells", file: "sync/internal/lock/key.go", pkg: "sync",
 		mechanism: "why a caller gives up is what the answer to the last statement says",
 		breaks:    "ErrUnavailable while Redis answers and another has the lock",
-		old:       "if s.N == k.talk.last && (a.Err", fresh: "if (a.Err",
+		old:       "s.N == k.talk.last && !k", fresh: "!k",
 		tests: []string{"TestWhy_AnOlderStatementHasNoAnswer"},
 	},
 	{
 		name: "driver-unanswered-since-it-came", file: "sync/internal/lock/say.go", pkg: "sync",
 		mechanism: "a release without an answer tells nothing to who came before it",
 		breaks:    "ErrUnavailable for every caller whose time is up beside a release",
-		old:       "|| c.sent[0].at <= came)", fresh: "|| true)",
+		old:       "&& k.knew <= came:", fresh: ":",
 		tests: []string{"TestWhy_TimeIsUpBesideARelease"},
 	},
 }

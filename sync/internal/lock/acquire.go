@@ -10,7 +10,7 @@ import (
 )
 
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
-// ErrClosed, an *AnswerError, or the cause of ctx: then somebody else had the lock. lease is nil for that of the settings.
+// ErrClosed, an *AnswerError, or the cause of ctx where Redis is not why. lease is nil for that of the settings.
 //
 // A waiter that finds its grant lost or too old goes back to the head of the queue: being woken is a ticket to look,
 // not the lock.
@@ -24,8 +24,12 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if k.l.closing.Load() {
 		return ErrClosed
 	}
-	for {
+	for parks := false; ; {
 		in, order, err := k.q.Enter(w)
+		if parks {
+			k.l.settled()
+			parks = false
+		}
 		if err != nil {
 			return err
 		}
@@ -51,8 +55,9 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.l.waiters.Put(w)
 			return nil
 		}
-		if err != errAgain && (err != ErrClosed || o.Kind.IsRefusable()) { //nolint:errorlint // they are never wrapped
-			return err // who cannot be told that the Manager is closed stays parked
+		parks = err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // they are never wrapped
+		if err != errAgain && !parks {                    //nolint:errorlint // they are never wrapped
+			return err
 		}
 		if o.Kind.IsTry() {
 			return errLate
@@ -70,6 +75,9 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	g := k.cur.Load()
 	switch {
 	case k.l.closing.Load():
+		if !o.Kind.IsRefusable() { // it cannot be told, and parks again: Close, which names it, waits until it does
+			k.l.unsettled.Add(1)
+		}
 		return k.leave(ctx, g, w, ErrClosed)
 	case g == nil || g.n != w.Grant:
 		return k.leave(ctx, g, w, errAgain)

@@ -82,7 +82,7 @@ const (
 	Stands              // answer: it has a place, and should confirm it after Lease
 	Lost                // answer: it does not have the unit that it says it has
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
-	Failed              // N had no effect and never will. Lease is the pause, which grows as those of Silence do
+	Failed              // N had no effect and never will, also since it is void. Lease is the pause, which grows as those of Silence do
 	Called              // message: the place that N made or confirmed was given the unit, for Lease
 	Look                // message: confirm again after Lease
 	Ended               // the owner of unit N is notified of its loss; Redis may keep it for Lease more

@@ -62,7 +62,7 @@ func (a *all) script(i int, s Statement) News {
 	mine := own && a.n >= s.Since
 	switch {
 	case own && a.n >= s.N, a.place[i] >= s.N:
-		return News{Word: Silence, N: s.N} // void
+		return News{Word: Failed, N: s.N} // void
 	case s.Have == Unit && !mine:
 		return News{Word: Lost, N: s.N}
 	case s.Have == Place && !mine && a.place[i] == 0:

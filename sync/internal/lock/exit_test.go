@@ -61,6 +61,31 @@ func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
 	}
 }
 
+// Close waits for such a caller, which it names.
+func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	for range 20 {
+		p := newParty(t, rdb, longLease)
+		o := p.mustAcquire(t, "k")
+		k := o.g.k
+		ctx, cancel := context.WithCancel(context.Background())
+		out := make(chan error, 1)
+		go func() { out <- k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil) }()
+		eventually(t, "parked", func() bool { return k.q.Len() == 1 })
+		p.closing.Store(true)
+		if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
+			t.Fatal(exit)
+		}
+		o.abandon()
+		if _, unsettled := p.Settle(t.Context()); unsettled != 0 || k.q.Len() != 1 {
+			t.Errorf("%d are unsettled, %d parked", unsettled, k.q.Len())
+		}
+		cancel()
+		<-out
+	}
+}
+
 // The loss of a lock is concluded and not told yet when its owner exits: the rest of MinHold stays.
 func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	_, client := fresh(t)

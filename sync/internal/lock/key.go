@@ -31,6 +31,7 @@ type Key struct {
 	mu       sync.Mutex
 	talk     Conversation
 	answer   *lettucecompat.Answer // see Answer
+	knew     Moment                // when it was last known who has the lock
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
 	flying   int           // statements whose command has not returned
@@ -108,6 +109,9 @@ func (k *Key) nextLocked() *Statement {
 	if s != nil {
 		k.flying++
 		k.l.flying.Add(1)
+		if s.Have == Unit {
+			k.knew = now
+		}
 	}
 	if settled := talk.Settled() && k.flying == 0; settled == k.busy {
 		k.busy = !settled
@@ -189,13 +193,16 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Ev
 	k.mu.Lock()
 	if s != nil {
 		k.flying--
-		if s.N == k.talk.last && (a.Err != nil || s.Want == 1) { // an older one tells nothing, nor one that wants nothing
-			k.answer = a
-		}
 	}
 	before := k.talk.Grant.Unit
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
+	if s != nil && s.N == k.talk.last && !k.talk.entered && (a.Err != nil || s.Want == 1) {
+		k.answer = a // an older one tells nothing, nor one that wants nothing, nor any while this process has the lock
+		if a.Err == nil {
+			k.knew = k.l.now()
+		}
+	}
 	g := k.cur.Load()
 	gone, givenUp := false, false // what comes of the release of g
 	if g != nil && g.concludeLocked(s, h, e) {

@@ -33,7 +33,7 @@ type Reporter interface {
 	Called(k *Key, found bool)
 	// Lost: g was lost. Its owner was notified, if it can be.
 	Lost(g *Held, l *Loss)
-	// ReleaseFailed: the first answer to the release of g is missing or is err.
+	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has told since how it ended.
 	ReleaseFailed(g *Held, err error)
 	// ReleaseGivenUp: nothing was confirmed until the lease has ended what may have been left of k.
 	ReleaseGivenUp(k *Key)

@@ -3,7 +3,6 @@ package lock
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -81,13 +80,10 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	}
 	g.freed = make(chan struct{})
 	k.mu.Unlock()
-	err, unknown := cmp.Or(a.Err, errVoid), a.Outcome != lettucecompat.OutcomeFailed
+	err, unknown := cmp.Or(a.Err, errVoid), a.Outcome == lettucecompat.OutcomeUnknown
 	k.l.cfg.Reporter.ReleaseFailed(g, err)
 	return g.verdict(ReleaseResult{Unknown: unknown, Failed: !unknown, Err: err})
 }
-
-// errVoid is why a release had no effect though it was answered.
-var errVoid = errors.New("another program says what this client has of the lock")
 
 // concludeLocked notes how the release of g ended, where h tells that, from which e follows; s is what h answers, if it
 // is an answer. It returns true if h does.

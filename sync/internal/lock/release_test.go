@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -194,7 +195,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	}
 }
 
-// A release that is void tells nothing: it is repeated until the other record of this client is gone.
+// A release that is void changes nothing. What is repeated finds that the lock is lost once the other record is gone.
 func TestLate_AReleaseThatIsVoid(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -203,11 +204,25 @@ func TestLate_AReleaseThatIsVoid(t *testing.T) {
 	other := lettucecompat.NewField(o.g.k.l.cfg.ClientID, o.g.n+1e9)
 	rdb.HSet(t.Context(), "k", other, 1)
 	rdb.HDel(t.Context(), "k", o.g.Field())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if r := o.Exit(ctx); !r.Unknown || r.Lost != nil {
+	if _, err := p.acquire(t.Context(), "k", queue.Try); !errors.Is(err, ErrRefused) {
+		t.Errorf("a try beside an owner: %v", err)
+	}
+	time.AfterFunc(50*time.Millisecond, func() { rdb.HDel(context.Background(), "k", other) })
+	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonGone {
 		t.Errorf("%+v", r)
 	}
-	rdb.HDel(t.Context(), "k", other)
-	eventually(t, "released", func() bool { return rdb.Exists(t.Context(), "k").Val() == 0 })
+}
+
+// A try whose ask is void does not wait for what comes of it.
+func TestLate_ATryThatIsVoid(t *testing.T) {
+	_, client := fresh(t)
+	rdb := client()
+	p := newParty(t, client(), longLease)
+	mustRelease(t, p.mustAcquire(t, "k"))
+	rdb.HSet(t.Context(), "k", lettucecompat.NewField(p.cfg.ClientID, p.number.Load()+1e9), 1)
+	_, err := p.acquire(t.Context(), "k", queue.Try)
+	if _, is := errors.AsType[*AnswerError](err); !is {
+		t.Errorf("%v", err)
+	}
+	rdb.Del(t.Context(), "k")
 }

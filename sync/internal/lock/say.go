@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -103,10 +104,10 @@ func pause() time.Duration {
 func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	h := News{N: s.N, Lease: a.TTL}
 	switch {
-	case a.Outcome == lettucecompat.OutcomeFailed:
+	case a.Outcome == lettucecompat.OutcomeFailed, a.Outcome == lettucecompat.OutcomeOK && a.Word == lettucecompat.WordVoid:
 		h.Word, h.Lease = Failed, pause()
 		return h
-	case a.Outcome != lettucecompat.OutcomeOK, a.Word == lettucecompat.WordVoid: // void: nothing changed, beside a record that is newer
+	case a.Outcome != lettucecompat.OutcomeOK:
 		h.Word, h.Lease = Silence, pause()
 		return h
 	}
@@ -159,11 +160,11 @@ func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	case !last:
 	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordStands):
 		k.q.Refuse(ErrRefused)
-	case a.Outcome == lettucecompat.OutcomeOK:
+	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):
 		k.carryOut(k.q.Fail(failure(a.Outcome, a.Err)))
 	default:
-		k.q.Refuse(failure(a.Outcome, a.Err))
+		k.q.Refuse(failure(a.Outcome, cmp.Or(a.Err, errVoid)))
 	}
 }
 
@@ -193,18 +194,21 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	case c.entered: // this process has the lock
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
-	case c.have == Unit, c.open && c.said.Keep == 0 && (c.said.Have == Nothing || c.sent[0].at <= came):
+	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew <= came:
 		return errUnanswered
 	}
 	return err
 }
 
-// errUnanswered is why somebody gave up who asked whether the lock is free, or came when that was asked.
+// errUnanswered is why somebody gave up to whom Redis has told nothing since it came.
 var errUnanswered = &AnswerError{Err: errors.New("no answer yet"), Unknown: true}
 
 func failure(o lettucecompat.Outcome, err error) *AnswerError {
 	return &AnswerError{Err: err, Permanent: lettucecompat.Permanent(err), Unknown: o == lettucecompat.OutcomeUnknown}
 }
+
+// errVoid is why a statement had no effect though it was answered.
+var errVoid = errors.New("another program says what this client has of the lock")
 
 // AnswerError is why an acquisition failed: Redis did not answer it, or not as it should.
 type AnswerError struct {

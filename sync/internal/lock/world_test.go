@@ -57,7 +57,7 @@ func (r *modelRedis) state(client string, s Statement, now Moment) News {
 	mine := own && r.n >= s.Since
 	switch {
 	case own && r.n >= s.N, stands && place.n >= s.N:
-		return News{Word: Silence, N: s.N} // void
+		return News{Word: Failed, N: s.N} // void
 	case s.Have == Unit && !mine:
 		return News{Word: Lost, N: s.N}
 	case s.Have == Place && !mine && !stands:
@@ -365,7 +365,7 @@ func (k *client) send(s Statement) {
 	}
 	w.after(w.delay(), func() {
 		h := w.redis.state(k.name, s, w.now)
-		if h.Word == Silence {
+		if h.Word == Failed {
 			w.stats["void"]++
 		}
 		if !w.chance(0.08) {
