@@ -133,7 +133,7 @@ var driverMutants = []mutant{
 		name: "driver-try-again", file: "sync/internal/lock/acquire.go",
 		mechanism: "nor asks again",
 		breaks:    "TryLock takes several time limits of a command, or for ever",
-		old:       "\t\tif o.Kind.IsTry() {\n\t\t\treturn errLate", fresh: "\t\tif false {\n\t\t\treturn errLate",
+		old:       "err == errAgain && !o.Kind.IsTry() ||", fresh: "err == errAgain ||",
 		tests: []string{"TestLate_P13_ATryIsOneAsk"},
 	},
 	{
@@ -189,7 +189,7 @@ var driverMutants = []mutant{
 		name: "driver-parked-stays-parked", file: "sync/internal/lock/acquire.go",
 		mechanism: "who cannot be told that the Manager is closed stays parked",
 		breaks:    "Lock panics at a shutdown",
-		old:       "parks = err == ErrClosed && !o.Kind.IsRefusable()", fresh: "parks = false",
+		old:       " || err == ErrClosed && !o.Kind.IsRefusable()", fresh: "",
 		tests: []string{"TestBeside_AHandOffToAParkedLockMeetsClose"},
 	},
 	{

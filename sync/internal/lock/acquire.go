@@ -24,11 +24,10 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if k.l.closing.Load() {
 		return ErrClosed
 	}
-	for parks := false; ; {
+	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
-		if parks {
+		if left {
 			k.l.settled()
-			parks = false
 		}
 		if err != nil {
 			return err
@@ -55,12 +54,13 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.l.waiters.Put(w)
 			return nil
 		}
-		parks = err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // they are never wrapped
-		if err != errAgain && !parks {                    //nolint:errorlint // they are never wrapped
+		again := err == errAgain && !o.Kind.IsTry() || err == ErrClosed && !o.Kind.IsRefusable() //nolint:errorlint // never wrapped
+		if !again {
+			k.l.settled()
+			if err == errAgain { //nolint:errorlint // never wrapped
+				err = errLate
+			}
 			return err
-		}
-		if o.Kind.IsTry() {
-			return errLate
 		}
 		w.Again()
 	}
@@ -75,9 +75,6 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	g := k.cur.Load()
 	switch {
 	case k.l.closing.Load():
-		if !o.Kind.IsRefusable() { // it cannot be told, and parks again: Close, which names it, waits until it does
-			k.l.unsettled.Add(1)
-		}
 		return k.leave(ctx, g, w, ErrClosed)
 	case g == nil || g.n != w.Grant:
 		return k.leave(ctx, g, w, errAgain)
@@ -107,8 +104,10 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	return nil
 }
 
-// leave ends a tenure that has not begun for its caller, and returns why. The release is awaited, within ctx.
+// leave ends a tenure that has not begun for its caller, and returns why. The release is awaited, within ctx. Until the
+// caller is in the queue again or has returned, it counts as unsettled: Close names who is parked in Lock.
 func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) error {
+	k.l.unsettled.Add(1)
 	exit, _ := k.q.Exit(w.Number, false)
 	switch {
 	case exit != queue.Final: // lost meanwhile

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,29 +62,74 @@ func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
 	}
 }
 
-// Close waits for such a caller, which it names.
+// lateContext holds up the goroutine that waits for it.
+type lateContext struct {
+	context.Context
+	late *atomic.Bool
+}
+
+func (c lateContext) Done() <-chan struct{} {
+	if c.late.Load() {
+		time.Sleep(30 * time.Millisecond)
+	}
+	return c.Context.Done()
+}
+
+// Close waits for a caller of Lock that has to park again, since it names those.
 func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
-	for range 20 {
+	for _, closed := range []bool{true, false} { // false: before Close began, for a grant that is not to be relied on
 		p := newParty(t, rdb, longLease)
 		o := p.mustAcquire(t, "k")
 		k := o.g.k
 		ctx, cancel := context.WithCancel(context.Background())
-		out := make(chan error, 1)
-		go func() { out <- k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil) }()
+		out, late := make(chan error, 1), new(atomic.Bool)
+		go func() { out <- k.Acquire(lateContext{ctx, late}, &Owner{Kind: queue.NoNotify}, nil) }()
 		eventually(t, "parked", func() bool { return k.q.Len() == 1 })
-		p.closing.Store(true)
+		p.closing.Store(closed)
+		k.mu.Lock()
 		if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
 			t.Fatal(exit)
 		}
+		if !closed {
+			time.Sleep(20 * time.Millisecond) // it has seen that nothing is closing, and waits for the mutex
+		}
+		late.Store(true)
+		o.g.unrenewed.Store(!closed)
+		p.closing.Store(true)
+		k.mu.Unlock()
 		o.abandon()
 		if _, unsettled := p.Settle(t.Context()); unsettled != 0 || k.q.Len() != 1 {
-			t.Errorf("%d are unsettled, %d parked", unsettled, k.q.Len())
+			t.Errorf("closed %v: %d are unsettled, %d parked", closed, unsettled, k.q.Len())
 		}
 		cancel()
 		<-out
 	}
+}
+
+// Whose time is up behind a lock that was lost and not unlocked is not told of an outage that is over.
+func TestBeside_GivingUpBehindALostLock(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &faults{}
+	c.AddHook(f)
+	p := newParty(t, c, nil)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	o := &Owner{Goroutine: 7, Kind: queue.NoNotify, Holder: notify(func(*Loss) {})}
+	if err := k.Acquire(t.Context(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.refuse.Store(1000)
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
+	eventually(t, "the clean-up failed", func() bool { a := k.Answer(); return a != nil && a.Err != nil })
+	f.refuse.Store(0)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := k.Acquire(ctx, &Owner{Kind: queue.Refusable}, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	o.Exit(t.Context())
 }
 
 // The loss of a lock is concluded and not told yet when its owner exits: the rest of MinHold stays.

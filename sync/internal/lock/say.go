@@ -191,7 +191,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	defer k.mu.Unlock()
 	c := &k.talk
 	switch {
-	case c.entered: // this process has the lock
+	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		return failure(k.answer.Outcome, k.answer.Err)
 	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew <= came:
