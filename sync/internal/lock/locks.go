@@ -50,7 +50,7 @@ type Locks struct {
 	number atomic.Uint64 // of the last statement
 
 	closing   atomic.Bool
-	unsettled atomic.Int64 // conversations that are not settled
+	unsettled atomic.Int64 // conversations that are not settled, and callers that give a grant back and come again
 	flying    atomic.Int64 // statements that were not dealt with yet
 	waiters   sync.Pool    // of *queue.Waiter: a channel must not leave a test bubble that has these Locks
 
