@@ -24,6 +24,7 @@ var bg = context.Background()
 func bubble(t *testing.T, f func(t *testing.T, s *embedded)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(2 * time.Second) }) // a dial that the end has cut off is repeated for a while
 		s := newEmbedded(t)
 		f(t, s)
 	})
