@@ -164,7 +164,7 @@ func (l *Locks) landed() {
 	}
 }
 
-// settled: one conversation less is unsettled.
+// settled: one less is unsettled.
 func (l *Locks) settled() {
 	l.unsettled.Add(-1)
 	l.mu.Lock()
