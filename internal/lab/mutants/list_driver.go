@@ -102,7 +102,7 @@ var driverMutants = []mutant{
 		tests: []string{"TestLate_AReleaseBesideARevocation", "TestLate_AReleaseBesideANotification"},
 	},
 	{
-		name: "driver-mark-is-there", file: "sync/internal/lock/key.go",
+		name: "driver-mark-is-there", file: "sync/internal/lock/release.go",
 		mechanism: "a MinHold's mark is waited for in the line, once Redis has it",
 		breaks:    "a mark that is deleted keeps the waiters of its own process for its time",
 		old:       "\t\tg.mark = 0 //", fresh: "\t\t_ = g //",
@@ -112,7 +112,7 @@ var driverMutants = []mutant{
 		name: "driver-waits-for-nothing-left", file: "sync/internal/lock/key.go",
 		mechanism: "only what nobody waits for is a release that is given up",
 		breaks:    "an outage raises the alarm for releases that were never made",
-		old:       "e == GivenUp && quiet {", fresh: "e == GivenUp && (quiet || true) {",
+		old:       "e == GivenUp && k.wishLocked(k.l.now()) == Quiet {", fresh: "e == GivenUp {",
 		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
 	},
 	{

@@ -26,13 +26,8 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			k.refs.Add(1)
 			defer k.Done()
 			eventually(t, "renewed", func() bool { return g.lease.Load().Renewals() > 0 })
-			w := &queue.Waiter{Kind: kind}
-			if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
-				t.Fatal(in, order, err)
-			}
-			if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
-				t.Fatal(exit)
-			}
+			w := waits(t, k, kind)
+			exits(t, o, true, queue.HandedOff)
 			o.abandon()
 			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
@@ -73,20 +68,16 @@ func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	p := newParty(t, client(), func(s *Settings) { s.Fair = true })
 	k := p.Key("k", p.set)
 	defer k.Done()
-	w := &queue.Waiter{Kind: queue.Refusable}
+	var w *queue.Waiter
 	o := &Owner{Kind: queue.Refusable}
 	o.Holder = notify(func(*Loss) {
-		if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
-			t.Error(exit)
-		}
+		exits(t, o, true, queue.HandedOff)
 	})
 	if err := k.Acquire(t.Context(), o, nil); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "renewed", func() bool { return o.g.lease.Load().Renewals() > 0 })
-	if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
-		t.Fatal(in, order, err)
-	}
+	w = waits(t, k, queue.Refusable)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	rdb.Del(t.Context(), "k")
 	eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
@@ -190,9 +181,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	o, lost := enter(t, p, k)
 	_ = o.Again()
 	// The first one is held up in Exit between the queue's exit and its own count.
-	if exit, _ := k.q.Exit(o.number, false); exit != queue.Nested {
-		t.Fatal(exit)
-	}
+	exits(t, o, false, queue.Nested)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })

@@ -46,6 +46,32 @@ func behind(t testing.TB, p *party, o *Owner) (got chan *Owner) {
 	return got
 }
 
+// exits has o leave the queue, as Owner.Exit does first.
+func exits(t testing.TB, o *Owner, may bool, want queue.Exit) {
+	t.Helper()
+	if exit, _ := o.g.k.q.Exit(o.number, may); exit != want {
+		t.Errorf("exit: %v, want %v", exit, want)
+	}
+}
+
+// busyLoop holds up the goroutine that tells of losses, until open is called.
+func busyLoop(t testing.TB, p *party) (open func()) {
+	t.Helper()
+	k := p.Key("other", p.set)
+	busy, opened := make(chan struct{}), make(chan struct{})
+	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-opened })}
+	if err := k.Acquire(context.Background(), o, nil); err != nil {
+		t.Fatal(err)
+	}
+	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
+	<-busy
+	return func() {
+		close(opened)
+		o.Exit(context.Background())
+		k.Done()
+	}
+}
+
 // A loss and an exit at one moment give the owner's reference back once.
 func TestDriver_ALossBesideAnExit(t *testing.T) {
 	_, client := fresh(t)

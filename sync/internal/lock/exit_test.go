@@ -51,9 +51,7 @@ func TestBeside_AHandOffToAParkedLockMeetsClose(t *testing.T) {
 	go func() { out <- k.Acquire(ctx, &Owner{Kind: queue.NoNotify}, nil) }()
 	eventually(t, "parked", func() bool { return k.q.Len() == 1 })
 	p.closing.Store(true)
-	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
-		t.Fatal(exit)
-	}
+	exits(t, o, true, queue.HandedOff)
 	o.abandon()
 	eventually(t, "parked again", func() bool { return rdb.Exists(ctx, "k").Val() == 0 && k.q.Len() == 1 })
 	cancel()
@@ -89,9 +87,7 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 		eventually(t, "parked", func() bool { return k.q.Len() == 1 })
 		p.closing.Store(closed)
 		k.mu.Lock()
-		if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
-			t.Fatal(exit)
-		}
+		exits(t, o, true, queue.HandedOff)
 		if !closed {
 			time.Sleep(20 * time.Millisecond) // it has seen that nothing is closing, and waits for the mutex
 		}
@@ -137,24 +133,15 @@ func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
 	p := newParty(t, client(), func(s *Settings) { longLease(s); s.MinHold = 5 * time.Second })
-	busy, open := make(chan struct{}), make(chan struct{})
-	other := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-open })}
-	k := p.Key("other", p.set)
-	defer k.Done()
-	if err := k.Acquire(t.Context(), other, nil); err != nil {
-		t.Fatal(err)
-	}
 	o := p.mustAcquire(t, "k")
-	other.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	<-busy // with it the loop, which tells of losses
+	open := busyLoop(t, p)
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonClosed})
 	o.Exit(t.Context())
 	eventually(t, "released", func() bool { return !rdb.HExists(t.Context(), "k", o.g.Field()).Val() })
 	if left := rdb.PTTL(t.Context(), "k").Val(); left < 3*time.Second {
 		t.Errorf("%v are left of MinHold", left)
 	}
-	close(open)
-	other.Exit(t.Context())
+	open()
 }
 
 // A release was refused, and a try comes before it is repeated. The try neither stands, nor does it overtake who does.

@@ -11,9 +11,9 @@ import (
 )
 
 // waits puts a waiter into the queue of k, which is held here, without a goroutine.
-func waits(t *testing.T, k *Key) *queue.Waiter {
+func waits(t *testing.T, k *Key, kind queue.Kind) *queue.Waiter {
 	t.Helper()
-	w := &queue.Waiter{Kind: queue.Refusable}
+	w := &queue.Waiter{Kind: kind}
 	if in, order, err := k.q.Enter(w); in || order != queue.Nothing || err != nil {
 		t.Fatal(in, order, err)
 	}
@@ -23,9 +23,7 @@ func waits(t *testing.T, k *Key) *queue.Waiter {
 // handOff has o pass its grant on to w, which has not been admitted by the grant yet.
 func handOff(t *testing.T, o *Owner, w *queue.Waiter) {
 	t.Helper()
-	if exit, _ := o.g.k.q.Exit(o.number, true); exit != queue.HandedOff {
-		t.Fatalf("not passed on: %v", exit)
-	}
+	exits(t, o, true, queue.HandedOff)
 	o.abandon()
 	if _, err := o.g.k.q.Wait(t.Context(), w); err != nil || w.Grant != o.g.n {
 		t.Fatal(err, w.Grant)
@@ -88,7 +86,7 @@ func TestDriver_ALossBetweenAdmissionAndOwnership(t *testing.T) {
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	k, n := o.g.k, o.g.n
-	w := waits(t, k)
+	w := waits(t, k, queue.Refusable)
 	handOff(t, o, w)
 	rdb.Del(t.Context(), "k")
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
@@ -109,7 +107,7 @@ func TestDriver_AGrantThatIsNotRenewedIsNotTaken(t *testing.T) {
 	rdb := client()
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
-	w := waits(t, o.g.k)
+	w := waits(t, o.g.k, queue.Refusable)
 	handOff(t, o, w)
 	o.g.unrenewed.Store(true)
 	if err := o.g.k.admit(t.Context(), &Owner{Kind: queue.Refusable, lease: &p.set.Lease}, w); err != errAgain { //nolint:errorlint // it is never wrapped
@@ -126,10 +124,8 @@ func TestDriver_ANewcomerWithAnotherLeaseSparesTheGrant(t *testing.T) {
 	p := newParty(t, client(), nil)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	w := waits(t, k)
-	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff { // w has not looked yet
-		t.Fatal(exit)
-	}
+	w := waits(t, k, queue.Refusable)
+	exits(t, o, true, queue.HandedOff) // w has not looked yet
 	fixed := &Lease{For: 20 * time.Second, Period: -1, Margin: time.Second}
 	if err := k.Acquire(t.Context(), &Owner{Kind: queue.Try | queue.Refusable}, fixed); !errors.Is(err, ErrRefused) {
 		t.Errorf("passed the waiter: %v", err)
@@ -159,9 +155,7 @@ func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
 	}()
 	eventually(t, "it waits", func() bool { return k.q.Len() == 1 })
 	k.mu.Lock() // it stops on its way in
-	if exit, _ := k.q.Exit(o.number, true); exit != queue.HandedOff {
-		t.Fatal(exit)
-	}
+	exits(t, o, true, queue.HandedOff)
 	eventually(t, "it is admitted", func() bool { return k.q.Len() == 0 })
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	go p.BeginClose()

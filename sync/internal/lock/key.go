@@ -191,37 +191,22 @@ func (k *Key) hear(h News) Event { return k.take(h, nil, nil, false) }
 // take is hear. s is what h answers, if it is an answer, and a that as it came. watch: a foreign holder is to be listened for.
 func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Event {
 	k.mu.Lock()
-	if s != nil {
-		k.flying--
-	}
-	before := k.talk.Grant.Unit
+	before, g := k.talk.Grant.Unit, k.cur.Load()
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
-	if s != nil && s.N == k.talk.last && !k.talk.entered && (a.Err != nil || s.Want == 1) {
-		k.answer = a // an older one tells nothing, nor one that wants nothing, nor any while this process has the lock
-		if a.Err == nil {
-			k.knew = k.l.now()
-		}
+	if s != nil {
+		k.flying--
+		k.answeredLocked(s, a)
 	}
-	g := k.cur.Load()
-	gone, givenUp := false, false // what comes of the release of g
+	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(s, h, e) {
 		gone, givenUp = g.stage == missing, g.stage == lapsed && g.freed != nil
 	}
-	if g != nil && k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
-		g.mark = 0 // Redis has it, or there is none
+	if e == GivenUp && k.wishLocked(k.l.now()) == Quiet { // else somebody waits for it
+		givenUp = true
 	}
-	quiet := k.wishLocked(k.l.now()) == Quiet
-	if e == Granted && k.l.closing.Load() {
-		e = None // nobody is let in: the conversation gives it back
-	}
-	if e == Granted {
-		fresh := k.newGrantLocked()
-		if !k.q.Granted(fresh.n) { // nobody wants it any more: the conversation gives it back
-			fresh.lease.Load().End()
-			k.l.unlist(fresh, nil)
-			e = None
-		}
+	if e == Granted && !k.enterLocked() {
+		e = None
 	}
 	switch {
 	case watch:
@@ -237,10 +222,36 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Ev
 		k.kick() // who waits does not wait for an Observer that is slow
 		g.verdict(ReleaseResult{})
 	}
-	if givenUp || e == GivenUp && quiet { // and not what somebody waits for
+	if givenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(k)
 	}
 	return e
+}
+
+// answeredLocked keeps the answer a to s for who gives up: not an older one, nor one that wants nothing, nor any while this
+// process has the lock.
+func (k *Key) answeredLocked(s *Statement, a *lettucecompat.Answer) {
+	if s.N == k.talk.last && !k.talk.entered && (a.Err != nil || s.Want == 1) {
+		k.answer = a
+		if a.Err == nil {
+			k.knew = k.l.now()
+		}
+	}
+}
+
+// enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any
+// more, it returns false, and the conversation gives it back.
+func (k *Key) enterLocked() bool {
+	if k.l.closing.Load() {
+		return false
+	}
+	g := k.newGrantLocked()
+	if k.q.Granted(g.n) {
+		return true
+	}
+	g.lease.Load().End()
+	k.l.unlist(g, nil)
+	return false
 }
 
 // watchLocked listens for the release of a foreign holder, which calls nobody.

@@ -89,9 +89,7 @@ func TestLate_AReleaseBesideARevocation(t *testing.T) {
 	k.refs.Add(1)
 	defer k.Done()
 	// Held.release, whose lease the loss has ended before, up to its kick.
-	if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
+	exits(t, o, false, queue.Final)
 	g.lease.Load().End()
 	k.q.Released()
 	g.exited()
@@ -113,9 +111,7 @@ func TestLate_AReleaseBesideANotification(t *testing.T) {
 	defer k.Done()
 	o := &Owner{Kind: queue.NoNotify}
 	o.Holder = notify(func(*Loss) {
-		if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
-			t.Error(exit)
-		}
+		exits(t, o, false, queue.Final)
 		k.q.Released()
 		o.g.exited()
 	})

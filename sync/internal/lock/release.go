@@ -88,6 +88,9 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 // concludeLocked notes how the release of g ended, where h tells that, from which e follows; s is what h answers, if it
 // is an answer. It returns true if h does.
 func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
+	if k := g.k; k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
+		g.mark = 0 // Redis has it, or there is none
+	}
 	if g.stage != releasing {
 		return false
 	}

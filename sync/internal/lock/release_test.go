@@ -107,9 +107,7 @@ func TestLate_ALossOfAnUnownedGrant(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	g := o.g
 	o.abandon()
-	if exit, _ := g.k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
+	exits(t, o, false, queue.Final)
 	rdb.Del(t.Context(), "k")
 	<-g.giveBack()
 	p.rep.mu.Lock()
@@ -125,22 +123,12 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	p := newParty(t, client(), func(s *Settings) {
 		s.Lease = Lease{For: 300 * time.Millisecond, Period: 100 * time.Millisecond, Margin: 30 * time.Millisecond}
 	})
-	busy, open := make(chan struct{}), make(chan struct{})
-	other := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) { close(busy); <-open })}
-	k := p.Key("other", p.set)
-	defer k.Done()
-	if err := k.Acquire(t.Context(), other, nil); err != nil {
-		t.Fatal(err)
-	}
 	o := p.mustAcquire(t, "k")
-	other.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
-	<-busy // nobody concludes a loss meanwhile, as in a process that was stopped
+	open := busyLoop(t, p) // nobody concludes a loss meanwhile, as in a process that was stopped
 	time.Sleep(time.Until(o.Deadline()) + 50*time.Millisecond)
 	// Owner.Exit and Held.release, whose statement is lost.
 	g, k := o.g, o.g.k
-	if exit, _ := k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
+	exits(t, o, false, queue.Final)
 	g.endLease(o, k.l.leases.Now())
 	k.mu.Lock()
 	k.q.Released()
@@ -155,8 +143,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 		t.Errorf("released: %+v", r)
 	}
 	o.abandon()
-	close(open)
-	other.Exit(t.Context())
+	open()
 }
 
 // A release after the deadline is none of a lost lock where its own answer says that the lock was still there.
@@ -166,9 +153,7 @@ func TestLate_AReleaseAfterTheDeadlineThatFindsTheLock(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	defer o.abandon()
 	g := o.g
-	if exit, _ := g.k.q.Exit(o.number, false); exit != queue.Final {
-		t.Fatal(exit)
-	}
+	exits(t, o, false, queue.Final)
 	g.endLease(o, g.k.l.leases.Now()+time.Hour)
 	if r := g.release(false); !g.late || r.Lost != nil || r.Err != nil {
 		t.Errorf("late %v: %+v", g.late, r)

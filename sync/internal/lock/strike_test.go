@@ -53,7 +53,7 @@ func TestDriver_AnAccusationExpiresWithItsOwner(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)
 	first := p.mustAcquire(t, "k")
-	w := waits(t, first.g.k)
+	w := waits(t, first.g.k, queue.Refusable)
 	handOff(t, first, w)
 	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease}
 	if err := first.g.k.admit(t.Context(), next, w); err != nil {
@@ -72,7 +72,7 @@ func TestDriver_AStrikeWaitsForAnAdmission(t *testing.T) {
 	p := newParty(t, client(), nil)
 	first := p.mustAcquire(t, "k")
 	g := first.g
-	w := waits(t, g.k)
+	w := waits(t, g.k, queue.Refusable)
 	handOff(t, first, w)
 	next := &Owner{Kind: queue.Refusable, lease: &p.set.Lease, g: g, number: w.Number}
 	next.units.Store(1)
