@@ -175,13 +175,13 @@ func (p *reports) ReleaseFailed(g *lock.Held, err error) {
 	p.event(reportContext(g.Owner()), ev)
 }
 
-// ReleaseGivenUp reports that what a statement may have left of k was never confirmed to be gone.
-func (p *reports) ReleaseGivenUp(k *lock.Key) {
-	ev := Event{Kind: EventReleaseGivenUp, Key: k.Name(), Class: settingsOf(k).cfg.Name, Text: "no release was confirmed; the lease ends the lock"}
-	if g := k.Held(); g != nil {
-		ev.Holder = g.Field()
-	}
-	p.event(context.Background(), ev)
+// ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.
+func (p *reports) ReleaseGivenUp(g *lock.Held) {
+	k := g.Key()
+	p.event(context.Background(), Event{
+		Kind: EventReleaseGivenUp, Key: k.Name(), Class: settingsOf(k).cfg.Name, Holder: g.Field(),
+		Text: "no release was confirmed; the lease ends the lock",
+	})
 }
 
 // unlockLost reports what Unlock cannot return: the lock of o was lost.

@@ -194,7 +194,7 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 		err = m.lossError(op, k.Name(), r.Lost)
 	case r.Unknown:
 		fail(OutcomeUnknown, ErrUnknown)
-	case r.Failed:
+	case r.Err != nil:
 		fail(OutcomeUnavailable, ErrUnavailable)
 	}
 	var failed error

@@ -109,13 +109,6 @@ var driverMutants = []mutant{
 		tests: []string{"TestDead_AMarkIsDeleted", "TestLate_AMarkBesideALoss"},
 	},
 	{
-		name: "driver-waits-for-nothing-left", file: "sync/internal/lock/key.go",
-		mechanism: "only what nobody waits for is a release that is given up",
-		breaks:    "an outage raises the alarm for releases that were never made",
-		old:       "e == GivenUp && k.wishLocked(k.l.now()) == Quiet {", fresh: "e == GivenUp {",
-		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
-	},
-	{
 		name: "driver-over-is-lost", file: "sync/internal/lock/release.go",
 		mechanism: "a release after the deadline that does not find the lock is a loss, whoever has removed it",
 		breaks:    "Release returns nil for a lock that somebody else has had",
@@ -212,5 +205,33 @@ var driverMutants = []mutant{
 		breaks:    "ErrUnavailable for every caller whose time is up beside a release",
 		old:       "&& k.knew <= came:", fresh: ":",
 		tests: []string{"TestWhy_TimeIsUpBesideARelease"},
+	},
+	{
+		name: "driver-a-call-once", file: "sync/internal/lock/say.go",
+		mechanism: "an answer that repeats a call is not counted",
+		breaks:    "the metric for lost messages counts those that came",
+		old:       "if e == Granted && s.Have == Place && a", fresh: "if a.Word == lettucecompat.WordHas && s.Have == Place && a",
+		tests: []string{"TestAnswer_ACallIsReportedOnce"},
+	},
+	{
+		name: "driver-refuses-before-it-states", file: "sync/internal/lock/key.go",
+		mechanism: "a try is refused before what follows is stated",
+		breaks:    "the lock that it got too late is renewed",
+		old:       "talk.Have() == Unit && !k.talk.entered:", fresh: "talk.Have() == Unit && false:",
+		tests: []string{"TestAnswer_P13_WhatATryGotTooLate"},
+	},
+	{
+		name: "driver-closing-after-a-round-trip", file: "sync/internal/lock/acquire.go",
+		mechanism: "nobody comes in once Close has begun, also after a lease was secured",
+		breaks:    "Close waits for somebody that it has refused",
+		old:       "\tif k.l.closing.Load() {\n\t\treturn k.leave", fresh: "\tif false {\n\t\treturn k.leave",
+		tests: []string{"TestAnswer_CloseBesideAFixedLease"},
+	},
+	{
+		name: "driver-what-was-stated-since", file: "sync/internal/lock/say.go",
+		mechanism: "a failure is unknown while something was stated since",
+		breaks:    "ErrUnavailable without ErrUnknown of an ask that may take effect",
+		old:       "f.Unknown || c.open && c.said.Keep == 0", fresh: "f.Unknown",
+		tests: []string{"TestGaveUp_WhatWasStatedSinceAFailure"},
 	},
 }

@@ -19,11 +19,11 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		lease = &k.set.Lease
 	}
 	o.lease = lease
-	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Owner, w.Kind, w.Note = o.Goroutine, o.Kind, o
 	if k.l.closing.Load() {
 		return ErrClosed
 	}
+	w := k.l.waiters.Get().(*queue.Waiter)
+	w.Owner, w.Kind, w.Note = o.Goroutine, o.Kind, o
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
 		if left {
@@ -74,14 +74,15 @@ var errAgain = errors.New("again")
 func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	g := k.cur.Load()
 	switch {
-	case k.l.closing.Load():
-		return k.leave(ctx, g, w, ErrClosed)
 	case g == nil || g.n != w.Grant:
 		return k.leave(ctx, g, w, errAgain)
 	case o.lease.Fixed() || k.set.Replicas > 0:
 		if err := k.secure(ctx, g, o); err != nil {
 			return k.leave(ctx, g, w, err)
 		}
+	}
+	if k.l.closing.Load() {
+		return k.leave(ctx, g, w, ErrClosed)
 	}
 	now := k.l.leases.Glance()
 	k.mu.Lock()
@@ -130,7 +131,7 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if o.lease.Fixed() {
 		k.mu.Lock()
-		k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.Timeout)
+		k.talk = k.talk.Lasts(k.l.now() + o.lease.For)
 		k.mu.Unlock()
 	}
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{

@@ -78,7 +78,7 @@ type Word uint8
 // Answers, then what else is heard.
 const (
 	Has     Word = iota // answer: the client has the unit, for Lease more
-	HasNot              // answer: it has nothing, as it wishes, or as a try is refused, or the place that it names is gone
+	HasNot              // answer: it has nothing, as it wishes, or as a try is refused, or a place that it names or wants is gone
 	Stands              // answer: it has a place, and should confirm it after Lease
 	Lost                // answer: it does not have the unit that it says it has
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
@@ -154,7 +154,7 @@ type Conversation struct {
 	said    Statement // the last one
 	open    bool      // it has no answer yet, and was not given up
 	silent  int       // so many in a row had none
-	excused bool      // Lost is no loss of the unit to release: one that gave it back had no answer, or nobody had entered
+	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // while nothing is had: from then on nothing is left in Redis
 	not     Moment    // nothing is stated before, unless the owner of ended exits
@@ -222,7 +222,7 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 		return c, nil, never
 	case now < c.not:
 		return c, nil, c.not
-	case c.open && (again || c.releasing != 0 && c.said.Have == Unit && c.said.Keep == 0): // only its own answer says whether the unit was there
+	case c.open && (again || c.releasing != 0 && c.said.Have == Unit): // only its own answer says whether the unit was there
 		return c, nil, never
 	case (again || s.Have == Place) && now < c.due:
 		return c, nil, c.due

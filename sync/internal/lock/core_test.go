@@ -21,16 +21,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // reporter counts what it is told.
 type reporter struct {
-	called, failed atomic.Int64
-	mu             sync.Mutex
-	losses         []*Loss
-	givenUp        int
+	called, found, failed atomic.Int64
+	mu                    sync.Mutex
+	losses                []*Loss
+	givenUp               int
 }
 
 func (r *reporter) Failed(*Key, string, error) { r.failed.Add(1) }
 func (r *reporter) Answered(*Key, *string)     {}
 func (r *reporter) Called(_ *Key, found bool) {
-	if !found {
+	if found {
+		r.found.Add(1)
+	} else {
 		r.called.Add(1)
 	}
 }
@@ -41,7 +43,7 @@ func (r *reporter) Lost(_ *Held, l *Loss) {
 	r.losses = append(r.losses, l)
 }
 func (r *reporter) ReleaseFailed(*Held, error) {}
-func (r *reporter) ReleaseGivenUp(*Key) {
+func (r *reporter) ReleaseGivenUp(*Held) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.givenUp++

@@ -157,7 +157,7 @@ func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 	f.refuse.Store(1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := o.Exit(ctx); !r.Failed {
+	if r := o.Exit(ctx); r.Err == nil || r.Unknown {
 		t.Fatalf("%+v", r)
 	}
 	f.refuse.Store(0)

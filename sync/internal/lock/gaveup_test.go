@@ -16,7 +16,7 @@ func (k *Key) answered(h News, a *lettucecompat.Answer) {
 	k.talk.last = h.N
 	k.flying++
 	k.mu.Unlock()
-	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a, false)
+	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a)
 }
 
 // A confirmation that a call has overtaken has no answer: nobody is told so while, or after, this process has the lock.
@@ -53,6 +53,44 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	}
 	k.mu.Lock()
 	k.talk = before.empty(before.last + 1)
+	k.talk.since = 0
+	k.mu.Unlock()
+}
+
+// A failure that was repeated since then may yet take effect.
+func TestGaveUp_WhatWasStatedSinceAFailure(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	k.answered(News{Word: Failed}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed, Err: errors.New("away")})
+	for _, open := range []bool{false, true} {
+		k.mu.Lock()
+		before := k.talk
+		k.talk = Conversation{open: open, said: Statement{Want: 1}}
+		k.mu.Unlock()
+		err, is := errors.AsType[*AnswerError](k.gaveUp(p.now(), context.Canceled))
+		if !is || err.Error() != "away" || err.Unknown != open {
+			t.Errorf("open %v: %+v", open, err)
+		}
+		k.mu.Lock()
+		k.talk = before
+		k.talk.since = 0
+		k.mu.Unlock()
+	}
+}
+
+// An answer that is void tells nothing of who has the lock.
+func TestGaveUp_AVoidAnswer(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	k.answered(News{Word: Failed}, &lettucecompat.Answer{Word: lettucecompat.WordVoid})
+	k.mu.Lock()
+	if k.knew != 0 {
+		t.Errorf("at %v it was known who has the lock", k.knew)
+	}
 	k.talk.since = 0
 	k.mu.Unlock()
 }

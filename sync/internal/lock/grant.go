@@ -24,7 +24,7 @@ type Held struct {
 	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
 	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
-	doomed    atomic.Bool           // when it is lost nothing waits for its owner, which provably cannot run, or whose lock this process has deleted
+	doomed    atomic.Bool           // when it is lost nothing waits for its owner to react: see Revoke and Locks.Forced
 	force     atomic.Bool           // somebody says that it was deleted on purpose
 	reported  atomic.Bool           // its loss was
 	watched   bool                  // Changes has named it; guarded by Locks.mu

@@ -12,8 +12,8 @@ import (
 
 // Key is what a client keeps for one key in use: the queue of its goroutines, and its conversation with Redis.
 //
-// Whoever changes what the goroutines want, or hears something, calls speak or kick. These state what the conversation
-// says is to be stated, and set the timer for when it has something to say by itself. Nothing else sends.
+// Whoever changes what the goroutines want, or hears something, calls speak or kick, or for a release Held.release. These
+// state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
 type Key struct {
 	l     *Locks
 	name  string
@@ -95,9 +95,17 @@ func (k *Key) wishLocked(now Moment) Wish {
 	return Quiet
 }
 
-// nextLocked returns what to state now, nil if there is nothing; the timer is set then.
+// nextLocked refuses a try that would have to wait, and takes what there is to state now. Where that is nothing, it
+// returns nil and sets the timer.
 func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
+	pause := k.quietUntilLocked()
+	switch {
+	case k.talk.Have() == Unit && !k.talk.entered:
+		k.refuseTryLocked(errLate)
+	case k.talk.Have() == Place, now < k.talk.not, now < pause:
+		k.refuseTryLocked(ErrRefused)
+	}
 	wish, n := k.wishLocked(now), k.l.number.Load()+1
 	talk, s, until := k.talk.Next(wish, n, now)
 	if s != nil { // only now a number is taken
@@ -122,13 +130,6 @@ func (k *Key) nextLocked() *Statement {
 			k.l.settled()
 			defer k.Done()
 		}
-	}
-	pause := k.quietUntilLocked()
-	switch {
-	case talk.Have() == Unit:
-		k.refuseTryLocked(errLate)
-	case talk.Have() == Place, now < talk.not, now < pause:
-		k.refuseTryLocked(ErrRefused)
 	}
 	if s != nil {
 		return s
@@ -186,12 +187,12 @@ func (k *Key) silence() {
 }
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
-func (k *Key) hear(h News) Event { return k.take(h, nil, nil, false) }
+func (k *Key) hear(h News) Event { return k.take(h, nil, nil) }
 
-// take is hear. s is what h answers, if it is an answer, and a that as it came. watch: a foreign holder is to be listened for.
-func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Event {
+// take is hear. s is what h answers, if it is an answer, and a that as it came.
+func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	k.mu.Lock()
-	before, g := k.talk.Grant.Unit, k.cur.Load()
+	g := k.cur.Load() // before enterLocked makes the next one
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	if s != nil {
@@ -202,20 +203,17 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Ev
 	if g != nil && g.concludeLocked(s, h, e) {
 		gone, givenUp = g.stage == missing, g.stage == lapsed && g.freed != nil
 	}
-	if e == GivenUp && k.wishLocked(k.l.now()) == Quiet { // else somebody waits for it
-		givenUp = true
-	}
 	if e == Granted && !k.enterLocked() {
 		e = None
 	}
 	switch {
-	case watch:
-		k.watchLocked()
 	case k.talk.Have() != Place:
 		k.unwatchLocked()
+	case h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
+		k.watchLocked()
 	}
 	k.mu.Unlock()
-	if e == Vanished && g != nil && g.n == before {
+	if e == Vanished { // so g has been entered
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if gone {
@@ -223,17 +221,17 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer, watch bool) Ev
 		g.verdict(ReleaseResult{})
 	}
 	if givenUp {
-		k.l.cfg.Reporter.ReleaseGivenUp(k)
+		k.l.cfg.Reporter.ReleaseGivenUp(g)
 	}
 	return e
 }
 
-// answeredLocked keeps the answer a to s for who gives up: not an older one, nor one that wants nothing, nor any while this
-// process has the lock.
+// answeredLocked keeps the answer a to s for who gives up: not an older one, nor a good one to what wants nothing, nor any
+// while this process has the lock.
 func (k *Key) answeredLocked(s *Statement, a *lettucecompat.Answer) {
 	if s.N == k.talk.last && !k.talk.entered && (a.Err != nil || s.Want == 1) {
 		k.answer = a
-		if a.Err == nil {
+		if a.Err == nil && a.Word != lettucecompat.WordVoid {
 			k.knew = k.l.now()
 		}
 	}
@@ -242,11 +240,8 @@ func (k *Key) answeredLocked(s *Statement, a *lettucecompat.Answer) {
 // enterLocked makes the grant that Redis has given, and lets the first in. Where nobody may come in, or nobody wants it any
 // more, it returns false, and the conversation gives it back.
 func (k *Key) enterLocked() bool {
-	if k.l.closing.Load() {
-		return false
-	}
 	g := k.newGrantLocked()
-	if k.q.Granted(g.n) {
+	if !k.l.closing.Load() && k.q.Granted(g.n) {
 		return true
 	}
 	g.lease.Load().End()

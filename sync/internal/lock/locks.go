@@ -35,8 +35,8 @@ type Reporter interface {
 	Lost(g *Held, l *Loss)
 	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has told since how it ended.
 	ReleaseFailed(g *Held, err error)
-	// ReleaseGivenUp: nothing was confirmed until the lease has ended what may have been left of k.
-	ReleaseGivenUp(k *Key)
+	// ReleaseGivenUp: no answer told how the release of g ended until the lease had ended what may have been left of it.
+	ReleaseGivenUp(g *Held)
 }
 
 // Locks is one client of the locks in one Redis: the keys in use, the grants, and the leases of these.
@@ -203,7 +203,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		}
 		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
 			k.hear(News{Word: Look})
-		} else if k.hear(News{Word: Called, N: m.N, Unit: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
+		} else if k.hear(News{Word: Called, N: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
 			l.cfg.Reporter.Called(k, false)
 		}
 		k.kick()

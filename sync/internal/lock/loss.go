@@ -76,7 +76,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	was, _ := k.q.Lose(g.n)
 	switch {
 	case o == nil, was.Number != o.number:
-		g.exited() // its last owner releases it or has passed it on, and the next had not come in yet, nor will
+		g.exited() // nobody is in who would exit
 	case was.State == queue.Lost && g.ended.Load():
 		o.expel()
 	}

@@ -84,7 +84,7 @@ func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.Renew
 	g, k := o.g, o.g.k
 	lease := g.lease.Load()
 	k.mu.Lock()
-	k.talk = k.talk.Lasts(k.l.now() + d + k.set.Timeout)
+	k.talk = k.talk.Lasts(k.l.now() + d)
 	k.mu.Unlock()
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: d}, k.set.Timeout)
 	switch r.Outcome {

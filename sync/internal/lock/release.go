@@ -15,20 +15,19 @@ import (
 type stage uint8
 
 const (
-	active    stage = iota // its end has not begun, or its lease was lost first
+	active    stage = iota // no release has ended its lease: a loss may have
 	leaving                // its lease was ended, for the release
 	releasing              // that was stated, and no answer says how it ended
 	released               // it was there, or, for an exit before the deadline, nothing of it is left and nothing tells of a loss
-	missing                // it was lost before the deadline: it was not there
+	missing                // it was not there, and should have been
 	lapsed                 // its lease has ended by now: nothing tells that it was released
 )
 
 // ReleaseResult says how a release ended.
 type ReleaseResult struct {
 	Lost    *Loss // the lock had been lost before
-	Unknown bool  // the release may have taken effect; it is repeated in the background
-	Failed  bool  // it has not, and is repeated in the background
-	Err     error // of the two before
+	Err     error // no answer says that the release took effect; it is repeated in the background
+	Unknown bool  // it may have, all the same
 }
 
 // endLease ends the lease, before anything is sent: a renewal under way that finds the field gone must not report a loss.
@@ -82,11 +81,11 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	k.mu.Unlock()
 	err, unknown := cmp.Or(a.Err, errVoid), a.Outcome == lettucecompat.OutcomeUnknown
 	k.l.cfg.Reporter.ReleaseFailed(g, err)
-	return g.verdict(ReleaseResult{Unknown: unknown, Failed: !unknown, Err: err})
+	return g.verdict(ReleaseResult{Err: err, Unknown: unknown})
 }
 
-// concludeLocked notes how the release of g ended, where h tells that, from which e follows; s is what h answers, if it
-// is an answer. It returns true if h does.
+// concludeLocked notes how the release of g ended, where h tells that, from which e follows, and ends the pause for its
+// mark; s is what h answers, if it is an answer. It returns true if h tells.
 func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 	if k := g.k; k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
 		g.mark = 0 // Redis has it, or there is none

@@ -135,7 +135,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	g.stage = releasing
 	s := k.nextLocked()
 	k.mu.Unlock()
-	k.take(News{Word: Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled}, false)
+	k.take(News{Word: Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
 	k.l.unlist(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))

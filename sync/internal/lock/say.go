@@ -55,9 +55,9 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	}
 	a := k.l.wire.State(context.Background(), *more)
 	h := k.news(s, &a)
-	e := k.take(h, s, &a, h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder))
+	e := k.take(h, s, &a)
 	k.report(a.Err)
-	if a.Word == lettucecompat.WordHas && a.Outcome == lettucecompat.OutcomeOK && s.Have == Place && a.Unit != s.N {
+	if e == Granted && s.Have == Place && a.Unit != s.N {
 		k.l.cfg.Reporter.Called(k, true)
 	}
 	if s.Want == 1 {
@@ -87,7 +87,7 @@ func (k *Key) renew(s *Statement) (a lettucecompat.Answer, e Event) {
 		h.Word, h.Lease = Silence, pause()
 	}
 	a = lettucecompat.Answer{Outcome: r.Outcome, Err: r.Err}
-	e = k.take(h, s, &a, false)
+	e = k.take(h, s, &a)
 	k.report(r.Err)
 	if r.Outcome != lettucecompat.OutcomeOK && r.Outcome != lettucecompat.OutcomeGone {
 		k.refuse(s, &a)
@@ -193,7 +193,9 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	switch {
 	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
-		return failure(k.answer.Outcome, k.answer.Err)
+		f := failure(k.answer.Outcome, k.answer.Err)
+		f.Unknown = f.Unknown || c.open && c.said.Keep == 0 // what was stated since
+		return f
 	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew <= came:
 		return errUnanswered
 	}
