@@ -192,9 +192,11 @@ func (k *Key) hear(h News) Event { return k.take(h, nil, nil) }
 // take is hear. s is what h answers, if it is an answer, and a that as it came.
 func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	k.mu.Lock()
-	g := k.cur.Load() // before enterLocked makes the next one
+	g, had := k.cur.Load(), k.talk.Grant.Unit // before enterLocked makes the next one
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
+	got := k.talk.Grant.Unit
+	found := h.Word == Has && s.Have == Place && got != had && got != s.N // s would have confirmed the place
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
@@ -219,6 +221,9 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	if gone {
 		k.kick() // who waits does not wait for an Observer that is slow
 		g.verdict(ReleaseResult{})
+	}
+	if found {
+		k.l.cfg.Reporter.Called(k, true)
 	}
 	if givenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(g)

@@ -57,9 +57,6 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	h := k.news(s, &a)
 	e := k.take(h, s, &a)
 	k.report(a.Err)
-	if e == Granted && s.Have == Place && a.Unit != s.N {
-		k.l.cfg.Reporter.Called(k, true)
-	}
 	if s.Want == 1 {
 		k.refuse(s, &a)
 	}
