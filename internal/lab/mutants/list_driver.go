@@ -210,7 +210,7 @@ var driverMutants = []mutant{
 		name: "driver-a-call-once", file: "sync/internal/lock/key.go",
 		mechanism: "an answer that repeats a call is not counted",
 		breaks:    "the metric for lost messages counts those that came",
-		old:       "s.Have == Place && got != had && got", fresh: "s.Have == Place && (got != had || true) && got",
+		old:       "got != had && got", fresh: "(got != had || true) && got",
 		tests: []string{"TestAnswer_ACallIsReportedOnce"},
 	},
 	{
@@ -224,7 +224,21 @@ var driverMutants = []mutant{
 		name: "driver-what-was-stated-since", file: "sync/internal/lock/say.go",
 		mechanism: "a failure is unknown while something was stated since",
 		breaks:    "ErrUnavailable without ErrUnknown of an ask that may take effect",
-		old:       "f.Unknown || c.open && c.said.Keep == 0", fresh: "f.Unknown",
+		old:       "f.Unknown = c.open && c.said.Keep == 0", fresh: "_ = c",
 		tests: []string{"TestGaveUp_WhatWasStatedSinceAFailure"},
+	},
+	{
+		name: "driver-a-try-minds-no-pause", file: "sync/internal/lock/key.go",
+		mechanism: "a try does not wait for the pause after another's failures",
+		breaks:    "TryLock takes more than a second, beside a waiter that gives up in an outage",
+		old:       "k.talk = k.talk.soon(now, now)", fresh: "_ = now",
+		tests: []string{"TestAnswer_P13_ATryInThePauseOfAnother"},
+	},
+	{
+		name: "driver-replicas-are-known", file: "sync/internal/lock/say.go",
+		mechanism: "too few replicas stay what they are while something is stated anew",
+		breaks:    "ErrUnavailable for a Redis that answers all",
+		old:       "k.answer.Outcome == lettucecompat.OutcomeFailed && !f", fresh: "!f",
+		tests: []string{"TestGaveUp_TooFewReplicas"},
 	},
 }

@@ -131,7 +131,7 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if o.lease.Fixed() {
 		k.mu.Lock()
-		k.talk = k.talk.Lasts(k.l.now() + o.lease.For)
+		k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
 		k.mu.Unlock()
 	}
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{

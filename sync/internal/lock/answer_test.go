@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
@@ -116,5 +117,58 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	if err := k.Acquire(t.Context(), o, &Lease{For: time.Second, Period: -1, Margin: 100 * time.Millisecond}); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v", err)
 		o.Exit(t.Context())
+	}
+}
+
+// A call whose message was lost is found also where too little is left of it to let anybody in before it is renewed.
+func TestAnswer_ACallThatIsFoundLate(t *testing.T) {
+	_, client := fresh(t)
+	p, q := newParty(t, client(), longLease), newParty(t, client(), longLease)
+	mustRelease(t, p.mustAcquire(t, "another")) // else the subscription begins meanwhile
+	eventually(t, "p listens", p.wire.Listening)
+	first := q.mustAcquire(t, "k")
+	got := make(chan *Owner)
+	go func() { got <- p.mustAcquire(t, "k") }()
+	rdb := client()
+	awaitPlace(t, rdb, 1)
+	if err := rdb.ACLSetUser(t.Context(), "default", "resetchannels").Err(); err != nil { // nobody can be called
+		t.Fatal(err)
+	}
+	first.Exit(context.Background())
+	mustRelease(t, <-got)
+	if called, found := p.rep.called.Load(), p.rep.found.Load(); called != 0 || found != 1 {
+		t.Errorf("%d called, %d found", called, found)
+	}
+}
+
+// P13: a waiter gives up in the pause after failures, and a try comes before the queue has said so: it asks at once.
+func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
+	_, client := fresh(t)
+	c, f := client(), &faults{}
+	c.AddHook(f)
+	p := newParty(t, c, nil)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	f.refuse.Store(1000)
+	w := &queue.Waiter{Kind: queue.Refusable}
+	_, order, _ := k.q.Enter(w)
+	k.carryOut(order)
+	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.silent >= 7 && !k.talk.open })
+	giveUpBesideATry := func() time.Duration {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		order, err := k.q.Wait(ctx, w)
+		if err == nil {
+			t.Fatal("admitted")
+		}
+		defer k.carryOut(order)
+		begin := time.Now()
+		if _, err := p.acquire(t.Context(), "k", queue.Try); err == nil {
+			t.Error("it came in")
+		}
+		return time.Since(begin)
+	}
+	if d := giveUpBesideATry(); d > 200*time.Millisecond {
+		t.Errorf("it took %v while each command fails at once", d)
 	}
 }

@@ -65,18 +65,36 @@ func TestGaveUp_WhatWasStatedSinceAFailure(t *testing.T) {
 	defer k.Done()
 	k.answered(News{Word: Failed}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed, Err: errors.New("away")})
 	for _, open := range []bool{false, true} {
-		k.mu.Lock()
-		before := k.talk
-		k.talk = Conversation{open: open, said: Statement{Want: 1}}
-		k.mu.Unlock()
-		err, is := errors.AsType[*AnswerError](k.gaveUp(p.now(), context.Canceled))
+		err, is := errors.AsType[*AnswerError](k.gaveUpWhile(p, open))
 		if !is || err.Error() != "away" || err.Unknown != open {
 			t.Errorf("open %v: %+v", open, err)
 		}
-		k.mu.Lock()
-		k.talk = before
-		k.talk.since = 0
-		k.mu.Unlock()
+	}
+}
+
+// gaveUpWhile is gaveUp while an ask has no answer yet, or none is under way.
+func (k *Key) gaveUpWhile(p *party, open bool) error {
+	k.mu.Lock()
+	before := k.talk
+	k.talk = Conversation{open: open, said: Statement{Want: 1}}
+	k.mu.Unlock()
+	err := k.gaveUp(p.now(), context.Canceled)
+	k.mu.Lock()
+	k.talk = before
+	k.talk.since = 0
+	k.mu.Unlock()
+	return err
+}
+
+// That too few replicas have confirmed the lock is known, whatever is stated since.
+func TestGaveUp_TooFewReplicas(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), longLease)
+	k := p.Key("k", p.set)
+	defer k.Done()
+	k.answered(News{Word: Failed}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeRefused, Err: lettucecompat.ErrReplicas})
+	if err, is := errors.AsType[*AnswerError](k.gaveUpWhile(p, true)); !is || err.Unknown {
+		t.Errorf("%+v", err)
 	}
 }
 

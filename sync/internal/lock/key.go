@@ -95,16 +95,20 @@ func (k *Key) wishLocked(now Moment) Wish {
 	return Quiet
 }
 
-// nextLocked refuses a try that would have to wait, and takes what there is to state now. Where that is nothing, it
-// returns nil and sets the timer.
+// nextLocked refuses a try that would have to wait for something else than the answer to its ask, and takes what there is to
+// state now. Where that is nothing, it returns nil and sets the timer.
 func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
 	pause := k.quietUntilLocked()
-	switch {
-	case k.talk.Have() == Unit && !k.talk.entered:
-		k.refuseTryLocked(errLate)
-	case k.talk.Have() == Place, now < k.talk.not, now < pause:
-		k.refuseTryLocked(ErrRefused)
+	if k.q.Word().State() == queue.Acquiring && k.tries() {
+		switch {
+		case k.talk.Have() == Unit && !k.talk.entered:
+			k.q.Refuse(errLate)
+		case k.talk.Have() == Place, now < k.talk.not, now < pause:
+			k.q.Refuse(ErrRefused)
+		case !k.talk.open:
+			k.talk = k.talk.soon(now, now) // a pause after failures is not its own
+		}
 	}
 	wish, n := k.wishLocked(now), k.l.number.Load()+1
 	talk, s, until := k.talk.Next(wish, n, now)
@@ -196,7 +200,7 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	got := k.talk.Grant.Unit
-	found := h.Word == Has && s.Have == Place && got != had && got != s.N // s would have confirmed the place
+	called := got != had && got != 0 && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
@@ -222,8 +226,8 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 		k.kick() // who waits does not wait for an Observer that is slow
 		g.verdict(ReleaseResult{})
 	}
-	if found {
-		k.l.cfg.Reporter.Called(k, true)
+	if called {
+		k.l.cfg.Reporter.Called(k, s != nil)
 	}
 	if givenUp {
 		k.l.cfg.Reporter.ReleaseGivenUp(g)

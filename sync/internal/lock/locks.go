@@ -203,8 +203,8 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		}
 		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
 			k.hear(News{Word: Look})
-		} else if k.hear(News{Word: Called, N: m.N, Lease: k.times.Call, Token: m.Token}) == Granted {
-			l.cfg.Reporter.Called(k, false)
+		} else {
+			k.hear(News{Word: Called, N: m.N, Lease: k.times.Call, Token: m.Token})
 		}
 		k.kick()
 	}

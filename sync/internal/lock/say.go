@@ -50,8 +50,7 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 		k.mu.Unlock()
 	}
 	if s.Keep == 0 && s.Want == 1 {
-		f, waits := k.q.Front()
-		more.Try = waits && f.First.Kind.IsTry()
+		more.Try = k.tries()
 	}
 	a := k.l.wire.State(context.Background(), *more)
 	h := k.news(s, &a)
@@ -165,11 +164,10 @@ func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	}
 }
 
-// refuseTryLocked fails a try that would have to wait for something else than the answer to its ask.
-func (k *Key) refuseTryLocked(why error) {
-	if f, waits := k.q.Front(); waits && f.First.Kind.IsTry() {
-		k.q.Refuse(why)
-	}
+// tries reports whether who waits in front is a try.
+func (k *Key) tries() bool {
+	f, waits := k.q.Front()
+	return waits && f.First.Kind.IsTry()
 }
 
 // ErrRefused is why a try was not admitted: somebody else has the lock or waits for it.
@@ -191,7 +189,9 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
 		f := failure(k.answer.Outcome, k.answer.Err)
-		f.Unknown = f.Unknown || c.open && c.said.Keep == 0 // what was stated since
+		if k.answer.Outcome == lettucecompat.OutcomeFailed && !f.Permanent {
+			f.Unknown = c.open && c.said.Keep == 0 // what was stated since
+		}
 		return f
 	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew <= came:
 		return errUnanswered
