@@ -221,24 +221,10 @@ var driverMutants = []mutant{
 		tests: []string{"TestAnswer_CloseBesideAFixedLease"},
 	},
 	{
-		name: "driver-what-was-stated-since", file: "sync/internal/lock/say.go",
-		mechanism: "a failure is unknown while something was stated since",
-		breaks:    "ErrUnavailable without ErrUnknown of an ask that may take effect",
-		old:       "f.Unknown = c.open && c.said.Keep == 0", fresh: "_ = c",
-		tests: []string{"TestGaveUp_WhatWasStatedSinceAFailure"},
-	},
-	{
 		name: "driver-a-try-minds-no-pause", file: "sync/internal/lock/key.go",
 		mechanism: "a try does not wait for the pause after another's failures",
 		breaks:    "TryLock takes more than a second, beside a waiter that gives up in an outage",
 		old:       "k.talk = k.talk.soon(now, now)", fresh: "_ = now",
 		tests: []string{"TestAnswer_P13_ATryInThePauseOfAnother"},
-	},
-	{
-		name: "driver-replicas-are-known", file: "sync/internal/lock/say.go",
-		mechanism: "too few replicas stay what they are while something is stated anew",
-		breaks:    "ErrUnavailable for a Redis that answers all",
-		old:       "k.answer.Outcome == lettucecompat.OutcomeFailed && !f", fresh: "!f",
-		tests: []string{"TestGaveUp_TooFewReplicas"},
 	},
 }

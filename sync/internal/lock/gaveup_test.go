@@ -57,47 +57,6 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k.mu.Unlock()
 }
 
-// A failure that was repeated since then may yet take effect.
-func TestGaveUp_WhatWasStatedSinceAFailure(t *testing.T) {
-	_, client := fresh(t)
-	p := newParty(t, client(), longLease)
-	k := p.Key("k", p.set)
-	defer k.Done()
-	k.answered(News{Word: Failed}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeFailed, Err: errors.New("away")})
-	for _, open := range []bool{false, true} {
-		err, is := errors.AsType[*AnswerError](k.gaveUpWhile(p, open))
-		if !is || err.Error() != "away" || err.Unknown != open {
-			t.Errorf("open %v: %+v", open, err)
-		}
-	}
-}
-
-// gaveUpWhile is gaveUp while an ask has no answer yet, or none is under way.
-func (k *Key) gaveUpWhile(p *party, open bool) error {
-	k.mu.Lock()
-	before := k.talk
-	k.talk = Conversation{open: open, said: Statement{Want: 1}}
-	k.mu.Unlock()
-	err := k.gaveUp(p.now(), context.Canceled)
-	k.mu.Lock()
-	k.talk = before
-	k.talk.since = 0
-	k.mu.Unlock()
-	return err
-}
-
-// That too few replicas have confirmed the lock is known, whatever is stated since.
-func TestGaveUp_TooFewReplicas(t *testing.T) {
-	_, client := fresh(t)
-	p := newParty(t, client(), longLease)
-	k := p.Key("k", p.set)
-	defer k.Done()
-	k.answered(News{Word: Failed}, &lettucecompat.Answer{Outcome: lettucecompat.OutcomeRefused, Err: lettucecompat.ErrReplicas})
-	if err, is := errors.AsType[*AnswerError](k.gaveUpWhile(p, true)); !is || err.Unknown {
-		t.Errorf("%+v", err)
-	}
-}
-
 // An answer that is void tells nothing of who has the lock.
 func TestGaveUp_AVoidAnswer(t *testing.T) {
 	_, client := fresh(t)

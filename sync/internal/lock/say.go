@@ -188,11 +188,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	switch {
 	case c.entered, k.q.Word().State() == queue.Lost: // this process has the lock, or has not unlocked it
 	case k.answer != nil && k.answer.Err != nil:
-		f := failure(k.answer.Outcome, k.answer.Err)
-		if k.answer.Outcome == lettucecompat.OutcomeFailed && !f.Permanent {
-			f.Unknown = c.open && c.said.Keep == 0 // what was stated since
-		}
-		return f
+		return failure(k.answer.Outcome, k.answer.Err)
 	case c.have == Unit, c.open && c.said.Keep == 0 && k.knew <= came:
 		return errUnanswered
 	}
