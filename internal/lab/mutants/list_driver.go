@@ -227,4 +227,25 @@ var driverMutants = []mutant{
 		old:       "k.talk = k.talk.soon(now, now)", fresh: "_ = now",
 		tests: []string{"TestAnswer_P13_ATryInThePauseOfAnother"},
 	},
+	{
+		name: "driver-void-is-no-news", file: "sync/internal/lock/key.go",
+		mechanism: "an answer that is void does not tell who has the lock",
+		breaks:    "whoever gives up after one is told that another has the lock",
+		old:       "a.Err == nil && a.Word != lettucecompat.WordVoid", fresh: "a.Err == nil",
+		tests: []string{"TestGaveUp_AVoidAnswer"},
+	},
+	{
+		name: "driver-watches-from-a-place", file: "sync/internal/lock/key.go",
+		mechanism: "only who stands listens for a foreign holder's release",
+		breaks:    "a late answer keeps a subscription for a whole hold",
+		old:       "case k.talk.Have() != Place:\n", fresh: "case k.talk.Have() != Place && h.Word != Stands:\n",
+		tests: []string{"TestAnswer_NobodyIsWatchedBesideAUnit"},
+	},
+	{
+		name: "driver-a-release-is-given-up", file: "sync/internal/lock/key.go",
+		mechanism: "only a release is one that is given up",
+		breaks:    "a waiter that gave up in an outage raises the alarm for a lock that was released",
+		old:       "\tif givenUp {", fresh: "\tif givenUp || e == GivenUp {",
+		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
+	},
 }

@@ -3,7 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +12,17 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 )
+
+// beforeEach has do called before each script of c, with its number from now on.
+func beforeEach(c *redis.Client, do func(n int64)) *atomic.Int64 {
+	n := new(atomic.Int64)
+	c.AddHook(slowHook{func(cmd redis.Cmder) {
+		if cmd.Name() == "evalsha" {
+			do(n.Add(1))
+		}
+	}})
+	return n
+}
 
 // A call comes by its message while a confirmation is on its way, whose answer then says it again: it is one call, and its
 // message was not lost.
@@ -25,15 +36,12 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	got := make(chan *Owner)
 	go func() { got <- p.mustAcquire(t, "k") }()
 	awaitPlace(t, client(), 1)
-	var once sync.Once
-	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() == "evalsha" {
-			once.Do(func() {
-				mustRelease(t, first)
-				eventually(t, "called", func() bool { return p.rep.called.Load() == 1 })
-			})
+	beforeEach(c, func(n int64) {
+		if n == 1 {
+			mustRelease(t, first)
+			eventually(t, "called", func() bool { return p.rep.called.Load() == 1 })
 		}
-	}})
+	})
 	k := p.Key("k", p.set)
 	defer k.Done()
 	k.hear(News{Word: Look})
@@ -67,28 +75,17 @@ func TestAnswer_P13_WhatATryGotTooLate(t *testing.T) {
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
 	k := p.Key("k", p.set)
 	defer k.Done()
-	var mu sync.Mutex
-	n := 0
-	c.AddHook(afterHook{func(cmd redis.Cmder) {
-		if cmd.Name() != "evalsha" {
-			return
+	stated := beforeEach(c, func(n int64) {
+		if n == 1 {
+			time.Sleep(1100 * time.Millisecond) // more than half of what it is given
 		}
-		mu.Lock()
-		n++
-		ask := n == 1
-		mu.Unlock()
-		if ask {
-			time.Sleep(1100 * time.Millisecond) // more than half of what it was given
-		}
-	}})
+	})
 	_, err := p.acquire(t.Context(), "k", queue.Try)
 	if !errors.Is(err, errLate) {
 		t.Errorf("%v", err)
 	}
 	eventually(t, "settled", func() bool { return p.unsettled.Load() == 0 })
-	mu.Lock()
-	defer mu.Unlock()
-	if n != 2 {
+	if n := stated.Load(); n != 2 {
 		t.Errorf("%d statements, not an ask and a release", n)
 	}
 }
@@ -99,18 +96,11 @@ func TestAnswer_CloseBesideAFixedLease(t *testing.T) {
 	c := client()
 	p := newParty(t, c, longLease)
 	mustRelease(t, p.mustAcquire(t, "k")) // scripts are loaded
-	var mu sync.Mutex
-	n := 0
-	c.AddHook(slowHook{func(cmd redis.Cmder) {
-		if cmd.Name() != "evalsha" {
-			return
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		if n++; n == 2 { // after the ask
+	beforeEach(c, func(n int64) {
+		if n == 2 { // after the ask
 			p.BeginClose()
 		}
-	}})
+	})
 	k := p.Key("k", p.set)
 	defer k.Done()
 	o := &Owner{Kind: queue.Refusable, Holder: notify(func(*Loss) {})}
@@ -154,21 +144,16 @@ func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	_, order, _ := k.q.Enter(w)
 	k.carryOut(order)
 	eventually(t, "a long pause", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return k.talk.silent >= 7 && !k.talk.open })
-	giveUpBesideATry := func() time.Duration {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		order, err := k.q.Wait(ctx, w)
-		if err == nil {
-			t.Fatal("admitted")
-		}
-		defer k.carryOut(order)
-		begin := time.Now()
-		if _, err := p.acquire(t.Context(), "k", queue.Try); err == nil {
-			t.Error("it came in")
-		}
-		return time.Since(begin)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	order, err := k.q.Wait(ctx, w)
+	if err == nil {
+		t.Fatal("admitted")
 	}
-	if d := giveUpBesideATry(); d > 200*time.Millisecond {
-		t.Errorf("it took %v while each command fails at once", d)
+	defer k.carryOut(order)
+	begin := time.Now()
+	_, err = p.acquire(t.Context(), "k", queue.Try)
+	if d := time.Since(begin); err == nil || d > 200*time.Millisecond {
+		t.Errorf("%v after %v, while each command fails at once", err, d)
 	}
 }

@@ -191,7 +191,7 @@ func (k *Key) silence() {
 }
 
 // hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
-func (k *Key) hear(h News) Event { return k.take(h, nil, nil) }
+func (k *Key) hear(h News) { k.take(h, nil, nil) }
 
 // take is hear. s is what h answers, if it is an answer, and a that as it came.
 func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {

@@ -25,13 +25,13 @@ const (
 )
 
 // say sends s, with what of more is set, takes in the answer, and states what follows from it.
-func (k *Key) say(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
+func (k *Key) say(s *Statement, more *lettucecompat.Statement) lettucecompat.Answer {
 	a, e := k.send(s, more)
 	if e != Granted {
 		k.kick()
 	}
 	k.l.landed()
-	return a, e
+	return a
 }
 
 func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
