@@ -248,4 +248,11 @@ var driverMutants = []mutant{
 		old:       "\tif givenUp {", fresh: "\tif givenUp || e == GivenUp {",
 		tests: []string{"TestLate_WhoWaitsGivesNothingUp"},
 	},
+	{
+		name: "driver-told-while-nobody-listened", file: "sync/internal/lock/locks.go",
+		mechanism: "after a subscription the next turn asks at its end whether somebody stands",
+		breaks:    "who came before a process listened waits for up to a second",
+		old:       "\t\tk.asked.Store(int64(-toldTime))\n", fresh: "",
+		tests: []string{"TestDriver_P10_ToldWhileNobodyListened"},
+	},
 }

@@ -218,9 +218,10 @@ func (l *Locks) Forced(n uint64) {
 	}
 }
 
-// Resubscribed: messages may have been lost, so all places are confirmed.
+// Resubscribed: messages may have been lost, so all places are confirmed, and all turns ask at their end.
 func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
+		k.asked.Store(int64(-toldTime))
 		k.hear(News{Word: Look})
 		k.kick()
 	}

@@ -29,3 +29,21 @@ func TestDriver_P10_ToldBeforeTheAnswer(t *testing.T) {
 		t.Error("it is forgotten that somebody stands")
 	}
 }
+
+// P10: while nobody listened, also before the first subscription, somebody may have come: the next turn asks at its end.
+func TestDriver_P10_ToldWhileNobodyListened(t *testing.T) {
+	_, client := fresh(t)
+	p := newParty(t, client(), nil)
+	mustRelease(t, p.mustAcquire(t, "another"))
+	eventually(t, "it listens", p.wire.Listening)
+	o := p.mustAcquire(t, "k")
+	k, n := o.g.k, o.g.n
+	if k.somebody(n, p.now()) {
+		t.Error("somebody stands behind a lock that was just asked for")
+	}
+	p.Resubscribed()
+	if !k.somebody(n, p.now()) {
+		t.Error("the turn does not ask")
+	}
+	mustRelease(t, o)
+}
