@@ -81,7 +81,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 			return k.leave(ctx, g, w, err)
 		}
 	}
-	if k.l.closing.Load() {
+	if k.l.closing.Load() { // asked after the round trip of secure
 		return k.leave(ctx, g, w, ErrClosed)
 	}
 	now := k.l.leases.Glance()

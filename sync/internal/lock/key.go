@@ -31,7 +31,7 @@ type Key struct {
 	mu       sync.Mutex
 	talk     Conversation
 	answer   *lettucecompat.Answer // see Answer
-	knew     Moment                // when it was last known who has the lock
+	knew     Moment                // when something told who has the lock, or this process gave it back
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
 	flying   int           // statements whose command has not returned
@@ -95,8 +95,8 @@ func (k *Key) wishLocked(now Moment) Wish {
 	return Quiet
 }
 
-// nextLocked refuses a try that would have to wait for something else than the answer to its ask, and takes what there is to
-// state now. Where that is nothing, it returns nil and sets the timer.
+// nextLocked refuses a try that would have to wait for more than answers, the one to its ask among them, and takes what
+// there is to state now. Where that is nothing, it returns nil and sets the timer.
 func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
 	pause := k.quietUntilLocked()
@@ -219,7 +219,7 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 		k.watchLocked()
 	}
 	k.mu.Unlock()
-	if e == Vanished { // so g has been entered
+	if e == Vanished { // of g, which was granted
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	}
 	if gone {

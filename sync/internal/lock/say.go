@@ -147,7 +147,8 @@ func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
 	return wait
 }
 
-// refuse fails those who must not wait for a further answer than this one to the last statement.
+// refuse fails those who must not wait for a further answer than this one to the last statement, and, where a person has to
+// change something, all who can be told.
 func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	k.mu.Lock()
 	last := k.talk.last == s.N
@@ -170,7 +171,8 @@ func (k *Key) tries() bool {
 	return waits && f.First.Kind.IsTry()
 }
 
-// ErrRefused is why a try was not admitted: somebody else has the lock or waits for it.
+// ErrRefused is why a try was not admitted: somebody else has the lock or waits for it, or this process has to wait before it
+// asks again.
 var ErrRefused = queue.ErrRefused
 
 // errLate is why a try was not admitted to the lock that it got: a further command would have to come first.
@@ -195,7 +197,7 @@ func (k *Key) gaveUp(came Moment, err error) error {
 	return err
 }
 
-// errUnanswered is why somebody gave up to whom Redis has told nothing since it came.
+// errUnanswered is why somebody gave up while the answer that it needed was still to come.
 var errUnanswered = &AnswerError{Err: errors.New("no answer yet"), Unknown: true}
 
 func failure(o lettucecompat.Outcome, err error) *AnswerError {
