@@ -66,7 +66,7 @@ var driverMutants = []mutant{
 		tests:     []string{"TestDriver_P10_ToldBeforeTheAnswer"},
 	},
 	{
-		name: "lock-told-of-what-there-is", file: "sync/internal/lock/key.go",
+		name: "lock-told-of-what-there-is", file: "sync/internal/lock/others.go",
 		mechanism: "a notice that anybody can send must be about a unit that there is",
 		breaks:    "a forged one ends all hand-offs for good",
 		old:       "unit > old && unit <= k.l.number.Load(); old",

@@ -68,11 +68,6 @@ func (k *Key) Answer() *lettucecompat.Answer {
 	return k.answer
 }
 
-const (
-	othersTime = 10 * time.Second // a foreign holder is believed to come again for so long
-	toldTime   = time.Second      // a turn that has not asked for longer asks at its end
-)
-
 // quietUntilLocked returns until when nothing is wanted, though somebody may wait.
 func (k *Key) quietUntilLocked() Moment {
 	if g := k.cur.Load(); g != nil {
@@ -95,21 +90,11 @@ func (k *Key) wishLocked(now Moment) Wish {
 	return Quiet
 }
 
-// nextLocked refuses a try that would have to wait for more than answers, the one to its ask among them, and takes what
-// there is to state now. Where that is nothing, it returns nil and sets the timer.
+// nextLocked takes what there is to state now. Where that is nothing, it returns nil and sets the timer.
 func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
 	pause := k.quietUntilLocked()
-	if k.q.Word().State() == queue.Acquiring && k.tries() {
-		switch {
-		case k.talk.Have() == Unit && !k.talk.entered:
-			k.q.Refuse(errLate)
-		case k.talk.Have() == Place, now < k.talk.not, now < pause:
-			k.q.Refuse(ErrRefused)
-		case !k.talk.open:
-			k.talk = k.talk.soon(now, now) // a pause after failures is not its own
-		}
-	}
+	k.checkTryLocked(now, pause)
 	wish, n := k.wishLocked(now), k.l.number.Load()+1
 	talk, s, until := k.talk.Next(wish, n, now)
 	if s != nil { // only now a number is taken
@@ -135,12 +120,33 @@ func (k *Key) nextLocked() *Statement {
 			defer k.Done()
 		}
 	}
-	if s != nil {
-		return s
+	if s == nil {
+		if now < pause {
+			until = min(until, pause)
+		}
+		k.wakeLocked(until, now)
 	}
-	if now < pause {
-		until = min(until, pause)
+	return s
+}
+
+// checkTryLocked refuses a try in front that would have to wait for more than answers, the one to its ask among them. A pause
+// after failures is not its own, so it does not wait for that.
+func (k *Key) checkTryLocked(now, pause Moment) {
+	if k.q.Word().State() != queue.Acquiring || !k.tries() {
+		return
 	}
+	switch {
+	case k.talk.Have() == Unit && !k.talk.entered:
+		k.q.Refuse(errLate)
+	case k.talk.Have() == Place, now < k.talk.not, now < pause:
+		k.q.Refuse(ErrRefused)
+	case !k.talk.open:
+		k.talk = k.talk.soon(now, now)
+	}
+}
+
+// wakeLocked sets the timer for until.
+func (k *Key) wakeLocked(until, now Moment) {
 	switch {
 	case until == never || k.silenced:
 		if k.timer != nil {
@@ -151,7 +157,6 @@ func (k *Key) nextLocked() *Statement {
 	default:
 		k.timer.Reset(until - now)
 	}
-	return nil
 }
 
 func (k *Key) rang() {
@@ -256,55 +261,6 @@ func (k *Key) enterLocked() bool {
 	g.lease.Load().End()
 	k.l.unlist(g, nil)
 	return false
-}
-
-// watchLocked listens for the release of a foreign holder, which calls nobody.
-func (k *Key) watchLocked() {
-	if k.unwatch != nil || k.silenced {
-		return
-	}
-	w, end := k.l.wire.Watch(k.name), make(chan struct{})
-	k.unwatch = end
-	go func() {
-		defer w.Close()
-		for {
-			select {
-			case <-w.C():
-				k.hear(News{Word: Look})
-				k.speak(false)
-			case <-end:
-				return
-			}
-		}
-	}()
-}
-
-func (k *Key) unwatchLocked() {
-	if k.unwatch != nil {
-		close(k.unwatch)
-		k.unwatch = nil
-	}
-}
-
-// foreign reports whether a foreign holder was seen lately.
-func (k *Key) foreign(now Moment) bool {
-	at := k.others.Load()
-	return at != 0 && now-Moment(at) < othersTime
-}
-
-// stands notes that somebody stands behind a unit. The message may come before the answer that gives the unit, and one
-// about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
-func (k *Key) stands(unit uint64) {
-	for old := k.told.Load(); unit > old && unit <= k.l.number.Load(); old = k.told.Load() {
-		if k.told.CompareAndSwap(old, unit) {
-			return
-		}
-	}
-}
-
-// somebody reports whether somebody may stand behind the unit, which this client has.
-func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.told.Load() == unit || now-Moment(k.asked.Load()) > toldTime
 }
 
 // carryOut carries out an order of the queue.
