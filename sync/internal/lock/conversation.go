@@ -10,8 +10,8 @@ import (
 
 // Redis keeps one record of each client of a key: the unit (the client has the lock) or a place in the line (it
 // waits), under the number of the statement that made or last confirmed it. A statement says what the client has,
-// what it keeps of that, and what it wants. Redis makes it so and answers what the client has now. No statement is
-// sent twice. What was lost or late is settled by the next one, which says everything again under a new number.
+// what it keeps of that, and what it wants. Redis makes it so and answers what the client has now. A number is sent
+// once. What was lost or late is settled by the next statement, which says what is true and wished by then.
 //
 //	            | Quiet             | Wanted                    | Owned
 //	  ----------+-------------------+---------------------------+---------------------------
@@ -25,8 +25,8 @@ import (
 //
 // Two rules make it safe.
 //
-//   - What is sent is given back. From the moment before a statement that keeps nothing is sent, no answer and no call of
-//     a smaller number gives the client anything (floor). A loss that the owner is notified of is such a moment, too.
+//   - With the sending all is given back. From the moment before a statement that keeps nothing is sent, no answer and no
+//     call of a smaller number gives the client anything (floor). A loss that the owner is notified of is such a moment, too.
 //   - A lease counts from the moment before the statement was sent that it was given for.
 //
 // While somebody owns the unit, package renewal keeps its lease. A renewal names exactly the unit's record, changes
@@ -107,7 +107,7 @@ const (
 	None     Event = iota
 	Granted        // one may enter: see Conversation.Grant
 	Vanished       // the unit that somebody has entered is gone, says the answer to a statement that a call has overtaken
-	Missing        // a release or turn of a unit that was granted found nothing, and none before it can have removed it
+	Missing        // a release or turn of a unit that was entered found nothing, and nothing stated before can have removed it
 	GivenUp        // all that may have been left has ended by itself, before an answer said so
 )
 
@@ -152,15 +152,15 @@ type Conversation struct {
 	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
 
 	said    Statement // the last one
-	open    bool      // it has no answer yet, and was not given up
+	open    bool      // its answer is waited for
 	silent  int       // so many in a row had none
 	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
-	over    Moment    // while nothing is had: from then on nothing is left in Redis
+	over    Moment    // once nothing is had: from then on nothing is left in Redis
 	not     Moment    // nothing is stated before, unless the owner of ended exits
 	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	look Moment // the next statement that a Look has told to make is due then; what has passed was made
+	look Moment // something is to be stated then, at the latest, also after an answer that says later
 
 	sent [remembered]struct {
 		n  uint64
@@ -198,11 +198,11 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 // names reports whether the next statement names the unit to release, again. Only one that does can tell that it had been
 // lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
 //
-//	the last was  | it had no answer (excused) | failed: nothing changed
-//	--------------+----------------------------+------------------------
-//	a release     | if Quiet                   | yes
-//	a turn        | no                         | yes
-//	anything else | no                         | no
+//	the last was  | excused: it may have been released | not: each try failed, nothing changed
+//	--------------+------------------------------------+--------------------------------------
+//	a release     | if Quiet                           | yes
+//	a turn        | no                                 | yes
+//	anything else | no                                 | no
 func (c *Conversation) names(w Wish) bool {
 	return c.said.Have == Unit && (!c.excused || w == Quiet && c.said.Want == 0)
 }
@@ -346,8 +346,8 @@ func (c Conversation) doubts(h News, now Moment) Conversation {
 	return c
 }
 
-// soon: the same is said again at the moment at, at the latest. What is told for later stays beside what is told for now,
-// unless that has to wait for an answer.
+// soon makes the next statement due at the moment at, at the latest. If that is later, or the answer to the last one is
+// waited for, no answer until then may postpone it (look).
 func (c Conversation) soon(at, now Moment) Conversation {
 	c.due = min(c.due, at)
 	if c.open || at > now {
