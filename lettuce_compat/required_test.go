@@ -321,6 +321,23 @@ func TestState_ATurnThatCannotStand(t *testing.T) {
 	b.wantHash(t, "k", hash{"you:1": "1"})
 }
 
+// TestState_I2_AReleaseThatCannotReadTheLine: its unit is given back, so it is no error, though what follows fails: a
+// line may have been made meanwhile, and nobody may look at it.
+func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
+	for _, missing := range []string{"-time", "-hmget"} {
+		b := onReal(t, nil)
+		a := newPeer(t, b.user(t, "~*", "&*", "+@all", missing), "a")
+		a.takes()
+		listener := b.raw.Subscribe(ctx, "lock:release:k") // who listens may be a foreign client that stands, so the line is read
+		defer listener.Close()
+		if _, err := listener.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		a.releases()
+		b.wantHash(t, "k", nil)
+	}
+}
+
 // TestRehearse_RenamedCommands: a command that the server does not have is missed where locks need it.
 func TestRehearse_RenamedCommands(t *testing.T) {
 	for _, cmd := range []string{"script", "pubsub", "wait", "publish", "subscribe", "exists"} {

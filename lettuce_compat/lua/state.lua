@@ -111,7 +111,7 @@ if mine and keep == '0' then
 end
 if receivers then
   mine = nil
-  if not l and line ~= key and receivers > math.max(own, 0) then l = line_of(line, client, multi) end
+  if not l and line ~= key and receivers > math.max(own, 0) then local made, it = pcall(line_of, line, client, multi) l = made and it end
   if not l and want == '0' then return refusal() end
   kind = redis.pcall('exists', key) == 0 and 'none' or 'hash'
   holder = kind == 'hash' and (ask('hkeys', key) or {})[1] or ''

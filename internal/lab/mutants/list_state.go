@@ -10,6 +10,14 @@ var stateMutants = []mutant{
 		tests:     []string{"TestWire_I13_P1_VoidChangesNothing"},
 	},
 	{
+		name: "state-given-back-is-no-error", file: "lettuce_compat/lua/state.lua",
+		mechanism: "what fails after a unit was given back is no error",
+		breaks:    "a release that a user may not follow with TIME reads as a lost lock",
+		old:       "local made, it = pcall(line_of, line, client, multi)",
+		fresh:     "local made, it = true, line_of(line, client, multi)",
+		tests:     []string{"TestState_I2_AReleaseThatCannotReadTheLine"},
+	},
+	{
 		name: "state-void-of-a-place", file: "lettuce_compat/lua/state.lua",
 		mechanism: "a statement of an earlier number than the place is void",
 		breaks:    "a late clean-up takes away the place of a later ask",
