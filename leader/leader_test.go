@@ -152,7 +152,7 @@ func TestLeader_I4_StandsAgainBehindTheOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
 		a, b := stand(t, lt.Manager), stand(t, other)
 		a.leads(t, b)
-		if !a.StepDown() || b.StepDown() {
+		if b.StepDown() || !a.StepDown() { // in this order: b may lead as soon as a has stepped down
 			t.Error("StepDown does not know who leads")
 		}
 		b.leads(t, a)

@@ -102,10 +102,11 @@ type Lease struct {
 	place     int32    // in the heap
 	failing   *failing // nil after a confirmation
 	stage     stage
-	stopped   bool // StopRenewing was called
-	offbeat   bool // the renewal that is planned or under way is a retry or hurried
-	again     bool // hurried while under way: that answer speaks of before
-	reacquire bool // as Spec says; never changes
+	stopped   bool  // StopRenewing was called
+	offbeat   bool  // the renewal that is planned or under way is a retry or hurried
+	again     bool  // hurried while under way: that answer speaks of before
+	reacquire bool  // as Spec says; never changes
+	retaken   int64 // when it was answered that the key had been taken again; 0: never
 }
 
 // Place is for the heap.

@@ -116,16 +116,20 @@ func (l *Lease) StopRenewing() {
 // Extend says that another confirmed command, sent at sentAt, raised the time to live in
 // Redis to lease. The deadline moves to sentAt + lease − Margin, if that is later: scripts
 // never lower a TTL. Once it has passed nothing moves it. The rhythm of the renewals, and the
-// lease that they ask for, stay as they are.
-func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
+// lease that they ask for, stay as they are. It returns false where the key was missing and has been
+// taken again since sentAt: what the command raised may have gone with it, so nothing moves.
+func (l *Lease) Extend(sentAt time.Time, lease time.Duration) bool {
 	m := l.shard.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if l.State() != StateActive || l.deadline.Load() <= m.clock.now() {
-		return
+	switch {
+	case l.retaken != 0 && m.clock.at(sentAt) < l.retaken:
+		return false
+	case l.State() == StateActive && l.deadline.Load() > m.clock.now():
+		m.confirmLocked(l, sentAt, lease)
+		m.heap.Set(l, l.attention())
 	}
-	m.confirmLocked(l, sentAt, lease)
-	m.heap.Set(l, l.attention())
+	return true
 }
 
 // Hurry makes the next renewal due now, because the lease is suspect. When a renewal is
@@ -266,6 +270,9 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 // hurried renewal the rhythm begins anew, jittered.
 func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 	sentAt, brief := res.SentAt, l.brief()
+	if res.Reacquired {
+		l.retaken = now
+	}
 	if res.For > 0 {
 		l.deadline.Store(m.clock.at(sentAt) + int64(Usable(res.For, l.margin)))
 		l.confirmed.Store(m.clock.at(sentAt))

@@ -216,6 +216,28 @@ func TestRenewal_ReacquiredIsReported(t *testing.T) {
 	})
 }
 
+// I3: a command that was sent before the key was taken again says nothing about what is there now.
+func TestLease_I3_AnExtendBeforeTheKeyWasTakenAgain(t *testing.T) {
+	s, k := &sender{}, &losses{}
+	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
+		return all(items, renewal.Result{Renewed: true, Reacquired: true, For: 2 * time.Second, SentAt: time.Now()})
+	}
+	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
+		sp := spec(1, k)
+		sp.Reacquire = true
+		l := m.Add(sp)
+		before := time.Now()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		deadline := l.Deadline()
+		equal(t, "an answer that is older", l.Extend(before, time.Hour), false)
+		equal(t, "the deadline", l.Deadline(), deadline)
+		time.Sleep(time.Millisecond)
+		equal(t, "one that is not", l.Extend(time.Now(), time.Hour), true)
+		equal(t, "longer", l.Deadline().After(deadline), true)
+	})
+}
+
 func TestRenewal_UnusableAnswersAreFailures(t *testing.T) {
 	for name, answer := range map[string]func([]renewal.Item) []renewal.Result{
 		"no results": func([]renewal.Item) []renewal.Result { return nil },

@@ -203,7 +203,7 @@ var driverMutants = []mutant{
 		name: "driver-unanswered-since-it-came", file: "sync/internal/lock/say.go", pkg: "sync",
 		mechanism: "a release without an answer tells nothing to who came before it",
 		breaks:    "ErrUnavailable for every caller whose time is up beside a release",
-		old:       "&& k.knew <= came:", fresh: ":",
+		old:       "&& k.knew < came:", fresh: ":",
 		tests: []string{"TestWhy_TimeIsUpBesideARelease"},
 	},
 	{

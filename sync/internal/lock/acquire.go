@@ -142,7 +142,9 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		k.retries = 0
 		k.mu.Unlock()
 		if !o.lease.Fixed() {
-			g.lease.Load().Extend(r.SentAt, o.lease.For)
+			if !g.lease.Load().Extend(r.SentAt, o.lease.For) {
+				return errAgain // another unit than the one that the replicas have confirmed
+			}
 		} else if !g.fix(o.lease, r.SentAt) {
 			return errAgain // lost meanwhile
 		}
