@@ -41,6 +41,10 @@ const (
 	// fencing record still names this hold as the last grantee; it then lasts
 	// min(LeaseTime, 2 s) until the next renewal. It needs Fencing, and that every
 	// client of the key uses Fencing.
+	//
+	// Two can believe that they hold the lock if the answer to the renewal that has taken it back is lost and no later
+	// command is answered: Redis keeps it for 2 seconds then, while this process relies on the lease as it was confirmed
+	// before, which may be that of an Extend. A protected resource must check fencing tokens.
 	RecoverReacquire
 )
 
