@@ -81,12 +81,13 @@ func (a *agent) open() (calls []*call) {
 	return calls
 }
 
-// in reports whether a caller here may believe that it holds the lock.
+// in reports whether a caller here may believe that it holds the lock: it ceases to when it releases, not when that
+// returns.
 func (a *agent) in() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, s := range a.spans {
-		if s.out == 0 && !s.aside {
+		if s.out == 0 && !s.released && !s.aside {
 			return true
 		}
 	}
