@@ -11,9 +11,6 @@ import (
 type Renewal struct {
 	Key, Field string
 	Lease      time.Duration
-	// Reacquire takes the lock again, for CallLease(Lease), where its key is missing and the fencing record still
-	// names this field as the last grantee: nobody had it in between.
-	Reacquire bool
 	// Replicas is the number of replicas that must confirm the renewal within ReplicaTimeout (default: half the time
 	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
 	Replicas       int
@@ -24,10 +21,9 @@ type Renewal struct {
 type RenewReply struct {
 	// Outcome is OK, Gone (the field is not there, or the key is of another type, both concluded by a master), Failed
 	// or Unknown; the last two may be repeated.
-	Outcome    Outcome
-	Reacquired bool      // with OK: the field had gone and is set again
-	SentAt     time.Time // the lease counts from here; zero if the command was never sent
-	Err        error
+	Outcome Outcome
+	SentAt  time.Time // the lease counts from here; zero if the command was never sent
+	Err     error
 }
 
 // Renew raises the leases of a batch of fields, at most some hundred, that belong to one shard: one script call on a
@@ -52,35 +48,18 @@ func (c *Client) Extend(ctx context.Context, r Renewal, timeout time.Duration) R
 
 func (c *Client) renewCommand(items []Renewal) *command {
 	// Locks of one batch mostly have one lease, so it is said once.
-	lease, fences := items[0].Lease, 0
-	for i := range items {
-		if items[i].Reacquire {
-			fences++
-		}
-	}
-	keys := len(items) + fences
-	args := batchArgs(c.scripts().renew, keys, keys+2+len(items))
+	lease := items[0].Lease
+	args := batchArgs(c.scripts().renew, len(items), 2*len(items)+1)
 	for i := range items {
 		args = append(args, items[i].Key)
 	}
-	for i := range items {
-		if items[i].Reacquire {
-			args = append(args, c.fence(items[i].Key))
-		}
-	}
-	args = append(args, strconv.Itoa(len(items)), millis(lease))
+	args = append(args, millis(lease))
 	for i := range items {
 		args = append(args, items[i].Field)
 	}
-	record := len(items) // the last fencing record that was named
 	for i, r := range items {
-		fence := 0
-		if r.Reacquire {
-			record++
-			fence = record
-		}
-		if fence > 0 || r.Lease != lease {
-			args = append(args, strconv.Itoa(i+1), millis(r.Lease), millis(CallLease(r.Lease)), strconv.Itoa(fence))
+		if r.Lease != lease {
+			args = append(args, strconv.Itoa(i+1), millis(r.Lease))
 		}
 	}
 	return newBatchCommand(c.scripts().renew, items[0].Key, args)
@@ -88,8 +67,7 @@ func (c *Client) renewCommand(items []Renewal) *command {
 
 func parseRenewal(b batchAnswer) RenewReply {
 	r := RenewReply{Outcome: b.outcome, SentAt: b.sentAt, Err: b.err}
-	if a, ok := b.answer.(int64); ok && a >= 0 && a <= 2 {
-		r.Reacquired = a == 2
+	if a, ok := b.answer.(int64); ok && (a == 0 || a == 1) {
 		if a == 0 {
 			r.Outcome = OutcomeGone
 		}

@@ -40,7 +40,7 @@ func TestCluster(t *testing.T) {
 		if got.Outcome != ok {
 			t.Fatalf("%.20q: %+v", key, got)
 		}
-		batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
+		batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 	}
 	// A node that was never met by another does not know its own host.

@@ -20,7 +20,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 	if c.Multi() {
 		multi = "m"
 	}
-	k := newScriptRequest(c.scripts().force, key, c.line(key), c.fence(key),
+	k := newScriptRequest(c.scripts().force, key, c.line(key), "",
 		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), multi)
 	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
 	c.observe("force", outcome, start)

@@ -36,7 +36,7 @@ func TestHiddenCluster(t *testing.T) {
 			for i, key := range []string{"a", "b", "c", "d"} { // two of each node's slots
 				field := me(i + 1)
 				want(t, "ask", c.State(ctx, fenced(key, i+1)).Word, has)
-				batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute, Reacquire: true})
+				batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 				queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 			}
 			want(t, "multi", c.Multi(), false)

@@ -154,8 +154,8 @@ func TestInspectAndForce(t *testing.T) {
 		want(t, "looks", y.looks(), time.Duration(0))
 		z.silent()
 		want(t, "exists", b.raw.Exists(ctx, "k").Val(), int64(0))
-		r := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: time.Second, Reacquire: true}
-		want(t, "taken again", a.Extend(ctx, r, 0).Outcome, gone)
+		r := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: time.Second}
+		want(t, "renewed", a.Extend(ctx, r, 0).Outcome, gone)
 		y.wantWord("confirm", y.confirm(), stands)
 		x.called()
 		x.releases()

@@ -106,7 +106,7 @@ func TestState_Random(t *testing.T) {
 						p.unit = n
 					}
 				}
-				if r := b.hash(t, fenceOfK)["counter"]; r != "" {
+				if r := b.raw.Get(ctx, fenceOfK).Val(); r != "" {
 					counter, _ := strconv.ParseInt(r, 10, 64)
 					token = max(token, counter)
 				}

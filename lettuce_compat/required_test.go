@@ -137,6 +137,7 @@ func TestState_P14_OnACluster(t *testing.T) {
 var smallest = []any{
 	"~k", "~anteroom:line:*", "~anteroom:fence:*", "&lock:release:*", "&anteroom:client:*", "-@all",
 	"+evalsha", "+script|load", "+exists", "+hlen", "+hgetall", "+hexists", "+hkeys", "+hget", "+hmget", "+hset", "+hdel", "+pexpire", "+pttl", "+del", "+time",
+	"+get", "+set",
 	"+publish", "+subscribe", "+unsubscribe", "+pubsub|numsub", "+ping", "+wait", "+hello", "+client",
 }
 

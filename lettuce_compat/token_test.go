@@ -18,6 +18,12 @@ func (b *bed) fencedPeer(t testing.TB, id string) *peer {
 	return p
 }
 
+// wantRecord fails unless token is the newest one in the record.
+func (b *bed) wantRecord(t testing.TB, token int64) {
+	t.Helper()
+	want(t, "the record", b.raw.Get(ctx, fenceOfK).Val(), strconv.FormatInt(token, 10))
+}
+
 // TestWire_I11_P16_TokensGrow: across grants, calls, turns, FLUSHALL, and a record that was not used for long.
 func TestWire_I11_P16_TokensGrow(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
@@ -29,25 +35,25 @@ func TestWire_I11_P16_TokensGrow(t *testing.T) {
 				t.Fatalf("%s: token %d after %d", what, token, last)
 			}
 			last = token
-			b.wantHash(t, fenceOfK, hash{"counter": strconv.FormatInt(token, 10), "grantee": b.hash(t, fenceOfK)["grantee"]})
+			b.wantRecord(t, token)
 		}
 		got := a.takes()
 		grows("granted", got.Token)
 		if now := b.raw.Time(ctx).Val().UnixMicro(); got.Token < now-60_000_000 || got.Token > now {
 			t.Fatalf("the first token %d is not near the server's clock %d", got.Token, now)
 		}
-		want(t, "grantee", b.hash(t, fenceOfK)["grantee"], a.field(a.unit))
 		b.wantTTL(t, fenceOfK, lettucecompat.DefaultRecordTime-time.Minute, lettucecompat.DefaultRecordTime)
 		grows("a turn alone", a.wantWord("turn", a.turn(), has).Token)
 		x.stands(0)
 		a.wantWord("turn", a.turn(), stands)
 		grows("called", x.called().Token)
-		want(t, "grantee", b.hash(t, fenceOfK)["grantee"], x.field(x.unit))
-		want(t, "renewed", x.wantWord("renew", x.state(unit, 1, 1), has).Token, last)
+		want(t, "renewed", x.wantWord("renew", x.state(unit, 1, 1), has).Token, int64(0)) // it is known
+		b.wantRecord(t, last)
 		x.releases()
 		m := a.called()
+		grows("called again", m.Token)
 		got = a.wantWord("confirm", a.confirm(), has)
-		want(t, "token of a call that is confirmed", got.Token, m.Token)
+		grows("a call that is confirmed", got.Token)
 		want(t, "its unit", got.Unit, m.N)
 		b.raw.FlushAll(ctx)
 		grows("after FLUSHALL", a.takes().Token)
@@ -56,14 +62,13 @@ func TestWire_I11_P16_TokensGrow(t *testing.T) {
 		a.releases()
 
 		// A record ahead of the clock still grows, by exactly one, and prints exactly.
-		b.raw.HSet(ctx, fenceOfK, "counter", "8000000000000001")
+		b.raw.Set(ctx, fenceOfK, "8000000000000001", 0)
 		want(t, "above the record", a.takes().Token, int64(8000000000000002))
-		want(t, "counter", b.hash(t, fenceOfK)["counter"], "8000000000000002")
+		b.wantRecord(t, 8000000000000002)
 	})
 }
 
-// TestState_P16_TheLastTokenRaisesTheRecord: a give-back names it. It removes the grantee, and the record of another
-// stays as it is.
+// TestState_P16_TheLastTokenRaisesTheRecord: a give-back names it. Who is late raises nothing.
 func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a := b.fencedPeer(t, "a")
@@ -72,16 +77,16 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 			s.LastToken = last
 			return a.says(s)
 		}
-		b.raw.HSet(ctx, fenceOfK, "counter", "8000000000000000") // so that the clock plays no part
+		b.raw.Set(ctx, fenceOfK, "8000000000000000", 0) // so that the clock plays no part
 		token := a.takes().Token
 		a.wantWord("release", give(0, token+4), hasNothing)
-		b.wantHash(t, fenceOfK, hash{"counter": "8000000000000005"})
+		b.wantRecord(t, 8000000000000005)
 		token = a.takes().Token
 		want(t, "the next", token, int64(8000000000000006))
 		token = a.wantWord("turn", give(1, token+2), has).Token
 		want(t, "a turn's", token, int64(8000000000000009))
 		a.wantWord("lower", give(0, token-5), hasNothing)
-		b.wantHash(t, fenceOfK, hash{"counter": "8000000000000009"})
+		b.wantRecord(t, 8000000000000009)
 
 		// With a mark, and with the line.
 		x := b.peer(t, "x")
@@ -90,7 +95,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 		s := a.statement(unit, 0, 0)
 		s.LastToken, s.Mark = 8000000000000020, time.Second
 		a.wantWord("mark", a.says(s), hasNothing)
-		b.wantHash(t, fenceOfK, hash{"counter": "8000000000000020"})
+		b.wantRecord(t, 8000000000000020)
 		b.raw.Del(ctx, "k", lineOfK)
 
 		// Late: another was granted meanwhile.
@@ -98,47 +103,13 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 		b.raw.Del(ctx, "k")
 		y := b.fencedPeer(t, "y")
 		y.takes()
-		record := b.hash(t, fenceOfK)
 		a.wantWord("late", give(0, 8000000000000999), lost)
-		b.wantHash(t, fenceOfK, record)
+		b.wantRecord(t, 8000000000000022)
 	})
 }
 
-// TestState_P16_WhatIsLeftGivesItsRecordBack: a clean-up, an ask and a forced release remove the grantee too.
-func TestState_P16_WhatIsLeftGivesItsRecordBack(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		a := b.fencedPeer(t, "a")
-		for name, ends := range map[string]func(){
-			"clean-up": func() {
-				s := a.statement(nothing, 0, 0)
-				s.Since = a.unit
-				a.wantWord("clean-up", a.says(s), hasNothing)
-			},
-			"lost":   func() { b.raw.Del(ctx, "k"); a.wantWord("release", a.release(), lost) },
-			"forced": func() { must2(a.ForceRelease(ctx, "k", false)) },
-			"forced where the key is gone": func() {
-				b.raw.Del(ctx, "k")
-				must2(a.ForceRelease(ctx, "k", false))
-			},
-		} {
-			a.takes()
-			ends()
-			if _, there := b.hash(t, fenceOfK)["grantee"]; there {
-				t.Errorf("%s: the grantee is still there", name)
-			}
-			b.raw.Del(ctx, "k")
-		}
-		first := a.takes()
-		s := a.statement(nothing, 0, 1)
-		s.Since = a.unit
-		got := a.wantWord("ask", a.says(s), has)
-		want(t, "a new token", got.Token > first.Token, true)
-		want(t, "grantee", b.hash(t, fenceOfK)["grantee"], a.field(a.unit))
-	})
-}
-
-// TestState_P16_WithoutTheRecord: a record that was deleted under a unit that nobody has entered is made anew; a unit that
-// is in use has no token then.
+// TestState_P16_WithoutTheRecord: the confirmation of a unit that nobody has entered makes a record that was deleted anew;
+// the renewal of one that is in use leaves it alone.
 func TestState_P16_WithoutTheRecord(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.fencedPeer(t, "a"), b.fencedPeer(t, "x")
@@ -166,7 +137,6 @@ func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
 		want(t, "called", x.called().Token, int64(0))
 		got := x.wantWord("confirm", x.confirm(), has)
 		want(t, "grows", got.Token > last, true)
-		want(t, "grantee", b.hash(t, fenceOfK)["grantee"], x.field(x.unit))
 	})
 }
 
@@ -195,70 +165,8 @@ func TestState_P16_ARecordOfAnotherType(t *testing.T) {
 	})
 }
 
-// TestState_P16_Reacquire: only while the record names this grantee, and for the call lease.
-func TestState_P16_Reacquire(t *testing.T) {
-	both(t, func(t *testing.T, b *bed) {
-		a := b.fencedPeer(t, "a")
-		for _, tc := range []struct {
-			name   string
-			happen func()
-			want   lettucecompat.Outcome
-		}{
-			{"deleted", func() { b.raw.Del(ctx, "k") }, ok},
-			{"everything lost", func() { b.raw.FlushAll(ctx) }, gone},
-			{"held by another", func() { b.raw.Del(ctx, "k"); b.put(t, "k", hash{"you:1": "1"}, time.Minute) }, gone},
-			{"a string", func() { b.raw.Del(ctx, "k"); b.raw.Set(ctx, "k", "x", 0) }, gone},
-			{"another came and went", func() {
-				b.raw.Del(ctx, "k")
-				z := newPeer(t, b.rdb, "z")
-				z.terms = fencedTerms
-				z.takes()
-				b.raw.Del(ctx, "k")
-			}, gone},
-			{"released", func() { a.releases() }, gone},
-			{"released after it was gone", func() { b.raw.Del(ctx, "k"); a.release() }, gone},
-			{"released with a mark that is over", func() {
-				s := a.statement(unit, 0, 0)
-				s.Mark = time.Second
-				a.says(s)
-				b.raw.Del(ctx, "k")
-			}, gone},
-		} {
-			t.Run(tc.name, func(t *testing.T) {
-				b.raw.FlushAll(ctx)
-				a.takes()
-				again := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: lease, Reacquire: true}
-				other := lettucecompat.Renewal{Key: "other", Field: a.field(a.unit), Lease: time.Minute}
-				b.put(t, "other", hash{other.Field: "1"}, time.Second)
-				tc.happen()
-				got := a.Renew(ctx, []lettucecompat.Renewal{other, again}, 0)[1]
-				want(t, "outcome", got.Outcome, tc.want)
-				want(t, "reacquired", got.Reacquired, tc.want == ok)
-				if tc.want == ok {
-					b.holds(t, a)
-					b.wantTTL(t, "k", 0, callLease)
-					want(t, "renewed", a.Extend(ctx, again, 0).Outcome, ok)
-					b.wantTTL(t, "k", lease-time.Second, lease)
-				}
-			})
-		}
-	})
-}
-
-// A lock that is taken again by a user who may not set its end would stay for ever.
-func TestState_P16_NoHolderWithoutAnEnd(t *testing.T) {
-	b := onReal(t, nil)
-	want(t, "ask", b.client(t).State(ctx, fenced("k", 1)).Word, has)
-	b.raw.Del(ctx, "k")
-	c := newClient(t, b.user(t, "~*", "&*", "+@all", "-pexpire"))
-	r := renews("k", 1)
-	r.Reacquire = true
-	want(t, "taken again", c.Extend(ctx, r, 0).Outcome, failed)
-	b.wantHash(t, "k", hash{})
-}
-
 // TestState_P16_RedissonsCounter: the tokens are RFencedLock's: one counter for both, without a time to live, which a grant
-// of ours raises to the clock. It names no grantee, so nothing is taken again.
+// of ours raises to the clock.
 func TestState_P16_RedissonsCounter(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		const counter = "redisson_lock_token:{k}"
@@ -284,10 +192,8 @@ func TestState_P16_RedissonsCounter(t *testing.T) {
 		s := a.statement(unit, 0, 1)
 		s.LastToken = last
 		grows("a turn's", a.wantWord("turn", a.says(s), has).Token)
-		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Token, last)
+		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Token, int64(0)) // it is known
 		b.raw.Del(ctx, "k")
-		again := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: lease, Reacquire: true}
-		want(t, "taken again", a.Extend(ctx, again, 0).Outcome, gone)
 		grows("after a loss", a.takes().Token)
 		want(t, "forced", len(must2(a.ForceRelease(ctx, "k", false))), 1)
 		grows("Java's, which follows ours", incr())

@@ -50,7 +50,7 @@ func (c *Collector) Renewed(name string, outcome anteroom.Outcome, left time.Dur
 	if !c.inc(cl.renewals.of(outcome)) {
 		return
 	}
-	if left >= 0 && (outcome == anteroom.OutcomeRenewed || outcome == anteroom.OutcomeReacquired) {
+	if left >= 0 && outcome == anteroom.OutcomeRenewed {
 		observe(cl.margins, left)
 	}
 }

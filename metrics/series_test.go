@@ -185,7 +185,7 @@ func TestMetrics_ScriptedSequence(t *testing.T) {
 	c.Acquired("orders", anteroom.OutcomeHandedOff, 50*time.Millisecond)
 	c.Renewed("orders", anteroom.OutcomeRenewed, 18*time.Second)
 	c.Renewed("orders", anteroom.OutcomeFailed, 0)
-	c.Renewed("orders", anteroom.OutcomeReacquired, 500*time.Millisecond)
+	c.Renewed("orders", anteroom.OutcomeRenewed, 500*time.Millisecond)
 	c.Alert("orders", "renewal", true)
 	c.Alert("orders", "renewal", true)
 	c.Alert("orders", "renewal", false)
@@ -272,9 +272,8 @@ anteroom_renewal_margin_seconds_count{class="orders"} 2
 # HELP anteroom_renewals_total Renewals that were answered or failed, by outcome.
 # TYPE anteroom_renewals_total counter
 anteroom_renewals_total{class="orders",outcome="failed"} 1
-anteroom_renewals_total{class="orders",outcome="reacquired"} 1
 anteroom_renewals_total{class="orders",outcome="refused"} 0
-anteroom_renewals_total{class="orders",outcome="renewed"} 1
+anteroom_renewals_total{class="orders",outcome="renewed"} 2
 # HELP anteroom_subscriptions_up Subscription connections to Redis that are up: one for each Manager that needed one.
 # TYPE anteroom_subscriptions_up gauge
 anteroom_subscriptions_up 1

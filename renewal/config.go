@@ -32,9 +32,6 @@ type Item struct {
 	Key, Field string
 	// Lease is the time to live that a renewal asks for.
 	Lease time.Duration
-	// Reacquire permits the Sender to take the key again when it is missing
-	// and the fence record still names Field as the last grantee.
-	Reacquire bool
 }
 
 // Result is the answer for one Item. Without a flag there was no usable answer (a
@@ -43,12 +40,6 @@ type Item struct {
 type Result struct {
 	// Renewed: the master confirmed the field and raised the time to live.
 	Renewed bool
-	// Reacquired, beside Renewed: the key was missing and was taken again for the
-	// same field.
-	Reacquired bool
-	// For is the time to live that Reacquired has set, where that is not the Lease of the Item. The deadline counts
-	// from it, even if it was later before: what was confirmed then is gone.
-	For time.Duration
 	// Gone: the master says that the field, or the key as a lock, no longer exists.
 	// The lease is lost at once.
 	Gone bool
@@ -105,8 +96,7 @@ type Config struct {
 	// OnRenewed is called after each confirmed renewal. margin is how much of
 	// the lease was left (deadline − now) when the confirmation landed, and
 	// negative where that was brief (Spec.First) and says nothing;
-	// reacquired tells that the key had been missing.
-	OnRenewed func(l *Lease, margin time.Duration, reacquired bool)
+	OnRenewed func(l *Lease, margin time.Duration)
 	// OnFailed is called after each renewal without a usable answer. failures
 	// counts those in a row, this one included: 2 means that the renewal is
 	// in trouble and not only unlucky.

@@ -29,8 +29,7 @@
 //
 // # When a renewal is sent
 //
-// Of a brief lease (Spec.First, Result.For) after a twentieth of what is left;
-// else first at Period × (0.8 … 1.0), jittered. Later ones a Period after the last one was sent, or up to 250 ms (and a
+// Of a brief lease (Spec.First) after a twentieth of what is left; else first at Period × (0.8 … 1.0), jittered. Later ones a Period after the last one was sent, or up to 250 ms (and a
 // twentieth of the Period) earlier, to share a wake-up and a batch with one that is due.
 // After a failure the pause is a quarter of the Period, or of what is left
 // until the deadline if that is less, jittered, at least 10 ms. The first
@@ -50,8 +49,7 @@
 //     (The clock is read a moment before a new deadline is stored; in that
 //     moment alone a reader may be told too early that the lease is over.)
 //   - I3. The deadline counts from before the command that was confirmed was
-//     sent, and it never moves back, but where the key was missing and is
-//     taken again for less (Result.For).
+//     sent, and it never moves back.
 //   - I4. An active lease is always in the heap, at the latest with its
 //     deadline. So no batch, shard or FIFO that hangs delays the telling.
 //   - I5. No renewal is handed to the Sender for a lease after End or StopRenewing

@@ -56,7 +56,7 @@ func TestLease_I5_NoCallbackBeforeTheHandOver(t *testing.T) {
 				o.look(items)
 				return renewed(items)
 			}
-			slow := func(*renewal.Lease, time.Duration, bool) { time.Sleep(200 * time.Millisecond) }
+			slow := func(*renewal.Lease, time.Duration) { time.Sleep(200 * time.Millisecond) }
 			bubble(t, renewal.Config{Sender: s, BatchSize: 1, InFlight: 1, OnRenewed: slow}, func(t *testing.T, m *renewal.Manager) {
 				m.Add(spec(1, k))
 				next := m.Add(spec(2, k))
@@ -179,7 +179,7 @@ func TestManager_I9_CallbacksDelayNothing(t *testing.T) {
 		}
 		m := renewal.New(renewal.Config{
 			Sender: s, BatchSize: 8, InFlight: 1, Rand: top,
-			OnRenewed: func(*renewal.Lease, time.Duration, bool) { slow("renewed") },
+			OnRenewed: func(*renewal.Lease, time.Duration) { slow("renewed") },
 			OnFailed:  func(*renewal.Lease, int, error) { slow("failed") },
 			OnLost:    func(*renewal.Lease) { slow("lost") },
 		})

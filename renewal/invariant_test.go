@@ -177,7 +177,7 @@ func TestLease_I5_NothingIsSentAfterEnd(t *testing.T) {
 			cfg := renewal.Config{
 				Sender: s, InFlight: 1, BatchSize: 1,
 				OnFailed:  func(*renewal.Lease, int, error) { events++ },
-				OnRenewed: func(*renewal.Lease, time.Duration, bool) { events++ },
+				OnRenewed: func(*renewal.Lease, time.Duration) { events++ },
 			}
 			bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
 				flying, queued, later := m.Add(spec(1, k)), m.Add(spec(2, k)), m.Add(spec(3, k))

@@ -8,9 +8,8 @@ import (
 // Spec describes a lease that was just granted.
 type Spec struct {
 	// Lease is the time to live that the acquire asked for, and that each renewal asks
-	// for. Reacquire is that of each Item.
-	Lease     time.Duration
-	Reacquire bool
+	// for.
+	Lease time.Duration
 	// First is the time to live that the command at SentAt has set, where that is shorter than
 	// Lease: Redis has granted the lock by itself, and waits for the first renewal. 0: Lease.
 	First time.Duration
@@ -99,14 +98,12 @@ type Lease struct {
 	renewals  atomic.Uint32
 
 	// Guarded by Manager.mu.
-	place     int32    // in the heap
-	failing   *failing // nil after a confirmation
-	stage     stage
-	stopped   bool  // StopRenewing was called
-	offbeat   bool  // the renewal that is planned or under way is a retry or hurried
-	again     bool  // hurried while under way: that answer speaks of before
-	reacquire bool  // as Spec says; never changes
-	retaken   int64 // when it was answered that the key had been taken again; 0: never
+	place   int32    // in the heap
+	failing *failing // nil after a confirmation
+	stage   stage
+	stopped bool // StopRenewing was called
+	offbeat bool // the renewal that is planned or under way is a retry or hurried
+	again   bool // hurried while under way: that answer speaks of before
 }
 
 // Place is for the heap.
@@ -129,7 +126,7 @@ func (l *Lease) Remaining(now time.Duration) time.Duration {
 }
 
 // Fresh reports whether enough of the lease remains at now, which is as for Valid, to pass the
-// lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, or given again, a
+// lock on: half of it. Before the first renewal of a lock that Redis has granted by itself, a
 // quarter of what it was granted for: the renewal is due by then.
 func (l *Lease) Fresh(now time.Duration) bool {
 	enough := l.lease / 2
@@ -139,7 +136,7 @@ func (l *Lease) Fresh(now time.Duration) bool {
 	return l.Remaining(now) >= enough
 }
 
-// brief reports whether the lease is shorter than it is to be: see Spec.First and Result.For.
+// brief reports whether the lease is shorter than it is to be: see Spec.First.
 func (l *Lease) brief() bool {
 	return time.Duration(l.deadline.Load()-l.confirmed.Load()) < l.lease-l.margin
 }

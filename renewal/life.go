@@ -71,7 +71,7 @@ const (
 	// takes two failures until the lease travels alone; with the usual period of a third of
 	// the lease, a third try still fits before the deadline, even after two time-outs.
 	splitBy = 16
-	// firstShare is the part of a brief lease (Spec.First, Result.For) after which its first renewal is due.
+	// firstShare is the part of a brief lease (Spec.First) after which its first renewal is due.
 	// Until that is confirmed an outage of the brief lease's length loses the lock, whatever its
 	// lease is. Turns that are shorter pay no renewal.
 	firstShare = 20
@@ -116,20 +116,15 @@ func (l *Lease) StopRenewing() {
 // Extend says that another confirmed command, sent at sentAt, raised the time to live in
 // Redis to lease. The deadline moves to sentAt + lease − Margin, if that is later: scripts
 // never lower a TTL. Once it has passed nothing moves it. The rhythm of the renewals, and the
-// lease that they ask for, stay as they are. It returns false where the key was missing and has been
-// taken again since sentAt: what the command raised may have gone with it, so nothing moves.
-func (l *Lease) Extend(sentAt time.Time, lease time.Duration) bool {
+// lease that they ask for, stay as they are.
+func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
 	m := l.shard.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case l.retaken != 0 && m.clock.at(sentAt) < l.retaken:
-		return false
-	case l.State() == StateActive && l.deadline.Load() > m.clock.now():
+	if l.State() == StateActive && l.deadline.Load() > m.clock.now() {
 		m.confirmLocked(l, sentAt, lease)
 		m.heap.Set(l, l.attention())
 	}
-	return true
 }
 
 // Hurry makes the next renewal due now, because the lease is suspect. When a renewal is
@@ -270,22 +265,12 @@ func (m *Manager) failLocked(l *Lease, err error, n int, now int64, closing bool
 // hurried renewal the rhythm begins anew, jittered.
 func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 	sentAt, brief := res.SentAt, l.brief()
-	if res.Reacquired {
-		l.retaken = now
-	}
-	if res.For > 0 {
-		l.deadline.Store(m.clock.at(sentAt) + int64(Usable(res.For, l.margin)))
-		l.confirmed.Store(m.clock.at(sentAt))
-	} else {
-		m.confirmLocked(l, sentAt, l.lease)
-	}
+	m.confirmLocked(l, sentAt, l.lease)
 	l.failing = nil
 	l.failures.Store(0)
 	l.renewals.Add(1)
 	due := m.clock.at(sentAt) + int64(l.period)
 	switch {
-	case res.For > 0:
-		due = m.firstDue(l, now)
 	case l.again:
 		due = now
 	case l.offbeat || brief:
@@ -293,11 +278,6 @@ func (m *Manager) renewLocked(l *Lease, res Result, now int64) {
 	}
 	l.offbeat, l.again = l.again, false
 	m.planLocked(l, due)
-}
-
-// firstDue is when a brief lease is renewed.
-func (m *Manager) firstDue(l *Lease, now int64) int64 {
-	return now + min(max(l.deadline.Load()-now, 0)/firstShare, int64(l.period))
 }
 
 // planLocked sets when l is renewed next and moves it in the heap.

@@ -148,7 +148,7 @@ func (m *Manager) spawnLocked(r *run) {
 // renewed while the Manager runs, until it is ended or lost. When its deadline
 // has passed already it is lost at once.
 func (m *Manager) Add(s Spec) *Lease {
-	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin, reacquire: s.Reacquire}
+	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin}
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
 	sent := m.clock.at(s.SentAt)
 	deadline := sent + int64(s.Lease-s.Margin)
@@ -164,7 +164,7 @@ func (m *Manager) Add(s Spec) *Lease {
 	switch {
 	case s.Period <= 0:
 	case s.First > 0:
-		l.due.Store(m.firstDue(l, now))
+		l.due.Store(now + min(max(l.deadline.Load()-now, 0)/firstShare, int64(s.Period)))
 	default:
 		l.due.Store(sent + m.spread(s.Period))
 	}

@@ -164,11 +164,10 @@ func TestRenewal_RecoversAndFindsANewRhythm(t *testing.T) {
 	var margins []time.Duration
 	cfg := renewal.Config{
 		Sender: s, Rand: func() float64 { return 0 },
-		OnRenewed: func(_ *renewal.Lease, margin time.Duration, again bool) {
+		OnRenewed: func(_ *renewal.Lease, margin time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
 			margins = append(margins, margin)
-			equal(t, "reacquired", again, false)
 		},
 	}
 	bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
@@ -191,50 +190,6 @@ func TestRenewal_RecoversAndFindsANewRhythm(t *testing.T) {
 		equal(t, "failures", l.Failures(), 0)
 		equal(t, "healthy", l.Healthy(), true)
 		equal(t, "margin", margins[0], 28500*time.Millisecond-11750*time.Millisecond)
-	})
-}
-
-func TestRenewal_ReacquiredIsReported(t *testing.T) {
-	s, k := &sender{}, &losses{}
-	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-		equal(t, "the item asks for it", items[0].Reacquire, true)
-		return all(items, renewal.Result{Renewed: true, Reacquired: true, SentAt: time.Now()})
-	}
-	got := 0
-	cfg := renewal.Config{Sender: s, OnRenewed: func(_ *renewal.Lease, _ time.Duration, again bool) {
-		if again {
-			got++
-		}
-	}}
-	bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
-		sp := spec(1, k)
-		sp.Reacquire = true
-		m.Add(sp)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		equal(t, "reacquired", got, 1)
-	})
-}
-
-// I3: a command that was sent before the key was taken again says nothing about what is there now.
-func TestLease_I3_AnExtendBeforeTheKeyWasTakenAgain(t *testing.T) {
-	s, k := &sender{}, &losses{}
-	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-		return all(items, renewal.Result{Renewed: true, Reacquired: true, For: 2 * time.Second, SentAt: time.Now()})
-	}
-	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
-		sp := spec(1, k)
-		sp.Reacquire = true
-		l := m.Add(sp)
-		before := time.Now()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
-		deadline := l.Deadline()
-		equal(t, "an answer that is older", l.Extend(before, time.Hour), false)
-		equal(t, "the deadline", l.Deadline(), deadline)
-		time.Sleep(time.Millisecond)
-		equal(t, "one that is not", l.Extend(time.Now(), time.Hour), true)
-		equal(t, "longer", l.Deadline().After(deadline), true)
 	})
 }
 
@@ -386,30 +341,4 @@ func TestRenewal_ABriefLeaseIsMadeWholeSoon(t *testing.T) {
 			equal(t, "due", time.Until(m.Add(brief).NextDue()), c.want)
 		})
 	}
-}
-
-// I3: a lock that was missing is taken again for a moment only. It counts from that, and is made whole soon.
-func TestRenewal_I3_WhatIsTakenAgainIsBrief(t *testing.T) {
-	s, k := &sender{}, &losses{}
-	again := true
-	s.answer = func(_ context.Context, _ string, items []renewal.Item) []renewal.Result {
-		r := renewal.Result{Renewed: true, SentAt: time.Now()}
-		if again {
-			r.Reacquired, r.For = true, 2*time.Second
-		}
-		again = false
-		return all(items, r)
-	}
-	cfg := renewal.Config{Sender: s, Rand: func() float64 { return 0.5 }}
-	bubble(t, cfg, func(t *testing.T, m *renewal.Manager) {
-		l := m.Add(spec(1, k))
-		time.Sleep(time.Until(l.NextDue()))
-		synctest.Wait()
-		equal(t, "deadline", time.Until(l.Deadline()), 1800*time.Millisecond)
-		equal(t, "due", time.Until(l.NextDue()), 90*time.Millisecond)
-		time.Sleep(90 * time.Millisecond)
-		synctest.Wait()
-		equal(t, "whole", time.Until(l.Deadline()) > 25*time.Second, true)
-		equal(t, "jittered", time.Until(l.NextDue()), 9*time.Second)
-	})
 }

@@ -14,8 +14,8 @@ import (
 )
 
 func TestLease_Size(t *testing.T) {
-	if renewal.LeaseSize > 136 {
-		t.Errorf("a lease takes %d bytes, want at most 136", renewal.LeaseSize)
+	if renewal.LeaseSize > 128 {
+		t.Errorf("a lease takes %d bytes, want at most 128", renewal.LeaseSize)
 	}
 }
 

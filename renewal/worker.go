@@ -8,11 +8,10 @@ import (
 // notice is a call of OnRenewed or OnFailed that is due once the mutex is
 // free.
 type notice struct {
-	lease      *Lease
-	margin     time.Duration
-	err        error
-	failures   int32 // 0: renewed
-	reacquired bool
+	lease    *Lease
+	margin   time.Duration
+	err      error
+	failures int32 // 0: renewed
 }
 
 // work sends batch, and after it what waits at the shard, until nothing does.
@@ -37,7 +36,7 @@ func (m *Manager) report(r *run, notices []notice) {
 			if n.failures > 0 {
 				m.cfg.OnFailed(n.lease, int(n.failures), n.err)
 			} else {
-				m.cfg.OnRenewed(n.lease, n.margin, n.reacquired)
+				m.cfg.OnRenewed(n.lease, n.margin)
 			}
 		}
 	})
@@ -50,7 +49,7 @@ func (m *Manager) send(ctx context.Context, shard string, batch []*Lease) ([]*Le
 	items := make([]Item, len(batch))
 	for i, l := range batch {
 		key, field := l.owner.Names()
-		items[i] = Item{Key: key, Field: field, Lease: l.lease, Reacquire: l.reacquire}
+		items[i] = Item{Key: key, Field: field, Lease: l.lease}
 	}
 	n, at, last := m.handOver(batch, items)
 	if n == 0 {
@@ -158,7 +157,7 @@ func (m *Manager) applyLocked(l *Lease, res Result, size int, now int64, closing
 			left = -1
 		}
 		m.renewLocked(l, res, now)
-		return notice{lease: l, margin: time.Duration(left), reacquired: res.Reacquired}, m.cfg.OnRenewed != nil
+		return notice{lease: l, margin: time.Duration(left)}, m.cfg.OnRenewed != nil
 	}
 	return notice{}, false
 }

@@ -35,7 +35,7 @@ func TestACL_Redisson(t *testing.T) {
 		ok(t, a.Ping(bg, "order:0"))
 		holdAndWaitAcrossProcesses(t, a, b)
 		endATurn(t, a, b, counts)
-		forceRelease(t, a, b)
+		forceRelease(t, a, b, counts)
 
 		// Java holds two locks, and releases one after the other: one connection serves both.
 		got := map[string]chan error{}

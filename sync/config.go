@@ -22,7 +22,7 @@ type Config struct {
 	// Dialect is how locks are written in Redis: all programs that share one have the same.
 	// lettucecompat.Redisson shares them with RLock and RFencedLock of Redisson; docs/java.md says
 	// how, and what is different. It needs an empty ClientID, because its clients are named by
-	// UUIDs, and no RecoverReacquire. Defaults to lettucecompat.DesignDocument.
+	// UUIDs. Defaults to lettucecompat.DesignDocument.
 	Dialect lettucecompat.Dialect
 
 	// Logger receives one record per change of state, never one per lock operation:
@@ -121,9 +121,6 @@ func (c Config) normal() (Config, error) {
 	}
 	if err := validLongWait(c.LongWait); err != nil {
 		return c, err
-	}
-	if err := c.Defaults.validFor(c.Dialect); err != nil {
-		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))
 	}
 	if _, err := c.Defaults.normalSettings(); err != nil {
 		return c, fmt.Errorf("%w: Defaults.%s", ErrConfig, strings.TrimPrefix(err.Error(), ErrConfig.Error()+": "))

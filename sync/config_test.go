@@ -45,7 +45,6 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{"MaxHold", anteroom.LockConfig{MaxHold: -1}},
 		{"MaxHold", anteroom.LockConfig{MaxHold: time.Second, MinHold: time.Minute}},
 		{"Recovery", anteroom.LockConfig{Recovery: 9}},
-		{"Recovery", anteroom.LockConfig{Recovery: anteroom.RecoverReacquire}},
 		{"AlertThreshold", anteroom.LockConfig{AlertThreshold: -1}},
 		{"Replicas", anteroom.LockConfig{Replicas: -1}},
 		{"ReplicaTimeout", anteroom.LockConfig{ReplicaTimeout: time.Minute}},

@@ -13,21 +13,15 @@ import (
 // What Redisson's dialect cannot give is an error that names the field, and no surprise later.
 func TestDialect_WhatItCannotGive(t *testing.T) {
 	s := testredis.Start(t)
-	reacquire := anteroom.LockConfig{Fencing: true, Recovery: anteroom.RecoverReacquire}
 	for field, cfg := range map[string]anteroom.Config{
-		"Dialect":           {Dialect: 9},
-		"ClientID":          {Dialect: lettucecompat.Redisson, ClientID: "web"},
-		"Defaults.Recovery": {Dialect: lettucecompat.RedissonUnsharded, Defaults: reacquire},
+		"Dialect":  {Dialect: 9},
+		"ClientID": {Dialect: lettucecompat.Redisson, ClientID: "web"},
 	} {
 		if _, err := anteroom.NewManager(s.Client(t), cfg); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
 	m, _ := manager(t, s.Client(t), anteroom.Config{Dialect: lettucecompat.Redisson})
-	reacquire.Key = "k"
-	if _, err := m.NewMutex(reacquire); !errors.Is(err, anteroom.ErrConfig) {
-		t.Errorf("RecoverReacquire: %v", err)
-	}
 	for _, key := range []string{"redisson_lock_token:{k}", "anteroom:line:{k}"} {
 		if _, err := m.NewMutex(anteroom.LockConfig{Key: key}); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("%s: %v", key, err)

@@ -71,7 +71,6 @@ const (
 	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before
 	OutcomeLost        Outcome = "lost"        // the lock was lost before
 	OutcomeRenewed     Outcome = "renewed"     // the lease is whole again
-	OutcomeReacquired  Outcome = "reacquired"  // by a renewal, see RecoverReacquire
 )
 
 // Error is the type of all errors of this package.

@@ -115,7 +115,7 @@ func documented(t *testing.T, c, n LockConfig) {
 			t.Fatalf("%s is %d, not from %d to %d", field, v[0], v[1], v[2])
 		}
 	}
-	if n.MaxHandoffs == 0 || n.Reentrancy > NotReentrant || n.Recovery > RecoverReacquire || n.Recovery == RecoverReacquire && !n.Fencing {
+	if n.MaxHandoffs == 0 || n.Reentrancy > NotReentrant || n.Recovery > RecoverRelease {
 		t.Fatalf("%+v", n)
 	}
 	if again, err := n.normal(); err != nil || again != n {

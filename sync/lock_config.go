@@ -36,16 +36,6 @@ const (
 	// RecoverRelease also cancels the hold, and deletes the lock where its owner
 	// provably cannot run any more (its goroutine has ended).
 	RecoverRelease
-
-	// RecoverReacquire also takes a lock back that vanished from Redis, if the
-	// fencing record still names this hold as the last grantee; it then lasts
-	// min(LeaseTime, 2 s) until the next renewal. It needs Fencing, and that every
-	// client of the key uses Fencing.
-	//
-	// Two can believe that they hold the lock if the answer to the renewal that has taken it back is lost and no later
-	// command is answered: Redis keeps it for 2 seconds then, while this process relies on the lease as it was confirmed
-	// before, which may be that of an Extend. A protected resource must check fencing tokens.
-	RecoverReacquire
 )
 
 // LockConfig configures one lock. The zero value of each field but Key stands for its
@@ -99,14 +89,13 @@ type LockConfig struct {
 	Reentrancy Reentrancy
 
 	// Fencing gives every hold a token that grows from hold to hold, across
-	// processes. It costs a second key in Redis, of about 104 bytes and the lock's
+	// processes. It costs a second key in Redis, of about 100 bytes and the lock's
 	// name, which stays for FenceRecordTime. Defaults to false.
 	Fencing bool
 
 	// FenceRecordTime is how long the second key of Fencing stays in Redis after the
 	// last grant: tokens grow without it too, because they start from the server's
-	// clock, which has passed every token of a record that has ended. RecoverReacquire
-	// takes back no hold that is older. From 1 hour, and at least 2 × LeaseTime, to
+	// clock, which has passed every token of a record that has ended. From 1 hour, and at least 2 × LeaseTime, to
 	// 366 days. Set it above the most that the clocks of your Redis servers differ by.
 	// Defaults to 7 days.
 	FenceRecordTime time.Duration

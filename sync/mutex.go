@@ -51,7 +51,7 @@ func (m *Manager) Mutex(key string) *Mutex {
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	normal, err := cfg.withDefaults(m.cfg.Defaults).normal()
 	if err == nil {
-		err = first(m.validKey(cfg.Key), normal.validFor(m.cfg.Dialect))
+		err = m.validKey(cfg.Key)
 	}
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}

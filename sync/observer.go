@@ -78,7 +78,7 @@ func ReleaseOutcomes() []Outcome {
 
 // RenewOutcomes lists how a renewal may end.
 func RenewOutcomes() []Outcome {
-	return []Outcome{OutcomeRenewed, OutcomeReacquired, OutcomeRefused, OutcomeFailed}
+	return []Outcome{OutcomeRenewed, OutcomeRefused, OutcomeFailed}
 }
 
 // AcquireLabels words one of AcquireOutcomes as metrics and spans show it: "acquired" and

@@ -31,7 +31,7 @@ func (m *Manager) patience() time.Duration {
 // Where an ACL restricts the keys, give one key for each pattern, for example "order:0"
 // for order:*. Without keys it tries "anteroom:ping", which is as good as any where the
 // user may use all keys, and on a Cluster speaks for one shard. It asks for what
-// Config.Defaults needs; Fencing, Replicas and RecoverReacquire need more. The rights to a
+// Config.Defaults needs; Fencing and Replicas need more. The rights to a
 // key that is held at the moment can be asked for on Redis 7.0 and newer only.
 //
 // It returns an *Error for the first key that is refused: ErrConfig for what a person has

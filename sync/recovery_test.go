@@ -274,33 +274,21 @@ func TestACancelledHoldIsFreeWhenItsOwnerLetsGo(t *testing.T) {
 	})
 }
 
-func TestReacquire(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		c := newCounter()
-		m, _ := manager(t, s.client(), anteroom.Config{Observer: c})
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Recovery: anteroom.RecoverReacquire})
-		h := acquire(t, mu)
-		time.Sleep(time.Second)
-		s.Del("k") // the record still names this hold
-		time.Sleep(20 * time.Second)
-		if !h.Held() || s.HGet("k", h.Holder()) != "1" || c.get("renewed/reacquired") != 1 {
-			t.Fatalf("held %v, counts %v", h.Held(), c.counts)
-		}
-		ok(t, h.Release(bg))
-		// Somebody else was there meanwhile: lost.
-		h = acquire(t, mu)
-		s.Del("k")
-		other, _ := manager(t, s.client(), anteroom.Config{})
-		o := acquire(t, mutex(t, other, anteroom.LockConfig{Key: "k", Fencing: true}))
-		ok(t, o.Release(bg))
-		time.Sleep(20 * time.Second)
-		if h.Held() {
-			t.Fatal("took back a lock that somebody had in between")
-		}
-		if s.Exists("k") {
-			t.Fatal("taken back in Redis")
-		}
-	})
+// No renewal sets a key that has been removed: its holder is told, and the key stays free.
+func TestRecovery_ARemovedKeyIsNotSetAgain(t *testing.T) {
+	for r := anteroom.RecoverDefault; r <= anteroom.RecoverRelease; r++ {
+		bubble(t, func(t *testing.T, s *embedded) {
+			m, _ := manager(t, s.client(), anteroom.Config{})
+			h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true, Recovery: r}))
+			time.Sleep(time.Second)
+			s.Del("k")
+			time.Sleep(20 * time.Second)
+			if err := h.Err(); !errors.Is(err, anteroom.ErrLost) || s.Exists("k") {
+				t.Errorf("Recovery %d: %v, the key is there: %v", r, err, s.Exists("k"))
+			}
+			_ = h.Release(bg)
+		})
+	}
 }
 
 func TestConnectionAlerts(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 
 // figures returns what is to be called for each command and for each renewal: nothing where
 // the Observer ignores both, so that no clock is read for them.
-func (p *reports) figures() (command func(lettucecompat.CommandStat), renewed func(*renewal.Lease, time.Duration, bool)) {
+func (p *reports) figures() (command func(lettucecompat.CommandStat), renewed func(*renewal.Lease, time.Duration)) {
 	if _, ignores := p.m.cfg.Observer.(NopObserver); ignores {
 		return nil, nil
 	}
@@ -37,13 +37,8 @@ func (p *reports) costs() {
 
 // renewed is called where no renewal waits for it, as renewalFailed is: an
 // Observer may be slow there, and nobody is renewed or told later for that.
-func (p *reports) renewed(l *renewal.Lease, left time.Duration, reacquired bool) {
-	g := l.Owner().(*lock.Held)
-	outcome := OutcomeRenewed
-	if reacquired {
-		outcome = OutcomeReacquired
-	}
-	p.m.cfg.Observer.Renewed(settingsOf(g.Key()).cfg.Name, outcome, left)
+func (p *reports) renewed(l *renewal.Lease, left time.Duration) {
+	p.m.cfg.Observer.Renewed(settingsOf(l.Owner().(*lock.Held).Key()).cfg.Name, OutcomeRenewed, left)
 }
 
 func (p *reports) renewalFailed(l *renewal.Lease, failures int, err error) {

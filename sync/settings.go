@@ -32,7 +32,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 		s = &settings{m: m, cfg: cfg, lock: lock.Settings{
 			Fair:    cfg.Fair,
 			Lease:   lock.Lease{For: cfg.LeaseTime, Period: cfg.RenewalTime, Margin: cfg.Margin},
-			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime, Reacquire: cfg.Recovery == RecoverReacquire,
+			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime,
 			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, MinHold: cfg.MinHold,
 			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
 			Timeout: m.cfg.commandTimeout(cfg.LeaseTime),

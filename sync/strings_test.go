@@ -125,14 +125,6 @@ func TestStringHolders_ALoneLooperLetsOthersIn(t *testing.T) {
 	})
 }
 
-// A string cannot be seen in the fencing record, so a lock that vanished must not be taken back beside one.
-func TestStringHolders_NothingIsTakenBackBesideStrings(t *testing.T) {
-	cfg := anteroom.LockConfig{Key: "k", StringHolders: true, Fencing: true, Recovery: anteroom.RecoverReacquire}
-	if err := cfg.Validate(); !errors.Is(err, anteroom.ErrConfig) {
-		t.Errorf("it says %v, want ErrConfig", err)
-	}
-}
-
 // A new instance that is asked whether it is ready says so while an old one has the lock.
 func TestStringHolders_Ping(t *testing.T) {
 	check := func(t *testing.T, rdb *redis.Client) {

@@ -53,7 +53,7 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 	ok(t, h.Release(bg))
 	holdAndWaitAcrossProcesses(t, a, b)
 	endATurn(t, a, b, counts)
-	forceRelease(t, a, b)
+	forceRelease(t, a, b, counts)
 	for _, rec := range []*recorder{eventsA, eventsB} {
 		for _, kind := range []anteroom.EventKind{anteroom.EventWarning, anteroom.EventUnavailable, anteroom.EventReleaseFailed} {
 			if events := rec.of(kind); len(events) != 0 {

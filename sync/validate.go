@@ -103,12 +103,8 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 		err = configError("MaxHold", "is %v, shorter than MinHold (%v)", c.MaxHold, c.MinHold)
 	case c.Reentrancy > NotReentrant:
 		err = configError("Reentrancy", "is %d; use ByGoroutine or NotReentrant", c.Reentrancy)
-	case c.Recovery > RecoverReacquire:
+	case c.Recovery > RecoverRelease:
 		err = configError("Recovery", "is %d; use one of the Recover constants", c.Recovery)
-	case c.Recovery == RecoverReacquire && !c.Fencing:
-		err = configError("Recovery", "is RecoverReacquire, which needs Fencing")
-	case c.Recovery == RecoverReacquire && c.StringHolders:
-		err = configError("Recovery", "is RecoverReacquire, which needs that every client of the key fences; with StringHolders some do not")
 	case c.AlertThreshold < 1 || c.AlertThreshold > 1000:
 		err = configError("AlertThreshold", "is %d; it must be from 1 to 1000", c.AlertThreshold)
 	case c.Replicas < 0 || c.Replicas > 16:
@@ -152,12 +148,4 @@ func inBounds(field string, d, low, high time.Duration, highName string) error {
 
 func configError(field, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", ErrConfig, field, fmt.Sprintf(format, args...))
-}
-
-// validFor returns an error where the dialect d cannot give what c asks for.
-func (c LockConfig) validFor(d lettucecompat.Dialect) error {
-	if d != lettucecompat.DesignDocument && c.Recovery == RecoverReacquire {
-		return configError("Recovery", "is RecoverReacquire; Redisson's counter does not say who had the last token, so nobody may take a lock back")
-	}
-	return nil
 }

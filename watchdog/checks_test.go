@@ -216,7 +216,7 @@ func TestNames(t *testing.T) {
 	for f := wd.None; f <= wd.RecoveryFailed; f++ {
 		add("finding " + f.String())
 	}
-	for s := wd.Default; s <= wd.Reacquire; s++ {
+	for s := wd.Default; s <= wd.Release; s++ {
 		add("strategy " + s.String())
 	}
 	for o := wd.Told; o <= wd.Unsettled; o++ {

@@ -19,13 +19,10 @@ const (
 	// Release cancels the hold and stops renewing wherever something stands against
 	// it. It deletes only where the owner's goroutine has ended.
 	Release
-	// Reacquire is Default, except that a vanished field is first offered to the
-	// renew script, which may set it again; the watchdog only hurries that renewal.
-	Reacquire
 )
 
 // String returns the strategy's name as metrics and logs show it.
-func (s Strategy) String() string { return nameOf(s, "default", "notify", "release", "reacquire") }
+func (s Strategy) String() string { return nameOf(s, "default", "notify", "release") }
 
 // Facts is one hold as the process knows it at one moment.
 type Facts struct {

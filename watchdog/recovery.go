@@ -97,18 +97,10 @@ func CheckRecovery(now time.Time, a Attempt, latest Verdict) Verdict {
 }
 
 // plan chooses the action for an Unhealthy verdict. renews tells that the hold's
-// renewal is alive, so that hurrying it means something; repeated that something has been
-// done about the same finding before; fails is the row of failures including this one.
-func plan(f Facts, v Verdict, renews, repeated bool, fails int) string {
+// renewal is alive, so that hurrying it means something; fails is the row of failures including this one.
+func plan(f Facts, v Verdict, renews bool, fails int) string {
 	switch v.Finding {
-	case LeaseOver:
-		return ActionLose
-	case FieldGone:
-		// The renew script decides whether the field may be set again. If it did not
-		// say so by now, the loss is told without it.
-		if f.Strategy == Reacquire && renews && !repeated {
-			return ActionHurryRenewal
-		}
+	case LeaseOver, FieldGone:
 		return ActionLose
 	case RenewalLate, TTLMissing:
 		if f.Strategy != Notify && renews {
@@ -192,7 +184,7 @@ func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 		w.mu.Unlock()
 	}
 	met := e.met&(1<<v.Finding) != 0
-	action := plan(*f, v, !f.Fixed && !h.stoppedRenewing(f), met, int(h.concern(v.Check).fails))
+	action := plan(*f, v, !f.Fixed && !h.stoppedRenewing(f), int(h.concern(v.Check).fails))
 	switch {
 	case action == ActionTell && met, e.tries[action] > maxTries && f.ID != 0:
 		return

@@ -10,65 +10,65 @@ import (
 )
 
 // troubles are the ways in which a hold can be in trouble, each with what is done about
-// it under Default, Notify, Release and Reacquire. "" means that it is only told.
+// it under Default, Notify and Release. "" means that it is only told.
 var troubles = map[string]struct {
 	finding wd.Finding
 	bring   func(w *world)
-	actions [4]string
+	actions [3]string
 }{
 	"renewal late": {
 		wd.RenewalLate,
 		func(w *world) {
 			w.change(1, false, func(f *wd.Facts) { f.LastConfirmed = f.LastConfirmed.Add(-15 * time.Second) })
 		},
-		[4]string{"hurry_renewal 1 renewal_late", "", "hurry_renewal 1 renewal_late", "hurry_renewal 1 renewal_late"},
+		[3]string{"hurry_renewal 1 renewal_late", "", "hurry_renewal 1 renewal_late"},
 	},
 	"renewal failing": {
 		wd.RenewalFailing,
 		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.RenewalFailures = 2 }) },
-		[4]string{},
+		[3]string{},
 	},
 	"field gone": {
 		wd.FieldGone,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Gone: true})) },
-		[4]string{"lose 1 field_gone", "lose 1 field_gone", "lose 1 field_gone", "hurry_renewal 1 field_gone"},
+		[3]string{"lose 1 field_gone", "lose 1 field_gone", "lose 1 field_gone"},
 	},
 	"foreign field": {
 		wd.ForeignField,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 1, Fields: 2})) },
-		[4]string{"", "", "cancel 1 foreign_field", ""},
+		[3]string{"", "", "cancel 1 foreign_field"},
 	},
 	"wrong count": {
 		wd.WrongCount,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 3, Fields: 1})) },
-		[4]string{"", "", "cancel 1 wrong_count", ""},
+		[3]string{"", "", "cancel 1 wrong_count"},
 	},
 	"no expiry": {
 		wd.TTLMissing,
 		func(w *world) { w.answer(says(wd.Status{Answered: true, Present: true, Count: 1, Fields: 1, TTL: -1})) },
-		[4]string{"hurry_renewal 1 ttl_missing", "", "hurry_renewal 1 ttl_missing", "hurry_renewal 1 ttl_missing"},
+		[3]string{"hurry_renewal 1 ttl_missing", "", "hurry_renewal 1 ttl_missing"},
 	},
 	"unreachable": {
 		wd.HolderUnreachable,
 		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.Reachable = false }) },
-		[4]string{"", "", "cancel 1 holder_unreachable", ""},
+		[3]string{"", "", "cancel 1 holder_unreachable"},
 	},
 	"over MaxHold": {
 		wd.OverMaxHold,
 		func(w *world) { w.change(1, true, func(f *wd.Facts) { f.MaxHold = 1 }) },
-		[4]string{"stop_renewing 1 over_max_hold", "", "cancel 1 over_max_hold", "stop_renewing 1 over_max_hold"},
+		[3]string{"stop_renewing 1 over_max_hold", "", "cancel 1 over_max_hold"},
 	},
 	"goroutine ended": {
 		wd.HolderGone,
 		func(w *world) {
 			w.change(1, true, func(f *wd.Facts) { f.Goroutine, f.Since = 7, f.Since.Add(-time.Minute) })
 		},
-		[4]string{"stop_renewing 1 holder_gone", "", "delete 1 holder_gone", "stop_renewing 1 holder_gone"},
+		[3]string{"stop_renewing 1 holder_gone", "", "delete 1 holder_gone"},
 	},
 	"lease over": {
 		wd.LeaseOver,
 		func(w *world) { w.change(1, false, func(f *wd.Facts) { f.Deadline = time.Now() }) },
-		[4]string{"lose 1 lease_over", "lose 1 lease_over", "lose 1 lease_over", "lose 1 lease_over"},
+		[3]string{"lose 1 lease_over", "lose 1 lease_over", "lose 1 lease_over"},
 	},
 }
 
@@ -84,10 +84,10 @@ func scanning(_ *world, c *wd.Config) {
 }
 
 // TestRecovery_I7_PerStrategy runs every trouble under every strategy for one period and
-// looks at the first action; so deletion happens in exactly one of the forty cells.
+// looks at the first action; so deletion happens in exactly one of the thirty cells.
 func TestRecovery_I7_PerStrategy(t *testing.T) {
 	for name, c := range troubles {
-		for s := wd.Default; s <= wd.Reacquire; s++ {
+		for s := wd.Default; s <= wd.Release; s++ {
 			t.Run(name+"/"+s.String(), func(t *testing.T) {
 				run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
 					f := hold(1)
@@ -221,7 +221,7 @@ func TestRecovery_DeleteAfterCancel(t *testing.T) {
 // nothing accused but the owner that has ended, and its place is given up under every
 // strategy.
 func TestRecovery_LostHoldOfAnEndedOwner(t *testing.T) {
-	for s := wd.Default; s <= wd.Reacquire; s++ {
+	for s := wd.Default; s <= wd.Release; s++ {
 		t.Run(s.String(), func(t *testing.T) {
 			run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
 				w.answer(says(wd.Status{Answered: true, Gone: true}))
@@ -251,34 +251,6 @@ func TestRecovery_LostHoldOfAnEndedOwner(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestRecovery_ReacquireThenLost: a field that the renewal does not bring back is lost at
-// the next look; one that a fixed lease lost is lost at once.
-func TestRecovery_ReacquireThenLost(t *testing.T) {
-	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
-		w.answer(says(wd.Status{Answered: true, Gone: true}))
-		renewed, fixed := hold(1), hold(2)
-		renewed.Strategy, fixed.Strategy, fixed.Fixed = wd.Reacquire, wd.Reacquire, true
-		w.add(renewed)
-		w.add(fixed)
-		w.do(func() {
-			w.alive[1] = false
-			w.act = func(action string, id uint64, _ wd.Finding) bool {
-				if action == "lose" {
-					delete(w.holds, id)
-				}
-				return true
-			}
-		})
-		pass(6 * time.Second)
-		w.want(t, 1, "hurry_renewal 1")
-		w.want(t, 0, "lose 1")
-		w.want(t, 1, "lose 2 field_gone")
-		pass(5 * time.Second)
-		w.want(t, 1, "hurry_renewal 1")
-		w.want(t, 1, "lose 1 field_gone")
-	})
 }
 
 // TestRecovery_RenewalLoop: a loop that stands still is restarted at the next tick, once,

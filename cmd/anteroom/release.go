@@ -84,16 +84,15 @@ func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
 			return err
 		}
 	}
-	// Without a question the release is sent even if the lock was just seen free: it clears the last grantee, so that
-	// no renewal in flight takes a lock that has vanished.
+	if len(held) == 0 {
+		return r.free()
+	}
 	was, err := op.m.ForceRelease(cmd.Context(), key)
 	switch {
 	case err != nil:
 		return answered(err)
 	case !was:
 		return r.free()
-	case len(held) == 0:
-		return printed(fmt.Fprintf(cmd.OutOrStdout(), "released %s\n", shown(key)))
 	}
 	return printed(fmt.Fprintf(cmd.OutOrStdout(), "released %s, which was held by %s\n", shown(key), names(held)))
 }

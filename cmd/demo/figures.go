@@ -47,7 +47,7 @@ func (f *figures) add(name string, m *dto.Metric) {
 		if labels["via"] == "handoff" {
 			f.handedOver += count
 		}
-	case name == "anteroom_renewals_total" && (labels["outcome"] == "renewed" || labels["outcome"] == "reacquired"):
+	case name == "anteroom_renewals_total" && labels["outcome"] == "renewed":
 		f.renewed += count
 	case name == "anteroom_events_total":
 		f.events[labels["kind"]] += count

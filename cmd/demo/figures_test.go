@@ -39,7 +39,7 @@ func TestFiguresAddUpProcesses(t *testing.T) {
 	c.Acquired("c", anteroom.OutcomeGranted, 2*time.Second)
 	c.Acquired("c", anteroom.OutcomeRefused, time.Hour)
 	c.Renewed("c", anteroom.OutcomeRenewed, time.Second)
-	c.Renewed("c", anteroom.OutcomeReacquired, time.Second)
+	c.Renewed("c", anteroom.OutcomeRenewed, time.Second)
 	c.Renewed("c", anteroom.OutcomeFailed, 0)
 	gather(c)
 	f := figuresOf(processes)

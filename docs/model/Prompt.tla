@@ -109,7 +109,6 @@ Else ==
           /\ Event(srv, [P EXCEPT ![c].state = "dead", ![c].wait = 0])
        \/ "mute" \in Env  /\ Event(srv, [P EXCEPT ![c].state = "mute", ![c].wait = 0])
   \/ "delete" \in Env /\ Field(srv.h) /\ Event([srv EXCEPT !.h = Nobody, !.ttl = 0], P)
-  \/ "force" \in Env /\ Field(srv.h) /\ Event(Force(srv), P)
   \/ "stranger" \in Env /\ srv.h = Nobody /\ Event([srv EXCEPT !.h = Stranger, !.ttl = L], P)
   \/ "failover" \in Env /\ Event(old, P)
 

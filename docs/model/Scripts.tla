@@ -8,7 +8,7 @@
 \*           it lives unless it is confirmed (0: over, but nobody has removed it yet). age is no part
 \*           of Redis: the time since that statement was sent, which only its client knows
 \*   open    how long the key is left to strangers
-\*   ctr     the newest token. who: its grantee, a field, or Nobody
+\*   ctr     the newest token
 \* Times are what is left of them. Tokens are counted from the server's time, in which a tick is W
 \* tokens long: 0 is a token of now, and older ones are negative. So no state tells the date.
 EXTENDS Integers, Sequences, FiniteSets
@@ -19,7 +19,6 @@ CONSTANTS
   Life,       \* of a place; 0: places do not end by themselves
   Window,     \* how long a turn that ends open leaves the key to strangers (P15)
   Fencing,    \* with tokens
-  Reacquire,  \* a renewal may take a key again that is gone (P16)
   Mutant      \* "none", or the name of the rule that is broken
 
 Min(a, b) == IF a < b THEN a ELSE b
@@ -34,7 +33,7 @@ Nobody   == <<"nobody", 0>>
 Kept     == <<"kept", 0>>      \* the mark of MinHold
 Stranger == <<"stranger", 0>>
 
-Empty == [h |-> Nobody, ttl |-> 0, line |-> <<>>, open |-> 0, ctr |-> Past, who |-> Nobody]
+Empty == [h |-> Nobody, ttl |-> 0, line |-> <<>>, open |-> 0, ctr |-> Past]
 
 \* What may be stated (P2): what the client has, how much of it it keeps, what it wants.
 What == [ask     |-> [have |-> "nothing", keep |-> 0, want |-> 1],
@@ -62,8 +61,8 @@ Confirm(s, x) == IF Places(s, x.c) = {} THEN s
                  ELSE [s EXCEPT !.line[Least(Places(s, x.c))] = Place(x)]
 
 \* Every grant is new, for K, and has a new token.
-Grant(s, f, ttl) == [s EXCEPT !.h = f, !.ttl = ttl, !.ctr = IF Fencing THEN Max(@ + 1, 0) ELSE @,
-                              !.who = IF Fencing THEN f ELSE @]
+Token(s) == IF Fencing THEN [s EXCEPT !.ctr = Max(@ + 1, 0)] ELSE s
+Grant(s, f, ttl) == [Token(s) EXCEPT !.h = f, !.ttl = ttl]
 
 \* A free key is given to the first live place whose client hears, or where none does to the
 \* first live one. me is the client that states: it hears. deaf do not.
@@ -83,12 +82,8 @@ Serve(s, me, deaf) ==
 Has(s, calls) == [s |-> s, calls |-> calls, o |-> "has", ttl |-> s.ttl, unit |-> s.h[2], tok |-> s.ctr]
 Say(s, calls, word) == [s |-> s, calls |-> calls, o |-> word, ttl |-> 0, unit |-> 0, tok |-> Past]
 
-\* The record notes the last token of a unit that ends, and forgets its grantee, also where the unit is
-\* gone already: no renewal on its way takes it again. x.tok: the last token that was used.
-Ends(s, f, x) == IF s.who = f /\ Mutant # "KeepsGrantee" THEN [s EXCEPT !.who = Nobody, !.ctr = Max(@, x.tok)] ELSE s
-
-\* The unit is given back. x.mark: MinHold keeps the key so long.
-GivesBack(s, x) == [Ends(s, s.h, x) EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark]
+\* The unit is given back. x.mark: MinHold keeps the key so long. x.tok: the last token that was used, which the record notes.
+GivesBack(s, x) == [s EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark, !.ctr = Max(@, x.tok)]
 
 \* P3 from its third step on. mine: there is a unit that the client has.
 MakeSo(s, x, mine, deaf, open) ==
@@ -109,6 +104,7 @@ MakeSo(s, x, mine, deaf, open) ==
       \* 4. A free key beside nobody's live place is granted.
       free == r.s.h = Nobody /\ r.s.open = 0 /\ Live(r.s) = {}
   IN IF w.want = 0 THEN Say(r.s, r.calls, "nothing")
+     ELSE IF kept /\ w.have = "place" THEN Has(Token(r.s), r.calls) \* a call may have had no token
      ELSE IF kept \/ r.s.h = f THEN Has(r.s, r.calls)
      ELSE IF free THEN Has(Grant(Strike(r.s, Places(r.s, x.c)), f, IF Mutant = "LongAsk" THEN L ELSE K), {})
      ELSE IF x.k = "try" THEN Say(IF Mutant = "TryStands" THEN Stand(r.s, x) ELSE r.s, r.calls, "refused")
@@ -121,7 +117,7 @@ State(s, x, deaf, open) ==
       place == \E i \in Places(s, x.c) : s.line[i].n >= x.since \/ Mutant = "PlaceBelowSince"
       void(n) == CASE Mutant = "NoVoid" -> FALSE [] Mutant = "VoidGt" -> n > x.n [] OTHER -> n >= x.n
   IN IF (own /\ void(s.h[2])) \/ \E i \in Places(s, x.c) : void(s.line[i].n) THEN Say(s, {}, "void")
-     ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(IF What[x.k].keep = 0 THEN Ends(s, <<x.c, x.since>>, x) ELSE s, {}, "lost")
+     ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(s, {}, "lost")
      ELSE IF What[x.k].have = "place" /\ ~mine /\ ~place THEN Say(s, {}, "gone")
      ELSE MakeSo(s, x, mine, deaf, open)
 
@@ -134,16 +130,8 @@ WithoutLine(s, x) ==
      ELSE IF What[x.k].have = "unit" /\ ~mine THEN Say(s, {}, "lost")
      ELSE Say(IF mine THEN [s EXCEPT !.h = IF x.mark > 0 THEN Kept ELSE Nobody, !.ttl = x.mark] ELSE s, {}, "nothing")
 
-\* A renewal is no statement, and neither is "raise". It names exactly one field, x.unit. With
-\* RecoverReacquire it takes a key that is gone again for K, while the record names that field.
-Renew(s, x) ==
-  LET f == <<x.c, x.unit>>  ours == s.who = f \/ (Mutant = "AnyGrantee" /\ s.who = Nobody) IN
-  IF s.h = f THEN Has([s EXCEPT !.ttl = Max(@, L)], {})
-  ELSE IF Reacquire /\ x.k = "renew" /\ s.h = Nobody /\ ours THEN [Has([s EXCEPT !.h = f, !.ttl = K], {}) EXCEPT !.o = "taken"]
-  ELSE Say(s, {}, "lost")
-
-\* A forced release.
-Force(s) == [s EXCEPT !.h = Nobody, !.ttl = 0, !.who = IF Mutant = "ForceKeepsGrantee" THEN @ ELSE Nobody]
+\* A renewal is no statement, and neither is "raise". It names exactly one field, x.unit.
+Renew(s, x) == IF s.h = <<x.c, x.unit>> THEN Has([s EXCEPT !.ttl = Max(@, L)], {}) ELSE Say(s, {}, "lost")
 
 \* A tick.
 Aged(s) ==

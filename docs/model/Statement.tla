@@ -26,11 +26,10 @@ VARIABLES
   C,               \* C[c]: what client c knows
   events,          \* of Env, so far
   cut,             \* units that were deleted by hand, or lost with a server: nothing is promised to their owners
-  ended,           \* units that a renewal must not take again: they were given back, forced, or followed by another
   newest,          \* the newest token with which anybody has entered
   wrong            \* "", or the promise that a step has broken
 
-vars == <<srv, rep, net, calls, C, events, cut, ended, newest, wrong>>
+vars == <<srv, rep, net, calls, C, events, cut, newest, wrong>>
 
 Margin     == IF Mutant = "NoMargin" THEN 0 ELSE M
 N(c)       == IF c = First THEN Most ELSE Others
@@ -58,7 +57,7 @@ NewClient == [
 Init ==
   /\ srv = Empty /\ rep = Empty /\ net = {} /\ calls = {}
   /\ C = [c \in Clients |-> NewClient]
-  /\ events = 0 /\ cut = {} /\ ended = {} /\ newest = Past - 1 /\ wrong = ""
+  /\ events = 0 /\ cut = {} /\ newest = Past - 1 /\ wrong = ""
 
 \* An owner may be at work and rely on the unit. Whether there is one makes no difference here.
 Relies(a) == a.have = "unit" /\ a.lease > Margin /\ (Replicas /\ Mutant # "EntersBeforeWait" => a.safe)
@@ -66,7 +65,7 @@ Relies(a) == a.have = "unit" /\ a.lease > Margin /\ (Replicas /\ Mutant # "Enter
 Frees == {"release", "again", "turn"}
 
 Set(c, a) == C' = [C EXCEPT ![c] = a]
-Same == UNCHANGED <<srv, rep, calls, events, cut, ended, newest, wrong>>
+Same == UNCHANGED <<srv, rep, calls, events, cut, newest, wrong>>
 
 \* P5. What is sent is given, and nothing of a smaller number counts any more.
 Given(a, floor) == [a EXCEPT !.have = "nothing", !.lease = 0, !.safe = FALSE, !.floor = floor]
@@ -151,16 +150,13 @@ Stated(a, x) ==
          IF ~newer THEN a
          ELSE [Given(b, IF Relies(a) THEN a.last + 1 ELSE a.floor) EXCEPT !.news = x.n]
 
-Newest(x) == x.n = C[x.c].renews \/ Mutant = "OlderRenewal"
+Newest(x) == x.n = C[x.c].renews
 
-\* The answer to a renewal, if no other was sent since: nobody hears an older one any more. Where it has
-\* taken the key again, what is left may be less than before, and nothing older counts.
+\* The answer to a renewal, if no other was sent since: nobody hears an older one any more.
 Renewed(a, x) ==
-  LET left == (IF x.o = "taken" /\ Mutant = "TakenIsLease" THEN L ELSE x.ttl) - x.age IN
+  LET left == x.ttl - x.age IN
   CASE a.have # "unit" \/ a.unit # x.unit \/ ~Newest(x) -> a
-    [] x.o = "taken" /\ Mutant # "TakenKeepsLease" ->
-         IF left > Margin THEN [a EXCEPT !.lease = left, !.floor = a.last + 1] ELSE Told(a, Max(left, 0))
-    [] x.o \in {"has", "taken"} -> [a EXCEPT !.lease = IF left > Margin THEN Max(@, left) ELSE @, !.safe = x.safe]
+    [] x.o = "has" -> [a EXCEPT !.lease = IF left > Margin THEN Max(@, left) ELSE @, !.safe = x.safe]
     [] OTHER -> Given(a, a.last + 1) \* Redis says lost: there is nothing to wait for
 
 \* Client c knows b now. w: what else it was told, see Verdict. If an owner may enter, MinHold begins, and
@@ -193,8 +189,7 @@ Hear(c) == \E x \in net :
      IN Learn(c, IF Mutant = "GivenAnswered" /\ x.k \in {"release", "turn"} /\ x.o # "has"
                  THEN [Given(d, Max(d.floor, x.n)) EXCEPT !.have = d.have] ELSE d,
               IF x.k = "renew" THEN "" ELSE Verdict(a, x))
-  /\ cut' = IF x.o = "taken" /\ srv.h = <<c, C[c].unit>> /\ Newest(x) THEN cut \ {<<c, x.unit>>} ELSE cut
-  /\ UNCHANGED <<srv, rep, calls, events, ended>>
+  /\ UNCHANGED <<srv, rep, calls, events, cut>>
 
 \* A call counts from the statement that it names. One below the floor names what to clean up.
 HearCall(c) == \E m \in calls :
@@ -204,7 +199,7 @@ HearCall(c) == \E m \in calls :
      THEN (left > Margin \/ Does(c, "raise")) /\ Learn(c, Gives(a, m.n, m.n, left, m.tok), "")
      ELSE /\ Does(c, "cleancall") /\ a.have = "nothing" /\ (a.since = 0 \/ m.n < a.since)
           /\ Set(c, [a EXCEPT !.since = m.n]) /\ UNCHANGED <<newest, wrong>>
-  /\ UNCHANGED <<srv, rep, net, calls, events, cut, ended>>
+  /\ UNCHANGED <<srv, rep, net, calls, events, cut>>
 
 -----------------------------------------------------------------------------
 \* What else clients do
@@ -220,7 +215,7 @@ Inside(c) == LET a == C[c] IN
      /\ 2 * (a.hops + 1) < W * a.heard \/ (Mutant = "HandoffsFree" /\ a.hops < W)
      /\ Set(c, [a EXCEPT !.tok = @ + 1, !.hops = @ + 1])
      /\ newest' = Max(newest, a.tok + 1)
-     /\ UNCHANGED <<srv, rep, net, calls, events, cut, ended, wrong>>
+     /\ UNCHANGED <<srv, rep, net, calls, events, cut, wrong>>
 
 -----------------------------------------------------------------------------
 \* Statements land
@@ -232,7 +227,6 @@ Field(h) == h[1] \in Clients
 Truth(s, x) ==
   LET granted == s.h # srv.h /\ Field(s.h) IN
   wrong' = CASE granted /\ (\E c \in Clients : C[c].min > 0 /\ <<c, C[c].unit>> \notin cut) -> "MinHold was cut short"
-             [] granted /\ x.k = "renew" /\ s.h \in ended -> "taken again after its end"
              [] OTHER -> wrong
 
 Land == \E x \in net :
@@ -251,10 +245,6 @@ Land == \E x \in net :
      /\ net' = (net \ {x}) \cup (IF x.mute THEN {} ELSE {z})
                   \cup (IF x.twice THEN {[x EXCEPT !.twice = FALSE, !.mute = TRUE]} ELSE {})
      /\ C' = IF frees THEN [C EXCEPT ![x.c].freed = x.since] ELSE C
-     /\ ended' = IF ~Reacquire THEN ended
-                   ELSE IF y.s.h = srv.h THEN ended \cup (IF x.k \in Frees /\ y.o = "lost" THEN {<<x.c, x.since>>} ELSE {})
-                  ELSE ended \cup (IF Field(srv.h) THEN {srv.h} ELSE {})
-                             \cup (IF Field(y.s.h) /\ x.k # "renew" THEN cut ELSE {})
      /\ Truth(y.s, x)
      /\ UNCHANGED <<rep, cut, newest>>
 
@@ -281,34 +271,31 @@ Tick ==
                        !.tok = IF Fencing THEN Max(@ - W, Past) ELSE @] : x \in net}
   /\ calls' = {[m EXCEPT !.age = Min(@ + 1, K), !.tok = IF Fencing THEN Max(@ - W, Past) ELSE @] : m \in calls}
   /\ newest' = IF Fencing THEN Max(newest - W, Past - 1) ELSE newest
-  /\ UNCHANGED <<events, cut, ended, wrong>>
+  /\ UNCHANGED <<events, cut, wrong>>
 
 Else ==
   /\ UNCHANGED <<calls, newest, wrong>>
   /\ \/ /\ "strike" \in Env /\ Spend(1) \* a place ends, or is lost
         /\ \E i \in DOMAIN srv.line : srv' = Strike(srv, {i})
-        /\ UNCHANGED <<rep, net, C, cut, ended>>
-     \/ /\ "delete" \in Env /\ Field(srv.h) /\ Spend(1)
+        /\ UNCHANGED <<rep, net, C, cut>>
+     \/ /\ "delete" \in Env /\ Field(srv.h) /\ Spend(1) \* by a forced release, too
         /\ srv' = [srv EXCEPT !.h = Nobody, !.ttl = 0] /\ cut' = cut \cup {srv.h}
-        /\ UNCHANGED <<rep, net, C, ended>>
-     \/ /\ "force" \in Env /\ Field(srv.h) /\ Spend(1)
-        /\ srv' = Force(srv) /\ cut' = cut \cup {srv.h} /\ ended' = ended \cup {srv.h}
         /\ UNCHANGED <<rep, net, C>>
      \/ /\ "stranger" \in Env /\ srv.h = Nobody /\ Spend(1)
-        /\ srv' = [srv EXCEPT !.h = Stranger, !.ttl = L] /\ UNCHANGED <<rep, net, C, cut, ended>>
+        /\ srv' = [srv EXCEPT !.h = Stranger, !.ttl = L] /\ UNCHANGED <<rep, net, C, cut>>
      \/ /\ "stranger" \in Env /\ srv.h = Stranger
-        /\ srv' = [srv EXCEPT !.h = Nobody, !.ttl = 0] /\ UNCHANGED <<rep, net, C, events, cut, ended>>
+        /\ srv' = [srv EXCEPT !.h = Nobody, !.ttl = 0] /\ UNCHANGED <<rep, net, C, events, cut>>
      \/ /\ "failover" \in Env /\ rep # srv \* the replica has caught up
         /\ rep' = srv /\ net' = {[x EXCEPT !.safe = x.k = "renew" /\ x.done] : x \in net}
-        /\ UNCHANGED <<srv, C, events, cut, ended>>
+        /\ UNCHANGED <<srv, C, events, cut>>
      \/ /\ "failover" \in Env /\ rep # srv /\ Spend(1) \* Redis has lost its last writes
         /\ srv' = rep /\ net' = {x \in net : Replicas /\ x.k = "renew" /\ x.done => x.safe}
-        /\ UNCHANGED <<rep, C, ended>>
+        /\ UNCHANGED <<rep, C>>
         /\ cut' = IF Replicas THEN cut ELSE cut \cup {srv.h} \cup {<<c, C[c].unit>> : c \in Clients}
      \/ /\ "forward" \in Env /\ Spend(1) \* Redis' clock is set
-        /\ srv' = Aged(srv) /\ UNCHANGED <<rep, net, C, cut, ended>>
+        /\ srv' = Aged(srv) /\ UNCHANGED <<rep, net, C, cut>>
      \/ /\ "back" \in Env /\ srv.h # Nobody /\ Spend(1)
-        /\ srv' = [srv EXCEPT !.ttl = @ + 1] /\ UNCHANGED <<rep, net, C, cut, ended>>
+        /\ srv' = [srv EXCEPT !.ttl = @ + 1] /\ UNCHANGED <<rep, net, C, cut>>
 
 Client(c) == DoState(c) \/ DoRenew(c) \/ Hear(c) \/ HearCall(c) \/ Inside(c)
 Next == (\E c \in Clients : Client(c)) \/ Land \/ Tick \/ Else
@@ -319,7 +306,7 @@ Symmetry == Permutations(Clients)
 Matters(x) == LET a == C[x.c] IN
   ~x.done \/ IF x.k = "renew" THEN a.have = "unit" /\ a.unit = x.unit /\ Newest(x)
              ELSE x.n >= a.floor /\ (x.n < a.news => x.o = "has" \/ x.k \in Frees) /\ x.o \notin {"void", "again"}
-Plain(x) == IF x.o \notin {"has", "taken"} /\ (x.done \/ (x.k # "renew" /\ x.n < C[x.c].floor))
+Plain(x) == IF x.o # "has" /\ (x.done \/ (x.k # "renew" /\ x.n < C[x.c].floor))
             THEN [x EXCEPT !.age = 0] ELSE x
 Counts(m) == IF m.n >= C[m.c].floor THEN K > m.age + Margin \/ Does(m.c, "raise") \/ Mutant \in {"LastStatement", "FromAnswer", "LForK"}
              ELSE Does(m.c, "cleancall")
@@ -328,7 +315,7 @@ Known(c) == LET a == C[c] IN
             !.freed = IF @ = a.rel THEN @ ELSE 0,
             !.news = IF \E x \in net : x.c = c /\ x.n <= @ /\ x.k # "renew" THEN @ ELSE 0]
 View == <<srv, rep, {Plain(x) : x \in {y \in net : Matters(y)}}, {m \in calls : Counts(m)}, [c \in Clients |-> Known(c)],
-          events, cut, ended, newest, wrong>>
+          events, cut, newest, wrong>>
 
 -----------------------------------------------------------------------------
 \* What must hold

@@ -1,13 +1,12 @@
 -- Ends whatever holds a lock. Only state.lua calls the next one: who stands is told to state again.
--- KEYS: lock, line, fencing record   ARGV: release message, s where strings are locks, m where NUMSUB knows nothing
+-- KEYS: lock, line   ARGV: release message, s where strings are locks, m where NUMSUB knows nothing
 -- Answers the fields that were deleted, '' for a string.
-local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
+local key, line = KEYS[1], KEYS[2]
 local kind, all = lock_of(key, ARGV[2] == 's')
 if not kind then return redis.error_reply(all) end
 local l = line_of(line, '', ARGV[3] == 'm')
 local text = prove(key)
 if text then return redis.error_reply(text) end
-redis.pcall('hdel', fence, 'grantee') -- no renewal on its way takes the lock again
 local fields = {}
 if kind ~= 'none' then
   redis.call('del', key)

@@ -13,4 +13,4 @@ for seq = l.head, math.min(l.tail, l.head + 63) do
   end
 end
 local count = ask('pubsub', NUMSUB, BEFORE .. key .. AFTER)
-return {kind, redis.call('pttl', key), fields, token_of(fence) or '', count and count[2] or -1, l.places, first, math.max(l.open - l.now, 0)}
+return {kind, redis.call('pttl', key), fields, ask('get', fence) or '', count and count[2] or -1, l.places, first, math.max(l.open - l.now, 0)}

@@ -1,7 +1,6 @@
 -- The dialect of Redisson; document.lua says what a dialect consists of. Our client ids are UUIDs of version 8,
--- Java's random ones of version 4. The tokens are those of RFencedLock: a bare counter that lives for ever and knows
--- no grantee, so no renewal takes a lock again. A grant of ours raises it to the clock, which those of the other
--- dialect follow too.
+-- Java's random ones of version 4. The tokens are those of RFencedLock: a counter that lives for ever. A grant of ours
+-- raises it to the clock, which those of the other dialect follow too.
 local OURS = '^(%x+%-%x+%-8%x+%-%x+%-%x+):(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)$'
 local BEFORE, AFTER, TURNS = 'redisson_lock__channel:{', '}', 3
 if string.find(KEYS[1], '{', 1, true) then BEFORE, AFTER = 'redisson_lock__channel:', '' end
@@ -15,7 +14,6 @@ local function new_token(fence)
 end
 
 local function last_token() end
-local function token_of(fence) return ask('get', fence) or nil end
 
 local function record_calls(fence)
   local new = redis.pcall('exists', fence) == 0

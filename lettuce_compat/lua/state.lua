@@ -11,11 +11,10 @@
 -- {'stands', ttl, places ahead, holder, 0|-1|-2} | {'refused', ttl, 0, holder, 0|-1|-2}.
 local key, line, fence, client, n, what = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[4]
 
--- grant makes a field the holder. Returns the token, '' without a record; nil and the error where it cannot: then the
--- record may name the field, which nobody has.
+-- grant makes a field the holder. Returns the token, '' without a record; nil and the error where it cannot.
 local function grant(to, lease)
   local token, text = '', nil
-  if fence then token, text = new_token(fence, to, ARGV[9]) end
+  if fence then token, text = new_token(fence, ARGV[9]) end
   text = text or take(key, to, lease)
   return not text and token or nil, text
 end
@@ -32,7 +31,7 @@ elseif what == '1 0 0' and (ARGV[11] or '0') == '0' then
   lined = redis.call('exists', line) == 1
   local field = client .. ':' .. ARGV[3]
   if not lined and remove(key, field) == 1 then
-    if fence then last_token(fence, field, ARGV[10] or '0') end
+    if fence then last_token(fence, ARGV[10] or '0', ARGV[9]) end
     receivers = publish(BEFORE .. key .. AFTER, ARGV[7], PUBLISH)
     if receivers <= 0 then return receivers end
   end
@@ -62,7 +61,7 @@ end
 local function give_back(field)
   local removed, text = remove(key, field)
   if removed ~= 1 then return nil, text end
-  if fence then last_token(fence, field, last) end
+  if fence then last_token(fence, last, ARGV[9]) end
   return message ~= '' and publish(BEFORE .. key .. AFTER, message, PUBLISH) or 0
 end
 
@@ -88,10 +87,7 @@ if not receivers then
   holder = fields[1] or ''
   if m and m >= number then return {'void'} end
   if m and m < tonumber(since) then mine = nil end -- of a late statement: it refuses as anybody's
-  if have == '1' and not mine then
-    if keep == '0' and fence then last_token(fence, client .. ':' .. since, last) end
-    return concluded({'lost'})
-  end
+  if have == '1' and not mine then return concluded({'lost'}) end
   if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end
   if have == '0' and want == '1' and not try and kind ~= 'none' and not l.own and redis.acl_check_cmd
     and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- who stands will have to call others
@@ -100,7 +96,6 @@ if not receivers then
 end
 
 -- 3. What it does not keep is given back.
-if have == '0' and want == '0' and not mine and fence then last_token(fence, '', '0', client) end
 if mine and keep == '0' then
   if mark > 0 then -- it keeps the key taken; that the field can go is made sure before it is set
     text = prove(key) or take(key, mine .. ':kept', mark)
@@ -168,7 +163,5 @@ if stands and not token then
 end
 if l then l.save() end
 if want == '0' then return receivers and refusal() or concluded(refusal()) end
-if mine and fence then -- a record that was deleted names nobody
-  token = token_of(fence, mine) or have == 'p' and new_token(fence, mine, ARGV[9])
-end
+if mine and fence and have == 'p' then token = new_token(fence, ARGV[9]) end -- the caller may not fence
 return {'has', mine and ask('pttl', key) or tonumber(K), l.places > 0 and 1 or 0, token or '', refusal(), mine and string.match(mine, '%d+$') or n}

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TakeAll itself checks I1 wherever it is called, as in internal/lab/dashboards. This proves that the check can fail.
 func TestAllPaths_I1_WhatWasNotCountedIsNamed(t *testing.T) {
 	r := Start(t, metrics.Config{})
-	if err := r.take(t.Context(), lossPaths[3]); err != nil { // a lease ends
+	if err := r.take(t.Context(), lossPaths[2]); err != nil { // a lease ends
 		t.Fatal(err)
 	}
 	err := r.complete(t.Context(), time.Millisecond)

@@ -33,21 +33,6 @@ var lossPaths = []path{
 			return s.deleted(ctx, cfg)
 		},
 	},
-	{"deleted and taken back", []moved{{"renewals_total", "reacquired"}, {"recoveries_total", "hurry_renewal"}}, func(ctx context.Context, s *scene) error {
-		cfg := s.config()
-		cfg.Fencing, cfg.Recovery = true, anteroom.RecoverReacquire
-		h, err := s.hold(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		if err := s.run.admin.Del(ctx, s.key).Err(); err != nil {
-			return err
-		}
-		if err := s.await(ctx, moved{"renewals_total", "reacquired"}); err != nil {
-			return err
-		}
-		return h.Release(ctx)
-	}},
 	{"the lease ends", []moved{{"lost_total", "deadline"}}, func(ctx context.Context, s *scene) error {
 		h, err := s.hold(ctx, s.config(), anteroom.Lease(200*time.Millisecond))
 		if err != nil {

@@ -11,8 +11,8 @@ func class() Dashboard {
 			sum(rate("acquire_attempts_total", `outcome="acquired"`))),
 		stat("Successful attempts", "Share of all attempts that acquired the lock. TryLock of a held lock counts as an attempt.", share, plain,
 			sum(rate("acquire_attempts_total", `outcome="acquired"`))+" / "+sum(rate("acquire_attempts_total"))),
-		stat("Successful renewals", "Share of renewals that kept or reacquired the lock. Below 1, something interferes.", share, goodFrom(0.9, 0.99),
-			sum(rate("renewals_total", `outcome=~"renewed|reacquired"`))+" / "+sum(rate("renewals_total"))),
+		stat("Successful renewals", "Share of renewals that kept the lock. Below 1, something interferes.", share, goodFrom(0.9, 0.99),
+			sum(rate("renewals_total", `outcome="renewed"`))+" / "+sum(rate("renewals_total"))),
 		stat("Lost", "Holds lost in the selected time range. Should be 0.", count, happened, sum(increase("lost_total", whole))),
 	)
 	g.row(8,
@@ -40,7 +40,7 @@ func class() Dashboard {
 			ask{sum(rate("releases_total"), "outcome"), "{{outcome}}"}),
 	)
 	g.row(8,
-		lines("Renewals", "Renewals per second. failed: no usable answer, retried. refused: the lock was gone. reacquired: the lock was gone and was acquired again.", perSecond,
+		lines("Renewals", "Renewals per second. failed: no usable answer, retried. refused: the lock was gone.", perSecond,
 			ask{sum(rate("renewals_total"), "outcome"), "{{outcome}}"}),
 		lines("Lease left at renewals", "Time left on the lease when a renewal was confirmed. The lowest line falls before locks are lost.", seconds,
 			ask{quantile(0.01, margin, nil), "lowest 1 %"}, ask{quantile(0.1, margin, nil), "lowest 10 %"}, ask{quantile(0.5, margin, nil), "50 %"}),

@@ -15,8 +15,6 @@ type Lock struct {
 	Period  time.Duration // W
 	Command time.Duration // C
 	Fenced  bool
-	// Reacquires: a lock that vanished may be acquired again, so a removal need not end a hold.
-	Reacquires bool
 }
 
 // Removal is a fault that removes a lock from Redis: DEL, FLUSHALL, a restart without the data, ForceRelease, a

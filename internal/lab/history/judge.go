@@ -165,7 +165,7 @@ func (j *judge) hit(s *span, removals []Removal, since int64) {
 		}
 		bound := j.b.removal(s.Key, s.Proc, r)
 		switch {
-		case since < r.From && r.Certain && !j.h.Locks[s.Key].Reacquires:
+		case since < r.From && r.Certain:
 			s.exclusive = min(s.exclusive, max(r.From, s.from-1))
 			if end > bound {
 				j.found(LateTold, s.Key, end, "%v was told %v after %s, %v after its bound. %s", s.Hold, ms(end-r.To), r.What, ms(end-bound), s.Story())

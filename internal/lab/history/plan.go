@@ -85,7 +85,7 @@ func NewLocks(configs []anteroom.LockConfig) []Lock {
 	for _, c := range configs {
 		locks = append(locks, Lock{
 			Key: c.Key, Lease: c.LeaseTime, Margin: margin(c), Period: c.WatchdogPeriod, Command: min(c.LeaseTime/6, time.Second),
-			Fenced: c.Fencing, Reacquires: c.Recovery == anteroom.RecoverReacquire,
+			Fenced: c.Fencing,
 		})
 	}
 	return locks

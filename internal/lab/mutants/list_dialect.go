@@ -72,11 +72,4 @@ var dialectMutants = []mutant{
 		old:       "s.c.unsharded.Store(true)", fresh: "_ = s",
 		tests: []string{"TestSharded_AnOldCluster"},
 	},
-	{
-		name: "dialect-no-reacquire", file: "sync/validate.go",
-		mechanism: "Redisson: RecoverReacquire is refused",
-		breaks:    "a program believes that a lost lock is taken back",
-		old:       "if d != lettucecompat.DesignDocument && c.Recovery == RecoverReacquire {", fresh: "if false {",
-		tests: []string{"TestDialect_WhatItCannotGive"},
-	},
 }

@@ -129,20 +129,6 @@ var recoveryMutants = []mutant{
 		tests: []string{"TestRecovery_I7_PerStrategy"},
 	},
 	{
-		name: "watchdog-reacquire-first", file: "watchdog/recovery.go",
-		mechanism: "RecoverReacquire offers a vanished field to the renewal first",
-		breaks:    "a lock that could be taken back is lost",
-		old:       "if f.Strategy == Reacquire && renews && !repeated {", fresh: "if f.Strategy == Reacquire && renews && repeated {",
-		tests: []string{"TestRecovery_I7_PerStrategy"},
-	},
-	{
-		name: "watchdog-reacquire-once", file: "watchdog/recovery.go",
-		mechanism: "what could not be taken back is told lost",
-		breaks:    "a vanished lock is hurried and never told",
-		old:       "if f.Strategy == Reacquire && renews && !repeated {", fresh: "if f.Strategy == Reacquire && renews {",
-		tests: []string{"TestRecovery_ReacquireThenLost"},
-	},
-	{
 		name: "watchdog-second-ping", file: "watchdog/recovery.go",
 		mechanism: "one PING without an answer drops no connection",
 		breaks:    "a server that is slow once gets all subscriptions anew",

@@ -142,9 +142,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 		k.retries = 0
 		k.mu.Unlock()
 		if !o.lease.Fixed() {
-			if !g.lease.Load().Extend(r.SentAt, o.lease.For) {
-				return errAgain // another unit than the one that the replicas have confirmed
-			}
+			g.lease.Load().Extend(r.SentAt, o.lease.For)
 		} else if !g.fix(o.lease, r.SentAt) {
 			return errAgain // lost meanwhile
 		}

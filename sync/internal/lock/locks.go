@@ -253,16 +253,11 @@ func (s sender) RenewBatch(ctx context.Context, _ string, items []renewal.Item, 
 			}
 			batch := make([]lettucecompat.Renewal, len(some))
 			for j, i := range some {
-				batch[j] = lettucecompat.Renewal{Key: items[i].Key, Field: items[i].Field, Lease: items[i].Lease, Reacquire: items[i].Reacquire}
+				batch[j] = lettucecompat.Renewal{Key: items[i].Key, Field: items[i].Field, Lease: items[i].Lease}
 			}
 			for j, r := range l.wire.Renew(ctx, batch, left) {
-				to := &results[some[j]]
-				*to = renewal.Result{
-					Renewed: r.Outcome == lettucecompat.OutcomeOK, Reacquired: r.Reacquired,
-					Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
-				}
-				if r.Reacquired {
-					to.For = lettucecompat.CallLease(batch[j].Lease)
+				results[some[j]] = renewal.Result{
+					Renewed: r.Outcome == lettucecompat.OutcomeOK, Gone: r.Outcome == lettucecompat.OutcomeGone, SentAt: r.SentAt, Err: r.Err,
 				}
 			}
 		})

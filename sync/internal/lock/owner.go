@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -79,9 +78,6 @@ func (o *Owner) Again() error {
 	return err
 }
 
-// errRetaken is why Extend does not rely on its answer: RecoverReacquire has taken the key again since it was sent.
-var errRetaken = errors.New("the key was missing meanwhile and was taken again")
-
 // Extend makes the lease last at least d from now on, in Redis too. Where it did not, the deadline stays where it was,
 // though Redis may keep the key longer; OutcomeGone tells that the lock is lost.
 func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.RenewReply {
@@ -93,9 +89,7 @@ func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.Renew
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: k.name, Field: g.Field(), Lease: d}, k.set.Timeout)
 	switch r.Outcome {
 	case lettucecompat.OutcomeOK:
-		if !lease.Extend(r.SentAt, d) {
-			r.Outcome, r.Err = lettucecompat.OutcomeUnknown, errRetaken
-		}
+		lease.Extend(r.SentAt, d)
 	case lettucecompat.OutcomeGone:
 		lease.Lose(renewal.Cause{Reason: renewal.ReasonGone, By: ByExtend, Err: r.Err})
 	}

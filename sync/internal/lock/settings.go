@@ -22,7 +22,6 @@ type Settings struct {
 	Lease          Lease // of a caller that asks for no other
 	Fencing        bool
 	RecordTime     time.Duration
-	Reacquire      bool
 	MaxHandoffs    int // 0: each owner is granted the lock by Redis
 	MaxHandoffTime time.Duration
 	MinHold        time.Duration
