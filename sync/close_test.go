@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
@@ -32,6 +33,36 @@ func TestAnInnerReleaseAfterCloseSparesTheOuterHold(t *testing.T) {
 		if s.Exists("k") {
 			t.Error("the outer release sent nothing")
 		}
+	})
+}
+
+// Close waits for who has the lock, and that may come in once more meanwhile. Nobody else may.
+func TestClose_TheOwnerEntersAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close(bg) }()
+		synctest.Wait()
+		mu.Lock()
+		if !mu.TryLock() || !mu.TryLockFor(time.Second) {
+			t.Error("its owner was refused")
+		}
+		other := make(chan any)
+		for _, enter := range []func(){mu.Lock, func() { mu.TryLock() }, m.Mutex("other").Lock} {
+			go func() {
+				defer func() { other <- recover() }()
+				enter()
+			}()
+			if err, _ := (<-other).(error); !errors.Is(err, anteroom.ErrClosed) {
+				t.Errorf("somebody else: %v, want ErrClosed", err)
+			}
+		}
+		for range 4 {
+			mu.Unlock()
+		}
+		ok(t, <-closed)
 	})
 }
 

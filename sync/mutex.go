@@ -78,7 +78,8 @@ func (mu *Mutex) Config() LockConfig {
 // by Lock or TryLock enters again, unless the lock is NotReentrant.
 //
 // Lock panics with an *Error for mistakes in the program only: bad configuration,
-// the 256th nesting, a closed Manager. Whatever Redis answers is retried, logged
+// the 256th nesting, a closed Manager (who holds the lock may enter again while Close waits
+// for that). Whatever Redis answers is retried, logged
 // once per change, and raised as an event, until the lock is obtained.
 //
 // Lock by a goroutine whose own Acquire holds the key waits for itself, unless the
@@ -133,11 +134,6 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		m.reports.acquiring(context.Background(), mu.key, &r)
 	}
 	k, err := mu.use()
-	if err == ErrClosed { //nolint:errorlint // as use gives it
-		err := mu.mistake(op, err)
-		m.reports.notAcquired(mu.key, &r, err)
-		return err
-	}
 	if err != nil {
 		return m.notEntered(mu.key, &r, err)
 	}
@@ -152,6 +148,11 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 		if !kind.IsTry() { // that one waits for nobody
 			m.reports.selfDeadlock(k)
 		}
+	}
+	if m.closing.Load() { // its owner may have entered again: Close waits for it
+		err := mu.mistake(op, ErrClosed)
+		m.reports.notAcquired(mu.key, &r, err)
+		return err
 	}
 	return m.enter(ctx, k, &r, o)
 }
@@ -185,13 +186,9 @@ func (mu *Mutex) Unlock() {
 	}
 }
 
-// use returns the lock's key with one reference more, or an error where
-// the Manager is closed or the key is in use with another configuration.
+// use returns the lock's key with one reference more, or an error where the key is in use with another configuration.
 func (mu *Mutex) use() (*lock.Key, error) {
 	m := mu.m
-	if m.closing.Load() {
-		return nil, ErrClosed
-	}
 	// What was found last time is right as long as it is in use, and its
 	// configuration was compared then.
 	if k := mu.last.Load(); k != nil && k.Use() {
