@@ -36,7 +36,13 @@ func TestHoldFrom(t *testing.T) {
 			if h, _ := anteroom.HoldFrom(inner.Context()); h != inner || inner.Holder() != outer.Holder() || tokenOf(inner) != tokenOf(outer) {
 				t.Error("the inner Hold is not the outer one's")
 			}
-			return inner.Release(ctx)
+			ok(t, inner.Release(ctx))
+			// So it is with what is left of a Hold that was released.
+			again := must[*anteroom.Hold](t)(mu.TryAcquire(context.WithoutCancel(inner.Context())))
+			if again.Holder() != outer.Holder() {
+				t.Error("it was acquired from Redis, beside the outer Hold")
+			}
+			return again.Release(ctx)
 		}))
 		ok(t, outer.Release(bg))
 		if h, found := anteroom.HoldFrom(ctx); !found || h.Held() {

@@ -7,15 +7,18 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
-// outer returns the Hold of this lock that ctx carries, nil where there is none or it
-// does not matter.
+// outer returns the innermost Hold of this lock that ctx carries and that is not released, nil
+// where there is none or it does not matter.
 func (mu *Mutex) outer(ctx context.Context) *Hold {
 	if mu.cfg.Reentrancy == NotReentrant {
 		return nil
 	}
 	h, _ := HoldFrom(ctx)
 	for ; h != nil; h, _ = HoldFrom(h.values) {
-		if h.t.m == mu.m && h.Key() == mu.key {
+		if h.t.m != mu.m || h.Key() != mu.key {
+			continue
+		}
+		if released, _ := h.look(""); !released {
 			return h
 		}
 	}
