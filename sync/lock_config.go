@@ -113,8 +113,9 @@ type LockConfig struct {
 
 	// MinHold keeps the key taken for at least this long after it was granted,
 	// also if it is released earlier: a cron job on many machines runs once even
-	// if their clocks differ by this much. With a fixed lease at most LeaseTime.
-	// Defaults to 0.
+	// if their clocks differ by this much. It is not kept for a release that does not
+	// reach Redis before the lease is over: 2 s for a hold that is younger than 0.1 s.
+	// With a fixed lease at most LeaseTime. Defaults to 0.
 	MinHold time.Duration
 
 	// MaxHold is how long a hold may last before the watchdog acts as Recovery
