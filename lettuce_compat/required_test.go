@@ -339,6 +339,26 @@ func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 	}
 }
 
+// TestState_I2_AnErrorLeavesThePlace: a right that is taken away from who stands neither hides its place nor takes it away.
+func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
+	for _, missing := range []string{"hget", "hdel"} {
+		b := onReal(t, nil)
+		a, x := b.peer(t, "a"), newPeer(t, b.user(t, "~*", "&*", "+@all"), "x")
+		a.takes()
+		x.stands(0)
+		line := b.hash(t, lineOfK)
+		must2(b.raw.Do(ctx, "acl", "setuser", "worker", "-"+missing).Result())
+		if missing == "hget" {
+			want(t, "confirm", x.confirm().Outcome, failed)
+		}
+		want(t, "leave", x.leave().Outcome, failed)
+		b.wantHash(t, lineOfK, line)
+		must2(b.raw.Do(ctx, "acl", "setuser", "worker", "+"+missing).Result())
+		x.wantWord("leave", x.leave(), hasNothing)
+		want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
+	}
+}
+
 // TestRehearse_RenamedCommands: a command that the server does not have is missed where locks need it.
 func TestRehearse_RenamedCommands(t *testing.T) {
 	for _, cmd := range []string{"script", "pubsub", "wait", "publish", "subscribe", "exists"} {

@@ -9,7 +9,8 @@ import (
 
 // Do acquires the lock, runs fn and releases the lock. fn's context carries the
 // Hold (so that fn may enter again), has ctx's values and deadline, and ends when
-// ctx ends or the lock is lost.
+// ctx ends or the lock is lost. context.Cause is ctx's, but for a deadline's, which is
+// context.DeadlineExceeded.
 //
 // It returns Acquire's error if fn did not run. Otherwise fn's error, joined with
 // ErrLost if the lock was lost while fn ran, also if fn returned nil; an

@@ -23,15 +23,15 @@ local function line_of(line, client, multi)
     l.open, l.since, l.seen = tonumber(open), tonumber(since), tonumber(seen)
   end
 
-  -- at returns place number seq, nil where there is none.
-  local function at(seq)
+  -- at returns place number seq, nil where there is none. read: redis.call, where an error must not pass for that.
+  local function at(seq, read)
     if l.own and l.own.seq == seq then return l.own end
-    local text = ask('hget', line, 'p' .. seq)
+    local text = (read or ask)('hget', line, 'p' .. seq)
     if not text then return nil end
     local c, n, lease, alive, word, more = string.match(text, '^(%S+) (%d+) (%d+) (%d+) (%S+)(.*)$')
     return c and {seq = seq, client = c, n = n, lease = lease, alive = tonumber(alive), word = word, more = more}
   end
-  local own = f[2] and at(tonumber(f[2]))
+  local own = f[2] and at(tonumber(f[2]), redis.call)
   if own and own.client == client then l.own = own end
 
   -- tell publishes a message on the channel of a client. p is its place, whose word proves that a script has sent it.

@@ -113,10 +113,8 @@ if receivers then
 end
 
 -- 4. What it keeps. From here on only who had nothing, and gets nothing, is answered with an error.
-if mine then
-  if have == '1' then text = raise(key, lease) else text = prove(key) end
-  if text then return redis.error_reply(text) end
-end
+if mine and have == '1' then text = raise(key, lease) elseif mine or want == '0' and not receivers then text = prove(key) end
+if text then return redis.error_reply(text) end
 local stands, near = want == '1' and not mine, false -- near: a place that others look after leaves
 if l and l.own and stands and not try then
   l.own.n, l.own.lease, l.own.alive, l.own.word = n, K, l.now + life, word
@@ -162,6 +160,6 @@ if stands and not token then
   return {'refused', ttl, 0, holder, refusal()}
 end
 if l then l.save() end
-if want == '0' then return receivers and refusal() or concluded(refusal()) end
+if want == '0' then return refusal() end
 if mine and fence and have == 'p' then token = new_token(fence, ARGV[9]) end -- the caller may not fence
 return {'has', mine and ask('pttl', key) or tonumber(K), l.places > 0 and 1 or 0, token or '', refusal(), mine and string.match(mine, '%d+$') or n}

@@ -129,11 +129,9 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 // secure makes the lease of g what o has asked for: a fixed one, or one that replicas have confirmed. Where it cannot,
 // who may wait comes again after a pause.
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
-	if o.lease.Fixed() {
-		k.mu.Lock()
-		k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
-		k.mu.Unlock()
-	}
+	k.mu.Lock()
+	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
+	k.mu.Unlock()
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{
 		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout,
 	}, k.set.Timeout)

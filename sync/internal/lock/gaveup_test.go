@@ -48,6 +48,9 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	if err := k.gaveUp(came, context.Canceled); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
+	if err := k.gaveUp(k.knew, context.Canceled); !errors.Is(err, context.Canceled) {
+		t.Errorf("who came in the same moment: %v", err)
+	}
 	if err := k.gaveUp(p.now()+time.Hour, context.Canceled); err != error(errUnanswered) {
 		t.Errorf("who came after that: %v", err)
 	}
