@@ -22,7 +22,7 @@ const (
 // PlaceLife returns how long a place of a lock with this lease lives unless it is confirmed.
 func PlaceLife(lease time.Duration) time.Duration { return min(lease, placeLife) }
 
-// CallLease returns how long a lock with this lease lasts, after it was granted, called or taken again, until its
+// CallLease returns how long a lock with this lease lasts, after it was granted or called, until its
 // first renewal.
 func CallLease(lease time.Duration) time.Duration { return min(lease, callLease) }
 

@@ -89,7 +89,7 @@ type Lease struct {
 	lease, period, margin time.Duration
 
 	// Written with Manager.mu held, read without it.
-	deadline  atomic.Int64 // moves back only where the key was taken again: that lease is brief
+	deadline  atomic.Int64 // never moves back
 	confirmed atomic.Int64
 	due       atomic.Int64          // never: no renewal is planned
 	cause     atomic.Pointer[Cause] // set before state becomes StateLost

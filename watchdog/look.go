@@ -138,8 +138,7 @@ func send[T any](w *Watchdog, to chan<- T, answer T) {
 
 // judgeStatuses judges what Redis said about holds. The verdicts speak for the moment of
 // the question. A hold that is still listed now was not being released when Redis
-// answered, so a vanished field is a loss; but a renewal that was sent later and
-// confirmed is the newer word.
+// answered, so a vanished field is a loss.
 func (w *Watchdog) judgeStatuses(a statusAnswer) {
 	now := w.since(time.Now())
 	for i, h := range w.asks.holds {
@@ -169,8 +168,6 @@ func (w *Watchdog) judgeStatus(h *hold, f *Facts, s Status, asked time.Time) {
 	v, listed := w.confirm(f, func(f Facts) Verdict { return CheckLockStatus(asked, f, s) })
 	switch {
 	case !listed || f.Lost:
-		return
-	case v.Finding == FieldGone && f.LastConfirmed.After(asked):
 		return
 	case v.Finding == TTLTooLong && h.concern(LockStatus).finding != TTLTooLong:
 		// An extension may have reached Redis whose answer has not reached us. The

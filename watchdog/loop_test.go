@@ -177,25 +177,6 @@ func TestWatchdog_I1_EndedIsNotAccused(t *testing.T) {
 	})
 }
 
-// TestWatchdog_I1_LaterRenewalIsTheNewerWord: an answer that says gone is void when a
-// renewal that was sent after the question has been confirmed.
-func TestWatchdog_I1_LaterRenewalIsTheNewerWord(t *testing.T) {
-	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
-		w.add(hold(1))
-		w.answer(func(_ context.Context, f wd.Facts) wd.Status {
-			time.Sleep(100 * time.Millisecond)
-			w.change(1, true, func(f *wd.Facts) {
-				f.LastConfirmed, f.Deadline = time.Now(), time.Now().Add(28*time.Second)
-			})
-			return wd.Status{Answered: true, Gone: true}
-		})
-		pass(time.Minute)
-		if w.asked[1] == 0 || len(w.events)+len(w.actions) != 0 {
-			t.Errorf("asked %d times; events %q, actions %q", w.asked[1], w.events, w.actions)
-		}
-	})
-}
-
 // TestWatchdog_I1_ExtensionUnderWay: one long time to live may be an extension whose
 // answer is under way; two in a row are none.
 func TestWatchdog_I1_ExtensionUnderWay(t *testing.T) {

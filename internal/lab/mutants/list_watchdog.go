@@ -37,13 +37,6 @@ var watchdogMutants = []mutant{
 		tests: []string{"TestWatchdog_I1_EndedIsNotAccused"},
 	},
 	{
-		name: "watchdog-newer-word", file: "watchdog/look.go",
-		mechanism: "a renewal that was confirmed later outweighs an answer that the field is gone",
-		breaks:    "a lock that was taken back is told lost",
-		old:       "\tcase v.Finding == FieldGone && f.LastConfirmed.After(asked):\n\t\treturn\n", fresh: "",
-		tests: []string{"TestWatchdog_I1_LaterRenewalIsTheNewerWord"},
-	},
-	{
 		name: "watchdog-extension-under-way", file: "watchdog/look.go",
 		mechanism: "a TTL that is too long once may be an extension under way",
 		breaks:    "every Extend may raise an alert",
