@@ -38,13 +38,13 @@ Alive(c) == P[c].state # "dead"
 
 \* Numbers of a client are only compared, so each is replaced by its rank.
 Put(s, o, p, l) ==
-  LET in(t, c) == (IF t.h[1] = c THEN {t.h[2]} ELSE {}) \cup (IF t.who[1] = c THEN {t.who[2]} ELSE {})
+  LET in(t, c) == (IF t.h[1] = c THEN {t.h[2]} ELSE {})
                     \cup {t.line[i].n : i \in Places(t, c)}
       used(c) == (in(s, c) \cup in(o, c) \cup {p[c].unit, p[c].floor, p[c].since, p[c].last}
                   \cup UNION {{x.n, x.since} : x \in {y \in l : y.c = c}}) \ {0}
       r(c, n) == Cardinality({m \in used(c) : m <= n})
       f(h) == IF Field(h) THEN <<h[1], r(h[1], h[2])>> ELSE h
-      of(t) == [t EXCEPT !.h = f(@), !.who = f(@), !.line = [i \in DOMAIN @ |-> [@[i] EXCEPT !.n = r(t.line[i].c, @)]]]
+      of(t) == [t EXCEPT !.h = f(@), !.line = [i \in DOMAIN @ |-> [@[i] EXCEPT !.n = r(t.line[i].c, @)]]]
   IN /\ srv' = of(s) /\ old' = IF "failover" \in Env THEN of(o) ELSE Empty
      /\ P' = [c \in Clients |-> [p[c] EXCEPT !.unit = r(c, @), !.floor = r(c, @), !.since = r(c, @), !.last = r(c, @)]]
      /\ late' = {[x EXCEPT !.n = r(x.c, @), !.since = r(x.c, @)] : x \in l}
