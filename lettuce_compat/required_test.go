@@ -359,6 +359,20 @@ func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
 	}
 }
 
+// TestState_P13_ATryAtAReadOnlyServer: is no refusal, which would say that the client has no place.
+func TestState_P13_ATryAtAReadOnlyServer(t *testing.T) {
+	b := onReal(t, nil)
+	a, x := b.peer(t, "a"), b.peer(t, "x")
+	a.takes()
+	x.stands(0)
+	must2(b.raw.Do(ctx, "replicaof", "127.0.0.1", "1").Result())
+	want(t, "leave", x.leave().Outcome, failed)
+	want(t, "try", x.try().Outcome, failed)
+	must2(b.raw.Do(ctx, "replicaof", "no", "one").Result())
+	x.wantWord("leave", x.leave(), hasNothing)
+	want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
+}
+
 // TestRehearse_RenamedCommands: a command that the server does not have is missed where locks need it.
 func TestRehearse_RenamedCommands(t *testing.T) {
 	for _, cmd := range []string{"script", "pubsub", "wait", "publish", "subscribe", "exists"} {

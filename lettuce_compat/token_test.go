@@ -140,6 +140,27 @@ func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
 	})
 }
 
+// TestState_P16_CalledWhereTheRecordCannotBeWritten: nobody who fences has the unit without a token, and who leaves gives
+// it back.
+func TestState_P16_CalledWhereTheRecordCannotBeWritten(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, x := b.peer(t, "a"), b.fencedPeer(t, "x")
+		a.takes()
+		x.stands(0)
+		b.raw.Set(ctx, fenceOfK, "mine", 0)
+		a.releases()
+		x.called()
+		if got := x.confirm(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {
+			t.Fatalf("confirm: %+v", got)
+		}
+		leaves := x.statement(nothing, 0, 0)
+		leaves.Since = x.unit
+		x.wantWord("leave", x.says(leaves), hasNothing)
+		want(t, "lock", b.raw.Exists(ctx, "k").Val(), int64(0))
+		want(t, "record", b.raw.Get(ctx, fenceOfK).Val(), "mine")
+	})
+}
+
 // TestState_P16_ARecordOfAnotherType: is an error as long as nothing was given back; a turn is refused then, and has
 // nothing. Nobody is called without a token.
 func TestState_P16_ARecordOfAnotherType(t *testing.T) {

@@ -51,6 +51,25 @@ func TestHoldFrom(t *testing.T) {
 	})
 }
 
+// So it is also with one that another goroutine is just releasing.
+func TestHoldFrom_BesideARelease(t *testing.T) {
+	s := newEmbedded(t)
+	m, _ := manager(t, s.client(), anteroom.Config{})
+	mu := m.Mutex("k")
+	outer := acquire(t, mu)
+	for range 20_000 {
+		inner := must[*anteroom.Hold](t)(mu.Acquire(outer.Context()))
+		ctx := context.WithoutCancel(inner.Context())
+		done := make(chan struct{})
+		go func() { _ = inner.Release(bg); close(done) }()
+		again, err := mu.TryAcquire(ctx)
+		<-done
+		ok(t, err)
+		ok(t, again.Release(bg))
+	}
+	ok(t, outer.Release(bg))
+}
+
 // Work that has done what needed the lock may let others in before it has ended.
 func TestDoWhoseWorkReleases(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

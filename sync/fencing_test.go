@@ -175,6 +175,22 @@ func TestAHoldKeepsItsToken(t *testing.T) {
 	})
 }
 
+// A process without Fencing that is called by one with it has no token: a resource shall see at once that Fencing is
+// missing somewhere.
+func TestFencing_CalledByWhoFences(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.clientOver(s.network()), anteroom.Config{})
+		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", Fencing: true}))
+		time.AfterFunc(time.Second, func() { _ = h.Release(bg) })
+		plain := acquire(t, other.Mutex("k"))
+		if token, fenced := plain.Token(); fenced || token != 0 {
+			t.Errorf("%d, %v", token, fenced)
+		}
+		ok(t, plain.Release(bg))
+	})
+}
+
 // The record lives for so long from the last grant, or the release that raised it, on.
 func TestFenceRecordTime(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -70,7 +70,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 			return nil, err
 		}
 	}
-	if outer := mu.outer(ctx); outer != nil {
+	for outer := mu.outer(ctx); outer != nil; outer = mu.outer(ctx) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
 			m.reports.reentered(&r, &outer.t.owner, err)
 			return h, err

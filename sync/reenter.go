@@ -26,7 +26,7 @@ func (mu *Mutex) outer(ctx context.Context) *Hold {
 }
 
 // reenter makes a further Hold of the tenure of h. It returns nil, nil where h is not live
-// any more, so that the caller queues like everybody else.
+// any more.
 func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	t := h.t
 	fail := func(o Outcome, err error) (*Hold, error) {

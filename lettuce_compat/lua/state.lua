@@ -113,7 +113,9 @@ if receivers then
 end
 
 -- 4. What it keeps. From here on only who had nothing, and gets nothing, is answered with an error.
-if mine and have == '1' then text = raise(key, lease) elseif mine or want == '0' and not receivers then text = prove(key) end
+local token
+if mine and have == '1' then text = raise(key, lease) elseif mine or (want == '0' or try) and not receivers then text = prove(key) end
+if not text and mine and fence and have == 'p' then token, text = new_token(fence, ARGV[9]) end -- the caller may not fence
 if text then return redis.error_reply(text) end
 local stands, near = want == '1' and not mine, false -- near: a place that others look after leaves
 if l and l.own and stands and not try then
@@ -124,7 +126,7 @@ elseif l and l.own then
 end
 
 -- 5. The line: a free lock is for the first in it, unless this turn is left to foreign clients. Then it is for who asks.
-local free, token = kind == 'none', nil
+local free = kind == 'none'
 if l and free and l.open <= l.now and not (receivers and message ~= ''
   and l.leaves_open(strings or others_heard(BEFORE .. key .. AFTER, receivers, own), window)) then
   l.serve(1, function() return true end, function(p, told)
@@ -161,5 +163,4 @@ if stands and not token then
 end
 if l then l.save() end
 if want == '0' then return refusal() end
-if mine and fence and have == 'p' then token = new_token(fence, ARGV[9]) end -- the caller may not fence
 return {'has', mine and ask('pttl', key) or tonumber(K), l.places > 0 and 1 or 0, token or '', refusal(), mine and string.match(mine, '%d+$') or n}

@@ -201,11 +201,14 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 		if m.Told {
 			k.stands(m.N)
 		}
-		if k.set.Fencing && m.Token == 0 { // whoever has called does not fence: a confirmation makes the token
-			k.hear(News{Word: Look})
-		} else {
-			k.hear(News{Word: Called, N: m.N, Lease: k.times.Call, Token: m.Token})
+		h := News{Word: Called, N: m.N, Lease: k.times.Call}
+		if k.set.Fencing { // whoever has called may not, and the other way round
+			h.Token = m.Token
 		}
+		if k.set.Fencing && m.Token == 0 { // a confirmation makes the token
+			h = News{Word: Look}
+		}
+		k.hear(h)
 		k.kick()
 	}
 }
