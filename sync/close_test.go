@@ -66,6 +66,22 @@ func TestClose_TheOwnerEntersAgain(t *testing.T) {
 	})
 }
 
+// Where Close has given the lock up, its owner is refused as anybody.
+func TestClose_NobodyEntersWhatWasGivenUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		mu.Lock()
+		if err := m.CloseWithin(time.Second); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("closed: %v", err)
+		}
+		if err := panics(t, mu.Lock); !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Lock: %v, want ErrClosed", err)
+		}
+		mu.Unlock()
+	})
+}
+
 // CloseWithin gives a holder its time to the end, and no longer.
 func TestCloseWithinIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

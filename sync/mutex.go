@@ -139,17 +139,17 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	}
 	defer mu.done(k)
 	o := &lock.Owner{Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: (*unnotified)(m)}
-	if owned, byLock := k.Queue().OwnedBy(o.Goroutine); owned && mu.cfg.Reentrancy == ByGoroutine {
-		if byLock {
-			err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
-			m.reports.reentered(&r, k.Held().Owner(), err)
-			return err
-		}
-		if !kind.IsTry() { // that one waits for nobody
-			m.reports.selfDeadlock(k)
-		}
+	owned, byLock := k.Queue().OwnedBy(o.Goroutine)
+	switch {
+	case !owned || mu.cfg.Reentrancy == NotReentrant:
+	case byLock && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
+		err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
+		m.reports.reentered(&r, k.Held().Owner(), err)
+		return err
+	case !byLock && !kind.IsTry(): // a try waits for nobody
+		m.reports.selfDeadlock(k)
 	}
-	if m.closing.Load() { // its owner may have entered again: Close waits for it
+	if m.closing.Load() {
 		err := mu.mistake(op, ErrClosed)
 		m.reports.notAcquired(mu.key, &r, err)
 		return err

@@ -137,7 +137,7 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 	cfg := anteroom.LockConfig{
 		Key: key, Name: cmd.Name(), LeaseTime: f.lease, Margin: f.margin(), Fencing: f.fencing,
 		MinHold: f.atLeast, Reentrancy: anteroom.NotReentrant,
-		MaxHandoffs: -1, // no tokens are reserved for others of this process: status shows the one that this hold has
+		MaxHandoffs: -1, // status shows the token that this hold has
 	}
 	switch {
 	case f.lease == 0:

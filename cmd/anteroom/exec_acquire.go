@@ -82,7 +82,8 @@ func (x *execution) end() {
 
 // acquire waits for the lock as the flags say. Without a limit for the wait Redis must answer once at the start, so
 // that a wrong address shows at once and not never. With one it may come up meanwhile, as at boot, and the limit is for
-// the first attempt too. An attempt that it cuts off may still be granted; end removes that.
+// the first attempt too. An attempt that it cuts off may still be granted; end removes that. The lease of the hold is
+// whole: the supervisor counts from it, and the command has a margin in which to end.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if x.flags.wait.Duration > 0 {
@@ -114,6 +115,11 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 			x.errs.say("lock %q is taken; waiting", x.key)
 		}
 		hold, err = x.wait(ctx, mu)
+	}
+	if err == nil { // a new hold is brief, and has no time for the command's end
+		if err = hold.Extend(ctx, x.flags.lease); err != nil {
+			x.release(hold)
+		}
 	}
 	waited := time.Since(began)
 	cancel()

@@ -50,6 +50,17 @@ func supervisorOf(t *testing.T, c *execTool) int {
 	return pid
 }
 
+// A command for which nothing goes wrong ends by itself, and from its start on the lock lasts for a lease.
+func TestExec_X1_UntroubledWithTheDefaultLease(t *testing.T) {
+	t.Parallel() // it lasts for longer than what a new hold has
+	s, rdb := withRedis(t)
+	c, _ := runningScript(t, s.URL(), "echo ready; sleep 4")
+	if ttl := rdb.PTTL(t.Context(), "k").Val(); ttl < 25*time.Second {
+		t.Errorf("the lock lasts for %v more", ttl)
+	}
+	c.expect(0, "")
+}
+
 // If the key disappears, the whole group is ended, and the reason is reported.
 func TestExec_X1_LossEndsTheGroup(t *testing.T) {
 	s, rdb := withRedis(t)

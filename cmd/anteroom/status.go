@@ -31,8 +31,8 @@ lease is left, the newest fencing token, how many processes stand in line for it
 is the first, and how many connections listen for its release. It changes nothing. The
 answer may be out of date when it is read.
 
-The token is the newest one reserved. A holder of exec or lock has that one; a Go program
-reserves more for its hand-offs, so its holder's may be smaller.
+The token is that of the last grant. A holder of exec or lock has that one; after hand-offs
+within a Go program its holder has a greater one.
 
 A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
 time. A string with a time to live is a lock of redsync, redislock or rueidislock, or no
@@ -63,7 +63,7 @@ type lockStatus struct {
 	State       string   `json:"state"`
 	Holders     []holder `json:"holders"`
 	TTL         *int64   `json:"ttl_ms"` // nil for a free key, and for one that never ends
-	Token       *int64   `json:"token"`  // the newest reserved; nil if there is none
+	Token       *int64   `json:"token"`  // of the last grant; nil if there is none
 	Subscribers *int     `json:"subscribers"`
 	Standing    *int     `json:"standing"` // nil for a refused key and a string
 	First       *string  `json:"first"`    // the client that is first in line; nil if nobody stands
