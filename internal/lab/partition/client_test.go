@@ -83,8 +83,9 @@ func deaf(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	x.heal()
 	o := x.finish(0, 0)
 	o.print(t, fmt.Sprintf("subscribed again %v after the cut; ", x.since(again)))
-	// The delivery probe is made once in W, and waits for C twice at most.
-	if d := x.since(again); d > look+2*command+busy {
+	// The delivery probe is made once in W, and waits for C twice at most. A process that was late itself, on a busy
+	// machine, takes its failure for no verdict and makes another.
+	if d := x.since(again); d > 2*(look+2*command)+busy {
 		t.Errorf("subscribed again %v after the cut", d)
 	}
 	if o.Overlaps != 0 || len(o.told) != 0 {
