@@ -99,6 +99,24 @@ func TestExec_X1_OutageEndsTheGroup(t *testing.T) {
 	c.expect(76, `lock "k" lost`)
 }
 
+// If anteroom is cut off from Redis right after the start, a command that ignores TERM is killed, with the default
+// grace, before the next one starts.
+func TestExec_X1_CutOffEndsBeforeTheNextStarts(t *testing.T) {
+	t.Parallel() // it waits for its lease
+	s, _ := withRedis(t)
+	url, network := relay(t, s)
+	c := startTool(t, url, "exec", "--lease", "6s", "k", "--", "sh", "-c", "trap '' TERM; echo $$; exec sleep 1000")
+	pid := c.line()
+	network.BlackHole()
+	next := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", "kill -0 "+pid+" && echo beside || echo alone")
+	if l := next.line(); l != "alone" {
+		t.Errorf("the next command ran %s", l)
+	}
+	next.expect(0)
+	network.Heal()
+	c.expect(76, `lock "k" lost`)
+}
+
 // A command that had ended by itself when the loss was found ran without its lock.
 func TestExec_X5_LossIsFoundAtTheEnd(t *testing.T) {
 	s, rdb := withRedis(t)

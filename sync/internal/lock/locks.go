@@ -202,11 +202,11 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 			k.stands(m.N)
 		}
 		h := News{Word: Called, N: m.N, Lease: k.times.Call}
-		if k.set.Fencing { // whoever has called may not, and the other way round
+		switch { // whoever has called may not have Fencing, and the other way round
+		case k.set.Fencing && m.Token == 0:
+			h = News{Word: Look} // a confirmation makes the token
+		case k.set.Fencing:
 			h.Token = m.Token
-		}
-		if k.set.Fencing && m.Token == 0 { // a confirmation makes the token
-			h = News{Word: Look}
 		}
 		k.hear(h)
 		k.kick()
