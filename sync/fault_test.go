@@ -61,7 +61,7 @@ func TestAnswerOfAnAcquireIsLost(t *testing.T) {
 		ok(t, acquire(t, mu).Release(bg))
 		synctest.Wait()
 		s.net.CutReplies(1, 0) // Redis grants, and the answer never comes
-		h := acquire(t, mu)    // the repeat finds its own field
+		h := acquire(t, mu)    // the repeat gives it back, and is granted anew
 		if n, _ := s.HKeys("k"); len(n) != 1 || s.HGet("k", h.Holder()) != "1" {
 			t.Fatalf("fields %v", n)
 		}

@@ -46,7 +46,7 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // goroutine or process holds the lock or waits for it, or if the last turn has left it for a
 // moment, at most a second, to programs that listen for releases and know no line. It returns
 // so without asking Redis where another goroutine of this Manager owns the lock, waits for
-// it, or is acquiring or releasing it. A refusal leaves nothing of this call in Redis. Where
+// it, or is acquiring it. A refusal leaves nothing of this call in Redis. Where
 // it asks Redis it takes up to CommandTimeout, as much again while the release before it
 // has no answer, with Lease or Replicas up to twice as much and ReplicaTimeout more, or
 // until ctx ends, and returns ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
@@ -122,7 +122,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	return err
 }
 
-// exit ends the unit that h is, where this is the first call for h. See tenure.exit.
+// exit ends the unit that h is, where this is the first call for h. See Manager.exit.
 func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
 	t := h.t
 	s, ctx := t.remove(h)

@@ -26,7 +26,7 @@ import (
 // Two rules make it safe.
 //
 //   - With the sending all is given back. From the moment before a statement that keeps nothing is sent, no answer and no
-//     call of a smaller number gives the client anything (floor). A loss that the owner is notified of is such a moment, too.
+//     call of a smaller number gives the client anything (floor). The moment at which an owner is notified of a loss counts as one, too.
 //   - A lease counts from the moment before the statement was sent that it was given for.
 //
 // While somebody owns the unit, package renewal keeps its lease. A renewal names exactly the unit's record, changes
@@ -53,9 +53,9 @@ type Wish uint8
 
 // The wishes.
 const (
-	Quiet  Wish = iota // nobody owns the lock, nobody waits for it
+	Quiet  Wish = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
 	Wanted             // nobody owns it, somebody waits
-	Owned              // somebody owns it, or is about to take what was granted
+	Owned              // somebody owns it, or is about to take what was granted or to give it back
 )
 
 // Statement is the one command. Its number is used once, and it is sent once.
@@ -82,7 +82,7 @@ const (
 	Stands              // answer: it has a place, and should confirm it after Lease
 	Lost                // answer: it does not have the unit that it says it has
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
-	Failed              // N had no effect and never will, also since it is void. Lease is the pause, which grows as those of Silence do
+	Failed              // N had no effect and never will, also since it is void: Redis had met a later number. Lease is the pause, which grows as those of Silence do
 	Called              // message: the place that N made or confirmed was given the unit, for Lease
 	Look                // message: confirm again after Lease
 	Ended               // the owner of unit N is notified of its loss; Redis may keep it for Lease more
