@@ -116,9 +116,14 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		}
 		hold, err = x.wait(ctx, mu)
 	}
-	if err == nil { // a new hold is brief, and has no time for the command's end
-		if err = hold.Extend(ctx, x.flags.lease); err != nil {
-			x.release(hold)
+	for err == nil {
+		x.refused.Store(false)
+		if err = x.makeWhole(ctx, hold); err == nil {
+			break
+		}
+		x.release(hold)
+		if errors.Is(err, anteroom.ErrLost) && !x.flags.nonblock && ctx.Err() == nil {
+			hold, err = x.wait(ctx, mu)
 		}
 	}
 	waited := time.Since(began)
@@ -149,7 +154,29 @@ func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hol
 		case <-ctx.Done():
 		}
 	}()
-	return mu.Acquire(ctx)
+	hold, err := mu.Acquire(ctx)
+	if errors.Is(err, anteroom.ErrNotAcquired) { // so says the last answer
+		x.refused.Store(true)
+	}
+	return hold, err
+}
+
+// makeWhole gives a new hold, which is brief, the whole lease: it has no time for the command's end yet. What has no answer
+// is repeated as long as the hold lasts, or ctx.
+func (x *execution) makeWhole(ctx context.Context, hold *anteroom.Hold) error {
+	for {
+		err := hold.Extend(ctx, x.flags.lease)
+		if !errors.Is(err, anteroom.ErrUnavailable) && !errors.Is(err, anteroom.ErrUnknown) || ctx.Err() != nil {
+			return err
+		}
+		again := time.NewTimer(minPause)
+		select {
+		case <-again.C:
+		case <-hold.Context().Done():
+		case <-ctx.Done():
+		}
+		again.Stop()
+	}
 }
 
 // notAcquired maps a failed acquire to an exit status.
@@ -159,6 +186,8 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 		return bySignal
 	case errors.Is(err, anteroom.ErrUnknown) && x.refused.Load() && !x.away.Load():
 		// The wait ended while a request was in flight; the answer before that was a refusal.
+	case errors.Is(err, anteroom.ErrLost):
+		return &exitError{status: exitLost, err: fmt.Errorf("lock %q lost before the command started: %s", x.key, reason(err))}
 	case errors.Is(err, context.Canceled) && !x.refused.Load():
 		return &exitError{status: exitUnavailable, err: fmt.Errorf("no answer from Redis before standard input ended: %s", reason(err))}
 	case !x.refused.Load() && x.flags.wait.Duration > 0 && !errors.Is(err, anteroom.ErrConfig):
