@@ -54,6 +54,10 @@ func limitsOf(rdb Redis) (clientLimits, error) {
 // sends on its own goroutine is back at its time limit.
 func (c *Client) Bounded() bool { return c.limits.holds == 0 }
 
+// ReadTimeout returns after how long the user's client gives up an answer that it reads; 0 where it does not, or that is not
+// known.
+func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
+
 // Costs says what settings of the user's client cost, a sentence for each that costs something, with what to set
 // instead. replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
 // *redis.ClusterClient nothing is known, and nothing is said.

@@ -83,6 +83,16 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 	return m.notClosed(ctx, "a command or a callback of the program has not returned")
 }
 
+// over reports whether Close has ended. The wire may live on, for holds that were left.
+func (m *Manager) over() bool {
+	select {
+	case <-m.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 // onlyDeadline returns a context that ends at ctx's deadline, if it has one, and not before.
 func onlyDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, has := ctx.Deadline(); has {

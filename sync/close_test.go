@@ -283,3 +283,21 @@ func TestClose_QuestionsSaySo(t *testing.T) {
 		}
 	})
 }
+
+// A closed Manager answers no question, also where a hold that it left keeps the client open for its release.
+func TestInspectAndForceReleaseAfterClose(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		h := acquire(t, m.Mutex("k"))
+		if err := m.CloseWithin(time.Second); !errors.Is(err, anteroom.ErrClosed) {
+			t.Fatal(err)
+		}
+		if _, err := m.Inspect(bg, "k"); !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("Inspect: %v", err)
+		}
+		if _, err := m.ForceRelease(bg, "k"); !errors.Is(err, anteroom.ErrClosed) {
+			t.Errorf("ForceRelease: %v", err)
+		}
+		_ = h.Release(bg)
+	})
+}

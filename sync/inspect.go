@@ -47,6 +47,9 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if err := m.validKey(key); err != nil {
 		return Info{}, newError(op, key, err)
 	}
+	if m.over() {
+		return Info{}, newError(op, key, ErrClosed)
+	}
 	i, err := m.wire.Inspect(ctx, key, m.defaults.cfg.StringHolders)
 	if err != nil {
 		return Info{}, asked(op, key, err)
@@ -70,6 +73,9 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
 	const op = "force release"
 	if err := m.validKey(key); err != nil {
 		return false, newError(op, key, err)
+	}
+	if m.over() {
+		return false, newError(op, key, ErrClosed)
 	}
 	fields, err := m.wire.ForceRelease(ctx, key, m.defaults.cfg.StringHolders)
 	if err != nil {

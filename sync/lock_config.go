@@ -140,7 +140,9 @@ type LockConfig struct {
 	Replicas int
 
 	// ReplicaTimeout is how long a grant waits for Replicas. From 1 ms to
-	// LeaseTime/3. Defaults to min(LeaseTime/10, 500 ms).
+	// LeaseTime/3, and with Replicas less than the ReadTimeout of the client. Of Open's that is
+	// twice the greatest of 1 s, Config.CommandTimeout and Config.Defaults.ReplicaTimeout, or
+	// read_timeout in the URL. Defaults to min(LeaseTime/10, 500 ms).
 	ReplicaTimeout time.Duration
 
 	// StringHolders shares the key with a library that keeps a lock as a string, while a

@@ -85,6 +85,10 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	if err != nil {
 		return fail(joined(ErrConfig, err))
 	}
+	if err := m.replicasFit(&defaults); err != nil {
+		m.wire.Close()
+		return fail(err)
+	}
 	m.reports.start()
 	m.locks = lock.New(lock.Config{
 		Wire: m.wire, ClientID: cfg.ClientID, Reporter: &m.reports, Timeout: m.cfg.commandTimeout,

@@ -1,6 +1,7 @@
 package anteroom
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -51,7 +52,7 @@ func (m *Manager) Mutex(key string) *Mutex {
 func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 	normal, err := cfg.withDefaults(m.cfg.Defaults).normal()
 	if err == nil {
-		err = m.validKey(cfg.Key)
+		err = cmp.Or(m.validKey(cfg.Key), m.replicasFit(&normal))
 	}
 	if err != nil {
 		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}

@@ -2,6 +2,7 @@ package anteroom_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,5 +62,33 @@ func TestSync_I3_ALateReleaseForWantOfReplicasMeetsNoLaterGrant(t *testing.T) {
 			t.Fatalf("a release of an earlier attempt has removed the lock; the holder thinks: %v", hold.Err())
 		}
 		ok(t, hold.Release(bg))
+	})
+}
+
+// A client that breaks off the wait for replicas is refused, with what to set.
+func TestReplicaTimeoutFitsTheClient(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		rdb := redis.NewClient(&redis.Options{Addr: "embedded", Dialer: s.net.Dial, ReadTimeout: 2 * time.Second})
+		t.Cleanup(func() { _ = rdb.Close() })
+		m, _ := manager(t, rdb, anteroom.Config{})
+		for timeout, fits := range map[time.Duration]bool{1999 * time.Millisecond: true, 2 * time.Second: false} {
+			cfg := anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: timeout}
+			_, err := m.NewMutex(cfg)
+			if fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "ReplicaTimeout is 2s; it must be less than the client's ReadTimeout, here 2s") {
+				t.Errorf("%v: %v", timeout, err)
+			}
+			cfg.Key = ""
+			other, err := anteroom.NewManager(rdb, anteroom.Config{Defaults: cfg})
+			if fits != (err == nil) || err != nil && !errors.Is(err, anteroom.ErrConfig) {
+				t.Errorf("%v as a default: %v", timeout, err)
+			}
+			if err == nil {
+				ok(t, other.Close(bg))
+			}
+			cfg.Key, cfg.Replicas = "k", 0
+			if _, err := m.NewMutex(cfg); err != nil {
+				t.Errorf("without replicas: %v", err)
+			}
+		}
 	})
 }

@@ -23,6 +23,15 @@ func settingsOf(k *lock.Key) *settings { return k.Settings().Of.(*settings) }
 // maxShared bounds the settings that a Manager remembers; beyond it each Mutex has its own.
 const maxShared = 256
 
+// replicasFit refuses a wait for replicas that the client would break off.
+func (m *Manager) replicasFit(cfg *LockConfig) error {
+	read := m.wire.ReadTimeout()
+	if cfg.Replicas == 0 || read == 0 || cfg.ReplicaTimeout < read {
+		return nil
+	}
+	return configError("ReplicaTimeout", "is %v; it must be less than the client's ReadTimeout, here %v", cfg.ReplicaTimeout, read)
+}
+
 // settings returns those of a normal configuration without its key.
 func (m *Manager) settings(cfg LockConfig) *settings {
 	m.mu.Lock()

@@ -106,7 +106,8 @@ func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
 	if text, err = withTLSFiles(cmd, text); err != nil {
 		return nil, err
 	}
-	client, err := lettucecompat.Open(text, lettucecompat.Options{})
+	timeout, _ := cmd.Flags().GetDuration("timeout") // 0 for a command without it
+	client, err := lettucecompat.Open(text, lettucecompat.Options{CommandTimeout: timeout})
 	if err != nil {
 		return nil, usageError("%s: %w", from, err)
 	}

@@ -17,21 +17,6 @@ import (
 // aLease is in the command that makes a new hold whole and in no other: the default lease, in milliseconds.
 const aLease = "\r\n$5\r\n30000\r\n"
 
-// standing waits until somebody stands in line for k.
-func standing(t *testing.T, m *anteroom.Manager) {
-	t.Helper()
-	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
-		info, err := m.Inspect(t.Context(), "k")
-		must(t, err)
-		if info.Standing == 1 {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatal("nobody stands")
-		}
-	}
-}
-
 // Whoever was granted the lock gets its whole lease, or goes on waiting: an answer that is lost just then does not make it
 // somebody else's.
 func TestExec_TheFirstExtensionIsRepeated(t *testing.T) {
@@ -43,7 +28,7 @@ func TestExec_TheFirstExtensionIsRepeated(t *testing.T) {
 		for _, args := range [][]string{{"exec", "-E", "0"}, {"exec", "-w", "10m", "-E", "0", "--at-least", "1s"}} {
 			h := hold(t, m.Mutex("k"))
 			c := startTool(t, url, slices.Concat(args, []string{"k", "--", "echo", "ran"})...)
-			standing(t, m)
+			awaitLine(t, m, "k", 1)
 			network.OnRequest(aLease, 1, fate)
 			must(t, h.Release(t.Context()))
 			if l := c.line(); l != "ran" {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
 	"github.com/anteroom/anteroom/internal/testredis"
@@ -45,4 +46,14 @@ func relay(t *testing.T, s *testredis.Server) (url string, network *faultnet.Net
 		all.Wait()
 	})
 	return "redis://" + l.Addr().String(), network
+}
+
+// An answer that takes longer than the library would wait for one arrives within --timeout.
+func TestConnect_TheTimeoutIsTheFlags(t *testing.T) {
+	t.Parallel() // it waits for the answer
+	s, rdb := withRedis(t)
+	take(t, rdb, "k")
+	url, network := relay(t, s)
+	network.OnRequest("anteroom:line:", 1, faultnet.Late(2500*time.Millisecond))
+	startTool(t, url, "status", "k").expect(0)
 }
