@@ -197,3 +197,19 @@ func TestALostSendDoesNotEndALockEarly(t *testing.T) {
 		})
 	}
 }
+
+// The key of a fixed lease lasts no longer than that, also where its answer takes longer than a renewal waits.
+func TestAFixedLeaseIsNotRenewedMeanwhile(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, acquire(t, m.Mutex("warm")).Release(bg))
+		s.net.Delay(150 * time.Millisecond)
+		h := acquire(t, m.Mutex("k"), anteroom.Lease(3*time.Second))
+		time.Sleep(time.Second)
+		if left := s.TTL("k"); left > 3*time.Second {
+			t.Errorf("the key lasts for %v more", left)
+		}
+		s.net.Heal()
+		ok(t, h.Release(bg))
+	})
+}

@@ -129,6 +129,9 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 // secure makes the lease of g what o has asked for: a fixed one, or one that replicas have confirmed. Where it cannot,
 // who may wait comes again after a pause.
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
+	if o.lease.Fixed() { // a renewal under way would make the key outlast it
+		g.lease.Load().StopRenewing()
+	}
 	k.mu.Lock()
 	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
 	k.mu.Unlock()
