@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -258,21 +259,40 @@ func TestExec_X1_ABrokenStandardError(t *testing.T) {
 	}
 }
 
+// fullPipe returns a pipe that takes nothing more.
+func fullPipe(t *testing.T) *os.File {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+	for err == nil {
+		_, err = w.Write(make([]byte, 4096))
+	}
+	return w
+}
+
+// Nor does it keep a process that has nothing to do but say why it ends.
+func TestExec_TheLastWordIsBoundedToo(t *testing.T) {
+	t.Parallel() // it waits until a voice gives up
+	ctx, cancel := context.WithTimeout(t.Context(), execPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], "exec", "k", "--", "true")
+	cmd.Env = environWithout(asCommand+"=1", "GORACE=atexit_sleep_ms=0", redisVariable+"=redis://127.0.0.1:1")
+	cmd.Stderr = fullPipe(t)
+	if _ = cmd.Run(); cmd.ProcessState.ExitCode() != exitUnavailable {
+		t.Errorf("%v", cmd.ProcessState)
+	}
+}
+
 // Standard error is a full pipe whose reader does not read. The loss, which the keeper reports, and the keeper's
 // death, which the supervisor reports, still end the group.
 func TestExec_X1_AFullStandardError(t *testing.T) {
 	t.Parallel() // it waits until two voices give up
 	s, rdb := withRedis(t)
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	_ = w.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-	for err == nil {
-		_, err = w.Write(make([]byte, 4096))
-	}
+	w := fullPipe(t)
 	for _, lose := range []func(*exec.Cmd) error{
 		func(*exec.Cmd) error { return rdb.Del(t.Context(), "k").Err() },
 		func(c *exec.Cmd) error { return c.Process.Kill() },

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -55,7 +54,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	if say {
 		// The library's errors begin with its name, which here is the prefix of every error.
 		text := strings.ReplaceAll("\n"+err.Error(), "\nanteroom ", "\nanteroom: ")[1:]
-		fmt.Fprintln(errs, "anteroom:", harmless(strings.TrimPrefix(text, "anteroom: ")))
+		last := newVoice(errs)
+		last.say("%s", harmless(strings.TrimPrefix(text, "anteroom: ")))
+		last.close()
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && e.die != nil {
 		e.die()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +142,7 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 		if err != nil {
 			return err
 		}
-		heard.now()
+		heard.pause()
 		switch m := m.(type) {
 		case *redis.Subscription:
 			if m.Channel == l.patterns[len(l.patterns)-1] { // all are confirmed
@@ -153,6 +154,7 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 		if err != nil {
 			return &overError{err}
 		}
+		heard.now()
 	}
 }
 
@@ -175,11 +177,18 @@ func (l *listener) subscribed() error {
 // moment is when something last happened. Safe for concurrent use.
 type moment struct {
 	start time.Time
-	since atomic.Int64 // time since start
+	since atomic.Int64 // time since start; paused: it is happening
 }
+
+const paused = math.MaxInt64
 
 func newMoment() *moment { return &moment{start: time.Now()} }
 
 func (m *moment) now() { m.since.Store(int64(time.Since(m.start))) }
 
-func (m *moment) ago() time.Duration { return time.Since(m.start) - time.Duration(m.since.Load()) }
+// pause makes it last until now is called: a reader of the output who stands still is no silence of Redis.
+func (m *moment) pause() { m.since.Store(paused) }
+
+func (m *moment) ago() time.Duration {
+	return max(time.Since(m.start)-time.Duration(m.since.Load()), 0)
+}

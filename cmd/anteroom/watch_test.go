@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"regexp"
@@ -271,6 +272,41 @@ func TestWatch_NoticesSilence(t *testing.T) {
 		must(t, rdb.Publish(t.Context(), "lock:release:k", "{}").Err())
 	}
 	w.ends(0)
+}
+
+// standstill is a reader of the output who pauses before each line.
+type standstill struct {
+	io.Writer
+	d time.Duration
+}
+
+func (s standstill) Write(p []byte) (int, error) {
+	time.Sleep(s.d)
+	return s.Writer.Write(p)
+}
+
+// A reader of the output who stands still for longer than Redis may be silent loses nothing.
+func TestWatch_AReaderThatStandsStill(t *testing.T) {
+	s := testredis.Start(t)
+	w := &watching{t: t, status: make(chan int, 1)}
+	l := &listener{
+		rdb: s.Client(t), patterns: []string{"lock:release:*"}, ping: 20 * time.Millisecond, patience: 200 * time.Millisecond,
+		report: &reporter{out: standstill{&w.out, 600 * time.Millisecond}, errs: &w.errs, most: 3},
+	}
+	w.begin(func(ctx context.Context) int {
+		if err := l.run(ctx); err != errEnough {
+			return exitFailed
+		}
+		return 0
+	})
+	w.await(&w.errs, "watching ", 1)
+	for _, key := range []string{"a", "b", "c"} {
+		must(t, s.Client(t).Publish(t.Context(), "lock:release:"+key, "{}").Err())
+	}
+	w.ends(0)
+	if said := w.errs.String(); strings.Contains(said, "lost") {
+		t.Errorf("it said %q", said)
+	}
 }
 
 // An interrupt, as ^C sends it to a process of its own, and the signal of supervisors.
