@@ -54,7 +54,7 @@ func TestLine_ACalledGrantIsOnItsReplicas(t *testing.T) {
 	}
 	a, _ := manager(t, s.Client(t), anteroom.Config{})
 	b, _ := manager(t, s.Client(t, plain), anteroom.Config{})
-	mu := mutex(t, b, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 5 * time.Second})
+	mu := mutex(t, b, anteroom.LockConfig{Key: "k", Replicas: 1, ReplicaTimeout: 4 * time.Second})
 	for range 10 {
 		h := acquire(t, a.Mutex("k"))
 		got := make(chan *anteroom.Hold, 1)

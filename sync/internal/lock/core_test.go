@@ -59,6 +59,7 @@ type party struct {
 	*Locks
 	set *Settings
 	rep *reporter
+	up  chan struct{} // closed once it listens
 }
 
 func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
@@ -71,7 +72,8 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 		change(set)
 	}
 	set.Prepare()
-	p := &party{set: set, rep: &reporter{}}
+	p := &party{set: set, rep: &reporter{}, up: make(chan struct{})}
+	var once sync.Once
 	id := lettucecompat.NewClientID("party")
 	wire, err := lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: id, CommandTimeout: set.Timeout,
@@ -79,6 +81,7 @@ func newParty(t testing.TB, rdb *redis.Client, change func(*Settings)) *party {
 		OnSubscription: func(up bool, _ error) {
 			if up {
 				p.Resubscribed()
+				once.Do(func() { close(p.up) })
 			}
 		},
 	})

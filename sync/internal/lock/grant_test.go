@@ -62,10 +62,12 @@ func TestDriver_MayHandOff(t *testing.T) {
 		"the client closes":                {hour, func(o *Owner) { o.g.k.l.closing.Store(true) }, 0, 0, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rdb.Del(t.Context(), "k")
+			rdb.FlushAll(t.Context()) // the line, too, remembers foreign clients
 			p := newParty(t, rdb, func(s *Settings) { s.MaxHandoffs = 10; c.set(s) })
 			o := p.mustAcquire(t, "k")
 			defer o.Exit(t.Context())
+			<-p.up // which makes turns ask, and may come after the answer
+			o.g.k.asked.Store(int64(o.g.since))
 			if c.change != nil {
 				c.change(o)
 			}
