@@ -94,7 +94,11 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	if e.lost(ended) || steppedDown {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
-	if ctx.Err() != nil && comesOf(ctx, work) {
+	over := ctx.Err()
+	if end, has := ctx.Deadline(); has && over == nil && !time.Now().Before(end) {
+		over = context.DeadlineExceeded // the term's own timer was first
+	}
+	if over != nil && comesOf(work, over, context.Cause(ctx)) {
 		return false, nil
 	}
 	return false, work
@@ -106,10 +110,10 @@ func (e *Election) lost(cause error) bool {
 	return is && errors.Is(of, anteroom.ErrLost) && of.Key == e.mu.Key()
 }
 
-// comesOf reports whether err has no other reason than that ctx has ended: of an error that joins others, all must come
-// of it. One of the lock library is one failure, which it words by several errors.
-func comesOf(ctx context.Context, err error) bool {
-	if !errors.Is(err, ctx.Err()) && !errors.Is(err, context.Cause(ctx)) {
+// comesOf reports whether err has no other reason than that a context has ended, with over and cause: of an error that
+// joins others, all must come of it. One of the lock library is one failure, which it words by several errors.
+func comesOf(err, over, cause error) bool {
+	if !errors.Is(err, over) && (cause == nil || !errors.Is(err, cause)) {
 		return false
 	}
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -117,7 +121,7 @@ func comesOf(ctx context.Context, err error) bool {
 		case *anteroom.Error:
 			return true
 		case interface{ Unwrap() []error }:
-			return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !comesOf(ctx, part) })
+			return !slices.ContainsFunc(e.Unwrap(), func(part error) bool { return !comesOf(part, over, cause) })
 		}
 	}
 	return true

@@ -54,6 +54,32 @@ func TestRun_ReturnsWhatFailedOnShutdown(t *testing.T) {
 	}
 }
 
+// late is a context that ends a little after its deadline, as any may do by the time that a timer takes.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+func TestRun_ReturnsNilAtTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		err = e.Run(late{ctx, time.Now().Add(time.Second)}, func(term context.Context) error {
+			<-term.Done()
+			return term.Err()
+		})
+		if err != nil {
+			t.Errorf("Run says %v", err)
+		}
+	})
+}
+
 // What lead returns because another lock was lost is an error like any other, and no loss of leadership.
 func TestRun_ReturnsTheLossOfAnotherLock(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {

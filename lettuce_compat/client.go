@@ -79,6 +79,9 @@ func New(rdb Redis, opt Options) (*Client, error) {
 		id: opt.ClientID, word: rand.Text(),
 		shards: map[string]*shard{},
 	}
+	if r, is := rdb.(*redis.ClusterClient); is && r.Options().ClusterSlots != nil && len(r.Options().Addrs) == 0 {
+		return nil, configError("redis client", "is a ClusterClient whose servers are no Redis Cluster, as redis.NewFailoverClusterClient makes it: use NewFailoverClient or NewClient")
+	}
 	switch r := rdb.(type) {
 	case interface {
 		MasterForKey(context.Context, string) (*redis.Client, error)

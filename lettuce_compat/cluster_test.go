@@ -156,3 +156,12 @@ func TestNew_RefusesARing(t *testing.T) {
 		t.Fatalf("a Ring was accepted: %v", err)
 	}
 }
+
+// Servers that are no Cluster have other channels, and their releases another way.
+func TestNew_RefusesACluster_ThatIsNone(t *testing.T) {
+	rdb := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	defer rdb.Close()
+	if _, err := lettucecompat.New(rdb, lettucecompat.Options{ClientID: "me"}); err == nil || !strings.Contains(err.Error(), "NewFailoverClient") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -24,7 +25,7 @@ type RehearseRequest struct {
 	Fenced   bool          // grants have tokens
 	Replicas bool          // renewals wait for replicas
 	Strings  bool          // a string at the key is a lock of another library
-	Timeout  time.Duration // of the command; 0: Options.CommandTimeout
+	Timeout  time.Duration // of all; 0: Options.CommandTimeout
 }
 
 // Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held it. A script
@@ -36,7 +37,9 @@ func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
 	if err := c.CheckKey(r.Key); err != nil {
 		return err
 	}
+	began, limit := time.Now(), cmp.Or(r.Timeout, c.opt.CommandTimeout)
 	for _, step := range []string{"1", "2"} {
+		r.Timeout = max(limit-time.Since(began), 1)
 		if err := c.rehearse(ctx, r, step); err != nil {
 			return err
 		}

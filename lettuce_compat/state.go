@@ -61,9 +61,8 @@ type Statement struct {
 
 // State sends a statement and returns when Redis has answered, ctx ends or the time limit is reached.
 //
-// While a slot moves to another server of a Cluster, a server may have the lock and not its line. A statement that
-// keeps and wants nothing is then sent once more without the line and the fencing record. The others fail with
-// TRYAGAIN.
+// While a slot moves to another server of a Cluster, a server may have the lock and not its line. A release is then
+// sent once more without the line and the fencing record. The others fail with TRYAGAIN: a place is in the line only.
 func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	start := time.Now()
 	defer func() { c.observe(s.name(), answer.Outcome, start) }()
@@ -76,7 +75,7 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	}
 	k := c.stateRequest(&s, c.line(s.Key), start)
 	left := l.do(ctx, &k.request, start, s.Timeout)
-	if left == nil && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
+	if left == nil && s.Have == HaveUnit && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
 		if rest := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); rest > 0 {
 			k = c.stateRequest(&s, s.Key, start)

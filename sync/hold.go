@@ -195,7 +195,8 @@ func (h *Hold) TTL() time.Duration {
 // was sent, or later.
 // It is for fixed leases: a renewed lease does not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
 // or ErrUnknown the deadline stays where it was, though Redis may keep the key
-// longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. The margin stays that of the
+// longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. A lock with more than
+// its lease is not handed on within the process: the next owner has a lease of its own. The margin stays that of the
 // lease with which the hold began: if d is much longer, begin with a Margin that covers what the
 // clocks may drift apart within d.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {

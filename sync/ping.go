@@ -32,7 +32,8 @@ func (m *Manager) patience() time.Duration {
 // for order:*. Without keys it tries "anteroom:ping", which is as good as any where the
 // user may use all keys, and on a Cluster speaks for one shard. It asks for what
 // Config.Defaults needs; Fencing and Replicas need more. The rights to a
-// key that is held at the moment can be asked for on Redis 7.0 and newer only.
+// key that is held at the moment can be asked for on Redis 7.0 and newer only, and whether
+// the server's memory is full is not asked for it.
 //
 // It returns an *Error for the first key that is refused: ErrConfig for what a person has
 // to change, in Redis or in the program, with the remedy; ErrUnavailable where Redis does

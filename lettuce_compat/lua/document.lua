@@ -27,5 +27,5 @@ end
 
 local function record_calls(fence)
   local counter = ask('get', fence)
-  return {{'get', fence}, {'set', fence, counter or '0', counter and 'keepttl' or 'px', not counter and '1000' or nil}, not counter and {'del', fence} or nil}
+  return {{'get', fence}, {'set', fence, counter or '0', counter and 'keepttl' or 'px', not counter and '1000' or nil}, not counter and {'pexpire', fence, '0'} or nil}
 end

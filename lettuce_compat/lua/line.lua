@@ -174,7 +174,7 @@ local function line_of(line, client, multi)
   -- save writes what has changed. A line that says nothing any more goes.
   function l.save()
     if l.places == 0 and l.seen == 0 then
-      if l.there then redis.pcall('del', line) end
+      if l.there then redis.pcall('pexpire', line, '0') end -- deletes it, by a right that is needed anyway
     elseif l.changed then
       write(0)
     end

@@ -17,5 +17,5 @@ local function last_token() end
 
 local function record_calls(fence)
   local new = redis.pcall('exists', fence) == 0
-  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}, new and {'del', fence} or nil}
+  return {{'get', fence}, {'incr', fence}, {'incrby', fence, '-1'}, new and {'pexpire', fence, '0'} or nil}
 end

@@ -35,6 +35,6 @@ return attempt({
   {'pubsub', NUMSUB, ARGV[2]}, {'pubsub', 'numsub', ARGV[3]},
 }) or kind ~= 'string' and attempt({{'hexists', key, ':'}, {'hget', key, ':'}, {'hkeys', key}, {'hgetall', key}, {'hdel', key, ':none'}})
   or refused({
-    {'hset', key, ':', '1'}, {'pexpire', key, '1000'}, {'hdel', key, ':'}, {'hset', line, ':', '1'}, {'pexpire', line, '1000'}, {'del', line},
+    {'hset', key, ':', '1'}, {'pexpire', key, '1000'}, {'hdel', key, ':'}, {'hset', line, ':', '1'}, {'pexpire', line, '1000'},
     {PUBLISH, ARGV[2], ''}, {SUBSCRIBE, ARGV[2]}, {'publish', ARGV[3], ''}, {'subscribe', ARGV[3]}, ARGV[4] == '1' and {'wait', '0', '1'} or nil,
   }) or refused({{'script', 'load', ''}}) and refused({{'eval', '', '0'}}) or {}

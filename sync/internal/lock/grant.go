@@ -23,6 +23,7 @@ type Held struct {
 	owner     atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
 	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
 	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
+	stretched atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
 	doomed    atomic.Bool           // when it is lost nothing waits for its owner to react: see Revoke and Locks.Forced
 	force     atomic.Bool           // somebody says that it was deleted on purpose
@@ -102,7 +103,7 @@ func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	set, l := g.k.set, g.lease.Load()
 	used := o.handOffs - int(g.turnFrom.Load())
 	switch {
-	case o.lease.Fixed(), g.unrenewed.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+	case o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false, false
 	case set.MinHold > 0 && now-g.since < set.MinHold:
 		return false, false

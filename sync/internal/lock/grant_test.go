@@ -52,6 +52,8 @@ func TestDriver_MayHandOff(t *testing.T) {
 		"none are allowed":                 {func(s *Settings) { s.MaxHandoffs = 0 }, nil, 0, 0, false, false},
 		"beside a foreign client":          {hour, func(o *Owner) { o.g.k.others.Store(int64(o.g.k.l.now())) }, 0, 0, false, false},
 		"the renewal was stopped":          {hour, func(o *Owner) { o.g.unrenewed.Store(true) }, 0, 0, false, false},
+		"an owner has asked for more":      {hour, func(o *Owner) { o.Extend(context.Background(), time.Minute) }, 0, 0, false, false},
+		"as much as a lease":               {hour, func(o *Owner) { o.Extend(context.Background(), o.lease.For) }, 0, 0, true, false},
 		"a fixed lease":                    {hour, func(o *Owner) { o.lease = &Lease{For: time.Second, Period: -1} }, 0, 0, false, false},
 		"before MinHold is over":           {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 50 * ms, false, false},
 		"after MinHold":                    {func(s *Settings) { s.MinHold, s.MaxHandoffTime = 100*ms, time.Hour }, nil, 0, 200 * ms, true, false},

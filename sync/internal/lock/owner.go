@@ -83,6 +83,9 @@ func (o *Owner) Again() error {
 func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.RenewReply {
 	g, k := o.g, o.g.k
 	lease := g.lease.Load()
+	if d > k.set.Lease.For {
+		g.stretched.Store(true)
+	}
 	k.mu.Lock()
 	k.talk = k.talk.Lasts(k.l.now() + d)
 	k.mu.Unlock()
