@@ -86,7 +86,7 @@ func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 		got := s.waiting(t, bg, b.Mutex("k"))
 		s.Del("k") // free without a script
 		if h, err := c.Mutex("k").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
-			t.Errorf("a try has overtaken: %v, %v", h, err)
+			t.Errorf("a try has passed it: %v, %v", h, err)
 		}
 		// But it has called.
 		ok(t, isIn(t, got).Release(bg))

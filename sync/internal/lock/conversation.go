@@ -106,7 +106,7 @@ type Event uint8
 const (
 	None     Event = iota
 	Granted        // one may enter: see Conversation.Grant
-	Vanished       // the unit that somebody has entered is gone, says the answer to a statement that a call has overtaken
+	Vanished       // the unit that somebody has entered is gone, says the answer to a statement that came after a call
 	Missing        // a release or turn of a unit that was entered found nothing, and nothing stated before can have removed it
 	GivenUp        // all that may have been left has ended by itself, before an answer said so
 )

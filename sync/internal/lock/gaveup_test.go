@@ -19,7 +19,7 @@ func (k *Key) answered(h News, a *lettucecompat.Answer) {
 	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a)
 }
 
-// A confirmation that a call has overtaken has no answer: nobody is told so while, or after, this process has the lock.
+// A confirmation whose call came first has no answer: nobody is told so while, or after, this process has the lock.
 func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)

@@ -169,7 +169,7 @@ func TestLate_AReleaseOfAUnitThatAConfirmationHasFoundGone(t *testing.T) {
 	k := o.g.k
 	rdb.Del(t.Context(), "k")
 	k.mu.Lock()                     // Key.take of the answer, before it loses the lease
-	k.talk.last = k.l.number.Add(1) // the confirmation, which a call has overtaken
+	k.talk.last = k.l.number.Add(1) // the confirmation, whose call came first
 	var e Event
 	if k.talk, e = k.talk.Heard(News{Word: HasNot, N: k.talk.last}, k.l.now()); e != Vanished {
 		t.Error(e)
