@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
@@ -210,6 +211,25 @@ func TestAFixedLeaseIsNotRenewedMeanwhile(t *testing.T) {
 			t.Errorf("the key lasts for %v more", left)
 		}
 		s.net.Heal()
+		ok(t, h.Release(bg))
+	})
+}
+
+// Who comes next in the process has a lease of its own, not what the one before has asked for.
+func TestWhatAnOwnerExtendedIsItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		mu := m.Mutex("k")
+		h, next := acquire(t, mu), make(chan *anteroom.Hold, 1)
+		go func() { next <- acquire(t, mu) }()
+		synctest.Wait()
+		ok(t, h.Extend(bg, 12*time.Hour))
+		ok(t, h.Release(bg))
+		h = <-next
+		time.Sleep(time.Second)
+		if left, ttl := h.TTL(), s.TTL("k"); left > 30*time.Second || ttl > 30*time.Second {
+			t.Errorf("%v are left, and %v in Redis", left, ttl)
+		}
 		ok(t, h.Release(bg))
 	})
 }
