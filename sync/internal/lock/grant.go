@@ -17,11 +17,11 @@ type Held struct {
 	since Moment
 	lease atomic.Pointer[renewal.Lease] // a fixed lease replaces that of the grant
 
-	turn     atomic.Int64 // the Moment when this turn began
-	turnFrom atomic.Int64 // hand-offs when it did
+	turn atomic.Int64 // the Moment when this turn began
 
 	owner     atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
 	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
+	turnFrom  atomic.Int32          // hand-offs when this turn began
 	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
 	stretched atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
 	ended     atomic.Bool           // the goroutine that would have to exit has ended
