@@ -10,6 +10,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // ErrSteppedDown is the cause with which the context of a term ends after StepDown.
@@ -39,7 +40,7 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 	}
 	if mu.Config().MinHold > 0 {
 		return nil, &anteroom.Error{
-			Op: "new election", Key: cfg.Key, Outcome: anteroom.OutcomeMistake,
+			Op: "new election", Key: cfg.Key, Outcome: observe.OutcomeMistake,
 			Err: fmt.Errorf("%w: MinHold would keep the next leader waiting after the last one has resigned", anteroom.ErrConfig),
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/anteroom/anteroom/leader"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const key = "leader:test"
@@ -172,8 +173,8 @@ func TestLeader_I4_StandsAgainBehindTheOthers(t *testing.T) {
 func TestLeader_I5_StandingByIsNoLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var long int
-		lt := locktest.New(t, anteroom.Config{OnEvent: func(e anteroom.Event) {
-			if e.Kind == anteroom.EventLongWait {
+		lt := locktest.New(t, anteroom.Config{OnEvent: func(e observe.Event) {
+			if e.Kind == observe.EventLongWait {
 				long++
 			}
 		}})

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"sync"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Counter is what a Collector reads at each scrape; *anteroom.Manager implements it. Counts is called on the scrape's
 // goroutine, possibly by several scrapes at once, and no lock of the Collector is held during the call.
 type Counter interface {
-	Counts() map[string]anteroom.Count
+	Counts() map[string]observe.Count
 }
 
 // sources are the attached Managers.
@@ -47,11 +47,11 @@ func (c *Collector) Detach(m Counter) {
 
 // count reads all attached Managers and returns the sums by class (of the ages the maximum) and the number of
 // Managers. A class first seen here becomes known (I1) but is not a report, so a scrape never counts as an overflow.
-func (c *Collector) count() (map[*class]anteroom.Count, int) {
+func (c *Collector) count() (map[*class]observe.Count, int) {
 	c.sources.mu.Lock()
 	list := c.sources.list
 	c.sources.mu.Unlock()
-	sums := map[*class]anteroom.Count{}
+	sums := map[*class]observe.Count{}
 	for _, m := range list {
 		for name, n := range m.Counts() {
 			cl, _ := c.classes.get(name)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
@@ -19,7 +20,7 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 	c.Attach(a)
 	c.Attach(b)
 	c.Attach(a) // changes nothing
-	c.Lost("mail", anteroom.LostGone)
+	c.Observer().Lost("mail", observe.LostGone)
 	want(t, r, map[string]float64{
 		`anteroom_held{class="orders"}`:    3,
 		`anteroom_waiters{class="orders"}`: 5,
@@ -53,7 +54,7 @@ func TestMetrics_I4_HeldAndWaitersAreReadAtTheScrape(t *testing.T) {
 // Classes beyond the cap that a scrape finds are summed in "other" and are no report.
 func TestMetrics_I4_CountsBeyondTheCap(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
-	c.Lost("orders", anteroom.LostGone)
+	c.Observer().Lost("orders", observe.LostGone)
 	c.Attach(&counts{"orders": {Held: 1}, "stock": {Held: 2}, "mail": {Held: 4}})
 	want(t, r, map[string]float64{
 		`anteroom_held{class="orders"}`:  1,
@@ -76,10 +77,10 @@ func TestMetrics_AttachNilPanics(t *testing.T) {
 // reports.
 type busy struct{ c *metrics.Collector }
 
-func (b *busy) Counts() map[string]anteroom.Count {
-	b.c.Lost("new class", anteroom.LostGone)
+func (b *busy) Counts() map[string]observe.Count {
+	b.c.Observer().Lost("new class", observe.LostGone)
 	b.c.Detach(&counts{})
-	return map[string]anteroom.Count{"another new class": {Held: 1}}
+	return map[string]observe.Count{"another new class": {Held: 1}}
 }
 
 func TestMetrics_NoLockIsHeldWhileAManagerIsAsked(t *testing.T) {
@@ -94,9 +95,9 @@ func TestMetrics_NoLockIsHeldWhileAManagerIsAsked(t *testing.T) {
 // leaver detaches itself during Counts.
 type leaver struct{ c *metrics.Collector }
 
-func (l *leaver) Counts() map[string]anteroom.Count {
+func (l *leaver) Counts() map[string]observe.Count {
 	l.c.Detach(l)
-	return map[string]anteroom.Count{"orders": {Held: 1}}
+	return map[string]observe.Count{"orders": {Held: 1}}
 }
 
 // A scrape asks the Managers that were attached when it began, whatever changes meanwhile.
@@ -115,7 +116,7 @@ func TestMetrics_WithAManager(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
 	c, r := newCollector(t, metrics.Config{})
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{Name: "orders"}})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Name: "orders"}})
 	if err != nil {
 		t.Fatal(err)
 	}

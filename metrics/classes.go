@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // otherClass is the class of all locks whose own class appeared after the cap was reached. A lock configured with
@@ -21,14 +21,14 @@ type class struct {
 	resolved
 	label string
 
-	attempts counters[anteroom.Outcome]
+	attempts counters[observe.Outcome]
 	waits    prometheus.Observer
 	calls    counters[string]
-	releases counters[anteroom.Outcome]
+	releases counters[observe.Outcome]
 	holds    prometheus.Observer
-	renewals counters[anteroom.Outcome]
+	renewals counters[observe.Outcome]
 	margins  prometheus.Observer
-	losses   counters[anteroom.LossReason]
+	losses   counters[observe.LossReason]
 	alerts   map[string]prometheus.Gauge // by check
 }
 
@@ -77,18 +77,19 @@ func newClassFamilies(f *factory) classFamilies {
 // newClass creates the series of a class, all 0.
 func (f *classFamilies) newClass(label string) *class {
 	c := &class{label: label, alerts: map[string]prometheus.Gauge{}}
-	for _, o := range anteroom.AcquireOutcomes() {
+	labels := observe.Labels()
+	for _, o := range labels.Acquire {
 		outcome, via := o.AcquireLabels()
-		c.attempts = append(c.attempts, counter[anteroom.Outcome]{o, c.counter(f.attempts, label, outcome, via)})
+		c.attempts = append(c.attempts, counter[observe.Outcome]{o, c.counter(f.attempts, label, outcome, via)})
 	}
-	c.calls = countersOf(c, f.calls, anteroom.CallNames())
-	c.releases = countersOf(c, f.releases, anteroom.ReleaseOutcomes())
-	c.renewals = countersOf(c, f.renewals, anteroom.RenewOutcomes())
-	c.losses = countersOf(c, f.losses, anteroom.LossReasons())
+	c.calls = countersOf(c, f.calls, labels.Calls)
+	c.releases = countersOf(c, f.releases, labels.Release)
+	c.renewals = countersOf(c, f.renewals, labels.Renew)
+	c.losses = countersOf(c, f.losses, labels.Losses)
 	c.waits = c.histogram(f.waits, label)
 	c.holds = c.histogram(f.holds, label)
 	c.margins = c.histogram(f.margins, label)
-	for _, check := range anteroom.CheckNames() {
+	for _, check := range labels.Checks {
 		c.alerts[check] = c.gauge(f.alerts, label, check)
 	}
 	return c

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // classesOf returns the values of the label class, with the number of series of each.
@@ -31,9 +31,9 @@ func TestMetrics_I2_ClassesAreCapped(t *testing.T) {
 		}
 		const more = 50
 		for i := range limit + more {
-			c.Lost(fmt.Sprintf("order:%d", i), anteroom.LostGone)
+			c.Observer().Lost(fmt.Sprintf("order:%d", i), observe.LostGone)
 		}
-		c.Lost("order:0", anteroom.LostGone) // known, so still counted as itself
+		c.Observer().Lost("order:0", observe.LostGone) // known, so still counted as itself
 		all, _ := gather(t, r)
 		n := classesOf(t, all)
 		if len(n) != limit+1 || n["other"] == 0 {
@@ -49,8 +49,8 @@ func TestMetrics_I2_ClassesAreCapped(t *testing.T) {
 
 func TestMetrics_I2_FullCapWithoutOverflowHasNoOther(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{MaxClasses: 2})
-	c.Lost("a", anteroom.LostGone)
-	c.Lost("b", anteroom.LostGone)
+	c.Observer().Lost("a", observe.LostGone)
+	c.Observer().Lost("b", observe.LostGone)
 	all, _ := gather(t, r)
 	if n := classesOf(t, all); len(n) != 2 {
 		t.Errorf("classes: %v", n)
@@ -60,8 +60,8 @@ func TestMetrics_I2_FullCapWithoutOverflowHasNoOther(t *testing.T) {
 // A class with the name used for overflow shares its series instead of colliding.
 func TestMetrics_ClassNamedOther(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{MaxClasses: 1})
-	c.Lost("other", anteroom.LostGone)
-	c.Lost("beyond", anteroom.LostGone)
+	c.Observer().Lost("other", observe.LostGone)
+	c.Observer().Lost("beyond", observe.LostGone)
 	want(t, r, map[string]float64{
 		`anteroom_lost_total{class="other",reason="gone"}`: 2,
 		`anteroom_class_overflows_total`:                   1,
@@ -71,8 +71,8 @@ func TestMetrics_ClassNamedOther(t *testing.T) {
 // LockConfig.Name may hold any bytes, a label value may not.
 func TestMetrics_ClassNamesThatAreNotUTF8(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	c.Lost("a\xff", anteroom.LostGone)
-	c.Lost("a\xfe", anteroom.LostGone)
+	c.Observer().Lost("a\xff", observe.LostGone)
+	c.Observer().Lost("a\xfe", observe.LostGone)
 	c.Attach(&counts{"a\xff": {Held: 1}, "a\xfe": {Held: 2}})
 	want(t, r, map[string]float64{
 		"anteroom_lost_total{class=\"a\uFFFD\",reason=\"gone\"}": 2,
@@ -128,7 +128,7 @@ func TestMetrics_I2_HammerNewClasses(t *testing.T) {
 			m := &counts{fmt.Sprintf("class-%d", w): {Held: 1}}
 			c.Attach(m)
 			for i := range rounds {
-				c.Acquired(fmt.Sprintf("class-%d", (i+w)%names), anteroom.OutcomeGranted, 1)
+				c.Observer().Acquired(fmt.Sprintf("class-%d", (i+w)%names), observe.OutcomeGranted, 1)
 			}
 			c.Detach(m)
 		})

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // Collector counts what Managers report and exports it to Prometheus. Create it with New, set it as the Managers'
@@ -25,10 +23,7 @@ type Collector struct {
 	held, waiters, holdAge, waitAge, managers, goroutines *prometheus.Desc
 }
 
-var (
-	_ anteroom.Observer    = (*Collector)(nil)
-	_ prometheus.Collector = (*Collector)(nil)
-)
+var _ prometheus.Collector = (*Collector)(nil)
 
 // New returns a Collector that is neither registered nor attached to a Manager, or nil and an error that wraps
 // anteroom.ErrConfig and names the field and its bound.

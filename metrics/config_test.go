@@ -51,7 +51,7 @@ func TestConfig_ErrorsNameTheField(t *testing.T) {
 // or fail at registration instead.
 func TestConfig_OwnLabelsAreRefused(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestConfig_IsCopied(t *testing.T) {
 	c, r := newCollector(t, cfg)
 	cfg.WaitBuckets[0] = 5
 	cfg.ConstLabels["redis"], cfg.ConstLabels["zone"] = "us", "1"
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	all, _ := gather(t, r)
 	if h, ok := all[`anteroom_acquire_wait_seconds{class="orders",redis="eu"}`]; !ok || h.buckets != 2 {
 		t.Errorf("the histogram is %+v, %v", h, ok)
@@ -85,7 +85,7 @@ func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{
 		WaitBuckets: []float64{1}, HoldBuckets: []float64{1, 2}, MarginBuckets: []float64{1, 2, 3}, CommandBuckets: []float64{1, 2, 3, 4},
 	})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	all, _ := gather(t, r)
 	for name, n := range map[string]int{
 		`anteroom_acquire_wait_seconds{class="orders"}`:   1,
@@ -103,7 +103,7 @@ func TestConfig_EachHistogramHasItsOwnBuckets(t *testing.T) {
 // so no quantile is wrong by more.
 func TestConfig_DefaultBucketsTellApartWhatIsMeasured(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -1,8 +1,8 @@
-// Package metrics exports the activity of locks to Prometheus. Its Collector is both an anteroom.Observer, which
-// Managers report to, and a prometheus.Collector, which a registry reads:
+// Package metrics exports the activity of locks to Prometheus. Managers report to the hooks of a
+// Collector.Observer, and a registry reads the Collector:
 //
 //	c, err := metrics.New(metrics.Config{})
-//	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c, Attach: func(m *anteroom.Manager) { c.Attach(m) }})
+//	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c.Observer(), Attach: func(m *anteroom.Manager) { c.Attach(m) }})
 //	registry.MustRegister(c)
 //
 // Instrument does that, and wires up the debug page, in one call.

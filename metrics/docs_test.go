@@ -59,7 +59,7 @@ func rows(text string, n int) [][]string {
 func TestDocs_TablesMatchTheMetrics(t *testing.T) {
 	text := readPage(t)
 	c, r := newCollector(t, metrics.Config{})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestDocs_QueriesGiveNumbers(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	c.Attach(&counts{"orders": {Held: 1, Waiting: 1}})
 	first := exposition(t, r)
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	second := exposition(t, r)
 
 	var file strings.Builder

@@ -31,7 +31,7 @@ func Example() {
 		panic(err)
 	}
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
-		Observer: c,
+		Observer: c.Observer(),
 		Logger:   slog.New(slog.DiscardHandler),
 		Defaults: anteroom.LockConfig{Name: "orders"},
 	})

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // newCollector returns a Collector in a registry that checks everything it collects against its descriptions.
@@ -80,44 +80,45 @@ func want(t testing.TB, g prometheus.Gatherer, values map[string]float64) {
 
 // everything reports to obs each thing that can happen, once per class, with every combination of label values that a
 // Manager uses.
-func everything(obs anteroom.Observer, classes ...string) {
+func everything(obs *observe.Observer, classes ...string) {
 	const d = 20 * time.Millisecond
+	labels := observe.Labels()
 	for _, class := range classes {
-		for _, o := range anteroom.AcquireOutcomes() {
+		for _, o := range labels.Acquire {
 			obs.Acquired(class, o, d)
 		}
-		for _, how := range anteroom.CallNames() {
+		for _, how := range labels.Calls {
 			obs.Called(class, how)
 		}
-		for _, o := range anteroom.ReleaseOutcomes() {
+		for _, o := range labels.Release {
 			obs.Released(class, o, d)
 		}
-		for _, o := range anteroom.RenewOutcomes() {
+		for _, o := range labels.Renew {
 			obs.Renewed(class, o, d)
 		}
-		for _, r := range anteroom.LossReasons() {
+		for _, r := range labels.Losses {
 			obs.Lost(class, r)
 		}
-		for _, c := range anteroom.CheckNames() {
+		for _, c := range labels.Checks {
 			obs.Alert(class, c, true)
 		}
 	}
-	for _, name := range anteroom.CommandNames() {
-		for _, o := range anteroom.CommandOutcomes() {
+	for _, name := range labels.Commands {
+		for _, o := range labels.CommandOutcomes {
 			obs.Command(name, o, d)
 		}
 	}
-	for _, c := range anteroom.CheckNames() {
-		for _, f := range append([]string{"healthy", "unknown"}, anteroom.FindingNames()...) {
+	for _, c := range labels.Checks {
+		for _, f := range append([]string{"healthy", "unknown"}, labels.Findings...) {
 			obs.Checked(c, f)
 		}
 	}
-	for _, a := range anteroom.ActionNames() {
-		for _, o := range anteroom.RecoveryOutcomes() {
-			obs.Recovered(anteroom.CheckNames()[0], a, o)
+	for _, a := range labels.Actions {
+		for _, o := range labels.RecoveryOutcomes {
+			obs.Recovered(labels.Checks[0], a, o)
 		}
 	}
-	for _, k := range anteroom.EventKinds() {
+	for _, k := range labels.Events {
 		obs.EventRaised(k, false)
 		obs.EventRaised(k, true)
 	}
@@ -125,6 +126,6 @@ func everything(obs anteroom.Observer, classes ...string) {
 }
 
 // counts is a Counter without a Manager.
-type counts map[string]anteroom.Count
+type counts map[string]observe.Count
 
-func (c *counts) Counts() map[string]anteroom.Count { return *c }
+func (c *counts) Counts() map[string]observe.Count { return *c }

@@ -8,27 +8,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // calls are all observer methods, with their frequent arguments.
 func calls(c *metrics.Collector, class string) map[string]func() {
 	const d = 3 * time.Millisecond
 	return map[string]func(){
-		"Acquired":         func() { c.Acquired(class, anteroom.OutcomeHandedOff, d) },
-		"Acquired refused": func() { c.Acquired(class, anteroom.OutcomeRefused, d) },
-		"Called":           func() { c.Called(class, "entered") },
-		"Released":         func() { c.Released(class, anteroom.OutcomeHandedOff, d) },
-		"Renewed":          func() { c.Renewed(class, anteroom.OutcomeRenewed, d) },
-		"Lost":             func() { c.Lost(class, anteroom.LostGone) },
-		"Command":          func() { c.Command("ask", "ok", d) },
-		"Checked":          func() { c.Checked("lock_status", "healthy") },
-		"Checked finding":  func() { c.Checked("lock_status", "field_gone") },
-		"Recovered":        func() { c.Recovered("connection", "reconnect", "helped") },
-		"Alert":            func() { c.Alert(class, "renewal", true) },
-		"Subscription":     func() { c.Subscription(true) },
-		"EventRaised":      func() { c.EventRaised(anteroom.EventLost, true) },
-		"unrecognized":     func() { c.Lost(class, "perhaps") },
+		"Acquired":         func() { c.Observer().Acquired(class, observe.OutcomeHandedOff, d) },
+		"Acquired refused": func() { c.Observer().Acquired(class, observe.OutcomeRefused, d) },
+		"Called":           func() { c.Observer().Called(class, "entered") },
+		"Released":         func() { c.Observer().Released(class, observe.OutcomeHandedOff, d) },
+		"Renewed":          func() { c.Observer().Renewed(class, observe.OutcomeRenewed, d) },
+		"Lost":             func() { c.Observer().Lost(class, observe.LostGone) },
+		"Command":          func() { c.Observer().Command("ask", "ok", d) },
+		"Checked":          func() { c.Observer().Checked("lock_status", "healthy") },
+		"Checked finding":  func() { c.Observer().Checked("lock_status", "field_gone") },
+		"Recovered":        func() { c.Observer().Recovered("connection", "reconnect", "helped") },
+		"Alert":            func() { c.Observer().Alert(class, "renewal", true) },
+		"Subscription":     func() { c.Observer().Subscription(true) },
+		"EventRaised":      func() { c.Observer().EventRaised(observe.EventLost, true) },
+		"unrecognized":     func() { c.Observer().Lost(class, "perhaps") },
 	}
 }
 
@@ -38,8 +38,8 @@ func TestMetrics_I3_NoAllocationOnceTheClassIsKnown(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Lost("orders", anteroom.LostGone)
-		c.Lost("beyond", anteroom.LostGone)
+		c.Observer().Lost("orders", observe.LostGone)
+		c.Observer().Lost("beyond", observe.LostGone)
 		for _, class := range []string{"orders", "one of many beyond the cap"} {
 			for name, call := range calls(c, class) {
 				call() // a native histogram creates a bucket at its first value
@@ -57,7 +57,7 @@ func TestMetrics_I3_ASlowScrapeDelaysNoReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Lost("orders", anteroom.LostGone)
+	c.Observer().Lost("orders", observe.LostGone)
 	ch, ended := make(chan prometheus.Metric), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -98,15 +98,15 @@ func BenchmarkObserver(b *testing.B) {
 		b.Run(name+"/acquire+release", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				c.Acquired("orders", anteroom.OutcomeHandedOff, time.Millisecond)
-				c.Released("orders", anteroom.OutcomeHandedOff, time.Millisecond)
+				c.Observer().Acquired("orders", observe.OutcomeHandedOff, time.Millisecond)
+				c.Observer().Released("orders", observe.OutcomeHandedOff, time.Millisecond)
 			}
 		})
 		b.Run(name+"/acquire+release/parallel", func(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					c.Acquired("orders", anteroom.OutcomeHandedOff, time.Millisecond)
-					c.Released("orders", anteroom.OutcomeHandedOff, time.Millisecond)
+					c.Observer().Acquired("orders", observe.OutcomeHandedOff, time.Millisecond)
+					c.Observer().Released("orders", observe.OutcomeHandedOff, time.Millisecond)
 				}
 			})
 		})
@@ -116,7 +116,7 @@ func BenchmarkObserver(b *testing.B) {
 func BenchmarkCollect100Classes(b *testing.B) {
 	c, r := newCollector(b, metrics.Config{})
 	for i := range 100 {
-		c.Lost(string(rune('A'+i)), anteroom.LostGone)
+		c.Observer().Lost(string(rune('A'+i)), observe.LostGone)
 	}
 	for b.Loop() {
 		if _, err := r.Gather(); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Instrument lets the Managers that are made with cfg report to a new Collector, registered with reg, and to a new
@@ -37,8 +38,8 @@ func Instrument(cfg *anteroom.Config, reg prometheus.Registerer) (*debug.Page, e
 		return nil, err
 	}
 	onEvent, attach := cfg.OnEvent, cfg.Attach
-	cfg.Observer, cfg.RecordCallSites = c, true
-	cfg.OnEvent = func(e anteroom.Event) {
+	cfg.Observer, cfg.RecordCallSites = c.Observer(), true
+	cfg.OnEvent = func(e observe.Event) {
 		page.OnEvent(e)
 		if onEvent != nil {
 			onEvent(e)

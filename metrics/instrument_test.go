@@ -11,12 +11,13 @@ import (
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Two lines, and both the registry and the page know the Manager; what the program had in its Config still is.
 func TestInstrument(t *testing.T) {
-	events, attached := make(chan anteroom.Event, 10), 0
-	cfg := anteroom.Config{OnEvent: func(e anteroom.Event) { events <- e }, Attach: func(*anteroom.Manager) { attached++ }}
+	events, attached := make(chan observe.Event, 10), 0
+	cfg := anteroom.Config{OnEvent: func(e observe.Event) { events <- e }, Attach: func(*anteroom.Manager) { attached++ }}
 	registry := prometheus.NewRegistry()
 	page, err := metrics.Instrument(&cfg, registry)
 	if err != nil {
@@ -36,14 +37,14 @@ func TestInstrument(t *testing.T) {
 	}
 	lt.Lose("order:42")
 	for e := range events { // the program's own OnEvent is told, too
-		if e.Kind == anteroom.EventLost {
+		if e.Kind == observe.EventLost {
 			break
 		}
 	}
 	_ = hold.Release(t.Context())
 	answer := httptest.NewRecorder()
 	page.ServeHTTP(answer, httptest.NewRequest("GET", "http://localhost/debug/anteroom/?format=json", nil))
-	for _, want := range []string{lt.ClientID(), string(anteroom.EventLost), "instrument_test.go"} {
+	for _, want := range []string{lt.ClientID(), string(observe.EventLost), "instrument_test.go"} {
 		if !strings.Contains(answer.Body.String(), want) {
 			t.Errorf("the page does not show %q:\n%s", want, answer.Body)
 		}

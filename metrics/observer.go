@@ -5,73 +5,78 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// The methods of this file implement anteroom.Observer. Managers call them; a program calls them only from an
-// Observer of its own that forwards everything.
+// Observer returns the hooks with which Managers report to c. It is the same for all of them.
+func (c *Collector) Observer() *observe.Observer {
+	return &observe.Observer{
+		Acquired: c.acquired, Called: c.called, Released: c.released, Renewed: c.renewed, Lost: c.lost, Command: c.command,
+		Checked: c.checked, Recovered: c.recovered, Alert: c.alert, Subscription: c.subscription, EventRaised: c.eventRaised,
+	}
+}
 
-// Acquired implements anteroom.Observer: it counts the attempt, and observes its wait if it acquired the lock.
-func (c *Collector) Acquired(name string, outcome anteroom.Outcome, wait time.Duration) {
+// acquired counts the attempt, and observes its wait if it acquired the lock.
+func (c *Collector) acquired(name string, outcome observe.Outcome, wait time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.attempts.of(outcome)) {
 		return
 	}
 	// A re-entry never waits, and a cancelled wait measures the caller's patience, not the lock; either would distort
 	// the mean.
-	if outcome == anteroom.OutcomeGranted || outcome == anteroom.OutcomeHandedOff {
-		observe(cl.waits, wait)
+	if outcome == observe.OutcomeGranted || outcome == observe.OutcomeHandedOff {
+		record(cl.waits, wait)
 	}
 }
 
-// Called implements anteroom.Observer: it counts the call.
-func (c *Collector) Called(name, how string) {
+// called counts the call.
+func (c *Collector) called(name, how string) {
 	cl := c.class(name)
 	c.inc(cl.calls.of(how))
 }
 
-// Released implements anteroom.Observer: it counts the hold and observes the duration of the tenure that ended with
+// released counts the hold and observes the duration of the tenure that ended with
 // it, even if the lock had been lost meanwhile: its owner worked all that time.
-func (c *Collector) Released(name string, outcome anteroom.Outcome, held time.Duration) {
+func (c *Collector) released(name string, outcome observe.Outcome, held time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.releases.of(outcome)) {
 		return
 	}
 	// A nested release does not end the tenure.
-	if outcome != anteroom.OutcomeNested {
-		observe(cl.holds, held)
+	if outcome != observe.OutcomeNested {
+		record(cl.holds, held)
 	}
 }
 
-// Renewed implements anteroom.Observer: it counts the renewal, and observes the time left on the lease if it was
+// renewed counts the renewal, and observes the time left on the lease if it was
 // confirmed.
-func (c *Collector) Renewed(name string, outcome anteroom.Outcome, left time.Duration) {
+func (c *Collector) renewed(name string, outcome observe.Outcome, left time.Duration) {
 	cl := c.class(name)
 	if !c.inc(cl.renewals.of(outcome)) {
 		return
 	}
-	if left >= 0 && outcome == anteroom.OutcomeRenewed {
-		observe(cl.margins, left)
+	if left >= 0 && outcome == observe.OutcomeRenewed {
+		record(cl.margins, left)
 	}
 }
 
-// Lost implements anteroom.Observer: it counts the loss.
-func (c *Collector) Lost(name string, reason anteroom.LossReason) {
+// lost counts the loss.
+func (c *Collector) lost(name string, reason observe.LossReason) {
 	c.inc(c.class(name).losses.of(reason))
 }
 
-// Command implements anteroom.Observer: it counts the command and observes its duration. Durations are not split by
+// command counts the command and observes its duration. Durations are not split by
 // outcome: a command abandoned at its limit is the slowest answer there is, and without it a failing server would
 // look fast.
-func (c *Collector) Command(name, outcome string, took time.Duration) {
+func (c *Collector) command(name, outcome string, took time.Duration) {
 	if c.inc(c.process.commands[pair{name, outcome}]) {
-		observe(c.process.commandTimes[name], took)
+		record(c.process.commandTimes[name], took)
 	}
 }
 
-// Checked implements anteroom.Observer: it counts the check by its health and, if it is unhealthy, by its finding,
+// checked counts the check by its health and, if it is unhealthy, by its finding,
 // and sets the time of the last run. That is wall-clock time, because queries compare it with Prometheus' own.
-func (c *Collector) Checked(check, finding string) {
+func (c *Collector) checked(check, finding string) {
 	p := &c.process
 	found, outcome := p.findings[finding], finding
 	switch {
@@ -89,13 +94,13 @@ func (c *Collector) Checked(check, finding string) {
 	p.lastRuns[check].SetToCurrentTime()
 }
 
-// Recovered implements anteroom.Observer. The check is not a label: the action implies it.
-func (c *Collector) Recovered(_, action, outcome string) {
+// recovered: The check is not a label: the action implies it.
+func (c *Collector) recovered(_, action, outcome string) {
 	c.inc(c.process.recoveries[pair{action, outcome}])
 }
 
-// Alert implements anteroom.Observer. The Manager clears each alert that it raised, at the latest when it is closed.
-func (c *Collector) Alert(name, check string, active bool) {
+// alert: The Manager clears each alert that it raised, at the latest when it is closed.
+func (c *Collector) alert(name, check string, active bool) {
 	g := c.class(name).alerts[check]
 	switch {
 	case g == nil:
@@ -107,9 +112,9 @@ func (c *Collector) Alert(name, check string, active bool) {
 	}
 }
 
-// Subscription implements anteroom.Observer. Managers report only changes, so the gauge counts the connections that
+// subscription: Managers report only changes, so the gauge counts the connections that
 // are up.
-func (c *Collector) Subscription(up bool) {
+func (c *Collector) subscription(up bool) {
 	if up {
 		c.process.subscriptions.Inc()
 	} else {
@@ -117,9 +122,9 @@ func (c *Collector) Subscription(up bool) {
 	}
 }
 
-// EventRaised implements anteroom.Observer: it counts the event under its kind even if it was dropped, so that an
+// eventRaised counts the event under its kind even if it was dropped, so that an
 // event that was never delivered still shows.
-func (c *Collector) EventRaised(kind anteroom.EventKind, dropped bool) {
+func (c *Collector) eventRaised(kind observe.EventKind, dropped bool) {
 	if c.inc(c.process.events[kind]) && dropped {
 		c.process.dropped.Inc()
 	}
@@ -144,6 +149,6 @@ func (c *Collector) inc(s prometheus.Counter) bool {
 	return true
 }
 
-// observe records a duration. Two clock readings in the wrong order can give a negative one, which would make the
+// record records a duration. Two clock readings in the wrong order can give a negative one, which would make the
 // histogram's sum fall; Prometheus would take that for a restart.
-func observe(h prometheus.Observer, d time.Duration) { h.Observe(max(d, 0).Seconds()) }
+func record(h prometheus.Observer, d time.Duration) { h.Observe(max(d, 0).Seconds()) }

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // pair is a combination of two label values, as a key.
@@ -25,7 +25,7 @@ type processSeries struct {
 	recoveries map[pair]prometheus.Counter
 
 	subscriptions prometheus.Gauge
-	events        map[anteroom.EventKind]prometheus.Counter
+	events        map[observe.EventKind]prometheus.Counter
 	dropped       prometheus.Counter
 
 	overflows    prometheus.Counter
@@ -47,9 +47,10 @@ func newProcessSeries(f *factory) processSeries {
 	p.makeWatchdog(f)
 	p.subscriptions = p.gauge(f.gauges("subscriptions_up", "Subscription connections to Redis that are up: one for each Manager that needed one."))
 
-	p.events = map[anteroom.EventKind]prometheus.Counter{}
+	labels := observe.Labels()
+	p.events = map[observe.EventKind]prometheus.Counter{}
 	events := f.counters("events_total", "Events raised, including those dropped later.", "kind")
-	for _, k := range anteroom.EventKinds() {
+	for _, k := range labels.Events {
 		p.events[k] = p.counter(events, string(k))
 	}
 	p.dropped = p.counter(f.counters("events_dropped_total", "Events delivered neither to the log nor to OnEvent, because the queue was full."))
@@ -61,13 +62,14 @@ func newProcessSeries(f *factory) processSeries {
 // makeCommands counts by command and outcome, but measures by command only: a histogram is about twenty series, so
 // one for each outcome would be most of what is exported.
 func (p *processSeries) makeCommands(f *factory) {
+	labels := observe.Labels()
 	p.commands = map[pair]prometheus.Counter{}
 	p.commandTimes = map[string]prometheus.Observer{}
 	commands := f.counters("redis_commands_total", "Commands to Redis that were completed or abandoned, by outcome.", "command", "outcome")
 	times := f.histograms("redis_command_seconds", "Time until commands to Redis were completed or abandoned, whatever their outcome.", f.cfg.CommandBuckets, "command")
-	for _, name := range anteroom.CommandNames() {
+	for _, name := range labels.Commands {
 		p.commandTimes[name] = p.histogram(times, name)
-		for _, o := range anteroom.CommandOutcomes() {
+		for _, o := range labels.CommandOutcomes {
 			p.commands[pair{name, o}] = p.counter(commands, name, o)
 		}
 	}
@@ -75,11 +77,12 @@ func (p *processSeries) makeCommands(f *factory) {
 
 // makeWatchdog creates the series that show that the watchdog is alive, what it finds and what it does about it.
 func (p *processSeries) makeWatchdog(f *factory) {
+	labels := observe.Labels()
 	p.checks = map[pair]prometheus.Counter{}
 	p.lastRuns = map[string]prometheus.Gauge{}
 	checks := f.counters("watchdog_checks_total", "Watchdog checks, by outcome.", "check", "outcome")
 	lastRuns := f.gauges("watchdog_last_run_timestamp_seconds", "Time of the last run of a check, in seconds since 1970. 0 if none yet.", "check")
-	for _, name := range anteroom.CheckNames() {
+	for _, name := range labels.Checks {
 		p.lastRuns[name] = p.gauge(lastRuns, name)
 		for _, h := range []string{healthy, unhealthy, unknown} {
 			p.checks[pair{name, h}] = p.counter(checks, name, h)
@@ -88,13 +91,13 @@ func (p *processSeries) makeWatchdog(f *factory) {
 	// A finding belongs to one check, so check is not a label here: it would only add series that stay 0.
 	p.findings = map[string]prometheus.Counter{}
 	findings := f.counters("watchdog_findings_total", "Findings of unhealthy checks.", "finding")
-	for _, name := range anteroom.FindingNames() {
+	for _, name := range labels.Findings {
 		p.findings[name] = p.counter(findings, name)
 	}
 	p.recoveries = map[pair]prometheus.Counter{}
 	recoveries := f.counters("recoveries_total", "Recovery actions of the watchdog, each counted once its outcome is known.", "action", "outcome")
-	for _, a := range anteroom.ActionNames() {
-		for _, o := range anteroom.RecoveryOutcomes() {
+	for _, a := range labels.Actions {
+		for _, o := range labels.RecoveryOutcomes {
 			p.recoveries[pair{a, o}] = p.counter(recoveries, a, o)
 		}
 	}

@@ -98,7 +98,7 @@ var (
 func exported(t *testing.T, rules []rule) map[string]map[string][]string {
 	t.Helper()
 	c, r := newCollector(t, metrics.Config{})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

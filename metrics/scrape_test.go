@@ -44,7 +44,7 @@ func TestScrape_PromtoolFindsNothing(t *testing.T) {
 	tool := promtool(t)
 	for _, cfg := range []metrics.Config{{}, {NativeHistograms: true}, {Namespace: "shop", ConstLabels: prometheus.Labels{"redis": "eu"}}} {
 		c, r := newCollector(t, cfg)
-		everything(c, "orders", "default", "naïve\nclass \"x\"")
+		everything(c.Observer(), "orders", "default", "naïve\nclass \"x\"")
 		cmd := exec.Command(tool, "check", "metrics")
 		cmd.Stdin = strings.NewReader(scrape(t, r, ""))
 		var out bytes.Buffer
@@ -57,7 +57,7 @@ func TestScrape_PromtoolFindsNothing(t *testing.T) {
 
 func TestScrape_OpenMetrics(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	text := scrape(t, r, "application/openmetrics-text; version=1.0.0")
 	for _, line := range []string{
 		"# EOF\n",

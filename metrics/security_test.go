@@ -22,6 +22,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // secret is part of every name that must not be written anywhere: keys, client id, password.
@@ -58,13 +59,13 @@ type spy struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
-	kinds  map[anteroom.EventKind]int
+	kinds  map[observe.EventKind]int
 	tokens []int64
 }
 
 func newSpy(t *testing.T) *spy {
 	t.Helper()
-	s := &spy{t: t, kinds: map[anteroom.EventKind]int{}}
+	s := &spy{t: t, kinds: map[observe.EventKind]int{}}
 	s.c, s.r = newCollector(t, metrics.Config{})
 	all := &slog.HandlerOptions{Level: slog.Level(-100), AddSource: true}
 	s.logger = slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&s.log, all), slog.NewTextHandler(&s.log, all)))
@@ -76,9 +77,9 @@ func (s *spy) manager(rdb anteroom.Redis, id string, locks anteroom.LockConfig) 
 	s.t.Helper()
 	locks.Name = "orders"
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
-		ClientID: id + "-" + secret, Logger: s.logger, Observer: s.c, Defaults: locks, RecordCallSites: true,
+		ClientID: id + "-" + secret, Logger: s.logger, Observer: s.c.Observer(), Defaults: locks, RecordCallSites: true,
 		LongWait: time.Second,
-		OnEvent: func(e anteroom.Event) {
+		OnEvent: func(e observe.Event) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.kinds[e.Kind]++
@@ -111,14 +112,14 @@ func (s *spy) acquired(h *anteroom.Hold, err error) *anteroom.Hold {
 	return h
 }
 
-func (s *spy) seen(kind anteroom.EventKind) int {
+func (s *spy) seen(kind observe.EventKind) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.kinds[kind]
 }
 
 // waitFor waits for more events of a kind, for a long time because a server process may be slow.
-func (s *spy) waitFor(kind anteroom.EventKind, more int) {
+func (s *spy) waitFor(kind observe.EventKind, more int) {
 	s.t.Helper()
 	s.until(string(kind), func() bool { return s.seen(kind) >= more })
 }
@@ -212,9 +213,9 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s.outage(m, network)
 	closed()
 
-	for _, kind := range anteroom.EventKinds() {
+	for _, kind := range observe.Labels().Events {
 		switch kind {
-		case anteroom.EventClockJump, anteroom.EventSelfLate:
+		case observe.EventClockJump, observe.EventSelfLate:
 			continue // only after a suspend: TestLog_NoKindOfEventNamesAKey covers them
 		}
 		if s.seen(kind) == 0 {
@@ -232,7 +233,7 @@ func (s *spy) closing(m *anteroom.Manager) (end func()) {
 	closed := make(chan error, 1)
 	go func() { closed <- m.Close(ctx) }()
 	return func() {
-		s.waitFor(anteroom.EventClosing, 1)
+		s.waitFor(observe.EventClosing, 1)
 		_ = h.Release(ctx) // lost if the machine stalled for a lease
 		if err := <-closed; err != nil {
 			s.t.Errorf("Close: %v", err)
@@ -248,8 +249,8 @@ func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
 	s.until("the loss", func() bool { return !mu.Held() })
 	enterAgain(mu) // re-enters a lost lock
 	mu.Unlock()
-	s.waitFor(anteroom.EventUnlockLost, 1)
-	s.waitFor(anteroom.EventReentryLost, 1)
+	s.waitFor(observe.EventUnlockLost, 1)
+	s.waitFor(observe.EventReentryLost, 1)
 
 	h := s.acquired(mu.Acquire(ctx))
 	if mu.TryLockFor(10 * time.Millisecond) { // waits for itself
@@ -273,20 +274,20 @@ func enterAgain(l sync.Locker) {
 func (s *spy) foreignContent(admin *redis.Client, m *anteroom.Manager) {
 	ctx, mu := context.Background(), m.Mutex(secretKey)
 	h := s.acquired(mu.Acquire(ctx))
-	before := s.seen(anteroom.EventAlert)
+	before := s.seen(observe.EventAlert)
 	s.check(admin.HSet(ctx, secretKey, secret+"-field", "1").Err())
-	s.waitFor(anteroom.EventAlert, before+1)
+	s.waitFor(observe.EventAlert, before+1)
 	s.check(admin.HDel(ctx, secretKey, secret+"-field").Err())
-	s.waitFor(anteroom.EventAlertCleared, 1)
-	lost := s.seen(anteroom.EventLost)
-	refused := s.seen(anteroom.EventMisconfigured)
+	s.waitFor(observe.EventAlertCleared, 1)
+	lost := s.seen(observe.EventLost)
+	refused := s.seen(observe.EventMisconfigured)
 	s.check(admin.Set(ctx, secretKey, secret, 0).Err())
-	s.waitFor(anteroom.EventLost, lost+1)
+	s.waitFor(observe.EventLost, lost+1)
 	_ = h.Release(ctx)
 	if _, err := mu.Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
 		s.t.Errorf("a key of another type: %v", err)
 	}
-	s.waitFor(anteroom.EventMisconfigured, refused+1)
+	s.waitFor(observe.EventMisconfigured, refused+1)
 	s.check(admin.Del(ctx, secretKey).Err())
 }
 
@@ -300,9 +301,9 @@ func (s *spy) abandoned(m *anteroom.Manager) {
 	func() { s.acquired(mu.Acquire(context.Background())) }()
 	s.until("the hold is found abandoned", func() bool {
 		runtime.GC()
-		return s.seen(anteroom.EventAbandoned) > 0
+		return s.seen(observe.EventAbandoned) > 0
 	})
-	s.waitFor(anteroom.EventRecovery, 1)
+	s.waitFor(observe.EventRecovery, 1)
 }
 
 // deadlock: two goroutines wait for each other's locks, until both reports have come.
@@ -323,8 +324,8 @@ func (s *spy) deadlock(m *anteroom.Manager) {
 			}
 		})
 	}
-	s.waitFor(anteroom.EventDeadlock, 1)
-	s.waitFor(anteroom.EventLongWait, 1)
+	s.waitFor(observe.EventDeadlock, 1)
+	s.waitFor(observe.EventLongWait, 1)
 	cancel()
 	ended.Wait()
 }
@@ -338,7 +339,7 @@ func (s *spy) malformed(admin *redis.Client, m *anteroom.Manager) {
 	for _, payload := range []string{secret, `{"forced":{"key":"` + secret + `","field":"` + secret + `:1"}}`, `{"probe":"` + secret + `"}`} {
 		s.check(admin.Publish(ctx, own, payload).Err())
 	}
-	s.waitFor(anteroom.EventWarning, 1)
+	s.waitFor(observe.EventWarning, 1)
 	s.check(h.Release(ctx))
 }
 
@@ -352,13 +353,13 @@ func (s *spy) refusals(admin *redis.Client, addr string) {
 		":" + secret + "Wrong": addr, "nobody:" + secret: addr, "": strange.Addr(),
 	} {
 		m := s.manager(connect(s.t, at, userinfo, nil), "c", anteroom.LockConfig{WatchdogPeriod: 50 * time.Millisecond})
-		refused, recoveries := s.seen(anteroom.EventMisconfigured), s.seen(anteroom.EventRecovery)
+		refused, recoveries := s.seen(observe.EventMisconfigured), s.seen(observe.EventRecovery)
 		if _, err := m.Mutex(secretKey).Acquire(ctx); !errors.Is(err, anteroom.ErrConfig) {
 			s.t.Errorf("%s: %v", userinfo, err)
 		}
-		s.waitFor(anteroom.EventMisconfigured, refused+1)
+		s.waitFor(observe.EventMisconfigured, refused+1)
 		if at == strange.Addr() {
-			s.waitFor(anteroom.EventRecovery, recoveries+1) // the probe is refused, with its arguments
+			s.waitFor(observe.EventRecovery, recoveries+1) // the probe is refused, with its arguments
 		}
 	}
 }
@@ -374,8 +375,8 @@ func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	s.check(err)
 	h := s.acquired(mu.Acquire(ctx))
 	released := s.acquired(m.Mutex(secretKey + "released").Acquire(ctx))
-	up, down := s.seen(anteroom.EventSubscriptionUp), s.seen(anteroom.EventSubscriptionDown)
-	unavailable := s.seen(anteroom.EventUnavailable)
+	up, down := s.seen(observe.EventSubscriptionUp), s.seen(observe.EventSubscriptionDown)
+	unavailable := s.seen(observe.EventUnavailable)
 	network.BlackHole()
 	waiting, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -392,16 +393,16 @@ func (s *spy) outage(m *anteroom.Manager, network *faultnet.Network) {
 	}
 	<-h.Context().Done()
 	_ = h.Release(ctx)
-	s.waitFor(anteroom.EventUnavailable, unavailable+1)
-	s.waitFor(anteroom.EventRenewalFailing, 1)
-	s.waitFor(anteroom.EventReleaseFailed, 1)
-	s.waitFor(anteroom.EventReleaseGivenUp, 1)
-	s.waitFor(anteroom.EventSubscriptionDown, down+1)
+	s.waitFor(observe.EventUnavailable, unavailable+1)
+	s.waitFor(observe.EventRenewalFailing, 1)
+	s.waitFor(observe.EventReleaseFailed, 1)
+	s.waitFor(observe.EventReleaseGivenUp, 1)
+	s.waitFor(observe.EventSubscriptionDown, down+1)
 	network.CloseAll()
 	network.Heal()
 	waiter.Wait()
-	s.waitFor(anteroom.EventAvailable, 1)
-	s.waitFor(anteroom.EventSubscriptionUp, up+1)
+	s.waitFor(observe.EventAvailable, 1)
+	s.waitFor(observe.EventSubscriptionUp, up+1)
 }
 
 // With LogKeys the log names keys, but still no password and no holder.

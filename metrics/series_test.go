@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // No possible report creates a series that was not there before: so each existed before its first event.
@@ -37,7 +37,7 @@ func TestMetrics_I1_EverySeriesExistsBeforeItsFirstEvent(t *testing.T) {
 			t.Errorf("%s begins with %v", name, s)
 		}
 	}
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	after, _ := gather(t, r)
 	for name, s := range after {
 		if _, ok := before[name]; !ok {
@@ -55,23 +55,23 @@ func TestMetrics_I5_UnrecognizedReportsMakeNoSeries(t *testing.T) {
 	c.Attach(&counts{"orders": {}})
 	before, _ := gather(t, r)
 	reports := []func(){
-		func() { c.Acquired("orders", "perhaps", 1) },
-		func() { c.Acquired("orders", "acquired", 1) },
-		func() { c.Acquired("orders", anteroom.OutcomeRenewed, 1) },
-		func() { c.Called("orders", "perhaps") },
-		func() { c.Released("orders", "perhaps", 1) },
-		func() { c.Renewed("orders", "perhaps", 1) },
-		func() { c.Lost("orders", "perhaps") },
-		func() { c.Alert("orders", "perhaps", true) },
-		func() { c.Command("flushall", "ok", 1) },
-		func() { c.Command("ping", "perhaps", 1) },
-		func() { c.Checked("perhaps", "healthy") },
-		func() { c.Checked("renewal", "perhaps") },
-		func() { c.Checked("renewal", "unhealthy") },
-		func() { c.Checked("perhaps", "field_gone") },
-		func() { c.Recovered("renewal", "perhaps", "helped") },
-		func() { c.Recovered("renewal", "tell", "perhaps") },
-		func() { c.EventRaised("perhaps", true) },
+		func() { c.Observer().Acquired("orders", "perhaps", 1) },
+		func() { c.Observer().Acquired("orders", "acquired", 1) },
+		func() { c.Observer().Acquired("orders", observe.OutcomeRenewed, 1) },
+		func() { c.Observer().Called("orders", "perhaps") },
+		func() { c.Observer().Released("orders", "perhaps", 1) },
+		func() { c.Observer().Renewed("orders", "perhaps", 1) },
+		func() { c.Observer().Lost("orders", "perhaps") },
+		func() { c.Observer().Alert("orders", "perhaps", true) },
+		func() { c.Observer().Command("flushall", "ok", 1) },
+		func() { c.Observer().Command("ping", "perhaps", 1) },
+		func() { c.Observer().Checked("perhaps", "healthy") },
+		func() { c.Observer().Checked("renewal", "perhaps") },
+		func() { c.Observer().Checked("renewal", "unhealthy") },
+		func() { c.Observer().Checked("perhaps", "field_gone") },
+		func() { c.Observer().Recovered("renewal", "perhaps", "helped") },
+		func() { c.Observer().Recovered("renewal", "tell", "perhaps") },
+		func() { c.Observer().EventRaised("perhaps", true) },
 	}
 	for i, report := range reports {
 		report()
@@ -107,7 +107,7 @@ func TestMetrics_I6_TwoCollectorsInOneRegistry(t *testing.T) {
 		}
 		collectors = append(collectors, c)
 	}
-	collectors[2].Lost("orders", anteroom.LostGone)
+	collectors[2].Observer().Lost("orders", observe.LostGone)
 	collectors[1].Attach(&counts{"orders": {Held: 3}})
 	want(t, r, map[string]float64{
 		`shop_lost_total{class="orders",reason="gone",redis="eu"}`: 1,
@@ -130,7 +130,7 @@ func TestMetrics_I6_TwoCollectorsInOneRegistry(t *testing.T) {
 func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		c, r := newCollector(t, metrics.Config{NativeHistograms: native})
-		everything(c, "orders")
+		everything(c.Observer(), "orders")
 		all, types := gather(t, r)
 		histograms := 0
 		for name, s := range all {
@@ -146,7 +146,7 @@ func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
 				t.Errorf("native %v: %s is native: %v", native, name, s.native)
 			}
 		}
-		if histograms != 3+len(anteroom.CommandNames()) {
+		if histograms != 3+len(observe.Labels().Commands) {
 			t.Errorf("native %v: %d histograms", native, histograms)
 		}
 	}
@@ -155,7 +155,7 @@ func TestMetrics_I7_ClassicBucketsAlways(t *testing.T) {
 func TestMetrics_LintIsClean(t *testing.T) {
 	for _, native := range []bool{false, true} {
 		c, r := newCollector(t, metrics.Config{NativeHistograms: native, ConstLabels: prometheus.Labels{"redis": "eu"}})
-		everything(c, "orders", "default")
+		everything(c.Observer(), "orders", "default")
 		for what, lint := range map[string]func() ([]string, error){
 			"CollectAndLint": func() ([]string, error) { p, err := testutil.CollectAndLint(c); return problems(p), err },
 			"GatherAndLint":  func() ([]string, error) { p, err := testutil.GatherAndLint(r); return problems(p), err },
@@ -174,32 +174,32 @@ func TestMetrics_LintIsClean(t *testing.T) {
 // A short life of two locks, and all that it exports.
 func TestMetrics_ScriptedSequence(t *testing.T) {
 	c, _ := newCollector(t, metrics.Config{WaitBuckets: []float64{.01, .1}, HoldBuckets: []float64{1, 10}, MarginBuckets: []float64{1, 10}})
-	c.Acquired("orders", anteroom.OutcomeGranted, 5*time.Millisecond)
-	c.Acquired("orders", anteroom.OutcomeNested, 0)
-	c.Called("orders", "entered")
-	c.Called("orders", "found")
-	c.Called("orders", "entered")
-	c.Released("orders", anteroom.OutcomeNested, time.Second)
-	c.Acquired("orders", anteroom.OutcomeCancelled, time.Minute)
-	c.Released("orders", anteroom.OutcomeHandedOff, 2*time.Second)
-	c.Acquired("orders", anteroom.OutcomeHandedOff, 50*time.Millisecond)
-	c.Renewed("orders", anteroom.OutcomeRenewed, 18*time.Second)
-	c.Renewed("orders", anteroom.OutcomeFailed, 0)
-	c.Renewed("orders", anteroom.OutcomeRenewed, 500*time.Millisecond)
-	c.Alert("orders", "renewal", true)
-	c.Alert("orders", "renewal", true)
-	c.Alert("orders", "renewal", false)
-	c.Lost("orders", anteroom.LostDeadline)
-	c.Released("orders", anteroom.OutcomeLost, 20*time.Second)
-	c.Released("orders", anteroom.OutcomeReleased, -time.Second) // two clock readings in the wrong order
-	c.Checked("lock_status", "field_gone")
-	c.Checked("lock_status", "healthy")
-	c.Checked("lock_status", "unknown")
-	c.Subscription(true)
-	c.Subscription(true)
-	c.Subscription(false)
-	c.Command("ask", "refused", 2*time.Millisecond)
-	c.EventRaised(anteroom.EventLost, true)
+	c.Observer().Acquired("orders", observe.OutcomeGranted, 5*time.Millisecond)
+	c.Observer().Acquired("orders", observe.OutcomeNested, 0)
+	c.Observer().Called("orders", "entered")
+	c.Observer().Called("orders", "found")
+	c.Observer().Called("orders", "entered")
+	c.Observer().Released("orders", observe.OutcomeNested, time.Second)
+	c.Observer().Acquired("orders", observe.OutcomeCancelled, time.Minute)
+	c.Observer().Released("orders", observe.OutcomeHandedOff, 2*time.Second)
+	c.Observer().Acquired("orders", observe.OutcomeHandedOff, 50*time.Millisecond)
+	c.Observer().Renewed("orders", observe.OutcomeRenewed, 18*time.Second)
+	c.Observer().Renewed("orders", observe.OutcomeFailed, 0)
+	c.Observer().Renewed("orders", observe.OutcomeRenewed, 500*time.Millisecond)
+	c.Observer().Alert("orders", "renewal", true)
+	c.Observer().Alert("orders", "renewal", true)
+	c.Observer().Alert("orders", "renewal", false)
+	c.Observer().Lost("orders", observe.LostDeadline)
+	c.Observer().Released("orders", observe.OutcomeLost, 20*time.Second)
+	c.Observer().Released("orders", observe.OutcomeReleased, -time.Second) // two clock readings in the wrong order
+	c.Observer().Checked("lock_status", "field_gone")
+	c.Observer().Checked("lock_status", "healthy")
+	c.Observer().Checked("lock_status", "unknown")
+	c.Observer().Subscription(true)
+	c.Observer().Subscription(true)
+	c.Observer().Subscription(false)
+	c.Observer().Command("ask", "refused", 2*time.Millisecond)
+	c.Observer().EventRaised(observe.EventLost, true)
 	c.Attach(&counts{"orders": {Held: 1, Waiting: 2}})
 
 	const expected = `
@@ -298,10 +298,10 @@ anteroom_waiters{class="orders"} 2
 func TestMetrics_CheckedCountsOutcomeFindingAndTime(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	before := float64(time.Now().Unix())
-	c.Checked("lock_status", "field_gone")
-	c.Checked("lock_status", "field_gone")
-	c.Checked("lock_status", "healthy")
-	c.Checked("connection", "unknown")
+	c.Observer().Checked("lock_status", "field_gone")
+	c.Observer().Checked("lock_status", "field_gone")
+	c.Observer().Checked("lock_status", "healthy")
+	c.Observer().Checked("connection", "unknown")
 	want(t, r, map[string]float64{
 		`anteroom_watchdog_checks_total{check="lock_status",outcome="unhealthy"}`: 2,
 		`anteroom_watchdog_checks_total{check="lock_status",outcome="healthy"}`:   1,
@@ -322,11 +322,11 @@ func TestMetrics_CheckedCountsOutcomeFindingAndTime(t *testing.T) {
 
 func TestMetrics_CommandsEventsAndRecoveriesAreCounted(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
-	c.Command("renew", "gone", 3*time.Millisecond)
-	c.Command("renew", "ok", 5*time.Millisecond)
-	c.Recovered("connection", "reconnect", "not_helped")
-	c.Recovered("connection", "reconnect", "helped")
-	c.EventRaised(anteroom.EventRecovery, false)
+	c.Observer().Command("renew", "gone", 3*time.Millisecond)
+	c.Observer().Command("renew", "ok", 5*time.Millisecond)
+	c.Observer().Recovered("connection", "reconnect", "not_helped")
+	c.Observer().Recovered("connection", "reconnect", "helped")
+	c.Observer().EventRaised(observe.EventRecovery, false)
 	want(t, r, map[string]float64{
 		`anteroom_redis_commands_total{command="renew",outcome="gone"}`:      1,
 		`anteroom_redis_commands_total{command="renew",outcome="ok"}`:        1,

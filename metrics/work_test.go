@@ -17,6 +17,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // work runs a Manager on a real server, observed by c, that passes a lock from goroutine to goroutine and renews
@@ -26,7 +27,7 @@ func work(t *testing.T, c *metrics.Collector) {
 	rdb := redis.NewClient(&redis.Options{Addr: testredis.Start(t).Addr()})
 	t.Cleanup(func() { _ = rdb.Close() })
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
-		Observer: c, Logger: slog.New(slog.DiscardHandler),
+		Observer: c.Observer(), Logger: slog.New(slog.DiscardHandler),
 		Defaults: anteroom.LockConfig{Name: "orders", LeaseTime: 3 * time.Second, WatchdogPeriod: 100 * time.Millisecond, MaxHandoffs: 65535, MaxHandoffTime: time.Hour},
 	})
 	if err != nil {
@@ -98,9 +99,9 @@ func TestMetrics_I3_TheLockPathAllocatesNoMoreWithACollector(t *testing.T) {
 	per := map[bool]float64{}
 	for _, watched := range []bool{false, true} {
 		c, _ := newCollector(t, metrics.Config{})
-		var obs anteroom.Observer
+		var obs *observe.Observer
 		if watched {
-			obs = c
+			obs = c.Observer()
 		}
 		per[watched] = allocationsPerHandOff(t, obs)
 	}
@@ -113,7 +114,7 @@ func TestMetrics_I3_TheLockPathAllocatesNoMoreWithACollector(t *testing.T) {
 }
 
 // allocationsPerHandOff passes a lock among goroutines by Lock, within one turn.
-func allocationsPerHandOff(t *testing.T, obs anteroom.Observer) float64 {
+func allocationsPerHandOff(t *testing.T, obs *observe.Observer) float64 {
 	t.Helper()
 	const warm, count, goroutines = 1000, 20000, 4
 	rdb := redis.NewClient(&redis.Options{Addr: testredis.Start(t).Addr()})
@@ -158,7 +159,7 @@ func allocationsPerHandOff(t *testing.T, obs anteroom.Observer) float64 {
 func TestScrape_A100Classes(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	for i := range 120 {
-		everything(c, fmt.Sprintf("class-%d", i))
+		everything(c.Observer(), fmt.Sprintf("class-%d", i))
 	}
 	start := time.Now()
 	text := scrape(t, r, "")
@@ -180,7 +181,7 @@ func TestScrape_A100Classes(t *testing.T) {
 // Each metric in seconds has that unit, and no other has one.
 func TestMetrics_UnitsAreSeconds(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{NativeHistograms: true, ConstLabels: prometheus.Labels{"redis": "eu"}})
-	everything(c, "orders")
+	everything(c.Observer(), "orders")
 	families, err := r.Gather()
 	if err != nil {
 		t.Fatal(err)

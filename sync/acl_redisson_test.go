@@ -8,15 +8,15 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/testredis"
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // TestACL_Redisson: the rules of docs/operations.md for Redisson's dialect are enough, and all of them
 // are used: on a single server, and on a Cluster.
 func TestACL_Redisson(t *testing.T) {
 	blocks := aclBlocks(t)
-	try := func(t *testing.T, s *testredis.Server, rdb func() anteroom.Redis, rules [][]string, used int, dialect lettucecompat.Dialect, publish string) {
+	try := func(t *testing.T, s *testredis.Server, rdb func() anteroom.Redis, rules [][]string, used int, dialect anteroom.Dialect, publish string) {
 		admin := s.Client(t)
 		var commands []string
 		for i, rule := range rules {
@@ -29,7 +29,7 @@ func TestACL_Redisson(t *testing.T) {
 			LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true, MaxHandoffs: 1,
 		}}
 		counts := newCounter()
-		cfg.Observer = counts
+		cfg.Observer = hooks(counts)
 		a, events := manager(t, rdb(), cfg)
 		b, _ := manager(t, rdb(), cfg)
 		ok(t, a.Ping(bg, "order:0"))
@@ -73,7 +73,7 @@ func TestACL_Redisson(t *testing.T) {
 			}
 		}
 		wantNoRefusals(t, admin)
-		for _, ev := range events.of(anteroom.EventWarning) {
+		for _, ev := range events.of(observe.EventWarning) {
 			t.Errorf("warning under the ACL of the document: %s %v", ev.Text, ev.Err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestACL_Redisson(t *testing.T) {
 		s := testredis.Start(t)
 		try(t, s, func() anteroom.Redis {
 			return s.Client(t, func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" })
-		}, [][]string{blocks[0], blocks[3]}, 1, lettucecompat.Redisson, "publish")
+		}, [][]string{blocks[0], blocks[3]}, 1, anteroom.DialectRedisson, "publish")
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
@@ -92,9 +92,9 @@ func TestACL_Redisson(t *testing.T) {
 		eventually(t, patience, "the cluster is up", func() bool {
 			return strings.Contains(admin.ClusterInfo(bg).Val(), "cluster_state:ok")
 		})
-		rules, dialect, publish := [][]string{blocks[0], blocks[2], blocks[3], blocks[4]}, lettucecompat.Redisson, "spublish"
+		rules, dialect, publish := [][]string{blocks[0], blocks[2], blocks[3], blocks[4]}, anteroom.DialectRedisson, "spublish"
 		if !testredis.AtLeast("7.0") { // there are no channels of shards
-			rules, dialect, publish = rules[:3], lettucecompat.RedissonUnsharded, "publish"
+			rules, dialect, publish = rules[:3], anteroom.DialectRedissonUnsharded, "publish"
 		}
 		try(t, s, func() anteroom.Redis {
 			cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}, Username: "anteroom", Password: "change-me"})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // aclBlocks returns the fenced blocks of docs/operations.md that are marked as ACL
@@ -87,7 +88,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 
 	user := func(o *redis.Options) { o.Username, o.Password = "anteroom", "change-me" }
 	counts := newCounter()
-	cfg := anteroom.Config{Observer: counts, Defaults: anteroom.LockConfig{
+	cfg := anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{
 		LeaseTime: 2 * time.Second, WatchdogPeriod: 50 * time.Millisecond,
 		Fencing:     true,
 		MaxHandoffs: 1, MaxHandoffTime: time.Minute,
@@ -119,7 +120,7 @@ func TestACL_TheListInTheDocumentIsEnoughAndExact(t *testing.T) {
 	wantUsed(t, s, append(commands, replicated...))
 	wantMatched(t, blocks[0], seen())
 	wantNoRefusals(t, admin)
-	for _, ev := range slices.Concat(eventsA.of(anteroom.EventWarning), eventsB.of(anteroom.EventWarning)) {
+	for _, ev := range slices.Concat(eventsA.of(observe.EventWarning), eventsB.of(observe.EventWarning)) {
 		t.Errorf("warning under the ACL of the document: %s %v", ev.Text, ev.Err)
 	}
 }
@@ -320,7 +321,7 @@ func TestACL_ACluster(t *testing.T) {
 	cc := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{s.Addr()}, Username: "anteroom", Password: "change-me"})
 	t.Cleanup(func() { _ = cc.Close() })
 	counts := newCounter()
-	m, rec := manager(t, cc, anteroom.Config{Observer: counts, Defaults: anteroom.LockConfig{
+	m, rec := manager(t, cc, anteroom.Config{Observer: hooks(counts), Defaults: anteroom.LockConfig{
 		LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true,
 	}})
 	h := acquire(t, m.Mutex("order:1"))
@@ -330,7 +331,7 @@ func TestACL_ACluster(t *testing.T) {
 	ok(t, h.Release(bg))
 	wantUsed(t, s, cluster)
 	wantNoRefusals(t, admin)
-	if warnings := rec.of(anteroom.EventWarning); len(warnings) != 0 {
+	if warnings := rec.of(observe.EventWarning); len(warnings) != 0 {
 		t.Errorf("warnings under the ACL of the document: %+v", warnings)
 	}
 }

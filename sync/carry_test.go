@@ -14,6 +14,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // mindful makes a client on which an uncontended Lock stays on its caller's goroutine.
@@ -59,7 +60,7 @@ func TestFirstAttemptOfItsCaller_NoAnswer(t *testing.T) {
 		mu := m.Mutex("k")
 		go func() { mu.Lock(); close(in); mu.Unlock() }()
 		time.Sleep(5 * time.Second)
-		if n := len(rec.of(anteroom.EventUnavailable)); n != 1 {
+		if n := len(rec.of(observe.EventUnavailable)); n != 1 {
 			t.Errorf("%d events of an outage", n)
 		}
 		if mu.TryLock() {

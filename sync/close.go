@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -176,7 +177,7 @@ func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return &Error{Op: "close", Outcome: OutcomeFailed, Err: joined(ErrClosed, errors.New(strings.Join(left, "; ")), ctx.Err(), endsWithLease)}
+	return &Error{Op: "close", Outcome: observe.OutcomeFailed, Err: joined(ErrClosed, errors.New(strings.Join(left, "; ")), ctx.Err(), endsWithLease)}
 }
 
 // sayClosing says what Close waits for.

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // hooked is an Observer that calls f in one of its methods.
 type hooked struct {
-	anteroom.NopObserver
 	method string
 	f      func()
 }
@@ -28,15 +28,15 @@ func (o hooked) call(method string) {
 	}
 }
 
-func (o hooked) Acquired(string, anteroom.Outcome, time.Duration) {
+func (o hooked) Acquired(string, observe.Outcome, time.Duration) {
 	o.call("Acquired")
 }
 
-func (o hooked) Released(string, anteroom.Outcome, time.Duration) { o.call("Released") }
+func (o hooked) Released(string, observe.Outcome, time.Duration) { o.call("Released") }
 
-func (o hooked) Renewed(string, anteroom.Outcome, time.Duration) { o.call("Renewed") }
+func (o hooked) Renewed(string, observe.Outcome, time.Duration) { o.call("Renewed") }
 
-func (o hooked) Lost(string, anteroom.LossReason) { o.call("Lost") }
+func (o hooked) Lost(string, observe.LossReason) { o.call("Lost") }
 
 func (o hooked) Command(string, string, time.Duration) { o.call("Command") }
 
@@ -46,7 +46,7 @@ func (o hooked) Called(string, string) { o.call("Called") }
 
 func (o hooked) Subscription(bool) { o.call("Subscription") }
 
-func (o hooked) EventRaised(anteroom.EventKind, bool) { o.call("EventRaised") }
+func (o hooked) EventRaised(observe.EventKind, bool) { o.call("EventRaised") }
 
 // callbacks are the places where a Manager runs a program's code on goroutines of its own,
 // or while a lock operation is under way.
@@ -55,9 +55,9 @@ var callbacks = []string{"OnEvent", "Acquired", "Released", "Renewed", "Lost", "
 // callingBack returns a configuration in which callback calls f, and everything happens
 // that calls it.
 func callingBack(callback string, f func()) anteroom.Config {
-	cfg := anteroom.Config{Observer: hooked{method: callback, f: f}, Defaults: anteroom.LockConfig{LeaseTime: 2 * time.Second, WatchdogPeriod: time.Second}}
+	cfg := anteroom.Config{Observer: hooks(hooked{method: callback, f: f}), Defaults: anteroom.LockConfig{LeaseTime: 2 * time.Second, WatchdogPeriod: time.Second}}
 	if callback == "OnEvent" {
-		cfg.OnEvent = func(anteroom.Event) { f() }
+		cfg.OnEvent = func(observe.Event) { f() }
 	}
 	return cfg
 }
@@ -176,8 +176,8 @@ func TestClose_InsideACallback(t *testing.T) {
 func TestClose_InsideACallbackKeepsTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		var m *anteroom.Manager
-		m, _ = manager(t, s.client(), anteroom.Config{OnEvent: func(e anteroom.Event) {
-			if e.Kind == anteroom.EventLost {
+		m, _ = manager(t, s.client(), anteroom.Config{OnEvent: func(e observe.Event) {
+			if e.Kind == observe.EventLost {
 				ctx, cancel := context.WithTimeout(bg, 3*time.Second)
 				defer cancel()
 				_ = m.Close(ctx)
@@ -191,7 +191,7 @@ func TestClose_InsideACallbackKeepsTheDeadline(t *testing.T) {
 			t.Fatalf("given up before the deadline: %v", err)
 		}
 		time.Sleep(2 * time.Second)
-		outcome(t, h.Err(), anteroom.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
+		outcome(t, h.Err(), observe.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
 		_ = h.Release(bg)
 	})
 }
@@ -217,7 +217,7 @@ func TestClose_UnderAHoldLeavesNothing(t *testing.T) {
 		defer runtime.KeepAlive(h)
 		ctx, cancel := context.WithCancel(bg)
 		cancel()
-		outcome(t, m.Close(ctx), anteroom.OutcomeFailed, anteroom.ErrClosed)
+		outcome(t, m.Close(ctx), observe.OutcomeFailed, anteroom.ErrClosed)
 	})
 }
 
@@ -234,11 +234,11 @@ func TestClose_SaysWhatItWaitsFor(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- m.Close(bg) }()
 		time.Sleep(4900 * time.Millisecond)
-		if ev := rec.of(anteroom.EventClosing); len(ev) != 0 {
+		if ev := rec.of(observe.EventClosing); len(ev) != 0 {
 			t.Fatalf("too early: %+v", ev)
 		}
 		time.Sleep(time.Minute)
-		ev, lines := rec.of(anteroom.EventClosing), j.lines(anteroom.EventClosing)
+		ev, lines := rec.of(observe.EventClosing), j.lines(observe.EventClosing)
 		if len(ev) != 1 || len(lines) != 1 {
 			t.Fatalf("%d events, %d records", len(ev), len(lines))
 		}
@@ -347,7 +347,7 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				go func() { closed <- m.Close(ctx) }()
 				synctest.Wait()
 				close(held.let)
-				outcome(t, <-closed, anteroom.OutcomeFailed, anteroom.ErrClosed)
+				outcome(t, <-closed, observe.OutcomeFailed, anteroom.ErrClosed)
 				ok(t, <-released)
 				if s.settle(); s.Exists("k") {
 					t.Errorf("left in Redis: %v", s.holders("k"))

@@ -11,20 +11,20 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // margins records how much of the lease was left at each renewal, by class.
 type margins struct {
-	anteroom.NopObserver
 	mu    sync.Mutex
 	least map[string]time.Duration
 	n     map[string]int
 }
 
-func (m *margins) Renewed(class string, o anteroom.Outcome, left time.Duration) {
+func (m *margins) Renewed(class string, o observe.Outcome, left time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if o != anteroom.OutcomeRenewed {
+	if o != observe.OutcomeRenewed {
 		return
 	}
 	m.n[class]++
@@ -41,7 +41,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 	low, high := c.Nodes()[0], c.Nodes()[1]
 	rdb := c.Client(t, func(o *redis.ClusterOptions) { o.ReadTimeout = time.Second })
 	seen := &margins{least: map[string]time.Duration{}, n: map[string]int{}}
-	m, rec := manager(t, rdb, anteroom.Config{Observer: seen})
+	m, rec := manager(t, rdb, anteroom.Config{Observer: hooks(seen)})
 	const lease = 3 * time.Second
 	var holds, hung []*anteroom.Hold
 	for i := range 40 {
@@ -87,7 +87,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 	for _, h := range hung {
 		_ = h.Release(bg)
 	}
-	eventually(t, 10*time.Second, "every loss is reported", func() bool { return len(rec.of(anteroom.EventLost)) == len(hung) })
+	eventually(t, 10*time.Second, "every loss is reported", func() bool { return len(rec.of(observe.EventLost)) == len(hung) })
 	eventually(t, 10*time.Second, "nothing is left", func() bool { return len(m.Snapshot()) == 0 })
 }
 
@@ -115,13 +115,13 @@ func TestAClusterBehindAPlainClient(t *testing.T) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	var told []anteroom.Event
-	for _, e := range rec.of(anteroom.EventWarning) {
+	var told []observe.Event
+	for _, e := range rec.of(observe.EventWarning) {
 		if strings.Contains(e.Text, "hidden_cluster") && strings.Contains(e.Err.Error(), "redis.NewClusterClient") {
 			told = append(told, e)
 		}
 	}
 	if len(told) != 1 {
-		t.Errorf("warnings: %+v", rec.of(anteroom.EventWarning))
+		t.Errorf("warnings: %+v", rec.of(observe.EventWarning))
 	}
 }

@@ -8,7 +8,22 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/observe"
 )
+
+// Dialect is how locks are written in Redis: all programs that share one have the same. docs/java.md says which one
+// shares them with which Java program, and what is different.
+type Dialect uint8
+
+// The dialects. Those of Redisson share locks with RLock and RFencedLock; they need an empty ClientID, because their
+// clients are named by UUIDs.
+const (
+	DialectDesignDocument    = Dialect(lettucecompat.DesignDocument)    // ours, and that of Java services with the same scripts
+	DialectRedisson          = Dialect(lettucecompat.Redisson)          // of Redisson with its default settings
+	DialectRedissonUnsharded = Dialect(lettucecompat.RedissonUnsharded) // of Redisson with shardedSubscriptionMode OFF, on a Cluster
+)
+
+func (d Dialect) wire() lettucecompat.Dialect { return lettucecompat.Dialect(d) }
 
 // Config configures a Manager. The zero value is ready to use.
 type Config struct {
@@ -19,11 +34,8 @@ type Config struct {
 	// by a hyphen and the digits.
 	ClientID string
 
-	// Dialect is how locks are written in Redis: all programs that share one have the same.
-	// lettucecompat.Redisson shares them with RLock and RFencedLock of Redisson; docs/java.md says
-	// how, and what is different. It needs an empty ClientID, because its clients are named by
-	// UUIDs. Defaults to lettucecompat.DesignDocument.
-	Dialect lettucecompat.Dialect
+	// Dialect is how locks are written in Redis. Defaults to DialectDesignDocument.
+	Dialect Dialect
 
 	// Logger receives one record per change of state, never one per lock operation:
 	// Warn and Error for what gets worse, Info for what is better again. A record about
@@ -36,22 +48,22 @@ type Config struct {
 	// by default records carry the class and a short hash of the key.
 	LogKeys bool
 
-	// Observer is told about acquisitions, renewals, losses and checks; the
+	// Observer has hooks for acquisitions, renewals, losses and checks; the
 	// metrics package has one for Prometheus. Defaults to none.
-	Observer Observer
+	Observer *observe.Observer
 
 	// OnEvent is called for every Event, one at a time, by a goroutine that holds
 	// no lock and that no lock waits for. A slow callback delays later events; up
 	// to 1024 wait, further ones are dropped and counted. Defaults to none.
-	OnEvent func(Event)
+	OnEvent func(observe.Event)
 
 	// Attach is called once with the new Manager, before NewManager or Open returns it, for
 	// what has to know it: a metrics.Collector, a debug page. Defaults to none.
 	Attach func(*Manager)
 
-	// Tracer is told where acquiring and releasing begin and end, for spans; the
+	// Tracer has hooks for where acquiring and releasing begin and end, for spans; the
 	// metrics/otel module has one for OpenTelemetry. Defaults to none.
-	Tracer Tracer
+	Tracer *observe.Tracer
 
 	// Defaults configures the locks that Manager.Mutex makes, and those of Manager.NewMutex
 	// where their LockConfig is zero. Its Key must be empty.
@@ -96,16 +108,13 @@ func (c Config) normal() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	if c.Observer == nil {
-		c.Observer = NopObserver{}
-	}
 	c.LongWait = cmp.Or(c.LongWait, defaultLongWait)
 	switch {
 	case !validClientID(c.ClientID):
 		return c, configError("ClientID", "is %q; use at most %d letters, digits, '.', '_' and '-'", c.ClientID, lettucecompat.MaxClientName)
-	case !c.Dialect.Valid():
-		return c, configError("Dialect", "is %d; use one of the constants of lettucecompat", c.Dialect)
-	case c.Dialect != lettucecompat.DesignDocument && c.ClientID != "":
+	case !c.Dialect.wire().Valid():
+		return c, configError("Dialect", "is %d; use one of the constants of type Dialect", c.Dialect)
+	case c.Dialect != DialectDesignDocument && c.ClientID != "":
 		return c, configError("ClientID", "is %q; leave it empty, in Redisson's dialect a UUID names a client", c.ClientID)
 	case c.MaxInFlight < 0:
 		return c, configError("MaxInFlight", "is %d; it must not be negative", c.MaxInFlight)

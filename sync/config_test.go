@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestValidateNamesFieldAndBound(t *testing.T) {
@@ -161,7 +162,7 @@ func TestMistakesInTheProgram(t *testing.T) {
 			"TryLock of a key too long":  func() { m.Mutex(strings.Repeat("k", 70_000)).TryLock() },
 			"TryLockFor of an empty key": func() { m.Mutex("").TryLockFor(time.Second) },
 		} {
-			if err := panics(t, f); !errors.Is(err, anteroom.ErrConfig) || err.Outcome != anteroom.OutcomeMistake {
+			if err := panics(t, f); !errors.Is(err, anteroom.ErrConfig) || err.Outcome != observe.OutcomeMistake {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
@@ -210,7 +211,7 @@ func TestWrongTypeComesBackAtOnceAndIsLeftAlone(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { s.Del("k") })
 		pass(mu)
 		synctest.Wait()
-		if ev := rec.of(anteroom.EventMisconfigured); len(ev) != 1 || ev[0].Key != "k" {
+		if ev := rec.of(observe.EventMisconfigured); len(ev) != 1 || ev[0].Key != "k" {
 			t.Fatalf("%+v", ev)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestHoldFrom(t *testing.T) {
@@ -96,7 +97,7 @@ func TestOptionsThatCannotBeHonoured(t *testing.T) {
 		refused := func(what, field string, h *anteroom.Hold, err error) {
 			t.Helper()
 			var e *anteroom.Error
-			if h != nil || !errors.As(err, &e) || e.Outcome != anteroom.OutcomeMistake || !errors.Is(err, anteroom.ErrConfig) {
+			if h != nil || !errors.As(err, &e) || e.Outcome != observe.OutcomeMistake || !errors.Is(err, anteroom.ErrConfig) {
 				t.Errorf("%s: %v, want ErrConfig for %s", what, err, field)
 			}
 		}
@@ -189,7 +190,7 @@ func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
 			}
 			s.net.Heal()
 			time.Sleep(time.Minute)
-			if n := len(rec.of(anteroom.EventLost)); n != 1 {
+			if n := len(rec.of(observe.EventLost)); n != 1 {
 				t.Fatalf("%d events tell of the loss", n)
 			}
 		})
@@ -212,7 +213,7 @@ func TestLoss_FoundTwiceIsToldOnce(t *testing.T) {
 				t.Fatalf("Release: %v, want ErrLost", err)
 			}
 			time.Sleep(time.Minute)
-			if n := len(rec.of(anteroom.EventLost)); n != 1 {
+			if n := len(rec.of(observe.EventLost)); n != 1 {
 				t.Fatalf("%d events tell of the loss", n)
 			}
 		})

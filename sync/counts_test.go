@@ -8,13 +8,14 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The ages belong to the present owner and to those who wait now, and are 0 with nobody.
 func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		count := func(want anteroom.Count) {
+		count := func(want observe.Count) {
 			t.Helper()
 			synctest.Wait()
 			if got := m.Counts()["default"]; got != want {
@@ -25,7 +26,7 @@ func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 		time.Sleep(time.Hour)
 		second := acquire(t, m.Mutex("b"))
 		time.Sleep(time.Second)
-		count(anteroom.Count{Held: 2, OldestHold: time.Hour + time.Second})
+		count(observe.Count{Held: 2, OldestHold: time.Hour + time.Second})
 
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
@@ -37,16 +38,16 @@ func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 		wg.Go(func() { _, _ = m.Mutex("b").Acquire(ctx) })
 		synctest.Wait()
 		time.Sleep(time.Second)
-		count(anteroom.Count{Held: 2, Waiting: 2, OldestHold: time.Hour + time.Minute + 2*time.Second, OldestWait: time.Minute + time.Second})
+		count(observe.Count{Held: 2, Waiting: 2, OldestHold: time.Hour + time.Minute + 2*time.Second, OldestWait: time.Minute + time.Second})
 
 		// Whoever is handed the lock begins a hold of its own.
 		ok(t, first.Release(bg))
-		count(anteroom.Count{Held: 2, Waiting: 1, OldestHold: time.Minute + 2*time.Second, OldestWait: time.Second})
+		count(observe.Count{Held: 2, Waiting: 1, OldestHold: time.Minute + 2*time.Second, OldestWait: time.Second})
 		cancel()
 		wg.Wait()
-		count(anteroom.Count{Held: 2, OldestHold: time.Minute + 2*time.Second})
+		count(observe.Count{Held: 2, OldestHold: time.Minute + 2*time.Second})
 		ok(t, second.Release(bg))
-		count(anteroom.Count{Held: 1})
+		count(observe.Count{Held: 1})
 		ok(t, heir.Release(bg))
 		if n := m.Counts()["default"]; n.Held != 0 || n.OldestHold != 0 {
 			t.Errorf("nobody holds anything: %+v", n)
@@ -73,7 +74,7 @@ func TestCounts_ALostLockAgesUntilItIsUnlocked(t *testing.T) {
 		mu.Unlock()
 		mu.Unlock()
 		synctest.Wait()
-		if c := m.Counts()["default"]; c != (anteroom.Count{}) {
+		if c := m.Counts()["default"]; c != (observe.Count{}) {
 			t.Errorf("%+v", c)
 		}
 	})

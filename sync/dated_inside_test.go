@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // rewind makes t a time with a wall reading that is earlier by d, which no method of it does
@@ -40,10 +42,10 @@ func suspendable(m *Manager, asleep *atomic.Int64) {
 // that is right now, and compares with the monotonic one as before.
 func TestTimesForPeopleAfterTheClockWasSet(t *testing.T) {
 	const d = time.Hour
-	var lost Event
+	var lost observe.Event
 	told := make(chan struct{})
-	m := insideManager(t, Config{OnEvent: func(e Event) {
-		if e.Kind == EventLost {
+	m := insideManager(t, Config{OnEvent: func(e observe.Event) {
+		if e.Kind == observe.EventLost {
 			lost = e
 			close(told)
 		}

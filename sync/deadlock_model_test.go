@@ -11,6 +11,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // world is what the goroutines of one history do with their locks, as they note it
@@ -162,13 +163,13 @@ func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) 
 	for look := 1; ; look++ {
 		// Half of the half second before the look.
 		time.Sleep(time.Until(start.Add(time.Duration(look)*5*time.Second - 750*time.Millisecond)))
-		seen := len(rec.of(anteroom.EventDeadlock))
+		seen := len(rec.of(observe.EventDeadlock))
 		now := w.cycles()
 		time.Sleep(500 * time.Millisecond)
 		synctest.Wait()
 		want := due(before, now, limit, told)
 		var got []string
-		for _, ev := range rec.of(anteroom.EventDeadlock)[seen:] {
+		for _, ev := range rec.of(observe.EventDeadlock)[seen:] {
 			var keys []string
 			for _, l := range ev.Waits {
 				keys = append(keys, l.Key)

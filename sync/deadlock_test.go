@@ -10,6 +10,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // ring lets goroutine i hold lock i and, at start, wait up to limit for lock i+1. All end
@@ -52,20 +53,20 @@ func TestDeadlock_IsReportedOnce(t *testing.T) {
 				began := time.Now()
 				ended := ring(numberedLocks(m, n), 3*time.Minute)
 				time.Sleep(10 * time.Second) // two looks
-				evs := rec.of(anteroom.EventDeadlock)
+				evs := rec.of(observe.EventDeadlock)
 				if len(evs) != 1 {
 					t.Fatalf("%d goroutines: %d reports after two looks", n, len(evs))
 				}
 				checkRing(t, evs[0], n, record, began)
 				ended.Wait()
-				if evs := rec.of(anteroom.EventDeadlock); len(evs) != 1 {
+				if evs := rec.of(observe.EventDeadlock); len(evs) != 1 {
 					t.Errorf("%d goroutines: %d reports", n, len(evs))
 				}
 				ring(numberedLocks(m, n), time.Minute).Wait()
-				if evs := rec.of(anteroom.EventDeadlock); len(evs) != 2 {
+				if evs := rec.of(observe.EventDeadlock); len(evs) != 2 {
 					t.Errorf("%d goroutines: %d reports after a second one", n, len(evs))
 				}
-				if evs := rec.of(anteroom.EventSelfDeadlock); len(evs) != 0 {
+				if evs := rec.of(observe.EventSelfDeadlock); len(evs) != 0 {
 					t.Errorf("%d self-deadlocks", len(evs))
 				}
 			})
@@ -74,7 +75,7 @@ func TestDeadlock_IsReportedOnce(t *testing.T) {
 }
 
 // checkRing compares the event of a ring of n goroutines.
-func checkRing(t *testing.T, ev anteroom.Event, n int, recorded bool, began time.Time) {
+func checkRing(t *testing.T, ev observe.Event, n int, recorded bool, began time.Time) {
 	t.Helper()
 	if len(ev.Waits) != n || ev.Key != "key:0" || ev.Waiters != n || !ev.Since.Equal(began) || ev.CallSite == "" {
 		t.Fatalf("%+v", ev)
@@ -121,11 +122,11 @@ func TestDeadlock_OfHoldsIsPossible(t *testing.T) {
 			})
 		}
 		time.Sleep(30 * time.Second)
-		if evs := rec.of(anteroom.EventDeadlock); len(evs) != 0 {
+		if evs := rec.of(observe.EventDeadlock); len(evs) != 0 {
 			t.Fatalf("after less than a long wait: %+v", evs)
 		}
 		time.Sleep(6 * time.Second)
-		evs := rec.of(anteroom.EventDeadlock)
+		evs := rec.of(observe.EventDeadlock)
 		if len(evs) != 1 || len(evs[0].Waits) != 2 || evs[0].Waits[0].OwnerKind != "hold" {
 			t.Fatalf("%+v", evs)
 		}
@@ -133,7 +134,7 @@ func TestDeadlock_OfHoldsIsPossible(t *testing.T) {
 			t.Errorf("the text: %q", evs[0].Text)
 		}
 		ended.Wait()
-		if evs := rec.of(anteroom.EventDeadlock); len(evs) != 1 {
+		if evs := rec.of(observe.EventDeadlock); len(evs) != 1 {
 			t.Errorf("%d reports", len(evs))
 		}
 	})
@@ -177,15 +178,15 @@ func TestDeadlock_WithItself(t *testing.T) {
 			if c.within > 0 {
 				want = 1
 			}
-			evs := rec.of(anteroom.EventDeadlock)
+			evs := rec.of(observe.EventDeadlock)
 			if len(evs) != want || want == 1 && strings.HasPrefix(evs[0].Text, "possible") != c.possible {
 				t.Errorf("%s: after %v: %+v", c.name, c.within, evs)
 			}
 			<-done
-			if n := len(rec.of(anteroom.EventDeadlock)); n != want {
+			if n := len(rec.of(observe.EventDeadlock)); n != want {
 				t.Errorf("%s: %d reports, want %d", c.name, n, want)
 			}
-			if n := len(rec.of(anteroom.EventSelfDeadlock)); n != 1-want {
+			if n := len(rec.of(observe.EventSelfDeadlock)); n != 1-want {
 				t.Errorf("%s: %d self-deadlocks", c.name, n)
 			}
 		})
@@ -218,7 +219,7 @@ func TestDeadlock_ThatDissolvesIsNotReported(t *testing.T) {
 			})
 		}
 		ended.Wait()
-		if evs := rec.of(anteroom.EventDeadlock); len(evs) != 0 {
+		if evs := rec.of(observe.EventDeadlock); len(evs) != 0 {
 			t.Errorf("%+v", evs)
 		}
 	})
@@ -247,14 +248,14 @@ func TestDeadlock_OnlyItsOwnLinks(t *testing.T) {
 			ended.Go(func() { time.Sleep(2 * time.Second); pass(locks[0]) })
 		}
 		time.Sleep(time.Minute)
-		if evs := rec.of(anteroom.EventDeadlock); len(evs) != 0 {
+		if evs := rec.of(observe.EventDeadlock); len(evs) != 0 {
 			t.Fatalf("a chain: %+v", evs)
 		}
 		// Its end closes it, behind a hundred others.
 		if locks[2].TryLockFor(time.Minute) {
 			t.Error("locked what is held")
 		}
-		evs := rec.of(anteroom.EventDeadlock)
+		evs := rec.of(observe.EventDeadlock)
 		locks[0].Unlock()
 		ended.Wait()
 		if len(evs) != 1 || len(evs[0].Waits) != 3 {
@@ -276,7 +277,7 @@ func TestDeadlock_OverTwoManagersIsNotSeen(t *testing.T) {
 		a, recA := manager(t, s.client(), anteroom.Config{})
 		b, recB := manager(t, s.client(), anteroom.Config{})
 		ring([]*anteroom.Mutex{a.Mutex("x"), b.Mutex("y")}, time.Minute).Wait()
-		if n := len(recA.of(anteroom.EventDeadlock)) + len(recB.of(anteroom.EventDeadlock)); n != 0 {
+		if n := len(recA.of(observe.EventDeadlock)) + len(recB.of(observe.EventDeadlock)); n != 0 {
 			t.Errorf("%d reports", n)
 		}
 	})

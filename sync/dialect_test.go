@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/anteroom/anteroom/internal/testredis"
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -15,13 +14,13 @@ func TestDialect_WhatItCannotGive(t *testing.T) {
 	s := testredis.Start(t)
 	for field, cfg := range map[string]anteroom.Config{
 		"Dialect":  {Dialect: 9},
-		"ClientID": {Dialect: lettucecompat.Redisson, ClientID: "web"},
+		"ClientID": {Dialect: anteroom.DialectRedisson, ClientID: "web"},
 	} {
 		if _, err := anteroom.NewManager(s.Client(t), cfg); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	m, _ := manager(t, s.Client(t), anteroom.Config{Dialect: lettucecompat.Redisson})
+	m, _ := manager(t, s.Client(t), anteroom.Config{Dialect: anteroom.DialectRedisson})
 	for _, key := range []string{"redisson_lock_token:{k}", "anteroom:line:{k}"} {
 		if _, err := m.NewMutex(anteroom.LockConfig{Key: key}); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("%s: %v", key, err)
@@ -31,7 +30,7 @@ func TestDialect_WhatItCannotGive(t *testing.T) {
 		}
 	}
 	cluster := testredis.StartCluster(t, 1, 0)
-	on, _ := manager(t, cluster.Client(t), anteroom.Config{Dialect: lettucecompat.Redisson})
+	on, _ := manager(t, cluster.Client(t), anteroom.Config{Dialect: anteroom.DialectRedisson})
 	if _, err := on.NewMutex(anteroom.LockConfig{Key: "a{b"}); !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "Cluster") {
 		t.Errorf("a name that Redisson cannot use on a Cluster: %v", err)
 	}
@@ -41,7 +40,7 @@ func TestDialect_WhatItCannotGive(t *testing.T) {
 // Two Managers queue, hand over and hand on tokens in Redisson's dialect as in the other, on a single
 // server and through the channels of shards.
 func TestDialect_ManagersAmongThemselves(t *testing.T) {
-	cfg := anteroom.Config{Dialect: lettucecompat.Redisson, Defaults: anteroom.LockConfig{Fencing: true, MaxHandoffs: 3}}
+	cfg := anteroom.Config{Dialect: anteroom.DialectRedisson, Defaults: anteroom.LockConfig{Fencing: true, MaxHandoffs: 3}}
 	for name, client := range map[string]func(t *testing.T) func() anteroom.Redis{
 		"single": func(t *testing.T) func() anteroom.Redis {
 			s := testredis.Start(t)

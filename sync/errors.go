@@ -8,6 +8,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The errors of this package, for errors.Is. Every error that a method returns
@@ -51,28 +52,6 @@ var (
 	ErrInUse = errors.New("anteroom: key in use")
 )
 
-// Outcome says how an operation ended, in an Error, and to an Observer and a Tracer:
-// AcquireOutcomes, ReleaseOutcomes and RenewOutcomes list what those are told.
-type Outcome string
-
-// How an operation ended. An acquisition that did not succeed holds nothing, and an Extend
-// that did not leaves what was held as it was, unless it is lost. A release always ends the
-// hold, whatever its outcome.
-const (
-	OutcomeGranted     Outcome = "granted"     // acquired: Redis granted it
-	OutcomeHandedOff   Outcome = "handed_off"  // passed on within the process: acquired from, or released to, another owner
-	OutcomeNested      Outcome = "nested"      // an inner hold of a reentrant lock began or ended
-	OutcomeRefused     Outcome = "refused"     // held by another; of a renewal: the lock was gone
-	OutcomeCancelled   Outcome = "cancelled"   // the context or the wait limit ended while another held it
-	OutcomeUnavailable Outcome = "unavailable" // Redis did not answer; a release is retried in the background
-	OutcomeUnknown     Outcome = "unknown"     // a command may have taken effect; its clean-up or repeat goes on in the background
-	OutcomeFailed      Outcome = "failed"      // wrong type, no permission, closed, …; of a renewal: no usable answer, tried again
-	OutcomeMistake     Outcome = "mistake"     // of the program, in an Error: nothing was tried
-	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before
-	OutcomeLost        Outcome = "lost"        // the lock was lost before
-	OutcomeRenewed     Outcome = "renewed"     // the lease is whole again
-)
-
 // Error is the type of all errors of this package.
 type Error struct {
 	// Op is the operation, for example "acquire", "release" or "lock".
@@ -80,7 +59,7 @@ type Error struct {
 	// Key is the lock's key, "" where the error concerns no single key.
 	Key string
 	// Outcome says how the operation ended.
-	Outcome Outcome
+	Outcome observe.Outcome
 	// Since is, with ErrLost, when the lock was over: the deadline of a lease that ended, the
 	// moment at which it was noticed of a key that was removed. Such a key may have been gone
 	// since the last confirmed renewal (Event.LastConfirmed), by default for up to 6 s. It is
@@ -96,20 +75,20 @@ func newError(op, key string, err error) *Error {
 }
 
 // outcomeOf says how an operation ended that failed with err.
-func outcomeOf(err error) Outcome {
+func outcomeOf(err error) observe.Outcome {
 	switch {
 	case errors.Is(err, ErrConfig) && !lettucecompat.Permanent(err): // no answer of a server
-		return OutcomeMistake
+		return observe.OutcomeMistake
 	case errors.Is(err, ErrUnknown):
-		return OutcomeUnknown
+		return observe.OutcomeUnknown
 	case errors.Is(err, ErrUnavailable):
-		return OutcomeUnavailable
+		return observe.OutcomeUnavailable
 	case errors.Is(err, ErrNotAcquired) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
-		return OutcomeCancelled
+		return observe.OutcomeCancelled
 	case errors.Is(err, ErrNotAcquired):
-		return OutcomeRefused
+		return observe.OutcomeRefused
 	}
-	return OutcomeFailed
+	return observe.OutcomeFailed
 }
 
 // What follows an unsuccessful release and Close.

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // outcome fails the test unless err is an *Error with that outcome and one of wants.
-func outcome(t *testing.T, err error, o anteroom.Outcome, wants ...error) {
+func outcome(t *testing.T, err error, o observe.Outcome, wants ...error) {
 	t.Helper()
 	e, isError := errors.AsType[*anteroom.Error](err)
 	if !isError || e.Outcome != o {
@@ -63,7 +64,7 @@ func TestALossSaysWhy(t *testing.T) {
 			t.Helper()
 			<-h.Context().Done()
 			cause := context.Cause(h.Context())
-			outcome(t, cause, anteroom.OutcomeLost, append(wants, anteroom.ErrLost)...)
+			outcome(t, cause, observe.OutcomeLost, append(wants, anteroom.ErrLost)...)
 			for _, err := range []error{cause, h.Err(), h.Extend(bg, time.Second), h.Release(bg)} {
 				if err == nil || !strings.Contains(err.Error(), text) {
 					t.Errorf("%v, want it to say %q", err, text)
@@ -101,15 +102,15 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 		ctx, cancel := context.WithCancel(h.Context())
 		cancel()
 		_, err := mu.Acquire(ctx)
-		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
+		outcome(t, err, observe.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
 		_, err = mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).Acquire(h.Context())
-		outcome(t, err, anteroom.OutcomeMistake, anteroom.ErrConfig)
+		outcome(t, err, observe.OutcomeMistake, anteroom.ErrConfig)
 		var inner []*anteroom.Hold
 		for range 254 {
 			inner = append(inner, must[*anteroom.Hold](t)(mu.Acquire(h.Context())))
 		}
 		_, err = mu.Acquire(h.Context())
-		outcome(t, err, anteroom.OutcomeFailed, anteroom.ErrReentryLimit)
+		outcome(t, err, observe.OutcomeFailed, anteroom.ErrReentryLimit)
 		for _, h := range inner {
 			ok(t, h.Release(bg))
 		}
@@ -121,15 +122,15 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 		s.Del("k")
 		<-h.Context().Done()
 		_, err = mu.Acquire(h.Context())
-		outcome(t, err, anteroom.OutcomeLost, anteroom.ErrLost)
-		outcome(t, one.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
-		outcome(t, h.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
+		outcome(t, err, observe.OutcomeLost, anteroom.ErrLost)
+		outcome(t, one.Release(bg), observe.OutcomeLost, anteroom.ErrLost)
+		outcome(t, h.Release(bg), observe.OutcomeLost, anteroom.ErrLost)
 		// Released: its context queues like anybody else.
 		h = acquire(t, mu)
 		values := h.Context()
 		ok(t, h.Release(bg))
 		_, err = mu.Acquire(values)
-		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired)
+		outcome(t, err, observe.OutcomeCancelled, anteroom.ErrNotAcquired)
 	})
 }
 
@@ -143,7 +144,7 @@ func TestLockingAgainIsRefused(t *testing.T) {
 		func() {
 			defer func() {
 				err, _ := recover().(error)
-				outcome(t, err, anteroom.OutcomeMistake, anteroom.ErrConfig)
+				outcome(t, err, observe.OutcomeMistake, anteroom.ErrConfig)
 			}()
 			mutex(t, m, anteroom.LockConfig{Key: "k", Fair: true}).Lock()
 		}()
@@ -168,10 +169,10 @@ func TestExtendWithoutAnAnswer(t *testing.T) {
 		h := acquire(t, m.Mutex("k"), anteroom.Lease(10*time.Second))
 		deadline := h.Deadline()
 		s.net.BlackHole()
-		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
+		outcome(t, h.Extend(bg, 20*time.Second), observe.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
 		s.net.Refuse()
 		s.net.CloseAll()
-		outcome(t, h.Extend(bg, 20*time.Second), anteroom.OutcomeUnavailable, anteroom.ErrUnavailable)
+		outcome(t, h.Extend(bg, 20*time.Second), observe.OutcomeUnavailable, anteroom.ErrUnavailable)
 		if h.Deadline() != deadline || !h.Held() {
 			t.Fatalf("deadline moved by %v, held %v", h.Deadline().Sub(deadline), h.Held())
 		}
@@ -196,7 +197,7 @@ func TestReleaseIsSentAlthoughItsCallerLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(bg, 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		outcome(t, h.Release(ctx), anteroom.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
+		outcome(t, h.Release(ctx), observe.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
 		if d := time.Since(start); d != 50*time.Millisecond {
 			t.Fatalf("the caller was kept for %v", d)
 		}
@@ -224,7 +225,7 @@ func TestAReleaseThatCannotBeSent(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(bg, 3*time.Second)
 		defer cancel()
-		outcome(t, h.Release(ctx), anteroom.OutcomeUnavailable, anteroom.ErrUnavailable)
+		outcome(t, h.Release(ctx), observe.OutcomeUnavailable, anteroom.ErrUnavailable)
 		if !s.Exists("k") {
 			t.Fatal("the fault did not do what the test wants")
 		}
@@ -243,7 +244,7 @@ func TestASecondCloseIsFreeWhenItsContextEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		outcome(t, m.Close(ctx), anteroom.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
+		outcome(t, m.Close(ctx), observe.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
 		ok(t, h.Release(bg))
 		ok(t, <-first)
 		ok(t, m.Close(bg))
@@ -267,7 +268,7 @@ func TestDoPassesItsCallersEndOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = mu.Do(ctx, func(context.Context) error { t.Error("called"); return nil })
-		outcome(t, err, anteroom.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
+		outcome(t, err, observe.OutcomeCancelled, anteroom.ErrNotAcquired, context.Canceled)
 		if s.Exists("k") {
 			t.Fatal("still locked")
 		}
@@ -282,9 +283,9 @@ func TestInspectWithoutRedis(t *testing.T) {
 		ok(t, acquire(t, m.Mutex("k")).Release(bg))
 		s.net.BlackHole()
 		_, err := m.Inspect(bg, "k")
-		outcome(t, err, anteroom.OutcomeUnknown, anteroom.ErrUnavailable)
+		outcome(t, err, observe.OutcomeUnknown, anteroom.ErrUnavailable)
 		_, err = m.ForceRelease(bg, "k")
-		outcome(t, err, anteroom.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
+		outcome(t, err, observe.OutcomeUnknown, anteroom.ErrUnknown, anteroom.ErrUnavailable)
 		s.net.Heal()
 	})
 }
@@ -294,7 +295,7 @@ func TestEventsAreDroppedRatherThanWaitedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		obs := &dropped{}
 		slow := make(chan struct{})
-		m, _ := manager(t, s.client(), anteroom.Config{Observer: obs, OnEvent: func(anteroom.Event) { <-slow }})
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(obs), OnEvent: func(observe.Event) { <-slow }})
 		const holds = 1100 // more than wait for the callback
 		var all []*anteroom.Hold
 		for range holds {
@@ -314,11 +315,10 @@ func TestEventsAreDroppedRatherThanWaitedFor(t *testing.T) {
 
 // dropped counts events that were dropped.
 type dropped struct {
-	anteroom.NopObserver
 	n atomic.Int64
 }
 
-func (d *dropped) EventRaised(_ anteroom.EventKind, dropped bool) {
+func (d *dropped) EventRaised(_ observe.EventKind, dropped bool) {
 	if dropped {
 		d.n.Add(1)
 	}
@@ -340,14 +340,14 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 			must[bool](t)(m.ForceRelease(bg, h.Key()))
 			synctest.Wait()
 		}
-		if ev := rec.of(anteroom.EventLost); len(ev) > 0 {
+		if ev := rec.of(observe.EventLost); len(ev) > 0 {
 			t.Fatalf("told already: %+v", ev)
 		}
 		time.Sleep(time.Second)
 		for what, err := range map[string]error{
 			"Err": asked.Err(), "the cause": context.Cause(asked.Context()), "Release": released.Release(bg),
 		} {
-			outcome(t, err, anteroom.OutcomeLost, anteroom.ErrLost)
+			outcome(t, err, observe.OutcomeLost, anteroom.ErrLost)
 			e, _ := errors.AsType[*anteroom.Error](err)
 			if ago := time.Since(e.Since); ago < time.Second || ago > 2*time.Second || !strings.Contains(err.Error(), "released by force") {
 				t.Errorf("%s: %v, since %v ago", what, err, ago)
@@ -355,7 +355,7 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 		}
 		close(until)
 		synctest.Wait()
-		if ev := rec.of(anteroom.EventLost); len(ev) != 3 {
+		if ev := rec.of(observe.EventLost); len(ev) != 3 {
 			t.Fatalf("%+v", ev)
 		}
 		_ = first.Release(bg)
@@ -463,11 +463,11 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 		synctest.Wait()
 		must[bool](t)(other.ForceRelease(bg, "first")) // nobody is told any more
 		time.Sleep(950 * time.Millisecond)             // the deadline of the fixed lease
-		if ev := rec.of(anteroom.EventLost); len(ev) > 0 {
+		if ev := rec.of(observe.EventLost); len(ev) > 0 {
 			t.Fatalf("told already: %+v", ev)
 		}
 		// Not told, not even concluded, and yet an inner release does not say that all is well.
-		outcome(t, inner.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost)
+		outcome(t, inner.Release(bg), observe.OutcomeLost, anteroom.ErrLost)
 		ok(t, outer.Release(bg)) // Redis still has the field, which is what counts in the end
 		time.Sleep(2 * time.Minute)
 		if !kept.Held() || s.TTL("kept") < 15*time.Second {
@@ -497,8 +497,8 @@ func TestAReleaseBeforeCloseHasTold(t *testing.T) {
 		go func() { closed <- m.Close(ctx) }()
 		time.Sleep(1100 * time.Millisecond)
 		synctest.Wait()
-		outcome(t, h.Err(), anteroom.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
-		outcome(t, h.Release(bg), anteroom.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
+		outcome(t, h.Err(), observe.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
+		outcome(t, h.Release(bg), observe.OutcomeLost, anteroom.ErrLost, anteroom.ErrClosed)
 		synctest.Wait()
 		if s.Exists("k") {
 			t.Error("the release was not sent")

@@ -8,6 +8,7 @@ import (
 
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A lock with a configuration of its own. What it leaves out has the value of
@@ -85,8 +86,8 @@ func ExampleManager_ForceRelease() {
 // OnEvent hears what a person may want to know. It runs on a goroutine of its own and
 // delays no lock.
 func ExampleEvent() {
-	events := make(chan anteroom.Event, 100)
-	m := locktest.Start(anteroom.Config{OnEvent: func(e anteroom.Event) { events <- e }})
+	events := make(chan observe.Event, 100)
+	m := locktest.Start(anteroom.Config{OnEvent: func(e observe.Event) { events <- e }})
 	defer m.Stop()
 	hold, err := m.Mutex("order:42").Acquire(context.Background())
 	if err != nil {
@@ -95,7 +96,7 @@ func ExampleEvent() {
 	}
 	m.Lose("order:42")
 	for e := range events {
-		if e.Kind == anteroom.EventLost {
+		if e.Kind == observe.EventLost {
 			fmt.Println(e.Kind, e.Key, e.Reason)
 			break
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A process that was stopped past its deadline learns from the release itself that the
@@ -149,7 +151,7 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
 // others are told of their mistake.
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
-	m := insideManager(t, Config{Observer: struct{ NopObserver }{}}) // one that is told
+	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is told
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
 	if err != nil {

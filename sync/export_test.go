@@ -60,3 +60,6 @@ func KeepsAny(m *Manager) bool {
 	held, unsettled := m.locks.Open()
 	return len(held)+unsettled+len(m.locks.All()) > 0
 }
+
+// WithoutNames returns what err says with these names taken out, as Event.ErrText does.
+func WithoutNames(err error, names ...string) string { return hiding(false, names...).of(err) }

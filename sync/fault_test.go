@@ -12,6 +12,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // nothingLeft waits for the clean-up and fails if the key is still there.
@@ -70,7 +71,7 @@ func TestAnswerOfAnAcquireIsLost(t *testing.T) {
 			t.Fatal("one release is not enough")
 		}
 		time.Sleep(5 * time.Second) // an outage is over when nothing has failed for a while
-		if len(rec.of(anteroom.EventUnavailable)) != 1 || len(rec.of(anteroom.EventAvailable)) != 1 {
+		if len(rec.of(observe.EventUnavailable)) != 1 || len(rec.of(observe.EventAvailable)) != 1 {
 			t.Fatalf("events %+v", rec.events)
 		}
 	})
@@ -99,7 +100,7 @@ func TestAnswerOfAnAcquireComesLaterThanTheTimeout(t *testing.T) {
 		}
 		synctest.Wait() // the clean-up's release is under way, and this one does not share its round trip
 		var e *anteroom.Error
-		if _, err := mu.TryAcquire(bg); !errors.As(err, &e) || e.Outcome != anteroom.OutcomeUnknown {
+		if _, err := mu.TryAcquire(bg); !errors.As(err, &e) || e.Outcome != observe.OutcomeUnknown {
 			t.Fatalf("%+v", e)
 		}
 		if s.CommandCount() < executed+2 {
@@ -128,7 +129,7 @@ func TestAcquireWaitsThroughAnOutage(t *testing.T) {
 		time.AfterFunc(10*time.Second, s.net.Heal)
 		pass(mu)
 		synctest.Wait()
-		if n := len(rec.of(anteroom.EventUnavailable)); n == 0 || n > 3 {
+		if n := len(rec.of(observe.EventUnavailable)); n == 0 || n > 3 {
 			t.Fatalf("%d events for one outage", n)
 		}
 	})
@@ -174,12 +175,12 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		for _, ev := range rec.of(anteroom.EventLost) {
-			if ev.Reason != anteroom.LostDeadline || ev.Err == nil {
+		for _, ev := range rec.of(observe.EventLost) {
+			if ev.Reason != observe.LostDeadline || ev.Err == nil {
 				t.Fatalf("%+v", ev)
 			}
 		}
-		if n := len(rec.of(anteroom.EventRenewalFailing)); n != 2 {
+		if n := len(rec.of(observe.EventRenewalFailing)); n != 2 {
 			t.Fatalf("%d events for failing renewals, want one a lock", n)
 		}
 		mine.Heal()
@@ -214,8 +215,8 @@ func TestPromise_RemovalIsToldWithinItsBound(t *testing.T) {
 			s.Del("k")
 		}
 		synctest.Wait()
-		for _, ev := range rec.of(anteroom.EventLost) {
-			if ev.Reason != anteroom.LostGone {
+		for _, ev := range rec.of(observe.EventLost) {
+			if ev.Reason != observe.LostGone {
 				t.Fatalf("%+v", ev)
 			}
 		}
@@ -243,7 +244,7 @@ func TestSync_I6_AFailedReleaseEndsRenewal(t *testing.T) {
 		if s.Exists("k") {
 			t.Fatalf("the lock is still in Redis, TTL %v", s.TTL("k"))
 		}
-		if len(rec.of(anteroom.EventReleaseFailed)) != 1 || len(rec.of(anteroom.EventReleaseGivenUp)) != 1 {
+		if len(rec.of(observe.EventReleaseFailed)) != 1 || len(rec.of(observe.EventReleaseGivenUp)) != 1 {
 			t.Fatalf("events %+v", rec.events)
 		}
 		ok(t, acquire(t, mu2).Release(bg))
@@ -264,7 +265,7 @@ func TestAReleaseWhoseAnswerIsLost(t *testing.T) {
 			t.Fatal("still locked")
 		}
 		synctest.Wait()
-		if len(rec.of(anteroom.EventLost)) != 0 || len(rec.of(anteroom.EventReleaseFailed)) != 1 {
+		if len(rec.of(observe.EventLost)) != 0 || len(rec.of(observe.EventReleaseFailed)) != 1 {
 			t.Fatalf("events %+v", rec.events)
 		}
 	})

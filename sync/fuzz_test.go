@@ -52,7 +52,7 @@ func FuzzConfig(f *testing.F) {
 			}
 			timeout := made.commandTimeout(max(normal.LeaseTime, minLease))
 			if timeout < time.Millisecond || timeout > time.Minute || made.MaxInFlight < 0 || made.RenewalInFlight < 0 ||
-				len(made.ClientID) > 115 || made.Logger == nil || made.Observer == nil {
+				len(made.ClientID) > 115 || made.Logger == nil {
 				t.Fatalf("out of bounds: %+v, time limit %v", made, timeout)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // named notes when each command that names a field was handed to the client's connection.
@@ -56,7 +57,6 @@ func (n *named) note(cmd redis.Cmder) {
 // slow is an Observer that takes its time where renewals and losses are counted, or for
 // ever until free is closed.
 type slow struct {
-	anteroom.NopObserver
 	takes time.Duration
 	free  chan struct{}
 	mu    sync.Mutex
@@ -74,11 +74,11 @@ func (o *slow) take(what string) {
 	o.mu.Unlock()
 }
 
-func (o *slow) Renewed(_ string, outcome anteroom.Outcome, _ time.Duration) {
+func (o *slow) Renewed(_ string, outcome observe.Outcome, _ time.Duration) {
 	o.take(string(outcome))
 }
 
-func (o *slow) Lost(_ string, reason anteroom.LossReason) { o.take("lost: " + string(reason)) }
+func (o *slow) Lost(_ string, reason observe.LossReason) { o.take("lost: " + string(reason)) }
 
 func (o *slow) Command(name, _ string, _ time.Duration) {
 	if name == "renew" {
@@ -86,8 +86,8 @@ func (o *slow) Command(name, _ string, _ time.Duration) {
 	}
 }
 
-func (o *slow) EventRaised(kind anteroom.EventKind, _ bool) {
-	if kind == anteroom.EventLost {
+func (o *slow) EventRaised(kind observe.EventKind, _ bool) {
+	if kind == observe.EventLost {
 		o.take("event")
 	}
 }
@@ -98,7 +98,7 @@ func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 		seen := &named{}
 		rdb := s.client()
 		rdb.AddHook(seen)
-		m, _ := manager(t, rdb, anteroom.Config{ClientID: "self", RenewalInFlight: 1, Observer: &slow{takes: 100 * time.Millisecond}})
+		m, _ := manager(t, rdb, anteroom.Config{ClientID: "self", RenewalInFlight: 1, Observer: hooks(&slow{takes: 100 * time.Millisecond})})
 		var holds []*anteroom.Hold
 		for i := range 100 {
 			holds = append(holds, acquire(t, m.Mutex(string(rune('a'+i%26))+strings.Repeat("x", i/26))))
@@ -136,7 +136,7 @@ func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &slow{free: make(chan struct{})}
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: o, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: hooks(o), Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
 		stays, goes, after := acquire(t, m.Mutex("stays")), acquire(t, m.Mutex("goes")), acquire(t, m.Mutex("after"))
 		time.Sleep(time.Minute)
 		ok(t, stays.Err())
@@ -163,7 +163,7 @@ func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 				t.Errorf("%s was counted %d times, want 2", what, n)
 			}
 		}
-		if n := len(rec.of(anteroom.EventLost)); n != 2 {
+		if n := len(rec.of(observe.EventLost)); n != 2 {
 			t.Errorf("%d events of losses, want 2", n)
 		}
 	})
@@ -173,7 +173,7 @@ func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 func TestSync_I9_AReleaseThatFindsALossPassesTheQueueOn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		o := &slow{free: make(chan struct{})}
-		m, _ := manager(t, s.client(), anteroom.Config{Observer: o, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour, MaxHandoffs: -1}})
+		m, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(o), Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour, MaxHandoffs: -1}})
 		first := acquire(t, m.Mutex("k"))
 		got := make(chan *anteroom.Hold, 1)
 		go func() {

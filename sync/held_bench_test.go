@@ -19,6 +19,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // window is how long each benchmark of this file looks at a state that does not change:
@@ -43,7 +44,7 @@ func benchHeld(b *testing.B, n int, lock bool) {
 	s := testredis.Start(b)
 	rdb := s.Client(b)
 	seen := &renewals{}
-	m, rec := manager(b, rdb, anteroom.Config{Observer: seen})
+	m, rec := manager(b, rdb, anteroom.Config{Observer: hooks(seen)})
 	warmUp(m)
 	names, mutexes, holds := numbered(n), make([]*anteroom.Mutex, n), make([]*anteroom.Hold, n)
 	time.Sleep(time.Second) // the goroutines that linger end
@@ -66,7 +67,7 @@ func benchHeld(b *testing.B, n int, lock bool) {
 	}
 	b.ReportMetric(float64(settled()-before)/float64(n), "B/lock")
 	b.ReportMetric(float64(runtime.NumGoroutine()-goroutines-holders), "goroutines")
-	b.ReportMetric(float64(len(rec.of(anteroom.EventLost))), "lost")
+	b.ReportMetric(float64(len(rec.of(observe.EventLost))), "lost")
 	b.ReportMetric(0, "ns/op")
 	free()
 }
@@ -184,13 +185,12 @@ func benchParked(b *testing.B, n int) {
 
 // renewals counts what the Observer tells of renewals.
 type renewals struct {
-	anteroom.NopObserver
 	done, failed atomic.Int64
 	worst        atomic.Int64 // the most that a lease had aged when its renewal landed, in ns
 }
 
-func (r *renewals) Renewed(_ string, o anteroom.Outcome, left time.Duration) {
-	if o != anteroom.OutcomeRenewed {
+func (r *renewals) Renewed(_ string, o observe.Outcome, left time.Duration) {
+	if o != observe.OutcomeRenewed {
 		r.failed.Add(1)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A held lock has no goroutine of its own, though it is renewed and looked at.
@@ -16,7 +17,7 @@ func TestHeld_NoGoroutineForALock(t *testing.T) {
 	const locks = 2000
 	seen := &renewalCount{}
 	m, _ := manager(t, testredis.Start(t).Client(t), anteroom.Config{
-		Observer: seen, Defaults: anteroom.LockConfig{LeaseTime: 12 * time.Second, RenewalTime: time.Second, WatchdogPeriod: time.Second},
+		Observer: hooks(seen), Defaults: anteroom.LockConfig{LeaseTime: 12 * time.Second, RenewalTime: time.Second, WatchdogPeriod: time.Second},
 	})
 	var holds []*anteroom.Hold
 	hold := func(n int) {
@@ -43,8 +44,7 @@ func TestHeld_NoGoroutineForALock(t *testing.T) {
 }
 
 type renewalCount struct {
-	anteroom.NopObserver
 	n atomic.Int64
 }
 
-func (r *renewalCount) Renewed(string, anteroom.Outcome, time.Duration) { r.n.Add(1) }
+func (r *renewalCount) Renewed(string, observe.Outcome, time.Duration) { r.n.Add(1) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 var bg = context.Background()
@@ -77,19 +78,19 @@ func (s *embedded) clientDialing(dial faultnet.DialFunc) *redis.Client {
 // recorder keeps the events of a Manager.
 type recorder struct {
 	mu     sync.Mutex
-	events []anteroom.Event
+	events []observe.Event
 }
 
-func (r *recorder) add(e anteroom.Event) {
+func (r *recorder) add(e observe.Event) {
 	r.mu.Lock()
 	r.events = append(r.events, e)
 	r.mu.Unlock()
 }
 
-func (r *recorder) of(kind anteroom.EventKind) []anteroom.Event {
+func (r *recorder) of(kind observe.EventKind) []observe.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var list []anteroom.Event
+	var list []observe.Event
 	for _, e := range r.events {
 		if e.Kind == kind {
 			list = append(list, e)

@@ -7,6 +7,8 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Hold is one possession of a lock, from Acquire or TryAcquire until Release. It
@@ -117,7 +119,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 func (h *Hold) Release(ctx context.Context) error {
 	first, err := h.exit("release", ctx)
 	if !first {
-		return &Error{Op: "release", Key: h.Key(), Outcome: OutcomeReleased, Err: ErrNotHeld}
+		return &Error{Op: "release", Key: h.Key(), Outcome: observe.OutcomeReleased, Err: ErrNotHeld}
 	}
 	return err
 }
@@ -143,7 +145,7 @@ var errReleased = joined(ErrNotHeld, ownText("it was released"))
 
 // releasedError is the *Error of a hold that was released.
 func (h *Hold) releasedError() error {
-	return &Error{Op: "hold", Key: h.Key(), Outcome: OutcomeReleased, Err: errReleased}
+	return &Error{Op: "hold", Key: h.Key(), Outcome: observe.OutcomeReleased, Err: errReleased}
 }
 
 // Key returns the lock's key.
@@ -215,13 +217,13 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		if released, _ := h.look(op); released {
 			return h.releasedError()
 		}
-		l := *h.t.owner.Held().LossOr(LostGone)
-		if l.Reason == LostGone {
+		l := *h.t.owner.Held().LossOr(renewal.ReasonGone)
+		if l.Reason == renewal.ReasonGone {
 			l.Err = r.Err
 		}
 		return h.t.m.lossError(op, h.Key(), &l)
 	case lettucecompat.OutcomeUnknown:
-		return &Error{Op: op, Key: h.Key(), Outcome: OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
+		return &Error{Op: op, Key: h.Key(), Outcome: observe.OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
 	}
 	return newError(op, h.Key(), joined(ErrUnavailable, r.Err))
 }

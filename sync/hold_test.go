@@ -12,6 +12,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The series that a renewed lease shows: it falls, and jumps back at each renewal.
@@ -67,7 +68,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 			t.Fatal("deleted before its lease ended")
 		}
 		synctest.Wait()
-		if ev := rec.of(anteroom.EventLost); len(ev) != 1 || ev[0].Reason != anteroom.LostDeadline {
+		if ev := rec.of(observe.EventLost); len(ev) != 1 || ev[0].Reason != observe.LostDeadline {
 			t.Fatalf("events %+v", ev)
 		}
 		time.Sleep(time.Second)
@@ -300,7 +301,7 @@ func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
 			t.Fatal("the other lock is still held")
 		}
 		lock.Unlock()
-		if ev := rec.of(anteroom.EventLost); len(ev) != 2 || ev[0].Reason != anteroom.LostForced {
+		if ev := rec.of(observe.EventLost); len(ev) != 2 || ev[0].Reason != observe.LostForced {
 			t.Fatalf("events %+v", ev)
 		}
 		if held, err := b.ForceRelease(bg, "k"); err != nil || held {
@@ -319,9 +320,9 @@ func TestInspectOfWhatIsNoLock(t *testing.T) {
 		s.SetTTL("session", time.Hour)
 		for key, words := range map[string]string{"text": "WRONGTYPE", "session": "a hash that is no lock"} {
 			_, err := m.Inspect(bg, key)
-			outcome(t, err, anteroom.OutcomeFailed, anteroom.ErrConfig)
+			outcome(t, err, observe.OutcomeFailed, anteroom.ErrConfig)
 			_, forced := m.ForceRelease(bg, key)
-			outcome(t, forced, anteroom.OutcomeFailed, anteroom.ErrConfig)
+			outcome(t, forced, observe.OutcomeFailed, anteroom.ErrConfig)
 			if !strings.Contains(err.Error(), words) || !strings.Contains(forced.Error(), words) || !s.Exists(key) {
 				t.Errorf("%s: %v, %v", key, err, forced)
 			}

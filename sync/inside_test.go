@@ -29,7 +29,9 @@ func insideServer(t testing.TB, cfg Config) (*Manager, *miniredis.Miniredis) {
 		Dialer:                   gate.Dial,
 	})
 	t.Cleanup(func() { _ = rdb.Close() })
-	cfg.Logger = slog.New(slog.DiscardHandler)
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
 	m, err := NewManager(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)

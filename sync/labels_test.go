@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	anteroom "github.com/anteroom/anteroom/sync"
-
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -25,10 +24,10 @@ func TestLabels_ListsHoldEveryValueOfTheirType(t *testing.T) {
 		name      string
 		list, all []string
 	}{
-		{"CheckNames", anteroom.CheckNames(), allOf[watchdog.Check]()},
-		{"FindingNames", slices.Concat(anteroom.FindingNames(), remarks), allOf[watchdog.Finding]()},
-		{"RecoveryOutcomes", append([]string{watchdog.Acted.String()}, anteroom.RecoveryOutcomes()...), allOf[watchdog.RecoveryOutcome]()},
-		{"CommandOutcomes", anteroom.CommandOutcomes(), allOf[lettucecompat.Outcome]()},
+		{"CheckNames", observe.Labels().Checks, allOf[watchdog.Check]()},
+		{"FindingNames", slices.Concat(observe.Labels().Findings, remarks), allOf[watchdog.Finding]()},
+		{"RecoveryOutcomes", append([]string{watchdog.Acted.String()}, observe.Labels().RecoveryOutcomes...), allOf[watchdog.RecoveryOutcome]()},
+		{"CommandOutcomes", observe.Labels().CommandOutcomes, allOf[lettucecompat.Outcome]()},
 	} {
 		same(t, c.name, c.list, c.all)
 	}
@@ -50,19 +49,19 @@ func allOf[T interface {
 // Actions, commands and the sets of observer.go are constants of a string type or
 // literals, which a program cannot enumerate; so their sources are read.
 func TestLabels_ListsHoldEveryConstant(t *testing.T) {
-	same(t, "ActionNames", anteroom.ActionNames(), constants(t, "../watchdog", func(name, typ string) bool {
+	same(t, "ActionNames", observe.Labels().Actions, constants(t, "../watchdog", func(name, typ string) bool {
 		return typ == "" && strings.HasPrefix(name, "Action")
 	}))
-	errorsOnly := []anteroom.Outcome{anteroom.OutcomeMistake}
-	all := slices.Concat(anteroom.AcquireOutcomes(), anteroom.ReleaseOutcomes(), anteroom.RenewOutcomes(), errorsOnly)
+	errorsOnly := []observe.Outcome{observe.OutcomeMistake}
+	all := slices.Concat(observe.Labels().Acquire, observe.Labels().Release, observe.Labels().Renew, errorsOnly)
 	slices.Sort(all)
-	same(t, "Outcomes", slices.Compact(all), constantsOf[anteroom.Outcome](t, "Outcome"))
-	var reasons []anteroom.LossReason
+	same(t, "Outcomes", slices.Compact(all), constantsOf[observe.Outcome](t, "Outcome"))
+	var reasons []observe.LossReason
 	for _, r := range constants(t, "../renewal", func(_, of string) bool { return of == "Reason" }) {
-		reasons = append(reasons, anteroom.LossReason(r))
+		reasons = append(reasons, observe.LossReason(r))
 	}
-	same(t, "LossReasons", anteroom.LossReasons(), reasons)
-	same(t, "EventKinds", anteroom.EventKinds(), constantsOf[anteroom.EventKind](t, "EventKind"))
+	same(t, "LossReasons", observe.Labels().Losses, reasons)
+	same(t, "EventKinds", observe.Labels().Events, constantsOf[observe.EventKind](t, "EventKind"))
 }
 
 func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
@@ -89,7 +88,7 @@ func TestLabels_CommandNamesAreThoseThatTheWireReports(t *testing.T) {
 	}
 	slices.Sort(reported)
 	reported = slices.DeleteFunc(slices.Compact(reported), func(name string) bool { return name == "" })
-	same(t, "CommandNames", anteroom.CommandNames(), append(reported, "status"))
+	same(t, "CommandNames", observe.Labels().Commands, append(reported, "status"))
 }
 
 func same[S ~string](t *testing.T, name string, got, want []S) {
@@ -106,7 +105,7 @@ func same[S ~string](t *testing.T, name string, got, want []S) {
 func constantsOf[S ~string](t *testing.T, typ string) []S {
 	t.Helper()
 	var list []S
-	for _, v := range constants(t, ".", func(_, of string) bool { return of == typ }) {
+	for _, v := range constants(t, "observe", func(_, of string) bool { return of == typ }) {
 		list = append(list, S(v))
 	}
 	return list

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // As TestALostSendIsCleanedUpAfterALoss, but the release itself finds the field gone.
@@ -101,7 +102,7 @@ func TestAConfirmedRenewalDoesNotWaitForAnother(t *testing.T) {
 		}
 		if err := short.Err(); err != nil {
 			t.Errorf("Redis has confirmed every renewal of the short lease: %v; key there: %v", err, s.Exists("short"))
-			for _, e := range rec.of(anteroom.EventLost) {
+			for _, e := range rec.of(observe.EventLost) {
 				t.Log(e.Key, e.Reason, e.Err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // noReleases refuses what gives a lock back while it is on, as a server does that may not write.
@@ -60,9 +61,9 @@ func TestLine_ATurnThatIsRefusedIsRepeated(t *testing.T) {
 				rdb.on.Store(false)
 				err := <-released
 				s.settle()
-				lost := rec.of(anteroom.EventLost)
+				lost := rec.of(observe.EventLost)
 				if deleted {
-					outcome(t, err, anteroom.OutcomeLost, anteroom.ErrLost)
+					outcome(t, err, observe.OutcomeLost, anteroom.ErrLost)
 					time.Sleep(3 * time.Second)
 				} else if err != nil {
 					t.Errorf("release: %v", err)

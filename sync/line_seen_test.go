@@ -11,11 +11,11 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // seenCalls keeps what an Observer is told of calls.
 type seenCalls struct {
-	anteroom.NopObserver
 	mu   sync.Mutex
 	list []string
 }
@@ -58,7 +58,7 @@ func TestLine_CallsAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		seen := &seenCalls{}
 		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{Observer: seen})
+		b, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(seen)})
 
 		h := acquire(t, a.Mutex("k"))
 		come := waits(t, mutex(t, b, anteroom.LockConfig{Key: "k", Name: "orders"}))
@@ -119,7 +119,7 @@ func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 		h := acquire(t, a.Mutex("k"))
 		second := waits(t, b.Mutex("k"))
 		third := waits(t, c.Mutex("k"))
-		state := func() anteroom.State {
+		state := func() observe.State {
 			t.Helper()
 			states := c.Snapshot()
 			if len(states) != 1 {
@@ -136,7 +136,7 @@ func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 		if st := state(); st.HeldBy != h.Holder() || !st.Standing || st.Ahead != 0 {
 			t.Errorf("%+v", st)
 		}
-		if evs := rec.of(anteroom.EventLongWait); len(evs) == 0 || evs[0].Holder != h.Holder() || !strings.Contains(evs[0].Text, ", and 0 in line before this one") {
+		if evs := rec.of(observe.EventLongWait); len(evs) == 0 || evs[0].Holder != h.Holder() || !strings.Contains(evs[0].Text, ", and 0 in line before this one") {
 			t.Errorf("%+v", evs)
 		}
 		ok(t, h.Release(bg))

@@ -8,6 +8,7 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // forger has a waiter that stands in line for a lock which a field of another client holds in
@@ -237,7 +238,7 @@ func TestLine_ACalledHoldIsNotLate(t *testing.T) {
 		called := isIn(t, got)
 		time.Sleep(time.Second)
 		ok(t, called.Release(bg))
-		for _, e := range rec.of(anteroom.EventAlert) {
+		for _, e := range rec.of(observe.EventAlert) {
 			t.Error(e)
 		}
 	})

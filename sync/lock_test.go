@@ -8,6 +8,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // panics runs f and returns the *Error it panics with, nil if it does not.
@@ -178,7 +179,7 @@ func TestSelfDeadlock_NotByTryLock(t *testing.T) {
 			t.Fatal("locked beside the Hold")
 		}
 		synctest.Wait()
-		if ev := rec.of(anteroom.EventSelfDeadlock); len(ev) != 0 {
+		if ev := rec.of(observe.EventSelfDeadlock); len(ev) != 0 {
 			t.Errorf("%+v", ev)
 		}
 		ok(t, h.Release(bg))
@@ -194,7 +195,7 @@ func TestSelfDeadlockIsReported(t *testing.T) {
 			t.Fatal("locked beside the Hold")
 		}
 		synctest.Wait()
-		if ev := rec.of(anteroom.EventSelfDeadlock); len(ev) != 1 || ev[0].CallSite == "" {
+		if ev := rec.of(observe.EventSelfDeadlock); len(ev) != 1 || ev[0].CallSite == "" {
 			t.Fatalf("events: %+v", ev)
 		}
 		ok(t, h.Release(bg))
@@ -219,13 +220,13 @@ func TestSync_I7_StaleUnlockNeverFreesASuccessor(t *testing.T) {
 		if !h.Held() || s.HGet("k", h.Holder()) != "1" {
 			t.Fatal("a stale Unlock freed the successor")
 		}
-		if n := len(rec.of(anteroom.EventUnlockLost)); n != 2 {
+		if n := len(rec.of(observe.EventUnlockLost)); n != 2 {
 			t.Fatalf("%d events for Unlock of a lost lock, want 2", n)
 		}
-		if n := len(rec.of(anteroom.EventReentryLost)); n != 1 {
+		if n := len(rec.of(observe.EventReentryLost)); n != 1 {
 			t.Fatalf("%d events for entering a lost lock, want 1", n)
 		}
-		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].Reason != anteroom.LostGone || lost[0].Owners != 1 {
+		if lost := rec.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostGone || lost[0].Owners != 1 {
 			t.Fatalf("losses: %+v", lost)
 		}
 		ok(t, h.Release(bg))
@@ -363,8 +364,8 @@ func TestMutex_UnlockOfALostLockSaysWhy(t *testing.T) {
 		s.Del("k")
 		mu.Unlock()
 		s.settle()
-		ev := rec.of(anteroom.EventUnlockLost)
-		if len(ev) != 1 || ev[0].Reason != anteroom.LostGone || !ev[0].LastConfirmed.After(since) || ev[0].Deadline.IsZero() {
+		ev := rec.of(observe.EventUnlockLost)
+		if len(ev) != 1 || ev[0].Reason != observe.LostGone || !ev[0].LastConfirmed.After(since) || ev[0].Deadline.IsZero() {
 			t.Errorf("%+v", ev)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -17,11 +18,11 @@ import (
 
 // level is that of a record: losses, releases that came to nothing and mistakes in the
 // program are errors, what got better is information, everything else a warning.
-func (k EventKind) level() slog.Level {
+func levelOf(k observe.EventKind) slog.Level {
 	switch k {
-	case EventLost, EventReleaseGivenUp, EventUnlockLost, EventSelfDeadlock, EventDeadlock, EventMisconfigured:
+	case observe.EventLost, observe.EventReleaseGivenUp, observe.EventUnlockLost, observe.EventSelfDeadlock, observe.EventDeadlock, observe.EventMisconfigured:
 		return slog.LevelError
-	case EventAvailable, EventSubscriptionUp, EventAlertCleared:
+	case observe.EventAvailable, observe.EventSubscriptionUp, observe.EventAlertCleared:
 		return slog.LevelInfo
 	}
 	return slog.LevelWarn
@@ -31,9 +32,9 @@ func (k EventKind) level() slog.Level {
 // to be told of this one as attributes. docs/observability.md §6 explains them, and a test
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
-func (p *reports) log(ctx context.Context, e *Event) {
-	level, keys := e.Kind.level(), p.m.cfg.LogKeys
-	if e.Kind == EventSubscriptionUp && !p.subscribed {
+func (p *reports) log(ctx context.Context, e *queued) {
+	level, keys := levelOf(e.Kind), p.m.cfg.LogKeys
+	if e.Kind == observe.EventSubscriptionUp && !p.subscribed {
 		p.subscribed = true
 		level = slog.LevelDebug // that of every Manager that works, and nothing has become better
 	}
@@ -51,25 +52,31 @@ func (p *reports) log(ctx context.Context, e *Event) {
 	if keys {
 		text("key", e.Key)
 	} else if e.Key != "" {
-		text("key_hash", KeyHash(e.Key))
+		text("key_hash", observe.KeyHash(e.Key))
 	}
 	if _, n, ok := lettucecompat.ParseField(e.Holder); ok {
 		r = append(r, slog.Uint64("grant", n)) // the number alone names neither host nor process
 	}
 	text("reason", string(e.Reason))
 	text("check", e.Check)
-	text("text", e.text(keys))
+	if keys && e.named != "" {
+		text("text", e.named)
+	} else {
+		text("text", e.Text)
+	}
 	if !e.Since.IsZero() {
 		r = append(r, slog.Time("since", e.Since))
 	}
-	r = append(r, e.lease()...)
+	r = append(r, leaseOf(&e.Event)...)
 	text("found", e.Found)
 	text("call_site", e.CallSite)
 	if e.Waiters > 0 {
 		r = append(r, slog.Int("waiters", e.Waiters))
 	}
-	if e.Err != nil {
-		text("err", e.words(keys).of(e.Err))
+	if keys && e.Err != nil {
+		text("err", hiding(true, e.Holder, e.ClientID).of(e.Err))
+	} else {
+		text("err", e.ErrText)
 	}
 	p.m.cfg.Logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
 }
@@ -82,10 +89,10 @@ func (p *reports) logDropped() {
 	}
 }
 
-// lease returns what was known of the lease: when it was last confirmed and how long that
+// leaseOf returns what was known of the lease: when it was last confirmed and how long that
 // was before the loss, or before the event, and how many renewals have failed since.
-func (e *Event) lease() (r []slog.Attr) {
-	if e.Kind == EventLost {
+func leaseOf(e *observe.Event) (r []slog.Attr) {
+	if e.Kind == observe.EventLost {
 		r = append(r, slog.Int("owners", e.Owners))
 	}
 	if e.LastConfirmed.IsZero() {

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // logCase is one thing that happens to a lock and what a user reads about it: a row of the
 // table in docs/generated/log-records.md.
 type logCase struct {
 	name  string // the row's first cell
-	kind  anteroom.EventKind
+	kind  observe.EventKind
 	locks anteroom.LockConfig
 	run   func(t *testing.T, s *embedded, m *anteroom.Manager, mu *anteroom.Mutex)
 }
@@ -33,56 +34,56 @@ func held(t *testing.T, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *ant
 const aWhile = 10 * time.Second
 
 var logCases = []logCase{
-	{"removed; a renewal finds it", anteroom.EventLost, anteroom.LockConfig{WatchdogPeriod: never}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"removed; a renewal finds it", observe.EventLost, anteroom.LockConfig{WatchdogPeriod: never}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		s.Del("order:42")
 		time.Sleep(aWhile)
 	}},
-	{"removed; the watchdog finds it", anteroom.EventLost, anteroom.LockConfig{WatchdogPeriod: time.Second, RenewalTime: 14 * time.Second}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"removed; the watchdog finds it", observe.EventLost, anteroom.LockConfig{WatchdogPeriod: time.Second, RenewalTime: 14 * time.Second}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(5 * time.Second)
 		s.Del("order:42")
 		time.Sleep(3 * time.Second)
 	}},
-	{"removed; its release finds it", anteroom.EventLost, anteroom.LockConfig{WatchdogPeriod: never}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"removed; its release finds it", observe.EventLost, anteroom.LockConfig{WatchdogPeriod: never}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		h := held(t, mu)
 		time.Sleep(time.Second)
 		s.Del("order:42")
 		_ = h.Release(bg)
 	}},
-	{"Redis is away for a lease", anteroom.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"Redis is away for a lease", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(aWhile)
 		s.net.Refuse()
 		s.net.CloseAll()
 		time.Sleep(40 * time.Second)
 	}},
-	{"Redis accepts and does not answer", anteroom.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"Redis accepts and does not answer", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(aWhile)
 		s.net.BlackHole()
 		time.Sleep(40 * time.Second)
 		s.net.Heal()
 	}},
-	{"a fixed lease ends", anteroom.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"a fixed lease ends", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu, anteroom.Lease(5*time.Second))
 		time.Sleep(aWhile)
 	}},
-	{"held longer than `MaxHold`", anteroom.EventLost, anteroom.LockConfig{MaxHold: 20 * time.Second}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"held longer than `MaxHold`", observe.EventLost, anteroom.LockConfig{MaxHold: 20 * time.Second}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(2 * time.Minute)
 	}},
-	{"the same with `RecoverRelease`", anteroom.EventLost, anteroom.LockConfig{MaxHold: 20 * time.Second, Recovery: anteroom.RecoverRelease}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"the same with `RecoverRelease`", observe.EventLost, anteroom.LockConfig{MaxHold: 20 * time.Second, Recovery: anteroom.RecoverRelease}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(time.Minute)
 	}},
-	{"`ForceRelease`", anteroom.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, m *anteroom.Manager, mu *anteroom.Mutex) {
+	{"`ForceRelease`", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, m *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(time.Second)
 		_, err := m.ForceRelease(bg, mu.Key())
 		ok(t, err)
 	}},
-	{"`Close` under a hold", anteroom.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, m *anteroom.Manager, mu *anteroom.Mutex) {
+	{"`Close` under a hold", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, _ *embedded, m *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(time.Second)
 		ctx, cancel := context.WithTimeout(bg, time.Second)
@@ -91,7 +92,7 @@ var logCases = []logCase{
 			t.Error("Close did not mind the hold")
 		}
 	}},
-	{"Redis is away, the lock is not lost yet", anteroom.EventRenewalFailing, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"Redis is away, the lock is not lost yet", observe.EventRenewalFailing, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(aWhile)
 		s.net.Refuse()
@@ -99,44 +100,44 @@ var logCases = []logCase{
 		time.Sleep(15 * time.Second)
 		s.net.Heal()
 	}},
-	{"a release has no answer", anteroom.EventReleaseFailed, anteroom.LockConfig{}, releaseInABlackHole},
-	{"nor has it for a whole lease", anteroom.EventReleaseGivenUp, anteroom.LockConfig{}, releaseInABlackHole},
-	{"`Unlock` of a lost lock", anteroom.EventUnlockLost, anteroom.LockConfig{WatchdogPeriod: never}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"a release has no answer", observe.EventReleaseFailed, anteroom.LockConfig{}, releaseInABlackHole},
+	{"nor has it for a whole lease", observe.EventReleaseGivenUp, anteroom.LockConfig{}, releaseInABlackHole},
+	{"`Unlock` of a lost lock", observe.EventUnlockLost, anteroom.LockConfig{WatchdogPeriod: never}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		mu.Lock()
 		s.Del("order:42")
 		time.Sleep(aWhile)
 		mu.Unlock()
 	}},
-	{"acquire fails", anteroom.EventUnavailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"acquire fails", observe.EventUnavailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		s.net.Refuse()
 		mu.TryLock()
 	}},
-	{"a key of another type", anteroom.EventMisconfigured, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"a key of another type", observe.EventMisconfigured, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		ok(t, s.Set("order:42", "data"))
 		mu.TryLock()
 	}},
-	{"and does no more", anteroom.EventAvailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"and does no more", observe.EventAvailable, anteroom.LockConfig{}, func(_ *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		s.net.Refuse()
 		go func() { time.Sleep(time.Second); s.net.Heal() }()
 		pass(mu)
 		time.Sleep(5 * time.Second) // nothing has failed for a while
 	}},
-	{"somebody else writes the key", anteroom.EventAlert, anteroom.LockConfig{WatchdogPeriod: time.Second}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"somebody else writes the key", observe.EventAlert, anteroom.LockConfig{WatchdogPeriod: time.Second}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		h := held(t, mu)
 		s.HSet("order:42", "somebody", "1")
 		time.Sleep(5 * time.Second)
 		s.HDel("order:42", "somebody")
 		ok(t, h.Release(bg))
 	}},
-	{"what the watchdog did about `MaxHold`", anteroom.EventRecovery, anteroom.LockConfig{MaxHold: 20 * time.Second}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"what the watchdog did about `MaxHold`", observe.EventRecovery, anteroom.LockConfig{MaxHold: 20 * time.Second}, func(t *testing.T, _ *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		h := held(t, mu)
 		time.Sleep(26100 * time.Millisecond) // and not when the watchdog looks at what is held
 		ok(t, h.Release(bg))
 	}},
-	{"the machine slept", anteroom.EventClockJump, anteroom.LockConfig{}, func(_ *testing.T, _ *embedded, m *anteroom.Manager, _ *anteroom.Mutex) {
+	{"the machine slept", observe.EventClockJump, anteroom.LockConfig{}, func(_ *testing.T, _ *embedded, m *anteroom.Manager, _ *anteroom.Mutex) {
 		m.ClockJumped(90 * time.Second)
 	}},
-	{"this process was stopped or starved", anteroom.EventSelfLate, anteroom.LockConfig{}, func(_ *testing.T, _ *embedded, m *anteroom.Manager, _ *anteroom.Mutex) {
+	{"this process was stopped or starved", observe.EventSelfLate, anteroom.LockConfig{}, func(_ *testing.T, _ *embedded, m *anteroom.Manager, _ *anteroom.Mutex) {
 		m.WasLate(12 * time.Second)
 	}},
 }

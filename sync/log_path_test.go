@@ -12,6 +12,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // traced is a handler that adds what a context carries, as handlers for traces do.
@@ -48,7 +49,7 @@ func TestLog_HasTheTraceOfWhoAcquired(t *testing.T) {
 		<-h.Context().Done()
 		synctest.Wait()
 		other.Unlock()
-		lines := j.lines(anteroom.EventLost)
+		lines := j.lines(observe.EventLost)
 		if len(lines) != 2 || attrs(lines[0])["trace_id"] != "4bf92f35" || attrs(lines[1])["trace_id"] != "" {
 			t.Errorf("%s", strings.Join(lines, "\n"))
 		}
@@ -73,7 +74,7 @@ func TestLog_NoLineForAnOperation(t *testing.T) {
 		wg.Wait()
 		time.Sleep(time.Minute)
 		lines := slices.DeleteFunc(j.lines(""), func(line string) bool { return strings.Contains(line, `msg="anteroom: redis client"`) })
-		if len(lines) != 1 || attrs(lines[0])["event"] != string(anteroom.EventSubscriptionUp) {
+		if len(lines) != 1 || attrs(lines[0])["event"] != string(observe.EventSubscriptionUp) {
 			t.Errorf("%d lines:\n%s", len(lines), strings.Join(lines, "\n"))
 		}
 	})
@@ -101,7 +102,7 @@ func TestLog_ComesAfterTellingAndSaysWhatItDropped(t *testing.T) {
 		}
 		close(until)
 		synctest.Wait()
-		told := len(j.lines(anteroom.EventLost))
+		told := len(j.lines(observe.EventLost))
 		all := j.buf.String()
 		if !strings.Contains(all, `msg="anteroom: events dropped" count=`+strconv.Itoa(locks-told)) || told < 1000 {
 			t.Errorf("%d losses are in the log, the rest is not mentioned: …%s", told, all[max(0, len(all)-300):])

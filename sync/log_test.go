@@ -18,6 +18,7 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // journal is a log that is read afterwards, one line a record, as slog's own text handler
@@ -38,7 +39,7 @@ func (j *journal) logger() *slog.Logger {
 }
 
 // lines returns the records of one kind, or all with "".
-func (j *journal) lines(kind anteroom.EventKind) []string {
+func (j *journal) lines(kind observe.EventKind) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var lines []string
@@ -65,7 +66,7 @@ func attrs(line string) map[string]string {
 }
 
 // play plays a case in virtual time and returns its first record and its first event.
-func (c logCase) play(t *testing.T) (line string, e anteroom.Event) {
+func (c logCase) play(t *testing.T) (line string, e observe.Event) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		j := &journal{}
 		m, rec := manager(t, s.client(), anteroom.Config{Logger: j.logger(), Defaults: anteroom.LockConfig{WatchdogPeriod: max(c.locks.WatchdogPeriod, 5*time.Second)}})
@@ -151,7 +152,7 @@ func TestLog_SaysWhatTheDocumentSays(t *testing.T) {
 			rows[c.name] = got
 		}
 	}
-	for _, r := range anteroom.LossReasons() {
+	for _, r := range observe.Labels().Losses {
 		if !reasons[string(r)] {
 			t.Errorf("no case is lost by %s", r)
 		}
@@ -185,7 +186,7 @@ func TestLog_AStoppedProcess(t *testing.T) {
 	time.Sleep(lease) // real time: that of a stopped process and of its lease
 	ok(t, p.Process.Signal(child.SIGCONT))
 	line := ""
-	for attrs(line)["event"] != string(anteroom.EventLost) {
+	for attrs(line)["event"] != string(observe.EventLost) {
 		line = p.ask(t, "")
 	}
 	row := attrs(documented(t)[stoppedProcess])
@@ -225,7 +226,7 @@ func TestLog_TheFactsOfALoss(t *testing.T) {
 	if !strings.Contains(a["err"], "refused") || a["found"] != "renewal:renewal_failing,connection:redis_unreachable" {
 		t.Errorf("why: %s", line)
 	}
-	if e.Reason != anteroom.LostDeadline || !same(e.Since, "since") || !same(e.LastConfirmed, "last_confirmed") ||
+	if e.Reason != observe.LostDeadline || !same(e.Since, "since") || !same(e.LastConfirmed, "last_confirmed") ||
 		!same(e.Deadline, "deadline") || e.Lease != 30*time.Second || e.Found != a["found"] || e.Owners != 1 || e.Text != a["text"] {
 		t.Errorf("the event %+v\nthe record %s", e, line)
 	}
@@ -245,7 +246,7 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 			<-h.Context().Done()
 			synctest.Wait()
 			all := strings.Join(j.lines(""), "\n")
-			if n := len(j.lines(anteroom.EventLost)); n != 1 {
+			if n := len(j.lines(observe.EventLost)); n != 1 {
 				t.Fatalf("%d losses:\n%s", n, all)
 			}
 			if strings.Contains(all, "anna") != logKeys || strings.Contains(all, "-31337") || strings.Contains(all, "somebody") {
@@ -259,22 +260,22 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 // before the loss is reported.
 func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, seen := manager(t, s.client(), anteroom.Config{Observer: slowToHearOfLosses{}})
+		m, seen := manager(t, s.client(), anteroom.Config{Observer: hooks(slowToHearOfLosses{})})
 		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
 		time.Sleep(20 * time.Second)
 		must[bool](t)(m.ForceRelease(bg, "k"))
 		<-h.Context().Done()
 		time.Sleep(2 * time.Minute)
-		if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
+		if lost := seen.of(observe.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
 			t.Errorf("%v, found %q", lost, lost[0].Found)
 		}
 	})
 }
 
 // slowToHearOfLosses is an Observer that is reported a loss a minute before others are.
-type slowToHearOfLosses struct{ anteroom.NopObserver }
+type slowToHearOfLosses struct{}
 
-func (slowToHearOfLosses) Lost(string, anteroom.LossReason) { time.Sleep(time.Minute) }
+func (slowToHearOfLosses) Lost(string, observe.LossReason) { time.Sleep(time.Minute) }
 
 // Close tells what it gives up before it ends the watchdog, which knows more of it.
 func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
@@ -287,7 +288,7 @@ func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
 			cancel()
 			_ = m.Close(ctx)
 			time.Sleep(time.Minute)
-			if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
+			if lost := seen.of(observe.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
 				t.Fatalf("%v, found %q", lost, lost[0].Found)
 			}
 		})
@@ -309,7 +310,7 @@ func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
 		must[bool](t)(m.ForceRelease(bg, "k"))
 		<-h.Context().Done()
 		synctest.Wait()
-		if lost := seen.of(anteroom.EventLost); len(lost) != 1 || lost[0].Found != "" {
+		if lost := seen.of(observe.EventLost); len(lost) != 1 || lost[0].Found != "" {
 			t.Errorf("%v, found %q", lost, lost[0].Found)
 		}
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/petermattis/goid"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // parked calls Lock of mu on a goroutine of its own and returns what unlocks it, once it
@@ -33,25 +34,25 @@ func parked(mu *anteroom.Mutex) (free func()) {
 func TestLongWait_IsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := &kinds{}
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: c})
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: hooks(c)})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Name: "orders"})
 		for range 2 { // the second time it is an episode of its own
-			before := len(rec.of(anteroom.EventLongWait))
+			before := len(rec.of(observe.EventLongWait))
 			h := acquire(t, mu)
 			time.Sleep(time.Second)
 			began := time.Now()
 			free := parked(mu)
 			time.Sleep(30*time.Second - 1)
-			if evs := rec.of(anteroom.EventLongWait); len(evs) != before {
+			if evs := rec.of(observe.EventLongWait); len(evs) != before {
 				t.Fatalf("before it is long: %+v", evs)
 			}
 			time.Sleep(5 * time.Second)
-			evs := rec.of(anteroom.EventLongWait)
+			evs := rec.of(observe.EventLongWait)
 			if len(evs) != before+1 {
 				t.Fatalf("%d reports after 35 s, want %d", len(evs), before+1)
 			}
 			time.Sleep(5 * time.Minute)
-			if n := len(rec.of(anteroom.EventLongWait)); n != before+1 {
+			if n := len(rec.of(observe.EventLongWait)); n != before+1 {
 				t.Fatalf("%d reports after minutes, want %d", n, before+1)
 			}
 			ev, w := evs[before], evs[before].Waits[0]
@@ -76,7 +77,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 			ok(t, h.Release(bg))
 			free()
 		}
-		if n := c.get(anteroom.EventLongWait); n != 2 {
+		if n := c.get(observe.EventLongWait); n != 2 {
 			t.Errorf("the Observer was told of %d, want 2", n)
 		}
 	})
@@ -84,21 +85,20 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 
 // kinds counts events as an Observer is told of them.
 type kinds struct {
-	anteroom.NopObserver
 	mu     sync.Mutex
-	counts map[anteroom.EventKind]int
+	counts map[observe.EventKind]int
 }
 
-func (k *kinds) EventRaised(kind anteroom.EventKind, _ bool) {
+func (k *kinds) EventRaised(kind observe.EventKind, _ bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.counts == nil {
-		k.counts = map[anteroom.EventKind]int{}
+		k.counts = map[observe.EventKind]int{}
 	}
 	k.counts[kind]++
 }
 
-func (k *kinds) get(kind anteroom.EventKind) int {
+func (k *kinds) get(kind observe.EventKind) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.counts[kind]
@@ -111,7 +111,7 @@ func TestLongWait_NamesRecordedCallSites(t *testing.T) {
 		h := acquire(t, mu)
 		free := parked(mu)
 		time.Sleep(35 * time.Second)
-		evs := rec.of(anteroom.EventLongWait)
+		evs := rec.of(observe.EventLongWait)
 		if len(evs) != 1 {
 			t.Fatalf("%d reports", len(evs))
 		}
@@ -138,7 +138,7 @@ func TestLongWait_ShortWaitsAreNotReported(t *testing.T) {
 			ok(t, h.Release(bg))
 			free()
 		}
-		if evs := rec.of(anteroom.EventLongWait); len(evs) != 0 {
+		if evs := rec.of(observe.EventLongWait); len(evs) != 0 {
 			t.Errorf("%+v", evs)
 		}
 	})
@@ -160,11 +160,11 @@ func TestLongWait_ThresholdAndOff(t *testing.T) {
 			h := acquire(t, mu)
 			free := parked(mu)
 			time.Sleep(c.limit - 1)
-			if n := len(rec.of(anteroom.EventLongWait)); n != 0 {
+			if n := len(rec.of(observe.EventLongWait)); n != 0 {
 				t.Errorf("%v: %d reports before", c.limit, n)
 			}
 			time.Sleep(c.within - c.limit + 1)
-			if n := len(rec.of(anteroom.EventLongWait)); n != c.reports {
+			if n := len(rec.of(observe.EventLongWait)); n != c.reports {
 				t.Errorf("%v: %d reports, want %d", c.limit, n, c.reports)
 			}
 			ok(t, h.Release(bg))
@@ -195,7 +195,7 @@ func TestLongWait_ForAnotherProcess(t *testing.T) {
 		if _, err := m.Mutex("k").Acquire(ctx); err == nil {
 			t.Fatal("acquired beside the other process")
 		}
-		evs := rec.of(anteroom.EventLongWait)
+		evs := rec.of(observe.EventLongWait)
 		if len(evs) != 1 || evs[0].Holder != h.Holder() || evs[0].Waits[0].Owner != 0 || evs[0].Waits[0].Kind != "hold" {
 			t.Fatalf("%+v", evs)
 		}
@@ -211,7 +211,7 @@ func TestLongWait_ForAnotherProcess(t *testing.T) {
 		if _, err := m.Mutex("away").Acquire(ctx); !errors.Is(err, anteroom.ErrUnavailable) {
 			t.Fatal(err)
 		}
-		evs = rec.of(anteroom.EventLongWait)
+		evs = rec.of(observe.EventLongWait)
 		if len(evs) != 2 || evs[1].Err == nil || evs[1].Holder != "" || !strings.Contains(evs[1].Text, "acquire is failing") {
 			t.Fatalf("%+v", evs)
 		}
@@ -238,7 +238,7 @@ func TestLongWait_ABurstIsFewEvents(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(3 * time.Minute)
-		evs := rec.of(anteroom.EventLongWait)
+		evs := rec.of(observe.EventLongWait)
 		for _, h := range holds {
 			ok(t, h.Release(bg))
 		}
@@ -276,7 +276,7 @@ func TestLongWait_OfASlowQueue(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		in.Wait()
-		evs := rec.of(anteroom.EventLongWait)
+		evs := rec.of(observe.EventLongWait)
 		if len(evs) < 14 || len(evs) > 19 {
 			t.Fatalf("%d reports in nine minutes, want one in 30 or 35 s", len(evs))
 		}
@@ -307,7 +307,7 @@ func TestLongWait_OfOneLock(t *testing.T) {
 		}
 		time.Sleep(90 * time.Second)
 		told := map[string]time.Duration{}
-		for _, e := range rec.of(anteroom.EventLongWait) {
+		for _, e := range rec.of(observe.EventLongWait) {
 			if told[e.Key] != 0 {
 				t.Errorf("%s is reported twice", e.Key)
 			}

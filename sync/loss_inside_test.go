@@ -40,7 +40,7 @@ func TestAHoldsContextHasEndedForWhoeverAsks(t *testing.T) {
 		}
 		end(cause)
 	}
-	outer.t.owner.Held().Lease().Lose(renewal.Cause{Reason: LostForced})
+	outer.t.owner.Held().Lease().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	<-begun
 	if inner.Err() == nil {
 		t.Error("the loss is not seen")
@@ -74,7 +74,7 @@ func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
 		state = q.Word().State()
 		end(cause)
 	}
-	h.t.owner.Held().Lease().Lose(renewal.Cause{Reason: LostForced})
+	h.t.owner.Held().Lease().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	<-ended
 	if state != queue.Owned {
 		t.Errorf("when the owner was told, the queue was %v, want %v", state, queue.Owned)

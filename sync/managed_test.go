@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // TestManaged_WhatAServiceForbids: managed services differ in the commands that they refuse. A user who may not call
@@ -65,7 +66,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			if err != nil {
 				return
 			}
-			warned := func() bool { return len(events.of(anteroom.EventWarning)) > 0 }
+			warned := func() bool { return len(events.of(observe.EventWarning)) > 0 }
 			if c.wait != "" {
 				_, err := b.Mutex("k").Acquire(bg)
 				says("Acquire", err, c.wait)
@@ -89,7 +90,7 @@ func TestManaged_WhatAServiceForbids(t *testing.T) {
 			}
 			ok(t, next.Release(bg))
 			if warned() != c.warns {
-				t.Errorf("warnings: %v", events.of(anteroom.EventWarning))
+				t.Errorf("warnings: %v", events.of(observe.EventWarning))
 			}
 		})
 	}

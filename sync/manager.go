@@ -1,16 +1,20 @@
 package anteroom
 
 import (
+	"context"
 	"io"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/goid"
 	"github.com/anteroom/anteroom/internal/waits"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -44,7 +48,11 @@ type Manager struct {
 
 // Redis is what a Manager needs of a go-redis client: *redis.Client (also one for
 // Sentinel) and *redis.ClusterClient have it. The Manager does not close it.
-type Redis = lettucecompat.Redis
+type Redis interface {
+	Process(ctx context.Context, cmd redis.Cmder) error
+	Pipelined(ctx context.Context, fn func(redis.Pipeliner) error) ([]redis.Cmder, error)
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
+}
 
 // NewManager returns a Manager that uses rdb, or an *Error that wraps ErrConfig. It is for
 // a program that has a client, or needs settings that no URL has; others use Open. Call
@@ -64,13 +72,13 @@ func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 
 func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	fail := func(err error) (*Manager, error) {
-		return nil, &Error{Op: op, Outcome: OutcomeMistake, Err: err}
+		return nil, &Error{Op: op, Outcome: observe.OutcomeMistake, Err: err}
 	}
 	cfg, err := cfg.normal()
 	if err != nil {
 		return fail(err)
 	}
-	cfg.ClientID = cfg.Dialect.NewClientID(cfg.ClientID)
+	cfg.ClientID = cfg.Dialect.wire().NewClientID(cfg.ClientID)
 	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[LockConfig]*settings{}}
 	m.reports.init(m)
 	onCommand, onRenewed := m.reports.figures()
@@ -78,7 +86,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.lock.Timeout
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
-		ClientID: cfg.ClientID, Dialect: cfg.Dialect, CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
+		ClientID: cfg.ClientID, Dialect: cfg.Dialect.wire(), CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
 		OnMessage:      func(msg lettucecompat.Message) { m.locks.Heard(msg) },
 		OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Mutex is a lock shared by all processes that use the same key in the same
@@ -55,7 +56,7 @@ func (m *Manager) NewMutex(cfg LockConfig) (*Mutex, error) {
 		err = cmp.Or(m.validKey(cfg.Key), m.replicasFit(&normal))
 	}
 	if err != nil {
-		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: OutcomeMistake, Err: err}
+		return nil, &Error{Op: "new mutex", Key: cfg.Key, Outcome: observe.OutcomeMistake, Err: err}
 	}
 	normal.Key = ""
 	m.lookout.Serve(normal.LongWait)
@@ -119,7 +120,7 @@ func (mu *Mutex) TryLockFor(d time.Duration) bool {
 
 // panicOnMistake panics for what no answer of a server could have caused.
 func panicOnMistake(err error) {
-	if e, ok := err.(*Error); ok && e.Outcome == OutcomeMistake {
+	if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeMistake {
 		panic(e)
 	}
 }
@@ -181,7 +182,7 @@ func (mu *Mutex) Unlock() {
 	if err != nil {
 		panicOnMistake(err)
 		// A release that goes on in the background has raised its own event.
-		if e, ok := err.(*Error); ok && e.Outcome == OutcomeLost {
+		if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost {
 			mu.m.reports.unlockLost(o, e)
 		}
 	}
@@ -322,11 +323,11 @@ var errNoManager = configError("Mutex", "was not made by a Manager; use Manager.
 // not valid.
 func (mu *Mutex) unusable(op string) *Error {
 	if mu == nil || mu.m == nil {
-		return &Error{Op: op, Outcome: OutcomeMistake, Err: errNoManager}
+		return &Error{Op: op, Outcome: observe.OutcomeMistake, Err: errNoManager}
 	}
 	return mu.mistake(op, mu.m.validKey(mu.key))
 }
 
 func (mu *Mutex) mistake(op string, err error) *Error {
-	return &Error{Op: op, Key: mu.key, Outcome: OutcomeMistake, Err: err}
+	return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeMistake, Err: err}
 }

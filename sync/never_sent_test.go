@@ -7,6 +7,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A release that was never sent has released nothing: when its repeat finds the lock
@@ -45,10 +46,10 @@ func TestAReleaseThatWasNeverSentDoesNotCount(t *testing.T) {
 					t.Fatalf("%v", err)
 				}
 				s.settle()
-				if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].Reason != anteroom.LostGone || lost[0].Owners != 1 {
+				if lost := rec.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostGone || lost[0].Owners != 1 {
 					t.Errorf("a loss that a repetition has found: %+v", lost)
 				}
-				if lost := rec.of(anteroom.EventReleaseGivenUp); len(lost) != 0 {
+				if lost := rec.of(observe.EventReleaseGivenUp); len(lost) != 0 {
 					t.Errorf("given up: %+v", lost)
 				}
 			})
@@ -80,10 +81,10 @@ func TestALeaseThatEndsDuringItsReleaseIsNoLoss(t *testing.T) {
 				time.Sleep(1050 * time.Millisecond) // the lease is over
 				s.SetError("")
 				time.Sleep(10 * time.Second)
-				if lost := rec.of(anteroom.EventLost); len(lost) != 0 {
+				if lost := rec.of(observe.EventLost); len(lost) != 0 {
 					t.Errorf("losses: %+v", lost)
 				}
-				if n := len(rec.of(anteroom.EventReleaseGivenUp)); n != 1 {
+				if n := len(rec.of(observe.EventReleaseGivenUp)); n != 1 {
 					t.Errorf("%d releases given up, want 1", n)
 				}
 			})

@@ -10,6 +10,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // troubles says when acquiring meets trouble, and when it meets it no more: once for each
@@ -36,7 +37,7 @@ type subject struct{ shard, key string }
 
 type trouble struct {
 	class    string // of a key
-	said     map[EventKind]bool
+	said     map[observe.EventKind]bool
 	failed   time.Time   // when an attempt has failed last
 	answered time.Time   // when one was answered first after that
 	quiet    *time.Timer // runs from then on; nil before
@@ -77,9 +78,9 @@ func (p *reports) Answered(k *lock.Key, before *string) {
 
 // met notes a failure at the server shard.
 func (o *troubles) met(key, class, shard string, err error) {
-	of, ev := subject{shard: shard}, Event{Kind: EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
+	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
-		ev.Kind, ev.Text = EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
+		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
 		if !aboutServer(err) {
 			of, ev.Key, ev.Class = subject{key: key}, key, class
 		}
@@ -91,7 +92,7 @@ func (o *troubles) met(key, class, shard string, err error) {
 }
 
 // isNews notes a failure. It reports whether ev has not been said of this trouble.
-func (o *troubles) isNews(of subject, ev *Event) bool {
+func (o *troubles) isNews(of subject, ev *observe.Event) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stopped {
@@ -107,7 +108,7 @@ func (o *troubles) isNews(of subject, ev *Event) bool {
 		if len(o.all) >= maxTroubles && of.key != "" {
 			return false
 		}
-		t = &trouble{class: ev.Class, said: map[EventKind]bool{}}
+		t = &trouble{class: ev.Class, said: map[observe.EventKind]bool{}}
 		o.all[of] = t
 	}
 	t.failed = now
@@ -150,8 +151,8 @@ func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 	}
 	o.mu.Unlock()
 	if ended {
-		o.p.event(context.Background(), Event{
-			Kind: EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquire is answered again" + onServer(of.shard),
+		o.p.event(context.Background(), observe.Event{
+			Kind: observe.EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquire is answered again" + onServer(of.shard),
 		})
 	}
 }

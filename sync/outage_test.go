@@ -11,10 +11,11 @@ import (
 
 	"github.com/anteroom/anteroom/internal/faultnet"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // counted says how many events of a kind there were.
-func (r *recorder) counted(kinds ...anteroom.EventKind) string {
+func (r *recorder) counted(kinds ...observe.EventKind) string {
 	var parts []string
 	for _, k := range kinds {
 		parts = append(parts, fmt.Sprintf("%d %s", len(r.of(k)), k))
@@ -43,7 +44,7 @@ func TestOutage_IsToldOnce(t *testing.T) {
 			ok(t, h.Release(bg))
 		}
 		time.Sleep(10 * time.Second)
-		if got := rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable); got != "1 unavailable, 1 available" {
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "1 unavailable, 1 available" {
 			t.Errorf("%s", got)
 		}
 	})
@@ -64,11 +65,11 @@ func TestOutage_ThatComesAndGoesIsOne(t *testing.T) {
 				ok(t, h.Release(bg))
 			}
 		}
-		if got := rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable); got != "1 unavailable, 0 available" {
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "1 unavailable, 0 available" {
 			t.Errorf("while it comes and goes: %s", got)
 		}
 		time.Sleep(10 * time.Second)
-		if got := rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable); got != "1 unavailable, 1 available" {
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "1 unavailable, 1 available" {
 			t.Errorf("in the end: %s", got)
 		}
 	})
@@ -95,7 +96,7 @@ func TestOutage_LockSaysWhatAPersonMustChange(t *testing.T) {
 				in := make(chan struct{})
 				go func() { pass(m.Mutex("k")); close(in) }()
 				synctest.Wait()
-				ev, lines := rec.of(anteroom.EventMisconfigured), j.lines(anteroom.EventMisconfigured)
+				ev, lines := rec.of(observe.EventMisconfigured), j.lines(observe.EventMisconfigured)
 				if len(ev) != 1 || len(lines) != 1 || !strings.Contains(ev[0].Text, c.remedy) || !strings.Contains(lines[0], "level=ERROR") {
 					t.Fatalf("%+v\n%v", ev, lines)
 				}
@@ -106,7 +107,7 @@ func TestOutage_LockSaysWhatAPersonMustChange(t *testing.T) {
 				c.settle(s)
 				<-in
 				time.Sleep(10 * time.Second)
-				if got := rec.counted(anteroom.EventMisconfigured, anteroom.EventAvailable, anteroom.EventUnavailable); got != "1 misconfigured, 1 available, 0 unavailable" {
+				if got := rec.counted(observe.EventMisconfigured, observe.EventAvailable, observe.EventUnavailable); got != "1 misconfigured, 1 available, 0 unavailable" {
 					t.Errorf("in the end: %s", got)
 				}
 			})
@@ -127,7 +128,7 @@ func TestOutage_OfKeysIsBounded(t *testing.T) {
 			}
 			ok(t, acquire(t, m.Mutex("k")).Release(bg)) // which has no trouble
 		}
-		if got := rec.counted(anteroom.EventMisconfigured, anteroom.EventAvailable, anteroom.EventUnavailable); got != "64 misconfigured, 0 available, 0 unavailable" {
+		if got := rec.counted(observe.EventMisconfigured, observe.EventAvailable, observe.EventUnavailable); got != "64 misconfigured, 0 available, 0 unavailable" {
 			t.Errorf("%s", got)
 		}
 	})
@@ -142,16 +143,16 @@ func TestOutage_OfAServerThatIsReplaced(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		ok(t, acquire(t, m.Mutex("k")).Release(bg)) // at another server
 		time.Sleep(10 * time.Second)
-		if got := rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable); got != "2 unavailable, 0 available" {
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "2 unavailable, 0 available" {
 			t.Errorf("%s", got)
 		}
 		time.Sleep(time.Minute)
 		ok(t, acquire(t, m.Mutex("k")).Release(bg))
 		time.Sleep(10 * time.Second)
-		if got := rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable); got != "2 unavailable, 2 available" {
+		if got := rec.counted(observe.EventUnavailable, observe.EventAvailable); got != "2 unavailable, 2 available" {
 			t.Errorf("%s", got)
 		}
-		for _, e := range rec.of(anteroom.EventUnavailable) {
+		for _, e := range rec.of(observe.EventUnavailable) {
 			if !strings.Contains(e.Text, "10.0.0.") || e.Key != "" {
 				t.Errorf("%+v", e)
 			}
@@ -176,8 +177,8 @@ func TestOutage_WithALongCommandTimeout(t *testing.T) {
 		}
 		wg.Wait()
 		time.Sleep(15 * time.Second)
-		t.Log(rec.counted(anteroom.EventUnavailable, anteroom.EventAvailable))
-		if n := len(rec.of(anteroom.EventUnavailable)); n > 1 {
+		t.Log(rec.counted(observe.EventUnavailable, observe.EventAvailable))
+		if n := len(rec.of(observe.EventUnavailable)); n > 1 {
 			t.Errorf("one trouble that lasted was told %d times", n)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // everything is what a Manager's Defaults can need.
@@ -44,7 +45,7 @@ func TestPing_LeavesNothing(t *testing.T) {
 			t.Errorf("the lease has become longer: %v, was %v", after, ttl)
 		}
 		ok(t, h.Release(bg))
-		if n := len(rec.of(anteroom.EventWarning)); n != 0 {
+		if n := len(rec.of(observe.EventWarning)); n != 0 {
 			t.Errorf("%d warnings", n)
 		}
 	}
@@ -67,7 +68,7 @@ func TestPing_TheACLOfTheDocument(t *testing.T) {
 	ok(t, m.Ping(bg, "order:2"))
 	ok(t, h.Release(bg))
 	wantNoRefusals(t, admin)
-	if n := len(rec.of(anteroom.EventWarning)); n != 0 {
+	if n := len(rec.of(observe.EventWarning)); n != 0 {
 		t.Errorf("%d warnings", n)
 	}
 	err := m.Ping(bg, "order:1", "invoice:1")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // proxy hides a Cluster behind one address, as some managed services do: it sends each command to the node that has the
@@ -210,13 +211,13 @@ func TestAClusterBehindAProxy(t *testing.T) {
 	if took := time.Since(released); took > 5*time.Second {
 		t.Errorf("the others had their locks only after %v: they were not called", took)
 	}
-	var told []anteroom.Event
-	for _, e := range rec.of(anteroom.EventWarning) {
+	var told []observe.Event
+	for _, e := range rec.of(observe.EventWarning) {
 		if strings.Contains(e.Text, "hidden_cluster") {
 			told = append(told, e)
 		}
 	}
 	if len(told) != 1 {
-		t.Errorf("warnings: %+v", rec.of(anteroom.EventWarning))
+		t.Errorf("warnings: %+v", rec.of(observe.EventWarning))
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // counter counts what an Observer is told.
 type counter struct {
-	anteroom.NopObserver
 	mu     sync.Mutex
 	counts map[string]int
 }
@@ -36,20 +36,20 @@ func (c *counter) get(name string) int {
 	return c.counts[name]
 }
 
-func (c *counter) Acquired(_ string, o anteroom.Outcome, _ time.Duration) {
+func (c *counter) Acquired(_ string, o observe.Outcome, _ time.Duration) {
 	outcome, via := o.AcquireLabels()
 	c.add("acquired/" + outcome + "/" + via)
 }
 
-func (c *counter) Released(_ string, o anteroom.Outcome, _ time.Duration) {
+func (c *counter) Released(_ string, o observe.Outcome, _ time.Duration) {
 	c.add("released/" + string(o))
 }
 
-func (c *counter) Renewed(_ string, o anteroom.Outcome, _ time.Duration) {
+func (c *counter) Renewed(_ string, o observe.Outcome, _ time.Duration) {
 	c.add("renewed/" + string(o))
 }
 func (c *counter) Command(name, outcome string, _ time.Duration) { c.add("command/" + name) }
-func (c *counter) Lost(_ string, r anteroom.LossReason)          { c.add("lost/" + string(r)) }
+func (c *counter) Lost(_ string, r observe.LossReason)           { c.add("lost/" + string(r)) }
 
 func (c *counter) Recovered(_, action, outcome string) { c.add("recovered/" + action + "/" + outcome) }
 
@@ -66,7 +66,7 @@ func TestARecoveryIsCountedOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				counts := newCounter()
-				m, rec := manager(t, s.client(), anteroom.Config{Observer: counts})
+				m, rec := manager(t, s.client(), anteroom.Config{Observer: hooks(counts)})
 				h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
 				time.Sleep(18 * time.Second) // the watchdog has stopped its renewal
 				c.end(h)
@@ -81,7 +81,7 @@ func TestARecoveryIsCountedOnce(t *testing.T) {
 					t.Errorf("counted: %v", counts.counts)
 				}
 				var texts []string
-				for _, ev := range rec.of(anteroom.EventRecovery) {
+				for _, ev := range rec.of(observe.EventRecovery) {
 					texts = append(texts, ev.Text[strings.LastIndex(ev.Text, " ")+1:])
 				}
 				if !slices.Equal(texts, []string{"acted", c.outcome}) {
@@ -96,7 +96,7 @@ func TestADayOfRenewals(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := newCounter()
 		// The watchdog has a life of its own, and would take most of the time here.
-		m, rec := manager(t, s.client(), anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
+		m, rec := manager(t, s.client(), anteroom.Config{Observer: hooks(c), Defaults: anteroom.LockConfig{WatchdogPeriod: time.Hour}})
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 3 * time.Minute})
 		mu.Lock()
 		time.Sleep(24*time.Hour + time.Second)
@@ -132,11 +132,11 @@ func TestAHolderThatNeverUnlocks(t *testing.T) {
 			}
 			mu.Unlock()
 			synctest.Wait()
-			found := rec.of(anteroom.EventRecovery)
+			found := rec.of(observe.EventRecovery)
 			if len(found) == 0 || found[0].Check != "holder" || found[0].CallSite == "" {
 				t.Fatalf("events %+v", found)
 			}
-			if lost := rec.of(anteroom.EventLost); len(lost) != 1 {
+			if lost := rec.of(observe.EventLost); len(lost) != 1 {
 				t.Fatalf("losses %+v", lost)
 			}
 			if len(m.Snapshot()) != 0 {
@@ -159,13 +159,13 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 		for range 100 {
 			runtime.GC()
 			time.Sleep(6 * time.Second)
-			if len(rec.of(anteroom.EventAbandoned)) == 2 {
+			if len(rec.of(observe.EventAbandoned)) == 2 {
 				break
 			}
 		}
 		time.Sleep(time.Minute)
 		seen := map[string]int{}
-		for _, ev := range rec.of(anteroom.EventAbandoned) {
+		for _, ev := range rec.of(observe.EventAbandoned) {
 			seen[ev.Key]++
 			if ev.CallSite == "" {
 				t.Errorf("no call site: %+v", ev)
@@ -205,13 +205,13 @@ func TestForgottenNestedHoldsAreReported(t *testing.T) {
 		for range 100 {
 			runtime.GC()
 			time.Sleep(6 * time.Second)
-			if len(rec.of(anteroom.EventAbandoned)) == 3 && len(otherRec.of(anteroom.EventAbandoned)) == 1 {
+			if len(rec.of(observe.EventAbandoned)) == 3 && len(otherRec.of(observe.EventAbandoned)) == 1 {
 				break
 			}
 		}
 		time.Sleep(time.Minute)
 		seen := map[string]int{}
-		for _, ev := range append(rec.of(anteroom.EventAbandoned), otherRec.of(anteroom.EventAbandoned)...) {
+		for _, ev := range append(rec.of(observe.EventAbandoned), otherRec.of(observe.EventAbandoned)...) {
 			seen[ev.Key]++
 		}
 		if want := map[string]int{"pair": 1, "deep": 1, "other": 1, "in kept": 1}; !maps.Equal(seen, want) {
@@ -239,7 +239,7 @@ func TestMaxHold(t *testing.T) {
 				t.Fatalf("%v: Held() = %v a minute after MaxHold", c.strategy, h.Held())
 			}
 			synctest.Wait()
-			if len(rec.of(anteroom.EventRecovery)) == 0 {
+			if len(rec.of(observe.EventRecovery)) == 0 {
 				t.Fatalf("%v: not reported", c.strategy)
 			}
 			if err := h.Release(bg); errors.Is(err, anteroom.ErrLost) != c.ends {
@@ -297,19 +297,19 @@ func TestConnectionAlerts(t *testing.T) {
 		mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Minute})
 		mu.Lock()
 		time.Sleep(time.Minute)
-		if n := len(rec.of(anteroom.EventAlert)); n != 0 {
+		if n := len(rec.of(observe.EventAlert)); n != 0 {
 			t.Fatalf("%d alerts without a fault", n)
 		}
 		s.net.BlackHole()
 		time.Sleep(time.Minute)
-		if n := len(rec.of(anteroom.EventAlert)); n == 0 {
+		if n := len(rec.of(observe.EventAlert)); n == 0 {
 			t.Fatal("no alert although Redis hangs")
 		}
-		raised := len(rec.of(anteroom.EventAlert))
+		raised := len(rec.of(observe.EventAlert))
 		s.net.Heal()
 		time.Sleep(time.Minute)
-		if n := len(rec.of(anteroom.EventAlertCleared)); n != raised {
-			t.Fatalf("%d alerts, %d cleared: %+v", raised, n, rec.of(anteroom.EventAlert))
+		if n := len(rec.of(observe.EventAlertCleared)); n != raised {
+			t.Fatalf("%d alerts, %d cleared: %+v", raised, n, rec.of(observe.EventAlert))
 		}
 		mu.Unlock()
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Answers as servers and proxies give them, with the key, the holder and the client id in
@@ -24,7 +25,12 @@ var telltale = []string{
 	"publishing the probe: ERR unknown command 'publish', with args beginning with: 'anteroom:client:%[3]s' '{}' ",
 }
 
-func logged(t *testing.T, logKeys bool, e Event) string {
+// logged returns the records of e, and, where they name no keys, what the Event that OnEvent gets says of itself.
+func logged(t *testing.T, logKeys bool, e observe.Event) string {
+	return records(t, logKeys, queued{Event: e})
+}
+
+func records(t *testing.T, logKeys bool, e queued) string {
 	t.Helper()
 	var out bytes.Buffer
 	all := &slog.HandlerOptions{Level: slog.Level(-100), ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -35,11 +41,17 @@ func logged(t *testing.T, logKeys bool, e Event) string {
 	}}
 	var p reports
 	p.init(&Manager{cfg: Config{
-		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Observer: NopObserver{},
+		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys,
 		Logger: slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&out, all), slog.NewTextHandler(&out, all))),
 	}})
+	p.m.cfg.OnEvent = func(e observe.Event) {
+		if !logKeys {
+			out.WriteString(e.String())
+		}
+	}
 	p.start()
-	p.event(context.Background(), e)
+	e.values = context.Background()
+	p.raise(e)
 	p.stop()
 	return out.String()
 }
@@ -50,23 +62,23 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 	const client = "web-7-31337-9f3c2a1b00de"
 	for _, key := range []string{"customer:anna", "k", "a\"b\r\n\x00\xffc"} {
 		holder := client + ":17"
-		for _, kind := range EventKinds() {
+		for _, kind := range observe.Labels().Events {
 			for _, answer := range telltale {
 				text := fmt.Sprintf(answer, key, holder, client)
 				if key == "k" && !strings.Contains(answer, "'%[1]s'") && !strings.Contains(answer, "with args") {
 					continue // one letter is found between quotation marks only
 				}
-				e := Event{
-					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: LostGone, Check: "connection",
+				e := observe.Event{
+					Kind: kind, Key: key, Class: "orders", Holder: holder, Reason: observe.LostGone, Check: "connection",
 					Text: "a text of ours", Err: joined(ErrUnavailable, errors.New(text)), Since: time.Now(), ClientID: client,
 				}
-				got := logged(t, false, e) + e.String()
+				got := logged(t, false, e)
 				for _, name := range []string{"anna", "'k'", "\x00", `\x00`, `u0000`, "web-7", "-31337"} {
 					if strings.Contains(got, name) {
 						t.Fatalf("%s: the record of %q names %q:\n%s", kind, key, name, got)
 					}
 				}
-				if !strings.Contains(got, "key_hash="+KeyHash(key)) {
+				if !strings.Contains(got, "key_hash="+observe.KeyHash(key)) {
 					t.Fatalf("%s: the key's hash is missing:\n%s", kind, got)
 				}
 			}
@@ -79,11 +91,11 @@ func TestLog_NoKindOfEventNamesAKey(t *testing.T) {
 func TestLog_AKeyEatsNoWordOfOurs(t *testing.T) {
 	for _, key := range []string{"leader", "lock", "lost", "given up", "unavailable", "time limit", "released"} {
 		for _, text := range []string{"held for 23s, taken at /srv/leader.go:12: stop_renewing: acted", "given up by the watchdog; the lock is lost, released at time limit"} {
-			e := Event{
-				Kind: EventLost, Key: key, Text: text, CallSite: "/srv/leader.go:12",
+			e := observe.Event{
+				Kind: observe.EventLost, Key: key, Text: text, CallSite: "/srv/leader.go:12",
 				Err: joined(ErrUnavailable, ErrLost, fmt.Errorf("%w (1s)", lettucecompat.ErrTimeout), errors.New("ERR no such key: "+key)),
 			}
-			got := logged(t, false, e) + e.String()
+			got := logged(t, false, e)
 			for _, want := range []string{text, "redis unavailable: lock lost: no answer within the command's time limit (1s): ERR no such key: (withheld)"} {
 				if strings.Count(got, want) != 3 { // JSON, text, String
 					t.Errorf("the key %q has eaten a part of %q:\n%s", key, want, got)
@@ -95,11 +107,11 @@ func TestLog_AKeyEatsNoWordOfOurs(t *testing.T) {
 
 // The text of a deadlock names several keys: in words only where keys are shown.
 func TestLog_DeadlockTextsAreMadeTwice(t *testing.T) {
-	e := Event{Kind: EventDeadlock, Key: "anna", Text: "of the key with hash 1", named: `of "anna" and "berta"`}
-	if got := logged(t, false, e) + e.String(); strings.Contains(got, "anna") || strings.Contains(got, "berta") {
+	e := queued{Event: observe.Event{Kind: observe.EventDeadlock, Key: "anna", Text: "of the key with hash 1"}, named: `of "anna" and "berta"`}
+	if got := records(t, false, e); strings.Contains(got, "anna") || strings.Contains(got, "berta") {
 		t.Errorf("%s", got)
 	}
-	if got := logged(t, true, e); !strings.Contains(got, "berta") {
+	if got := records(t, true, e); !strings.Contains(got, "berta") {
 		t.Errorf("with LogKeys: %s", got)
 	}
 }
@@ -111,12 +123,12 @@ func TestLog_AnAnswerKeepsItsMeaning(t *testing.T) {
 		"NOPERM this user has no permissions to run the 'evalsha' command",
 		"dial tcp 10.0.0.7:6379: connect: connection refused",
 	} {
-		got := logged(t, false, Event{Kind: EventUnavailable, Key: "k", Holder: "web-7-31337-9f3c2a1b00de:1", Err: errors.New(answer)})
+		got := logged(t, false, observe.Event{Kind: observe.EventUnavailable, Key: "k", Holder: "web-7-31337-9f3c2a1b00de:1", Err: errors.New(answer)})
 		if !strings.Contains(got, answer) {
 			t.Errorf("%s became:\n%s", answer, got)
 		}
 	}
-	got := logged(t, true, Event{Kind: EventUnavailable, Key: "customer:anna", Err: errors.New("ERR no 'customer:anna' of web-7-31337-9f3c2a1b00de")})
+	got := logged(t, true, observe.Event{Kind: observe.EventUnavailable, Key: "customer:anna", Err: errors.New("ERR no 'customer:anna' of web-7-31337-9f3c2a1b00de")})
 	if !strings.Contains(got, `err="ERR no 'customer:anna' of (withheld)"`) {
 		t.Errorf("with LogKeys:\n%s", got)
 	}

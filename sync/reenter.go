@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // outer returns the innermost Hold of this lock that ctx carries and that is not released, nil
@@ -29,20 +31,20 @@ func (mu *Mutex) outer(ctx context.Context) *Hold {
 // any more.
 func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	t := h.t
-	fail := func(o Outcome, err error) (*Hold, error) {
+	fail := func(o observe.Outcome, err error) (*Hold, error) {
 		return nil, &Error{Op: r.op, Key: h.Key(), Outcome: o, Err: err}
 	}
 	if released, loss := h.look(r.op); released || loss != nil {
 		return nil, loss
 	}
 	if ctx.Err() != nil {
-		return fail(OutcomeCancelled, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
+		return fail(observe.OutcomeCancelled, joined(ErrNotAcquired, ctx.Err(), otherCause(ctx)))
 	}
 	if r.lease != nil {
-		return fail(OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
+		return fail(observe.OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
 	}
 	if field := settingsOf(t.key()).differs(r.settings); field != "" {
-		return fail(OutcomeMistake, t.m.contradicts(t.key(), field))
+		return fail(observe.OutcomeMistake, t.m.contradicts(t.key(), field))
 	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside
 	// this one is an inner exit, and the last one is the new Hold's.
@@ -55,13 +57,13 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return inner, nil
 	case queue.ErrCountLimit:
 		t.remove(inner)
-		return fail(OutcomeFailed, ErrReentryLimit)
+		return fail(observe.OutcomeFailed, ErrReentryLimit)
 	}
 	t.remove(inner)
 	if released, _ := h.look(r.op); released {
 		return nil, nil
 	}
-	return nil, t.m.lossError(r.op, h.Key(), t.owner.Held().LossOr(LostGone))
+	return nil, t.m.lossError(r.op, h.Key(), t.owner.Held().LossOr(renewal.ReasonGone))
 }
 
 // reenter enters again for the goroutine that has the
@@ -78,7 +80,7 @@ func (mu *Mutex) reenter(k *lock.Key, op string, goroutine uint64, try bool) err
 	case queue.ErrCountLimit:
 		return mu.mistake(op, ErrReentryLimit)
 	default:
-		return &Error{Op: op, Key: mu.key, Outcome: OutcomeLost, Err: ErrLost}
+		return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeLost, Err: ErrLost}
 	}
 	if !valid {
 		mu.m.reports.reentryLost(k)

@@ -11,22 +11,22 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // nestedUnits counts the inner holds that begin and that end.
 type nestedUnits struct {
-	anteroom.NopObserver
 	began, ended atomic.Int64
 }
 
-func (n *nestedUnits) Acquired(_ string, o anteroom.Outcome, _ time.Duration) {
-	if o == anteroom.OutcomeNested {
+func (n *nestedUnits) Acquired(_ string, o observe.Outcome, _ time.Duration) {
+	if o == observe.OutcomeNested {
 		n.began.Add(1)
 	}
 }
 
-func (n *nestedUnits) Released(_ string, o anteroom.Outcome, _ time.Duration) {
-	if o == anteroom.OutcomeNested {
+func (n *nestedUnits) Released(_ string, o observe.Outcome, _ time.Duration) {
+	if o == observe.OutcomeNested {
 		n.ended.Add(1)
 	}
 }
@@ -36,7 +36,7 @@ func (n *nestedUnits) Released(_ string, o anteroom.Outcome, _ time.Duration) {
 func TestReenteringBesideTheOuterRelease(t *testing.T) {
 	s := newEmbedded(t)
 	units := new(nestedUnits)
-	m, _ := manager(t, s.client(), anteroom.Config{Observer: units})
+	m, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(units)})
 	stop := make(chan struct{})
 	var busy sync.WaitGroup
 	for range 8 { // keep the mutexes of the Manager and of the entry contended
@@ -126,7 +126,7 @@ func TestNoAnswerIsNotARefusal(t *testing.T) {
 		_, err := mu.Acquire(ctx)
 		var e *anteroom.Error
 		errors.As(err, &e)
-		if errors.Is(err, anteroom.ErrNotAcquired) || e.Outcome != anteroom.OutcomeUnknown {
+		if errors.Is(err, anteroom.ErrNotAcquired) || e.Outcome != observe.OutcomeUnknown {
 			t.Errorf("Redis never answered, and a command may take effect: %v (%v)", err, e.Outcome)
 		}
 		s.net.Heal()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A server that does not answer keeps nobody in Release for long, whatever its context
@@ -32,13 +33,13 @@ func TestReleaseIsBounded(t *testing.T) {
 					t.Errorf("Release took %v, want at most %v", took, c.most)
 				}
 				var e *anteroom.Error
-				if !errors.Is(err, anteroom.ErrUnknown) || !errors.As(err, &e) || e.Outcome != anteroom.OutcomeUnknown {
+				if !errors.Is(err, anteroom.ErrUnknown) || !errors.As(err, &e) || e.Outcome != observe.OutcomeUnknown {
 					t.Errorf("Release: %v", err)
 				}
 				s.net.Heal()
 				time.Sleep(15 * time.Second)
-				if s.Exists("k") || len(rec.of(anteroom.EventReleaseFailed)) != 1 {
-					t.Errorf("the key is there: %v; %d events of a failed release", s.Exists("k"), len(rec.of(anteroom.EventReleaseFailed)))
+				if s.Exists("k") || len(rec.of(observe.EventReleaseFailed)) != 1 {
+					t.Errorf("the key is there: %v; %d events of a failed release", s.Exists("k"), len(rec.of(observe.EventReleaseFailed)))
 				}
 			})
 		})
@@ -71,7 +72,7 @@ func TestReleaseWithAnEndedContext(t *testing.T) {
 		ok(t, h.Release(ctx))
 		h = acquire(t, m.Mutex("k"))
 		ok(t, h.Release(h.Context())) // which ends with it
-		if s.Exists("k") || len(rec.of(anteroom.EventReleaseFailed)) != 0 {
+		if s.Exists("k") || len(rec.of(observe.EventReleaseFailed)) != 0 {
 			t.Error("not released")
 		}
 		h = acquire(t, m.Mutex("k"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/anteroom/anteroom/internal/goroutines"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // reports is what a Manager tells people and programs, by its Observer, its Tracer, the log
@@ -23,10 +25,12 @@ import (
 type reports struct {
 	m        *Manager
 	observed bool // somebody is told of each operation; if not, acquiring and releasing report nothing
+	to       observe.Observer
+	tracer   *observe.Tracer
 	troubles troubles
 	batches  sync.WaitGroup // reports of renewals and of ended troubles; none begins once both are stopped
 
-	queue   chan Event
+	queue   chan queued
 	quit    chan struct{}
 	end     sync.Once
 	done    sync.WaitGroup
@@ -44,11 +48,14 @@ const eventQueueLen = 1024
 
 // init makes p that of m, whose configuration is normal.
 func (p *reports) init(m *Manager) {
-	_, ignores := m.cfg.Observer.(NopObserver)
-	p.m, p.observed = m, !ignores || m.cfg.Tracer != nil
+	p.m, p.observed = m, m.cfg.Observer != nil || m.cfg.Tracer != nil
+	p.to, p.tracer = allHooks(m.cfg.Observer), m.cfg.Tracer
+	if p.tracer == nil {
+		p.tracer = &observe.Tracer{}
+	}
 	p.troubles = troubles{p: p, all: map[subject]*trouble{}}
 	p.scan = goroutines.Look
-	p.queue, p.quit = make(chan Event, eventQueueLen), make(chan struct{})
+	p.queue, p.quit = make(chan queued, eventQueueLen), make(chan struct{})
 }
 
 // start begins to deliver events.
@@ -64,27 +71,27 @@ func (p *reports) stop() {
 // of ctx.
 func (p *reports) acquiring(ctx context.Context, key string, r *request) context.Context {
 	r.began = p.m.leases.Glance()
-	tracer, cfg := p.m.cfg.Tracer, &r.settings.cfg
-	if tracer == nil {
+	start, cfg := p.tracer.StartAcquire, &r.settings.cfg
+	if start == nil {
 		return ctx
 	}
-	ctx, r.endSpan = tracer.StartAcquire(ctx, AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: !r.kind.CanNotify()})
+	ctx, r.endSpan = start(ctx, observe.AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: !r.kind.CanNotify()})
 	return ctx
 }
 
 // acquired reports that the caller of r is o now.
 func (p *reports) acquired(r *request, o *lock.Owner) {
-	outcome := OutcomeGranted
+	outcome := observe.OutcomeGranted
 	if o.HandOffs() > 0 {
-		outcome = OutcomeHandedOff
+		outcome = observe.OutcomeHandedOff
 	}
 	p.in(r, outcome, o, p.m.leases.Glance()-r.began)
 }
 
-func (p *reports) in(r *request, outcome Outcome, o *lock.Owner, wait time.Duration) {
-	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, wait)
+func (p *reports) in(r *request, outcome observe.Outcome, o *lock.Owner, wait time.Duration) {
+	p.to.Acquired(r.settings.cfg.Name, outcome, wait)
 	if r.endSpan != nil {
-		r.endSpan(AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Held().Field()})
+		r.endSpan(observe.AcquireEnd{Outcome: outcome, HandOffs: o.HandOffs(), Holder: o.Held().Field()})
 	}
 }
 
@@ -94,12 +101,12 @@ func (p *reports) notAcquired(key string, r *request, err error) {
 		return
 	}
 	outcome := outcomeOf(err)
-	if outcome == OutcomeMistake {
-		outcome = OutcomeFailed
+	if outcome == observe.OutcomeMistake {
+		outcome = observe.OutcomeFailed
 	}
-	p.m.cfg.Observer.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.began)
+	p.to.Acquired(r.settings.cfg.Name, outcome, p.m.leases.Glance()-r.began)
 	if r.endSpan != nil {
-		r.endSpan(AcquireEnd{Outcome: outcome, Err: (&Event{Key: key, ClientID: p.m.cfg.ClientID}).publicly(err)})
+		r.endSpan(observe.AcquireEnd{Outcome: outcome, Err: p.publicly(err, key)})
 	}
 }
 
@@ -109,35 +116,36 @@ func (p *reports) reentered(r *request, o *lock.Owner, err error) {
 	if err != nil {
 		p.notAcquired(o.Held().Key().Name(), r, err)
 	} else if p.observed {
-		p.in(r, OutcomeNested, o, 0)
+		p.in(r, observe.OutcomeNested, o, 0)
 	}
 }
 
 // releasing reports that a release begins of o, or of the hold with these values. ctx is nil
 // where the caller has none. It returns what released is to be given.
-func (p *reports) releasing(op string, o *lock.Owner, ctx, values context.Context) (ended func(Outcome, time.Duration, error)) {
-	if p.m.cfg.Tracer == nil {
+func (p *reports) releasing(op string, o *lock.Owner, ctx, values context.Context) (ended func(observe.Outcome, time.Duration, error)) {
+	start := p.tracer.StartRelease
+	if start == nil {
 		return nil
 	}
 	k := o.Held().Key()
 	cfg := &settingsOf(k).cfg
-	r := ReleaseStart{Key: k.Name(), Class: cfg.Name, Op: op, Fair: cfg.Fair, Lock: !o.Kind.CanNotify(), Acquired: context.WithoutCancel(values)}
+	r := observe.ReleaseStart{Key: k.Name(), Class: cfg.Name, Op: op, Fair: cfg.Fair, Lock: !o.Kind.CanNotify(), Acquired: context.WithoutCancel(values)}
 	if ctx == nil {
 		ctx = r.Acquired
 	}
-	end := p.m.cfg.Tracer.StartRelease(ctx, r)
+	end := start(ctx, r)
 	if end == nil {
 		return nil
 	}
-	return func(outcome Outcome, held time.Duration, err error) {
-		end(ReleaseEnd{Outcome: outcome, Held: held, Err: (&Event{Key: r.Key, ClientID: p.m.cfg.ClientID}).publicly(err)})
+	return func(outcome observe.Outcome, held time.Duration, err error) {
+		end(observe.ReleaseEnd{Outcome: outcome, Held: held, Err: p.publicly(err, r.Key)})
 	}
 }
 
 // released reports how one unit of k's owner ended; outcome is "" where it was none.
-func (p *reports) released(k *lock.Key, outcome Outcome, held time.Duration, err error, ended func(Outcome, time.Duration, error)) {
+func (p *reports) released(k *lock.Key, outcome observe.Outcome, held time.Duration, err error, ended func(observe.Outcome, time.Duration, error)) {
 	if outcome != "" {
-		p.m.cfg.Observer.Released(settingsOf(k).cfg.Name, outcome, held)
+		p.to.Released(settingsOf(k).cfg.Name, outcome, held)
 	}
 	if ended != nil {
 		ended(outcome, held, err)
@@ -148,11 +156,11 @@ func (p *reports) released(k *lock.Key, outcome Outcome, held time.Duration, err
 func (p *reports) Lost(g *lock.Held, l *lock.Loss) {
 	class := settingsOf(g.Key()).cfg.Name
 	if l.By == renewal.ByRenewal {
-		p.m.cfg.Observer.Renewed(class, OutcomeRefused, 0)
+		p.to.Renewed(class, observe.OutcomeRefused, 0)
 	}
-	p.m.cfg.Observer.Lost(class, l.Reason)
-	ev := eventOf(EventLost, g, l.Cause)
-	ev.Reason, ev.Since, ev.Err = l.Reason, l.At, l.Err
+	p.to.Lost(class, observe.LossReason(l.Reason))
+	ev := eventOf(observe.EventLost, g, l.Cause)
+	ev.Reason, ev.Since, ev.Err = observe.LossReason(l.Reason), l.At, l.Err
 	note, is := l.Note.(told)
 	if !is && l.Owner != nil { // a release has found it
 		note = told{1, p.m.verdictsOn(l.Owner)}
@@ -170,7 +178,7 @@ func (p *reports) Lost(g *lock.Held, l *lock.Loss) {
 
 // ReleaseFailed reports that the first answer to a release of g did not confirm it.
 func (p *reports) ReleaseFailed(g *lock.Held, err error) {
-	ev := eventOf(EventReleaseFailed, g, g.Lease().Loss(""))
+	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
 	ev.Err = err
 	p.event(reportContext(g.Owner()), ev)
 }
@@ -178,8 +186,8 @@ func (p *reports) ReleaseFailed(g *lock.Held, err error) {
 // ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.
 func (p *reports) ReleaseGivenUp(g *lock.Held) {
 	k := g.Key()
-	p.event(context.Background(), Event{
-		Kind: EventReleaseGivenUp, Key: k.Name(), Class: settingsOf(k).cfg.Name, Holder: g.Field(),
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventReleaseGivenUp, Key: k.Name(), Class: settingsOf(k).cfg.Name, Holder: g.Field(),
 		Text: "no release was confirmed; the lease ends the lock",
 	})
 }
@@ -187,27 +195,27 @@ func (p *reports) ReleaseGivenUp(g *lock.Held) {
 // unlockLost reports what Unlock cannot return: the lock of o was lost.
 func (p *reports) unlockLost(o *lock.Owner, err *Error) {
 	g := o.Held()
-	c := g.LossOr(LostGone).Cause
+	c := g.LossOr(renewal.ReasonGone).Cause
 	if l, is := errors.AsType[*loss](err); is {
 		c = l.Cause
 	}
-	ev := eventOf(EventUnlockLost, g, c)
-	ev.Reason, ev.Since, ev.Err, ev.CallSite = c.Reason, err.Since, err.Err, o.CallSite
+	ev := eventOf(observe.EventUnlockLost, g, c)
+	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), err.Since, err.Err, o.CallSite
 	p.event(context.Background(), ev)
 }
 
 // reentryLost reports a Lock that had to enter a lost lock again.
 func (p *reports) reentryLost(k *lock.Key) {
-	p.event(context.Background(), Event{
-		Kind: EventReentryLost, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventReentryLost, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
 		Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
 	})
 }
 
 // selfDeadlock reports a Lock by a goroutine whose own Acquire holds the key.
 func (p *reports) selfDeadlock(k *lock.Key) {
-	p.event(context.Background(), Event{
-		Kind: EventSelfDeadlock, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: settingsOf(k).cfg.Name, CallSite: p.m.callSite(),
 		Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
 	})
 }
@@ -238,16 +246,16 @@ func (p *reports) closing(classes map[string]int, site string, commands int) {
 	default:
 		return // just done
 	}
-	p.event(context.Background(), Event{
-		Kind: EventClosing, Since: time.Now().Add(-closeNotice), CallSite: site,
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventClosing, Since: time.Now().Add(-closeNotice), CallSite: site,
 		Text: "Close has waited for " + closeNotice.String() + " for " + what,
 	})
 }
 
 // eventOf begins an event about g, with what c says was known of its lease.
-func eventOf(kind EventKind, g *lock.Held, c renewal.Cause) Event {
+func eventOf(kind observe.EventKind, g *lock.Held, c renewal.Cause) observe.Event {
 	k := g.Key()
-	return Event{
+	return observe.Event{
 		Kind: kind, Key: k.Name(), Class: settingsOf(k).cfg.Name, Holder: g.Field(),
 		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,
 	}
@@ -255,11 +263,18 @@ func eventOf(kind EventKind, g *lock.Held, c renewal.Cause) Event {
 
 // event queues ev, of a hold that was acquired with these values, if of one; a full queue
 // drops it and counts that, as does one that has been stopped. It waits for nobody but the Observer: no lock is held.
-func (p *reports) event(values context.Context, ev Event) {
+func (p *reports) event(values context.Context, ev observe.Event) {
+	p.raise(queued{Event: ev, values: values})
+}
+
+func (p *reports) raise(ev queued) {
 	if ev.At.IsZero() {
 		ev.At = time.Now()
 	}
-	ev.ClientID, ev.values = p.m.cfg.ClientID, values
+	ev.ClientID = p.m.cfg.ClientID
+	if ev.Err != nil {
+		ev.ErrText = hiding(false, ev.Key, ev.Holder, ev.ClientID).of(ev.Err)
+	}
 	queue, delivered := p.queue, false
 	select {
 	case <-p.quit:
@@ -272,7 +287,7 @@ func (p *reports) event(values context.Context, ev Event) {
 	default:
 		p.dropped.Add(1)
 	}
-	p.m.cfg.Observer.EventRaised(ev.Kind, !delivered)
+	p.to.EventRaised(ev.Kind, !delivered)
 }
 
 // run delivers events until stop, and then those that are queued.
@@ -298,16 +313,48 @@ func (p *reports) run() {
 	}
 }
 
-func (p *reports) deliver(e Event) {
+func (p *reports) deliver(e queued) {
 	ctx := context.WithoutCancel(e.values) // its end is about the waiting
-	e.values = nil                         // an Event that a program keeps must not keep them
 	p.log(ctx, &e)
-	if p.m.cfg.Tracer != nil && e.Kind == EventLost && e.Owners > 0 {
-		public := e
-		public.Err = e.publicly(e.Err)
-		p.m.cfg.Tracer.Lost(ctx, public)
+	if lost := p.tracer.Lost; lost != nil && e.Kind == observe.EventLost && e.Owners > 0 {
+		public := e.Event
+		public.Err = p.publicly(e.Err, e.Key, e.Holder)
+		lost(ctx, public)
 	}
 	if p.m.cfg.OnEvent != nil {
-		p.m.cfg.OnEvent(e)
+		p.m.cfg.OnEvent(e.Event)
+	}
+}
+
+// queued is an event on its way to the log and to OnEvent.
+type queued struct {
+	observe.Event
+	named  string          // Text with keys instead of their hashes, where it speaks of several
+	values context.Context // with which the hold was acquired
+}
+
+// allHooks returns o with a hook that does nothing in place of each that is nil.
+func allHooks(o *observe.Observer) observe.Observer {
+	var all observe.Observer
+	if o != nil {
+		all = *o
+	}
+	orNothing(&all.Acquired, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Called, func(string, string) {})
+	orNothing(&all.Released, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Renewed, func(string, observe.Outcome, time.Duration) {})
+	orNothing(&all.Lost, func(string, observe.LossReason) {})
+	orNothing(&all.Command, func(string, string, time.Duration) {})
+	orNothing(&all.Checked, func(string, string) {})
+	orNothing(&all.Recovered, func(string, string, string) {})
+	orNothing(&all.Alert, func(string, string, bool) {})
+	orNothing(&all.Subscription, func(bool) {})
+	orNothing(&all.EventRaised, func(observe.EventKind, bool) {})
+	return all
+}
+
+func orNothing[F any](hook *F, nothing F) {
+	if reflect.ValueOf(*hook).IsNil() {
+		*hook = nothing
 	}
 }

@@ -10,18 +10,26 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
 // This file is what the services report: renewal, wire and watchdog.
 
 // figures returns what is to be called for each command and for each renewal: nothing where
-// the Observer ignores both, so that no clock is read for them.
+// the Observer has no hook for it, so that no clock is read for them.
 func (p *reports) figures() (command func(lettucecompat.CommandStat), renewed func(*renewal.Lease, time.Duration)) {
-	if _, ignores := p.m.cfg.Observer.(NopObserver); ignores {
+	o := p.m.cfg.Observer
+	if o == nil {
 		return nil, nil
 	}
-	return p.command, p.renewed
+	if o.Command != nil {
+		command = p.command
+	}
+	if o.Renewed != nil {
+		renewed = p.renewed
+	}
+	return command, renewed
 }
 
 // costs logs what settings of the client cost. A log that hangs holds nobody up.
@@ -38,14 +46,14 @@ func (p *reports) costs() {
 // renewed is called where no renewal waits for it, as renewalFailed is: an
 // Observer may be slow there, and nobody is renewed or told later for that.
 func (p *reports) renewed(l *renewal.Lease, left time.Duration) {
-	p.m.cfg.Observer.Renewed(settingsOf(l.Owner().(*lock.Held).Key()).cfg.Name, OutcomeRenewed, left)
+	p.to.Renewed(settingsOf(l.Owner().(*lock.Held).Key()).cfg.Name, observe.OutcomeRenewed, left)
 }
 
 func (p *reports) renewalFailed(l *renewal.Lease, failures int, err error) {
 	g := l.Owner().(*lock.Held)
-	p.m.cfg.Observer.Renewed(settingsOf(g.Key()).cfg.Name, OutcomeFailed, 0)
+	p.to.Renewed(settingsOf(g.Key()).cfg.Name, observe.OutcomeFailed, 0)
 	if failures == 2 {
-		ev := eventOf(EventRenewalFailing, g, l.Loss(""))
+		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
 		ev.Err, ev.Since, ev.Failures = err, l.LastConfirmed(), failures
 		p.event(reportContext(g.Owner()), ev)
 	}
@@ -53,43 +61,43 @@ func (p *reports) renewalFailed(l *renewal.Lease, failures int, err error) {
 
 // Called reports that Redis has given k to this process.
 func (p *reports) Called(k *lock.Key, found bool) {
-	how := callEntered
+	how := observe.CallEntered
 	if found {
-		how = callFound
+		how = observe.CallFound
 	}
-	p.m.cfg.Observer.Called(settingsOf(k).cfg.Name, how)
+	p.to.Called(settingsOf(k).cfg.Name, how)
 }
 
 func (p *reports) jumped(d time.Duration) {
-	p.event(context.Background(), Event{Kind: EventClockJump, Text: "wall clock and monotonic clock moved apart by " + d.String() + "; every hold is checked"})
+	p.event(context.Background(), observe.Event{Kind: observe.EventClockJump, Text: "wall clock and monotonic clock moved apart by " + d.String() + "; every hold is checked"})
 }
 
 func (p *reports) stalled(late time.Duration) {
-	p.event(context.Background(), Event{Kind: EventSelfLate, Since: time.Now().Add(-late), Text: "this process was late by " + late.String()})
+	p.event(context.Background(), observe.Event{Kind: observe.EventSelfLate, Since: time.Now().Add(-late), Text: "this process was late by " + late.String()})
 }
 
 func (p *reports) subscription(up bool, err error) {
-	p.m.cfg.Observer.Subscription(up)
+	p.to.Subscription(up)
 	if p.m.closing.Load() {
 		return // Close ends it on purpose
 	}
-	ev := Event{Kind: EventSubscriptionDown, Err: err}
+	ev := observe.Event{Kind: observe.EventSubscriptionDown, Err: err}
 	if up {
-		ev.Kind = EventSubscriptionUp
+		ev.Kind = observe.EventSubscriptionUp
 	}
 	p.event(context.Background(), ev)
 }
 
 func (p *reports) command(s lettucecompat.CommandStat) {
 	if s.Name == "renew" { // no lease of its batch is renewed before this returns
-		p.batches.Go(func() { p.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration) })
+		p.batches.Go(func() { p.to.Command(s.Name, s.Outcome.String(), s.Duration) })
 		return
 	}
-	p.m.cfg.Observer.Command(s.Name, s.Outcome.String(), s.Duration)
+	p.to.Command(s.Name, s.Outcome.String(), s.Duration)
 }
 
 func (p *reports) warning(w lettucecompat.Warning) {
-	p.event(context.Background(), Event{Kind: EventWarning, Text: w.Kind.String() + ": " + plural(w.Count, "occurrence"), Err: w.Err})
+	p.event(context.Background(), observe.Event{Kind: observe.EventWarning, Text: w.Kind.String() + ": " + plural(w.Count, "occurrence"), Err: w.Err})
 }
 
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
@@ -105,34 +113,34 @@ func (p *reports) checked(_ watchdog.Facts, v watchdog.Verdict) {
 	if v.Health == watchdog.Unhealthy {
 		finding = v.Finding.String()
 	}
-	p.m.cfg.Observer.Checked(v.Check.String(), finding)
+	p.to.Checked(v.Check.String(), finding)
 }
 
 func (p *reports) alert(f watchdog.Facts, c watchdog.Check, failures int) {
-	p.m.cfg.Observer.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), true)
-	p.event(p.valuesOf(f), Event{
-		Kind: EventAlert, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
+	p.to.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), true)
+	p.event(p.valuesOf(f), observe.Event{
+		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.m.dog.Verdicts(f.ID)),
 		Text: plural(failures, "check") + " in a row failed",
 	})
 }
 
 func (p *reports) alertCleared(f watchdog.Facts, c watchdog.Check) {
-	p.m.cfg.Observer.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), false)
-	p.event(p.valuesOf(f), Event{Kind: EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String()})
+	p.to.Alert(cmp.Or(f.Class, builtIn.Name), c.String(), false)
+	p.event(p.valuesOf(f), observe.Event{Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: c.String()})
 }
 
 func (p *reports) recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
 	if o != watchdog.Acted { // counted when it is known what came of it
-		p.m.cfg.Observer.Recovered(v.Check.String(), action, o.String())
+		p.to.Recovered(v.Check.String(), action, o.String())
 	}
 	if o == watchdog.Unsettled {
 		return // no news
 	}
-	kind := EventRecovery
+	kind := observe.EventRecovery
 	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
-		kind = EventAbandoned
+		kind = observe.EventAbandoned
 	}
-	p.event(p.valuesOf(f), Event{
+	p.event(p.valuesOf(f), observe.Event{
 		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.m.field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: v.Reason + ": " + action + ": " + o.String(), Err: v.Err,
 	})

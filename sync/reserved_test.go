@@ -10,6 +10,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // mistaken returns what f returns or panics with.
@@ -65,7 +66,7 @@ func TestReservedKeys(t *testing.T) {
 		if n := dialed.Load(); n != 0 {
 			t.Errorf("Redis was asked %d times", n)
 		}
-		if n := len(rec.of(anteroom.EventUnavailable)); n != 0 {
+		if n := len(rec.of(observe.EventUnavailable)); n != 0 {
 			t.Errorf("%d events tell of an outage", n)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // A program that sets Config.ClientID is replaced by another with the same one, while the
@@ -23,7 +24,7 @@ func TestSync_I3_ARestartUnderTheSameClientID(t *testing.T) {
 		if took := time.Since(began); took < 25*time.Second || took > 45*time.Second {
 			t.Errorf("acquired after %v, want the rest of the lease", took)
 		}
-		if lost.Held() || len(rec.of(anteroom.EventLost)) == 0 {
+		if lost.Held() || len(rec.of(observe.EventLost)) == 0 {
 			t.Error("the old process was not told")
 		}
 		cut.Heal()

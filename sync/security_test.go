@@ -10,6 +10,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // forgedNotice is what ForceRelease tells a holder, written by somebody else.
@@ -38,7 +39,7 @@ func TestSecurity_AForgedNoticeLetsNobodyIn(t *testing.T) {
 			t.Fatalf("lost by a notice about something else, or a false one: %v, %v", renewed.Err(), fixed.Err())
 		}
 		notify("fixed", fixed, 0)
-		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].Reason != anteroom.LostForced || fixed.Held() {
+		if lost := rec.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostForced || fixed.Held() {
 			t.Fatalf("losses: %+v", lost)
 		}
 		if _, err := b.Mutex("fixed").TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
@@ -59,7 +60,7 @@ func TestSecurity_AFloodOfMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		counts := newCounter()
-		b, _ := manager(t, s.client(), anteroom.Config{Observer: counts})
+		b, _ := manager(t, s.client(), anteroom.Config{Observer: hooks(counts)})
 		h := acquire(t, a.Mutex("k"))
 		got := make(chan *anteroom.Hold)
 		go func() { got <- acquire(t, b.Mutex("k")) }()

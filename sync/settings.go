@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"reflect"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
@@ -46,7 +45,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 			Replicas: cfg.Replicas, ReplicaTimeout: cfg.ReplicaTimeout, StringHolders: cfg.StringHolders,
 			Timeout: m.cfg.commandTimeout(cfg.LeaseTime),
 		}}
-		if cfg.Fencing && m.cfg.Dialect != lettucecompat.DesignDocument { // its clients count tokens one by one
+		if cfg.Fencing && m.cfg.Dialect != DialectDesignDocument { // its clients count tokens one by one
 			s.lock.MaxHandoffs = 0
 		}
 		s.lock.Of = s

@@ -13,6 +13,7 @@ import (
 	"github.com/anteroom/anteroom/internal/stranger"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestAStrangerSharesLocksBothWays(t *testing.T) {
@@ -196,5 +197,5 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	ok(t, h.Release(bg))
-	eventually(t, 5*time.Second, "the refusal is reported", func() bool { return len(rec.of(anteroom.EventWarning)) > 0 })
+	eventually(t, 5*time.Second, "the refusal is reported", func() bool { return len(rec.of(observe.EventWarning)) > 0 })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // besideStrings returns the lock of key "k" that shares it with libraries that keep a lock as a string.
@@ -138,7 +139,7 @@ func TestStringHolders_Ping(t *testing.T) {
 		if got := must[string](t)(rdb.Get(bg, "k").Result()); got != "redsync's value" {
 			t.Errorf("the string is %q", got)
 		}
-		if w := rec.of(anteroom.EventWarning); len(w) > 0 {
+		if w := rec.of(observe.EventWarning); len(w) > 0 {
 			t.Errorf("%+v", w)
 		}
 	}

@@ -7,48 +7,18 @@ import (
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
-
-// SurveyOptions says what a Survey lists. The zero value lists everything.
-type SurveyOptions struct {
-	// Match reports whether a live key belongs into Keys and States. It is called once for
-	// each, by the goroutine that asked, while no lock is held. Defaults to all.
-	Match func(class, key string) bool
-	// MaxKeys bounds the States. Defaults to 0, no bound.
-	MaxKeys int
-	// MaxWaiters bounds the Waiters of each State. Defaults to 0, no bound.
-	MaxWaiters int
-}
-
-// Survey is a bounded look at a Manager: what is most worth looking at, and how much
-// more there is.
-type Survey struct {
-	ClientID string
-	// CallSites reports whether they are recorded: Config.RecordCallSites.
-	CallSites bool
-	// Closed tells that Close has begun.
-	Closed bool
-	// Counts are those of Manager.Counts, whatever Match says.
-	Counts map[string]Count
-	// Keys is how many live keys match, and States the first MaxKeys of them: first
-	// those that are lost or that the watchdog has found something unhealthy about, then
-	// those whose first waiter waits for the longest, then those that Redis granted
-	// the longest ago; in the order of their keys where these are equal.
-	Keys   int
-	States []State
-	// Verdicts are the watchdog's last about the process as a whole.
-	Verdicts []VerdictState
-}
 
 // Survey looks at every live key, and closely only at those that it lists. So it costs
 // little more than Counts, and can be asked for every few seconds where a Snapshot of
 // 100,000 keys takes hundreds of megabytes. It asks nobody; each key's part is consistent
 // in itself. It is for monitoring, not for synchronization control.
-func (m *Manager) Survey(o SurveyOptions) Survey {
+func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	keys := m.locks.All()
-	s := Survey{
+	s := observe.Survey{
 		ClientID: m.cfg.ClientID, CallSites: m.cfg.RecordCallSites, Closed: m.closing.Load(),
-		Counts: map[string]Count{}, Verdicts: m.verdicts(0),
+		Counts: map[string]observe.Count{}, Verdicts: m.verdicts(0, ""),
 	}
 	unhealthy := map[uint64]bool{}
 	for _, n := range m.dog.Unhealthy() {
@@ -60,7 +30,7 @@ func (m *Manager) Survey(o SurveyOptions) Survey {
 	for _, k := range keys {
 		class := settingsOf(k).cfg.Name
 		f, _ := k.Queue().Look(0)
-		s.Counts[class] = s.Counts[class].with(k, f, glance)
+		s.Counts[class] = countedIn(s.Counts[class], k, f, glance)
 		if o.Match != nil && !o.Match(class, k.Name()) {
 			continue
 		}

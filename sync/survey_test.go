@@ -13,6 +13,7 @@ import (
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // park lets n goroutines wait for mu, a second apart, until ctx ends.
@@ -28,7 +29,7 @@ func park(ctx context.Context, wg *sync.WaitGroup, mu *anteroom.Mutex, n int) {
 }
 
 // keysOf joins the keys of a Survey's states.
-func keysOf(s anteroom.Survey) string {
+func keysOf(s observe.Survey) string {
 	var list []string
 	for _, st := range s.States {
 		list = append(list, st.Key)
@@ -62,7 +63,7 @@ func TestSurvey_ListsWhatIsMostWorthLookingAt(t *testing.T) {
 
 		const order = "spoilt busy:2 busy:1 busy:0 quiet:0 quiet:1 quiet:2"
 		for max := range 9 {
-			survey := m.Survey(anteroom.SurveyOptions{MaxKeys: max, MaxWaiters: 2})
+			survey := m.Survey(observe.SurveyOptions{MaxKeys: max, MaxWaiters: 2})
 			want := strings.Fields(order)
 			if max > 0 {
 				want = want[:min(max, len(want))]
@@ -74,7 +75,7 @@ func TestSurvey_ListsWhatIsMostWorthLookingAt(t *testing.T) {
 				t.Errorf("counts %v, want %v", survey.Counts, m.Counts())
 			}
 		}
-		survey := m.Survey(anteroom.SurveyOptions{
+		survey := m.Survey(observe.SurveyOptions{
 			Match:      func(class, key string) bool { return class == "busy" && key > "busy:0" },
 			MaxWaiters: 2,
 		})
@@ -108,7 +109,7 @@ func TestSurvey_AgreesWithSnapshot(t *testing.T) {
 		other := acquire(t, m.Mutex("b"))
 		park(ctx, &wg, mu, 3)
 		time.Sleep(20 * time.Second)
-		survey := m.Survey(anteroom.SurveyOptions{})
+		survey := m.Survey(observe.SurveyOptions{})
 		if snapshot := m.Snapshot(); !reflect.DeepEqual(survey.States, snapshot) || !survey.CallSites {
 			t.Errorf("survey %+v\nsnapshot %+v", survey.States, snapshot)
 		}
@@ -120,7 +121,7 @@ func TestSurvey_AgreesWithSnapshot(t *testing.T) {
 		wg.Wait()
 		ok(t, errors.Join(h.Release(bg), other.Release(bg)))
 		ok(t, m.Close(bg))
-		if survey := m.Survey(anteroom.SurveyOptions{}); !survey.Closed || survey.Keys != 0 || survey.States != nil {
+		if survey := m.Survey(observe.SurveyOptions{}); !survey.Closed || survey.Keys != 0 || survey.States != nil {
 			t.Errorf("after Close: %+v", survey)
 		}
 	})
@@ -160,7 +161,7 @@ func TestEvents_NameTheirManager(t *testing.T) {
 		ok(t, err)
 		<-h.Context().Done()
 		synctest.Wait()
-		if lost := rec.of(anteroom.EventLost); len(lost) != 1 || lost[0].ClientID != m.ClientID() {
+		if lost := rec.of(observe.EventLost); len(lost) != 1 || lost[0].ClientID != m.ClientID() {
 			t.Errorf("%+v", lost)
 		}
 		_ = h.Release(bg)
@@ -169,21 +170,21 @@ func TestEvents_NameTheirManager(t *testing.T) {
 
 // What other places show of keys agrees with the log.
 func TestPersonal_KeysCanBeTakenOut(t *testing.T) {
-	if a, b := anteroom.KeyHash("order:42"), anteroom.KeyHash("order:43"); a == b || strings.Contains(a, "42") {
+	if a, b := observe.KeyHash("order:42"), observe.KeyHash("order:43"); a == b || strings.Contains(a, "42") {
 		t.Errorf("%q and %q", a, b)
 	}
 	const echoed = "ERR unknown command 'evalsha', with args beginning with: 'ord"
-	e := anteroom.Event{Kind: anteroom.EventUnavailable, Key: "order:42", Err: errors.New(`refused "order:42": ` + echoed)}
-	if _, err := e.WithoutKey(); err != `refused "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
+	e := observe.Event{Kind: observe.EventUnavailable, Key: "order:42", Err: errors.New(`refused "order:42": ` + echoed)}
+	if err := anteroom.WithoutNames(e.Err, e.Key, e.Holder); err != `refused "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
 		t.Errorf("the error of an event: %q", err)
 	}
-	v := anteroom.VerdictState{Check: "connection", Reason: "PING failed", Err: errors.New(`no "order:42": ` + echoed)}
-	if err := v.WithoutKey("order:42"); err != `no "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
+	v := observe.VerdictState{Check: "connection", Reason: "PING failed", Err: errors.New(`no "order:42": ` + echoed)}
+	if err := anteroom.WithoutNames(v.Err, "order:42"); err != `no "(withheld)": ERR unknown command 'evalsha', with arguments (withheld)` {
 		t.Errorf("the error of a verdict: %q", err)
 	}
 	// A short name may be a part of a long one.
-	e = anteroom.Event{Kind: anteroom.EventUnavailable, Key: "web-1", Holder: "web-1-0a1b2c:7", Err: errors.New("ERR no web-1-0a1b2c:7")}
-	if _, err := e.WithoutKey(); err != "ERR no (withheld)" {
+	e = observe.Event{Kind: observe.EventUnavailable, Key: "web-1", Holder: "web-1-0a1b2c:7", Err: errors.New("ERR no web-1-0a1b2c:7")}
+	if err := anteroom.WithoutNames(e.Err, e.Key, e.Holder); err != "ERR no (withheld)" {
 		t.Errorf("a name within a name: %q", err)
 	}
 }
@@ -193,9 +194,9 @@ func TestPersonal_AKeyEatsNoWordOfOurs(t *testing.T) {
 	for _, key := range []string{"leader", "holder", "message", "reconnect", "malformed"} {
 		const text = "a published message did not arrive: reconnect the holder: leader.go:12"
 		for _, check := range []string{"holder", "connection", "lock_status", "renewal", "recovery"} {
-			e := anteroom.Event{Kind: anteroom.EventRecovery, Key: key, Check: check, Text: text, Err: fmt.Errorf("%w (reply)", lettucecompat.ErrMalformed)}
-			if got, err := e.WithoutKey(); got != text || err != "malformed reply (reply)" {
-				t.Errorf("%s, %s: %q, %q", key, check, got, err)
+			e := observe.Event{Kind: observe.EventRecovery, Key: key, Check: check, Text: text, Err: fmt.Errorf("%w (reply)", lettucecompat.ErrMalformed)}
+			if err := anteroom.WithoutNames(e.Err, key); err != "malformed reply (reply)" {
+				t.Errorf("%s, %s: %q", key, check, err)
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
 
@@ -146,7 +147,7 @@ type loss struct{ renewal.Cause }
 
 // lossError makes the error that reports l.
 func (m *Manager) lossError(op, key string, l *lock.Loss) *Error {
-	return &Error{Op: op, Key: key, Outcome: OutcomeLost, Since: l.At, Err: &loss{l.Cause}}
+	return &Error{Op: op, Key: key, Outcome: observe.OutcomeLost, Since: l.At, Err: &loss{l.Cause}}
 }
 
 // firstAnswer is for exits that wait for the first answer only.
@@ -161,7 +162,7 @@ var firstAnswer = func() context.Context {
 // values is the context with which the unit was acquired, for a Tracer; nil: it hears nothing.
 func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) error {
 	k := o.Held().Key()
-	var ended func(Outcome, time.Duration, error)
+	var ended func(observe.Outcome, time.Duration, error)
 	if m.reports.observed && values != nil {
 		ended = m.reports.releasing(op, o, wait, values)
 	}
@@ -174,28 +175,28 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	}
 	r := o.Exit(wait)
 	var err *Error
-	fail := func(outcome Outcome, kind error) {
+	fail := func(outcome observe.Outcome, kind error) {
 		err = &Error{Op: op, Key: k.Name(), Outcome: outcome, Err: joined(kind, r.Err, releasedLater)}
 	}
-	outcome := OutcomeReleased
+	outcome := observe.OutcomeReleased
 	switch {
 	case r.Stale:
-		err := &Error{Op: op, Key: k.Name(), Outcome: OutcomeMistake, Err: ErrNotHeld}
+		err := &Error{Op: op, Key: k.Name(), Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
 		m.reports.released(k, "", 0, err, ended)
 		return err
 	case r.HandedOff:
-		outcome = OutcomeHandedOff
+		outcome = observe.OutcomeHandedOff
 	case r.Nested:
-		outcome = OutcomeNested
+		outcome = observe.OutcomeNested
 		if l := o.Err(); l != nil {
 			err = m.lossError(op, k.Name(), l)
 		}
 	case r.Lost != nil:
 		err = m.lossError(op, k.Name(), r.Lost)
 	case r.Unknown:
-		fail(OutcomeUnknown, ErrUnknown)
+		fail(observe.OutcomeUnknown, ErrUnknown)
 	case r.Err != nil:
-		fail(OutcomeUnavailable, ErrUnavailable)
+		fail(observe.OutcomeUnavailable, ErrUnavailable)
 	}
 	var failed error
 	if err != nil {

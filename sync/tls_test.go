@@ -10,6 +10,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // overTLS makes a client speak TLS.
@@ -40,7 +41,7 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 	t.Helper()
 	counts := newCounter()
 	// Generous times: a machine that is busy with something else is no fault.
-	cfg := anteroom.Config{Observer: counts, CommandTimeout: patience, Defaults: anteroom.LockConfig{
+	cfg := anteroom.Config{Observer: hooks(counts), CommandTimeout: patience, Defaults: anteroom.LockConfig{
 		LeaseTime: 10 * time.Second, RenewalTime: 200 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond,
 		Fencing: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
 	}}
@@ -55,7 +56,7 @@ func locksWork(t *testing.T, one, two *redis.Client) {
 	endATurn(t, a, b, counts)
 	forceRelease(t, a, b, counts)
 	for _, rec := range []*recorder{eventsA, eventsB} {
-		for _, kind := range []anteroom.EventKind{anteroom.EventWarning, anteroom.EventUnavailable, anteroom.EventReleaseFailed} {
+		for _, kind := range []observe.EventKind{observe.EventWarning, observe.EventUnavailable, observe.EventReleaseFailed} {
 			if events := rec.of(kind); len(events) != 0 {
 				t.Errorf("%s: %+v", kind, events)
 			}
@@ -100,7 +101,7 @@ func TestTLS_WhoeverIsNotTrustedIsRefused(t *testing.T) {
 			if h != nil || !errors.Is(err, anteroom.ErrUnavailable) {
 				t.Fatalf("%v, %v", h, err)
 			}
-			eventually(t, patience, "it is told", func() bool { return len(rec.of(anteroom.EventUnavailable)) == 1 })
+			eventually(t, patience, "it is told", func() bool { return len(rec.of(observe.EventUnavailable)) == 1 })
 		})
 	}
 	if n := admin.DBSize(bg).Val(); n != 0 {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // late holds the reply of the next script back until it is let go.
@@ -45,7 +46,7 @@ func TestAStoppedRenewalDoesNotStrikeTheNextOwner(t *testing.T) {
 		got := make(chan *anteroom.Hold)
 		go func() { h, _ := mu.Acquire(bg); got <- h }()
 		time.Sleep(62 * time.Second)
-		if len(rec.of(anteroom.EventRecovery)) == 0 {
+		if len(rec.of(observe.EventRecovery)) == 0 {
 			t.Fatal("the watchdog has not acted")
 		}
 		ok(t, a.Release(bg))
@@ -68,14 +69,14 @@ func TestEachOwnerHasItsOwnMaxHold(t *testing.T) {
 		go func() { h, _ := mu.Acquire(bg); got <- h }()
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
-		if len(rec.of(anteroom.EventRecovery)) == 0 {
+		if len(rec.of(observe.EventRecovery)) == 0 {
 			t.Fatal("the watchdog has not acted")
 		}
 		ok(t, a.Release(bg))
 		b := <-got
 		time.Sleep(5 * time.Minute)
 		if b.Held() {
-			t.Errorf("held for 5 minutes with MaxHold 20s, recoveries %d: %+v", len(rec.of(anteroom.EventRecovery)), m.Snapshot()[0].Verdicts)
+			t.Errorf("held for 5 minutes with MaxHold 20s, recoveries %d: %+v", len(rec.of(observe.EventRecovery)), m.Snapshot()[0].Verdicts)
 		}
 		_ = b.Release(bg)
 	})

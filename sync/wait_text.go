@@ -5,10 +5,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // longWaitText words a long wait: who waits, where, how many, and for whom.
-func longWaitText(ev *Event, why string) string {
+func longWaitText(ev *observe.Event, why string) string {
 	w := &ev.Waits[0]
 	text := fmt.Sprintf("goroutine %d has waited for %v%s; %s; ", w.Goroutine, rounded(ev.At.Sub(w.Since)), at(w.CallSite), waiting(ev.Waiters))
 	if w.Owner == 0 {
@@ -31,7 +33,7 @@ func longWaitText(ev *Event, why string) string {
 const shownLinks = 8
 
 // deadlockText words a cycle and says how sure it is. name says how keys are called.
-func deadlockText(ev *Event, certain bool, why string, name func(key string) string) string {
+func deadlockText(ev *observe.Event, certain bool, why string, name func(key string) string) string {
 	var text strings.Builder
 	if !certain {
 		text.WriteString("possible ")
@@ -63,7 +65,7 @@ func deadlockText(ev *Event, certain bool, why string, name func(key string) str
 }
 
 // hashed names a key where keys are not shown.
-func hashed(key string) string { return "the key with hash " + KeyHash(key) }
+func hashed(key string) string { return "the key with hash " + observe.KeyHash(key) }
 
 func at(site string) string {
 	if site == "" {

@@ -12,31 +12,8 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
-
-// WaitInfo is one wait of an EventLongWait or an EventDeadlock.
-type WaitInfo struct {
-	Key   string
-	Class string
-
-	// Goroutine is who waits, Kind how ("hold" or "lock", as in WaiterState), Since since
-	// when. CallSite is where Lock or Acquire was called: as recorded, or else as a
-	// goroutine scan saw it; "" where there was none (see docs/operations.md).
-	Goroutine int64
-	Kind      string
-	Since     time.Time
-	CallSite  string
-
-	// Owner is the goroutine of this process that locked the key, or acquired its Hold;
-	// 0 where no owner is in this process. OwnerKind and OwnerSince are how and since when.
-	// OwnerSite is where that was, if Config.RecordCallSites is set. OwnerAt is where the
-	// goroutine was when this was reported, as far as a goroutine scan saw it.
-	Owner      int64
-	OwnerKind  string
-	OwnerSince time.Time
-	OwnerSite  string
-	OwnerAt    string
-}
 
 const (
 	defaultLongWait = 30 * time.Second // the default LeaseTime
@@ -75,14 +52,14 @@ func (p *reports) looked(found waits.Report) {
 // longWaits raises an event for each of the longest waits, and one for all others together.
 func (p *reports) longWaits(found waits.Report) {
 	some := found.Overdue[:min(maxReports, len(found.Overdue))]
-	events := make([]Event, 0, len(some))
+	events := make([]observe.Event, 0, len(some))
 	for _, w := range some {
 		info := p.m.waitInfo(w)
-		ev := Event{
-			Kind: EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
-			Waiters: w.Waiting, Waits: []WaitInfo{info},
+		ev := observe.Event{
+			Kind: observe.EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
+			Waiters: w.Waiting, Waits: []observe.WaitInfo{info},
 		}
-		ev.tellHolder(p.m, w)
+		p.m.tellHolder(&ev, w)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forWaits, found.At, events)
@@ -91,7 +68,7 @@ func (p *reports) longWaits(found waits.Report) {
 		p.event(context.Background(), ev)
 	}
 	if others := found.Overdue[len(some):]; len(others) > 0 {
-		ev := Event{Kind: EventLongWait, At: found.At, Since: p.m.dated(others[0].Waiter.Since)}
+		ev := observe.Event{Kind: observe.EventLongWait, At: found.At, Since: p.m.dated(others[0].Waiter.Since)}
 		for _, w := range others {
 			ev.Waiters += w.Waiting
 		}
@@ -103,9 +80,9 @@ func (p *reports) longWaits(found waits.Report) {
 // deadlocks raises an event for each of some cycles, and one for all others together.
 func (p *reports) deadlocks(found waits.Report) {
 	some := found.Cycles[:min(maxReports, len(found.Cycles))]
-	events := make([]Event, 0, len(some))
+	events := make([]observe.Event, 0, len(some))
 	for _, c := range some {
-		ev := Event{Kind: EventDeadlock, At: found.At}
+		ev := observe.Event{Kind: observe.EventDeadlock, At: found.At}
 		for _, w := range c {
 			info := p.m.waitInfo(w)
 			if info.Since.After(ev.Since) {
@@ -123,17 +100,16 @@ func (p *reports) deadlocks(found waits.Report) {
 		certain := some[i].Certain()
 		ev.CallSite = ev.Waits[0].CallSite
 		ev.Text = deadlockText(&ev, certain, why, hashed)
-		ev.named = deadlockText(&ev, certain, why, strconv.Quote)
-		p.event(context.Background(), ev)
+		p.raise(queued{Event: ev, named: deadlockText(&ev, certain, why, strconv.Quote), values: context.Background()})
 	}
 	if n := len(found.Cycles) - len(some); n > 0 {
-		p.event(context.Background(), Event{Kind: EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
+		p.event(context.Background(), observe.Event{Kind: observe.EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
 	}
 }
 
-func (m *Manager) waitInfo(w waits.Wait) WaitInfo {
+func (m *Manager) waitInfo(w waits.Wait) observe.WaitInfo {
 	k := w.Of.(*lock.Key)
-	info := WaitInfo{
+	info := observe.WaitInfo{
 		Key: k.Name(), Class: settingsOf(k).cfg.Name,
 		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: m.dated(w.Waiter.Since), CallSite: callSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
@@ -150,7 +126,7 @@ func (m *Manager) waitInfo(w waits.Wait) WaitInfo {
 
 // tellHolder says who has the key that w waits for, as far as this process knows: Holder,
 // and in Text what longWaitText cannot tell from the wait alone.
-func (ev *Event) tellHolder(m *Manager, w waits.Wait) {
+func (m *Manager) tellHolder(ev *observe.Event, w waits.Wait) {
 	if w.Current.Grant != 0 {
 		ev.Holder = m.field(w.Current.Grant)
 		switch w.Current.State {
@@ -184,7 +160,7 @@ func (ev *Event) tellHolder(m *Manager, w waits.Wait) {
 
 // locate fills in where the goroutines of the events are, unless that was recorded or they
 // were looked at a short time before, at last. It returns why some are missing, or "".
-func (p *reports) locate(last *time.Time, now time.Time, events []Event) string {
+func (p *reports) locate(last *time.Time, now time.Time, events []observe.Event) string {
 	var asked []int64
 	for _, ev := range events {
 		for _, w := range ev.Waits {

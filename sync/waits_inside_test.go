@@ -1,8 +1,11 @@
 package anteroom
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/anteroom/anteroom/internal/waits"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // scene is queues without Redis and without goroutines behind the waiters, and a lookout
@@ -20,7 +24,7 @@ type scene struct {
 	t       testing.TB
 	m       *Manager
 	l       *waits.Lookout
-	raised  *[]Event
+	raised  *[]observe.Event
 	scans   int
 	scan    func(asked []int64) goroutines.Scan
 	grants  uint64
@@ -29,9 +33,9 @@ type scene struct {
 
 func newScene(t testing.TB, cfg Config) *scene {
 	var mu sync.Mutex
-	var raised []Event
+	var raised []observe.Event
 	cfg.LongWait = -1
-	cfg.OnEvent = func(e Event) { mu.Lock(); raised = append(raised, e); mu.Unlock() }
+	cfg.OnEvent = func(e observe.Event) { mu.Lock(); raised = append(raised, e); mu.Unlock() }
 	m, _ := insideServer(t, cfg)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })
 	s := &scene{t: t, m: m, raised: &raised, waiters: map[uint64]*queue.Waiter{}}
@@ -72,7 +76,7 @@ func (s *scene) wait(e *lock.Key, kind queue.Kind, others ...uint64) {
 }
 
 // events ends the Manager's events and returns those of a kind.
-func (s *scene) events(kind EventKind) (list []Event) {
+func (s *scene) events(kind observe.EventKind) (list []observe.Event) {
 	s.m.reports.stop()
 	for _, e := range *s.raised {
 		if e.Kind == kind {
@@ -103,7 +107,7 @@ func TestLookout_ScansRarely(t *testing.T) {
 	}
 	s.wait(e, queue.NoNotify, 8)
 	s.l.Look(now.Add(100 * time.Second))
-	waits, deadlocks := s.events(EventLongWait), s.events(EventDeadlock)
+	waits, deadlocks := s.events(observe.EventLongWait), s.events(observe.EventDeadlock)
 	if len(deadlocks) != 1 || deadlocks[0].CallSite != "/f.go:7" {
 		t.Errorf("%+v", deadlocks)
 	}
@@ -126,7 +130,7 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 	s.key("b", 2, queue.NoNotify, 1)
 	s.l.Look(now)
 	s.l.Look(now.Add(31 * time.Second))
-	for _, ev := range append(s.events(EventLongWait), s.events(EventDeadlock)...) {
+	for _, ev := range append(s.events(observe.EventLongWait), s.events(observe.EventDeadlock)...) {
 		if !strings.Contains(ev.Text, "too many to look at; Config.RecordCallSites") {
 			t.Errorf("%s: %q", ev.Kind, ev.Text)
 		}
@@ -136,21 +140,24 @@ func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 	}
 }
 
+var logText = regexp.MustCompile(`text="deadlock of(\\"|[^"])*"`)
+
 // The text of a deadlock names its keys only as the log may.
 func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 	for _, logKeys := range []bool{false, true} {
-		s := newScene(t, Config{LogKeys: logKeys})
+		var out bytes.Buffer // an event is delivered after its record was written
+		s := newScene(t, Config{LogKeys: logKeys, Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		s.key("customer:anna", 1, queue.NoNotify, 2)
 		s.key("customer:bert", 2, queue.NoNotify, 1)
 		s.l.Look(time.Now())
 		s.l.Look(time.Now())
-		evs := s.events(EventDeadlock)
+		evs := s.events(observe.EventDeadlock)
 		if len(evs) != 1 {
 			t.Fatalf("%+v", evs)
 		}
 		for _, key := range []string{"customer:anna", "customer:bert"} {
-			if text := evs[0].text(logKeys); strings.Contains(text, key) != logKeys || strings.Contains(text, KeyHash(key)) == logKeys {
-				t.Errorf("LogKeys %v: %q", logKeys, text)
+			if text := logText.FindString(out.String()); strings.Contains(text, key) != logKeys || strings.Contains(text, observe.KeyHash(key)) == logKeys {
+				t.Errorf("LogKeys %v: %q of %s", logKeys, text, out.String())
 			}
 			if strings.Contains(evs[0].Text, key) {
 				t.Errorf("LogKeys %v: the event's text is %q", logKeys, evs[0].Text)
@@ -170,7 +177,7 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	for range 3 {
 		s.l.Look(time.Now())
 	}
-	evs := s.events(EventDeadlock)
+	evs := s.events(observe.EventDeadlock)
 	if len(evs) != 11 || evs[10].Key != "" || evs[10].Text != "5 further deadlocks" {
 		t.Errorf("%d events, the last: %+v", len(evs), evs[len(evs)-1])
 	}
@@ -185,7 +192,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 	}
 	s.l.Look(time.Now())
 	s.l.Look(time.Now())
-	evs := s.events(EventDeadlock)
+	evs := s.events(observe.EventDeadlock)
 	if len(evs) != 1 || len(evs[0].Waits) != n || evs[0].Key != "key:000" || len(evs[0].Text) > 2000 || !strings.Contains(evs[0].Text, "and 492 more") {
 		t.Errorf("%d events: %+v", len(evs), evs)
 	}
@@ -196,7 +203,7 @@ func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
 	s := newScene(t, Config{})
 	s.wait(s.m.locks.Key("a", &s.m.defaults.lock), queue.NoNotify, 1) // the queue is acquiring
 	s.l.Look(time.Now().Add(31 * time.Second))
-	evs := s.events(EventLongWait)
+	evs := s.events(observe.EventLongWait)
 	if len(evs) != 1 || evs[0].Err != nil || !strings.Contains(evs[0].Text, "it is just being acquired") {
 		t.Errorf("%+v", evs)
 	}

@@ -124,9 +124,9 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 	case action == watchdog.ActionHurryRenewal:
 		return g.Lease().Hurry()
 	case action == watchdog.ActionLose && f == watchdog.LeaseOver:
-		return g.Lease().Lose(renewal.Cause{Reason: LostDeadline})
+		return g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonDeadline})
 	case action == watchdog.ActionLose:
-		return g.Lease().Lose(renewal.Cause{Reason: LostGone, By: byWatchdog})
+		return g.Lease().Lose(renewal.Cause{Reason: renewal.ReasonGone, By: byWatchdog})
 	}
 	return strike(g, action, f, s.m.leases.Now())
 }

@@ -90,13 +90,13 @@ func (l *loss) Error() string { return plain.of(l) }
 // stopped its renewal.
 func (l *loss) words(fixed, unrenewed bool) string {
 	switch l.Reason {
-	case LostGone:
+	case renewal.ReasonGone:
 		return "Redis no longer has it"
-	case LostForced:
+	case renewal.ReasonForced:
 		return "released by force"
-	case LostClosed:
+	case renewal.ReasonClosed:
 		return "the manager was closed"
-	case LostWatchdog:
+	case renewal.ReasonWatchdog:
 		return "given up by the watchdog"
 	}
 	switch {
@@ -110,7 +110,7 @@ func (l *loss) words(fixed, unrenewed bool) string {
 
 func (l *loss) Unwrap() []error {
 	errs := []error{ErrLost}
-	if l.Reason == LostClosed {
+	if l.Reason == renewal.ReasonClosed {
 		errs = append(errs, ErrClosed)
 	}
 	if l.Err != nil {

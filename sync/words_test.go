@@ -10,6 +10,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Every way in which something goes wrong, as its error reads: one prefix, no package of
@@ -169,15 +170,16 @@ func TestUnlockByAStrangerSaysWhoseItIs(t *testing.T) {
 // Event.String is one line for people, and names neither key nor holder.
 func TestEvent_String(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	e := anteroom.Event{
-		Kind: anteroom.EventLost, Class: "orders", Key: "customer:anna", Holder: "web-7:12", ClientID: "web-7", Since: at, CallSite: "/srv/order.go:7",
+	e := observe.Event{
+		Kind: observe.EventLost, Class: "orders", Key: "customer:anna", Holder: "web-7:12", ClientID: "web-7", Since: at, CallSite: "/srv/order.go:7",
 		Text: "Redis no longer has it", Err: errors.New("ERR no\n'customer:anna' of web-7:12"),
 	}
-	want := "orders lost key_hash=" + anteroom.KeyHash("customer:anna") + ": Redis no longer has it; ERR no '(withheld)' of (withheld); since 2026-03-01T12:00:00Z; at /srv/order.go:7"
+	e.ErrText = anteroom.WithoutNames(e.Err, e.Key, e.Holder, e.ClientID)
+	want := "orders lost key_hash=" + observe.KeyHash("customer:anna") + ": Redis no longer has it; ERR no '(withheld)' of (withheld); since 2026-03-01T12:00:00Z; at /srv/order.go:7"
 	if got := fmt.Sprint(e); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if got := (anteroom.Event{Kind: anteroom.EventSubscriptionUp}).String(); got != "subscription_up" {
+	if got := (observe.Event{Kind: observe.EventSubscriptionUp}).String(); got != "subscription_up" {
 		t.Errorf("%q", got)
 	}
 }
@@ -193,8 +195,8 @@ func TestLog_TheFirstSubscriptionIsNoNews(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		ok(t, acquire(t, m.Mutex("k")).Release(bg))
 		time.Sleep(10 * time.Second)
-		lines := j.lines(anteroom.EventSubscriptionUp)
-		if len(lines) != 2 || !strings.Contains(lines[0], "level=DEBUG") || !strings.Contains(lines[1], "level=INFO") || len(rec.of(anteroom.EventSubscriptionUp)) != 2 {
+		lines := j.lines(observe.EventSubscriptionUp)
+		if len(lines) != 2 || !strings.Contains(lines[0], "level=DEBUG") || !strings.Contains(lines[1], "level=INFO") || len(rec.of(observe.EventSubscriptionUp)) != 2 {
 			t.Errorf("%v", lines)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/bench/measure"
 	"github.com/anteroom/anteroom/internal/child"
 	"github.com/anteroom/anteroom/internal/testredis"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestMain(m *testing.M) {
@@ -85,11 +85,11 @@ func TestGrowth_Keys(t *testing.T) {
 func TestGrowth_I3_RenewalsAreJudged(t *testing.T) {
 	o := &observer{}
 	o.reset()
-	o.Renewed("", anteroom.OutcomeRenewed, lease*2/3)
-	o.Renewed("", anteroom.OutcomeRenewed, lateBelow-1)
-	o.Renewed("", anteroom.OutcomeFailed, 0)
-	o.Renewed("", anteroom.OutcomeRefused, 0)
-	o.Lost("", anteroom.LostGone)
+	o.hooks().Renewed("", observe.OutcomeRenewed, lease*2/3)
+	o.hooks().Renewed("", observe.OutcomeRenewed, lateBelow-1)
+	o.hooks().Renewed("", observe.OutcomeFailed, 0)
+	o.hooks().Renewed("", observe.OutcomeRefused, 0)
+	o.hooks().Lost("", observe.LostGone)
 	if o.renewed.Load() != 2 || o.late.Load() != 1 || o.failed.Load() != 2 || o.lost.Load() != 1 || o.leastLeft.Load() != int64(lateBelow-1) {
 		t.Errorf("%+v", o)
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/anteroom/anteroom/bench/library"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // observer counts what a Manager does by itself.
 type observer struct {
-	anteroom.NopObserver
 	renewed, failed, late, lost atomic.Int64
 	leastLeft                   atomic.Int64 // nanoseconds
 
@@ -30,8 +30,8 @@ const (
 	lateBelow = lease - lease/20 - lease/3 - lease/6
 )
 
-func (o *observer) Renewed(_ string, outcome anteroom.Outcome, left time.Duration) {
-	if outcome != anteroom.OutcomeRenewed {
+func (o *observer) onRenewed(_ string, outcome observe.Outcome, left time.Duration) {
+	if outcome != observe.OutcomeRenewed {
 		o.failed.Add(1)
 		return
 	}
@@ -47,9 +47,15 @@ func (o *observer) Renewed(_ string, outcome anteroom.Outcome, left time.Duratio
 	}
 }
 
-func (o *observer) Lost(string, anteroom.LossReason) { o.lost.Add(1) }
+// hooks returns what a Manager is to call.
+func (o *observer) hooks() *observe.Observer {
+	return &observe.Observer{
+		Renewed: o.onRenewed, Command: o.onCommand,
+		Lost: func(string, observe.LossReason) { o.lost.Add(1) },
+	}
+}
 
-func (o *observer) Command(name, _ string, _ time.Duration) {
+func (o *observer) onCommand(name, _ string, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.commands[name]++
@@ -78,7 +84,7 @@ func newManager(addr string, fair bool) (manager, error) {
 	o := &observer{}
 	o.reset()
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
-		Observer: o, Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Fair: fair},
+		Observer: o.hooks(), Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Fair: fair},
 	})
 	return manager{m, o, rdb}, err
 }

@@ -68,7 +68,7 @@ func anteroomByAcquire(fair bool) Library {
 			if err != nil {
 				return nil, err
 			}
-			return openAnteroom(mindful(addr), anteroom.Config{Observer: c, Defaults: anteroom.LockConfig{Fair: fair}}, c)
+			return openAnteroom(mindful(addr), anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Fair: fair}}, c)
 		},
 	}
 	if fair {

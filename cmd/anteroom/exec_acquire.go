@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // cleanUpTime bounds a release and, if no release was needed, how long the tool goes on removing what it may have left
@@ -49,7 +50,7 @@ func begin(cmd *cobra.Command, f execFlags, cfg anteroom.LockConfig) (*execution
 		return nil, nil, err
 	}
 	x := &execution{flags: f, errs: newVoice(cmd.ErrOrStderr()), signals: make(chan os.Signal, 64), key: cfg.Key, rdb: rdb}
-	x.m, err = anteroom.NewManager(rdb, anteroom.Config{Dialect: written, Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
+	x.m, err = anteroom.NewManager(rdb, anteroom.Config{Dialect: anteroom.Dialect(written), Logger: slog.New(slog.DiscardHandler), OnEvent: x.event})
 	if err != nil {
 		_ = rdb.Close()
 		x.errs.close()
@@ -226,11 +227,11 @@ func (x *execution) release(hold *anteroom.Hold) (lost bool) {
 }
 
 // event reports what a user who waits, or looks for the cause of a loss, needs to know.
-func (x *execution) event(e anteroom.Event) {
+func (x *execution) event(e observe.Event) {
 	switch e.Kind {
-	case anteroom.EventUnavailable:
+	case observe.EventUnavailable:
 		x.away.Store(true)
-	case anteroom.EventAvailable:
+	case observe.EventAvailable:
 		x.away.Store(false)
 		x.refused.Store(true) // or the lock is ours, and nobody asks
 	}
@@ -238,11 +239,11 @@ func (x *execution) event(e anteroom.Event) {
 		return // the first answer is the error that ends the run
 	}
 	switch e.Kind {
-	case anteroom.EventUnavailable:
+	case observe.EventUnavailable:
 		x.errs.say("lock %q: %s: %v", x.key, e.Text, e.Err)
-	case anteroom.EventRenewalFailing:
+	case observe.EventRenewalFailing:
 		x.errs.say("lock %q: renewals fail: %v", x.key, e.Err)
-	case anteroom.EventAvailable:
+	case observe.EventAvailable:
 		x.errs.say("lock %q: Redis answers again", x.key)
 	}
 }

@@ -75,7 +75,7 @@ func newOperator(cmd *cobra.Command, timeout time.Duration) (*operator, error) {
 		return nil, err
 	}
 	// Every failure is returned as the answer to a request, so nothing is logged beside it.
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Dialect: written, CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Dialect: anteroom.Dialect(written), CommandTimeout: timeout, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		_ = rdb.Close()
 		return nil, usageError("%w", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // soon bounds what must happen, on a machine that may stall for seconds.
@@ -26,12 +27,12 @@ func tool(t *testing.T, s *testredis.Server, args ...string) (code int, out, err
 }
 
 // client returns a Manager on a server, closed with the test, and a channel of its losses.
-func client(t *testing.T, s *testredis.Server, cfg anteroom.Config) (*anteroom.Manager, <-chan anteroom.Event) {
+func client(t *testing.T, s *testredis.Server, cfg anteroom.Config) (*anteroom.Manager, <-chan observe.Event) {
 	t.Helper()
-	losses := make(chan anteroom.Event, 16)
+	losses := make(chan observe.Event, 16)
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	cfg.OnEvent = func(e anteroom.Event) {
-		if e.Kind == anteroom.EventLost {
+	cfg.OnEvent = func(e observe.Event) {
+		if e.Kind == observe.EventLost {
 			losses <- e
 		}
 	}

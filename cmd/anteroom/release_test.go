@@ -12,6 +12,7 @@ import (
 	"github.com/anteroom/anteroom/internal/screen"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The holder is notified through its own Manager's channel, not by its watchdog's next check or a renewal, which are
@@ -41,7 +42,7 @@ func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 	}
 	select {
 	case e := <-losses:
-		if e.Reason != anteroom.LostForced || e.Key != "order:42" || !errors.Is(context.Cause(h.Context()), anteroom.ErrLost) {
+		if e.Reason != observe.LostForced || e.Key != "order:42" || !errors.Is(context.Cause(h.Context()), anteroom.ErrLost) {
 			t.Errorf("%+v, cause %v", e, context.Cause(h.Context()))
 		}
 	case <-time.After(soon):

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // expectation is something that must happen because of an injected fault: a loss that the library has to report, or a
@@ -14,7 +14,7 @@ import (
 // met is closed.
 type expectation struct {
 	key     string
-	reasons []anteroom.LossReason // any one of them; none for a key that must become usable
+	reasons []observe.LossReason // any one of them; none for a key that must become usable
 	from    time.Time
 	within  time.Duration
 	met     chan struct{} // closed when it has happened, in time or not
@@ -24,7 +24,7 @@ type expectation struct {
 
 // expectLoss registers that a loss of key with one of these reasons must be reported. It is called before the fault,
 // because the report may arrive before the fault returns.
-func (l *ledger) expectLoss(key string, within time.Duration, reasons ...anteroom.LossReason) *expectation {
+func (l *ledger) expectLoss(key string, within time.Duration, reasons ...observe.LossReason) *expectation {
 	return l.expect(&expectation{key: key, reasons: reasons, within: within})
 }
 
@@ -67,7 +67,7 @@ func (l *ledger) await(x *expectation) bool {
 // meet marks the oldest open expectation of that key and reason, "" for an entry, and returns it, or nil if there is
 // none. One report meets one expectation: two faults of a kind need two reports. What is met in time is forgotten, so
 // that a run of days does not look through all its faults at every visit. The caller holds ledger.mu.
-func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expectation {
+func (l *ledger) meet(key string, reason observe.LossReason, process int) *expectation {
 	for n, x := range l.expected {
 		asked := len(x.reasons) == 0 && reason == "" || slices.Contains(x.reasons, reason)
 		if x.key == key && asked && !x.isMet() {
@@ -84,7 +84,7 @@ func (l *ledger) meet(key string, reason anteroom.LossReason, process int) *expe
 
 // lossReported handles a loss that the library reported. It returns how long after its fault it came, and false if no
 // fault caused it: a machine that stalls for longer than a lease loses locks, and then the report is right.
-func (l *ledger) lossReported(process int, key string, reason anteroom.LossReason) (time.Duration, bool) {
+func (l *ledger) lossReported(process int, key string, reason observe.LossReason) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sums.lost++

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // wantUnmet checks the only missing expectation, "" for none.
@@ -25,22 +25,22 @@ func TestDemo_I4_LossIsMatchedByKeyAndCause(t *testing.T) {
 	const missing = "the loss of invoices with reason gone was not reported within 1s"
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := testLedger()
-		x := l.expectLoss(fencedKey, time.Second, anteroom.LostGone)
+		x := l.expectLoss(fencedKey, time.Second, observe.LostGone)
 		wantUnmet(t, l, missing)
 		time.Sleep(200 * time.Millisecond)
-		if _, asked := l.lossReported(1, fencedKey, anteroom.LostDeadline); asked {
+		if _, asked := l.lossReported(1, fencedKey, observe.LostDeadline); asked {
 			t.Error("another cause met it")
 		}
-		if _, asked := l.lossReported(1, plainKey, anteroom.LostGone); asked {
+		if _, asked := l.lossReported(1, plainKey, observe.LostGone); asked {
 			t.Error("another key met it")
 		}
 		wantUnmet(t, l, missing)
-		after, asked := l.lossReported(1, fencedKey, anteroom.LostGone)
+		after, asked := l.lossReported(1, fencedKey, observe.LostGone)
 		if !asked || after != 200*time.Millisecond || !l.await(x) {
 			t.Errorf("reported after %v, asked %v", after, asked)
 		}
 		wantUnmet(t, l, "")
-		if _, asked := l.lossReported(1, fencedKey, anteroom.LostGone); asked {
+		if _, asked := l.lossReported(1, fencedKey, observe.LostGone); asked {
 			t.Error("one fault was met by two reports")
 		}
 	})
@@ -48,11 +48,11 @@ func TestDemo_I4_LossIsMatchedByKeyAndCause(t *testing.T) {
 
 // A forced release is reported as gone if the notice of it came too late.
 func TestDemo_I4_EitherCauseMeetsIt(t *testing.T) {
-	for _, reason := range []anteroom.LossReason{anteroom.LostForced, anteroom.LostGone} {
+	for _, reason := range []observe.LossReason{observe.LostForced, observe.LostGone} {
 		l, _ := testLedger()
-		l.expectLoss(fencedKey, time.Hour, anteroom.LostForced, anteroom.LostGone)
+		l.expectLoss(fencedKey, time.Hour, observe.LostForced, observe.LostGone)
 		section(l, 2, fencedKey, 1)
-		l.lossReported(1, fencedKey, anteroom.LostDeadline)
+		l.lossReported(1, fencedKey, observe.LostDeadline)
 		wantUnmet(t, l, "the loss of invoices with reason forced or gone was not reported")
 		l.lossReported(1, fencedKey, reason)
 		wantUnmet(t, l, "")
@@ -62,23 +62,23 @@ func TestDemo_I4_EitherCauseMeetsIt(t *testing.T) {
 func TestDemo_I4_EachFaultNeedsItsOwnReport(t *testing.T) {
 	l, _ := testLedger()
 	for range 2 {
-		l.expectLoss(fencedKey, time.Hour, anteroom.LostGone)
+		l.expectLoss(fencedKey, time.Hour, observe.LostGone)
 	}
-	l.lossReported(1, fencedKey, anteroom.LostGone)
+	l.lossReported(1, fencedKey, observe.LostGone)
 	wantUnmet(t, l, "invoices")
-	l.lossReported(1, fencedKey, anteroom.LostGone)
+	l.lossReported(1, fencedKey, observe.LostGone)
 	wantUnmet(t, l, "")
 }
 
 func TestDemo_I4_LateReportDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := testLedger()
-		x := l.expectLoss(fencedKey, time.Second, anteroom.LostForced)
+		x := l.expectLoss(fencedKey, time.Second, observe.LostForced)
 		if l.await(x) {
 			t.Error("met by nothing")
 		}
 		time.Sleep(time.Second)
-		l.lossReported(1, fencedKey, anteroom.LostForced)
+		l.lossReported(1, fencedKey, observe.LostForced)
 		wantUnmet(t, l, "within 1s, but after 2s")
 	})
 }
@@ -98,8 +98,8 @@ func TestDemo_I4_KeyHasToBecomeUsable(t *testing.T) {
 
 func TestWithdrawnExpectationIsForgotten(t *testing.T) {
 	l, _ := testLedger()
-	x := l.expectLoss(fencedKey, time.Second, anteroom.LostGone)
-	l.expectLoss(fencedKey, time.Second, anteroom.LostForced)
+	x := l.expectLoss(fencedKey, time.Second, observe.LostGone)
+	l.expectLoss(fencedKey, time.Second, observe.LostForced)
 	l.withdraw(x)
 	wantUnmet(t, l, "forced")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -73,7 +74,7 @@ func (i *injector) deleteKey() {
 			return errors.New("there was no such key any more")
 		}
 		return err
-	}, anteroom.LostGone)
+	}, observe.LostGone)
 }
 
 // releaseByForce: an operator releases a held lock. A message notifies the holder's Manager, so the report comes at
@@ -87,21 +88,21 @@ func (i *injector) releaseByForce() {
 			return errors.New("nobody held it any more")
 		}
 		return err
-	}, anteroom.LostForced, anteroom.LostGone)
+	}, observe.LostForced, observe.LostGone)
 }
 
 // forgetUnlock: a goroutine locks and ends. The watchdog has to find that out and stop renewing, so that the lease
 // expires: it looks at goroutines once a lease has passed, and then the lease has to expire.
 func (i *injector) forgetUnlock() {
 	const text = "a goroutine of process %[2]d locked %[1]s and ended without unlocking"
-	i.destroy(actForget, keyForgot, text, 2*forgetLease+2*watchdogPeriod+busy, alreadyDone, anteroom.LostDeadline)
+	i.destroy(actForget, keyForgot, text, 2*forgetLease+2*watchdogPeriod+busy, alreadyDone, observe.LostDeadline)
 }
 
 // dropHold: a Hold with a fixed lease is dropped and never released. The library allows that: the lease expires by
 // itself, and the loss is reported.
 func (i *injector) dropHold() {
 	text := fmt.Sprintf("process %%[2]d dropped its Hold of %%[1]s, which has a fixed lease of %v", dropLease)
-	i.destroy(actDrop, keyDropped, text, dropLease+busy, alreadyDone, anteroom.LostDeadline)
+	i.destroy(actDrop, keyDropped, text, dropLease+busy, alreadyDone, observe.LostDeadline)
 }
 
 // alreadyDone is the strike of a fault that its victim commits itself.
@@ -114,7 +115,7 @@ func (i *injector) longAbsence() {
 	i.destroy(actHold, keyAway, text, awayLease+busy, func(context.Context, string) error {
 		i.forbidLosses(longOutage + time.Second)
 		return i.server.outage(longOutage)
-	}, anteroom.LostDeadline)
+	}, observe.LostDeadline)
 }
 
 // shortAbsence: the server is away for less than any lease, so nothing may be lost. If the server does not permit
@@ -142,7 +143,7 @@ func (i *injector) shortAbsence() {
 // so holds the lock called name, text announces the fault, strike destroys the lock, and its loss must be reported
 // with one of these reasons. Each fault is aimed at the next process, so that every process of a run is hit. A fault
 // that could not be injected is not counted; its victim gives up by itself, see tellTime.
-func (i *injector) destroy(a act, name, text string, within time.Duration, strike func(ctx context.Context, key string) error, reasons ...anteroom.LossReason) {
+func (i *injector) destroy(a act, name, text string, within time.Duration, strike func(ctx context.Context, key string) error, reasons ...observe.LossReason) {
 	at, key := i.turn%len(i.processes), i.prefix+name
 	i.turn++
 	ctx, cancel := context.WithTimeout(context.Background(), setUpTime+commandTimeout)

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The figures are those of the library's metrics, so this fails too if one is renamed.
@@ -32,15 +32,15 @@ func TestFiguresAddUpProcesses(t *testing.T) {
 		if n%100 == 0 {
 			wait = time.Minute // one in a hundred: just outside the p99
 		}
-		c.Acquired("c", anteroom.OutcomeHandedOff, wait)
+		c.Observer().Acquired("c", observe.OutcomeHandedOff, wait)
 	}
 	gather(c)
 	before := figuresOf(processes)
-	c.Acquired("c", anteroom.OutcomeGranted, 2*time.Second)
-	c.Acquired("c", anteroom.OutcomeRefused, time.Hour)
-	c.Renewed("c", anteroom.OutcomeRenewed, time.Second)
-	c.Renewed("c", anteroom.OutcomeRenewed, time.Second)
-	c.Renewed("c", anteroom.OutcomeFailed, 0)
+	c.Observer().Acquired("c", observe.OutcomeGranted, 2*time.Second)
+	c.Observer().Acquired("c", observe.OutcomeRefused, time.Hour)
+	c.Observer().Renewed("c", observe.OutcomeRenewed, time.Second)
+	c.Observer().Renewed("c", observe.OutcomeRenewed, time.Second)
+	c.Observer().Renewed("c", observe.OutcomeFailed, 0)
 	gather(c)
 	f := figuresOf(processes)
 	if before.acquired != 200 || f.acquired != 401 || f.handedOver != 400 || f.renewed != 2 {

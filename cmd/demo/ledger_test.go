@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -89,14 +89,14 @@ func TestDemo_I2_LossOfPlainLockWhileServerIsShortlyAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, s := testLedger()
 		l.enter(1, plainKey, 0)
-		l.lossReported(1, plainKey, anteroom.LostDeadline) // not forbidden
+		l.lossReported(1, plainKey, observe.LostDeadline) // not forbidden
 		time.Sleep(firstRenewal)
 		section(l, 2, longKey, 0)
 		time.Sleep(time.Millisecond)
 		l.forbidLosses(time.Hour)
-		l.lossReported(1, fencedKey, anteroom.LostDeadline)
-		l.lossReported(2, longKey, anteroom.LostDeadline) // its lease may not have been whole
-		l.lossReported(1, plainKey, anteroom.LostDeadline)
+		l.lossReported(1, fencedKey, observe.LostDeadline)
+		l.lossReported(2, longKey, observe.LostDeadline) // its lease may not have been whole
+		l.lossReported(1, plainKey, observe.LostDeadline)
 		if sums, _ := l.close(); sums.lost != 4 {
 			t.Errorf("lost %d, want 4", sums.lost)
 		}

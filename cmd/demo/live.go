@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // reported handles an event of the library: it prints a loss, and other events of a lock if the user asked for them.
@@ -13,12 +13,12 @@ import (
 // goroutine of a Manager that delivers its events, so it must not wait for one.
 func (d *demo) reported(r Report) {
 	switch r.Kind {
-	case anteroom.EventLost:
+	case observe.EventLost:
 		d.reportedLoss(r)
 	case kindProblem:
 		d.console.broken("%s: %s", d.subject(r), r.Text)
 		d.ledger.problem(d.subject(r) + " could not go on")
-	case anteroom.EventReleaseFailed:
+	case observe.EventReleaseFailed:
 	default:
 		if r.Key != "" {
 			d.console.detail(markEvent, "%s: %s %s: %s", d.subject(r), r.Kind, r.Check, r.Text)
@@ -35,10 +35,10 @@ func (d *demo) subject(r Report) string {
 }
 
 // lossWords explains the reasons for a loss.
-var lossWords = map[anteroom.LossReason]string{
-	anteroom.LostGone:     "its key is gone",
-	anteroom.LostForced:   "it was released by force",
-	anteroom.LostDeadline: "its lease ran out",
+var lossWords = map[observe.LossReason]string{
+	observe.LostGone:     "its key is gone",
+	observe.LostForced:   "it was released by force",
+	observe.LostDeadline: "its lease ran out",
 }
 
 // reportedLoss prints a loss, and whether a fault caused it.

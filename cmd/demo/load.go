@@ -17,6 +17,7 @@ import (
 	"github.com/anteroom/anteroom/metrics"
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // worker is one process of the demonstration, or a stand-in for one: a Manager and a connection pool of its own, and
@@ -65,12 +66,12 @@ func newWorker(p plan, rdb *redis.Client, res resource, tell func(Report), page 
 
 // manager creates a Manager on the worker's connection. If it is closed before the run ends, it must be taken off the
 // page.
-func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error) {
+func (w *worker) manager(onEvent func(observe.Event)) (*anteroom.Manager, error) {
 	m, err := anteroom.NewManager(w.rdb, anteroom.Config{
 		// Events are printed by the demonstration itself, once and in plain words.
 		Logger:   slog.New(slog.DiscardHandler),
-		Observer: w.meter,
-		OnEvent: func(e anteroom.Event) {
+		Observer: w.meter.Observer(),
+		OnEvent: func(e observe.Event) {
 			w.page.OnEvent(e)
 			onEvent(e)
 		},
@@ -84,7 +85,7 @@ func (w *worker) manager(onEvent func(anteroom.Event)) (*anteroom.Manager, error
 	return m, err
 }
 
-func (w *worker) event(e anteroom.Event) {
+func (w *worker) event(e observe.Event) {
 	w.tell(Report{
 		Process: w.plan.Process, Kind: e.Kind, Key: e.Key, Reason: e.Reason, Check: e.Check, Text: e.Text,
 	})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // lock is one lock of the demonstration. The planner of a run and each process derive it from the same list.
@@ -106,17 +107,17 @@ type Order struct {
 // dropLease is the fixed lease of actDrop.
 const dropLease = time.Second
 
-// Report is an event of the library on its way to the printer: the fields of an anteroom.Event that the demonstration
+// Report is an event of the library on its way to the printer: the fields of an observe.Event that the demonstration
 // needs.
 type Report struct {
 	Process int
-	Kind    anteroom.EventKind
+	Kind    observe.EventKind
 	Key     string
-	Reason  anteroom.LossReason
+	Reason  observe.LossReason
 	Check   string
 	Text    string
 }
 
 // kindProblem is a report of the demonstration itself, not an event of the library: something that it cannot continue
 // with.
-const kindProblem anteroom.EventKind = "problem"
+const kindProblem observe.EventKind = "problem"

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/anteroom/anteroom/internal/faultnet"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func startEmbedded(t *testing.T) *embedded {
@@ -88,7 +88,7 @@ func TestDemo_I1_SectionLiesInsideThePossession(t *testing.T) {
 			e := startEmbedded(t)
 			res := &checked{t: t, e: e}
 			w, err := newWorker(plan{Process: 1, Prefix: "test:"}, redis.NewClient(e.options()), res, func(r Report) {
-				if r.Kind == anteroom.EventLost {
+				if r.Kind == observe.EventLost {
 					t.Errorf("lost: %+v", r)
 				}
 			}, newDemo(options{}, io.Discard).page)

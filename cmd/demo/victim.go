@@ -7,6 +7,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -88,9 +89,9 @@ func (w *worker) drop(ctx context.Context, mu *anteroom.Mutex) error {
 // same Manager would be found half a minute later.
 func (w *worker) forget(k lock) error {
 	over, end := context.WithCancel(w.ctx) // ends when the loss was reported, or there is nothing to wait for
-	m, err := w.manager(func(e anteroom.Event) {
+	m, err := w.manager(func(e observe.Event) {
 		w.event(e)
-		if e.Kind == anteroom.EventLost {
+		if e.Kind == observe.EventLost {
 			end()
 		}
 	})

@@ -24,6 +24,7 @@ import (
 	"github.com/anteroom/anteroom/metrics"
 	anteroomotel "github.com/anteroom/anteroom/metrics/otel"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func main() {
@@ -50,8 +51,8 @@ func run(ctx context.Context, url, addr string) error {
 		Logger:   slog.New(slog.NewJSONHandler(os.Stderr, nil)),
 		Tracer:   anteroomotel.New(),
 		Defaults: anteroom.LockConfig{Name: "example"},
-		OnEvent: func(e anteroom.Event) {
-			if e.Kind == anteroom.EventLost {
+		OnEvent: func(e observe.Event) {
+			if e.Kind == observe.EventLost {
 				fmt.Println("page somebody:", e.Kind)
 			}
 		},

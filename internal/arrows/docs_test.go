@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // root is the repository, relative to this folder.
@@ -185,7 +185,7 @@ func TestDocs_ReadmeProgramCompiles(t *testing.T) {
 // TestDocs_EveryEventHasAnEntry: the page for operators says what to do about every event.
 func TestDocs_EveryEventHasAnEntry(t *testing.T) {
 	text := read(t, "docs/runbook.md")
-	for _, kind := range anteroom.EventKinds() {
+	for _, kind := range observe.Labels().Events {
 		if !strings.Contains(text, "\n### "+string(kind)+"\n") {
 			t.Errorf("docs/runbook.md has no entry for the event %s", kind)
 		}

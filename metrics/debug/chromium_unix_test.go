@@ -19,6 +19,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // visits counts a browser's requests.
@@ -117,7 +118,7 @@ func contend(t *testing.T, p *debug.Page) *contended {
 
 // article finds the page's section of order:42 in a Manager.
 func article(m *anteroom.Manager) string {
-	return fmt.Sprintf(`document.querySelector('article[data-manager="%s"][data-hash="%s"]')`, m.ClientID(), anteroom.KeyHash("order:42"))
+	return fmt.Sprintf(`document.querySelector('article[data-manager="%s"][data-hash="%s"]')`, m.ClientID(), observe.KeyHash("order:42"))
 }
 
 // A real browser shows the state of a running program, and follows it without a reload.
@@ -132,14 +133,14 @@ func TestChromium_ShowsAContendedRun(t *testing.T) {
 
 	b.screen(1280, 900, false, "light")
 	b.open(srv.URL + "/debug/anteroom/")
-	state := func() anteroom.State {
+	state := func() observe.State {
 		for _, s := range c.m.Snapshot() {
 			if s.Key == "order:42" {
 				return s
 			}
 		}
 		t.Fatal("order:42 is not live")
-		return anteroom.State{}
+		return observe.State{}
 	}
 	s := state()
 	b.until(article + `?.innerText.includes("renewal in")`) // the first renewal, of the brief lease, may just be due

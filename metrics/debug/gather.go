@@ -5,26 +5,26 @@ import (
 	"slices"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // found is one lock of one Manager before it is formatted.
 type found struct {
 	manager string
-	anteroom.State
+	observe.State
 }
 
 // gather reads the attached Managers and builds the Report.
 func (p *Page) gather(q query) Report {
 	hide := p.cfg.HideKeys
 	r := Report{KeysHidden: hide, Managers: []Manager{}, Classes: []Class{}, Locks: []Lock{}, Events: []Event{}}
-	opts := anteroom.SurveyOptions{MaxKeys: q.limit, MaxWaiters: q.waiters}
+	opts := observe.SurveyOptions{MaxKeys: q.limit, MaxWaiters: q.waiters}
 	if q.class != "" || q.key != "" {
 		opts.Match = func(class, key string) bool { return q.finds(class, filterOf(key, hide)) }
 	}
-	classes := map[string]anteroom.Count{}
+	classes := map[string]observe.Count{}
 	var locks []found
-	var surveys []anteroom.Survey
+	var surveys []observe.Survey
 	for _, m := range p.attached() {
 		s := m.Survey(opts)
 		surveys = append(surveys, s)
@@ -39,7 +39,7 @@ func (p *Page) gather(q query) Report {
 		m := Manager{ClientID: s.ClientID, CallSitesRecorded: s.CallSites, Closed: s.Closed, Checks: checks(s.Verdicts, "", hide, now)}
 		for name, n := range s.Counts {
 			c := classes[name]
-			classes[name] = anteroom.Count{
+			classes[name] = observe.Count{
 				Held: c.Held + n.Held, Waiting: c.Waiting + n.Waiting,
 				OldestHold: max(c.OldestHold, n.OldestHold), OldestWait: max(c.OldestWait, n.OldestWait),
 			}
@@ -93,7 +93,7 @@ func order(a, b found) int {
 
 // unwell reports whether f is lost or unhealthy, and so sorts first.
 func (f found) unwell() bool {
-	return f.Status == "lost" || slices.ContainsFunc(f.Verdicts, func(v anteroom.VerdictState) bool { return v.Health == "unhealthy" })
+	return f.Status == "lost" || slices.ContainsFunc(f.Verdicts, func(v observe.VerdictState) bool { return v.Health == "unhealthy" })
 }
 
 // wait is how long the first waiter has waited; -1 without one.
@@ -150,14 +150,14 @@ func lock(f found, now time.Time, hide bool, waiters *int) Lock {
 }
 
 // checks formats verdicts. If keys are hidden, it removes the key from server errors.
-func checks(verdicts []anteroom.VerdictState, key string, hide bool, now time.Time) []Check {
+func checks(verdicts []observe.VerdictState, key string, hide bool, now time.Time) []Check {
 	list := []Check{}
 	for _, v := range verdicts {
 		reason := v.Reason
 		switch {
 		case v.Err == nil:
 		case hide:
-			reason += ": " + v.WithoutKey(key)
+			reason += ": " + v.ErrText
 		default:
 			reason += ": " + v.Err.Error()
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 var bg = context.Background()
@@ -154,10 +155,10 @@ func eventually(t testing.TB, what string, cond func() bool) {
 }
 
 // fixed is a Source whose Survey never changes.
-type fixed struct{ survey anteroom.Survey }
+type fixed struct{ survey observe.Survey }
 
 // Survey applies Match, MaxKeys and MaxWaiters as a Manager's does.
-func (f *fixed) Survey(o anteroom.SurveyOptions) anteroom.Survey {
+func (f *fixed) Survey(o observe.SurveyOptions) observe.Survey {
 	s := f.survey
 	s.States, s.Keys = nil, 0
 	for _, st := range f.survey.States {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/metrics/debug"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // slow is a Source whose Survey takes time, which it adds up.
@@ -23,11 +23,11 @@ type slow struct {
 	asked atomic.Int64
 }
 
-func (s *slow) Survey(anteroom.SurveyOptions) anteroom.Survey {
+func (s *slow) Survey(observe.SurveyOptions) observe.Survey {
 	s.asked.Add(1)
 	time.Sleep(s.takes)
 	s.spent.Add(int64(s.takes))
-	return anteroom.Survey{Counts: map[string]anteroom.Count{"orders": {Held: int(s.asked.Load())}}}
+	return observe.Survey{Counts: map[string]observe.Count{"orders": {Held: int(s.asked.Load())}}}
 }
 
 // status requests the page once.
@@ -167,4 +167,4 @@ func TestPage_APanicGivesTheTurnBack(t *testing.T) {
 
 type broken struct{}
 
-func (broken) Survey(anteroom.SurveyOptions) anteroom.Survey { panic("broken") }
+func (broken) Survey(observe.SurveyOptions) observe.Survey { panic("broken") }

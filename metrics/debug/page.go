@@ -7,6 +7,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // Limits and defaults of Config.
@@ -59,7 +60,7 @@ func (c Config) normal() (Config, error) {
 // Source is what a Page shows; *anteroom.Manager implements it. Survey is called on the request's goroutine while no
 // lock of the Page is held.
 type Source interface {
-	Survey(anteroom.SurveyOptions) anteroom.Survey
+	Survey(observe.SurveyOptions) observe.Survey
 }
 
 // Page is an http.Handler that shows the attached Managers. Create it with New. All methods are safe for concurrent
@@ -110,7 +111,7 @@ func (p *Page) Detach(m Source) {
 
 // OnEvent adds e to the recent events. Set it as a Manager's Config.OnEvent, or call it from yours. It does not
 // block.
-func (p *Page) OnEvent(e anteroom.Event) { p.events.add(e, p.cfg.HideKeys) }
+func (p *Page) OnEvent(e observe.Event) { p.events.add(e, p.cfg.HideKeys) }
 
 func (p *Page) attached() []Source {
 	p.mu.Lock()

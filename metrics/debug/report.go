@@ -138,7 +138,7 @@ type Check struct {
 	AgoSeconds float64   `json:"ago_seconds"`
 }
 
-// Event is one anteroom.Event.
+// Event is one observe.Event.
 type Event struct {
 	At         time.Time `json:"at"`
 	AgoSeconds float64   `json:"ago_seconds"`

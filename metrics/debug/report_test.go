@@ -13,6 +13,7 @@ import (
 
 	"github.com/anteroom/anteroom/metrics/debug"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestConfig_BoundsAreNamed(t *testing.T) {
@@ -54,10 +55,10 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	h43 := acquire(t, one.Mutex("order:43"))
 	waiter43 := park(t, two, elsewhere, 1)
 	eventually(t, "its refusal", func() bool {
-		return slices.ContainsFunc(two.Snapshot(), func(s anteroom.State) bool { return s.HeldBy == h43.Holder() })
+		return slices.ContainsFunc(two.Snapshot(), func(s observe.State) bool { return s.HeldBy == h43.Holder() })
 	})
 	eventually(t, "the first renewals, which give the leases their length", func() bool {
-		return !slices.ContainsFunc(one.Snapshot(), func(s anteroom.State) bool { return time.Until(s.Deadline) < 30*time.Minute })
+		return !slices.ContainsFunc(one.Snapshot(), func(s observe.State) bool { return time.Until(s.Deadline) < 30*time.Minute })
 	})
 
 	before := time.Now()
@@ -83,7 +84,7 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 	}
 	s := one.Snapshot()[0]
 	l := lockOf(t, r, "order:42")
-	if l.Manager != one.ClientID() || l.Class != "orders" || l.Status != "owned" || l.Lost || l.KeyHash != anteroom.KeyHash("order:42") || l.KeyQuoted || l.KeyBytes != 8 {
+	if l.Manager != one.ClientID() || l.Class != "orders" || l.Status != "owned" || l.Lost || l.KeyHash != observe.KeyHash("order:42") || l.KeyQuoted || l.KeyBytes != 8 {
 		t.Errorf("%+v", l)
 	}
 	token, _ := h.Token()
@@ -140,15 +141,15 @@ func TestReport_AgreesWithSnapshot(t *testing.T) {
 func TestReport_OrderAcrossManagers(t *testing.T) {
 	p := newPage(t, debug.Config{})
 	now := time.Now()
-	bad := []anteroom.VerdictState{{Check: "renewal", Health: "unhealthy"}}
-	wait := func(d time.Duration) []anteroom.WaiterState { return []anteroom.WaiterState{{Waiting: d}} }
-	a := &fixed{anteroom.Survey{ClientID: "a", States: []anteroom.State{
+	bad := []observe.VerdictState{{Check: "renewal", Health: "unhealthy"}}
+	wait := func(d time.Duration) []observe.WaiterState { return []observe.WaiterState{{Waiting: d}} }
+	a := &fixed{observe.Survey{ClientID: "a", States: []observe.State{
 		{Key: "1 lost", Status: "lost", Waiters: wait(2)},
 		{Key: "3 waits long", Waiters: wait(9)},
 		{Key: "6 old", Granted: now.Add(-time.Hour)},
 		{Key: "9 nothing"},
 	}}}
-	b := &fixed{anteroom.Survey{ClientID: "b", States: []anteroom.State{
+	b := &fixed{observe.Survey{ClientID: "b", States: []observe.State{
 		{Key: "2 unhealthy", Verdicts: bad, Waiters: wait(1)},
 		{Key: "4 waits", Waiters: wait(5)},
 		{Key: "5 begins to wait", Waiters: wait(0)},
@@ -173,12 +174,12 @@ func TestReport_OrderAcrossManagers(t *testing.T) {
 
 func TestReport_Filters(t *testing.T) {
 	p := newPage(t, debug.Config{})
-	s := anteroom.Survey{Counts: map[string]anteroom.Count{"orders": {Held: 2}, "reports": {Held: 1}}}
+	s := observe.Survey{Counts: map[string]observe.Count{"orders": {Held: 2}, "reports": {Held: 1}}}
 	for _, k := range [][2]string{{"order:1", "orders"}, {"order:2\xff", "orders"}, {"order:3", "reports"}} {
-		s.States = append(s.States, anteroom.State{Key: k[0], Class: k[1]})
-		p.OnEvent(anteroom.Event{Kind: anteroom.EventLost, Key: k[0], Class: k[1]})
+		s.States = append(s.States, observe.State{Key: k[0], Class: k[1]})
+		p.OnEvent(observe.Event{Kind: observe.EventLost, Key: k[0], Class: k[1]})
 	}
-	p.OnEvent(anteroom.Event{Kind: anteroom.EventSubscriptionDown})
+	p.OnEvent(observe.Event{Kind: observe.EventSubscriptionDown})
 	p.Attach(&fixed{s})
 	for query, want := range map[string]int{
 		"": 3, "class=orders": 2, "key=order": 3, "key=order:2%ff": 1, "key=order:2%fe": 0, "class=orders&key=order:3": 0, "class=order": 0,
@@ -201,13 +202,13 @@ func TestReport_Filters(t *testing.T) {
 func TestHideKeys_NoKeyIsShownAndNoneCanBeFoundOut(t *testing.T) {
 	const key = "customer:ada@example.org"
 	p := newPage(t, debug.Config{HideKeys: true})
-	p.Attach(&fixed{anteroom.Survey{States: []anteroom.State{{
-		Key: key, Class: "customers", Status: "owned", Verdicts: []anteroom.VerdictState{{Check: "connection", Health: "unhealthy", Reason: "PING failed", Err: errors.New("no " + key)}},
+	p.Attach(&fixed{observe.Survey{States: []observe.State{{
+		Key: key, Class: "customers", Status: "owned", Verdicts: []observe.VerdictState{{Check: "connection", Health: "unhealthy", Reason: "PING failed", Err: errors.New("no " + key), ErrText: "no (withheld)"}},
 	}}}})
-	p.OnEvent(anteroom.Event{
-		Kind: anteroom.EventRecovery, Key: key, Check: "connection", Text: "PING failed", Err: fmt.Errorf("no answer about %q", key),
+	p.OnEvent(observe.Event{
+		Kind: observe.EventRecovery, Key: key, Check: "connection", Text: "PING failed", Err: fmt.Errorf("no answer about %q", key), ErrText: `no answer about "(withheld)"`,
 	})
-	hash := anteroom.KeyHash(key)
+	hash := observe.KeyHash(key)
 	for _, query := range []string{"", "format=json", "key=" + hash, "format=json&key=" + hash[:3]} {
 		body := get(t, p, "/?"+query).Body.String()
 		if strings.Contains(body, "ada") || !strings.Contains(body, hash) || strings.Count(body, "(withheld)") != 2 {
@@ -225,10 +226,10 @@ func TestHideKeys_NoKeyIsShownAndNoneCanBeFoundOut(t *testing.T) {
 func TestHideKeys_AKeyEatsNoFileName(t *testing.T) {
 	const text = "held for 23s, taken at /srv/leader.go:12"
 	p := newPage(t, debug.Config{HideKeys: true})
-	p.Attach(&fixed{anteroom.Survey{States: []anteroom.State{{
-		Key: "leader", Class: "c", Status: "owned", Verdicts: []anteroom.VerdictState{{Check: "holder", Health: "unhealthy", Reason: text}},
+	p.Attach(&fixed{observe.Survey{States: []observe.State{{
+		Key: "leader", Class: "c", Status: "owned", Verdicts: []observe.VerdictState{{Check: "holder", Health: "unhealthy", Reason: text}},
 	}}}})
-	p.OnEvent(anteroom.Event{Kind: anteroom.EventAlert, Key: "leader", Check: "holder", Text: text, CallSite: "/srv/leader.go:12"})
+	p.OnEvent(observe.Event{Kind: observe.EventAlert, Key: "leader", Check: "holder", Text: text, CallSite: "/srv/leader.go:12"})
 	r := report(t, p, "")
 	if e := r.Events[0]; e.Text != text || e.CallSite != "/srv/leader.go:12" {
 		t.Errorf("%+v", e)
@@ -245,8 +246,8 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 	}
 	var want []string
 	for i := range 8 {
-		p.OnEvent(anteroom.Event{
-			Kind: anteroom.EventAlert, At: time.Now(), ClientID: "w", Key: fmt.Sprint("k", i), Class: "c", Holder: "w:1", Check: "holder", Reason: "gone",
+		p.OnEvent(observe.Event{
+			Kind: observe.EventAlert, At: time.Now(), ClientID: "w", Key: fmt.Sprint("k", i), Class: "c", Holder: "w:1", Check: "holder", Reason: "gone",
 			Since: time.Now(), Owners: 2, Text: "text", CallSite: "/a/b/c.go:7", Err: errors.New("why"),
 		})
 		want = append([]string{fmt.Sprint("k", i)}, want...)

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"sync"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The text kept of an event is bounded too: a key may have 64 KiB, and an error quotes what a server says.
@@ -30,7 +30,7 @@ type kept struct {
 
 // add keeps e, in place of the oldest event if the ring is full. The error becomes text here, because it may
 // reference anything.
-func (r *ring) add(e anteroom.Event, hide bool) {
+func (r *ring) add(e observe.Event, hide bool) {
 	k := keep(e, hide)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,8 +56,8 @@ func (r *ring) newest() (list []kept, seen int64) {
 }
 
 // keep converts e to what is shown of it.
-func keep(e anteroom.Event, hide bool) kept {
-	text, err := e.WithoutKey()
+func keep(e observe.Event, hide bool) kept {
+	text, err := e.Text, e.ErrText
 	if !hide {
 		text, err = e.Text, ""
 		if e.Err != nil {

@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/anteroom/anteroom/metrics/debug"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestPage_I1_ReadOnly(t *testing.T) {
@@ -86,20 +86,20 @@ var evil = []string{
 
 // hostile is a Manager whose texts are all evil.
 func hostile(p *debug.Page) *fixed {
-	s := anteroom.Survey{ClientID: "worker-1", Counts: map[string]anteroom.Count{}}
+	s := observe.Survey{ClientID: "worker-1", Counts: map[string]observe.Count{}}
 	now := time.Now()
 	for _, e := range evil {
-		verdict := anteroom.VerdictState{Check: "holder", Health: "unhealthy", Finding: "holder_gone", Reason: e, At: now}
-		s.Counts[e[:min(len(e), 64)]] = anteroom.Count{Held: 1, Waiting: 1}
+		verdict := observe.VerdictState{Check: "holder", Health: "unhealthy", Finding: "holder_gone", Reason: e, At: now}
+		s.Counts[e[:min(len(e), 64)]] = observe.Count{Held: 1, Waiting: 1}
 		s.Verdicts = append(s.Verdicts, verdict)
-		s.States = append(s.States, anteroom.State{
+		s.States = append(s.States, observe.State{
 			Key: e, Class: e[:min(len(e), 64)], Status: "owned", Holder: "worker-1:1", HeldBy: e, CallSite: e, Kind: "hold",
-			Since: now, Deadline: now, NextRenewal: now, Lease: time.Second, Waiting: 1, Verdicts: []anteroom.VerdictState{verdict},
-			Waiters: []anteroom.WaiterState{{Kind: "lock", CallSite: e}},
+			Since: now, Deadline: now, NextRenewal: now, Lease: time.Second, Waiting: 1, Verdicts: []observe.VerdictState{verdict},
+			Waiters: []observe.WaiterState{{Kind: "lock", CallSite: e}},
 		})
-		s.States = append(s.States, anteroom.State{Key: e, Status: "acquiring", HeldBy: e})
-		p.OnEvent(anteroom.Event{
-			Kind: anteroom.EventLost, At: now, Key: e, Class: e, Holder: e, Text: e, CallSite: e, Err: errors.New(e), ClientID: "worker-1",
+		s.States = append(s.States, observe.State{Key: e, Status: "acquiring", HeldBy: e})
+		p.OnEvent(observe.Event{
+			Kind: observe.EventLost, At: now, Key: e, Class: e, Holder: e, Text: e, CallSite: e, Err: errors.New(e), ErrText: e, ClientID: "worker-1",
 		})
 	}
 	return &fixed{s}
@@ -181,16 +181,16 @@ func TestPage_I3_ThePolicyAllowsThePageAndNothingElse(t *testing.T) {
 
 // many is a Manager with more of everything than an answer lists.
 func many(n int) *fixed {
-	s := anteroom.Survey{ClientID: "worker-1", Counts: map[string]anteroom.Count{}}
-	waiters := make([]anteroom.WaiterState, n)
+	s := observe.Survey{ClientID: "worker-1", Counts: map[string]observe.Count{}}
+	waiters := make([]observe.WaiterState, n)
 	for i := range waiters {
-		waiters[i] = anteroom.WaiterState{Goroutine: int64(i), Kind: "lock", Waiting: time.Second, CallSite: "/home/app/orders/handle.go:42"}
+		waiters[i] = observe.WaiterState{Goroutine: int64(i), Kind: "lock", Waiting: time.Second, CallSite: "/home/app/orders/handle.go:42"}
 	}
 	for i := range n {
 		class := fmt.Sprintf("class-%d", i%1000)
 		c := s.Counts[class]
-		s.Counts[class] = anteroom.Count{Held: c.Held + 1, Waiting: c.Waiting + n}
-		s.States = append(s.States, anteroom.State{
+		s.Counts[class] = observe.Count{Held: c.Held + 1, Waiting: c.Waiting + n}
+		s.States = append(s.States, observe.State{
 			Key: fmt.Sprintf("order:%d", i), Class: class, Status: "owned", Holder: "worker-1:7", Since: time.Now(),
 			Waiting: n, Waiters: waiters,
 		})
@@ -206,7 +206,7 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 		p.Attach(&fixed{})
 	}
 	for i := range 2 * events {
-		p.OnEvent(anteroom.Event{Kind: anteroom.EventWarning, Key: fmt.Sprint(i), Text: strings.Repeat("x", 100_000), Err: errors.New(strings.Repeat("y", 100_000))})
+		p.OnEvent(observe.Event{Kind: observe.EventWarning, Key: fmt.Sprint(i), Text: strings.Repeat("x", 100_000), Err: errors.New(strings.Repeat("y", 100_000))})
 	}
 	for _, c := range []struct {
 		query          string
@@ -247,7 +247,7 @@ func TestPage_I4_AnAnswerIsBounded(t *testing.T) {
 func TestPage_ThePaceIsThatOfTheWholeAnswer(t *testing.T) {
 	p := newPage(t, debug.Config{Refresh: time.Second})
 	p.Attach(many(10))
-	p.OnEvent(anteroom.Event{Kind: anteroom.EventLost, Key: "k"})
+	p.OnEvent(observe.Event{Kind: observe.EventLost, Key: "k"})
 	for _, target := range []string{"/", "/?format=fragment"} {
 		_, rest, ok := strings.Cut(get(t, p, target).Body.String(), `data-refresh-ms="`)
 		ms, _, _ := strings.Cut(rest, `"`)
@@ -282,7 +282,7 @@ func TestPage_I5_AClientThatHangsDelaysNobody(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.OnEvent(anteroom.Event{Kind: anteroom.EventLost, Key: "k"})
+		p.OnEvent(observe.Event{Kind: observe.EventLost, Key: "k"})
 		if r := report(t, p, ""); len(r.Locks) != 10 || len(r.Events) != 1 {
 			t.Errorf("%d locks, %d events", len(r.Locks), len(r.Events))
 		}
@@ -302,10 +302,10 @@ func TestPage_I5_AClientThatHangsDelaysNobody(t *testing.T) {
 // gate is a Source that returns when the test allows it.
 type gate struct{ asked, free chan struct{} }
 
-func (g gate) Survey(anteroom.SurveyOptions) anteroom.Survey {
+func (g gate) Survey(observe.SurveyOptions) observe.Survey {
 	g.asked <- struct{}{}
 	<-g.free
-	return anteroom.Survey{}
+	return observe.Survey{}
 }
 
 // A request that waits for its turn ends with its client, and the next one gets its own turn.

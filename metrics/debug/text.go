@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // maxKeyText bounds how much of a key is shown, in bytes.
@@ -53,7 +53,7 @@ func clip(s string, max int) string {
 
 // nameOf returns how a key is shown on the page.
 func nameOf(key string, hide bool) Name {
-	n := Name{KeyHash: anteroom.KeyHash(key), KeyBytes: len(key)}
+	n := Name{KeyHash: observe.KeyHash(key), KeyBytes: len(key)}
 	if hide {
 		return n
 	}
@@ -65,7 +65,7 @@ func nameOf(key string, hide bool) Name {
 // would let a client find it out letter by letter.
 func filterOf(key string, hide bool) string {
 	if hide {
-		return anteroom.KeyHash(key)
+		return observe.KeyHash(key)
 	}
 	return key
 }

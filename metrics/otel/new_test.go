@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	anteroomotel "github.com/anteroom/anteroom/metrics/otel"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // The provider can be replaced only once in a process.
@@ -26,8 +26,8 @@ func TestNew_UsesTheGlobalProvider(t *testing.T) {
 	tracer := anteroomotel.New()
 	global.Do(func() { otel.SetTracerProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))) })
 	before := len(spans.Ended())
-	_, ended := tracer.StartAcquire(context.Background(), anteroom.AcquireStart{Op: "acquire"})
-	ended(anteroom.AcquireEnd{Outcome: anteroom.OutcomeGranted, Holder: "host-1-0123456789ab:7"})
+	_, ended := tracer.StartAcquire(context.Background(), observe.AcquireStart{Op: "acquire"})
+	ended(observe.AcquireEnd{Outcome: observe.OutcomeGranted, Holder: "host-1-0123456789ab:7"})
 	if n := len(spans.Ended()) - before; n != 1 {
 		t.Errorf("%d spans", n)
 	}

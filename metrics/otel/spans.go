@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // acquireKey is the context key of the trace.SpanContext of a hold's acquire, to which its release and its loss link.
@@ -22,9 +22,9 @@ func acquiredBy(ctx context.Context) trace.SpanContext {
 	return sc
 }
 
-// StartAcquire starts the span of an acquire as a child of ctx's span. The hold's context keeps the caller's span:
+// startAcquire starts the span of an acquire as a child of ctx's span. The hold's context keeps the caller's span:
 // the span of the acquire has ended when the work begins.
-func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (context.Context, func(anteroom.AcquireEnd)) {
+func (t *tracer) startAcquire(ctx context.Context, a observe.AcquireStart) (context.Context, func(observe.AcquireEnd)) {
 	if a.Lock && !t.locks {
 		return ctx, nil
 	}
@@ -36,15 +36,15 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 		}
 		return ctx, nil
 	}
-	return context.WithValue(ctx, acquireKey{}, span.SpanContext()), func(end anteroom.AcquireEnd) {
+	return context.WithValue(ctx, acquireKey{}, span.SpanContext()), func(end observe.AcquireEnd) {
 		defer span.End()
 		outcome, via := end.Outcome.AcquireLabels()
 		span.SetAttributes(OutcomeKey.String(outcome))
 		switch end.Outcome {
-		case anteroom.OutcomeGranted, anteroom.OutcomeHandedOff, anteroom.OutcomeNested:
+		case observe.OutcomeGranted, observe.OutcomeHandedOff, observe.OutcomeNested:
 			span.SetAttributes(ViaKey.String(via), HandOffsKey.Int(end.HandOffs))
 			setGrant(span, end.Holder)
-		case anteroom.OutcomeRefused, anteroom.OutcomeCancelled:
+		case observe.OutcomeRefused, observe.OutcomeCancelled:
 			// A refusal is an answer, for a Try a normal one; a cancellation is the caller's own decision. If Redis
 			// caused the end of a wait, the outcome is unavailable or unknown.
 		default:
@@ -53,9 +53,9 @@ func (t *Tracer) StartAcquire(ctx context.Context, a anteroom.AcquireStart) (con
 	}
 }
 
-// StartRelease starts the span of a release as a child of ctx's span or, if ctx has none, of the span in which the
+// startRelease starts the span of a release as a child of ctx's span or, if ctx has none, of the span in which the
 // lock was acquired.
-func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func(anteroom.ReleaseEnd) {
+func (t *tracer) startRelease(ctx context.Context, r observe.ReleaseStart) func(observe.ReleaseEnd) {
 	if r.Lock && !t.locks {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func
 		span.End()
 		return nil
 	}
-	return func(end anteroom.ReleaseEnd) {
+	return func(end observe.ReleaseEnd) {
 		defer span.End()
 		if end.Outcome == "" {
 			fail(span, "mistake", end.Err)
@@ -75,16 +75,16 @@ func (t *Tracer) StartRelease(ctx context.Context, r anteroom.ReleaseStart) func
 		}
 		span.SetAttributes(OutcomeKey.String(string(end.Outcome)), HeldKey.Float64(end.Held.Seconds()))
 		switch end.Outcome {
-		case anteroom.OutcomeReleased, anteroom.OutcomeHandedOff, anteroom.OutcomeNested:
+		case observe.OutcomeReleased, observe.OutcomeHandedOff, observe.OutcomeNested:
 		default:
 			fail(span, string(end.Outcome), end.Err)
 		}
 	}
 }
 
-// Lost records a loss as an event on the caller's span while that is open, where it appears in its place in the
+// onLost records a loss as an event on the caller's span while that is open, where it appears in its place in the
 // request. Otherwise it creates a short span of its own, linked to the acquire.
-func (t *Tracer) Lost(ctx context.Context, e anteroom.Event) {
+func (t *tracer) onLost(ctx context.Context, e observe.Event) {
 	by := acquiredBy(ctx)
 	if !by.IsValid() && !t.locks {
 		return // acquired by Lock, or by an acquire that was not sampled
@@ -101,7 +101,7 @@ func (t *Tracer) Lost(ctx context.Context, e anteroom.Event) {
 }
 
 // about returns the attributes of a lock that a span has from the start, so that samplers see them.
-func (t *Tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
+func (t *tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
 	attrs := make([]attribute.KeyValue, 0, 4)
 	attrs = append(attrs, ClassKey.String(class), OperationKey.String(op))
 	if fair {
@@ -116,7 +116,7 @@ func (t *Tracer) about(key, class, op string, fair bool) []attribute.KeyValue {
 }
 
 // lost returns the attributes of a loss.
-func (t *Tracer) lost(e anteroom.Event) []attribute.KeyValue {
+func (t *tracer) lost(e observe.Event) []attribute.KeyValue {
 	attrs := []attribute.KeyValue{
 		ClassKey.String(e.Class), ReasonKey.String(string(e.Reason)), TextKey.String(e.Text), FailuresKey.Int(e.Failures),
 		SinceKey.String(e.Since.Format(time.RFC3339Nano)), LastConfirmedKey.String(e.LastConfirmed.Format(time.RFC3339Nano)),

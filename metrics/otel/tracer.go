@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // ScopeName is the name of the instrumentation scope of all spans.
@@ -26,14 +26,14 @@ const (
 	KeyKey       = attribute.Key("anteroom.key")           // with WithKeys only
 	OperationKey = attribute.Key("anteroom.operation")     // "acquire", "try acquire", "do", "lock", "try lock", "release" or "unlock"
 	ModeKey      = attribute.Key("anteroom.mode")          // "fair" or "non-fair"
-	OutcomeKey   = attribute.Key("anteroom.outcome")       // "acquired", or one of AcquireOutcomes or ReleaseOutcomes
+	OutcomeKey   = attribute.Key("anteroom.outcome")       // "acquired", or one of observe.LabelSets.Acquire or Release
 	ViaKey       = attribute.Key("anteroom.via")           // of an acquired lock: "redis", "handoff" or "reentry"
 	HandOffsKey  = attribute.Key("anteroom.handoffs")      // local owners before this one, since Redis granted the lock
 	GrantKey     = attribute.Key("anteroom.grant")         // as "grant" in the log
 	HeldKey      = attribute.Key("anteroom.hold.duration") // of a release, in seconds
 	ErrorTypeKey = attribute.Key("error.type")             // the outcome, where that is an error
 
-	ReasonKey        = attribute.Key("anteroom.lost.reason") // one of LossReasons
+	ReasonKey        = attribute.Key("anteroom.lost.reason") // one of observe.LabelSets.Losses
 	SinceKey         = attribute.Key("anteroom.lost.since")  // RFC 3339
 	LastConfirmedKey = attribute.Key("anteroom.lost.last_confirmed")
 	FailuresKey      = attribute.Key("anteroom.lost.failures")
@@ -42,16 +42,12 @@ const (
 	ErrorKey         = attribute.Key("anteroom.lost.error")
 )
 
-// Tracer is an anteroom.Tracer for OpenTelemetry. All methods are safe for concurrent use, and Managers may share
-// one.
-type Tracer struct {
-	anteroom.NopTracer
+// tracer has what the hooks need.
+type tracer struct {
 	tracer trace.Tracer
 	keys   bool
 	locks  bool
 }
-
-var _ anteroom.Tracer = (*Tracer)(nil)
 
 // Option changes what New returns.
 type Option interface{ apply(*config) }
@@ -78,8 +74,8 @@ func WithKeys() Option { return option(func(c *config) { c.keys = true }) }
 // Acquire or Do.
 func WithLocks() Option { return option(func(c *config) { c.locks = true }) }
 
-// New returns a Tracer for anteroom.Config.
-func New(opts ...Option) *Tracer {
+// New returns a Tracer for anteroom.Config. Managers may share one.
+func New(opts ...Option) *observe.Tracer {
 	var c config
 	for _, o := range opts {
 		o.apply(&c)
@@ -87,10 +83,11 @@ func New(opts ...Option) *Tracer {
 	if c.provider == nil {
 		c.provider = otel.GetTracerProvider()
 	}
-	return &Tracer{
+	t := &tracer{
 		tracer: c.provider.Tracer(ScopeName, trace.WithInstrumentationVersion(version())),
 		keys:   c.keys, locks: c.locks,
 	}
+	return &observe.Tracer{StartAcquire: t.startAcquire, StartRelease: t.startRelease, Lost: t.onLost}
 }
 
 // version returns the version of this module in the program; "" if the build does not record it.

@@ -11,6 +11,7 @@ import (
 
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestLocktest_I5_LocksWorkInsideAndOutsideOfABubble(t *testing.T) {
@@ -144,7 +145,8 @@ func TestEachNewHasAServerOfItsOwn(t *testing.T) {
 
 func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
-		obs := &counting{lost: make(chan anteroom.LossReason, 8)}
+		lost := make(chan observe.LossReason, 8)
+		obs := &observe.Observer{Lost: func(_ string, r observe.LossReason) { lost <- r }}
 		other := lt.Another(anteroom.Config{Observer: obs})
 		h := acquire(t, other.Mutex("k"))
 		if !lt.Lose("k") {
@@ -152,19 +154,11 @@ func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
 		}
 		wantErr(t, h.Err(), anteroom.ErrLost)
 		// The holder is notified before anybody else, including the Observer.
-		if got := <-obs.lost; got != anteroom.LostForced {
-			t.Fatalf("reason %v, want %v", got, anteroom.LostForced)
+		if got := <-lost; got != observe.LostForced {
+			t.Fatalf("reason %v, want %v", got, observe.LostForced)
 		}
 	})
 }
-
-// counting forwards the reasons of losses.
-type counting struct {
-	anteroom.NopObserver
-	lost chan anteroom.LossReason
-}
-
-func (c *counting) Lost(_ string, r anteroom.LossReason) { c.lost <- r }
 
 func TestRecordsGoToTheTestsLog(t *testing.T) {
 	r := &recording{TB: t}

@@ -11,6 +11,7 @@ import (
 
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/locktest"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestLocktest_I1_TakenStaysTaken(t *testing.T) {
@@ -153,14 +154,14 @@ func TestLoseOfAStrangersLockLetsTheWaiterIn(t *testing.T) {
 // A stuck OnEvent must not keep Lose from returning: a test may read its events from a channel only after that.
 func TestLoseDoesNotWaitForOnEvent(t *testing.T) {
 	everywhere(t, func(t *testing.T, lt *locktest.Manager) {
-		events := make(chan anteroom.Event)
-		other := lt.Another(anteroom.Config{OnEvent: func(e anteroom.Event) { events <- e }})
+		events := make(chan observe.Event)
+		other := lt.Another(anteroom.Config{OnEvent: func(e observe.Event) { events <- e }})
 		h := acquire(t, other.Mutex("k"))
 		lt.Lose("k")
 		wantErr(t, h.Err(), anteroom.ErrLost)
 		for e := range events {
-			if e.Kind == anteroom.EventLost {
-				if e.Key != "k" || e.Reason != anteroom.LostForced || e.Holder != h.Holder() {
+			if e.Kind == observe.EventLost {
+				if e.Key != "k" || e.Reason != observe.LostForced || e.Holder != h.Holder() {
 					t.Errorf("event %+v", e)
 				}
 				break

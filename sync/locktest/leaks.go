@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -53,9 +53,9 @@ func (m *Manager) end(tb testing.TB, leaks bool) {
 
 // onEvent records the holds that the watchdog ended because their owners are gone: they are no longer held when the
 // test ends, but were leaked all the same.
-func (s *server) onEvent(then func(anteroom.Event)) func(anteroom.Event) {
-	return func(e anteroom.Event) {
-		if e.Kind == anteroom.EventLost && (e.Found == "holder:holder_gone" || e.Found == "holder:holder_unreachable") {
+func (s *server) onEvent(then func(observe.Event)) func(observe.Event) {
+	return func(e observe.Event) {
+		if e.Kind == observe.EventLost && (e.Found == "holder:holder_gone" || e.Found == "holder:holder_unreachable") {
 			s.mu.Lock()
 			s.dropped = append(s.dropped, e)
 			s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *server) left() []string {
 }
 
 // leak describes one of them.
-func leak(st anteroom.State) string {
+func leak(st observe.State) string {
 	missing, how := "released", "acquired"
 	if st.Kind == "lock" || st.Kind == "try_lock" {
 		missing, how = "unlocked", "locked"

@@ -15,6 +15,7 @@ import (
 	"github.com/anteroom/anteroom/internal/faultnet"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -45,8 +46,8 @@ type server struct {
 	down     bool
 	conns    map[*conn]struct{} // open connections of the Managers
 	managers []*attached
-	told     chan struct{}    // closed, and replaced, whenever a Manager has reported a loss
-	dropped  []anteroom.Event // losses by leak, of all Managers
+	told     chan struct{}   // closed, and replaced, whenever a Manager has reported a loss
+	dropped  []observe.Event // losses by leak, of all Managers
 	stopped  bool
 }
 
@@ -121,10 +122,7 @@ func (s *server) client(dial func() (net.Conn, error)) *redis.Client {
 
 // attach creates a Manager on the server.
 func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
-	if cfg.Observer == nil {
-		cfg.Observer = anteroom.NopObserver{}
-	}
-	cfg.Observer = witness{cfg.Observer, s}
+	cfg.Observer = s.witness(cfg.Observer)
 	cfg.RecordCallSites, cfg.OnEvent = true, s.onEvent(cfg.OnEvent) // for leaks
 	rdb := s.client(s.dial)
 	m, err := anteroom.NewManager(rdb, cfg)
@@ -138,19 +136,24 @@ func (s *server) attach(cfg anteroom.Config) (*anteroom.Manager, error) {
 	return m, nil
 }
 
-// witness forwards everything to the user's Observer, and notes when a Manager has reported a loss.
-type witness struct {
-	anteroom.Observer
-	s *server
-}
-
-// Lost is called after the holder's contexts have ended.
-func (w witness) Lost(class string, reason anteroom.LossReason) {
-	w.Observer.Lost(class, reason)
-	w.s.mu.Lock()
-	defer w.s.mu.Unlock()
-	close(w.s.told)
-	w.s.told = make(chan struct{})
+// witness returns the user's Observer, with a hook that notes when a Manager has reported a loss: after the holder's
+// contexts have ended.
+func (s *server) witness(users *observe.Observer) *observe.Observer {
+	var o observe.Observer
+	if users != nil {
+		o = *users
+	}
+	lost := o.Lost
+	o.Lost = func(class string, reason observe.LossReason) {
+		if lost != nil {
+			lost(class, reason)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.told)
+		s.told = make(chan struct{})
+	}
+	return &o
 }
 
 // setDown cuts every connection and refuses new ones, or ends that.

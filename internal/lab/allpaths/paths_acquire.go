@@ -8,6 +8,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // acquirePaths are ways to acquire a lock, or to fail.
@@ -160,7 +161,7 @@ func handOff(ctx context.Context, s *scene) error {
 func (s *scene) waiting(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !slices.ContainsFunc(s.manager.Snapshot(), func(st anteroom.State) bool { return st.Key == s.key && len(st.Waiters) > 0 }) {
+	for !slices.ContainsFunc(s.manager.Snapshot(), func(st observe.State) bool { return st.Key == s.key && len(st.Waiters) > 0 }) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // linePaths are ways to be called in line.
@@ -58,7 +59,7 @@ func (s *scene) called(ctx context.Context, m *anteroom.Manager, cfg anteroom.Lo
 func (s *scene) standing(ctx context.Context, m *anteroom.Manager) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !slices.ContainsFunc(m.Snapshot(), func(st anteroom.State) bool { return st.Key == s.key && st.Standing }) {
+	for !slices.ContainsFunc(m.Snapshot(), func(st observe.State) bool { return st.Key == s.key && st.Standing }) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

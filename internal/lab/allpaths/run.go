@@ -74,7 +74,7 @@ func Start(tb testredis.TB, cfg metrics.Config) *Run {
 // what a path lost on purpose may still be held then, and ends with its lease.
 func (r *Run) newManager(p *process, rdb *redis.Client) (m *anteroom.Manager, end func(within time.Duration)) {
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
-		Logger: slog.New(slog.DiscardHandler), Observer: p.collector, CommandTimeout: commandTimeout,
+		Logger: slog.New(slog.DiscardHandler), Observer: p.collector.Observer(), CommandTimeout: commandTimeout,
 		Defaults: anteroom.LockConfig{WatchdogPeriod: watchdogPeriod},
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -30,7 +31,7 @@ const (
 type party struct {
 	*anteroom.Manager
 	mu     sync.Mutex
-	events []anteroom.Event
+	events []observe.Event
 }
 
 func newParty(t *testing.T, rdb anteroom.Redis) *party {
@@ -39,7 +40,7 @@ func newParty(t *testing.T, rdb anteroom.Redis) *party {
 	m, err := anteroom.NewManager(rdb, anteroom.Config{
 		CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
 		Defaults: anteroom.LockConfig{WatchdogPeriod: watch}, // of the delivery probe
-		OnEvent: func(e anteroom.Event) {
+		OnEvent: func(e observe.Event) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.events = append(p.events, e)
@@ -58,11 +59,11 @@ func newParty(t *testing.T, rdb anteroom.Redis) *party {
 }
 
 // lost returns the loss events.
-func (p *party) lost() (list []anteroom.Event) {
+func (p *party) lost() (list []observe.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.events {
-		if e.Kind == anteroom.EventLost {
+		if e.Kind == observe.EventLost {
 			list = append(list, e)
 		}
 	}

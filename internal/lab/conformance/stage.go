@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 const (
@@ -64,7 +65,7 @@ func (s *stage) manager() (*anteroom.Manager, *counter) {
 	s.Helper()
 	n := &counter{commands: map[string]int{}}
 	m, err := anteroom.NewManager(s.client(), anteroom.Config{
-		Observer: n, CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
+		Observer: n.hooks(), CommandTimeout: commandTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	s.ok(err)
 	s.managers = append(s.managers, m)
@@ -276,25 +277,29 @@ func (s *stage) close() map[string]bool {
 	return ids
 }
 
-// counter is an Observer that counts.
+// counter counts what a Manager observes.
 type counter struct {
-	anteroom.NopObserver
 	mu       sync.Mutex
 	commands map[string]int // by "name outcome", and by name
 	renewals int
 }
 
-func (n *counter) Command(name, outcome string, _ time.Duration) {
+// hooks returns what a Manager is to call.
+func (n *counter) hooks() *observe.Observer {
+	return &observe.Observer{Command: n.onCommand, Renewed: n.onRenewed}
+}
+
+func (n *counter) onCommand(name, outcome string, _ time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.commands[name+" "+outcome]++
 	n.commands[name]++
 }
 
-func (n *counter) Renewed(_ string, o anteroom.Outcome, _ time.Duration) {
+func (n *counter) onRenewed(_ string, o observe.Outcome, _ time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if o == anteroom.OutcomeRenewed {
+	if o == observe.OutcomeRenewed {
 		n.renewals++
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/metrics"
-	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -197,7 +197,7 @@ func exported(t *testing.T) map[string]family {
 // counts is a Manager with one class, so that the metrics of a class exist.
 type counts struct{}
 
-func (counts) Counts() map[string]anteroom.Count { return map[string]anteroom.Count{"orders": {}} }
+func (counts) Counts() map[string]observe.Count { return map[string]observe.Count{"orders": {}} }
 
 func TestDashboards_I6_MetricsAreThoseOfTheCollector(t *testing.T) {
 	real := exported(t)

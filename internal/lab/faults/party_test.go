@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // setup is the configuration of a party. It is sent to processes as JSON.
@@ -77,8 +78,8 @@ type party struct {
 	tell func(note)
 
 	lock    sync.Mutex
-	holds   map[int]*anteroom.Hold              // by the order that acquired them
-	reasons map[string]chan anteroom.LossReason // by field
+	holds   map[int]*anteroom.Hold             // by the order that acquired them
+	reasons map[string]chan observe.LossReason // by field
 }
 
 func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, error) {
@@ -89,7 +90,7 @@ func newParty(s setup, tell func(note), opts ...func(*redis.Options)) (*party, e
 	for _, f := range opts {
 		f(o)
 	}
-	p := &party{rdb: redis.NewClient(o), tell: tell, holds: map[int]*anteroom.Hold{}, reasons: map[string]chan anteroom.LossReason{}}
+	p := &party{rdb: redis.NewClient(o), tell: tell, holds: map[int]*anteroom.Hold{}, reasons: map[string]chan observe.LossReason{}}
 	cfg := anteroom.LockConfig{
 		Key: s.Key, LeaseTime: lease, RenewalTime: renewal, Margin: margin, WatchdogPeriod: period,
 		Fencing: s.Fencing, Fair: true, MaxHandoffs: 1, MaxHandoffTime: time.Minute,
@@ -137,8 +138,8 @@ func (p *party) connect(n int) error {
 
 const password = "matrix"
 
-func (p *party) event(e anteroom.Event) {
-	if e.Kind == anteroom.EventLost {
+func (p *party) event(e observe.Event) {
+	if e.Kind == observe.EventLost {
 		p.reason(e.Holder) <- e.Reason
 	}
 	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
@@ -147,12 +148,12 @@ func (p *party) event(e anteroom.Event) {
 }
 
 // reason returns the channel for the reason of a field's loss; holds of one grant share it.
-func (p *party) reason(field string) chan anteroom.LossReason {
+func (p *party) reason(field string) chan observe.LossReason {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	c := p.reasons[field]
 	if c == nil {
-		c = make(chan anteroom.LossReason, 8)
+		c = make(chan observe.LossReason, 8)
 		p.reasons[field] = c
 	}
 	return c
@@ -218,7 +219,7 @@ func (p *party) watch(id int, h *anteroom.Hold) {
 	<-h.Context().Done()
 	told := now()
 	e, ok := errors.AsType[*anteroom.Error](context.Cause(h.Context()))
-	if !ok || e.Outcome != anteroom.OutcomeLost {
+	if !ok || e.Outcome != observe.OutcomeLost {
 		return // released
 	}
 	p.tell(note{ID: id, Told: true, Got: "told: " + string(<-p.reason(h.Holder())), At: told, Since: at(e.Since)})

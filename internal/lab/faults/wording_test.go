@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // wording names an error as a caller would compare it.
@@ -39,7 +40,7 @@ func wording(err error) string {
 	if os.Getenv("ANTEROOM_FAULT_EVENTS") != "" {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
-	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Op == "release" && (e.Outcome == anteroom.OutcomeUnknown || e.Outcome == anteroom.OutcomeUnavailable) {
+	if e, ok := errors.AsType[*anteroom.Error](err); ok && e.Op == "release" && (e.Outcome == observe.OutcomeUnknown || e.Outcome == observe.OutcomeUnavailable) {
 		names = append(names, "released in background")
 	}
 	return strings.Join(names, ", ")

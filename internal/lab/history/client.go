@@ -9,6 +9,7 @@ import (
 	"time"
 
 	anteroom "github.com/anteroom/anteroom/sync"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // client is one goroutine of a worker.
@@ -118,7 +119,7 @@ func (t *turn) failed(err error) {
 
 func mistake(err error) bool {
 	e, ok := errors.AsType[*anteroom.Error](err)
-	return ok && e.Outcome == anteroom.OutcomeMistake
+	return ok && e.Outcome == observe.OutcomeMistake
 }
 
 // released records how a release ended.

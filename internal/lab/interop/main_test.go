@@ -56,7 +56,7 @@ func contend(_ context.Context, parent *child.Link, raw json.RawMessage) error {
 		return err
 	}
 	ctx := context.Background()
-	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: c.Dialect})
+	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: anteroom.Dialect(c.Dialect)})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func hold(ctx context.Context, parent *child.Link, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
 	}
-	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: c.Dialect})
+	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: anteroom.Dialect(c.Dialect)})
 	if err != nil {
 		return err
 	}

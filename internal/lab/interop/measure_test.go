@@ -231,7 +231,7 @@ func heavy(ctx context.Context, parent *child.Link, raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &c); err != nil {
 		return err
 	}
-	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: c.Dialect, Logger: slog.New(slog.DiscardHandler)})
+	m, err := anteroom.Open(ctx, c.URL, anteroom.Config{Dialect: anteroom.Dialect(c.Dialect), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

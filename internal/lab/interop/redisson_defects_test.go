@@ -29,7 +29,7 @@ func TestDefects_AResentAcquireCountsOnce(t *testing.T) {
 	j := s.java("--timeout", "300")
 	node := nodes.Master(nodes.Slot("k")).Client(t)
 	m, err := anteroom.Open(bg, s.url, anteroom.Config{
-		Dialect: newest.dialect, CommandTimeout: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
+		Dialect: anteroom.Dialect(newest.dialect), CommandTimeout: 300 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 		Defaults: anteroom.LockConfig{LeaseTime: 5 * time.Second},
 	})
 	must(t, err)

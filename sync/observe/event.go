@@ -1,7 +1,8 @@
-package anteroom
+package observe
 
 import (
-	"context"
+	"hash/fnv"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,15 +36,6 @@ const (
 	EventClosing          EventKind = "closing"       // Close has waited for 5 seconds; Text says for how many holds of which classes
 )
 
-// EventKinds lists them all.
-func EventKinds() []EventKind {
-	return []EventKind{
-		EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost, EventSelfDeadlock,
-		EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable, EventAbandoned, EventSubscriptionDown, EventSubscriptionUp, EventWarning, EventClockJump,
-		EventSelfLate, EventAlert, EventAlertCleared, EventRecovery, EventClosing,
-	}
-}
-
 // Event is something that a person or a program may want to know. Fields that do
 // not apply to a kind are zero.
 type Event struct {
@@ -62,6 +54,10 @@ type Event struct {
 	Waiters  int        // EventLongWait, EventDeadlock: how many callers of this process wait, behind these too
 	Waits    []WaitInfo // EventLongWait: the longest wait; EventDeadlock: every wait of the cycle
 	Err      error
+	// ErrText is what Err says without names, as log records carry it if Config.LogKeys is not set. The library's own
+	// words stay as they are; from what others said, such as a server's answer, the names of key, holder and Manager are
+	// taken out, and the arguments that a server repeats.
+	ErrText string
 
 	// What was known of the hold at that moment: losses, EventRenewalFailing,
 	// EventReleaseFailed and EventUnlockLost. How the log shows it is in
@@ -74,16 +70,12 @@ type Event struct {
 	// process: "<check>:<finding>" of CheckNames and FindingNames, separated by commas.
 	// It is set for losses and alerts, and empty where nothing was.
 	Found string
-
-	named  string          // Text with keys instead of their hashes, where it speaks of several
-	values context.Context // with which the hold was acquired, until the event is delivered
 }
 
 // String returns the event in one line, for people: class, kind, the key's hash, and what
 // the log says of it without Config.LogKeys. It names neither key nor holder, since it does
 // not know whether they may be shown; they have fields of their own.
 func (e Event) String() string {
-	text, err := e.WithoutKey()
 	var s strings.Builder
 	if e.Class != "" {
 		s.WriteString(e.Class + " ")
@@ -96,11 +88,11 @@ func (e Event) String() string {
 	if e.Check != "" {
 		parts = append(parts, "check "+e.Check)
 	}
-	if text != "" {
-		parts = append(parts, text)
+	if e.Text != "" {
+		parts = append(parts, e.Text)
 	}
-	if err != "" {
-		parts = append(parts, err)
+	if e.ErrText != "" {
+		parts = append(parts, e.ErrText)
 	}
 	if !e.Since.IsZero() {
 		parts = append(parts, "since "+e.Since.Format(time.RFC3339))
@@ -112,4 +104,37 @@ func (e Event) String() string {
 		s.WriteString(": " + strings.Join(parts, "; "))
 	}
 	return strings.Join(strings.Fields(s.String()), " ") // an answer may have lines
+}
+
+// WaitInfo is one wait of an EventLongWait or an EventDeadlock.
+type WaitInfo struct {
+	Key   string
+	Class string
+
+	// Goroutine is who waits, Kind how ("hold" or "lock", as in WaiterState), Since since
+	// when. CallSite is where Lock or Acquire was called: as recorded, or else as a
+	// goroutine scan saw it; "" where there was none (see docs/operations.md).
+	Goroutine int64
+	Kind      string
+	Since     time.Time
+	CallSite  string
+
+	// Owner is the goroutine of this process that locked the key, or acquired its Hold;
+	// 0 where no owner is in this process. OwnerKind and OwnerSince are how and since when.
+	// OwnerSite is where that was, if Config.RecordCallSites is set. OwnerAt is where the
+	// goroutine was when this was reported, as far as a goroutine scan saw it.
+	Owner      int64
+	OwnerKind  string
+	OwnerSince time.Time
+	OwnerSite  string
+	OwnerAt    string
+}
+
+// KeyHash returns the short hash of a key that log records carry as key_hash, so that
+// what is shown elsewhere can be compared with the log. It tells the keys of a program
+// apart; anyone who guesses a key can verify the guess.
+func KeyHash(key string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return strconv.FormatUint(uint64(h.Sum32()), 16)
 }
