@@ -5,9 +5,12 @@ import (
 	"errors"
 	"runtime"
 	"strconv"
+	"strings"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
+	"github.com/anteroom/anteroom/sync/observe"
 )
 
 // enter brings o, the caller of r, in, or returns an *Error.
@@ -19,8 +22,8 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 	if err != nil {
 		return m.notEntered(k.Name(), r, notGranted(ctx, err))
 	}
-	if m.reports.observed {
-		m.reports.acquired(r, o)
+	if m.reports.Observed() {
+		m.reports.Acquired(&r.attempt, o)
 	}
 	return nil
 }
@@ -55,14 +58,46 @@ func reasonOf(failed *lock.AnswerError) error {
 
 // notEntered counts a failure and makes it an *Error.
 func (m *Manager) notEntered(key string, r *request, err error) error {
-	m.reports.notAcquired(key, r, err)
+	m.notAcquired(key, r, err)
 	return newError(r.op, key, err)
+}
+
+// acquiring reports that the caller of r begins, and returns the context that takes the place of ctx.
+func (m *Manager) acquiring(ctx context.Context, key string, r *request) context.Context {
+	if !m.reports.Observed() {
+		return ctx
+	}
+	cfg := &r.settings.cfg
+	start := observe.AcquireStart{Key: key, Class: cfg.Name, Op: r.op, Fair: cfg.Fair, Lock: !r.kind.CanNotify()}
+	ctx, r.attempt = m.reports.Acquiring(ctx, start)
+	return ctx
+}
+
+// notAcquired reports that the caller of r has not come in.
+func (m *Manager) notAcquired(key string, r *request, err error) {
+	if !m.reports.Observed() {
+		return
+	}
+	outcome := outcomeOf(err)
+	if own, ok := errors.AsType[*Error](err); ok {
+		err = own.Err // its own text begins with the key
+	}
+	m.reports.NotAcquired(&r.attempt, key, outcome, err)
+}
+
+// reentered reports that the caller of r, who is o already, has entered again, or why it has not.
+func (m *Manager) reentered(r *request, o *lock.Owner, err error) {
+	if err != nil {
+		m.notAcquired(o.Held().Key().Name(), r, err)
+	} else {
+		m.reports.Reentered(&r.attempt, o)
+	}
 }
 
 // needsPerson is the error of an answer of the server that no repetition will change: a key
 // of another type, a missing permission. It is ErrConfig, because a person has to change
 // something.
-func needsPerson(err error) error { return joined(ErrConfig, err, ownText(remedy(err))) }
+func needsPerson(err error) error { return joined(ErrConfig, err, ownText(report.Remedy(err))) }
 
 // otherCause returns the context's cause where it says more than its error.
 func otherCause(ctx context.Context) error {
@@ -111,9 +146,9 @@ func (m *Manager) callSite() string {
 	}
 }
 
-// ours reports whether a function is a method of this package's types, so that the
-// caller of Lock, Do or sync.Locker is what gets recorded.
+// ours reports whether a function is one of this package or of its inner ones, so that the caller of Lock, Do or
+// sync.Locker is what gets recorded.
 func ours(function string) bool {
-	const pkg = "github.com/anteroom/anteroom/sync."
-	return len(function) > len(pkg) && function[:len(pkg)] == pkg
+	const pkg = "github.com/anteroom/anteroom/sync"
+	return strings.HasPrefix(function, pkg+".") || strings.HasPrefix(function, pkg+"/internal/")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -127,7 +128,7 @@ func (m *Manager) awaitUsers(ctx context.Context) {
 	lost, unsettled := m.locks.Settle(ctx)
 	var left []string
 	if unsettled > 0 {
-		left = append(left, plural(unsettled, "command")+" not confirmed")
+		left = append(left, report.Plural(unsettled, "command")+" not confirmed")
 	}
 	for _, g := range lost {
 		left = append(left, quoteKey(g.Key().Name())+" is still held")
@@ -148,18 +149,18 @@ func (m *Manager) tearDown(ctx context.Context) {
 	limit, cancel := context.WithTimeout(context.Background(), 3*m.defaults.lock.Timeout)
 	m.locks.Drain(limit)
 	cancel()
-	m.reports.troubles.stop()
+	m.reports.Calm()
 	m.lookout.Stop()
 	m.locks.Stop() // before the watchdog: it tells what was given up, of which that one has something to say
 	m.dog.Stop()
-	m.reports.batches.Wait()
+	m.reports.Settle()
 	if lost > 0 {
 		m.wire.StopListening() // their late releases need the rest
 	} else {
 		m.wire.Close()
 	}
 	m.closeClient()
-	m.reports.stop()
+	m.reports.Stop()
 	err := m.notClosed(ctx)
 	m.mu.Lock()
 	m.closeErr = err
@@ -197,7 +198,7 @@ func (m *Manager) sayClosing() {
 			site = o.CallSite
 		}
 	}
-	m.reports.closing(classes, site, unsettled)
+	m.reports.Closing(closeNotice, classes, site, unsettled)
 }
 
 // parked names the keys for which somebody waits in Lock.

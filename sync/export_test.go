@@ -19,13 +19,15 @@ func LockUntil(ctx context.Context, mu *Mutex) bool {
 
 // ClockJumped and WasLate report what a test cannot cause in virtual time: there a machine
 // does not sleep and no process is stopped.
-func (m *Manager) ClockJumped(d time.Duration) { m.reports.jumped(d) }
+func (m *Manager) ClockJumped(d time.Duration) { m.reports.Jumped(d) }
 
-func (m *Manager) WasLate(d time.Duration) { m.reports.stalled(d) }
+func (m *Manager) WasLate(d time.Duration) { m.reports.Stalled(d) }
 
 // MeetTrouble reports that a statement has failed at a server: a test cannot let one fail over.
 func (m *Manager) MeetTrouble(shard string) {
-	m.reports.troubles.met("", "", shard, errors.New("no answer"))
+	k := m.locks.Key("trouble", &m.defaults.lock)
+	defer k.Done()
+	m.reports.Failed(k, shard, errors.New("no answer"))
 }
 
 // HoldUpTelling keeps the goroutine that tells losses from going on until then.
@@ -62,4 +64,4 @@ func KeepsAny(m *Manager) bool {
 }
 
 // WithoutNames returns what err says with these names taken out, as Event.ErrText does.
-func WithoutNames(err error, names ...string) string { return hiding(false, names...).of(err) }
+func WithoutNames(err error, names ...string) string { return wordsOf(err, names...) }

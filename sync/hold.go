@@ -62,19 +62,17 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	}
 	m := mu.m
 	r := request{op: op, kind: kind, settings: mu.settings}
-	if m.reports.observed {
-		ctx = m.reports.acquiring(ctx, mu.key, &r)
-	}
+	ctx = m.acquiring(ctx, mu.key, &r)
 	for _, o := range opts {
 		if err := r.take(o); err != nil {
 			err := mu.mistake(op, err)
-			m.reports.notAcquired(mu.key, &r, err)
+			m.notAcquired(mu.key, &r, err)
 			return nil, err
 		}
 	}
 	for outer := mu.outer(ctx); outer != nil; outer = mu.outer(ctx) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
-			m.reports.reentered(&r, &outer.t.owner, err)
+			m.reentered(&r, &outer.t.owner, err)
 			return h, err
 		}
 	}

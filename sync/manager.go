@@ -14,6 +14,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 	"github.com/anteroom/anteroom/watchdog"
 )
@@ -33,7 +34,7 @@ type Manager struct {
 	goroutine func() int64
 	closing   atomic.Bool
 	closed    chan struct{} // closed when Close has ended
-	reports   reports
+	reports   *report.Reports
 
 	mu       sync.Mutex
 	shared   map[LockConfig]*settings // guarded by mu
@@ -80,15 +81,19 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	}
 	cfg.ClientID = cfg.Dialect.wire().NewClientID(cfg.ClientID)
 	m := &Manager{cfg: cfg, goroutine: goid.Reader(), closed: make(chan struct{}), shared: map[LockConfig]*settings{}}
-	m.reports.init(m)
-	onCommand, onRenewed := m.reports.figures()
+	m.reports = report.New(report.Config{
+		ClientID: cfg.ClientID, Logger: cfg.Logger, LogKeys: cfg.LogKeys, Observer: cfg.Observer, Tracer: cfg.Tracer, OnEvent: cfg.OnEvent,
+		CommandTimeout: cfg.CommandTimeout, DefaultClass: builtIn.Name, Closing: m.closing.Load, CallSite: m.callSite,
+		Values: reportContext, Words: wordsOf, Shown: shownOf,
+	})
+	onCommand, onRenewed := m.reports.Figures()
 	defaults, _ := cfg.Defaults.normalSettings()
 	m.defaults = m.settings(defaults)
 	timeout := m.defaults.lock.Timeout
 	m.wire, err = lettucecompat.New(rdb, lettucecompat.Options{
 		ClientID: cfg.ClientID, Dialect: cfg.Dialect.wire(), CommandTimeout: timeout, MaxInFlight: cfg.MaxInFlight,
 		OnMessage:      func(msg lettucecompat.Message) { m.locks.Heard(msg) },
-		OnSubscription: m.subscription, OnWarning: m.reports.warning, OnCommand: onCommand,
+		OnSubscription: m.subscription, OnWarning: m.reports.Warning, OnCommand: onCommand,
 	})
 	if err != nil {
 		return fail(joined(ErrConfig, err))
@@ -97,11 +102,11 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		m.wire.Close()
 		return fail(err)
 	}
-	m.reports.start()
+	m.reports.Start()
 	m.locks = lock.New(lock.Config{
-		Wire: m.wire, ClientID: cfg.ClientID, Reporter: &m.reports, Timeout: m.cfg.commandTimeout,
+		Wire: m.wire, ClientID: cfg.ClientID, Reporter: m.reports, Timeout: m.cfg.commandTimeout,
 		Renewal: renewal.Config{
-			InFlight: cfg.RenewalInFlight, OnRenewed: onRenewed, OnFailed: m.reports.renewalFailed, OnJump: m.reports.jumped,
+			InFlight: cfg.RenewalInFlight, OnRenewed: onRenewed, OnFailed: m.reports.RenewalFailed, OnJump: m.reports.Jumped,
 		},
 	})
 	m.leases = m.locks.Leases()
@@ -109,13 +114,14 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.dog = watchdog.New(watchdog.Config{
 		Source: s, Prober: s, Actor: s,
 		Period: defaults.WatchdogPeriod, CommandTimeout: timeout, AlertThreshold: defaults.AlertThreshold,
-		OnVerdict: m.reports.checked, OnAlert: m.reports.alert, OnClear: m.reports.alertCleared, OnRecovery: m.reports.recovery, OnSelfLate: m.reports.stalled,
+		OnVerdict: m.reports.Checked, OnAlert: m.reports.Alert, OnClear: m.reports.AlertCleared, OnRecovery: m.reports.Recovery, OnSelfLate: m.reports.Stalled,
 	})
-	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.looked)
+	m.reports.Attach(m.wire, m.locks, m.dog)
+	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.Looked)
 	m.lookout.Serve(defaults.LongWait)
 	m.dog.Start()
 	m.lookout.Start()
-	m.reports.costs()
+	m.reports.Costs(m.defaults.cfg.Replicas > 0)
 	return m, nil
 }
 
@@ -144,5 +150,5 @@ func (m *Manager) subscription(up bool, err error) {
 	if up {
 		m.locks.Resubscribed()
 	}
-	m.reports.subscription(up, err)
+	m.reports.Subscription(up, err)
 }

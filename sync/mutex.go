@@ -3,13 +3,16 @@ package anteroom
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -132,9 +135,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	}
 	m := mu.m
 	r := request{op: op, kind: kind, settings: mu.settings}
-	if m.reports.observed {
-		m.reports.acquiring(context.Background(), mu.key, &r)
-	}
+	m.acquiring(context.Background(), mu.key, &r)
 	k, err := mu.use()
 	if err != nil {
 		return m.notEntered(mu.key, &r, err)
@@ -146,14 +147,14 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	case !owned || mu.cfg.Reentrancy == NotReentrant:
 	case byLock && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
 		err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
-		m.reports.reentered(&r, k.Held().Owner(), err)
+		m.reentered(&r, k.Held().Owner(), err)
 		return err
 	case !byLock && !kind.IsTry(): // a try waits for nobody
-		m.reports.selfDeadlock(k)
+		m.reports.SelfDeadlock(k)
 	}
 	if m.closing.Load() {
 		err := mu.mistake(op, ErrClosed)
-		m.reports.notAcquired(mu.key, &r, err)
+		m.notAcquired(mu.key, &r, err)
 		return err
 	}
 	return m.enter(ctx, k, &r, o)
@@ -183,7 +184,11 @@ func (mu *Mutex) Unlock() {
 		panicOnMistake(err)
 		// A release that goes on in the background has raised its own event.
 		if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost {
-			mu.m.reports.unlockLost(o, e)
+			c := o.Held().LossOr(renewal.ReasonGone).Cause
+			if l, is := errors.AsType[*loss](err); is {
+				c = l.Cause
+			}
+			mu.m.reports.UnlockLost(o, c, e.Since, e.Err)
 		}
 	}
 }
@@ -248,7 +253,7 @@ func (m *Manager) contradicts(k *lock.Key, field string) error {
 
 // whose says who has the lock that the caller may not unlock; nil: nobody of this process.
 func whose(k *lock.Key) error {
-	o := current(k)
+	o := k.Owner()
 	if o == nil {
 		return nil
 	}
@@ -256,19 +261,7 @@ func whose(k *lock.Key) error {
 	if o.Kind.CanNotify() {
 		text = "it is a Hold's, to be released by Hold.Release, which was acquired by goroutine "
 	}
-	return ownText(text + strconv.FormatUint(o.Goroutine, 10) + at(o.CallSite))
-}
-
-// current returns the owner of k, nil where nobody is one.
-func current(k *lock.Key) *lock.Owner {
-	if k == nil {
-		return nil
-	}
-	g := k.Held()
-	if g == nil {
-		return nil
-	}
-	return g.Current()
+	return ownText(text + strconv.FormatUint(o.Goroutine, 10) + report.At(o.CallSite))
 }
 
 // owner returns the one that the caller may unlock: itself, or for NotReentrant
@@ -284,7 +277,7 @@ func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
 		}
 		return k.Held().Owner() // written by this goroutine, and by nobody else until its last exit
 	}
-	if o := current(k); o != nil && !o.Kind.CanNotify() {
+	if o := k.Owner(); o != nil && !o.Kind.CanNotify() {
 		return o
 	}
 	return nil

@@ -1,7 +1,6 @@
 package anteroom
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,32 +14,15 @@ const echo = ", with args beginning with"
 // withheld stands where a name was taken out of a text.
 const withheld = "(withheld)"
 
-// hiding are words in which no text of somebody else has one of the names.
-func hiding(keys bool, names ...string) words {
-	return words{keys: keys, foreign: func(text string) string { return without(text, names...) }}
-}
+// wordsOf returns the text of err without key and prefix; in what others have said, hidden names are taken out.
+func wordsOf(err error, hidden ...string) string { return hiding(false, hidden).of(err) }
 
-// publicly returns err, about key, for a Tracer: with its text as the log shows it without
-// Config.LogKeys. Of an *Error it is what that wraps, since its own text begins with the key.
-func (p *reports) publicly(err error, key string, names ...string) error {
-	if err == nil {
-		return nil
-	}
-	if own, ok := errors.AsType[*Error](err); ok {
-		err = own.Err
-	}
-	return publicError{err, hiding(false, append(names, key, p.m.cfg.ClientID)...).of(err)}
-}
+// shownOf is wordsOf for where keys are shown.
+func shownOf(err error, hidden ...string) string { return hiding(true, hidden).of(err) }
 
-// publicError is an error in whose text no name of a lock or a holder stands. What it is,
-// errors.Is sees as before.
-type publicError struct {
-	error
-	text string
+func hiding(keys bool, hidden []string) words {
+	return words{keys: keys, foreign: func(text string) string { return without(text, hidden...) }}
 }
-
-func (e publicError) Error() string { return e.text }
-func (e publicError) Unwrap() error { return e.error }
 
 // without takes names out of what somebody else has said, as they are and as Go quotes them,
 // and the arguments that a server repeats. A long name goes first: a short one may be a part

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -27,10 +28,10 @@ var telltale = []string{
 
 // logged returns the records of e, and, where they name no keys, what the Event that OnEvent gets says of itself.
 func logged(t *testing.T, logKeys bool, e observe.Event) string {
-	return records(t, logKeys, queued{Event: e})
+	return records(t, logKeys, e, "")
 }
 
-func records(t *testing.T, logKeys bool, e queued) string {
+func records(t *testing.T, logKeys bool, e observe.Event, named string) string {
 	t.Helper()
 	var out bytes.Buffer
 	all := &slog.HandlerOptions{Level: slog.Level(-100), ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
@@ -39,20 +40,18 @@ func records(t *testing.T, logKeys bool, e queued) string {
 		}
 		return a
 	}}
-	var p reports
-	p.init(&Manager{cfg: Config{
-		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys,
+	p := report.New(report.Config{
+		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Words: wordsOf, Shown: shownOf,
 		Logger: slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&out, all), slog.NewTextHandler(&out, all))),
-	}})
-	p.m.cfg.OnEvent = func(e observe.Event) {
-		if !logKeys {
-			out.WriteString(e.String())
-		}
-	}
-	p.start()
-	e.values = context.Background()
-	p.raise(e)
-	p.stop()
+		OnEvent: func(e observe.Event) {
+			if !logKeys {
+				out.WriteString(e.String())
+			}
+		},
+	})
+	p.Start()
+	p.Raise(context.Background(), e, named)
+	p.Stop()
 	return out.String()
 }
 
@@ -107,11 +106,11 @@ func TestLog_AKeyEatsNoWordOfOurs(t *testing.T) {
 
 // The text of a deadlock names several keys: in words only where keys are shown.
 func TestLog_DeadlockTextsAreMadeTwice(t *testing.T) {
-	e := queued{Event: observe.Event{Kind: observe.EventDeadlock, Key: "anna", Text: "of the key with hash 1"}, named: `of "anna" and "berta"`}
-	if got := records(t, false, e); strings.Contains(got, "anna") || strings.Contains(got, "berta") {
+	e, named := observe.Event{Kind: observe.EventDeadlock, Key: "anna", Text: "of the key with hash 1"}, `of "anna" and "berta"`
+	if got := records(t, false, e, named); strings.Contains(got, "anna") || strings.Contains(got, "berta") {
 		t.Errorf("%s", got)
 	}
-	if got := records(t, true, e); !strings.Contains(got, "berta") {
+	if got := records(t, true, e, named); !strings.Contains(got, "berta") {
 		t.Errorf("with LogKeys: %s", got)
 	}
 }

@@ -83,7 +83,7 @@ func (mu *Mutex) reenter(k *lock.Key, op string, goroutine uint64, try bool) err
 		return &Error{Op: op, Key: mu.key, Outcome: observe.OutcomeLost, Err: ErrLost}
 	}
 	if !valid {
-		mu.m.reports.reentryLost(k)
+		mu.m.reports.ReentryLost(k)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
-	"github.com/anteroom/anteroom/sync/observe"
+	"github.com/anteroom/anteroom/sync/internal/report"
 )
 
 // request is one caller's way in, until it is in or refused.
@@ -15,8 +15,7 @@ type request struct {
 	settings *settings
 	lease    *lock.Lease // a fixed one; nil for that of settings
 	wait     time.Duration
-	began    time.Duration            // as renewal.Manager.Glance counts; 0 unless somebody is told
-	endSpan  func(observe.AcquireEnd) // of a Tracer; nil where there is no span
+	attempt  report.Attempt
 }
 
 // AcquireOption changes one acquisition; see Wait and Lease.

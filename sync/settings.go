@@ -38,7 +38,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 	s := m.shared[cfg]
 	if s == nil {
 		s = &settings{m: m, cfg: cfg, lock: lock.Settings{
-			Fair:    cfg.Fair,
+			Class: cfg.Name, Fair: cfg.Fair,
 			Lease:   lock.Lease{For: cfg.LeaseTime, Period: cfg.RenewalTime, Margin: cfg.Margin},
 			Fencing: cfg.Fencing, RecordTime: cfg.FenceRecordTime,
 			MaxHandoffs: max(cfg.MaxHandoffs, 0), MaxHandoffTime: cfg.MaxHandoffTime, MinHold: cfg.MinHold,

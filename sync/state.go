@@ -9,6 +9,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -44,7 +45,7 @@ func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) obs
 	case queue.Owned, queue.Granted, queue.Lost: // this process has the lock in Redis, as far as it knows
 		c.Held++
 	}
-	if o := current(k); o != nil { // a lock that is just coming or going has no owner
+	if o := k.Owner(); o != nil { // a lock that is just coming or going has no owner
 		c.OldestHold = max(c.OldestHold, now-o.Since())
 	}
 	if f.Waiting > 0 {
@@ -76,7 +77,7 @@ func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
 	}
 	for _, w := range waiters {
 		s.Waiters = append(s.Waiters, observe.WaiterState{
-			Goroutine: int64(w.Owner), Kind: kindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: callSiteOf(w),
+			Goroutine: int64(w.Owner), Kind: report.KindName(w.Kind), Waiting: now.Sub(w.Since), CallSite: report.CallSiteOf(w),
 		})
 	}
 	return s
@@ -92,16 +93,8 @@ func (m *Manager) describe(g *lock.Held, s *observe.State, f queue.Front) {
 	}
 	s.Lost = s.Lost || g.Loss() != nil || times.Left <= 0
 	if o := g.Owner(); o != nil && o.Number() == f.Current.Number {
-		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = int64(o.Goroutine), kindName(f.Current.Kind), o.CallSite, m.moment(o.Since()), o.Token()
+		s.Goroutine, s.Kind, s.CallSite, s.Since, s.Token = int64(o.Goroutine), report.KindName(f.Current.Kind), o.CallSite, m.moment(o.Since()), o.Token()
 	}
-}
-
-// callSiteOf returns where w was called, if that was recorded.
-func callSiteOf(w queue.WaiterInfo) string {
-	if o, is := w.Note.(*lock.Owner); is {
-		return o.CallSite
-	}
-	return ""
 }
 
 // verdicts returns the watchdog's last on the grant n of key, or on the process as a whole with 0.
@@ -112,22 +105,9 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, Err: v.Err, At: m.dated(v.At),
 		}
 		if v.Err != nil {
-			s.ErrText = hiding(false, key, m.cfg.ClientID, m.field(n)).of(v.Err)
+			s.ErrText = wordsOf(v.Err, key, m.cfg.ClientID, m.field(n))
 		}
 		list = append(list, s)
 	}
 	return list
-}
-
-// kindName is how a waiter came, by what it asked for.
-func kindName(k queue.Kind) string {
-	switch {
-	case k.IsTry() && !k.CanNotify():
-		return "try_lock"
-	case k.IsTry():
-		return "try"
-	case !k.CanNotify():
-		return "lock"
-	}
-	return "hold"
 }

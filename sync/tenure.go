@@ -3,7 +3,6 @@ package anteroom
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 	"weak"
@@ -11,7 +10,6 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
-	"github.com/anteroom/anteroom/watchdog"
 )
 
 // tenure is what the Holds of one owner share. The library refers to it, and it must not refer to
@@ -111,36 +109,20 @@ func (t *tenure) remove(h *Hold) (*sentinel, *holdContext) {
 	return s, h.ctx
 }
 
-// told is what a loss is reported with: to how many holds it was told, and what the watchdog
-// had said of the hold, which it forgets when the grant is unlisted.
-type told struct {
-	owners   int
-	verdicts []watchdog.Verdict
-}
-
 // Lost ends the contexts of the Holds of a lock that is lost. It implements lock.Holder.
 func (t *tenure) Lost(o *lock.Owner, l *lock.Loss) {
 	t.mu.Lock()
 	holds := t.holds
 	t.mu.Unlock()
 	t.end(t.m.lossError("hold", o.Held().Key().Name(), l))
-	l.Note = told{holds, t.m.verdictsOn(o)}
+	l.Note = t.m.reports.NoteOn(o, holds)
 }
 
 // unnotified is the lock.Holder of all owners by Lock.
 type unnotified Manager
 
 // Lost notes the loss for its report.
-func (u *unnotified) Lost(o *lock.Owner, l *lock.Loss) { l.Note = told{1, (*Manager)(u).verdictsOn(o)} }
-
-// verdictsOn are those of the watchdog on o. What it had to
-// say of an earlier owner is not among them. It takes the watchdog's mutex and allocates one
-// slice: the renewal loop calls it, once for each grant that is lost.
-func (m *Manager) verdictsOn(o *lock.Owner) []watchdog.Verdict {
-	return slices.DeleteFunc(m.dog.Verdicts(o.Held().Number()), func(v watchdog.Verdict) bool {
-		return v.Check == watchdog.Holder && v.At.Before(m.leases.Zero().Add(o.Since()))
-	})
-}
+func (u *unnotified) Lost(o *lock.Owner, l *lock.Loss) { l.Note = u.reports.NoteOn(o, 1) }
 
 // loss is why a lock was lost, as an error.
 type loss struct{ renewal.Cause }
@@ -163,11 +145,11 @@ var firstAnswer = func() context.Context {
 func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) error {
 	k := o.Held().Key()
 	var ended func(observe.Outcome, time.Duration, error)
-	if m.reports.observed && values != nil {
-		ended = m.reports.releasing(op, o, wait, values)
+	if m.reports.Observed() && values != nil {
+		ended = m.reports.Releasing(op, o, wait, values)
 	}
 	var held time.Duration
-	if m.reports.observed {
+	if m.reports.Observed() {
 		held = m.leases.Glance() - o.Since()
 	}
 	if wait == nil {
@@ -182,7 +164,7 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	switch {
 	case r.Stale:
 		err := &Error{Op: op, Key: k.Name(), Outcome: observe.OutcomeMistake, Err: ErrNotHeld}
-		m.reports.released(k, "", 0, err, ended)
+		m.reports.Released(k, "", 0, err.Err, ended)
 		return err
 	case r.HandedOff:
 		outcome = observe.OutcomeHandedOff
@@ -198,12 +180,12 @@ func (m *Manager) exit(op string, o *lock.Owner, wait, values context.Context) e
 	case r.Err != nil:
 		fail(observe.OutcomeUnavailable, ErrUnavailable)
 	}
-	var failed error
+	var failed, why error
 	if err != nil {
-		outcome, failed = err.Outcome, err
+		outcome, failed, why = err.Outcome, err, err.Err
 	}
-	if m.reports.observed {
-		m.reports.released(k, outcome, held, failed, ended)
+	if m.reports.Observed() {
+		m.reports.Released(k, outcome, held, why, ended)
 	}
 	return failed
 }

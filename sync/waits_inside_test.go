@@ -48,8 +48,8 @@ func newScene(t testing.TB, cfg Config) *scene {
 		}
 		return g
 	}
-	m.reports.scan = func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }
-	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), m.reports.looked)
+	m.reports.Scan = func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }
+	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), m.reports.Looked)
 	return s
 }
 
@@ -77,7 +77,7 @@ func (s *scene) wait(e *lock.Key, kind queue.Kind, others ...uint64) {
 
 // events ends the Manager's events and returns those of a kind.
 func (s *scene) events(kind observe.EventKind) (list []observe.Event) {
-	s.m.reports.stop()
+	s.m.reports.Stop()
 	for _, e := range *s.raised {
 		if e.Kind == kind {
 			list = append(list, e)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/report"
 )
 
 // words puts errors into words, from their parts, in one line and without repeating whose
@@ -41,9 +41,9 @@ func (w words) of(err error) string {
 		return e.words(w)
 	case *loss:
 		if e.Err == nil {
-			return w.of(ErrLost) + ": " + e.words(false, false)
+			return w.of(ErrLost) + ": " + report.LossText(e.Reason, false, false)
 		}
-		return w.of(ErrLost) + ": " + e.words(false, false) + ": " + w.of(e.Err)
+		return w.of(ErrLost) + ": " + report.LossText(e.Reason, false, false) + ": " + w.of(e.Err)
 	case ownText:
 		return string(e)
 	}
@@ -86,28 +86,6 @@ func (t ownText) Error() string { return string(t) }
 
 func (l *loss) Error() string { return plain.of(l) }
 
-// words says why. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had
-// stopped its renewal.
-func (l *loss) words(fixed, unrenewed bool) string {
-	switch l.Reason {
-	case renewal.ReasonGone:
-		return "Redis no longer has it"
-	case renewal.ReasonForced:
-		return "released by force"
-	case renewal.ReasonClosed:
-		return "the manager was closed"
-	case renewal.ReasonWatchdog:
-		return "given up by the watchdog"
-	}
-	switch {
-	case fixed:
-		return "its fixed lease ended"
-	case unrenewed:
-		return "its lease ended after the watchdog had stopped its renewal"
-	}
-	return "its lease ended without a confirmed renewal"
-}
-
 func (l *loss) Unwrap() []error {
 	errs := []error{ErrLost}
 	if l.Reason == renewal.ReasonClosed {
@@ -117,39 +95,4 @@ func (l *loss) Unwrap() []error {
 		errs = append(errs, l.Err)
 	}
 	return errs
-}
-
-// remedies says, for the answers that need a person, what that person can do. They
-// are told apart by the code with which Redis' answers begin, which is part of its
-// protocol; texts differ between versions.
-var remedies = []struct{ code, remedy string }{
-	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
-	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"ACL failure in script", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"NOAUTH", "give the Redis client a user name and password"},
-	{"WRONGPASS", "the Redis client's user name or password is wrong"},
-	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
-}
-
-// remedy returns what to do about a permanent answer.
-func remedy(err error) string {
-	text := err.Error()
-	for _, r := range remedies {
-		if strings.Contains(text, r.code) {
-			return r.remedy
-		}
-	}
-	return "repeating the command would give the same answer"
-}
-
-// serverWide are the parts of permanent answers that concern every key of a server: what
-// its user is and may run. Others are about the key that was asked for.
-var serverWide = []string{"NOAUTH", "WRONGPASS", "NOSCRIPT", "can't run this command", "permissions to run the", "unknown command"}
-
-// aboutServer reports whether a permanent answer concerns all keys of its server.
-func aboutServer(err error) bool {
-	text := err.Error()
-	return slices.ContainsFunc(serverWide, func(part string) bool { return strings.Contains(text, part) })
 }

@@ -26,7 +26,8 @@ var allowed = map[string][]string{
 	"internal/waits":      {"queue"},
 	"sync/observe":        {},
 	"sync/internal/lock":  {"queue", "renewal", "lettuce_compat"},
-	"sync":                {"sync/observe", "github.com/redis/go-redis/v9", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/goroutines", "internal/waits"},
+	"sync": {"sync/observe", "sync/internal/report", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goid", "internal/waits", "github.com/redis/go-redis/v9"},
+	"sync/internal/report": {"sync/observe", "sync/internal/lock", "queue", "renewal", "watchdog", "lettuce_compat", "internal/goroutines", "internal/waits"},
 	"leader":              {"sync", "sync/observe"},
 
 	"metrics":       {"sync", "sync/observe", "metrics/debug", "github.com/prometheus/client_golang"},

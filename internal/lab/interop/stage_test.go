@@ -79,7 +79,7 @@ func (s stage) withLease(lease time.Duration) []string {
 // manager returns a Manager on the Redis that is closed with the test.
 func (s stage) manager() *anteroom.Manager {
 	s.t.Helper()
-	m, err := anteroom.Open(bg, s.url, anteroom.Config{Dialect: s.peer.dialect, Logger: slog.New(slog.DiscardHandler)})
+	m, err := anteroom.Open(bg, s.url, anteroom.Config{Dialect: anteroom.Dialect(s.peer.dialect), Logger: slog.New(slog.DiscardHandler)})
 	must(s.t, err)
 	s.t.Cleanup(func() { must(s.t, m.Close(bg)) })
 	return m

@@ -26,14 +26,14 @@ var waitMutants = []mutant{
 		tests:     []string{"TestLongWait_OfASlowQueue"},
 	},
 	{
-		name: "waits-own-limit", file: "sync/waits.go",
+		name: "waits-own-limit", file: "sync/long_wait.go",
 		mechanism: "a lock's own LongWait counts for it",
 		breaks:    "a lock for which long waits are ordinary cries all day",
 		old:       "cmp.Or(cfg.LongWait, m.cfg.LongWait)", fresh: "cmp.Or(m.cfg.LongWait, cfg.LongWait)",
 		tests: []string{"TestLongWait_OfOneLock"},
 	},
 	{
-		name: "waits-burst", file: "sync/waits.go",
+		name: "waits-burst", file: "sync/internal/report/waits.go",
 		mechanism: "one look names some keys and sums up the rest",
 		breaks:    "an outage with many keys is a flood of events, and most are dropped",
 		old:       "some := found.Overdue[:min(maxReports, len(found.Overdue))]",
@@ -81,7 +81,7 @@ var waitMutants = []mutant{
 		tests:     []string{"TestDeadlock_WithItself"},
 	},
 	{
-		name: "waits-scan-rarely", file: "sync/waits.go",
+		name: "waits-scan-rarely", file: "sync/internal/report/waits.go",
 		mechanism: "goroutines are looked at rarely",
 		breaks:    "each report stops all goroutines",
 		old:       "!last.IsZero() && now.Sub(*last) < scanEvery {",

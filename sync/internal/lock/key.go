@@ -58,6 +58,17 @@ func (k *Key) Leaves() bool {
 	return k.busy && k.wishLocked(k.l.now()) == Quiet
 }
 
+// Owner returns who owns the lock in this process, nil where nobody does. A nil k has none.
+func (k *Key) Owner() *Owner {
+	if k == nil {
+		return nil
+	}
+	if g := k.Held(); g != nil {
+		return g.Current()
+	}
+	return nil
+}
+
 // Held returns the last grant, nil before the first; it may have ended.
 func (k *Key) Held() *Held { return k.cur.Load() }
 

@@ -18,6 +18,7 @@ func (l *Lease) Fixed() bool { return l.Period < 0 }
 
 // Settings are those of a lock. They are never changed while a key is in use with them.
 type Settings struct {
+	Class          string // for reports
 	Fair           bool
 	Lease          Lease // of a caller that asks for no other
 	Fencing        bool

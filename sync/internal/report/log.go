@@ -1,4 +1,4 @@
-package anteroom
+package report
 
 import (
 	"context"
@@ -32,13 +32,13 @@ func levelOf(k observe.EventKind) slog.Level {
 // to be told of this one as attributes. docs/observability.md §6 explains them, and a test
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
-func (p *reports) log(ctx context.Context, e *queued) {
-	level, keys := levelOf(e.Kind), p.m.cfg.LogKeys
+func (p *Reports) log(ctx context.Context, e *queued) {
+	level, keys := levelOf(e.Kind), p.cfg.LogKeys
 	if e.Kind == observe.EventSubscriptionUp && !p.subscribed {
 		p.subscribed = true
 		level = slog.LevelDebug // that of every Manager that works, and nothing has become better
 	}
-	if !p.m.cfg.Logger.Enabled(ctx, level) {
+	if !p.cfg.Logger.Enabled(ctx, level) {
 		return
 	}
 	r := make([]slog.Attr, 0, 20)
@@ -74,18 +74,18 @@ func (p *reports) log(ctx context.Context, e *queued) {
 		r = append(r, slog.Int("waiters", e.Waiters))
 	}
 	if keys && e.Err != nil {
-		text("err", hiding(true, e.Holder, e.ClientID).of(e.Err))
+		text("err", p.cfg.Shown(e.Err, e.Holder, e.ClientID))
 	} else {
 		text("err", e.ErrText)
 	}
-	p.m.cfg.Logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
+	p.cfg.Logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
 }
 
 // logDropped says how many events were dropped since the last record of that: a log that
 // is silent about a lock must not read as if nothing had happened to it.
-func (p *reports) logDropped() {
+func (p *Reports) logDropped() {
 	if n := p.dropped.Swap(0); n > 0 {
-		p.m.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "anteroom: events dropped", slog.Int64("count", n))
+		p.cfg.Logger.LogAttrs(context.Background(), slog.LevelWarn, "anteroom: events dropped", slog.Int64("count", n))
 	}
 }
 
@@ -110,9 +110,9 @@ func leaseOf(e *observe.Event) (r []slog.Attr) {
 
 // found words what verdicts on a hold and, after them, those on the process as a whole say is
 // wrong; not what came of the watchdog's own actions.
-func (p *reports) found(verdicts []watchdog.Verdict) string {
+func (p *Reports) found(verdicts []watchdog.Verdict) string {
 	var found []string
-	for _, v := range slices.Concat(verdicts, p.m.dog.Verdicts(0)) {
+	for _, v := range slices.Concat(verdicts, p.dog.Verdicts(0)) {
 		what := v.Check.String() + ":" + v.Finding.String()
 		if v.Health == watchdog.Unhealthy && v.Check != watchdog.Recovery && !slices.Contains(found, what) {
 			found = append(found, what)

@@ -1,10 +1,8 @@
-package anteroom
+package report
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"strconv"
 	"time"
 
@@ -16,9 +14,6 @@ import (
 )
 
 const (
-	defaultLongWait = 30 * time.Second // the default LeaseTime
-	minLongWait     = time.Second
-	maxLongWait     = 24 * time.Hour
 	// maxReports bounds the events of each kind that one look raises: an outage of Redis
 	// may make 100,000 keys overdue at once, and one line says that as well.
 	maxReports = 10
@@ -28,38 +23,23 @@ const (
 	scanEvery = 30 * time.Second
 )
 
-// waitedFor yields the live keys that have waiters.
-func (m *Manager) waitedFor() iter.Seq[waits.Key] {
-	return func(yield func(waits.Key) bool) {
-		for _, k := range m.locks.All() {
-			cfg := &settingsOf(k).cfg
-			if k.Queue().Len() > 0 && !yield(waits.Key{
-				Name: k.Name(), Queue: k.Queue(), Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait),
-				OwnerUnlocks: cfg.Reentrancy == ByGoroutine, Of: k,
-			}) {
-				return
-			}
-		}
-	}
-}
-
-// looked reports what a look has found.
-func (p *reports) looked(found waits.Report) {
+// Looked reports what a look has found.
+func (p *Reports) Looked(found waits.Report) {
 	p.deadlocks(found)
 	p.longWaits(found)
 }
 
 // longWaits raises an event for each of the longest waits, and one for all others together.
-func (p *reports) longWaits(found waits.Report) {
+func (p *Reports) longWaits(found waits.Report) {
 	some := found.Overdue[:min(maxReports, len(found.Overdue))]
 	events := make([]observe.Event, 0, len(some))
 	for _, w := range some {
-		info := p.m.waitInfo(w)
+		info := p.waitInfo(w)
 		ev := observe.Event{
 			Kind: observe.EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
 			Waiters: w.Waiting, Waits: []observe.WaitInfo{info},
 		}
-		p.m.tellHolder(&ev, w)
+		p.tellHolder(&ev, w)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forWaits, found.At, events)
@@ -68,23 +48,23 @@ func (p *reports) longWaits(found waits.Report) {
 		p.event(context.Background(), ev)
 	}
 	if others := found.Overdue[len(some):]; len(others) > 0 {
-		ev := observe.Event{Kind: observe.EventLongWait, At: found.At, Since: p.m.dated(others[0].Waiter.Since)}
+		ev := observe.Event{Kind: observe.EventLongWait, At: found.At, Since: p.leases.Dated(others[0].Waiter.Since)}
 		for _, w := range others {
 			ev.Waiters += w.Waiting
 		}
-		ev.Text = plural(len(others), "further key") + " with callers that have waited for too long"
+		ev.Text = Plural(len(others), "further key") + " with callers that have waited for too long"
 		p.event(context.Background(), ev)
 	}
 }
 
 // deadlocks raises an event for each of some cycles, and one for all others together.
-func (p *reports) deadlocks(found waits.Report) {
+func (p *Reports) deadlocks(found waits.Report) {
 	some := found.Cycles[:min(maxReports, len(found.Cycles))]
 	events := make([]observe.Event, 0, len(some))
 	for _, c := range some {
 		ev := observe.Event{Kind: observe.EventDeadlock, At: found.At}
 		for _, w := range c {
-			info := p.m.waitInfo(w)
+			info := p.waitInfo(w)
 			if info.Since.After(ev.Since) {
 				ev.Since = info.Since // since then it is one
 			}
@@ -92,7 +72,7 @@ func (p *reports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		ev.Holder = p.m.field(c[0].Current.Grant)
+		ev.Holder = p.field(c[0].Current.Grant)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forCycles, found.At, events)
@@ -100,35 +80,35 @@ func (p *reports) deadlocks(found waits.Report) {
 		certain := some[i].Certain()
 		ev.CallSite = ev.Waits[0].CallSite
 		ev.Text = deadlockText(&ev, certain, why, hashed)
-		p.raise(queued{Event: ev, named: deadlockText(&ev, certain, why, strconv.Quote), values: context.Background()})
+		p.Raise(context.Background(), ev, deadlockText(&ev, certain, why, strconv.Quote))
 	}
 	if n := len(found.Cycles) - len(some); n > 0 {
-		p.event(context.Background(), observe.Event{Kind: observe.EventDeadlock, At: found.At, Text: plural(n, "further deadlock")})
+		p.event(context.Background(), observe.Event{Kind: observe.EventDeadlock, At: found.At, Text: Plural(n, "further deadlock")})
 	}
 }
 
-func (m *Manager) waitInfo(w waits.Wait) observe.WaitInfo {
+func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 	k := w.Of.(*lock.Key)
 	info := observe.WaitInfo{
-		Key: k.Name(), Class: settingsOf(k).cfg.Name,
-		Goroutine: int64(w.Waiter.Owner), Kind: kindName(w.Waiter.Kind), Since: m.dated(w.Waiter.Since), CallSite: callSiteOf(w.Waiter),
+		Key: k.Name(), Class: k.Settings().Class,
+		Goroutine: int64(w.Waiter.Owner), Kind: KindName(w.Waiter.Kind), Since: p.leases.Dated(w.Waiter.Since), CallSite: CallSiteOf(w.Waiter),
 		Owner: int64(w.Current.Owner),
 	}
 	if w.Current.Number == 0 {
 		return info
 	}
-	info.OwnerKind = kindName(w.Current.Kind)
-	if o := current(k); o != nil && o.Number() == w.Current.Number {
-		info.OwnerSince, info.OwnerSite = m.moment(o.Since()), o.CallSite
+	info.OwnerKind = KindName(w.Current.Kind)
+	if o := k.Owner(); o != nil && o.Number() == w.Current.Number {
+		info.OwnerSince, info.OwnerSite = p.leases.Dated(p.leases.Zero().Add(o.Since())), o.CallSite
 	}
 	return info
 }
 
 // tellHolder says who has the key that w waits for, as far as this process knows: Holder,
 // and in Text what longWaitText cannot tell from the wait alone.
-func (m *Manager) tellHolder(ev *observe.Event, w waits.Wait) {
+func (p *Reports) tellHolder(ev *observe.Event, w waits.Wait) {
 	if w.Current.Grant != 0 {
-		ev.Holder = m.field(w.Current.Grant)
+		ev.Holder = p.field(w.Current.Grant)
 		switch w.Current.State {
 		case queue.Lost:
 			ev.Text = ", which has lost it and not unlocked"
@@ -148,7 +128,7 @@ func (m *Manager) tellHolder(ev *observe.Event, w waits.Wait) {
 	switch id, _, ours := lettucecompat.ParseField(a.Holder); {
 	case a.Err != nil:
 		ev.Text = "acquire is failing"
-	case ours && id == m.cfg.ClientID:
+	case ours && id == p.cfg.ClientID:
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
 	default:
 		ev.Text = "held by another process, or by another Manager of this one"
@@ -160,7 +140,7 @@ func (m *Manager) tellHolder(ev *observe.Event, w waits.Wait) {
 
 // locate fills in where the goroutines of the events are, unless that was recorded or they
 // were looked at a short time before, at last. It returns why some are missing, or "".
-func (p *reports) locate(last *time.Time, now time.Time, events []observe.Event) string {
+func (p *Reports) locate(last *time.Time, now time.Time, events []observe.Event) string {
 	var asked []int64
 	for _, ev := range events {
 		for _, w := range ev.Waits {
@@ -179,7 +159,7 @@ func (p *reports) locate(last *time.Time, now time.Time, events []observe.Event)
 		return "goroutines were looked at less than " + scanEvery.String() + " ago"
 	}
 	*last = now
-	found := p.scan(now, asked)
+	found := p.Scan(now, asked)
 	for _, ev := range events {
 		for i := range ev.Waits {
 			w := &ev.Waits[i]
@@ -192,4 +172,12 @@ func (p *reports) locate(last *time.Time, now time.Time, events []observe.Event)
 		}
 	}
 	return found.Reason
+}
+
+// CallSiteOf returns where w was called, if that was recorded.
+func CallSiteOf(w queue.WaiterInfo) string {
+	if o, is := w.Note.(*lock.Owner); is {
+		return o.CallSite
+	}
+	return ""
 }

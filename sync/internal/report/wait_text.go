@@ -1,4 +1,4 @@
-package anteroom
+package report
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 // longWaitText words a long wait: who waits, where, how many, and for whom.
 func longWaitText(ev *observe.Event, why string) string {
 	w := &ev.Waits[0]
-	text := fmt.Sprintf("goroutine %d has waited for %v%s; %s; ", w.Goroutine, rounded(ev.At.Sub(w.Since)), at(w.CallSite), waiting(ev.Waiters))
+	text := fmt.Sprintf("goroutine %d has waited for %v%s; %s; ", w.Goroutine, rounded(ev.At.Sub(w.Since)), At(w.CallSite), waiting(ev.Waiters))
 	if w.Owner == 0 {
 		return text + ev.Text + unlocated(w.CallSite, why)
 	}
@@ -22,9 +22,9 @@ func longWaitText(ev *observe.Event, why string) string {
 	}
 	text += ev.Text
 	if w.OwnerSite != "" {
-		text += ", taken" + at(w.OwnerSite)
+		text += ", taken" + At(w.OwnerSite)
 	} else if w.OwnerAt != "" {
-		text += ", now" + at(w.OwnerAt)
+		text += ", now" + At(w.OwnerAt)
 	}
 	return text + unlocated(w.CallSite, why)
 }
@@ -38,16 +38,16 @@ func deadlockText(ev *observe.Event, certain bool, why string, name func(key str
 	if !certain {
 		text.WriteString("possible ")
 	}
-	text.WriteString("deadlock of " + plural(len(ev.Waits), "goroutine"))
+	text.WriteString("deadlock of " + Plural(len(ev.Waits), "goroutine"))
 	unknown := ""
 	for i, w := range ev.Waits {
 		if i == shownLinks {
 			fmt.Fprintf(&text, "; and %d more", len(ev.Waits)-i)
 			break
 		}
-		fmt.Fprintf(&text, "; goroutine %d waits%s for %s, which goroutine %d has", w.Goroutine, at(w.CallSite), name(w.Key), w.Owner)
+		fmt.Fprintf(&text, "; goroutine %d waits%s for %s, which goroutine %d has", w.Goroutine, At(w.CallSite), name(w.Key), w.Owner)
 		if w.OwnerSite != "" {
-			text.WriteString(", taken" + at(w.OwnerSite))
+			text.WriteString(", taken" + At(w.OwnerSite))
 		}
 		if w.CallSite == "" {
 			unknown = why
@@ -67,7 +67,8 @@ func deadlockText(ev *observe.Event, certain bool, why string, name func(key str
 // hashed names a key where keys are not shown.
 func hashed(key string) string { return "the key with hash " + observe.KeyHash(key) }
 
-func at(site string) string {
+// At names a call site, if it is known.
+func At(site string) string {
 	if site == "" {
 		return ""
 	}
@@ -90,11 +91,3 @@ func unlocated(site, why string) string {
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
-
-// plural words a number of things.
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

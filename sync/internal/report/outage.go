@@ -1,4 +1,4 @@
-package anteroom
+package report
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
 // Cluster has one for each node: the others work meanwhile.
 type troubles struct {
-	p    *reports
+	p    *Reports
 	some atomic.Bool // there is trouble, which spares all others the mutex
 
 	mu      sync.Mutex
@@ -62,17 +62,17 @@ func shown(shard string) string {
 }
 
 // Failed notes that a statement for k has failed with err at the server shard.
-func (p *reports) Failed(k *lock.Key, shard string, err error) {
-	if !p.m.closing.Load() {
-		p.troubles.met(k.Name(), settingsOf(k).cfg.Name, shown(shard), err)
+func (p *Reports) Failed(k *lock.Key, shard string, err error) {
+	if !p.cfg.Closing() {
+		p.troubles.met(k.Name(), k.Settings().Class, shown(shard), err)
 	}
 }
 
 // Answered notes that one for k was answered as it should be. before is the server at which the one before it has failed,
 // where it has.
-func (p *reports) Answered(k *lock.Key, before *string) {
+func (p *Reports) Answered(k *lock.Key, before *string) {
 	if p.troubles.some.Load() {
-		p.troubles.answered(k.Name(), shown(p.m.wire.Shard(k.Name())), before)
+		p.troubles.answered(k.Name(), shown(p.wire.Shard(k.Name())), before)
 	}
 }
 
@@ -80,7 +80,7 @@ func (p *reports) Answered(k *lock.Key, before *string) {
 func (o *troubles) met(key, class, shard string, err error) {
 	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
-		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something: "+remedy(err)
+		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something: "+Remedy(err)
 		if !aboutServer(err) {
 			of, ev.Key, ev.Class = subject{key: key}, key, class
 		}
@@ -134,7 +134,7 @@ func (o *troubles) answered(key, shard string, before *string) {
 		}
 		if here && t.quiet == nil && !o.stopped {
 			t.answered = now
-			t.quiet = time.AfterFunc(outageQuiet+o.p.m.cfg.CommandTimeout, func() { o.end(of, t, now) })
+			t.quiet = time.AfterFunc(outageQuiet+o.p.cfg.CommandTimeout, func() { o.end(of, t, now) })
 		}
 	}
 }

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// This file is what is told of single holds, and of Close.
+
+// Note is what a loss is reported with: to how many holds it was told, and what the watchdog had said of the hold, which
+// it forgets when the grant is unlisted.
+type Note struct {
+	owners   int
+	verdicts []watchdog.Verdict
+}
+
+// NoteOn returns the note on the loss of o. What the watchdog had to say of an earlier owner is not in it. It takes the
+// watchdog's mutex and allocates one slice: the renewal loop calls it, once for each grant that is lost.
+func (p *Reports) NoteOn(o *lock.Owner, holds int) Note {
+	return Note{holds, slices.DeleteFunc(p.dog.Verdicts(o.Held().Number()), func(v watchdog.Verdict) bool {
+		return v.Check == watchdog.Holder && v.At.Before(p.leases.Zero().Add(o.Since()))
+	})}
+}
+
+// Lost reports a loss. Its owners were told: this is for others. It and the next five are lock.Reporter.
+func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
+	class := g.Key().Settings().Class
+	if l.By == renewal.ByRenewal {
+		p.to.Renewed(class, observe.OutcomeRefused, 0)
+	}
+	p.to.Lost(class, observe.LossReason(l.Reason))
+	ev := eventOf(observe.EventLost, g, l.Cause)
+	ev.Reason, ev.Since, ev.Err = observe.LossReason(l.Reason), l.At, l.Err
+	note, is := l.Note.(Note)
+	if !is && l.Owner != nil { // a release has found it
+		note = p.NoteOn(l.Owner, 1)
+	}
+	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
+	ev.Text = LossText(l.Reason, g.Terms().Fixed(), g.Unrenewed())
+	if l.By != "" {
+		ev.Text += ", found " + l.By
+	}
+	if l.Owner != nil {
+		ev.CallSite = l.Owner.CallSite
+	}
+	p.event(p.cfg.Values(l.Owner), ev)
+}
+
+// ReleaseFailed reports that the first answer to a release of g did not confirm it.
+func (p *Reports) ReleaseFailed(g *lock.Held, err error) {
+	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
+	ev.Err = err
+	p.event(p.cfg.Values(g.Owner()), ev)
+}
+
+// ReleaseGivenUp reports that no release of g was confirmed while something may have been left of it.
+func (p *Reports) ReleaseGivenUp(g *lock.Held) {
+	k := g.Key()
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventReleaseGivenUp, Key: k.Name(), Class: k.Settings().Class, Holder: g.Field(),
+		Text: "no release was confirmed; the lease ends the lock",
+	})
+}
+
+// UnlockLost reports what Unlock cannot return: the lock of o was lost for c, since then, as why says.
+func (p *Reports) UnlockLost(o *lock.Owner, c renewal.Cause, since time.Time, why error) {
+	ev := eventOf(observe.EventUnlockLost, o.Held(), c)
+	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, o.CallSite
+	p.event(context.Background(), ev)
+}
+
+// ReentryLost reports a Lock that had to enter a lost lock again.
+func (p *Reports) ReentryLost(k *lock.Key) {
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventReentryLost, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(),
+		Text: "Lock entered again into a lock that is lost: waiting for itself would be a deadlock; ask Held",
+	})
+}
+
+// SelfDeadlock reports a Lock by a goroutine whose own Acquire holds the key.
+func (p *Reports) SelfDeadlock(k *lock.Key) {
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(),
+		Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
+	})
+}
+
+// Closing reports what Close has waited for, after that time: so many holds of these classes, the oldest of which
+// came in at site, or else commands without an answer.
+func (p *Reports) Closing(after time.Duration, classes map[string]int, site string, commands int) {
+	var what string
+	holds := 0
+	for _, n := range classes {
+		holds += n
+	}
+	switch {
+	case holds > 0:
+		names := slices.SortedFunc(maps.Keys(classes), func(a, b string) int {
+			return cmp.Or(cmp.Compare(classes[b], classes[a]), strings.Compare(a, b))
+		})
+		var parts []string
+		for _, name := range names[:min(len(names), maxReports)] {
+			parts = append(parts, fmt.Sprintf("%d of class %s", classes[name], name))
+		}
+		if n := len(names) - len(parts); n > 0 {
+			parts = append(parts, fmt.Sprintf("others of %d more", n))
+		}
+		what = Plural(holds, "hold") + ": " + strings.Join(parts, ", ")
+	case commands > 0:
+		what = Plural(commands, "command")
+	default:
+		return // just done
+	}
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventClosing, Since: time.Now().Add(-after), CallSite: site,
+		Text: "Close has waited for " + after.String() + " for " + what,
+	})
+}
+
+// eventOf begins an event about g, with what c says was known of its lease.
+func eventOf(kind observe.EventKind, g *lock.Held, c renewal.Cause) observe.Event {
+	k := g.Key()
+	return observe.Event{
+		Kind: kind, Key: k.Name(), Class: k.Settings().Class, Holder: g.Field(),
+		LastConfirmed: c.LastConfirmed, Deadline: c.Deadline, Failures: c.Failures, Lease: g.Terms().For,
+	}
+}

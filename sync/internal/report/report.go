@@ -1,0 +1,102 @@
+// Report is what people and programs are told: by the hooks of an Observer and of a Tracer, by the log, and by OnEvent.
+// The core and the services call it with values of their own and with no mutex locked, and know none of the four.
+package report
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/goroutines"
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
+	"github.com/anteroom/anteroom/watchdog"
+)
+
+// Config is what Reports are made of.
+type Config struct {
+	ClientID       string
+	Logger         *slog.Logger
+	LogKeys        bool
+	Observer       *observe.Observer // nil: nobody observes
+	Tracer         *observe.Tracer   // nil: nobody traces
+	OnEvent        func(observe.Event)
+	CommandTimeout time.Duration
+	DefaultClass   string // of what concerns no single lock
+
+	Closing  func() bool                              // whether the Manager is closing, when much fails on purpose
+	CallSite func() string                            // of the caller of the library; "" unless recorded
+	Values   func(o *lock.Owner) context.Context      // the context with whose values o was acquired; o may be nil
+	Words    func(err error, hidden ...string) string // the text of err without these names
+	Shown    func(err error, hidden ...string) string // the same, but errors name their key
+}
+
+// Reports are what one Manager tells.
+type Reports struct {
+	cfg      Config
+	to       observe.Observer // with all hooks
+	tracer   observe.Tracer
+	troubles troubles
+	batches  sync.WaitGroup // reports of renewals and of ended troubles; none begins once both are stopped
+
+	// Of the Manager, from Start on.
+	wire   *lettucecompat.Client
+	locks  *lock.Locks
+	leases *renewal.Manager
+	dog    *watchdog.Watchdog
+
+	queue   chan queued
+	quit    chan struct{}
+	end     sync.Once
+	done    sync.WaitGroup
+	dropped atomic.Int64 // since the log said so last
+
+	subscribed bool // an EventSubscriptionUp has been delivered; run's own
+
+	// Only the look for long waits that is under way uses these.
+	Scan                func(now time.Time, asked []int64) goroutines.Scan
+	forWaits, forCycles time.Time // when goroutines were last looked at
+}
+
+// queueLen bounds the events that wait for OnEvent and the log.
+const queueLen = 1024
+
+// New returns Reports that deliver nothing yet. Until Attach only what needs no more than cfg may be called.
+func New(cfg Config) *Reports {
+	p := &Reports{
+		cfg: cfg, to: allHooks(cfg.Observer), Scan: goroutines.Look,
+		queue: make(chan queued, queueLen), quit: make(chan struct{}),
+	}
+	if cfg.Tracer != nil {
+		p.tracer = *cfg.Tracer
+	}
+	p.troubles = troubles{p: p, all: map[subject]*trouble{}}
+	return p
+}
+
+// Start begins to deliver events.
+func (p *Reports) Start() { p.done.Go(p.run) }
+
+// Attach tells p whom it may ask. It is called before any of them works.
+func (p *Reports) Attach(wire *lettucecompat.Client, locks *lock.Locks, dog *watchdog.Watchdog) {
+	p.wire, p.locks, p.leases, p.dog = wire, locks, locks.Leases(), dog
+}
+
+// Calm ends what reports by itself: no trouble ends any more. Settle waits for what is being reported.
+func (p *Reports) Calm() { p.troubles.stop() }
+
+// Settle waits until nothing that began before is being reported.
+func (p *Reports) Settle() { p.batches.Wait() }
+
+// Stop delivers what is queued and ends the goroutine. Later events are dropped.
+func (p *Reports) Stop() {
+	p.end.Do(func() { close(p.quit) })
+	p.done.Wait()
+}
+
+// Observed reports whether somebody is told of each operation. If not, nothing below need be called about one.
+func (p *Reports) Observed() bool { return p.cfg.Observer != nil || p.cfg.Tracer != nil }

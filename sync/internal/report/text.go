@@ -1,0 +1,90 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/renewal"
+)
+
+// This file has the texts that errors share with events.
+
+// LossText says why a lock was lost. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had stopped
+// its renewal.
+func LossText(reason renewal.Reason, fixed, unrenewed bool) string {
+	switch reason {
+	case renewal.ReasonGone:
+		return "Redis no longer has it"
+	case renewal.ReasonForced:
+		return "released by force"
+	case renewal.ReasonClosed:
+		return "the manager was closed"
+	case renewal.ReasonWatchdog:
+		return "given up by the watchdog"
+	}
+	switch {
+	case fixed:
+		return "its fixed lease ended"
+	case unrenewed:
+		return "its lease ended after the watchdog had stopped its renewal"
+	}
+	return "its lease ended without a confirmed renewal"
+}
+
+// Plural words a number of things.
+func Plural(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// KindName is how a waiter came, by what it asked for.
+func KindName(k queue.Kind) string {
+	switch {
+	case k.IsTry() && !k.CanNotify():
+		return "try_lock"
+	case k.IsTry():
+		return "try"
+	case !k.CanNotify():
+		return "lock"
+	}
+	return "hold"
+}
+
+// remedies says, for the answers that need a person, what that person can do. They
+// are told apart by the code with which Redis' answers begin, which is part of its
+// protocol; texts differ between versions.
+var remedies = []struct{ code, remedy string }{
+	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
+	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"ACL failure in script", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"NOAUTH", "give the Redis client a user name and password"},
+	{"WRONGPASS", "the Redis client's user name or password is wrong"},
+	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
+}
+
+// Remedy returns what to do about a permanent answer.
+func Remedy(err error) string {
+	text := err.Error()
+	for _, r := range remedies {
+		if strings.Contains(text, r.code) {
+			return r.remedy
+		}
+	}
+	return "repeating the command would give the same answer"
+}
+
+// serverWide are the parts of permanent answers that concern every key of a server: what
+// its user is and may run. Others are about the key that was asked for.
+var serverWide = []string{"NOAUTH", "WRONGPASS", "NOSCRIPT", "can't run this command", "permissions to run the", "unknown command"}
+
+// aboutServer reports whether a permanent answer concerns all keys of its server.
+func aboutServer(err error) bool {
+	text := err.Error()
+	return slices.ContainsFunc(serverWide, func(part string) bool { return strings.Contains(text, part) })
+}
