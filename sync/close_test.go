@@ -40,7 +40,7 @@ func TestAnInnerReleaseAfterCloseSparesTheOuterHold(t *testing.T) {
 func TestClose_TheOwnerEntersAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		closed := make(chan error, 1)
 		go func() { closed <- m.Close(bg) }()
@@ -70,7 +70,7 @@ func TestClose_TheOwnerEntersAgain(t *testing.T) {
 func TestClose_NobodyEntersWhatWasGivenUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		if err := m.CloseWithin(time.Second); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("closed: %v", err)
@@ -185,7 +185,7 @@ func TestATryLockUnderWayIsFalseWhenCloseBegins(t *testing.T) {
 func TestCloseLetsNoParkedLockIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: anteroom.NotReentrant})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k"})
 		mu.Lock()
 		in := make(chan struct{})
 		go func() {

@@ -33,7 +33,6 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{"Margin", anteroom.LockConfig{Margin: -1}},
 		{"WatchdogPeriod", anteroom.LockConfig{WatchdogPeriod: -time.Second}},
 		{"WatchdogPeriod", anteroom.LockConfig{WatchdogPeriod: 2 * time.Hour}},
-		{"Reentrancy", anteroom.LockConfig{Reentrancy: 7}},
 		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: -1}},
 		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: time.Hour - 1}},
 		{"FenceRecordTime", anteroom.LockConfig{FenceRecordTime: 3 * time.Hour, LeaseTime: 2 * time.Hour}},
@@ -91,7 +90,7 @@ func TestTwoConfigurationsForOneLiveKey(t *testing.T) {
 		h := acquire(t, mutex(t, m, base))
 		other := map[string]any{
 			"Name": "x", "LeaseTime": 21 * time.Second, "RenewalTime": 3 * time.Second, "Margin": 500 * time.Millisecond,
-			"WatchdogPeriod": time.Second, "Fair": true, "Reentrancy": anteroom.NotReentrant, "Fencing": true, "FenceRecordTime": 2 * time.Hour, "MaxHandoffs": 5,
+			"WatchdogPeriod": time.Second, "Fair": true, "Reentrant": true, "Fencing": true, "FenceRecordTime": 2 * time.Hour, "MaxHandoffs": 5,
 			"MaxHandoffTime": time.Second, "MinHold": time.Second, "MaxHold": time.Minute, "Recovery": anteroom.RecoverNotify,
 			"AlertThreshold": 3, "Replicas": 1, "ReplicaTimeout": 100 * time.Millisecond, "StringHolders": true,
 		}

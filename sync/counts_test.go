@@ -60,7 +60,7 @@ func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 func TestCounts_ALostLockAgesUntilItIsUnlocked(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		time.Sleep(time.Minute)
 		mu.Lock()

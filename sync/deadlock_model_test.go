@@ -143,7 +143,7 @@ func TestDeadlock_ReportedExactlyWhereThereIsOne(t *testing.T) {
 func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) {
 	const limit = 20 * time.Second // a look every 5 s
 	w := &world{owner: map[string]taken{}, waits: map[int]wait{}}
-	m, rec := manager(t, s.client(), anteroom.Config{LongWait: limit})
+	m, rec := manager(t, s.client(), anteroom.Config{LongWait: limit, Defaults: byGoroutine})
 	time.Sleep(500 * time.Millisecond)
 	start := time.Now()
 	locks := numberedLocks(m, 2+r.IntN(3))

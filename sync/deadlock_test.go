@@ -34,6 +34,9 @@ func ring(locks []*anteroom.Mutex, limit time.Duration) (ended *sync.WaitGroup) 
 	return ended
 }
 
+// byGoroutine makes a deadlock of Locks certain: nobody else may unlock them.
+var byGoroutine = anteroom.LockConfig{Reentrant: true}
+
 func numberedLocks(m *anteroom.Manager, n int) (locks []*anteroom.Mutex) {
 	for i := range n {
 		locks = append(locks, m.Mutex(fmt.Sprintf("key:%d", i)))
@@ -48,7 +51,7 @@ func TestDeadlock_IsReportedOnce(t *testing.T) {
 				continue
 			}
 			bubble(t, func(t *testing.T, s *embedded) {
-				m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: record})
+				m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: record, Defaults: byGoroutine})
 				time.Sleep(2 * time.Second)
 				began := time.Now()
 				ended := ring(numberedLocks(m, n), 3*time.Minute)
@@ -108,7 +111,7 @@ func checkRing(t *testing.T, ev observe.Event, n int, recorded bool, began time.
 // as old as a long wait.
 func TestDeadlock_OfHoldsIsPossible(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, rec := manager(t, s.client(), anteroom.Config{})
+		m, rec := manager(t, s.client(), anteroom.Config{Defaults: byGoroutine})
 		x, y := m.Mutex("x"), m.Mutex("y")
 		var ended sync.WaitGroup
 		for _, order := range [][]*anteroom.Mutex{{x, y}, {y, x}} {
@@ -151,19 +154,19 @@ func TestDeadlock_WithItself(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name         string
-		reentrancy   anteroom.Reentrancy
+		reentrant    bool
 		first, again lock
 		within       time.Duration // 0: never
 		possible     bool
 	}{
-		{"NotReentrant", anteroom.NotReentrant, byLock, byLock, 35 * time.Second, true},
-		{"Acquire after Lock", anteroom.ByGoroutine, byLock, byHold, 11 * time.Second, false},
-		{"Acquire twice", anteroom.ByGoroutine, byHold, byHold, 35 * time.Second, true},
-		{"Lock after Acquire is told at once, as self_deadlock", anteroom.ByGoroutine, byHold, byLock, 0, false},
+		{"Acquire after Lock", true, byLock, byHold, 11 * time.Second, false},
+		{"Acquire twice", false, byHold, byHold, 35 * time.Second, true},
+		{"Lock after Acquire is told at once, as self_deadlock", true, byHold, byLock, 0, false},
+		{"Lock after Lock, too", false, byLock, byLock, 0, false},
 	} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, rec := manager(t, s.client(), anteroom.Config{})
-			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: c.reentrancy})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: c.reentrant})
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
@@ -197,7 +200,7 @@ func TestDeadlock_WithItself(t *testing.T) {
 // 5 s. Neither is one that comes again and again, each time with new waits.
 func TestDeadlock_ThatDissolvesIsNotReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, rec := manager(t, s.client(), anteroom.Config{})
+		m, rec := manager(t, s.client(), anteroom.Config{Defaults: byGoroutine})
 		time.Sleep(4 * time.Second)
 		ring(numberedLocks(m, 2), 2*time.Second).Wait()
 		time.Sleep(time.Minute)
@@ -229,7 +232,7 @@ func TestDeadlock_ThatDissolvesIsNotReported(t *testing.T) {
 // of it.
 func TestDeadlock_OnlyItsOwnLinks(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, rec := manager(t, s.client(), anteroom.Config{})
+		m, rec := manager(t, s.client(), anteroom.Config{Defaults: byGoroutine})
 		locks := numberedLocks(m, 5)
 		var ended sync.WaitGroup
 		chain := func(mine, next *anteroom.Mutex) {
@@ -274,8 +277,8 @@ func TestDeadlock_OnlyItsOwnLinks(t *testing.T) {
 // Two Managers know nothing of each other.
 func TestDeadlock_OverTwoManagersIsNotSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, recA := manager(t, s.client(), anteroom.Config{})
-		b, recB := manager(t, s.client(), anteroom.Config{})
+		a, recA := manager(t, s.client(), anteroom.Config{Defaults: byGoroutine})
+		b, recB := manager(t, s.client(), anteroom.Config{Defaults: byGoroutine})
 		ring([]*anteroom.Mutex{a.Mutex("x"), b.Mutex("y")}, time.Minute).Wait()
 		if n := len(recA.of(observe.EventDeadlock)) + len(recB.of(observe.EventDeadlock)); n != 0 {
 			t.Errorf("%d reports", n)

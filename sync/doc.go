@@ -36,7 +36,8 @@
 //   - [Hold] is one possession of a lock. Any goroutine may release it; its Context ends when the lock is lost.
 //   - [Config] configures a Manager, [LockConfig] its locks; zero values have usable defaults.
 //
-// Lock re-enters by goroutine, Acquire and Do by a context that carries the Hold; see [Reentrancy].
+// Acquire and Do enter again by a context that carries the Hold; Lock enters again by its
+// goroutine where LockConfig.Reentrant is set.
 //
 // # Errors
 //

@@ -139,7 +139,7 @@ func TestEnteringAgainIsRefused(t *testing.T) {
 func TestLockingAgainIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		func() {
 			defer func() {

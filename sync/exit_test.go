@@ -119,7 +119,7 @@ func TestExit_ASuspensionWithinAHold(t *testing.T) {
 func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 	m := insideManager(t, Config{})
 	defer func() { _ = m.Close(context.Background()) }()
-	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
+	mu, err := m.NewMutex(LockConfig{Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
 	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is told
 	defer func() { _ = m.Close(context.Background()) }()
-	mu, err := m.NewMutex(LockConfig{Key: "k", Reentrancy: NotReentrant})
+	mu, err := m.NewMutex(LockConfig{Key: "k"})
 	if err != nil {
 		t.Fatal(err)
 	}

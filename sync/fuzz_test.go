@@ -15,16 +15,16 @@ var complaint = regexp.MustCompile(`: (?:Defaults\.)?([A-Z][A-Za-z]*) (is|has) `
 // FuzzConfig: every configuration is either refused by an error that names a field which
 // is at fault, and its bound, or becomes a normal form within all documented bounds.
 func FuzzConfig(f *testing.F) {
-	f.Add("k", "", int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), 0, 0, 0, uint8(0), uint8(0), false)
-	f.Add("k", "orders", int64(time.Second), int64(-1), int64(50*time.Millisecond), int64(time.Second), int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Millisecond), -1, 3, 2, uint8(1), uint8(3), true)
-	f.Add("", "", int64(minLease), int64(10*time.Millisecond), int64(10*time.Millisecond), int64(time.Hour), int64(1)<<62, int64(maxLease), int64(1)<<62, int64(33*time.Millisecond), 65535, 1000, 16, uint8(0), uint8(0), false)
-	f.Add("k", "", int64(minLease-1), int64(1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), -2, -1, -1, uint8(7), uint8(9), false)
+	f.Add("k", "", int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), int64(0), 0, 0, 0, uint8(0), false, false)
+	f.Add("k", "orders", int64(time.Second), int64(-1), int64(50*time.Millisecond), int64(time.Second), int64(time.Millisecond), int64(time.Second), int64(time.Minute), int64(time.Millisecond), -1, 3, 2, uint8(3), true, true)
+	f.Add("", "", int64(minLease), int64(10*time.Millisecond), int64(10*time.Millisecond), int64(time.Hour), int64(1)<<62, int64(maxLease), int64(1)<<62, int64(33*time.Millisecond), 65535, 1000, 16, uint8(0), false, false)
+	f.Add("k", "", int64(minLease-1), int64(1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), -2, -1, -1, uint8(9), true, false)
 	f.Fuzz(func(t *testing.T, key, name string, lease, renewal, margin, watchdog, handoffTime, minHold, maxHold, replicaTimeout int64,
-		handoffs, threshold, replicas int, reentrancy, recovery uint8, fencing bool,
+		handoffs, threshold, replicas int, recovery uint8, reentrant, fencing bool,
 	) {
 		c := LockConfig{
 			Key: key, Name: name, LeaseTime: time.Duration(lease), RenewalTime: time.Duration(renewal), Margin: time.Duration(margin),
-			WatchdogPeriod: time.Duration(watchdog), Reentrancy: Reentrancy(reentrancy), Fencing: fencing, MaxHandoffs: handoffs,
+			WatchdogPeriod: time.Duration(watchdog), Reentrant: reentrant, Fencing: fencing, MaxHandoffs: handoffs,
 			MaxHandoffTime: time.Duration(handoffTime), MinHold: time.Duration(minHold), MaxHold: time.Duration(maxHold),
 			Recovery: Recovery(recovery), AlertThreshold: threshold, Replicas: replicas, ReplicaTimeout: time.Duration(replicaTimeout),
 		}
@@ -115,7 +115,7 @@ func documented(t *testing.T, c, n LockConfig) {
 			t.Fatalf("%s is %d, not from %d to %d", field, v[0], v[1], v[2])
 		}
 	}
-	if n.MaxHandoffs == 0 || n.Reentrancy > NotReentrant || n.Recovery > RecoverRelease {
+	if n.MaxHandoffs == 0 || n.Recovery > RecoverRelease {
 		t.Fatalf("%+v", n)
 	}
 	if again, err := n.normal(); err != nil || again != n {

@@ -37,7 +37,7 @@ type Hold struct {
 // permission or a different configuration of a live key, ErrClosed.
 //
 // With a context that carries a live Hold of this lock (Hold.Context, Do) it
-// enters again without asking Redis, unless the lock is NotReentrant; with a lost
+// enters again without asking Redis; with a lost
 // one it returns ErrLost. The inner Hold has the lease and the token of the outer one:
 // Lease is ErrConfig there, and Wait has nothing to wait for.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
@@ -85,6 +85,9 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	h.t = m.newTenure(h)
 	o := &h.t.owner
 	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
+	if owned, _ := k.Queue().OwnedBy(o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
+		m.reports.SelfDeadlock(k)
+	}
 	bounded := ctx
 	if r.wait > 0 {
 		var cancel context.CancelFunc

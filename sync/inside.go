@@ -36,7 +36,7 @@ func inLibrary(function string) bool {
 		return false
 	}
 	switch pkg, _, _ := strings.Cut(name, "."); pkg {
-	case "sync", "lettuce_compat", "renewal", "watchdog":
+	case "sync", "sync/internal/report", "lettuce_compat", "renewal", "watchdog":
 		return true
 	}
 	return false

@@ -1,23 +1,6 @@
 package anteroom
 
-import (
-	"time"
-)
-
-// Reentrancy says which callers may enter a lock that they hold already.
-type Reentrancy uint8
-
-const (
-	// ByGoroutine lets the goroutine that holds the lock by Lock or TryLock lock
-	// it again, up to 255 times; each Lock needs its Unlock, by that goroutine.
-	// Acquire, TryAcquire and Do enter again only with a context that carries the
-	// live Hold (Hold.Context, or the context that Do passes on).
-	ByGoroutine Reentrancy = iota
-
-	// NotReentrant is sync.Mutex's rule: locking twice waits, and any goroutine
-	// may unlock.
-	NotReentrant
-)
+import "time"
 
 // Recovery says what the watchdog does about a hold that it finds unhealthy.
 // docs/operations.md compares the strategies.
@@ -85,8 +68,12 @@ type LockConfig struct {
 	// docs/guarantees.md, §8. Defaults to false.
 	Fair bool
 
-	// Reentrancy defaults to ByGoroutine.
-	Reentrancy Reentrancy
+	// Reentrant lets the goroutine that holds the lock by Lock or TryLock lock it again, up to
+	// 255 times, and only that goroutine may unlock it, as often. By default it is as with a
+	// sync.Mutex: locking twice waits, which EventSelfDeadlock reports at once, and any
+	// goroutine may unlock. In either case Acquire, TryAcquire and Do enter again with a context
+	// that carries the live Hold (Hold.Context, or the context that Do passes on).
+	Reentrant bool
 
 	// Fencing gives every hold a token that grows from hold to hold, across
 	// processes. It costs a second key in Redis, of about 100 bytes and the lock's

@@ -29,7 +29,7 @@ func panics(t *testing.T, f func()) (err *anteroom.Error) {
 func TestLockIsReentrantUpTo255(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		commands := 0
 		for i := range 255 {
 			if i%2 == 0 {
@@ -68,7 +68,7 @@ func TestLockIsReentrantUpTo255(t *testing.T) {
 func TestUnlockByAStrangerPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		if err := panics(t, mu.Unlock); !errors.Is(err, anteroom.ErrNotHeld) {
 			t.Fatalf("unlock of an unlocked lock: %v", err)
 		}
@@ -87,16 +87,13 @@ func TestUnlockByAStrangerPanics(t *testing.T) {
 
 // A Mutex with another configuration than the key's is refused by Lock, so its Unlock owns nothing.
 func TestUnlockThroughAMutexWithAnotherReentrancy(t *testing.T) {
-	for _, of := range [][2]anteroom.Reentrancy{
-		{anteroom.ByGoroutine, anteroom.NotReentrant},
-		{anteroom.NotReentrant, anteroom.ByGoroutine},
-	} {
+	for _, reentrant := range []bool{true, false} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, _ := manager(t, s.client(), anteroom.Config{})
-			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: of[0]})
-			other := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: of[1]})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: reentrant})
+			other := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: !reentrant})
 			mu.Lock()
-			if of[0] == anteroom.ByGoroutine {
+			if reentrant {
 				done := make(chan error)
 				go func() { done <- panics(t, other.Unlock) }()
 				if err := <-done; !errors.Is(err, anteroom.ErrNotHeld) {
@@ -106,7 +103,7 @@ func TestUnlockThroughAMutexWithAnotherReentrancy(t *testing.T) {
 				return
 			}
 			done := make(chan struct{})
-			go func() { // any goroutine may unlock what is NotReentrant
+			go func() { // any goroutine may unlock what is not Reentrant
 				defer close(done)
 				other.Unlock()
 			}()
@@ -118,10 +115,10 @@ func TestUnlockThroughAMutexWithAnotherReentrancy(t *testing.T) {
 	}
 }
 
-func TestNotReentrantIsLikeSyncMutex(t *testing.T) {
+func TestLock_IsLikeSyncMutexs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrancy: anteroom.NotReentrant})
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k"})
 		mu.Lock()
 		if mu.TryLock() {
 			t.Fatal("entered twice")
@@ -206,7 +203,7 @@ func TestSync_I7_StaleUnlockNeverFreesASuccessor(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
 		other, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		s.Del("k")
 		h := acquire(t, other.Mutex("k"))

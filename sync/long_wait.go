@@ -21,7 +21,7 @@ func (m *Manager) waitedFor() iter.Seq[waits.Key] {
 			cfg := &settingsOf(k).cfg
 			if k.Queue().Len() > 0 && !yield(waits.Key{
 				Name: k.Name(), Queue: k.Queue(), Limit: cmp.Or(cfg.LongWait, m.cfg.LongWait),
-				OwnerUnlocks: cfg.Reentrancy == ByGoroutine, Of: k,
+				OwnerUnlocks: cfg.Reentrant, Of: k,
 			}) {
 				return
 			}

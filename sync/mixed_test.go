@@ -23,17 +23,17 @@ import (
 // comes back, and nothing is left but what lands late.
 func TestMixedWaysIn(t *testing.T) {
 	s := testredis.Start(t)
-	for _, r := range []anteroom.Reentrancy{anteroom.ByGoroutine, anteroom.NotReentrant} {
-		t.Run(fmt.Sprintf("reentrancy=%d", r), func(t *testing.T) {
+	for _, r := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reentrant=%v", r), func(t *testing.T) {
 			t.Parallel()
 			mixed(t, s, r)
 		})
 	}
 }
 
-func mixed(t *testing.T, s *testredis.Server, r anteroom.Reentrancy) {
+func mixed(t *testing.T, s *testredis.Server, r bool) {
 	const keys = 3
-	name := func(k int) string { return fmt.Sprintf("%d,%d", r, k) }
+	name := func(k int) string { return fmt.Sprintf("%v,%d", r, k) }
 	var inside [keys]atomic.Int32
 	var entered atomic.Int64
 	var managers []*anteroom.Manager
@@ -47,7 +47,7 @@ func mixed(t *testing.T, s *testredis.Server, r anteroom.Reentrancy) {
 			work.Go(func() {
 				for i := g; time.Now().Before(over); i++ {
 					k := i % keys
-					mu := mutex(t, m, anteroom.LockConfig{Key: name(k), Reentrancy: r, Fair: k == 0, Fencing: k == 1, MaxHandoffs: 20, LeaseTime: mixedLease})
+					mu := mutex(t, m, anteroom.LockConfig{Key: name(k), Reentrant: r, Fair: k == 0, Fencing: k == 1, MaxHandoffs: 20, LeaseTime: mixedLease})
 					enter(t, mu, i, func() {
 						entered.Add(1)
 						if n := inside[k].Add(1); n != 1 {
@@ -120,7 +120,7 @@ func enter(t *testing.T, mu *anteroom.Mutex, i int, inside func()) {
 		_ = mu.Do(ctx, func(context.Context) error { inside(); return nil })
 	}
 	if locked {
-		if mu.Config().Reentrancy == anteroom.ByGoroutine && i%2 == 0 {
+		if mu.Config().Reentrant && i%2 == 0 {
 			pass(mu) // enters again
 		}
 		inside()

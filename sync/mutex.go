@@ -79,17 +79,16 @@ func (mu *Mutex) Config() LockConfig {
 	return cfg
 }
 
-// Lock waits until the calling goroutine holds the lock. A goroutine that holds it
-// by Lock or TryLock enters again, unless the lock is NotReentrant.
+// Lock waits until the calling goroutine holds the lock. With LockConfig.Reentrant a
+// goroutine that holds it by Lock or TryLock enters again.
 //
 // Lock panics with an *Error for mistakes in the program only: bad configuration,
 // the 256th nesting, a closed Manager (who holds the lock may enter again while Close waits
 // for that). Whatever Redis answers is retried, logged
 // once per change, and raised as an event, until the lock is obtained.
 //
-// Lock by a goroutine whose own Acquire holds the key waits for itself, unless the
-// Hold was passed on to one that will release it: that is reported as
-// EventSelfDeadlock.
+// Lock by a goroutine that holds the lock otherwise waits for itself, unless another
+// goroutine is to release it: that is reported as EventSelfDeadlock, at once.
 func (mu *Mutex) Lock() {
 	if err := mu.lock(context.Background(), "lock", queue.NoNotify); err != nil {
 		panic(err)
@@ -143,13 +142,13 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	defer mu.done(k)
 	o := &lock.Owner{Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: (*unnotified)(m)}
 	owned, byLock := k.Queue().OwnedBy(o.Goroutine)
+	enters := byLock && mu.cfg.Reentrant
 	switch {
-	case !owned || mu.cfg.Reentrancy == NotReentrant:
-	case byLock && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
+	case enters && (!m.closing.Load() || k.Held().Owner().Err() == nil): // Close waits for who has the lock
 		err := mu.reenter(k, op, o.Goroutine, kind.IsRefusable())
 		m.reentered(&r, k.Held().Owner(), err)
 		return err
-	case !byLock && !kind.IsTry(): // a try waits for nobody
+	case owned && !enters && !kind.IsTry(): // a try waits for nobody
 		m.reports.SelfDeadlock(k)
 	}
 	if m.closing.Load() {
@@ -165,8 +164,8 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 // CommandTimeout (Config.CommandTimeout has the one exception). A release that is not
 // confirmed by then goes on in the background for up to a lease, while renewal has ended.
 //
-// It panics with an *Error if the lock is not locked, or is held by another goroutine
-// and not NotReentrant; the error says by which, and where that one came in, if
+// It panics with an *Error if the lock is not locked, or is Reentrant and held by another
+// goroutine; the error says by which, and where that one came in, if
 // recorded. Unlock of a lock that was lost does not panic: it is logged and raised as
 // EventUnlockLost, and never frees a successor's lock.
 func (mu *Mutex) Unlock() {
@@ -264,14 +263,14 @@ func whose(k *lock.Key) error {
 	return ownText(text + strconv.FormatUint(o.Goroutine, 10) + report.At(o.CallSite))
 }
 
-// owner returns the one that the caller may unlock: itself, or for NotReentrant
+// owner returns the one that the caller may unlock: itself where the lock is Reentrant, otherwise
 // any goroutine which came by Lock. The configuration that counts is the one with which
 // the key is in use: mu may have another, and its Lock is refused then.
 func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
 	if k == nil {
 		return nil
 	}
-	if settingsOf(k).cfg.Reentrancy == ByGoroutine {
+	if settingsOf(k).cfg.Reentrant {
 		if _, byLock := k.Queue().OwnedBy(uint64(mu.m.goroutine())); !byLock {
 			return nil
 		}
@@ -285,8 +284,8 @@ func (mu *Mutex) owner(k *lock.Key) *lock.Owner {
 
 // Held reports whether the calling goroutine holds the lock by Lock or TryLock,
 // and the lock is not lost, as of now: it compares with the clock, so that it is
-// right also after this process was stopped for a while. For a NotReentrant lock
-// it reports whether any goroutine of this process holds it that way. It panics for a
+// right also after this process was stopped for a while. Unless the
+// lock is Reentrant, it reports whether any goroutine of this process holds it that way. It panics for a
 // Mutex that was not made by a Manager, or whose key is out of bounds.
 func (mu *Mutex) Held() bool {
 	if mu == nil || mu.settings == nil {
@@ -297,8 +296,8 @@ func (mu *Mutex) Held() bool {
 }
 
 // Holds returns how many times the calling goroutine has the lock locked: how many
-// Unlocks are due, also of a lost lock. For a NotReentrant lock it is 1 while any
-// goroutine of this process has it locked. It panics as Held does.
+// Unlocks are due, also of a lost lock. Unless the lock is Reentrant it is 1 while
+// any goroutine of this process has it locked. It panics as Held does.
 func (mu *Mutex) Holds() int {
 	if mu == nil || mu.settings == nil {
 		panic(mu.unusable("holds"))

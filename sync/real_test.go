@@ -57,13 +57,13 @@ func hammer(t *testing.T, mu sync.Locker, counter *int, goroutines, rounds int) 
 func TestHammer(t *testing.T) {
 	s := testredis.Start(t)
 	for _, fair := range []bool{false, true} {
-		for _, r := range []anteroom.Reentrancy{anteroom.ByGoroutine, anteroom.NotReentrant} {
+		for _, r := range []bool{true, false} {
 			for _, handoffs := range []int{0, 3, -1} {
-				name := fmt.Sprintf("fair=%v,reentrancy=%d,handoffs=%d", fair, r, handoffs)
+				name := fmt.Sprintf("fair=%v,reentrant=%v,handoffs=%d", fair, r, handoffs)
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
 					rdb := s.Client(t)
-					cfg := anteroom.LockConfig{Key: name, Fair: fair, Reentrancy: r, MaxHandoffs: handoffs, Fencing: fair}
+					cfg := anteroom.LockConfig{Key: name, Fair: fair, Reentrant: r, MaxHandoffs: handoffs, Fencing: fair}
 					counter := 0
 					// One Manager, its own processes' goroutines only; then two that compete.
 					m, _ := manager(t, rdb, anteroom.Config{})

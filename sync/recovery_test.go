@@ -119,7 +119,7 @@ func TestAHolderThatNeverUnlocks(t *testing.T) {
 	for _, strategy := range []anteroom.Recovery{anteroom.RecoverDefault, anteroom.RecoverRelease} {
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, rec := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
-			mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Second, Recovery: strategy})
+			mu := mutex(t, m, anteroom.LockConfig{Key: "k", LeaseTime: 10 * time.Second, Recovery: strategy, Reentrant: true})
 			var wg sync.WaitGroup
 			wg.Go(func() { mu.Lock(); mu.Lock() })
 			wg.Wait()

@@ -10,11 +10,8 @@ import (
 )
 
 // outer returns the innermost Hold of this lock that ctx carries and that is not released, nil
-// where there is none or it does not matter.
+// where there is none.
 func (mu *Mutex) outer(ctx context.Context) *Hold {
-	if mu.cfg.Reentrancy == NotReentrant {
-		return nil
-	}
 	h, _ := HoldFrom(ctx)
 	for ; h != nil; h, _ = HoldFrom(h.values) {
 		if h.t.m != mu.m || h.Key() != mu.key {

@@ -100,7 +100,7 @@ func TestTryLockForOfALostLockIsFalse(t *testing.T) {
 func TestForceReleaseOfALockWhoseGoroutineHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		var wg sync.WaitGroup
 		wg.Go(mu.Lock)
 		wg.Wait()

@@ -60,7 +60,7 @@ func (m *Manager) settings(cfg LockConfig) *settings {
 // equalFields are those in which all configurations of a key in use must be equal. The
 // others only name or report it.
 var equalFields = []string{
-	"LeaseTime", "RenewalTime", "Margin", "WatchdogPeriod", "Fair", "Reentrancy", "Fencing", "FenceRecordTime",
+	"LeaseTime", "RenewalTime", "Margin", "WatchdogPeriod", "Fair", "Reentrant", "Fencing", "FenceRecordTime",
 	"MaxHandoffs", "MaxHandoffTime", "MinHold", "MaxHold", "Recovery", "AlertThreshold", "Replicas", "ReplicaTimeout", "StringHolders",
 }
 
@@ -88,7 +88,7 @@ func (c LockConfig) withDefaults(defaults LockConfig) LockConfig {
 	c.Margin = cmp.Or(c.Margin, defaults.Margin)
 	c.WatchdogPeriod = cmp.Or(c.WatchdogPeriod, defaults.WatchdogPeriod)
 	c.Fair = c.Fair || defaults.Fair
-	c.Reentrancy = cmp.Or(c.Reentrancy, defaults.Reentrancy)
+	c.Reentrant = c.Reentrant || defaults.Reentrant
 	c.Fencing = c.Fencing || defaults.Fencing
 	c.FenceRecordTime = cmp.Or(c.FenceRecordTime, defaults.FenceRecordTime)
 	c.MaxHandoffs = cmp.Or(c.MaxHandoffs, defaults.MaxHandoffs)

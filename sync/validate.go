@@ -101,8 +101,6 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 		err = configError("MaxHold", "is %v; it must not be negative", c.MaxHold)
 	case c.MaxHold > 0 && c.MaxHold < c.MinHold:
 		err = configError("MaxHold", "is %v, shorter than MinHold (%v)", c.MaxHold, c.MinHold)
-	case c.Reentrancy > NotReentrant:
-		err = configError("Reentrancy", "is %d; use ByGoroutine or NotReentrant", c.Reentrancy)
 	case c.Recovery > RecoverRelease:
 		err = configError("Recovery", "is %d; use one of the Recover constants", c.Recovery)
 	case c.AlertThreshold < 1 || c.AlertThreshold > 1000:

@@ -34,7 +34,7 @@ type scene struct {
 func newScene(t testing.TB, cfg Config) *scene {
 	var mu sync.Mutex
 	var raised []observe.Event
-	cfg.LongWait = -1
+	cfg.LongWait, cfg.Defaults.Reentrant = -1, true
 	cfg.OnEvent = func(e observe.Event) { mu.Lock(); raised = append(raised, e); mu.Unlock() }
 	m, _ := insideServer(t, cfg)
 	t.Cleanup(func() { _ = m.Close(context.Background()) })

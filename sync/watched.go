@@ -77,7 +77,7 @@ func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
 	byLock := o != nil && !o.Kind.CanNotify()
 	if o != nil {
 		f.Since, f.CallSite = zero.Add(o.Since()), o.CallSite
-		if byLock && cfg.Reentrancy == ByGoroutine {
+		if byLock && cfg.Reentrant {
 			f.Goroutine = int64(o.Goroutine)
 		}
 	}

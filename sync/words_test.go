@@ -154,7 +154,7 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 func TestUnlockByAStrangerSaysWhoseItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
-		mu := m.Mutex("k")
+		mu := mutex(t, m, anteroom.LockConfig{Key: "k", Reentrant: true})
 		mu.Lock()
 		owner := m.Snapshot()[0].Goroutine
 		told := make(chan error)

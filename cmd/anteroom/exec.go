@@ -136,7 +136,7 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 	}
 	cfg := anteroom.LockConfig{
 		Key: key, Name: cmd.Name(), LeaseTime: f.lease, Margin: f.margin(), Fencing: f.fencing,
-		MinHold: f.atLeast, Reentrancy: anteroom.NotReentrant,
+		MinHold:     f.atLeast,
 		MaxHandoffs: -1, // status shows the token that this hold has
 	}
 	switch {

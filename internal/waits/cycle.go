@@ -23,11 +23,8 @@ func (c Cycle) Certain() bool {
 }
 
 // isSelfDeadlock tells that the caller has been told of this one when it came about: a
-// goroutine locks what its own Acquire holds.
-func (c Cycle) isSelfDeadlock() bool {
-	w := c[0]
-	return len(c) == 1 && w.OwnerUnlocks && !w.Waiter.Kind.CanNotify() && w.Current.Kind.CanNotify()
-}
+// goroutine locks what it has itself.
+func (c Cycle) isSelfDeadlock() bool { return len(c) == 1 && !c[0].Waiter.Kind.CanNotify() }
 
 // cycles returns the cycles that are to be reported.
 //

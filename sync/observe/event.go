@@ -18,7 +18,7 @@ const (
 	EventReleaseGivenUp   EventKind = "release_given_up"  // a lease has passed without a confirmed release: the lease ended by itself
 	EventUnlockLost       EventKind = "unlock_lost"       // Unlock of a lock that had been lost
 	EventReentryLost      EventKind = "reentry_lost"      // Lock entered again into a lock that had been lost
-	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock by a goroutine whose own Acquire holds the key
+	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock or Do by a goroutine that holds the key itself
 	EventLongWait         EventKind = "long_wait"         // callers have waited for a key for longer than Config.LongWait
 	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
 	EventUnavailable      EventKind = "unavailable"       // acquire is failing at a server, Text says which of several; it is retried

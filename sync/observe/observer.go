@@ -10,7 +10,7 @@ import "time"
 // or releases any more. What renewals and losses are counted by delays neither, however long it takes. class is
 // LockConfig.Name. The other strings come from closed sets, so that they can serve as metric labels: see Labels.
 type Observer struct {
-	// Acquired: an attempt to get a lock ended after wait. It comes after the admission: a NotReentrant lock may be
+	// Acquired: an attempt to get a lock ended after wait. It comes after the admission: a lock that is not Reentrant may be
 	// released by another goroutine, and that be reported, before it. outcome is one of LabelSets.Acquire; the first
 	// three mean that the lock was acquired.
 	Acquired func(class string, outcome Outcome, wait time.Duration)

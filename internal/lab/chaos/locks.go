@@ -28,9 +28,7 @@ func locks(n int) []anteroom.LockConfig {
 		case 7:
 			c.RenewalTime = -1
 		}
-		if i%7 == 4 {
-			c.Reentrancy = anteroom.NotReentrant
-		}
+		c.Reentrant = i%7 != 4
 		list = append(list, c)
 	}
 	return list

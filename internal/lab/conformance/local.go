@@ -67,7 +67,7 @@ func exclusionBetweenGoroutines(s *stage) {
 func triesAreRefusedWhileHeld(s *stage) {
 	a, _ := s.manager()
 	b, _ := s.manager()
-	cfg := anteroom.LockConfig{Key: s.key("k"), Reentrancy: anteroom.NotReentrant}
+	cfg := anteroom.LockConfig{Key: s.key("k")}
 	mine, theirs := s.mutex(a, cfg), s.mutex(b, cfg)
 	h := s.acquire(mine)
 	for _, mu := range []*anteroom.Mutex{mine, theirs} {

@@ -25,10 +25,7 @@ func someLocks(n int) []anteroom.LockConfig {
 	for i := range n {
 		c := anteroom.LockConfig{
 			Key: fmt.Sprint("key", i), LeaseTime: 1500 * time.Millisecond, WatchdogPeriod: 500 * time.Millisecond,
-			Fair: i%2 == 0, Fencing: i%3 != 0, MaxHandoffs: 50,
-		}
-		if i%4 == 3 {
-			c.Reentrancy = anteroom.NotReentrant
+			Fair: i%2 == 0, Fencing: i%3 != 0, MaxHandoffs: 50, Reentrant: i%4 != 3,
 		}
 		if i%5 == 4 {
 			c.MaxHandoffs = -1

@@ -34,7 +34,7 @@ func (t *turn) acquired() {
 	if fixed && t.oneIn(2) {
 		_ = h.Extend(ctx, time.Second+t.upTo(2*time.Second))
 	}
-	if t.cfg.Reentrancy == anteroom.ByGoroutine && t.oneIn(6) {
+	if t.cfg.Reentrant && t.oneIn(6) {
 		t.again(h)
 	}
 	t.protected(t.ctx, t.workTime())
@@ -92,7 +92,7 @@ func (t *turn) do() {
 		got := Now()
 		t.held = func() bool { return ctx.Err() == nil }
 		var grant uint64
-		if t.cfg.Reentrancy == anteroom.ByGoroutine {
+		if t.cfg.Reentrant {
 			if inner, err := t.mu.Acquire(ctx); err == nil {
 				t.by(inner)
 				grant = grantOf(inner.Holder())
@@ -135,7 +135,7 @@ func (t *turn) locked() {
 	}
 	t.event(Acquired, Now())
 	t.held = t.mu.Held
-	if t.cfg.Reentrancy == anteroom.ByGoroutine && t.oneIn(6) {
+	if t.cfg.Reentrant && t.oneIn(6) {
 		t.mu.Lock()
 		defer t.mu.Unlock() // the outer one; the order of the two does not matter
 	}

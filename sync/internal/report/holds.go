@@ -87,12 +87,15 @@ func (p *Reports) ReentryLost(k *lock.Key) {
 	})
 }
 
-// SelfDeadlock reports a Lock by a goroutine whose own Acquire holds the key.
+// SelfDeadlock reports a Lock or Do by a goroutine that holds the key.
 func (p *Reports) SelfDeadlock(k *lock.Key) {
-	p.event(context.Background(), observe.Event{
-		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(),
-		Text: "a goroutine locks a key that its own Acquire holds, and waits for itself unless the Hold was passed on; use the Hold's context to enter again",
-	})
+	ev := observe.Event{Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite()}
+	ev.Text = "a goroutine waits for a lock that it holds itself"
+	if o := k.Owner(); o != nil && o.CallSite != "" {
+		ev.Text += ", taken" + At(o.CallSite)
+	}
+	ev.Text += ", unless another goroutine is to release it; Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant"
+	p.event(context.Background(), ev)
 }
 
 // Closing reports what Close has waited for, after that time: so many holds of these classes, the oldest of which

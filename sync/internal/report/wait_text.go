@@ -56,7 +56,7 @@ func deadlockText(ev *observe.Event, certain bool, why string, name func(key str
 	if certain {
 		text.WriteString("; only a wait with a limit (TryLockFor, a context) can end it")
 	} else {
-		text.WriteString("; it is none if a Hold was passed on to a goroutine that will release it, or if another goroutine unlocks a NotReentrant lock")
+		text.WriteString("; it is none if a Hold was passed on to a goroutine that will release it, or if another goroutine unlocks a lock that is not Reentrant")
 	}
 	if unknown != "" {
 		text.WriteString(unlocated("", unknown))
