@@ -124,7 +124,8 @@ func parse(dump []byte, asked []int64) map[int64]Goroutine {
 
 // parseHeader reads "goroutine 7 [chan receive, 5 minutes, locked to thread]:". Between
 // id and bracket the runtime may print addresses (GOTRACEBACK=system), behind the state
-// a mark in parentheses ("(durable)", "(leaked)", "(scan)").
+// a mark in parentheses ("(durable)", "(leaked)", "(scan)"), and at the end of the bracket
+// the goroutine's labels (GODEBUG=tracebacklabels=1).
 func parseHeader(line string) (int64, Goroutine, bool) {
 	rest, ok := strings.CutPrefix(line, "goroutine ")
 	if !ok {
@@ -133,7 +134,9 @@ func parseHeader(line string) (int64, Goroutine, bool) {
 	number, rest, _ := strings.Cut(rest, " ")
 	id, err := strconv.ParseInt(number, 10, 64)
 	_, rest, open := strings.Cut(rest, "[")
+	rest, _, labelled := strings.Cut(rest, " labels:{")
 	inside, _, closed := strings.Cut(rest, "]")
+	closed = closed || labelled
 	if err != nil || !open || !closed {
 		return 0, Goroutine{}, false
 	}

@@ -108,10 +108,14 @@ github.com/anteroom/anteroom/sync.(*Mutex).Do(0x1)
 main.main()
 	/src/main.go:10 +0x1d
 
+goroutine 29 [select, 2 minutes labels:{"job": "a]b, 9 minutes", "k": "v"}]:
+main.main()
+	/src/main.go:11 +0x1d
+
 goroutine x [running]:
 goroutine 26 [running
 not a header`
-	got := parse([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 27, 28, 99})
+	got := parse([]byte(dump), []int64{1, 22, 23, 24, 25, 26, 27, 28, 29, 99})
 	for id, want := range map[int64]Goroutine{
 		1:  {State: "running", Frame: "main.main (/src/main.go:10)"},
 		22: {State: "chan receive", Waited: 5 * time.Minute, Frame: "example.com/app.(*Job).run.func1 (/src/app/job.go:77)"},
@@ -121,13 +125,14 @@ not a header`
 		26: {Ended: true},
 		27: {State: "chan receive", Frame: "github.com/anteroom/anteroom/queue.(*Waiter).park (/anteroom/queue/waiter.go:138)", Caller: "/src/app/inner.go:5"},
 		28: {State: "sleep", Frame: "github.com/anteroom/anteroom/sync_test.TestThat (/anteroom/sync/that_test.go:8)", Caller: "/src/main.go:10"},
+		29: {State: "select", Waited: 2 * time.Minute, Frame: "main.main (/src/main.go:11)"},
 		99: {Ended: true},
 	} {
 		if got[id] != want {
 			t.Errorf("goroutine %d reads %+v, want %+v", id, got[id], want)
 		}
 	}
-	if len(got) != 9 {
+	if len(got) != 10 {
 		t.Errorf("%d goroutines for 9 questions", len(got))
 	}
 	if at := got[27].At(); at != "/src/app/inner.go:5" {

@@ -45,7 +45,8 @@ type Report struct {
 
 // Lookout looks at keys. A look runs on a goroutine that lives as long as the look, and
 // looking takes at most a hundredth of one processor: a look comes the later the longer
-// the one before has taken.
+// the one before has taken, and a minute after it at the latest, since a process that was
+// stopped meanwhile, or a suspended machine, makes any look long.
 type Lookout struct {
 	limit  time.Duration
 	keys   iter.Seq[Key]
@@ -81,6 +82,8 @@ const (
 	looksPerWait = 4
 	// idle is how many times as long as it took the Lookout rests after a look.
 	idle = 100
+	// maxRest bounds that.
+	maxRest = time.Minute
 )
 
 // New returns a Lookout that does not look yet. keys yields the live keys; report is
@@ -127,7 +130,7 @@ func (l *Lookout) plan(d time.Duration) {
 		l.mu.Lock()
 		every := l.every
 		l.mu.Unlock()
-		l.plan(max(every, idle*time.Since(began)))
+		l.plan(max(every, min(idle*time.Since(began), maxRest)))
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -256,6 +257,28 @@ func TestLookout_Stops(t *testing.T) {
 }
 
 // A lock with a short limit makes the looks closer, and none is ever farther apart.
+// A look that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
+func TestLookout_RestsForAMinuteAtMost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var looks []time.Time
+		l := New(20*time.Second, func(func(Key) bool) {
+			looks = append(looks, time.Now())
+			time.Sleep(time.Hour)
+		}, func(Report) {})
+		l.Start()
+		time.Sleep(2*time.Hour + 10*time.Minute)
+		l.Stop()
+		if len(looks) != 3 {
+			t.Fatalf("%d looks: %v", len(looks), looks)
+		}
+		for i, at := range looks[1:] {
+			if rest := at.Sub(looks[i]) - time.Hour; rest != maxRest {
+				t.Errorf("it rested for %v", rest)
+			}
+		}
+	})
+}
+
 func TestLookout_Serve(t *testing.T) {
 	l := New(time.Hour, nil, nil)
 	for _, c := range []struct{ limit, every time.Duration }{{-1, maxEvery}, {time.Minute, maxEvery}, {2 * time.Second, time.Second / 2}, {time.Minute, time.Second / 2}} {
