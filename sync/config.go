@@ -75,18 +75,18 @@ type Config struct {
 	// the release before it has no answer twice as long. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
 	// Lock or Unlock for each Redis node may wait for the client's ReadTimeout, if that
-	// is at most five times this, and once more where it has to connect. At most
+	// is at most five times this, and once more where it has to connect. From 1 ms to
 	// 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock's LeaseTime.
 	CommandTimeout time.Duration
 
 	// MaxInFlight bounds the commands that acquire and release, under way at once
 	// to one Redis node; commands beyond it share round trips. Where round trips are
-	// short fewer are used. Defaults to 16.
+	// short fewer are used. From 1 to 1024. Defaults to 16.
 	MaxInFlight int
 
 	// RenewalInFlight bounds the batches of renewals under way at once to one
 	// Redis node, for each CommandTimeout in use; a batch holds up to 256 leases.
-	// Defaults to 4.
+	// From 1 to 1024. Defaults to 4.
 	RenewalInFlight int
 
 	// RecordCallSites records where each hold was acquired, for Snapshot, events
@@ -116,19 +116,15 @@ func (c Config) normal() (Config, error) {
 		return c, configError("Dialect", "is %d; use one of the constants of type Dialect", c.Dialect)
 	case c.Dialect != DialectDesignDocument && c.ClientID != "":
 		return c, configError("ClientID", "is %q; leave it empty, in Redisson's dialect a UUID names a client", c.ClientID)
-	case c.MaxInFlight < 0:
-		return c, configError("MaxInFlight", "is %d; it must not be negative", c.MaxInFlight)
-	case c.RenewalInFlight < 0:
-		return c, configError("RenewalInFlight", "is %d; it must not be negative", c.RenewalInFlight)
 	case c.Defaults.Key != "":
 		return c, configError("Defaults.Key", "is %q; leave it empty, Manager.Mutex is given the key", c.Defaults.Key)
 	}
-	if c.CommandTimeout != 0 {
-		if err := inBounds("CommandTimeout", c.CommandTimeout, time.Millisecond, time.Minute, ""); err != nil {
-			return c, err
-		}
-	}
-	if err := validLongWait(c.LongWait); err != nil {
+	if err := first(
+		within("CommandTimeout", c.CommandTimeout, time.Millisecond, time.Minute, "", 0),
+		validLongWait(c.LongWait),
+		within("MaxInFlight", c.MaxInFlight, 1, maxInFlight, "", 0),
+		within("RenewalInFlight", c.RenewalInFlight, 1, maxInFlight, "", 0),
+	); err != nil {
 		return c, err
 	}
 	if _, err := c.Defaults.normalSettings(); err != nil {

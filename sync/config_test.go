@@ -16,6 +16,34 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
+// A number without a unit is nanoseconds, so every duration has a floor that such a number does not reach.
+func TestConfig_EveryDurationHasAFloor(t *testing.T) {
+	const bare = 600
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	for _, typ := range []reflect.Type{reflect.TypeFor[anteroom.Config](), reflect.TypeFor[anteroom.LockConfig]()} {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			if f.Type != reflect.TypeFor[time.Duration]() {
+				continue
+			}
+			v := reflect.New(typ).Elem()
+			v.Field(i).SetInt(bare)
+			var err error
+			switch c := v.Interface().(type) {
+			case anteroom.LockConfig:
+				c.Key = "k"
+				err = c.Validate()
+			case anteroom.Config:
+				_, err = anteroom.NewManager(rdb, c)
+			}
+			if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), f.Name+" is 600ns; it must be from ") {
+				t.Errorf("%s.%s = 600: %v", typ.Name(), f.Name, err)
+			}
+		}
+	}
+}
+
 func TestValidateNamesFieldAndBound(t *testing.T) {
 	for _, c := range []struct {
 		field string
@@ -43,6 +71,7 @@ func TestValidateNamesFieldAndBound(t *testing.T) {
 		{"MinHold", anteroom.LockConfig{MinHold: -1}},
 		{"MinHold", anteroom.LockConfig{MinHold: time.Minute, RenewalTime: -1}},
 		{"MaxHold", anteroom.LockConfig{MaxHold: -1}},
+		{"MaxHold", anteroom.LockConfig{MaxHold: 367 * 24 * time.Hour}},
 		{"MaxHold", anteroom.LockConfig{MaxHold: time.Second, MinHold: time.Minute}},
 		{"Recovery", anteroom.LockConfig{Recovery: 9}},
 		{"AlertThreshold", anteroom.LockConfig{AlertThreshold: -1}},

@@ -204,7 +204,7 @@ func (h *Hold) TTL() time.Duration {
 // clocks may drift apart within d.
 func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	const op = "extend"
-	if err := inBounds("d", d, minLease, maxLease, ""); err != nil {
+	if err := within("d", d, minLease, maxLease, ""); err != nil {
 		return newError(op, h.Key(), err)
 	}
 	if err := h.err(); err != nil {

@@ -95,18 +95,18 @@ type LockConfig struct {
 	MaxHandoffs int
 
 	// MaxHandoffTime bounds the same by time since the turn began. The owner of
-	// that moment is not interrupted. From 1 ms. Defaults to 20 ms.
+	// that moment is not interrupted. From 1 ms to 24 hours. Defaults to 20 ms.
 	MaxHandoffTime time.Duration
 
 	// MinHold keeps the key taken for at least this long after it was granted,
 	// also if it is released earlier: a cron job on many machines runs once even
 	// if their clocks differ by this much. It is not kept for a release that does not
 	// reach Redis before the lease is over: 2 s for a hold that is younger than 0.1 s.
-	// With a fixed lease at most LeaseTime. Defaults to 0.
+	// From 1 ms to 24 hours, or to a fixed lease; 0: not at all. Defaults to 0.
 	MinHold time.Duration
 
 	// MaxHold is how long a hold may last before the watchdog acts as Recovery
-	// says. At least MinHold; 0: no limit. Defaults to 0.
+	// says. From 100 ms, and at least MinHold, to 366 days; 0: no limit. Defaults to 0.
 	MaxHold time.Duration
 
 	// Recovery defaults to RecoverDefault.

@@ -41,7 +41,7 @@ func Lease(d time.Duration) AcquireOption { return AcquireOption{fixed: true, d:
 func (r *request) take(o AcquireOption) error {
 	switch {
 	case o.fixed:
-		if err := inBounds("Lease", o.d, minLease, maxLease, ""); err != nil {
+		if err := within("Lease", o.d, minLease, maxLease, ""); err != nil {
 			return err
 		}
 		if o.d < r.settings.cfg.MinHold {

@@ -3,6 +3,7 @@ package anteroom
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -15,6 +16,7 @@ const (
 	maxLease      = 24 * time.Hour
 	minRecordTime = time.Hour            // more than clocks of servers differ by
 	maxRecordTime = 366 * 24 * time.Hour // what is used once a year
+	maxInFlight   = 1024                 // what a node's pool of connections is made for, and more
 )
 
 // builtIn are the defaults that do not depend on other fields.
@@ -73,50 +75,34 @@ func (c LockConfig) normalSettings() (LockConfig, error) {
 	c.Margin = cmp.Or(c.Margin, defaultMargin(c.LeaseTime))
 	c.LongWait = max(c.LongWait, -1)
 	c.ReplicaTimeout = cmp.Or(c.ReplicaTimeout, min(c.LeaseTime/10, 500*time.Millisecond))
-	err := first(
-		inBounds("LeaseTime", c.LeaseTime, minLease, maxLease, ""),
-		inBounds("Margin", c.Margin, time.Millisecond, c.LeaseTime/10, "LeaseTime/10"),
-		inBounds("WatchdogPeriod", c.WatchdogPeriod, 10*time.Millisecond, time.Hour, ""),
-		inBounds("MinHold", c.MinHold, 0, maxLease, ""),
-		inBounds("FenceRecordTime", c.FenceRecordTime, max(minRecordTime, 2*c.LeaseTime), maxRecordTime, ""),
-		validLongWait(c.LongWait),
-		inBounds("ReplicaTimeout", c.ReplicaTimeout, time.Millisecond, c.LeaseTime/3, "LeaseTime/3"),
-	)
 	fixed := c.RenewalTime < 0
-	switch {
-	case err != nil:
-	case len(c.Name) > 64:
-		err = configError("Name", "has %d bytes; at most 64 are allowed", len(c.Name))
-	case c.RenewalTime > c.LeaseTime/2:
-		err = configError("RenewalTime", "is %v; it must be at most LeaseTime/2, here %v, so that one renewal may fail", c.RenewalTime, c.LeaseTime/2)
-	case !fixed && c.RenewalTime < 10*time.Millisecond:
-		err = configError("RenewalTime", "is %v; it must be at least 10ms, or negative for a fixed lease", c.RenewalTime)
-	case c.MaxHandoffs < -1 || c.MaxHandoffs > 65535:
-		err = configError("MaxHandoffs", "is %d; it must be from 1 to 65535, or -1 for none", c.MaxHandoffs)
-	case c.MaxHandoffTime < time.Millisecond:
-		err = configError("MaxHandoffTime", "is %v; it must be at least 1ms", c.MaxHandoffTime)
-	case fixed && c.MinHold > c.LeaseTime:
-		err = configError("MinHold", "is %v, longer than the fixed lease of %v", c.MinHold, c.LeaseTime)
-	case c.MaxHold < 0:
-		err = configError("MaxHold", "is %v; it must not be negative", c.MaxHold)
-	case c.MaxHold > 0 && c.MaxHold < c.MinHold:
-		err = configError("MaxHold", "is %v, shorter than MinHold (%v)", c.MaxHold, c.MinHold)
-	case c.Recovery > RecoverRelease:
-		err = configError("Recovery", "is %d; use one of the Recover constants", c.Recovery)
-	case c.AlertThreshold < 1 || c.AlertThreshold > 1000:
-		err = configError("AlertThreshold", "is %d; it must be from 1 to 1000", c.AlertThreshold)
-	case c.Replicas < 0 || c.Replicas > 16:
-		err = configError("Replicas", "is %d; it must be from 0 to 16", c.Replicas)
+	longest, of := time.Duration(maxLease), ""
+	if fixed {
+		longest, of = c.LeaseTime, "the fixed LeaseTime"
 	}
+	err := first(
+		within("LeaseTime", c.LeaseTime, minLease, maxLease, ""),
+		within("RenewalTime", c.RenewalTime, 10*time.Millisecond, c.LeaseTime/2, "LeaseTime/2", -1),
+		within("Margin", c.Margin, time.Millisecond, c.LeaseTime/10, "LeaseTime/10"),
+		within("WatchdogPeriod", c.WatchdogPeriod, 10*time.Millisecond, time.Hour, ""),
+		within("MaxHandoffTime", c.MaxHandoffTime, time.Millisecond, maxLease, ""),
+		within("MinHold", c.MinHold, time.Millisecond, longest, of, 0),
+		within("MaxHold", c.MaxHold, max(minLease, c.MinHold), maxRecordTime, "", 0),
+		within("FenceRecordTime", c.FenceRecordTime, max(minRecordTime, 2*c.LeaseTime), maxRecordTime, ""),
+		validLongWait(c.LongWait),
+		within("ReplicaTimeout", c.ReplicaTimeout, time.Millisecond, c.LeaseTime/3, "LeaseTime/3"),
+		within("the length of Name", len(c.Name), 0, 64, ""),
+		within("MaxHandoffs", c.MaxHandoffs, 1, 65535, "", -1),
+		within("Recovery", int(c.Recovery), 0, int(RecoverRelease), ""),
+		within("AlertThreshold", c.AlertThreshold, 1, 1000, ""),
+		within("Replicas", c.Replicas, 0, 16, ""),
+	)
 	return c, err
 }
 
 // validLongWait is for both settings of that name: from 0 on nothing of the kind is reported.
 func validLongWait(d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	return inBounds("LongWait", d, minLongWait, maxLongWait, "")
+	return within("LongWait", max(d, 0), minLongWait, maxLongWait, "", 0)
 }
 
 // defaultMargin is the rule of LockConfig.Margin, also for a lease of one hold.
@@ -134,14 +120,16 @@ func first(errs ...error) error {
 	return nil
 }
 
-func inBounds(field string, d, low, high time.Duration, highName string) error {
+// within reports a value that is out of bounds and not one of those with a meaning of their own. highName says what the
+// upper bound depends on.
+func within[T int | time.Duration](field string, v, low, high T, highName string, special ...T) error {
 	switch {
-	case d >= low && d <= high:
+	case v >= low && v <= high || slices.Contains(special, v):
 		return nil
 	case highName != "":
-		return configError(field, "is %v; it must be from %v to %s, here %v", d, low, highName, high)
+		return configError(field, "is %v; it must be from %v to %s, here %v", v, low, highName, high)
 	}
-	return configError(field, "is %v; it must be from %v to %v", d, low, high)
+	return configError(field, "is %v; it must be from %v to %v", v, low, high)
 }
 
 func configError(field, format string, args ...any) error {
