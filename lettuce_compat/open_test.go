@@ -178,6 +178,44 @@ func TestOpen_Cluster(t *testing.T) {
 	}
 }
 
+// Every option of every form is checked, and no client is made, let alone panics, of what makes no sense.
+func TestOpen_OptionsAreChecked(t *testing.T) {
+	for _, form := range []string{"redis://h", "redis+sentinel://h,i/mine", "redis+cluster://h,i"} {
+		for query, words := range map[string]string{
+			"pool_size=-5":             "pool_size is not a number from 1 to 10000",
+			"pool_size=0":              "pool_size is not a number from 1 to 10000",
+			"min_idle_conns=-1":        "min_idle_conns is not",
+			"max_active_conns=1e6":     "max_active_conns is not",
+			"protocol=9":               "protocol is not a number from 2 to 3",
+			"read_timeout=-1":          "read_timeout is not a time from 0 to 24h0m0s",
+			"dial_timeout=86401":       "dial_timeout is not",
+			"pool_timeout=25h":         "pool_timeout is not",
+			"write_timeout=1s%0A":      "write_timeout is not",
+			"no_such=1":                "unexpected option: no_such",
+			"pool_size=3&pool_size=-1": "pool_size is not",
+		} {
+			_, err := lettucecompat.Open(form+"?"+query, lettucecompat.Options{})
+			if err == nil || !strings.Contains(err.Error(), words) {
+				t.Errorf("%s?%s: %v", form, query, err)
+			}
+		}
+	}
+	for url, words := range map[string]string{
+		"redis://h/-1":                  "invalid database number",
+		"redis://h?db=-4":               "db is not a number from 0",
+		"unix://h/s?db=-4":              "db is not a number from 0",
+		"redis+sentinel://h/mine/-1":    "invalid database number",
+		"redis+sentinel://h/mine?db=-4": "db is not a number from 0",
+		"redis://h:6379/0\n":            "ends with white space",
+		" redis://u:hunter2@h":          "begins or ends with white space",
+	} {
+		_, err := lettucecompat.Open(url, lettucecompat.Options{})
+		if err == nil || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
 // No error repeats a password, wherever in the URL it has landed.
 func TestOpen_ErrorsWithoutPasswords(t *testing.T) {
 	for _, c := range []struct{ url, words string }{

@@ -1,6 +1,7 @@
 package lettucecompat
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,6 +16,9 @@ import (
 
 // dial makes the client that a URL describes. An error's text may repeat parts of the URL.
 func dial(text string, s settings) (redis.UniversalClient, error) {
+	if strings.TrimSpace(text) != text {
+		return nil, errSpace
+	}
 	scheme, rest, _ := strings.Cut(text, "://")
 	base, kind, _ := strings.Cut(scheme, "+")
 	switch {
@@ -43,6 +47,16 @@ func dial(text string, s settings) (redis.UniversalClient, error) {
 var errScheme = errors.New("redis: the URL must begin with redis://, rediss://, unix://, " +
 	"redis+sentinel://, rediss+sentinel://, redis+cluster:// or rediss+cluster://")
 
+var errSpace = errors.New("redis: the URL begins or ends with white space, such as the end of a line")
+
+// checkDB refuses a number of a database that no server has.
+func checkDB(db int) error {
+	if db < 0 || db > maxDB {
+		return fmt.Errorf("redis: invalid database number: %d", db)
+	}
+	return nil
+}
+
 // oneOptions reads the URL of one server, which go-redis knows but for the certificates.
 func oneOptions(text string) (*redis.Options, error) {
 	u, err := url.Parse(text)
@@ -52,12 +66,15 @@ func oneOptions(text string) (*redis.Options, error) {
 	if !plainHost(u) {
 		return nil, errHost
 	}
+	if err := checkOptions(u.Query()); err != nil {
+		return nil, err
+	}
 	files := takeFiles(u)
 	o, err := redis.ParseURL(u.String())
 	if err != nil {
 		return nil, err
 	}
-	return o, files.into(o.TLSConfig)
+	return o, cmp.Or(checkDB(o.DB), files.into(o.TLSConfig))
 }
 
 // sentinelOptions turns our form into the one of go-redis: there user and password in front of the host are the
@@ -91,7 +108,7 @@ func sentinelOptions(base, rest string) (*redis.FailoverOptions, error) {
 		return nil, err
 	}
 	ownNames(o.TLSConfig)
-	return o, files.into(o.TLSConfig)
+	return o, cmp.Or(checkDB(o.DB), files.into(o.TLSConfig))
 }
 
 // clusterOptions turns our form into the one of go-redis.
@@ -147,6 +164,9 @@ func splitHosts(base, rest, port string) (*url.URL, error) {
 		if q.Has(name) {
 			return nil, errors.New("redis: the option " + name + " is not for locks")
 		}
+	}
+	if err := checkOptions(q); err != nil {
+		return nil, err
 	}
 	for i, text := range list {
 		h, err := url.Parse("redis://" + text)
@@ -245,7 +265,7 @@ func withoutSecrets(text string, err error) error {
 		tail = rest[i:]
 	}
 	clean := !strings.Contains(tail, "@") && !strings.Contains(strings.ToLower(text), "password=")
-	if said, ok := strings.CutPrefix(err.Error(), "redis: "); ok && (clean || err == errScheme) {
+	if said, ok := strings.CutPrefix(err.Error(), "redis: "); ok && (clean || err == errScheme || err == errSpace) {
 		return errors.New(said)
 	}
 	return errors.New("not a URL such as redis://user:password@host:6379/0; " +
