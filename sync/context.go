@@ -50,6 +50,13 @@ func (c *holdContext) Value(key any) any {
 	return c.h.values.Value(key)
 }
 
+// noHold is the context of a nil Hold: it has ended.
+var noHold = func() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(errNilHold)
+	return ctx
+}()
+
 // Context returns a context that has the values of the context given to Acquire,
 // and ends when the lock is lost or released; context.Cause tells which, as an
 // *Error. It is not ended by the end of the context given to Acquire.
@@ -58,6 +65,9 @@ func (c *holdContext) Value(key any) any {
 // well: a context.AfterFunc that was not stopped, or a child of it that was not cancelled,
 // keeps a Hold that was forgotten from being reported as EventAbandoned.
 func (h *Hold) Context() context.Context {
+	if h == nil {
+		return noHold
+	}
 	t := h.t
 	t.mu.Lock()
 	released := h.sentinel == nil
@@ -83,6 +93,9 @@ func (h *Hold) Context() context.Context {
 
 // err is Hold.Err. A loss that it finds by the clock ends the contexts of the tenure.
 func (h *Hold) err() error {
+	if h == nil {
+		return errNilHold
+	}
 	released, loss := h.look("hold")
 	if released {
 		return h.releasedError()

@@ -13,7 +13,8 @@ import (
 
 // Hold is one possession of a lock, from Acquire or TryAcquire until Release. It
 // is bound to no goroutine: pass it on as you like. A Hold is single-use; all
-// methods are safe for concurrent use.
+// methods are safe for concurrent use. A nil Hold, which comes with an error, is one that
+// does not hold: its Err wraps ErrNotHeld.
 //
 // A Hold that becomes unreachable without a Release, together with every context
 // from it, is reported as EventAbandoned; see Recovery for what else happens. One of a
@@ -127,6 +128,9 @@ func (h *Hold) Release(ctx context.Context) error {
 
 // exit ends the unit that h is, where this is the first call for h. See Manager.exit.
 func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
+	if h == nil {
+		return false, nil
+	}
 	t := h.t
 	s, ctx := t.remove(h)
 	if s == nil {
@@ -141,8 +145,11 @@ func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
 	return true, err
 }
 
-// errReleased is why a released hold is not held.
-var errReleased = joined(ErrNotHeld, ownText("it was released"))
+// errReleased is why a released hold is not held, and errNilHold why a nil one is not.
+var (
+	errReleased = joined(ErrNotHeld, ownText("it was released"))
+	errNilHold  = &Error{Op: "hold", Outcome: observe.OutcomeFailed, Err: joined(ErrNotHeld, ownText("the Hold is nil"))}
+)
 
 // releasedError is the *Error of a hold that was released.
 func (h *Hold) releasedError() error {
@@ -150,14 +157,29 @@ func (h *Hold) releasedError() error {
 }
 
 // Key returns the lock's key.
-func (h *Hold) Key() string { return h.t.key().Name() }
+func (h *Hold) Key() string {
+	if h == nil {
+		return ""
+	}
+	return h.t.key().Name()
+}
 
 // Holder returns the field that stands for this hold in Redis,
 // "<client id>:<n>"; holds that were handed on within a process share it.
-func (h *Hold) Holder() string { return h.t.owner.Held().Field() }
+func (h *Hold) Holder() string {
+	if h == nil {
+		return ""
+	}
+	return h.t.owner.Held().Field()
+}
 
 // Since returns when the hold began.
-func (h *Hold) Since() time.Time { return h.t.m.moment(h.t.owner.Since()) }
+func (h *Hold) Since() time.Time {
+	if h == nil {
+		return time.Time{}
+	}
+	return h.t.m.moment(h.t.owner.Since())
+}
 
 // Err returns nil while the lock is held, an *Error that wraps ErrLost once it is
 // lost, and one that wraps ErrNotHeld after Release. It compares with the clock
@@ -177,13 +199,21 @@ func (h *Hold) Held() bool { return h.err() == nil }
 // begun, and whether it still counts is for the resource to decide. Err and Held say
 // what this process knows of that.
 func (h *Hold) Token() (token int64, ok bool) {
+	if h == nil {
+		return 0, false
+	}
 	token = h.t.owner.Token()
 	return token, token != 0
 }
 
 // Deadline returns the moment up to which the lock can be relied on without a
 // further renewal: the end of the lease less the margin. Renewals move it on.
-func (h *Hold) Deadline() time.Time { return h.t.owner.Deadline() }
+func (h *Hold) Deadline() time.Time {
+	if h == nil {
+		return time.Time{}
+	}
+	return h.t.owner.Deadline()
+}
 
 // TTL returns how long it is until Deadline, 0 once the lock is not held any more.
 func (h *Hold) TTL() time.Duration {
