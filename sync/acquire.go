@@ -20,7 +20,12 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 		err = k.Acquire(ctx, o, r.lease)
 	}
 	if err != nil {
-		return m.notEntered(k.Name(), r, notGranted(ctx, err))
+		err := newError(r.op, k.Name(), notGranted(ctx, err))
+		if errors.Is(err, ErrNotAcquired) {
+			err.Holder = heldBy(k)
+		}
+		m.notAcquired(k.Name(), r, err)
+		return err
 	}
 	if m.reports.Observed() {
 		m.reports.Acquired(&r.attempt, o)
@@ -54,6 +59,17 @@ func reasonOf(failed *lock.AnswerError) error {
 		return joined(ErrNotAcquired, failed.Err)
 	}
 	return joined(ErrUnavailable, failed.Err)
+}
+
+// heldBy returns the field that has the lock, as far as this process has heard.
+func heldBy(k *lock.Key) string {
+	if o := k.Owner(); o != nil {
+		return o.Held().Field()
+	}
+	if a := k.Answer(); a != nil {
+		return a.Holder
+	}
+	return ""
 }
 
 // notEntered counts a failure and makes it an *Error.

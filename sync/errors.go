@@ -65,6 +65,10 @@ type Error struct {
 	// since the last confirmed renewal (Event.LastConfirmed), by default for up to 6 s. It is
 	// zero otherwise.
 	Since time.Time
+	// Holder is, with ErrNotAcquired, who has the lock as far as this process has heard: the
+	// field in Redis, as Hold.Holder returns it there ("<client id>:<n>" for ours), or "" where
+	// nothing was heard, or the holder is a string. It may have changed by now.
+	Holder string
 	// Err is the reason; it wraps one of the package's error values.
 	Err error
 }

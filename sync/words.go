@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -73,6 +74,9 @@ func (w words) operation(e *Error) string {
 	}
 	if e.Err != nil {
 		s += ": " + w.of(e.Err)
+	}
+	if e.Holder != "" && w.keys {
+		s += ": held by " + strconv.Quote(e.Holder)
 	}
 	return s
 }
