@@ -52,7 +52,7 @@ func notGranted(ctx context.Context, err error) error {
 func reasonOf(failed *lock.AnswerError) error {
 	switch {
 	case failed.Unknown:
-		return joined(ErrUnavailable, ErrUnknown, failed.Err)
+		return joined(ErrUnknown, failed.Err)
 	case failed.Permanent:
 		return needsPerson(failed.Err)
 	case errors.Is(failed.Err, lettucecompat.ErrReplicas):

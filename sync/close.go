@@ -41,7 +41,7 @@ const (
 //
 // Close that is called inside such a callback, or inside Do, would wait for its own caller.
 // It begins, goes on in the background up to ctx's deadline, which counts although its
-// cancelling does not, and returns an *Error that wraps ErrUnknown at once.
+// cancelling does not, and returns an *Error that wraps ErrInUse at once.
 func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledInside()) }
 
 // CloseWithin is Close with a context that ends after d, for defer: a context made
@@ -72,7 +72,7 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 		}
 	}
 	if inside {
-		return newError("close", "", joined(ErrUnknown, errInside))
+		return newError("close", "", joined(ErrInUse, errInside))
 	}
 	if m.hasClosed(ctx) {
 		m.mu.Lock()
@@ -80,7 +80,7 @@ func (m *Manager) close(ctx context.Context, inside bool) error {
 		return m.closeErr
 	}
 	if !first {
-		return newError("close", "", joined(ErrUnknown, ctx.Err()))
+		return newError("close", "", joined(ErrInUse, ctx.Err()))
 	}
 	return m.notClosed(ctx, "a command or a callback of the program has not returned")
 }

@@ -157,7 +157,7 @@ func TestClose_InsideACallback(t *testing.T) {
 				synctest.Wait()
 				select {
 				case err := <-returned:
-					if !errors.Is(err, anteroom.ErrUnknown) || !strings.Contains(err.Error(), "callback") {
+					if !errors.Is(err, anteroom.ErrInUse) || !strings.Contains(err.Error(), "callback") {
 						t.Errorf("%v", err)
 					}
 				default:

@@ -45,7 +45,7 @@
 //
 //   - [ErrNotAcquired]: another holds the lock. Nothing is held.
 //   - [ErrUnavailable]: Redis did not serve.
-//   - [ErrUnknown]: a command without an answer may have taken effect. It is cleaned up in the background.
+//   - [ErrUnknown], an ErrUnavailable: a command without an answer may have taken effect. It is cleaned up in the background.
 //   - [ErrLost]: the lock was lost while it was held; another may hold it.
 //   - [ErrConfig]: a person has to change something: a configuration, an argument, a permission, a key of another type.
 //   - [ErrNotHeld], [ErrReentryLimit], [ErrClosed], [ErrInUse]: the program's order of calls.

@@ -20,14 +20,15 @@ var (
 	// where that ended the wait.
 	ErrNotAcquired = errors.New("anteroom: not acquired")
 
-	// ErrUnavailable: Redis did not answer, or answered that it cannot serve.
+	// ErrUnavailable: Redis did not answer, or answered that it cannot serve. Nothing new is
+	// held; a lock that was to be released may still be in Redis.
 	ErrUnavailable = errors.New("anteroom: redis unavailable")
 
-	// ErrUnknown: a command was sent and its answer was lost, so that it may have
+	// ErrUnknown is an ErrUnavailable: a command was sent and its answer was lost, so that it may have
 	// taken effect. After a failed acquire the library removes what it may have
 	// left behind; after a failed release it goes on trying in the background
 	// for up to a lease.
-	ErrUnknown = errors.New("anteroom: outcome unknown")
+	ErrUnknown = fmt.Errorf("%w: outcome unknown", ErrUnavailable)
 
 	// ErrNotHeld: the caller that wants to release or use the lock does not hold it: never
 	// acquired, released before, or held by another goroutine.
@@ -48,7 +49,9 @@ var (
 	// password, a key of another type.
 	ErrConfig = errors.New("anteroom: bad configuration")
 
-	// ErrInUse: Destroy was called for a key that is held or waited for.
+	// ErrInUse: Destroy was called for a key that is held or waited for; or Close has not
+	// waited, since it was called inside a callback or Do, or its context ended while
+	// another Close was waiting.
 	ErrInUse = errors.New("anteroom: key in use")
 )
 

@@ -244,7 +244,7 @@ func TestASecondCloseIsFreeWhenItsContextEnds(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
-		outcome(t, m.Close(ctx), observe.OutcomeUnknown, anteroom.ErrUnknown, context.DeadlineExceeded)
+		outcome(t, m.Close(ctx), observe.OutcomeFailed, anteroom.ErrInUse, context.DeadlineExceeded)
 		ok(t, h.Release(bg))
 		ok(t, <-first)
 		ok(t, m.Close(bg))

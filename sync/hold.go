@@ -33,7 +33,7 @@ type Hold struct {
 //
 // On failure the error is an *Error, nothing is held, and a caller whose context
 // ends is free at once, whatever Redis does: ErrNotAcquired if another holds the
-// lock, ErrUnavailable or ErrUnknown if Redis did not serve (both are retried
+// lock, ErrUnavailable if Redis did not serve (which is retried
 // until ctx ends), ErrConfig at once for a key of another type, a missing
 // permission or a different configuration of a live key, ErrClosed.
 //
@@ -52,7 +52,7 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // it, or is acquiring it. A refusal leaves nothing of this call in Redis. Where
 // it asks Redis it takes up to CommandTimeout, as much again while the release before it
 // has no answer, with Lease or Replicas up to twice as much and ReplicaTimeout more, or
-// until ctx ends, and returns ErrUnavailable or ErrUnknown after that. Wait is ErrConfig.
+// until ctx ends, and returns ErrUnavailable after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
 }
@@ -114,7 +114,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 // It returns nil when the lock is released, handed to the next waiter of this
 // process, or still held by an outer Hold of the same tenure. Otherwise an
 // *Error: ErrLost if the lock had been lost before (the work done under it may
-// have run beside another holder's); ErrUnknown or ErrUnavailable if the release
+// have run beside another holder's); ErrUnavailable if the release
 // is not confirmed: it goes on in the background until the lease has passed, and
 // nobody else can be harmed by it. EventReleaseFailed and EventReleaseGivenUp report
 // what becomes of it.
@@ -227,7 +227,7 @@ func (h *Hold) TTL() time.Duration {
 // nil when Redis has confirmed that; Deadline is then d less the margin after the command
 // was sent, or later.
 // It is for fixed leases: a renewed lease does not need it. It never shortens a lease. ctx bounds the wait; on ErrUnavailable
-// or ErrUnknown the deadline stays where it was, though Redis may keep the key
+// the deadline stays where it was, though Redis may keep the key
 // longer; on ErrLost the lock is gone. d is from 100 ms to 24 hours. A lock with more than
 // its lease is not handed on within the process: the next owner has a lease of its own. The margin stays that of the
 // lease with which the hold began: if d is much longer, begin with a Margin that covers what the
@@ -254,7 +254,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 		}
 		return h.t.m.lossError(op, h.Key(), &l)
 	case lettucecompat.OutcomeUnknown:
-		return &Error{Op: op, Key: h.Key(), Outcome: observe.OutcomeUnknown, Err: joined(ErrUnknown, ErrUnavailable, r.Err)}
+		return &Error{Op: op, Key: h.Key(), Outcome: observe.OutcomeUnknown, Err: joined(ErrUnknown, r.Err)}
 	}
 	return newError(op, h.Key(), joined(ErrUnavailable, r.Err))
 }

@@ -98,7 +98,7 @@ func asked(op, key string, err error) error {
 	case errors.Is(err, lettucecompat.ErrClosed):
 		return newError(op, key, ErrClosed)
 	case lettucecompat.Uncertain(err):
-		return newError(op, key, joined(ErrUnknown, ErrUnavailable, err))
+		return newError(op, key, joined(ErrUnknown, err))
 	}
 	return newError(op, key, joined(ErrUnavailable, err))
 }

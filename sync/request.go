@@ -26,7 +26,7 @@ type AcquireOption struct {
 
 // Wait bounds how long Acquire waits, in addition to its context. After d it returns what
 // it would if the context had ended: ErrNotAcquired if another holds the lock,
-// ErrUnavailable or ErrUnknown if Redis did not serve. The error also wraps
+// ErrUnavailable if Redis did not serve. The error also wraps
 // context.DeadlineExceeded. d must be positive. TryAcquire, which does not wait, refuses it as ErrConfig.
 func Wait(d time.Duration) AcquireOption { return AcquireOption{d: d} }
 

@@ -46,7 +46,7 @@ func usageError(format string, args ...any) error {
 // redisError maps an error of the library to an exit status: exitUnavailable if Redis did not answer, or may have
 // answered unheard. Every other error is returned unchanged.
 func redisError(err error) error {
-	if errors.Is(err, anteroom.ErrUnavailable) || errors.Is(err, anteroom.ErrUnknown) {
+	if errors.Is(err, anteroom.ErrUnavailable) {
 		return &exitError{status: exitUnavailable, err: err}
 	}
 	return err

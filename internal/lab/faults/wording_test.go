@@ -30,7 +30,7 @@ func wording(err error) string {
 		{anteroom.ErrConfig, "ErrConfig"},
 		{context.DeadlineExceeded, "context.DeadlineExceeded"},
 	} {
-		if errors.Is(err, e.err) {
+		if errors.Is(err, e.err) && (e.err != anteroom.ErrUnavailable || !errors.Is(err, anteroom.ErrUnknown)) { // the second is the first
 			names = append(names, e.name)
 		}
 	}
