@@ -22,6 +22,7 @@ func TestLocktest_I5_LocksWorkInsideAndOutsideOfABubble(t *testing.T) {
 			t.Fatalf("a second TryAcquire: %v", err)
 		}
 		release(t, h)
+		mu = reentrant(t, lt, "reentrant")
 		mu.Lock()
 		mu.Lock()
 		if n := mu.Holds(); n != 2 {
@@ -32,10 +33,19 @@ func TestLocktest_I5_LocksWorkInsideAndOutsideOfABubble(t *testing.T) {
 			t.Fatal("the inner Unlock has ended the lock")
 		}
 		mu.Unlock()
-		if info, err := lt.Inspect(bg, "order:42"); err != nil || info.Locked {
+		if info, err := lt.Inspect(bg, "reentrant"); err != nil || info.Locked {
 			t.Fatalf("after the last Unlock: %+v, %v", info, err)
 		}
 	})
+}
+
+func reentrant(t *testing.T, lt *locktest.Manager, key string) *anteroom.Mutex {
+	t.Helper()
+	mu, err := lt.NewMutex(anteroom.LockConfig{Key: key, Reentrant: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mu
 }
 
 func TestLeasesAndRenewalsRunInVirtualTime(t *testing.T) {

@@ -52,7 +52,7 @@ func TestLocktest_I6_WhatIsStillHeldFailsTheTest(t *testing.T) {
 			if h, err = lt.Mutex("hold").Acquire(bg); err != nil {
 				t.Fatal(err)
 			}
-			mu := lt.Mutex("lock")
+			mu := reentrant(t, lt, "lock")
 			mu.Lock()
 			mu.Lock()
 			if !lt.Another(anteroom.Config{}).Mutex("try").TryLock() {
@@ -86,8 +86,9 @@ func TestLocktest_I6_WhatWasLost(t *testing.T) {
 
 // The watchdog ends the lock of a goroutine that has ended. That hides no leak.
 func TestLocktest_I6_WhatTheWatchdogLetGo(t *testing.T) {
-	leaked(t, ended(t, true, func(_ *testing.T, lt *locktest.Manager) {
-		go func() { lt.Mutex("k").Lock() }()
+	leaked(t, ended(t, true, func(t *testing.T, lt *locktest.Manager) {
+		mu := reentrant(t, lt, "k")
+		go func() { mu.Lock() }()
 		time.Sleep(10 * time.Minute)
 	}), `"k" was lost because its owner was gone: acquired at .*leaks_test\.go:\d+: .*`)
 }
