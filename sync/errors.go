@@ -72,7 +72,10 @@ type Error struct {
 	// field in Redis, as Hold.Holder returns it there ("<client id>:<n>" for ours), or "" where
 	// nothing was heard, or the holder is a string. It may have changed by now.
 	Holder string
-	// Err is the reason; it wraps one of the package's error values.
+	// Ran reports, of Do and TryDo, that fn ran: the error is fn's, or the end of the lock's, and
+	// not that the lock was not acquired.
+	Ran bool
+	// Err is the reason; it wraps one of the package's error values, or is what fn returned.
 	Err error
 }
 
@@ -106,7 +109,15 @@ const (
 
 // Error names operation, key and reason:
 // `anteroom: acquire "k": redis unavailable: dial tcp …`.
-func (e *Error) Error() string { return prefix + plain.operation(e) }
+func (e *Error) Error() string {
+	if e.isWork() {
+		return e.Err.Error()
+	}
+	return prefix + plain.operation(e)
+}
+
+// isWork reports whether e is what fn of a Do has returned: its text is fn's.
+func (e *Error) isWork() bool { return e.Ran && e.Op == "do" }
 
 // Unwrap returns the reason, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }

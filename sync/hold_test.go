@@ -226,6 +226,67 @@ func TestDo(t *testing.T) {
 	})
 }
 
+// Error.Ran tells whether fn ran, also where fn returns an error of another Do; errors of fn's own come back as they are.
+func TestDoSaysWhetherFnRan(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		taken := acquire(t, other.Mutex("taken"))
+		mu, mine := m.Mutex("k"), errors.New("mine")
+		lose := func(ctx context.Context) error { s.Del("k"); <-ctx.Done(); return nil }
+		for what, c := range map[string]struct {
+			err  func() error
+			ran  bool
+			is   error
+			text string
+		}{
+			"not acquired": {func() error { _, err := m.Mutex("taken").TryAcquire(bg); return err }, false, anteroom.ErrNotAcquired, "anteroom: try acquire"},
+			"not run":      {func() error { return m.Mutex("taken").Do(bg, nil, anteroom.Wait(time.Millisecond)) }, false, anteroom.ErrNotAcquired, "anteroom: do \"taken\": not acquired"},
+			"an inner Do has not run": {func() error {
+				return mu.Do(bg, func(ctx context.Context) error { return m.Mutex("taken").Do(ctx, nil, anteroom.Wait(time.Millisecond)) })
+			}, true, anteroom.ErrNotAcquired, "anteroom: do \"taken\": not acquired"},
+			"lost":         {func() error { return mu.Do(bg, lose) }, true, anteroom.ErrLost, "anteroom: release \"k\": lock lost"},
+			"failed, lost": {func() error { return mu.Do(bg, func(ctx context.Context) error { _ = lose(ctx); return mine }) }, true, anteroom.ErrLost, "mine: anteroom: release \"k\": lock lost"},
+		} {
+			err := c.err()
+			var e *anteroom.Error
+			if !errors.As(err, &e) || e.Ran != c.ran || !errors.Is(err, c.is) || !strings.HasPrefix(err.Error(), c.text) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := mu.Do(bg, func(context.Context) error { return mine }); err != mine {
+			t.Errorf("fn's own error: %v", err)
+		}
+		ok(t, taken.Release(bg))
+	})
+}
+
+func TestTryDoAndDoWithAResult(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		other, _ := manager(t, s.client(), anteroom.Config{})
+		mu, mine := m.Mutex("k"), errors.New("mine")
+		seven := func(context.Context) (int, error) { return 7, mine }
+		if n, err := anteroom.Do(bg, mu, seven); n != 7 || err != mine {
+			t.Errorf("%d, %v", n, err)
+		}
+		ran, err := mu.TryDo(bg, func(context.Context) error { return mine })
+		if !ran || err != mine {
+			t.Errorf("free: %v, %v", ran, err)
+		}
+		taken := acquire(t, other.Mutex("k"))
+		if ran, err := mu.TryDo(bg, nil); ran || err != nil {
+			t.Errorf("taken: %v, %v", ran, err)
+		}
+		ok(t, taken.Release(bg))
+		s.net.BlackHole()
+		if ran, err := mu.TryDo(bg, nil); ran || !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Errorf("away: %v, %v", ran, err)
+		}
+		s.net.Heal()
+	})
+}
+
 func TestDoReleasesOnPanicAndGoexit(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

@@ -68,6 +68,9 @@ var nameless = []error{
 
 // operation words an *Error.
 func (w words) operation(e *Error) string {
+	if e.isWork() {
+		return w.of(e.Err)
+	}
 	s := e.Op
 	if e.Key != "" && w.keys {
 		s += " " + quoteKey(e.Key)
