@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -45,15 +44,13 @@ func run(ctx context.Context, url, name string, apart time.Duration, command []s
 	if err != nil {
 		return err
 	}
-	hold, err := mu.TryAcquire(ctx)
-	if errors.Is(err, anteroom.ErrNotAcquired) {
+	ran, err := mu.TryDo(ctx, func(ctx context.Context) error {
+		job := exec.CommandContext(ctx, command[0], command[1:]...) // killed if the lock is lost
+		job.Stdout, job.Stderr = os.Stdout, os.Stderr
+		return job.Run()
+	})
+	if !ran && err == nil {
 		fmt.Println("another machine runs it, or has just run it")
-		return nil
 	}
-	if err != nil {
-		return err // Redis did not answer: nobody knows who runs it
-	}
-	job := exec.CommandContext(hold.Context(), command[0], command[1:]...) // killed if the lock is lost
-	job.Stdout, job.Stderr = os.Stdout, os.Stderr
-	return errors.Join(job.Run(), hold.Release(ctx))
+	return err // where it did not run: Redis did not answer, and nobody knows who runs it
 }
