@@ -1,4 +1,5 @@
-// Package lettucecompat is the wire: it says one thing at a time to Redis about one lock (or a batch of them) and
+// Package lettucecompat is part of the implementation of sync, and not covered by SemVer. It is the wire: it says one
+// thing at a time to Redis about one lock (or a batch of them) and
 // reports exactly what is known about the effect. It owns the scripts, the layout of keys and messages, the
 // subscription connection and the time limits of commands.
 //

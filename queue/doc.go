@@ -1,4 +1,5 @@
-// Package queue lets the goroutines of one process wait for one key, and decides which of them is next.
+// Package queue is part of the implementation of sync, and not covered by SemVer. It lets the goroutines of one process wait
+// for one key, and decides which of them is next.
 //
 // # Scope
 //

@@ -1,5 +1,5 @@
-// Package renewal keeps the leases of locks: it renews each in time, in
-// batches, and tells its holder when it is lost. Nothing in it knows Redis;
+// Package renewal is part of the implementation of sync, and not covered by SemVer. It keeps
+// the leases of locks: it renews each in time, in batches, and tells its holder when it is lost. Nothing in it knows Redis;
 // the way there is the Sender that it is given.
 //
 // # Overview

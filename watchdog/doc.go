@@ -1,6 +1,6 @@
 /*
-Package watchdog looks after the locks that one process holds: it asks the process and
-Redis, a little at a time, whether each hold is still what its owner believes, tells
+Package watchdog is part of the implementation of sync, and not covered by SemVer. It looks
+after the locks that one process holds: it asks the process and Redis, a little at a time, whether each hold is still what its owner believes, tells
 what it finds, and does the little that can be done about it.
 
 It is not the renewal: that keeps leases alive and tells losses by deadline on its own.
