@@ -53,6 +53,7 @@ type Answer struct {
 	// Holder is the field that has the lock (Stands, Refused); "" where the lock is left to foreign clients, or a
 	// string holds it.
 	Holder string
+	Note   string // what Renewal.Note has left with that
 	Err    error
 }
 
@@ -110,8 +111,11 @@ func parseWords(v []any) (a Answer, refusal int64, ok bool) {
 		a.Told = number > 0
 		a.Unit, err2 = strconv.ParseUint(text(v[5]), 10, 64)
 		ok = ok && err1 == nil && err2 == nil
-	case (i == int(WordStands) || i == int(WordRefused)) && len(v) == 5:
+	case (i == int(WordStands) || i == int(WordRefused)) && len(v) <= 6:
 		a.Ahead, a.Holder = int(number), said
+		if len(v) == 6 {
+			a.Note = text(v[5])
+		}
 	default:
 		ok = false
 	}

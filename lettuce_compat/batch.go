@@ -15,6 +15,7 @@ type Renewal struct {
 	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
 	Replicas       int
 	ReplicaTimeout time.Duration
+	Note           string // for people, stored with the field. Only Extend minds it
 }
 
 // RenewReply is the answer to a Renewal.
@@ -61,6 +62,9 @@ func (c *Client) renewCommand(items []Renewal) *command {
 		if r.Lease != lease {
 			args = append(args, strconv.Itoa(i+1), millis(r.Lease))
 		}
+	}
+	if note := items[0].Note; note != "" { // it comes last, and makes their number an odd one
+		args = append(args, note)
 	}
 	return newBatchCommand(c.scripts().renew, items[0].Key, args)
 }

@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strings"
@@ -86,9 +87,22 @@ func (d Dialect) NewClientID(name string) string {
 		return NewClientID(name)
 	}
 	var b [16]byte
-	_, _ = rand.Read(b[:])       // never fails
-	b[6], b[8] = b[6]&0x0f|0x80, // version 8: Redisson's are of version 4, so that both can be told apart
-		b[8]&0x3f|0x80
+	_, _ = rand.Read(b[:]) // never fails
+	return uuid(b)
+}
+
+// TicketField returns the field of who has a secret: it is one of ours, and does not give the secret away.
+func (d Dialect) TicketField(secret string, n uint64) string {
+	sum := sha256.Sum256([]byte(secret))
+	if d == DesignDocument {
+		return NewField("ticket."+hex.EncodeToString(sum[:16]), n)
+	}
+	return NewField(uuid([16]byte(sum[:16])), n)
+}
+
+// uuid prints b as one of version 8. Redisson's are of version 4, so that both can be told apart.
+func uuid(b [16]byte) string {
+	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
 	return fmt.Sprintf("%s-%s-%s-%s-%s", h[:8], h[8:12], h[12:16], h[16:20], h[20:])
 }

@@ -2,6 +2,7 @@ package lettucecompat
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -16,12 +17,8 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		return nil, err
 	}
 	start := time.Now()
-	multi := ""
-	if c.Multi() {
-		multi = "m"
-	}
 	k := newScriptRequest(c.scripts().force, key, c.line(key), "",
-		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), multi)
+		c.opt.Dialect.message(key, c.opt.ClientID, start), stringsFlag(strings), c.multi())
 	outcome, err := c.one(ctx, c.senders(key).locks, &k.request, start, 0)
 	c.observe("force", outcome, start)
 	if err != nil {
@@ -35,6 +32,59 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 		released = append(released, text(f))
 	}
 	return released, nil
+}
+
+// Taking asks that the lock is taken from its holder and given to a place of this client, ahead of the line.
+type Taking struct {
+	Key   string
+	From  string // the field that it is taken from, or nothing happens; "": whoever has it
+	Place uint64 // the number of the last statement about the place
+	Unit  uint64 // the number of the unit that the place becomes, which no other command uses
+	Terms *Terms
+}
+
+// TakeReply is the answer to a Taking.
+type TakeReply struct {
+	// Outcome is OK, Gone (the place or the field is not there, and nothing has changed), Failed or Unknown. After the
+	// last the next confirmation of the place tells; until that has answered the same may be asked again.
+	Outcome Outcome
+	Token   int64 // with Terms.Fenced
+	Told    bool  // somebody stands
+	Err     error
+}
+
+// Take takes the lock. The client behind each field that had it is told as ForceRelease does.
+func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r TakeReply) {
+	start, fence := time.Now(), ""
+	defer func() { c.observe("take", r.Outcome, start) }()
+	if t.Terms.Fenced {
+		fence = c.fence(t.Key)
+	}
+	terms := t.Terms.of(c)
+	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, "", stringsFlag(t.Terms.Strings), c.multi(),
+		t.From, c.id, strconv.FormatUint(t.Place, 10), strconv.FormatUint(t.Unit, 10), terms.call, terms.record)
+	if r.Outcome, r.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); r.Outcome != OutcomeOK {
+		return r
+	}
+	answer, _ := k.command.Val().([]any)
+	switch {
+	case len(answer) == 1 && text(answer[0]) == "gone":
+		r.Outcome = OutcomeGone
+	case len(answer) == 3 && text(answer[0]) == "has":
+		r.Told = answer[2] == int64(1)
+		r.Token, _ = strconv.ParseInt(text(answer[1]), 10, 64)
+	default:
+		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed
+	}
+	return r
+}
+
+// multi tells a script whether NUMSUB knows nothing.
+func (c *Client) multi() any {
+	if c.Multi() {
+		return "m"
+	}
+	return ""
 }
 
 // stringsFlag tells a script whether a string is a lock.

@@ -12,6 +12,7 @@ type Holder struct {
 	Field  string
 	Client string // the client id in it, "" for a foreign one
 	Count  int64
+	Note   string // see Renewal.Note
 }
 
 // Info is what Redis knows about a key, for people and tools: it may be out of date when it arrives and must decide
@@ -29,13 +30,13 @@ type Info struct {
 }
 
 // Inspect asks one server about key and its fencing record and its line, in one step. It changes nothing. What is no
-// lock is a permanent error; strings says whether a string is one.
-func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, error) {
+// lock is a permanent error; stringsAreLocks says whether a string is one.
+func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) (Info, error) {
 	if err := c.CheckKey(key); err != nil {
 		return Info{}, err
 	}
 	start := time.Now()
-	k := newScriptRequest(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(strings))
+	k := newScriptRequest(c.scripts().inspect, key, c.line(key), c.fence(key), stringsFlag(stringsAreLocks))
 	outcome, err := c.one(ctx, c.senders(key).keep, &k.request, start, 0)
 	c.observe("inspect", outcome, start)
 	if err != nil {
@@ -57,7 +58,9 @@ func (c *Client) Inspect(ctx context.Context, key string, strings bool) (Info, e
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		h := Holder{Field: text(pairs[0])}
 		h.Client, _, _ = ParseField(withoutMark(h.Field))
-		h.Count, _ = strconv.ParseInt(text(pairs[1]), 10, 64)
+		var count string
+		count, h.Note, _ = strings.Cut(text(pairs[1]), " ")
+		h.Count, _ = strconv.ParseInt(count, 10, 64)
 		info.Holders = append(info.Holders, h)
 	}
 	return info, nil

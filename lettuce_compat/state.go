@@ -51,8 +51,10 @@ type Statement struct {
 	Terms      *Terms
 	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
 	LastToken int64
-	// Mark leaves the key taken for so long after the unit is given back (MinHold). 0 leaves it free.
+	// Mark leaves the key taken for so long after the unit is given back, by the field MarkAs, or where that is "" by
+	// one that says whose it was (MinHold). 0 leaves it free.
 	Mark    time.Duration
+	MarkAs  string
 	Timeout time.Duration // 0: Options.CommandTimeout
 	// MayBeHeld: the caller cannot leave, and may be held for the client's own time limits while Redis hangs. So it
 	// may send the command itself, also on a client that ignores deadlines.
@@ -164,6 +166,9 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	}
 	if s.LastToken > 0 || s.Mark > 0 {
 		argv = append(argv, strconv.FormatInt(s.LastToken, 10), markMillis(s.Mark))
+	}
+	if s.Mark > 0 {
+		argv = append(argv, cmp.Or(s.MarkAs, NewField(c.opt.ClientID, s.Since)+keptSuffix))
 	}
 	k := newScriptRequest(c.scripts().state, s.Key, line, fence, argv...)
 	k.mayBeHeld = s.MayBeHeld

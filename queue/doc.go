@@ -95,7 +95,7 @@
 //	    a grant that nobody owns is always somebody's to take.
 //	I5  Fair: nobody passes a parked waiter; admissions are in the order of arrival, but for those that are First.
 //	I6  Non-fair: a waiter that is woken in vain after StarvationThreshold gets the next grant or hand-off, after those
-//	    First ones that entered before that.
+//	    First ones that are in front of it.
 //	I7  A tenure that ended never exits again: the Exit is Stale and frees nobody else's tenure.
 //	I8  Hand-off and loss exclude each other: a grant that was lost is never handed off, and one that is being released
 //	    is never lost. One step on the word decides.

@@ -61,7 +61,7 @@ type Synchronizer struct {
 	owner atomic.Uint64
 
 	// mu makes each transition one step, and guards what has no rule of its own. Held for a few loads and stores, and
-	// for a walk over the queue in Fail, in Look, AppendWaiting and Find, and where a First waiter enters. Nothing
+	// for a walk over the queue in Fail, in Look, AppendWaiting and Find. Nothing
 	// blocks and nobody is called while it is held.
 	mu      sync.Mutex
 	waiters fifo
@@ -112,7 +112,7 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	return in, order, err
 }
 
-// enqueueLocked links w as the last, or if it is First, before all those that nobody may pass any more.
+// enqueueLocked links w as the last, or if it is First, as the first behind a Try.
 func (s *Synchronizer) enqueueLocked(w *Waiter) {
 	if w.ready == nil {
 		w.ready = make(chan bool, 1)
@@ -121,17 +121,15 @@ func (s *Synchronizer) enqueueLocked(w *Waiter) {
 		w.Began = s.now()
 	}
 	w.phase = phaseQueued
-	w.owed = w.Kind.IsTry() // it waits for the answer that comes next and for no other (I12)
+	w.owed = w.First || w.Kind.IsTry() // a Try waits for the answer that comes next and for no other (I12)
 	if w.Owner != 0 && w.Owner == s.ownerLocked() {
 		s.ownerWaits = true
 	}
 	behind := s.waiters.tail
 	if w.First {
 		behind = nil
-		for other := s.waiters.head; other != nil; other = other.next {
-			if other.owed {
-				behind = other // it may be behind First waiters that entered before it was woken in vain
-			}
+		if head := s.waiters.head; head != nil && head.Kind.IsTry() { // I12: no other waiter is one
+			behind = head
 		}
 	}
 	s.waiters.insertAfter(behind, w)
@@ -174,7 +172,7 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 			return Nothing, nil
 		}
 		// The mark leaves the queue with w: a head that gives up does not pass its privilege to one that has just arrived.
-		w.owed = s.now()-w.Began > StarvationThreshold
+		w.owed = w.First || s.now()-w.Began > StarvationThreshold
 		s.mu.Unlock()
 	}
 }

@@ -59,8 +59,8 @@ type Waiter struct {
 	Owner uint64
 	// Kind is how the waiter waits.
 	Kind Kind
-	// First: the waiter is queued before all others but those that nobody may pass any more. It is for one that was
-	// admitted to a grant that proved to be over; see Again.
+	// First: the waiter is queued before all others but a Try, and nobody may pass it. It is for one that was
+	// admitted to a grant that proved to be over, see Again, and for one that takes the lock from its holder.
 	First bool
 	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
 	// sets it; 0 means that it has not, and the Synchronizer sets it when the waiter is queued.

@@ -22,7 +22,7 @@ func (m *Manager) enter(ctx context.Context, k *lock.Key, r *request, o *lock.Ow
 	if err != nil {
 		err := newError(r.op, k.Name(), notGranted(ctx, err))
 		if errors.Is(err, ErrNotAcquired) {
-			err.Holder = heldBy(k)
+			err.Holder, err.Note = heldBy(k)
 		}
 		m.notAcquired(k.Name(), r, err)
 		return err
@@ -40,6 +40,8 @@ func notGranted(ctx context.Context, err error) error {
 		return ErrNotAcquired
 	case errors.Is(err, lock.ErrClosed):
 		return ErrClosed
+	case errors.Is(err, lock.ErrNotThere):
+		return joined(ErrNotHeld, ownText("the ticket is over, was resumed before, or the lock was taken from it"))
 	}
 	reason := ErrNotAcquired
 	if failed, is := err.(*lock.AnswerError); is { //nolint:errorlint // as lock gives it
@@ -61,15 +63,15 @@ func reasonOf(failed *lock.AnswerError) error {
 	return joined(ErrUnavailable, failed.Err)
 }
 
-// heldBy returns the field that has the lock, as far as this process has heard.
-func heldBy(k *lock.Key) string {
+// heldBy returns the field that has the lock, and its note, as far as this process has heard.
+func heldBy(k *lock.Key) (field, note string) {
 	if o := k.Owner(); o != nil {
-		return o.Held().Field()
+		return o.Held().Field(), o.Note
 	}
 	if a := k.Answer(); a != nil {
-		return a.Holder
+		return a.Holder, a.Note
 	}
-	return ""
+	return "", ""
 }
 
 // notEntered counts a failure and makes it an *Error.

@@ -72,6 +72,8 @@ type Error struct {
 	// field in Redis, as Hold.Holder returns it there ("<client id>:<n>" for ours), or "" where
 	// nothing was heard, or the holder is a string. It may have changed by now.
 	Holder string
+	// Note is that of the holder, see the option Note.
+	Note string
 	// Ran reports, of Do and TryDo, that fn ran: the error is fn's, or the end of the lock's, and
 	// not that the lock was not acquired.
 	Ran bool

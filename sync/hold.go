@@ -8,6 +8,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
+	"github.com/anteroom/anteroom/sync/internal/lock"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -42,7 +43,7 @@ type Hold struct {
 // one it returns ErrLost. The inner Hold has the lease and the token of the outer one:
 // Lease is ErrConfig there, and Wait has nothing to wait for.
 func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "acquire", queue.Refusable, opts)
+	return mu.acquire(ctx, "acquire", queue.Refusable, nil, opts)
 }
 
 // TryAcquire is Acquire that does not wait: it returns ErrNotAcquired if another
@@ -54,10 +55,11 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // has no answer, with Lease or Replicas up to twice as much and ReplicaTimeout more, or
 // until ctx ends, and returns ErrUnavailable after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
-	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, opts)
+	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, nil, opts)
 }
 
-func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts []AcquireOption) (*Hold, error) {
+// acquire brings its caller in. takes is nil where that waits for its turn.
+func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes *lock.Taking, opts []AcquireOption) (*Hold, error) {
 	if mu == nil || mu.settings == nil {
 		return nil, mu.unusable(op)
 	}
@@ -65,13 +67,16 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	r := request{op: op, kind: kind, settings: mu.settings}
 	ctx = m.acquiring(ctx, mu.key, &r)
 	for _, o := range opts {
-		if err := r.take(o); err != nil {
+		if o.take == nil { // of the zero AcquireOption
+			continue
+		}
+		if err := o.take(&r); err != nil {
 			err := mu.mistake(op, err)
 			m.notAcquired(mu.key, &r, err)
 			return nil, err
 		}
 	}
-	for outer := mu.outer(ctx); outer != nil; outer = mu.outer(ctx) {
+	for outer := mu.outer(ctx); outer != nil && (takes == nil || takes.From == ""); outer = mu.outer(ctx) {
 		if h, err := outer.reenter(ctx, &r); h != nil || err != nil {
 			m.reentered(&r, &outer.t.owner, err)
 			return h, err
@@ -85,7 +90,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, opts [
 	h := &Hold{by: mu, values: ctx}
 	h.t = m.newTenure(h)
 	o := &h.t.owner
-	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
+	o.Goroutine, o.Kind, o.CallSite, o.Takes, o.Note = uint64(m.goroutine()), kind, m.callSite(), takes, r.note
 	if owned, _ := k.Queue().OwnedBy(o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
 		m.reports.SelfDeadlock(k)
 	}
@@ -131,18 +136,23 @@ func (h *Hold) exit(op string, wait context.Context) (first bool, err error) {
 	if h == nil {
 		return false, nil
 	}
-	t := h.t
-	s, ctx := t.remove(h)
+	s, ctx := h.t.remove(h)
 	if s == nil {
 		return false, nil
 	}
+	return true, h.ended(op, wait, s, ctx)
+}
+
+// ended ends the unit of h, which remove has taken out.
+func (h *Hold) ended(op string, wait context.Context, s *sentinel, ctx *holdContext) error {
+	t := h.t
 	if ctx != nil {
 		ctx.end(h.releasedError()) // before anybody else comes in
 	}
-	err = t.m.exit(op, &t.owner, wait, h.values)
+	err := t.m.exit(op, &t.owner, wait, h.values)
 	h.by.forget(t.key())
 	runtime.KeepAlive(s) // so far reports may have asked for its values
-	return true, err
+	return err
 }
 
 // errReleased is why a released hold is not held, and errNilHold why a nil one is not.

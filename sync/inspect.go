@@ -37,6 +37,7 @@ type Holder struct {
 	Field  string // "<client id>:<n>" for ours
 	Client string // the client id, "" for a holder of another kind
 	Count  int64
+	Note   string // see the option Note
 }
 
 // Inspect asks Redis who holds key. It changes nothing. A key that holds no lock, because
@@ -56,7 +57,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	}
 	info := Info{Locked: i.Exists, TTL: i.TTL, Token: i.Token, Subscribers: i.Subscribers, Standing: i.Standing, First: i.First, Open: i.Open}
 	for _, h := range i.Holders {
-		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count})
+		info.Holders = append(info.Holders, Holder{Field: h.Field, Client: h.Client, Count: h.Count, Note: h.Note})
 	}
 	return info, nil
 }

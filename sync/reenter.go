@@ -40,6 +40,9 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	if r.lease != nil {
 		return fail(observe.OutcomeMistake, configError("Lease", "cannot be given to a Hold inside another one, with which it shares the lease; use Extend"))
 	}
+	if r.note != "" {
+		return fail(observe.OutcomeMistake, configError("Note", "cannot be given to a Hold inside another one"))
+	}
 	if field := settingsOf(t.key()).differs(r.settings); field != "" {
 		return fail(observe.OutcomeMistake, t.m.contradicts(t.key(), field))
 	}

@@ -1,7 +1,10 @@
 package anteroom
 
 import (
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/sync/internal/lock"
@@ -14,50 +17,68 @@ type request struct {
 	kind     queue.Kind
 	settings *settings
 	lease    *lock.Lease // a fixed one; nil for that of settings
+	note     string
 	wait     time.Duration
 	attempt  report.Attempt
 }
 
-// AcquireOption changes one acquisition; see Wait and Lease.
+// AcquireOption changes one acquisition; see Wait, Lease and Note.
 type AcquireOption struct {
-	fixed bool // Lease, else Wait
-	d     time.Duration
+	take func(*request) error
 }
 
 // Wait bounds how long Acquire waits, in addition to its context. After d it returns what
 // it would if the context had ended: ErrNotAcquired if another holds the lock,
 // ErrUnavailable if Redis did not serve. The error also wraps
 // context.DeadlineExceeded. d must be positive. TryAcquire, which does not wait, refuses it as ErrConfig.
-func Wait(d time.Duration) AcquireOption { return AcquireOption{d: d} }
+func Wait(d time.Duration) AcquireOption {
+	return AcquireOption{func(r *request) error {
+		switch {
+		case d <= 0:
+			return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", d)
+		case r.kind.IsTry():
+			return configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
+		}
+		r.wait = d
+		return nil
+	}}
+}
 
 // Lease gives this hold a fixed lease of d instead of a renewed one, by one command more before
 // it is returned: unless it is released or extended, the hold's Deadline is Margin before d after that.
 // The key expires then, or, since no command shortens a lease, when that of the grant does: 2 seconds after
 // it, or LeaseTime after a hand-off within the process. The process hands the hold on to nobody. d is from
 // 100 ms to 24 hours. A Hold inside another one shares its lease and refuses this as ErrConfig.
-func Lease(d time.Duration) AcquireOption { return AcquireOption{fixed: true, d: d} }
-
-// take takes in an option.
-func (r *request) take(o AcquireOption) error {
-	switch {
-	case o.fixed:
-		if err := within("Lease", o.d, minLease, maxLease, ""); err != nil {
+func Lease(d time.Duration) AcquireOption {
+	return AcquireOption{func(r *request) error {
+		if err := within("Lease", d, minLease, maxLease, ""); err != nil {
 			return err
 		}
-		if o.d < r.settings.cfg.MinHold {
-			return configError("Lease", "is %v, shorter than MinHold (%v)", o.d, r.settings.cfg.MinHold)
+		if d < r.settings.cfg.MinHold {
+			return configError("Lease", "is %v, shorter than MinHold (%v)", d, r.settings.cfg.MinHold)
 		}
-		margin := defaultMargin(o.d)
-		if o.d == r.settings.cfg.LeaseTime {
+		margin := defaultMargin(d)
+		if d == r.settings.cfg.LeaseTime {
 			margin = r.settings.cfg.Margin
 		}
-		r.lease = &lock.Lease{For: o.d, Period: -1, Margin: margin}
-	case o.d <= 0:
-		return configError("Wait", "is %v; it must be positive (TryAcquire does not wait)", o.d)
-	case r.kind.IsTry():
-		return configError("Wait", "is given to TryAcquire, which does not wait; use Acquire")
-	default:
-		r.wait = o.d
-	}
-	return nil
+		r.lease = &lock.Lease{For: d, Period: -1, Margin: margin}
+		return nil
+	}}
+}
+
+// maxNote bounds a Note.
+const maxNote = 256
+
+// Note stores a short text with this hold, for people: who works on what, or where the holder can be reached. Inspect,
+// the command-line tool and the ErrNotAcquired of others show it, and it goes with the hold. It costs one command before
+// the hold is returned, and the process hands the hold on to nobody without Redis. text is up to 256 bytes of printable
+// UTF-8; it is in no metric, and in log records only with LogKeys. A Hold inside another one refuses this as ErrConfig.
+func Note(text string) AcquireOption {
+	return AcquireOption{func(r *request) error {
+		if len(text) > maxNote || !utf8.ValidString(text) || strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+			return configError("Note", "is %q; use at most %d bytes of printable UTF-8", text[:min(len(text), maxNote)], maxNote)
+		}
+		r.note = text
+		return nil
+	}}
 }

@@ -98,6 +98,10 @@ func (t *tenure) add(h, outer *Hold) bool {
 func (t *tenure) remove(h *Hold) (*sentinel, *holdContext) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.removeLocked(h)
+}
+
+func (t *tenure) removeLocked(h *Hold) (*sentinel, *holdContext) {
 	s := h.sentinel
 	if s == nil {
 		return nil, nil

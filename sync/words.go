@@ -80,6 +80,9 @@ func (w words) operation(e *Error) string {
 	}
 	if e.Holder != "" && w.keys {
 		s += ": held by " + strconv.Quote(e.Holder)
+		if e.Note != "" {
+			s += " (" + strconv.Quote(e.Note) + ")"
+		}
 	}
 	return s
 }

@@ -1,23 +1,37 @@
--- Ends whatever holds a lock. Only state.lua calls the next one: who stands is told to state again.
--- KEYS: lock, line   ARGV: release message, s where strings are locks, m where NUMSUB knows nothing
--- Answers the fields that were deleted, '' for a string.
-local key, line = KEYS[1], KEYS[2]
+-- Ends whatever holds a lock, and gives the lock to a place where one is named.
+-- KEYS: lock, line [, fencing record]
+-- ARGV: release message, s where strings are locks, m where NUMSUB knows nothing
+-- [, the field that it is taken from ('': any), client, number of its place, number of the unit, call lease, life of the record]
+-- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 somebody stands | 0}, or
+-- {'gone'}, and then nothing has changed, where the place or the field is not there.
+local key, line, fence, from, client = KEYS[1], KEYS[2], KEYS[3], ARGV[4], ARGV[5]
 local kind, all = lock_of(key, ARGV[2] == 's')
 if not kind then return redis.error_reply(all) end
-local l = line_of(line, '', ARGV[3] == 'm')
-local text = prove(key)
+local l = line_of(line, client or '', ARGV[3] == 'm')
+local text, token = prove(key), ''
 if text then return redis.error_reply(text) end
-local fields = {}
-if kind ~= 'none' then
+if from then
+  if not l.own or l.own.n ~= ARGV[6] or from ~= '' and ask('hexists', key, from) ~= 1 then return {'gone'} end
+  if fence then token, text = new_token(fence, ARGV[9]) end
+  if not text and kind == 'string' then redis.call('del', key) end
+  text = text or take(key, client .. ':' .. ARGV[7], ARGV[8])
+  if text then return redis.error_reply(text) end
+elseif kind ~= 'none' then
   redis.call('del', key)
-  if kind == 'string' then fields[1] = '' end
-  for i = 1, #all, 2 do
-    local client, n = string.match(all[i], OURS)
-    if client then l.tell(client, 'forced', nil, n) end
-    fields[#fields + 1] = all[i]
-  end
-  publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH)
 end
-l.look(2, math.max(l.open - l.now, 0))
+local fields = {kind == 'string' and '' or nil}
+for i = 1, #all, 2 do
+  local c, n = string.match(all[i], OURS)
+  if from then redis.pcall('hdel', key, all[i]) end
+  if c then l.tell(c, 'forced', nil, n) end
+  fields[#fields + 1] = all[i]
+end
+if from then
+  l.strike(l.own)
+  l.told = l.places > 0 and '1' or '0'
+else
+  if kind ~= 'none' then publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH) end
+  l.look(2, math.max(l.open - l.now, 0))
+end
 if l.changed then l.save() end
-return fields
+return from and {'has', token, tonumber(l.told)} or fields

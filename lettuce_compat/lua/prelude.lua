@@ -41,7 +41,10 @@ local function take(key, field, lease)
   return text
 end
 
--- lock_of says what a lock is: nothing, a hash of at most 64 counts, or a string where strings are locks. It returns its
+-- note_of returns the note in the value of a field, nil where there is none.
+local function note_of(value) return value and string.match(value, '^1 (.*)$') end
+
+-- lock_of says what a lock is: nothing, a hash of at most 64 counts, one with a note, or a string where strings are locks. It returns its
 -- type and what HGETALL answers; nil and an error text where the key holds something else. It changes nothing.
 local function lock_of(key, strings)
   local n = redis.pcall('hlen', key)
@@ -54,7 +57,7 @@ local function lock_of(key, strings)
   end
   local all = n <= 64 and redis.call('hgetall', key) or {'', ''}
   for i = 2, #all, 2 do
-    if not string.find(all[i], '^%d+$') then
+    if not string.find(all[i], '^%d+$') and not note_of(all[i]) then
       local kind = redis.call('hexists', key, ':') == 1 and 'a lock of another kind' or 'a hash that is no lock'
       return nil, 'WRONGTYPE the key holds ' .. kind
     end

@@ -4,11 +4,11 @@
 -- 'lease life how word' (the lease of what is kept; life of a place; how, letters after a -: m NUMSUB knows nothing,
 -- s strings are locks; secret word of the place) [, release message, 'own window' (own subscriptions of the release
 -- channel, -1: a server does not count all; ms that the lock is left to foreign clients) [, life of the record
--- [, last token, ms that a mark stays (0: none)]]]
+-- [, last token, ms that a mark stays (0: none) [, its field]]]]
 -- Answers 1 has it for the call lease, nobody stands; 0 has nothing, or which message was refused: -1 of the
 -- release, -2 to another client; {'void'} | {'lost'} | {'gone'};
 -- {'has', ttl, 1 somebody stands | 0, token or '', 0|-1|-2, number of its field} |
--- {'stands', ttl, places ahead, holder, 0|-1|-2} | {'refused', ttl, 0, holder, 0|-1|-2}.
+-- {'stands', ttl, places ahead, holder, 0|-1|-2 [, its note]} | {'refused', ttl, 0, holder, 0|-1|-2 [, its note]}.
 local key, line, fence, client, n, what = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[4]
 
 -- grant makes a field the holder. Returns the token, '' without a record; nil and the error where it cannot.
@@ -67,7 +67,7 @@ end
 
 -- 1, 2. What the client has.
 if l and l.own and tonumber(l.own.n) >= number then return {'void'} end
-local kind, mine, holder, text -- of the lock; the field of this client that it keeps; any field
+local kind, mine, holder, note, text -- of the lock; the field of this client that it keeps; any field, and its note
 if not receivers and have == '1' and keep == '0' and mark == 0 then -- most often that is its field
   receivers, text = give_back(client .. ':' .. since)
   if text then return redis.error_reply(text) end
@@ -84,7 +84,7 @@ if not receivers then
     local c, digits = string.match(fields[i], OURS)
     if c == client then mine, m = fields[i], tonumber(digits) end
   end
-  holder = fields[1] or ''
+  holder, note = fields[1] or '', note_of(fields[2])
   if m and m >= number then return {'void'} end
   if m and m < tonumber(since) then mine = nil end -- of a late statement: it refuses as anybody's
   if have == '1' and not mine then return concluded({'lost'}) end
@@ -98,7 +98,7 @@ end
 -- 3. What it does not keep is given back.
 if mine and keep == '0' then
   if mark > 0 then -- it keeps the key taken; that the field can go is made sure before it is set
-    text = prove(key) or take(key, mine .. ':kept', mark)
+    text = prove(key) or take(key, ARGV[12], mark)
     if text then return redis.error_reply(text) end
   end
   receivers, text = give_back(mine)
@@ -108,7 +108,7 @@ if receivers then
   mine = nil
   if not l and line ~= key and receivers > math.max(own, 0) then local made, it = pcall(line_of, line, client, multi) l = made and it end
   if not l and want == '0' then return refusal() end
-  kind = redis.pcall('exists', key) == 0 and 'none' or 'hash'
+  kind, note = redis.pcall('exists', key) == 0 and 'none' or 'hash', nil
   holder = kind == 'hash' and (ask('hkeys', key) or {})[1] or ''
 end
 
@@ -133,7 +133,7 @@ if l and free and l.open <= l.now and not (receivers and message ~= ''
     local given
     given, text = grant(p.client .. ':' .. p.n, p.lease)
     if text then return nil end
-    free, holder = false, p.client .. ':' .. p.n
+    free, holder, note = false, p.client .. ':' .. p.n, nil
     l.told, l.changed = told, true
     return '1 ' .. (fence and given or '0')
   end, stands and not try and not l.own)
@@ -155,11 +155,11 @@ if stands and not token then
     local foreign = kind == 'string' or holder ~= '' and not string.find(string.gsub(holder, ':kept$', ''), OURS)
     local p = l.own or {client = client, n = n, lease = K, alive = l.now + life, word = word, more = ''}
     local ahead, failed = l.stand(p, holder, foreign)
-    if ahead then return {'stands', ttl, ahead, holder, refusal()} end
+    if ahead then return {'stands', ttl, ahead, holder, refusal(), note} end
     if not receivers then return redis.error_reply(failed) end
   end
   l.save()
-  return {'refused', ttl, 0, holder, refusal()}
+  return {'refused', ttl, 0, holder, refusal(), note}
 end
 if l then l.save() end
 if want == '0' then return refusal() end

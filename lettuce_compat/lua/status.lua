@@ -7,7 +7,7 @@ local function status(key, field)
   if err(count) or not count then return prove(key) or 0 end
   local fields, ttl = redis.call('hlen', key), redis.call('pttl', key)
   if count == '1' and fields == 1 and ttl >= 0 then return 1 + ttl end
-  return {tonumber(count) or 0, fields, ttl}
+  return {tonumber(note_of(count) and '1' or count) or 0, fields, ttl}
 end
 
 local out = {}

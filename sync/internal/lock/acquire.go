@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -23,7 +24,11 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		return ErrClosed
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Owner, w.Kind, w.Note = o.Goroutine, o.Kind, o
+	w.Owner, w.Kind, w.Note, w.First = o.Goroutine, o.Kind, o, o.Takes != nil
+	if o.Takes != nil {
+		ctx, o.Takes.spoil = context.WithCancelCause(ctx)
+		defer o.Takes.spoil(nil)
+	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
 		if left {
@@ -41,6 +46,9 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.carryOut(order)
 		}
 		if !in {
+			if o.Takes != nil {
+				k.oust()
+			}
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {
 				err = k.gaveUp(w.Began, err)
@@ -76,7 +84,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	switch {
 	case g == nil || g.n != w.Grant:
 		return k.leave(ctx, g, w, errAgain)
-	case o.lease.Fixed() || k.set.Replicas > 0:
+	case o.lease.Fixed() || k.set.Replicas > 0 || o.Note != "":
 		if err := k.secure(ctx, g, o); err != nil {
 			return k.leave(ctx, g, w, err)
 		}
@@ -88,10 +96,14 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	ok := g.loss == nil && g.lease.Load().Valid(now) && !g.unrenewed.Load()
-	if ok {
+	wrong := k.mistakenLocked(o, g)
+	if ok = ok && wrong == nil; ok {
 		o.g, o.number, o.handOffs, o.since = g, w.Number, w.HandOffs, now
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)
+			if o.Takes != nil && o.Takes.Token > 0 {
+				o.token = o.Takes.Token
+			}
 		}
 		o.units.Store(1)
 		k.refs.Add(1)
@@ -100,8 +112,9 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	}
 	k.mu.Unlock()
 	if !ok {
-		return k.leave(ctx, g, w, errAgain)
+		return k.leave(ctx, g, w, cmp.Or(wrong, errAgain))
 	}
+	k.oust() // if it was quicker than one who takes the lock
 	return nil
 }
 
@@ -126,8 +139,8 @@ func (k *Key) leave(ctx context.Context, g *Held, w *queue.Waiter, why error) er
 	return why
 }
 
-// secure makes the lease of g what o has asked for: a fixed one, or one that replicas have confirmed. Where it cannot,
-// who may wait comes again after a pause.
+// secure makes g what o has asked for: one of a fixed lease, with a note, or that replicas have confirmed. Where it
+// cannot, who may wait comes again after a pause.
 func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	if o.lease.Fixed() { // a renewal under way would make the key outlast it
 		g.lease.Load().StopRenewing()
@@ -136,7 +149,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
 	k.mu.Unlock()
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{
-		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout,
+		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout, Note: o.Note,
 	}, k.set.Timeout)
 	if r.Outcome == lettucecompat.OutcomeOK {
 		k.mu.Lock()

@@ -94,7 +94,7 @@ const (
 type News struct {
 	Word  Word
 	N     uint64
-	Unit  uint64 // Has: the number of the unit's record, N where it was granted just now
+	Unit  uint64 // Has: the number of the unit's record, N where it was granted just now. Called: the same, or 0 for N
 	Lease time.Duration
 	Token int64 // Has, Called: the fencing token of the unit; 0: as known
 }
@@ -265,7 +265,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Silence {
 		c.open, c.silent = false, 0
 	}
-	if h.Word == Called {
+	if h.Word == Called && h.Unit == 0 {
 		h.Unit = h.N
 	}
 	switch h.Word {

@@ -39,6 +39,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
 	retries  int           // so many in a row could not
+	taken    uint64        // the unit that was last to be taken from a field: it is for nobody but who has taken it
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 

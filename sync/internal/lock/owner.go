@@ -10,13 +10,15 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// Owner is one local possession of a grant, from its admission to its last exit. The caller makes it, with the first
-// four fields; it must not be copied.
+// Owner is one local possession of a grant, from its admission to its last exit. The caller makes it, with the
+// exported fields; it must not be copied.
 type Owner struct {
 	Goroutine uint64     // 0: no goroutine may re-enter by its id
 	Kind      queue.Kind // how it waits
 	CallSite  string     // "" unless call sites are recorded
 	Holder    Holder     // nil: nobody is notified
+	Takes     *Taking    // nil: it waits for its turn
+	Note      string     // is stored with the lock while it owns it; "": nothing
 
 	g        *Held
 	lease    *Lease
@@ -26,6 +28,7 @@ type Owner struct {
 	since    Moment
 	units    atomic.Int32 // that have not exited
 	gone     atomic.Bool  // its reference on the key was given back
+	bequest  *bequest     // see Bequeath; written before its last exit
 }
 
 // Holder is notified of a loss.

@@ -45,7 +45,7 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	if s.Have == Unit && s.Keep == 0 {
 		k.mu.Lock()
 		if g := k.cur.Load(); g != nil && g.n == s.Since {
-			more.LastToken, more.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
+			more.LastToken, more.Mark, more.MarkAs = g.lastToken(), max(g.mark-k.l.now(), 0), g.markAs
 		}
 		k.mu.Unlock()
 	}
@@ -58,6 +58,9 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	k.report(a.Err)
 	if s.Want == 1 {
 		k.refuse(s, &a)
+	}
+	if h.Word == Stands {
+		k.takeOver(s.N)
 	}
 	return a, e
 }
@@ -181,7 +184,7 @@ var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on 
 // gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err: an
 // *AnswerError in place of the cause of its context where Redis is why.
 func (k *Key) gaveUp(came Moment, err error) error {
-	if _, is := err.(*AnswerError); is || err == ErrRefused || err == ErrClosed { //nolint:errorlint // they are never wrapped
+	if _, is := err.(*AnswerError); is || err == ErrRefused || err == ErrClosed || err == ErrNotThere { //nolint:errorlint // they are never wrapped
 		return err
 	}
 	k.mu.Lock()

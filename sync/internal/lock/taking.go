@@ -1,0 +1,106 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// This file is how the lock comes to an owner, and goes from one, out of turn.
+//
+// An owner that takes the lock waits in front of all others of its process. Its process gets a place in the line, as
+// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). What
+// follows is that of a call: if the answer is lost, the next confirmation of the place tells. The unit has a number of
+// its own, which no other command uses: so an owner knows whether it has what it has taken.
+
+// Taking is how an owner takes the lock.
+type Taking struct {
+	From  string // the field that it is taken from, or nothing is; "": whoever has it
+	Token int64  // with From: the owner has this one
+
+	unit  uint64 // under which it may have been taken; guarded by Key.mu
+	spoil context.CancelCauseFunc
+}
+
+// ErrNotThere is why an owner has not come in that takes the lock from a field: that does not have it.
+var ErrNotThere = errors.New("the lock is not held by that field")
+
+// bequest is to whom an owner leaves the lock.
+type bequest struct {
+	field string
+	until Moment
+}
+
+// Bequeath makes the last exit of o leave the lock to field for d, in place of releasing it. It is called before that.
+func (o *Owner) Bequeath(field string, d time.Duration) {
+	o.bequest = &bequest{field, o.g.k.l.now() + d}
+}
+
+// taker returns the first waiter, if it takes the lock.
+func (k *Key) taker() *Owner {
+	if f, waits := k.q.Front(); waits {
+		if o, is := f.First.Note.(*Owner); is && o.Takes != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
+// has to unlock first.
+func (k *Key) oust() {
+	switch t, o := k.taker(), k.Owner(); {
+	case t == nil || o == nil:
+	case t.Takes.From != "":
+		t.Takes.spoil(ErrNotThere)
+	default:
+		k.l.Forced(o.g.n)
+	}
+}
+
+// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place.
+func (k *Key) takeOver(n uint64) {
+	o := k.taker()
+	if o == nil {
+		return
+	}
+	t := o.Takes
+	k.mu.Lock()
+	unit := k.l.number.Add(1)
+	t.unit = unit
+	if t.From != "" {
+		k.taken = unit
+	}
+	k.talk = k.talk.Lasts(k.l.now() + k.times.Call)
+	k.mu.Unlock()
+	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
+		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
+	}, k.set.Timeout)
+	k.report(r.Err)
+	switch failed := failure(r.Outcome, r.Err); {
+	case r.Outcome == lettucecompat.OutcomeOK:
+		if r.Told {
+			k.stands(unit)
+		}
+		k.hear(News{Word: Called, N: n, Unit: unit, Lease: k.times.Call, Token: r.Token})
+		return
+	case r.Outcome == lettucecompat.OutcomeGone && t.From != "":
+		t.spoil(ErrNotThere)
+	case r.Outcome == lettucecompat.OutcomeFailed && failed.Permanent:
+		t.spoil(failed)
+	}
+	k.hear(News{Word: Look, Lease: pause()}) // the place tells
+}
+
+// mistaken says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
+func (k *Key) mistakenLocked(o *Owner, g *Held) error {
+	switch fromField := o.Takes != nil && o.Takes.From != ""; {
+	case fromField && o.Takes.unit != g.n:
+		return ErrNotThere
+	case !fromField && k.taken == g.n:
+		return errAgain
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package anteroom
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/anteroom/anteroom/queue"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/observe"
+)
+
+// Ticket stands for a lock that Hold.Detach has left behind, until Mutex.Resume takes it up again, once. Whoever has the
+// ticket can do that: it is a secret. Formatting and logging it show "(ticket)"; a conversion to string, encoding/json
+// and databases have the text itself, which is printable ASCII without spaces. Redis and Inspect know it by a hash.
+type Ticket string
+
+const ticketText = "(ticket)"
+
+// String returns "(ticket)", GoString and LogValue the same.
+func (Ticket) String() string       { return ticketText }
+func (Ticket) GoString() string     { return ticketText }
+func (Ticket) LogValue() slog.Value { return slog.StringValue(ticketText) }
+
+// newTicket makes a ticket: number of the grant, token, secret.
+func newTicket(grant uint64, token int64) Ticket {
+	var secret [16]byte
+	_, _ = rand.Read(secret[:]) // never fails
+	return Ticket(fmt.Sprintf("%d.%d.%s", grant, token, base64.RawURLEncoding.EncodeToString(secret[:])))
+}
+
+// parts returns the numbers in a ticket; false where it is none.
+func (t Ticket) parts() (grant uint64, token int64, ok bool) {
+	parts := strings.SplitN(string(t), ".", 3)
+	if len(parts) != 3 || len(parts[2]) != 22 {
+		return 0, 0, false
+	}
+	grant, err1 := strconv.ParseUint(parts[0], 10, 64)
+	token, err2 := strconv.ParseInt(parts[1], 10, 64)
+	return grant, token, err1 == nil && err2 == nil
+}
+
+// Detach ends the hold here and leaves the lock to the Ticket for d, in which Mutex.Resume takes it up again: in another
+// process, or after a restart. The lock stays taken meanwhile, nobody renews it, and the context of the Hold ends. The
+// time counts from now. d is from 100 ms to 24 hours.
+//
+// It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
+// are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With
+// ErrUnavailable the ticket may prove to be worth something or not: the command goes on in the background, and Resume
+// tells.
+func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
+	const op = "detach"
+	if err := within("d", d, minLease, maxLease, ""); err != nil {
+		return "", newError(op, h.Key(), err)
+	}
+	if h == nil {
+		return "", errNilHold
+	}
+	t := h.t
+	ticket := newTicket(t.owner.Held().Number(), t.owner.Token())
+	t.mu.Lock()
+	switch {
+	case h.sentinel == nil:
+		t.mu.Unlock()
+		return "", h.releasedError()
+	case t.holds > 1:
+		t.mu.Unlock()
+		return "", newError(op, h.Key(), ErrInUse)
+	}
+	t.owner.Bequeath(t.m.cfg.Dialect.wire().TicketField(string(ticket), t.owner.Held().Number()), d)
+	s, held := t.removeLocked(h)
+	t.mu.Unlock()
+	err := h.ended(op, ctx, s, held)
+	if e, is := err.(*Error); is && e.Outcome == observe.OutcomeLost { //nolint:errorlint // as exit gives it
+		ticket = ""
+	}
+	return ticket, err
+}
+
+// Resume takes up the hold that Detach has left to the ticket, with its token. It does not wait for anybody: it returns
+// ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
+// Seize or ForceRelease. ErrUnavailable if Redis did not serve until ctx ended; the ticket may have been used then, and
+// the lock is given back.
+//
+// The lock is as Acquire with the same options returns it. Goroutines of this process that wait for it wait on.
+func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*Hold, error) {
+	const op = "resume"
+	if mu == nil || mu.settings == nil {
+		return nil, mu.unusable(op)
+	}
+	grant, token, ok := t.parts()
+	if !ok {
+		return nil, newError(op, mu.key, joined(ErrNotHeld, ownText("this is no ticket")))
+	}
+	field := mu.m.cfg.Dialect.wire().TicketField(string(t), grant)
+	return mu.acquire(ctx, op, queue.Refusable, &lock.Taking{From: field, Token: token}, opts)
+}
+
+// Seize takes the lock from whoever has it, ahead of all who wait, and returns as Acquire does. It is for operators and
+// for work that must not wait for a holder which hangs: exclusion is broken on purpose. The holder loses the lock with
+// LostForced and is notified at once, which does not stop its work; only a fencing token keeps that from doing harm. A
+// goroutine of this process that has the lock by Lock keeps it until it unlocks.
+func (mu *Mutex) Seize(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
+	return mu.acquire(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
+}
