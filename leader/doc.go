@@ -1,6 +1,6 @@
 // Package leader elects one of several processes and runs its work there.
 //
-//	e, err := leader.New(m, anteroom.LockConfig{Key: "leader:billing", Name: "leader"})
+//	e, err := leader.New(m, anteroom.LockConfig{Key: "leader:billing", Name: "leader"}, "")
 //	if err != nil {
 //		return err
 //	}

@@ -16,7 +16,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background()) // signal.NotifyContext in a program
 	defer stop()
 
-	e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: "leader:billing", Name: "leader", Fencing: true})
+	e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: "leader:billing", Name: "leader", Fencing: true}, "")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,8 +30,8 @@ func Example() {
 		return ctx.Err()
 	})
 	fmt.Println("error:", err)
-	id, _, _ := e.Leader(context.Background())
-	fmt.Printf("leader: %q\n", id)
+	l, _ := e.Leader(context.Background())
+	fmt.Printf("leader: %q\n", l.ID)
 	// Output:
 	// leading: true token: true
 	// error: <nil>

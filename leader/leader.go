@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,9 @@ var ErrSteppedDown = errors.New("leader: stepped down")
 
 // Election is one candidate. All methods are safe for concurrent use, but Run runs once at a time.
 type Election struct {
-	m  *anteroom.Manager
-	mu *anteroom.Mutex
+	m    *anteroom.Manager
+	mu   *anteroom.Mutex
+	note string
 
 	term struct {
 		sync.Mutex
@@ -31,7 +33,10 @@ type Election struct {
 // New returns a candidate for the leadership that cfg.Key names. cfg is that of the lock: LeaseTime is how long the
 // others wait after a leader has died, and Name its class in metrics. LongWait is not used, since a candidate may
 // stand by for ever, and Fair is set: so must another Mutex of this key in m have it. The error is that of Manager.NewMutex.
-func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
+//
+// note is what others learn of this candidate while it leads, see Leader: an address where it can be reached, say. It is
+// bounded as anteroom.Note is, which Run says, and defaults to the Manager's ClientID.
+func New(m *anteroom.Manager, cfg anteroom.LockConfig, note string) (*Election, error) {
 	cfg.LongWait = -1
 	cfg.Fair = true // else who steps down may overtake a candidate that stands by in the same process
 	mu, err := m.NewMutex(cfg)
@@ -44,7 +49,7 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig) (*Election, error) {
 			Err: fmt.Errorf("%w: MinHold would keep the next leader waiting after the last one has resigned", anteroom.ErrConfig),
 		}
 	}
-	return &Election{m: m, mu: mu}, nil
+	return &Election{m: m, mu: mu, note: cmp.Or(note, m.ClientID())}, nil
 }
 
 // Run stands by until this process is elected, and calls lead for the term. The context of the term carries the Hold
@@ -83,7 +88,7 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 		work = lead(term)
 		ended = context.Cause(term)
 		return nil
-	})
+	}, anteroom.Note(e.note))
 	if !elected {
 		if ctx.Err() != nil {
 			return false, nil
@@ -159,16 +164,56 @@ func (e *Election) Leading() bool {
 // leading is Leading for callers that have locked term.
 func (e *Election) leading() bool { return e.term.hold != nil && e.term.hold.Held() }
 
-// Leader asks Redis who leads: the Manager's ClientID of that process ("<host>-<pid>-…" unless Config.ClientID says
-// otherwise; the whole field in Redis of a program that names its clients in another way), and for how long Redis keeps
-// its lease without a renewal. The id is "" while nobody leads. It changes
-// nothing, and any process may ask, also one that is no candidate. The answer may be out of date when it arrives. The
-// error is that of Manager.Inspect.
-func (e *Election) Leader(ctx context.Context) (id string, ttl time.Duration, err error) {
+// Leader is who leads.
+type Leader struct {
+	// ID is the Manager's ClientID of that process ("<host>-<pid>-…" unless Config.ClientID says otherwise; the whole field
+	// in Redis of a program that names its clients in another way), and "" while nobody leads.
+	ID string
+	// Note is what that candidate has said of itself, see New: "" until its first moment is over, or where it is no
+	// Election.
+	Note string
+	// TTL is for how long Redis keeps its lease without a renewal.
+	TTL time.Duration
+}
+
+// Leader asks Redis who leads. It changes nothing, and any process may ask, also one that is no candidate. The answer
+// may be out of date when it arrives. The error is that of Manager.Inspect.
+func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	info, err := e.m.Inspect(ctx, e.mu.Key())
-	if err != nil || len(info.Holders) == 0 {
-		return "", 0, err
+	if err != nil {
+		return Leader{}, err
+	}
+	return leaderOf(info), nil
+}
+
+func leaderOf(info anteroom.Info) Leader {
+	if len(info.Holders) == 0 {
+		return Leader{}
 	}
 	h := info.Holders[0]
-	return cmp.Or(h.Client, h.Field), info.TTL, nil
+	return Leader{cmp.Or(h.Client, h.Field), h.Note, info.TTL}
+}
+
+// Observe yields who leads now, and then each change: another leader, a note, or that nobody leads. It learns of them as
+// Manager.Watch does: by messages, and of a leader that died when its lease ends. While Redis cannot be asked it yields
+// the error, once. It ends with ctx, or when the loop does. Any process may observe, also one that is no candidate.
+func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
+	return func(yield func(Leader, error) bool) {
+		var last Leader
+		first, failed := true, false
+		for info, err := range e.m.Watch(ctx, e.mu.Key()) {
+			now := leaderOf(info)
+			same := now.ID == last.ID && now.Note == last.Note
+			switch {
+			case err != nil && failed, err == nil && !first && !failed && same:
+				continue
+			case err == nil:
+				first, last = false, now
+			}
+			failed = err != nil
+			if !yield(now, err) {
+				return
+			}
+		}
+	}
 }

@@ -28,7 +28,7 @@ type candidate struct {
 // stand makes a candidate and runs it.
 func stand(t *testing.T, m *anteroom.Manager) *candidate {
 	t.Helper()
-	e, err := leader.New(m, anteroom.LockConfig{Key: key, Name: "leader"})
+	e, err := leader.New(m, anteroom.LockConfig{Key: key, Name: "leader"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,9 +82,9 @@ func TestLeader_I1_OneTermAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
 		a, b := stand(t, lt.Manager), stand(t, other)
 		a.leads(t, b)
-		id, ttl, err := b.Leader(t.Context())
-		if id != lt.ClientID() || ttl <= 0 || err != nil {
-			t.Errorf("the leader is %q for %v (%v), want %q", id, ttl, err, lt.ClientID())
+		l, err := b.Leader(t.Context())
+		if l.ID != lt.ClientID() || l.Note != lt.ClientID() || l.TTL <= 0 || err != nil {
+			t.Errorf("the leader is %+v (%v), want %q", l, err, lt.ClientID())
 		}
 		time.Sleep(5 * time.Minute)
 		if len(b.began) > 0 || !a.Leading() {
@@ -97,8 +97,8 @@ func TestLeader_I1_OneTermAtATime(t *testing.T) {
 		}
 		b.stop()
 		<-b.ended
-		if id, _, err := b.Leader(t.Context()); id != "" || err != nil {
-			t.Errorf("the leader is %q (%v), want nobody", id, err)
+		if l, err := b.Leader(t.Context()); l.ID != "" || err != nil {
+			t.Errorf("the leader is %+v (%v), want nobody", l, err)
 		}
 	})
 }
@@ -198,7 +198,7 @@ func TestLeader_I2_TheTermEndsByTheClock(t *testing.T) {
 		lt := locktest.New(t, anteroom.Config{})
 		resigned := errors.New("resigned")
 		for i := range 20 { // which timer comes first is chance
-			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: fmt.Sprint(key, i), RenewalTime: -1})
+			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: fmt.Sprint(key, i), RenewalTime: -1}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -237,8 +237,8 @@ func TestLeader_I3_ShutdownWhileRedisIsAway(t *testing.T) {
 		}
 		lt.Up()
 		time.Sleep(5 * time.Second)
-		if id, _, err := b.Leader(t.Context()); id != "" || err != nil {
-			t.Errorf("the leader is %q (%v), want nobody", id, err)
+		if l, err := b.Leader(t.Context()); l.ID != "" || err != nil {
+			t.Errorf("the leader is %+v (%v), want nobody", l, err)
 		}
 	})
 }
@@ -279,5 +279,67 @@ func TestLeader_I4_StandsAgainBehindTheOthersOfItsProcess(t *testing.T) {
 			c.stop()
 			<-c.ended
 		}
+	})
+}
+
+// Who observes hears of each term when it begins and when it ends, without asking meanwhile, and of a leader that died.
+func TestLeader_Observe(t *testing.T) {
+	bubble(t, func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager) {
+		looker, err := leader.New(lt.Another(anteroom.Config{}).Manager, anteroom.LockConfig{Key: key}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		type seen struct {
+			leader.Leader
+			at time.Time
+		}
+		all := make(chan seen, 20)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for l, err := range looker.Observe(ctx) {
+				if err != nil {
+					t.Error(err)
+				}
+				all <- seen{l, time.Now()}
+			}
+		}()
+		sees := func(id, note string) {
+			t.Helper()
+			for {
+				select {
+				case s := <-all:
+					if s.ID == id && s.Note == "" && note != "" {
+						continue // between the grant and its note
+					}
+					if s.ID != id || s.Note != note || time.Since(s.at) > 10*time.Millisecond {
+						t.Errorf("%+v, %v ago; want %q %q", s.Leader, time.Since(s.at), id, note)
+					}
+				case <-time.After(5 * time.Millisecond):
+					t.Errorf("nothing; want %q %q", id, note)
+				}
+				return
+			}
+		}
+		sees("", "")
+		time.Sleep(time.Second)
+		a := stand(t, lt.Manager)
+		a.leads(t)
+		sees(lt.ClientID(), lt.ClientID())
+		b := stand(t, other)
+		time.Sleep(3 * time.Minute)
+		if len(all) > 0 {
+			t.Errorf("%d changes of nothing: %+v", len(all), <-all)
+		}
+		a.leave <- nil
+		b.leads(t, a)
+		<-a.ended
+		sees(other.ClientID(), other.ClientID())
+		b.leave <- nil
+		<-b.ended
+		sees("", "")
+		stop()
+		<-done
 	})
 }

@@ -36,7 +36,7 @@ func TestRun_ReturnsWhatFailedOnShutdown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
-				e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+				e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,7 +64,7 @@ func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
 
 func TestRun_ReturnsNilAtTheDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
-		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +122,10 @@ func TestRun_EndsWithItsManager(t *testing.T) {
 func TestRun_ReturnsWhatNoWaitingMends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lt := locktest.New(t, anteroom.Config{})
-		if _, err := leader.New(lt.Manager, anteroom.LockConfig{}); !errors.Is(err, anteroom.ErrConfig) {
+		if _, err := leader.New(lt.Manager, anteroom.LockConfig{}, ""); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("without a key: %v", err)
 		}
-		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,7 +146,7 @@ func TestLeader_ALossOfAnotherLockEndsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer outer.Release(t.Context())
-		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+		e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestLeader_ALossOfAnotherLockEndsRun(t *testing.T) {
 func TestLeader_AnotherElectionsStepDownEndsRun(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
 		election := func(key string) *leader.Election {
-			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key})
+			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestLeader_AnotherElectionsStepDownEndsRun(t *testing.T) {
 // A refused configuration is an error of the lock library, like all others.
 func TestLeader_MinHoldIsRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
-		_, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key, MinHold: time.Second})
+		_, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key, MinHold: time.Second}, "")
 		if e, is := errors.AsType[*anteroom.Error](err); !is || e.Key != key || !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("%v, want an Error about %s that wraps ErrConfig", err, key)
 		}

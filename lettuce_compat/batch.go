@@ -15,7 +15,7 @@ type Renewal struct {
 	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
 	Replicas       int
 	ReplicaTimeout time.Duration
-	Note           string // for people, stored with the field. Only Extend minds it
+	Note           string // for people, stored with the field, whose watchers are told. Only Extend minds it
 }
 
 // RenewReply is the answer to a Renewal.
@@ -63,8 +63,8 @@ func (c *Client) renewCommand(items []Renewal) *command {
 			args = append(args, strconv.Itoa(i+1), millis(r.Lease))
 		}
 	}
-	if note := items[0].Note; note != "" { // it comes last, and makes their number an odd one
-		args = append(args, note)
+	if note := items[0].Note; note != "" {
+		args = append(args, "note", note, c.opt.Dialect.notice())
 	}
 	return newBatchCommand(c.scripts().renew, items[0].Key, args)
 }

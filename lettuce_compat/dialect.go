@@ -70,6 +70,14 @@ func (d Dialect) message(key, holder string, at time.Time) string {
 	return "0" // Redisson knows numbers only, and 0 is "unlocked"
 }
 
+// notice is a message on a release channel that tells of no release.
+func (d Dialect) notice() string {
+	if d == DesignDocument {
+		return "{}"
+	}
+	return "2"
+}
+
 // reaction is for how long beyond two round trips a lock is left open to foreign clients. Redisson hears of a release
 // on one thread, and wakes who waits on another.
 func (d Dialect) reaction() time.Duration {

@@ -44,7 +44,7 @@ func newScript(channels, dialect, name string) *script {
 	case "rehearse":
 		parts = []string{"prelude", channels, dialect, name}
 	case "renew":
-		parts = []string{"prelude", dialect, name}
+		parts = []string{"prelude", channels, dialect, name}
 	case "status":
 		parts = []string{"prelude", name}
 	}

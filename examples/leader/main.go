@@ -35,7 +35,7 @@ func run(ctx context.Context, url string, lease time.Duration) error {
 		return err
 	}
 	defer m.CloseWithin(5 * time.Second)
-	e, err := leader.New(m, anteroom.LockConfig{Key: "leader:example", Name: "leader", LeaseTime: lease, Fencing: true})
+	e, err := leader.New(m, anteroom.LockConfig{Key: "leader:example", Name: "leader", LeaseTime: lease, Fencing: true}, "")
 	if err != nil {
 		return err
 	}
