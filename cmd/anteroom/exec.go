@@ -33,6 +33,8 @@ type execFlags struct {
 	grace    time.Duration
 	conflict int
 	fencing  bool
+	note     string // never empty once the command line is read: a hold with a note has its whole lease
+	seize    bool
 	passEnv  bool
 	verbose  bool
 }
@@ -110,8 +112,11 @@ func (f *execFlags) addTo(cmd *cobra.Command) {
 	fs.DurationVar(&f.lease, "lease", f.lease, "how long the lock outlives a crash of the machine")
 	fs.DurationVar(&f.atLeast, "at-least", 0, "hold the lock for at least this long, even if the work ends earlier")
 	fs.BoolVar(&f.fencing, "fencing", false, "draw a fencing token")
+	fs.StringVar(&f.note, "note", "", "text that status, list and refused programs show (default: what runs)")
+	fs.BoolVar(&f.seize, "seize", false, "take the lock from its holder, ahead of all who wait; its work goes on until it notices")
 	fs.BoolVar(&f.verbose, "verbose", false, "report the times waited and held, the holder and the token")
 	cmd.MarkFlagsMutuallyExclusive("nonblock", "wait")
+	cmd.MarkFlagsMutuallyExclusive("nonblock", "seize")
 }
 
 // keyAndWords splits the arguments, of which dash came before the first --. A KEY that begins with a dash is between

@@ -83,8 +83,8 @@ func (x *execution) end() {
 
 // acquire waits for the lock as the flags say. Without a limit for the wait Redis must answer once at the start, so
 // that a wrong address shows at once and not never. With one it may come up meanwhile, as at boot, and the limit is for
-// the first attempt too. An attempt that it cuts off may still be granted; end removes that. The lease of the hold is
-// whole: the supervisor counts from it, and the command has a margin in which to end.
+// the first attempt too. An attempt that it cuts off may still be granted; end removes that. The hold has a note, and so
+// its whole lease: the supervisor counts from it, and the command has a margin in which to end.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if x.flags.wait.Duration > 0 {
@@ -103,7 +103,11 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		}
 	}()
 	began := time.Now()
-	hold, err := mu.TryAcquire(ctx)
+	first := mu.TryAcquire
+	if x.flags.seize {
+		first = mu.Seize
+	}
+	hold, err := first(ctx, anteroom.Note(x.flags.note))
 	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
 	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
 	if silent {
@@ -116,16 +120,6 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 			x.errs.say("lock %q is taken; waiting", x.key)
 		}
 		hold, err = x.wait(ctx, mu)
-	}
-	for err == nil {
-		x.refused.Store(false)
-		if err = x.makeWhole(ctx, hold); err == nil {
-			break
-		}
-		x.release(hold)
-		if errors.Is(err, anteroom.ErrLost) && !x.flags.nonblock && ctx.Err() == nil {
-			hold, err = x.wait(ctx, mu)
-		}
 	}
 	waited := time.Since(began)
 	cancel()
@@ -155,29 +149,11 @@ func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hol
 		case <-ctx.Done():
 		}
 	}()
-	hold, err := mu.Acquire(ctx)
+	hold, err := mu.Acquire(ctx, anteroom.Note(x.flags.note))
 	if errors.Is(err, anteroom.ErrNotAcquired) { // so says the last answer
 		x.refused.Store(true)
 	}
 	return hold, err
-}
-
-// makeWhole gives a new hold, which is brief, the whole lease: it has no time for the command's end yet. What has no answer
-// is repeated as long as the hold lasts, or ctx.
-func (x *execution) makeWhole(ctx context.Context, hold *anteroom.Hold) error {
-	for {
-		err := hold.Extend(ctx, x.flags.lease)
-		if !errors.Is(err, anteroom.ErrUnavailable) && !errors.Is(err, anteroom.ErrUnknown) || ctx.Err() != nil {
-			return err
-		}
-		again := time.NewTimer(minPause)
-		select {
-		case <-again.C:
-		case <-hold.Context().Done():
-		case <-ctx.Done():
-		}
-		again.Stop()
-	}
 }
 
 // notAcquired maps a failed acquire to an exit status.
@@ -185,6 +161,8 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 	switch {
 	case bySignal != nil:
 		return bySignal
+	case mistake(err):
+		return usageError("--note: %w", plain{err})
 	case errors.Is(err, anteroom.ErrUnknown) && x.refused.Load() && !x.away.Load():
 		// The wait ended while a request was in flight; the answer before that was a refusal.
 	case errors.Is(err, anteroom.ErrLost):
@@ -200,6 +178,12 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 		x.errs.say("lock %q not acquired within %s", x.key, rounded(waited))
 	}
 	return &exitError{status: x.flags.conflict}
+}
+
+// mistake reports whether the library has refused what it was asked for.
+func mistake(err error) bool {
+	of, is := errors.AsType[*anteroom.Error](err)
+	return is && of.Outcome == observe.OutcomeMistake
 }
 
 // ended is the result of a signal that ended the wait for the lock.

@@ -5,9 +5,11 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +30,12 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	path, argv, err := f.program(words)
 	if err != nil {
 		return err
+	}
+	if f.note == "" {
+		f.note = "exec " + filepath.Base(words[0])
+		if f.shell || strings.ContainsFunc(f.note, func(r rune) bool { return !unicode.IsPrint(r) }) {
+			f.note = "exec" // a script may have secrets in it, and a file name anything
+		}
 	}
 	x, mu, err := begin(cmd, f, cfg)
 	if err != nil {

@@ -3,7 +3,10 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,12 +17,12 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// aLease is in the command that makes a new hold whole and in no other: the default lease, in milliseconds.
-const aLease = "\r\n$5\r\n30000\r\n"
+// aNote is in the command that makes the lease of a new hold whole, with its note, and in no other.
+const aNote = "\r\n$4\r\nnote\r\n"
 
 // Whoever was granted the lock gets its whole lease, or goes on waiting: an answer that is lost just then does not make it
 // somebody else's.
-func TestExec_TheFirstExtensionIsRepeated(t *testing.T) {
+func TestExec_TheWholeLeaseWithoutAnAnswer(t *testing.T) {
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)
 	startTool(t, url, "exec", "k", "--", "true").expect(0) // loads the scripts
@@ -29,7 +32,7 @@ func TestExec_TheFirstExtensionIsRepeated(t *testing.T) {
 			h := hold(t, m.Mutex("k"))
 			c := startTool(t, url, slices.Concat(args, []string{"k", "--", "echo", "ran"})...)
 			awaitLine(t, m, "k", 1)
-			network.OnRequest(aLease, 1, fate)
+			network.OnRequest(aNote, 1, fate)
 			must(t, h.Release(t.Context()))
 			if l := c.line(); l != "ran" {
 				t.Errorf("%v: %q", args, l)
@@ -37,31 +40,60 @@ func TestExec_TheFirstExtensionIsRepeated(t *testing.T) {
 			c.expect(0)
 			rdb.Del(t.Context(), "k") // what --at-least has left
 		}
+		network.OnRequest(aNote, 1, fate)
+		startTool(t, url, "exec", "-n", "-E", "0", "k", "--", "echo", "ran").expect(exitUnavailable, "k")
 	}
 }
 
-// A lock that is gone before the command starts is waited for again; without a wait that is a loss.
+// A lock that is gone before the command starts is waited for again.
 func TestExec_GoneBeforeTheStart(t *testing.T) {
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)
 	startTool(t, url, "exec", "k", "--", "true").expect(0) // loads the scripts
-	gone := func(args ...string) *execTool {
-		network.OnRequest("gone", 1, faultnet.Late(600*time.Millisecond))
-		c := startTool(t, url, slices.Concat(args, []string{"gone", "--", "echo", "ran"})...)
-		for end := time.Now().Add(execPatience); !locked(t, rdb, "gone"); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("it does not ask")
-			}
+	other := hold(t, func() *anteroom.Mutex { m, _ := client(t, s, anteroom.Config{}); return m.Mutex("gone") }())
+	c := startTool(t, url, "exec", "gone", "--", "echo", "ran")
+	m, _ := client(t, s, anteroom.Config{})
+	awaitLine(t, m, "gone", 1)
+	network.OnRequest(aNote, 1, faultnet.Late(600*time.Millisecond))
+	must(t, other.Release(t.Context()))
+	for end := time.Now().Add(execPatience); ; time.Sleep(5 * time.Millisecond) {
+		if h, err := m.Inspect(t.Context(), "gone"); err == nil && h.Locked && h.Standing == 0 {
+			break
 		}
-		must(t, rdb.Del(t.Context(), "gone").Err())
-		return c
+		if time.Now().After(end) {
+			t.Fatal("it is not granted the lock")
+		}
 	}
-	c := gone("exec")
+	must(t, rdb.Del(t.Context(), "gone").Err())
 	if l := c.line(); l != "ran" {
 		t.Errorf("%q", l)
 	}
 	c.expect(0)
-	gone("exec", "-n").expect(exitLost, `lock "gone" lost before the command started`)
+}
+
+// --seize takes the lock from its holder, which learns of it; others see by the note what runs.
+func TestExec_Seize(t *testing.T) {
+	s, _ := withRedis(t)
+	m, _ := client(t, s, anteroom.Config{})
+	h := hold(t, m.Mutex("k"))
+	c := startTool(t, s.URL(), "exec", "--seize", "k", "--", "sh", "-c", "echo in; read x")
+	if l := c.line(); l != "in" {
+		t.Errorf("%q", l)
+	}
+	<-h.Context().Done()
+	if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
+		t.Errorf("the holder: %v", err)
+	}
+	info, err := m.Inspect(t.Context(), "k")
+	must(t, err)
+	if info.Holders[0].Note != "exec sh" {
+		t.Errorf("%+v", info)
+	}
+	c.send(syscall.SIGTERM)
+	c.expect(128 + 15)
+	for _, note := range []string{"two\nlines", strings.Repeat("x", 257)} {
+		startTool(t, s.URL(), "exec", "--note", note, "k", "--", "true").expect(exitUsage, "--note")
+	}
 }
 
 // A Redis that came up and has answered that the lock is taken was not away at the end of the wait.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -46,6 +47,7 @@ input ended the wait, 76 if the lock was lost, 77 if Redis refuses.
 
 // runLock holds a lock until it is lost or no longer wanted.
 func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
+	f.note = cmp.Or(f.note, "lock")
 	cfg, err := f.lock(cmd, key)
 	if err != nil {
 		return err

@@ -135,6 +135,7 @@ type holder struct {
 	Host   *string `json:"host"`   // nil if the client id has another form; so is Pid
 	Pid    *int    `json:"pid"`
 	Count  int64   `json:"count,omitempty"`
+	Note   string  `json:"note,omitempty"`
 
 	kept bool // released, and kept by MinHold
 }
@@ -172,7 +173,7 @@ func holdersOf(info anteroom.Info) []holder {
 	holders := []holder{}
 	for _, f := range info.Holders {
 		h := holderOf(f.Field)
-		h.Count = f.Count
+		h.Count, h.Note = f.Count, f.Note
 		holders = append(holders, h)
 	}
 	return holders

@@ -185,18 +185,21 @@ func (o statusOptions) print(cmd *cobra.Command, all []lockStatus) error {
 func table(out io.Writer, all []lockStatus) error {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tLINE\tFIRST\tSUBSCRIBERS\tHOLDER")
+	fmt.Fprintln(w, "KEY\tSTATE\tHOST\tPID\tTTL\tTOKEN\tLINE\tFIRST\tSUBSCRIBERS\tHOLDER\tNOTE")
 	for _, s := range all {
 		for _, h := range s.rows() {
 			host, pid := h.where()
-			name, first := "-", "-"
+			name, first, note := "-", "-", "-"
 			if h.Field != "" {
 				name = shown(h.Field)
+			}
+			if h.Note != "" {
+				note = shown(h.Note)
 			}
 			if s.First != nil {
 				first = shown(*s.First)
 			}
-			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name}, "\t"))
+			fmt.Fprintln(w, strings.Join([]string{s.name(), s.State, host, pid, s.left(), number(s.Token), number(s.Standing), first, number(s.Subscribers), name, note}, "\t"))
 		}
 	}
 	_ = w.Flush() // into memory

@@ -125,16 +125,16 @@ func TestStatus_HeldAndWaitedFor(t *testing.T) {
 	}
 	code, out, errs := tool(t, s, "status", "order:42", "free")
 	rows := strings.Split(out, "\n")
-	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE HOST PID TTL TOKEN LINE FIRST SUBSCRIBERS HOLDER" {
+	if code != 0 || errs != "" || len(rows) != 4 || strings.Join(strings.Fields(rows[0]), " ") != "KEY STATE HOST PID TTL TOKEN LINE FIRST SUBSCRIBERS HOLDER NOTE" {
 		t.Fatalf("exit status %d, %q, %q", code, out, errs)
 	}
-	if f := strings.Fields(rows[1]); len(f) != 10 || f[0] != "order:42" || f[1] != "held" || f[2] != a.Holders[0].Host ||
+	if f := strings.Fields(rows[1]); len(f) != 11 || f[10] != "-" || f[0] != "order:42" || f[1] != "held" || f[2] != a.Holders[0].Host ||
 		f[3] != fmt.Sprint(os.Getpid()) || f[5] != fmt.Sprint(*a.Token) || f[6] != "1" || f[7] != other.ClientID() || f[8] != "1" || f[9] != h.Holder() {
 		t.Errorf("%q", rows[1])
 	} else if left, err := time.ParseDuration(f[4]); err != nil || left <= 0 || left > time.Minute {
 		t.Errorf("TTL %q: %v", f[4], err)
 	}
-	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - 0 - 0 -" {
+	if got := strings.Join(strings.Fields(rows[2]), " "); got != "free free - - - - 0 - 0 - -" {
 		t.Errorf("%q", rows[2])
 	}
 	cancel()
