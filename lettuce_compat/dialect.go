@@ -70,13 +70,11 @@ func (d Dialect) message(key, holder string, at time.Time) string {
 	return "0" // Redisson knows numbers only, and 0 is "unlocked"
 }
 
-// notice is a message on a release channel that tells of no release.
-func (d Dialect) notice() string {
-	if d == DesignDocument {
-		return "{}"
-	}
-	return "2"
-}
+// Notices are the messages on release channels that tell of no release but of a note: of the design document's dialect,
+// and of Redisson's.
+var Notices = []string{"{}", "2"}
+
+func (d Dialect) notice() string { return Notices[min(d, 1)] }
 
 // reaction is for how long beyond two round trips a lock is left open to foreign clients. Redisson hears of a release
 // on one thread, and wakes who waits on another.

@@ -173,14 +173,12 @@ func (m *model) enter(g *guest, first bool) (string, queue.Order) {
 	if !g.queued {
 		g.since, g.queued = m.now, true
 	}
-	g.owed = g.try()
+	g.owed = first || g.try()
 	at := len(m.line)
 	if first {
 		at = 0
-		for i, other := range m.line {
-			if other.owed {
-				at = i + 1 // the owed one may be behind First waiters that entered before it looked (I6)
-			}
+		if len(m.line) > 0 && m.line[0].try() { // I12
+			at = 1
 		}
 	}
 	m.line = slices.Insert(m.line, at, g)

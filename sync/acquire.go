@@ -66,7 +66,7 @@ func reasonOf(failed *lock.AnswerError) error {
 // heldBy returns the field that has the lock, and its note, as far as this process has heard.
 func heldBy(k *lock.Key) (field, note string) {
 	if o := k.Owner(); o != nil {
-		return o.Held().Field(), o.Note
+		return o.Held().Field(), o.Note()
 	}
 	if a := k.Answer(); a != nil {
 		return a.Holder, a.Note

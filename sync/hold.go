@@ -90,7 +90,10 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	h := &Hold{by: mu, values: ctx}
 	h.t = m.newTenure(h)
 	o := &h.t.owner
-	o.Goroutine, o.Kind, o.CallSite, o.Takes, o.Note = uint64(m.goroutine()), kind, m.callSite(), takes, r.note
+	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
+	if takes != nil || r.note != "" {
+		o.With(lock.More{Takes: takes, Note: r.note})
+	}
 	if owned, _ := k.Queue().OwnedBy(o.Goroutine); owned && op == "do" { // whose outer Hold is nobody else's to release
 		m.reports.SelfDeadlock(k)
 	}

@@ -77,10 +77,11 @@ func TestTicket_IsWorthNothing(t *testing.T) {
 		},
 		"changed": func(_ *testing.T, _ *anteroom.Manager, ticket *anteroom.Ticket) { *ticket += "x" },
 		"forged": func(_ *testing.T, _ *anteroom.Manager, ticket *anteroom.Ticket) {
-			*ticket = (*ticket)[:len(*ticket)-1] + "A"
-			if strings.HasSuffix(string(*ticket), "AA") {
-				*ticket = (*ticket)[:len(*ticket)-1] + "Q"
+			last := "A"
+			if strings.HasSuffix(string(*ticket), last) {
+				last = "Q"
 			}
+			*ticket = (*ticket)[:len(*ticket)-1] + anteroom.Ticket(last)
 		},
 		"empty": func(_ *testing.T, _ *anteroom.Manager, ticket *anteroom.Ticket) { *ticket = "" },
 	} {

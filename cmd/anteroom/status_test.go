@@ -22,6 +22,7 @@ type answer struct {
 		Holder, Client, Host string
 		Pid                  int
 		Count                int64
+		Note                 string
 	}
 	TTL         *int64 `json:"ttl_ms"`
 	Token       *int64

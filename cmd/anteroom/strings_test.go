@@ -55,7 +55,7 @@ func TestStrings_AreTheLocksOfOtherLibraries(t *testing.T) {
 		}
 	}
 	code, out, errs := tool(t, s, "status", "by:redislock")
-	if f := strings.Fields(out); code != 0 || len(f) != 20 || f[11] != stateString || f[14] == "-" || f[14] == "never" || f[19] != "-" ||
+	if f := strings.Fields(out); code != 0 || len(f) != 22 || f[12] != stateString || f[15] == "-" || f[15] == "never" || f[20] != "-" ||
 		errs != "anteroom: by:redislock: is a string with a time to live: a lock of redsync, redislock or rueidislock, or no lock\n" {
 		t.Errorf("exit status %d, %q, %q", code, out, errs)
 	}

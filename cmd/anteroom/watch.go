@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -186,6 +187,9 @@ func (r *reporter) heard(i int, channel, payload string) error {
 	now := time.Now()
 	a, valid := r.dialect.ParseRelease(channel, payload)
 	if !r.dialect.Covers(i, a.Key) {
+		return nil
+	}
+	if !valid && slices.Contains(lettucecompat.Notices, payload) {
 		return nil
 	}
 	key := keyOf(a.Key)

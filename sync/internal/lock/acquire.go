@@ -24,10 +24,11 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		return ErrClosed
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Owner, w.Kind, w.Note, w.First = o.Goroutine, o.Kind, o, o.Takes != nil
-	if o.Takes != nil {
-		ctx, o.Takes.spoil = context.WithCancelCause(ctx)
-		defer o.Takes.spoil(nil)
+	w.Owner, w.Kind, w.Note, w.First = o.Goroutine, o.Kind, o, o.more().Takes != nil
+	if w.First {
+		takes := o.more().Takes
+		ctx, takes.spoil = context.WithCancelCause(ctx)
+		defer takes.spoil(nil)
 	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
@@ -46,7 +47,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			k.carryOut(order)
 		}
 		if !in {
-			if o.Takes != nil {
+			if o.more().Takes != nil {
 				k.oust()
 			}
 			order, err := k.q.Wait(ctx, w)
@@ -84,7 +85,7 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	switch {
 	case g == nil || g.n != w.Grant:
 		return k.leave(ctx, g, w, errAgain)
-	case o.lease.Fixed() || k.set.Replicas > 0 || o.Note != "":
+	case o.lease.Fixed() || k.set.Replicas > 0 || o.more().Note != "":
 		if err := k.secure(ctx, g, o); err != nil {
 			return k.leave(ctx, g, w, err)
 		}
@@ -98,11 +99,11 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	ok := g.loss == nil && g.lease.Load().Valid(now) && !g.unrenewed.Load()
 	wrong := k.mistakenLocked(o, g)
 	if ok = ok && wrong == nil; ok {
-		o.g, o.number, o.handOffs, o.since = g, w.Number, w.HandOffs, now
+		o.g, o.number, o.handOffs, o.since = g, w.Number, int32(w.HandOffs), now
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)
-			if o.Takes != nil && o.Takes.Token > 0 {
-				o.token = o.Takes.Token
+			if t := o.more().Takes; t != nil && t.Token > 0 {
+				o.token = t.Token
 			}
 		}
 		o.units.Store(1)
@@ -149,7 +150,7 @@ func (k *Key) secure(ctx context.Context, g *Held, o *Owner) error {
 	k.talk = k.talk.Lasts(k.l.now() + o.lease.For + k.set.ReplicaTimeout)
 	k.mu.Unlock()
 	r := k.l.wire.Extend(ctx, lettucecompat.Renewal{
-		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout, Note: o.Note,
+		Key: k.name, Field: g.Field(), Lease: o.lease.For, Replicas: k.set.Replicas, ReplicaTimeout: k.set.ReplicaTimeout, Note: o.more().Note,
 	}, k.set.Timeout)
 	if r.Outcome == lettucecompat.OutcomeOK {
 		k.mu.Lock()

@@ -30,7 +30,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 	case queue.HandedOff:
 		if newTurn {
 			g.turn.Store(int64(now))
-			g.turnFrom.Store(int32(o.handOffs))
+			g.turnFrom.Store(o.handOffs)
 		}
 		o.abandon()
 		return ExitResult{HandedOff: true}

@@ -31,13 +31,12 @@ type Held struct {
 	watched   bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
-	stage  stage         // how far its end has come
-	late   bool          // its last owner exited after the deadline
-	loss   *Loss         // set once
-	by     *Owner        // that owner; nil: nobody was the owner
-	mark   Moment        // Redis is to keep the key taken until then, for MinHold or a bequest; 0: it does, or need not
-	markAs string        // under this field; "": that of MinHold
-	freed  chan struct{} // closed when the release is over; made when its first answer has not said so
+	stage stage         // how far its end has come
+	late  bool          // its last owner exited after the deadline
+	loss  *Loss         // set once
+	by    *Owner        // that owner; nil: nobody was the owner
+	mark  Moment        // Redis is to keep the key taken until then, for MinHold or a bequest; 0: it does, or need not
+	freed chan struct{} // closed when the release is over; made when its first answer has not said so
 }
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
@@ -102,9 +101,9 @@ func (g *Held) Field() string { return lettucecompat.NewField(g.k.l.cfg.ClientID
 // counts where somebody may stand; else the hand-off begins a new turn.
 func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	set, l := g.k.set, g.lease.Load()
-	used := o.handOffs - int(g.turnFrom.Load())
+	used := int(o.handOffs - g.turnFrom.Load())
 	switch {
-	case o.bequest != nil, o.Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
+	case o.more().bequest != nil, o.more().Note != "", o.lease.Fixed(), g.unrenewed.Load(), g.stretched.Load(), set.MaxHandoffs == 0, g.k.l.closing.Load():
 		return false, false
 	case set.MinHold > 0 && now-g.since < set.MinHold:
 		return false, false

@@ -73,7 +73,7 @@ func TestDriver_MayHandOff(t *testing.T) {
 			if c.change != nil {
 				c.change(o)
 			}
-			o.handOffs = c.handOffs
+			o.handOffs = int32(c.handOffs)
 			may, newTurn := o.g.mayHandOff(o, o.g.since+c.after)
 			if may != c.may || may && newTurn != c.new {
 				t.Errorf("may %v, another turn %v, want %v and %v", may, newTurn, c.may, c.new)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -13,23 +14,37 @@ import (
 // Owner is one local possession of a grant, from its admission to its last exit. The caller makes it, with the
 // exported fields; it must not be copied.
 type Owner struct {
-	Goroutine uint64     // 0: no goroutine may re-enter by its id
-	Kind      queue.Kind // how it waits
-	CallSite  string     // "" unless call sites are recorded
-	Holder    Holder     // nil: nobody is notified
-	Takes     *Taking    // nil: it waits for its turn
-	Note      string     // is stored with the lock while it owns it; "": nothing
+	Goroutine uint64      // 0: no goroutine may re-enter by its id
+	Kind      queue.Kind  // how it waits
+	gone      atomic.Bool // its reference on the key was given back
+	CallSite  string      // "" unless call sites are recorded
+	Holder    Holder      // nil: nobody is notified
 
+	extra    atomic.Pointer[More] // see With; nil: nothing
 	g        *Held
 	lease    *Lease
 	number   uint64 // of the tenure
-	handOffs int
 	token    int64
 	since    Moment
 	units    atomic.Int32 // that have not exited
-	gone     atomic.Bool  // its reference on the key was given back
-	bequest  *bequest     // see Bequeath; written before its last exit
+	handOffs int32
 }
+
+// More is what few owners ask for. It is never changed.
+type More struct {
+	Takes *Taking // nil: it waits for its turn
+	Note  string  // is stored with the lock while it owns it; "": nothing
+
+	bequest *bequest // see Bequeath
+}
+
+// nothing is that of all other owners.
+var nothing = new(More)
+
+// With makes o, which does not wait yet, ask for more.
+func (o *Owner) With(more More) { o.extra.Store(&more) }
+
+func (o *Owner) more() *More { return cmp.Or(o.extra.Load(), nothing) }
 
 // Holder is notified of a loss.
 type Holder interface {
@@ -60,13 +75,16 @@ func (o *Owner) Held() *Held { return o.g }
 func (o *Owner) Number() uint64 { return o.number }
 
 // HandOffs returns how many owners of this process had the grant before.
-func (o *Owner) HandOffs() int { return o.handOffs }
+func (o *Owner) HandOffs() int { return int(o.handOffs) }
 
 // Since returns the Moment at which the tenure began.
 func (o *Owner) Since() Moment { return o.since }
 
 // Token returns the fencing token, 0 without Fencing.
 func (o *Owner) Token() int64 { return o.token }
+
+// Note returns what is stored with the lock while o owns it.
+func (o *Owner) Note() string { return o.more().Note }
 
 // Deadline returns until when the lock can be relied on without a further renewal.
 func (o *Owner) Deadline() time.Time { return o.g.lease.Load().Deadline() }

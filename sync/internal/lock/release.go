@@ -54,8 +54,8 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
 		}
-		if o := g.by; o != nil && o.bequest != nil {
-			g.mark, g.markAs = max(g.mark, o.bequest.until), o.bequest.field
+		if b := g.bequestLocked(); b != nil {
+			g.mark = max(g.mark, b.until)
 		}
 	}
 	var s *Statement

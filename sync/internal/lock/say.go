@@ -45,7 +45,10 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 	if s.Have == Unit && s.Keep == 0 {
 		k.mu.Lock()
 		if g := k.cur.Load(); g != nil && g.n == s.Since {
-			more.LastToken, more.Mark, more.MarkAs = g.lastToken(), max(g.mark-k.l.now(), 0), g.markAs
+			more.LastToken, more.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
+			if b := g.bequestLocked(); b != nil {
+				more.MarkAs = b.field
+			}
 		}
 		k.mu.Unlock()
 	}

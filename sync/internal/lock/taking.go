@@ -35,13 +35,23 @@ type bequest struct {
 
 // Bequeath makes the last exit of o leave the lock to field for d, in place of releasing it. It is called before that.
 func (o *Owner) Bequeath(field string, d time.Duration) {
-	o.bequest = &bequest{field, o.g.k.l.now() + d}
+	more := *o.more()
+	more.bequest = &bequest{field, o.g.k.l.now() + d}
+	o.extra.Store(&more)
+}
+
+// bequestLocked returns that of the owner that has exited, nil where there is none.
+func (g *Held) bequestLocked() *bequest {
+	if g.by == nil {
+		return nil
+	}
+	return g.by.more().bequest
 }
 
 // taker returns the first waiter, if it takes the lock.
 func (k *Key) taker() *Owner {
 	if f, waits := k.q.Front(); waits {
-		if o, is := f.First.Note.(*Owner); is && o.Takes != nil {
+		if o, is := f.First.Note.(*Owner); is && o.more().Takes != nil {
 			return o
 		}
 	}
@@ -53,8 +63,8 @@ func (k *Key) taker() *Owner {
 func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
 	case t == nil || o == nil:
-	case t.Takes.From != "":
-		t.Takes.spoil(ErrNotThere)
+	case t.more().Takes.From != "":
+		t.more().Takes.spoil(ErrNotThere)
 	default:
 		k.l.Forced(o.g.n)
 	}
@@ -66,7 +76,7 @@ func (k *Key) takeOver(n uint64) {
 	if o == nil {
 		return
 	}
-	t := o.Takes
+	t := o.more().Takes
 	k.mu.Lock()
 	unit := k.l.number.Add(1)
 	t.unit = unit
@@ -94,10 +104,11 @@ func (k *Key) takeOver(n uint64) {
 	k.hear(News{Word: Look, Lease: pause()}) // the place tells
 }
 
-// mistaken says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
+// mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
 func (k *Key) mistakenLocked(o *Owner, g *Held) error {
-	switch fromField := o.Takes != nil && o.Takes.From != ""; {
-	case fromField && o.Takes.unit != g.n:
+	t := o.more().Takes
+	switch fromField := t != nil && t.From != ""; {
+	case fromField && t.unit != g.n:
 		return ErrNotThere
 	case !fromField && k.taken == g.n:
 		return errAgain
