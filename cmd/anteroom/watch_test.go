@@ -269,7 +269,7 @@ func TestWatch_NoticesSilence(t *testing.T) {
 	w.await(&w.errs, "again after", 1)
 	// If the machine stalls for a second, the connection may be given up once more, and a message be lost.
 	for end := time.Now().Add(soon); len(w.status) == 0 && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		must(t, rdb.Publish(t.Context(), "lock:release:k", "{}").Err())
+		must(t, rdb.Publish(t.Context(), "lock:release:k", "no JSON").Err())
 	}
 	w.ends(0)
 }
@@ -301,7 +301,7 @@ func TestWatch_AReaderThatStandsStill(t *testing.T) {
 	})
 	w.await(&w.errs, "watching ", 1)
 	for _, key := range []string{"a", "b", "c"} {
-		must(t, s.Client(t).Publish(t.Context(), "lock:release:"+key, "{}").Err())
+		must(t, s.Client(t).Publish(t.Context(), "lock:release:"+key, "no JSON").Err())
 	}
 	w.ends(0)
 	if said := w.errs.String(); strings.Contains(said, "lost") {
@@ -337,7 +337,7 @@ func TestWatch_AFullDiskEndsIt(t *testing.T) {
 	var errs screen.Screen
 	errs.On("watching", func(string) {
 		// Not from here: the listener waits for this function.
-		go s.Client(t).Publish(context.Background(), "lock:release:k", "{}")
+		go s.Client(t).Publish(context.Background(), "lock:release:k", "no JSON")
 	})
 	if code := run(t.Context(), []string{"watch", "--redis", s.URL()}, nil, full{}, &errs); code != exitOutput {
 		t.Errorf("exit status %d, %q", code, errs.String())
