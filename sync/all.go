@@ -11,7 +11,7 @@ import (
 )
 
 // HoldSet is several locks that are held together, from Manager.AcquireAll until Release. All methods are safe for
-// concurrent use.
+// concurrent use. One that is forgotten without a Release holds on: unlike a Hold it is not reported as EventAbandoned.
 type HoldSet struct {
 	holds []*Hold // in the order of their keys
 	ctx   *setContext

@@ -34,6 +34,7 @@
 //     [Mutex.Acquire] and [Mutex.TryAcquire] return a Hold. [Mutex.Lock] and [Mutex.Unlock] make it a sync.Locker for
 //     existing code, which has neither a context nor an error to learn of a loss.
 //   - [Hold] is one possession of a lock. Any goroutine may release it; its Context ends when the lock is lost.
+//     [Hold.Detach] and [Mutex.Resume] pass it to another process, [Manager.AcquireAll] holds several locks at once.
 //   - [Config] configures a Manager, [LockConfig] its locks; zero values have usable defaults.
 //
 // Acquire and Do enter again by a context that carries the Hold; Lock enters again by its

@@ -24,7 +24,7 @@ const (
 const (
 	ClassKey     = attribute.Key("anteroom.class")         // LockConfig.Name
 	KeyKey       = attribute.Key("anteroom.key")           // with WithKeys only
-	OperationKey = attribute.Key("anteroom.operation")     // "acquire", "try acquire", "do", "lock", "try lock", "release" or "unlock"
+	OperationKey = attribute.Key("anteroom.operation")     // AcquireStart.Op or ReleaseStart.Op
 	ModeKey      = attribute.Key("anteroom.mode")          // "fair" or "non-fair"
 	OutcomeKey   = attribute.Key("anteroom.outcome")       // "acquired", or one of observe.LabelSets.Acquire or Release
 	ViaKey       = attribute.Key("anteroom.via")           // of an acquired lock: "redis", "handoff" or "reentry"

@@ -37,7 +37,7 @@ type Tracer struct {
 type AcquireStart struct {
 	Key   string
 	Class string
-	// Op is "acquire", "try acquire", "do", "lock" or "try lock" (also TryLockFor).
+	// Op is "acquire", "try acquire", "acquire all", "seize", "resume", "do", "try do", "lock" or "try lock" (also TryLockFor).
 	Op   string
 	Fair bool
 	// Lock: by Lock, TryLock or TryLockFor, which have no context.
@@ -60,7 +60,7 @@ type AcquireEnd struct {
 type ReleaseStart struct {
 	Key   string
 	Class string
-	Op    string // "release", "do" or "unlock"
+	Op    string // "release", "detach", "do" or "unlock"
 	Fair  bool
 	Lock  bool // by Unlock, which has no context
 	// Acquired is the context that StartAcquire returned for this hold, without its end.
