@@ -73,13 +73,13 @@ func ExampleManager_ForceRelease() {
 	info, err := m.Inspect(ctx, "order:42")
 	fmt.Println("locked:", info.Locked, err)
 
-	held, err := m.ForceRelease(ctx, "order:42")
+	broken, err := m.ForceRelease(ctx, "order:42")
 	<-hold.Context().Done() // the holder is notified
-	fmt.Println("released:", held, err)
+	fmt.Println("broken:", len(broken) == 1 && broken[0] == hold.Holder(), err)
 	fmt.Println("held:", hold.Held())
 	// Output:
 	// locked: true <nil>
-	// released: true <nil>
+	// broken: true <nil>
 	// held: false
 }
 
