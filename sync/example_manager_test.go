@@ -46,8 +46,10 @@ func ExampleManager_Close() {
 		return
 	}
 	go func() {
-		defer hold.Release(context.Background())
 		// … the rest of the work
+		if err := hold.Release(context.Background()); err != nil {
+			fmt.Println("the lock did not last:", err)
+		}
 	}()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
