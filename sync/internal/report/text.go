@@ -63,12 +63,13 @@ var remedies = []struct{ code, remedy string }{
 	{"ACL failure in script", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
 	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"protected mode", "set a password, or connect from the server's own machine"},
 	{"NOAUTH", "give the Redis client a user name and password"},
 	{"WRONGPASS", "the Redis client's user name or password is wrong"},
 	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
 }
 
-// Remedy returns what to do about a permanent answer.
+// Remedy returns what to do about a permanent answer, "" where the answer says all that is known.
 func Remedy(err error) string {
 	text := err.Error()
 	for _, r := range remedies {
@@ -76,7 +77,7 @@ func Remedy(err error) string {
 			return r.remedy
 		}
 	}
-	return "repeating the command would give the same answer"
+	return ""
 }
 
 // serverWide are the parts of permanent answers that concern every key of a server: what
