@@ -462,7 +462,7 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 		anteroom.HoldUpTelling(m, until)
 		synctest.Wait()
 		must[[]string](t)(other.ForceRelease(bg, "first")) // nobody is told any more
-		time.Sleep(950 * time.Millisecond)             // the deadline of the fixed lease
+		time.Sleep(950 * time.Millisecond)                 // the deadline of the fixed lease
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
 			t.Fatalf("told already: %+v", ev)
 		}
