@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -24,6 +26,9 @@ const (
 	// lookTime bounds how long Diagnose looks for itself, and lookStep each of its steps.
 	lookTime = time.Second
 	lookStep = lookTime / 4
+
+	// sentinelsAway is what go-redis puts in front of the Sentinels' errors, and not of an error of the master.
+	sentinelsAway = "redis: all sentinels specified in configuration are unreachable: "
 
 	guessHost = "check host and port"
 	guessTLS  = guessHost + ", and that both sides speak TLS or neither does"
@@ -97,12 +102,17 @@ func Diagnose(ctx context.Context, url string, err error) (why error, guess stri
 	}
 	guess = Guess(err)
 	answer, answered := errors.AsType[redis.Error](err)
+	atSentinels := strings.Contains(err.Error(), sentinelsAway)
+	atMaster := t.master != "" && !atSentinels && (answered || guess != guessTLS || errors.Is(err, io.EOF))
+	if atMaster {
+		where = fmt.Sprintf("the master of %q", t.master)
+	}
 	switch {
 	case t.master != "" && errors.Is(err, redis.Nil):
 		return is(classPermanent, "no Sentinel at %s knows %q", where, t.master), ""
-	case unknownCommand(err) && t.master != "":
+	case unknownCommand(err) && atSentinels:
 		return is(classPermanent, "%s is no Sentinel: for one server the URL is redis://%s", where, t.addrs[0]), ""
-	case unknownCommand(err) && t.isSentinel(ctx):
+	case unknownCommand(err) && !atMaster && t.isSentinel(ctx):
 		return is(classPermanent, "%s is a Sentinel: the URL is redis+sentinel://%s/name-of-the-master", where, t.addrs[0]), ""
 	case unknownCommand(err):
 		return is(classPermanent, "%s runs no scripts (EVALSHA), which locks need", where), ""
@@ -110,9 +120,11 @@ func Diagnose(ctx context.Context, url string, err error) (why error, guess stri
 		return is(classPermanent, "%s is no Cluster: for one server the URL is redis://%s", where, t.addrs[0]), ""
 	case answered:
 		return is(classifyAnswer(answer.Error()), "%s says: %s", where, sentence(answer.Error())), ""
+	case guess == guessHost && atMaster:
+		return is(classUnreachable, "%s, as Sentinel says: %s", where, oneLine(err)), "this machine cannot reach it"
 	case guess == guessHost: // the text has the address
 		return is(classUnreachable, "%s", oneLine(err)), guess
-	case guess == guessCert, ctx.Err() != nil:
+	case guess == guessCert, atMaster, ctx.Err() != nil:
 		return is(classify(err), "%s: %s", where, oneLine(err)), guess
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
@@ -242,12 +254,17 @@ func sentence(text string) string {
 	if len(text) > mostSaid {
 		text = text[:mostSaid] + "…"
 	}
-	return strings.ToValidUTF8(text, "�")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return utf8.RuneError
+	}, text)
 }
 
 // oneLine returns the text of err, of which go-redis makes one line for each Sentinel.
 func oneLine(err error) string {
-	text := strings.TrimPrefix(err.Error(), "redis: all sentinels specified in configuration are unreachable: ")
+	text := strings.TrimPrefix(err.Error(), sentinelsAway)
 	lines := strings.Split(text, "\n")
 	slices.Sort(lines)
 	return strings.Join(slices.Compact(lines), "; ")

@@ -106,3 +106,16 @@ func TestOpen_OneDiagnosis(t *testing.T) {
 		})
 	}
 }
+
+// TestOpen_AMasterOutOfReach: Sentinels name an address that is none for this machine.
+func TestOpen_AMasterOutOfReach(t *testing.T) {
+	s := testredis.StartSentinel(t)
+	for _, n := range s.Nodes() {
+		n.Kill()
+	}
+	_, err := anteroom.Open(bg, s.URL(), quiet(anteroom.Config{}))
+	if !errors.Is(err, anteroom.ErrUnavailable) || !strings.Contains(err.Error(), `unavailable: the master of "anteroom", as Sentinel says: dial tcp `) ||
+		!strings.HasSuffix(err.Error(), "connection refused: this machine cannot reach it") {
+		t.Error(err)
+	}
+}

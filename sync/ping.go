@@ -55,7 +55,7 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 			return newError(op, key, ErrClosed)
 		}
 		err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
-			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Strings: cfg.StringHolders, Timeout: m.patience(),
+			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Strings: m.stringHolders(key), Timeout: m.patience(),
 		})
 		if err != nil && !given && lettucecompat.Permanent(err) {
 			err = fmt.Errorf("%w (Ping was given no key and tried %q; if the ACL restricts the keys, give it one that it allows)", err, pingKey)

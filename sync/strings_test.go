@@ -184,7 +184,7 @@ func TestStringHolders_ALateAnswerToAHeadWithAnotherLease(t *testing.T) {
 	})
 }
 
-// Inspect and ForceRelease take a string for a lock where Acquire does: as the key is in use, else by default.
+// Inspect, Ping and ForceRelease take a string for a lock where Acquire does: as the key is in use, else by default.
 func TestStringHolders_InspectAndForceReleaseJudgeAsAcquire(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -203,6 +203,7 @@ func TestStringHolders_InspectAndForceReleaseJudgeAsAcquire(t *testing.T) {
 		if info := must[anteroom.Info](t)(m.Inspect(bg, "k")); !info.Locked || len(info.Holders) != 0 || info.Standing != 1 {
 			t.Errorf("%+v", info)
 		}
+		ok(t, m.Ping(bg, "k"))
 		if broken := must[[]string](t)(m.ForceRelease(bg, "k")); len(broken) != 1 || broken[0] != "" {
 			t.Errorf("%q", broken)
 		}

@@ -17,7 +17,7 @@ func TestSync_I8_FixedLeasesThatNobodyReleasesLeaveNothing(t *testing.T) {
 		t.Run(kept, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				m, _ := manager(t, s.client(), anteroom.Config{})
-				const n = 200
+				n := keys(t) / 25
 				var mus []*anteroom.Mutex
 				var holds []*anteroom.Hold
 				var inMemory []func() bool

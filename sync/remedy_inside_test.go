@@ -1,8 +1,10 @@
-package report
+package anteroom
 
 import (
 	"errors"
 	"testing"
+
+	"github.com/anteroom/anteroom/sync/internal/report"
 )
 
 // Who must change an ACL learns which command, key pattern or channel is refused.
@@ -20,11 +22,11 @@ func TestRemedy_SaysWhatIsRefused(t *testing.T) {
 		"ERR Error running script: The user executing the script can't access at least one of the keys mentioned in the command": "the Redis user needs the lock's key, and those of its line (~anteroom:line:…) and fencing record (~anteroom:fence:…)",
 		"ERR Error running script: The user executing the script can't run this command or subcommand":                           "the Redis user lacks a permission",
 	} {
-		if got := Remedy(errors.New(answer)); got != remedy+smallestACL {
+		if got := report.Remedy(errors.New(answer)); got != remedy+"; docs/operations.md lists the smallest ACL" {
 			t.Errorf("%s: %q", answer, got)
 		}
 	}
-	if got := Remedy(errors.New("ERR DB index is out of range")); got != "" {
+	if got := report.Remedy(errors.New("ERR DB index is out of range")); got != "" {
 		t.Errorf("a remedy that is none: %q", got)
 	}
 }
