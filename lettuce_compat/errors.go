@@ -92,6 +92,9 @@ func classify(err error) class {
 	if err == nil {
 		return classNone
 	}
+	if h, ok := errors.AsType[*handshakeError](err); ok {
+		return h.class
+	}
 	if is(ErrReservedKey) || is(ErrKeyBraces) {
 		return classPermanent
 	}

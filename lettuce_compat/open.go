@@ -25,11 +25,19 @@ import (
 //	maintenance             no notifications, and no CLIENT SETINFO, which an ACL may
 //	                        refuse
 func Open(text string, opt Options) (redis.UniversalClient, error) {
-	client, err := dial(text, settingsFor(opt))
+	options, err := parse(text)
 	if err != nil {
 		return nil, withoutSecrets(text, err)
 	}
-	return client, nil
+	s := settingsFor(opt)
+	switch o := options.(type) {
+	case *redis.FailoverOptions:
+		return s.sentinel(o), nil
+	case *redis.ClusterOptions:
+		return s.cluster(o), nil
+	default:
+		return s.one(o.(*redis.Options)), nil
+	}
 }
 
 // URLForms describes the URLs that Open takes, for people.

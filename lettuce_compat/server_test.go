@@ -206,3 +206,18 @@ func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 	want(t, "renewed, and confirmed by nobody", c.Extend(ctx, r, 0).Outcome, refused)
 	b.wantTTL(t, "k", lease-time.Second, lease)
 }
+
+// Servers below 7 can be told to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
+func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	if err := rdb.ConfigSet(ctx, "lua-replicate-commands", "no").Err(); err != nil {
+		t.Skipf("this server copies writes only: %v", err)
+	}
+	a, b := newPeer(t, rdb, "a"), newPeer(t, rdb, "b")
+	a.takes()
+	b.stands(0)
+	want(t, "renewed", a.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: a.field(a.unit), Lease: time.Minute}}, 0)[0].Outcome, ok)
+	a.releases()
+	must2(b.ForceRelease(ctx, "k", false))
+}

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// dial makes the client that a URL describes. An error's text may repeat parts of the URL.
-func dial(text string, s settings) (redis.UniversalClient, error) {
+// parse reads a URL into the options of go-redis for its form. An error's text may repeat parts of the URL.
+func parse(text string) (options any, err error) {
 	if strings.TrimSpace(text) != text {
 		return nil, errSpace
 	}
@@ -23,23 +23,11 @@ func dial(text string, s settings) (redis.UniversalClient, error) {
 	base, kind, _ := strings.Cut(scheme, "+")
 	switch {
 	case kind == "" && (base == "redis" || base == "rediss" || base == "unix"):
-		o, err := oneOptions(text)
-		if err != nil {
-			return nil, err
-		}
-		return s.one(o), nil
+		return oneOptions(text)
 	case kind == "sentinel" && (base == "redis" || base == "rediss"):
-		o, err := sentinelOptions(base, rest)
-		if err != nil {
-			return nil, err
-		}
-		return s.sentinel(o), nil
+		return sentinelOptions(base, rest)
 	case kind == "cluster" && (base == "redis" || base == "rediss"):
-		o, err := clusterOptions(base, rest)
-		if err != nil {
-			return nil, err
-		}
-		return s.cluster(o), nil
+		return clusterOptions(base, rest)
 	}
 	return nil, errScheme
 }

@@ -212,7 +212,7 @@ func forceRelease(t *testing.T, a, b *anteroom.Manager, counts *counter) {
 	t.Helper()
 	h := acquire(t, a.Mutex("order:3"))
 	eventually(t, patience, "a renewal", func() bool { return counts.get("renewed/renewed") > 0 })
-	if done := must[bool](t)(b.ForceRelease(bg, "order:3")); !done {
+	if broken := must[[]string](t)(b.ForceRelease(bg, "order:3")); len(broken) != 1 {
 		t.Fatal("nothing was released")
 	}
 	<-h.Context().Done()

@@ -115,7 +115,12 @@ func (m *Manager) reentered(r *request, o *lock.Owner, err error) {
 // needsPerson is the error of an answer of the server that no repetition will change: a key
 // of another type, a missing permission. It is ErrConfig, because a person has to change
 // something.
-func needsPerson(err error) error { return joined(ErrConfig, err, ownText(report.Remedy(err))) }
+func needsPerson(err error) error {
+	if remedy := report.Remedy(err); remedy != "" {
+		return joined(ErrConfig, err, ownText(remedy))
+	}
+	return joined(ErrConfig, err)
+}
 
 // otherCause returns the context's cause where it says more than its error.
 func otherCause(ctx context.Context) error {

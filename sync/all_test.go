@@ -81,7 +81,7 @@ func TestAcquireAll_OneIsLost(t *testing.T) {
 		other, _ := manager(t, s.client(), anteroom.Config{})
 		set := must[*anteroom.HoldSet](t)(m.AcquireAll(bg, "a", "b"))
 		ctx := set.Context()
-		if done := must[bool](t)(other.ForceRelease(bg, "a")); !done {
+		if broken := must[[]string](t)(other.ForceRelease(bg, "a")); len(broken) != 1 {
 			t.Fatal("nobody had it")
 		}
 		<-ctx.Done()

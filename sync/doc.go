@@ -12,8 +12,10 @@
 //	if err != nil {
 //		return err
 //	}
-//	defer hold.Release(context.Background())
+//	defer func() { err = errors.Join(err, hold.Release(ctx)) }() // ErrLost, if the lock did not last
 //	return work(hold.Context()) // ends when the lock is lost
+//
+// The deferred function needs a named result, err. [Mutex.Do] does the same around a function.
 //
 // # How it works
 //

@@ -75,7 +75,7 @@ func TestALossSaysWhy(t *testing.T) {
 		s.Del("gone")
 		said(gone, "Redis no longer has it")
 		forced := acquire(t, m.Mutex("forced"))
-		must[bool](t)(other.ForceRelease(bg, "forced"))
+		must[[]string](t)(other.ForceRelease(bg, "forced"))
 		said(forced, "released by force")
 		late := acquire(t, m.Mutex("late"))
 		mine.BlackHole()
@@ -337,7 +337,7 @@ func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
 		synctest.Wait() // the own channel is subscribed
 		for _, h := range []*anteroom.Hold{first, asked, released} {
 			time.Sleep(time.Second)
-			must[bool](t)(m.ForceRelease(bg, h.Key()))
+			must[[]string](t)(m.ForceRelease(bg, h.Key()))
 			synctest.Wait()
 		}
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
@@ -461,8 +461,8 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 		until := make(chan struct{})
 		anteroom.HoldUpTelling(m, until)
 		synctest.Wait()
-		must[bool](t)(other.ForceRelease(bg, "first")) // nobody is told any more
-		time.Sleep(950 * time.Millisecond)             // the deadline of the fixed lease
+		must[[]string](t)(other.ForceRelease(bg, "first")) // nobody is told any more
+		time.Sleep(950 * time.Millisecond)                 // the deadline of the fixed lease
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
 			t.Fatalf("told already: %+v", ev)
 		}
@@ -489,7 +489,7 @@ func TestAReleaseBeforeCloseHasTold(t *testing.T) {
 		until := make(chan struct{})
 		anteroom.HoldUpTelling(m, until)
 		synctest.Wait()
-		must[bool](t)(other.ForceRelease(bg, "first"))
+		must[[]string](t)(other.ForceRelease(bg, "first"))
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()

@@ -39,15 +39,15 @@ func ExampleHold_Token() {
 		fmt.Println(err)
 		return
 	}
-	defer second.Release(ctx)
-
 	later, _ := second.Token()
 	earlier, _ := first.Token()
 	fmt.Println("the later holder:", accounts.write(later))
 	fmt.Println("the earlier one:", accounts.write(earlier))
+	fmt.Println("the later one lasted:", second.Release(ctx) == nil)
 	// Output:
 	// the later holder: <nil>
 	// the earlier one: refused: a later holder has written
+	// the later one lasted: true
 }
 
 // What ended the work: the lock, or the caller's own deadline.
@@ -94,8 +94,6 @@ func ExampleLease() {
 		fmt.Println(err)
 		return
 	}
-	defer hold.Release(ctx)
-
 	for part := range 3 {
 		if err := hold.Extend(ctx, 30*time.Second); err != nil {
 			fmt.Println("lost:", err)

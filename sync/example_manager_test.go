@@ -46,8 +46,10 @@ func ExampleManager_Close() {
 		return
 	}
 	go func() {
-		defer hold.Release(context.Background())
 		// … the rest of the work
+		if err := hold.Release(context.Background()); err != nil {
+			fmt.Println("the lock did not last:", err)
+		}
 	}()
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -73,13 +75,13 @@ func ExampleManager_ForceRelease() {
 	info, err := m.Inspect(ctx, "order:42")
 	fmt.Println("locked:", info.Locked, err)
 
-	held, err := m.ForceRelease(ctx, "order:42")
+	broken, err := m.ForceRelease(ctx, "order:42")
 	<-hold.Context().Done() // the holder is notified
-	fmt.Println("released:", held, err)
+	fmt.Println("broken:", len(broken) == 1 && broken[0] == hold.Holder(), err)
 	fmt.Println("held:", hold.Held())
 	// Output:
 	// locked: true <nil>
-	// released: true <nil>
+	// broken: true <nil>
 	// held: false
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
@@ -52,6 +53,12 @@ func NothingLeft(t testing.TB, m *Manager) {
 			t.Errorf("the key %q is in use", k.Name())
 		}
 	}
+}
+
+// InMemory tells, when it is asked, whether anything of what the library makes for h is.
+func InMemory(h *Hold) func() bool {
+	t, g, k := weak.Make(h.t), weak.Make(h.t.owner.Held()), weak.Make(h.t.key())
+	return func() bool { return t.Value() != nil || g.Value() != nil || k.Value() != nil }
 }
 
 // RaceEnabled tells whether the race detector is on.

@@ -147,7 +147,7 @@ func TestAHoldKeepsItsToken(t *testing.T) {
 		lost := acquire(t, mu)
 		inner := must[*anteroom.Hold](t)(mu.Acquire(lost.Context()))
 		first := tokenOf(lost)
-		must[bool](t)(m.ForceRelease(bg, "k"))
+		must[[]string](t)(m.ForceRelease(bg, "k"))
 		<-lost.Context().Done()
 		next := acquire(t, mu)
 		second := tokenOf(next)

@@ -23,7 +23,6 @@ import (
 // context, somebody has the Hold; see Context.
 type Hold struct {
 	t        *tenure
-	by       *Mutex          // through which it came
 	values   context.Context // the acquiring context, whose end does not matter
 	sentinel *sentinel       // nil once it is released; guarded by tenure.mu
 	ctx      *holdContext    // on demand; guarded by tenure.mu
@@ -86,8 +85,8 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 	if err != nil {
 		return nil, m.notEntered(mu.key, &r, err)
 	}
-	defer mu.done(k)
-	h := &Hold{by: mu, values: ctx}
+	defer k.Done()
+	h := &Hold{values: ctx}
 	h.t = m.newTenure(h)
 	o := &h.t.owner
 	o.Goroutine, o.Kind, o.CallSite = uint64(m.goroutine()), kind, m.callSite()
@@ -153,7 +152,6 @@ func (h *Hold) ended(op string, wait context.Context, s *sentinel, ctx *holdCont
 		ctx.end(h.releasedError()) // before anybody else comes in
 	}
 	err := t.m.exit(op, &t.owner, wait, h.values)
-	h.by.forget(t.key())
 	runtime.KeepAlive(s) // so far reports may have asked for its values
 	return err
 }

@@ -349,8 +349,9 @@ func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
 		synctest.Wait()
 		start := time.Now()
 		for _, key := range []string{"k", "l"} {
-			if held, err := b.ForceRelease(bg, key); err != nil || !held {
-				t.Fatalf("ForceRelease: %v, %v", held, err)
+			holder := must[anteroom.Info](t)(b.Inspect(bg, key)).Holders[0].Field
+			if broken, err := b.ForceRelease(bg, key); err != nil || len(broken) != 1 || broken[0] != holder {
+				t.Fatalf("ForceRelease: %q, %v", broken, err)
 			}
 		}
 		<-h.Context().Done()
@@ -365,8 +366,8 @@ func TestForceReleaseTellsTheHolderAtOnce(t *testing.T) {
 		if ev := rec.of(observe.EventLost); len(ev) != 2 || ev[0].Reason != observe.LostForced {
 			t.Fatalf("events %+v", ev)
 		}
-		if held, err := b.ForceRelease(bg, "k"); err != nil || held {
-			t.Fatalf("ForceRelease of a free lock: %v, %v", held, err)
+		if broken, err := b.ForceRelease(bg, "k"); err != nil || len(broken) != 0 {
+			t.Fatalf("ForceRelease of a free lock: %q, %v", broken, err)
 		}
 	})
 }

@@ -40,9 +40,11 @@ type Holder struct {
 	Note   string // see the option Note
 }
 
-// Inspect asks Redis who holds key. It changes nothing. A key that holds no lock, because
-// it is of another type or a hash of more than 64 fields, is ErrConfig; ErrUnavailable if
-// Redis does not answer within CommandTimeout; ErrClosed after Close.
+// Inspect asks Redis who holds key. It changes nothing. What Acquire would refuse as no
+// lock is ErrConfig: a value of another type, or a hash whose values are no counts or that
+// has more than 64 fields. A string is a lock, without Holders, where the key is in use
+// with StringHolders or Config.Defaults has it. ErrUnavailable if Redis does not answer
+// within CommandTimeout; ErrClosed after Close.
 func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	const op = "inspect"
 	if err := m.validKey(key); err != nil {
@@ -51,7 +53,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	if m.over() {
 		return Info{}, newError(op, key, ErrClosed)
 	}
-	i, err := m.wire.Inspect(ctx, key, m.defaults.cfg.StringHolders)
+	i, err := m.wire.Inspect(ctx, key, m.stringHolders(key))
 	if err != nil {
 		return Info{}, asked(op, key, err)
 	}
@@ -62,33 +64,45 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 	return info, nil
 }
 
-// ForceRelease deletes the lock, no matter who holds it, and reports whether anyone held it.
+// ForceRelease deletes the lock, no matter who holds it, and returns the holders that it
+// has broken, as Hold.Holder names them: one, none if the lock was free, "" for a string.
 // The holder's Manager is told at once, on a channel of its own: it asks Redis, and ends the
 // hold with LostForced (a fixed lease without asking). The first in line are told to look. It
-// is for operators: work that runs under the lock is not stopped by it, only notified. A key
-// of another type is left alone (ErrConfig). It returns within CommandTimeout, and false with
-// an error.
+// is for operators: work that runs under the lock is not stopped by it, only notified. What
+// is no lock is left alone (ErrConfig), as by Inspect. It returns within CommandTimeout, and
+// nobody with an error.
 // ErrUnavailable: Redis does not answer. ErrUnknown: the command may have taken effect;
 // calling again is safe. ErrClosed after Close.
-func (m *Manager) ForceRelease(ctx context.Context, key string) (bool, error) {
+func (m *Manager) ForceRelease(ctx context.Context, key string) (broken []string, err error) {
 	const op = "force release"
 	if err := m.validKey(key); err != nil {
-		return false, newError(op, key, err)
+		return nil, newError(op, key, err)
 	}
 	if m.over() {
-		return false, newError(op, key, ErrClosed)
+		return nil, newError(op, key, ErrClosed)
 	}
-	fields, err := m.wire.ForceRelease(ctx, key, m.defaults.cfg.StringHolders)
+	broken, err = m.wire.ForceRelease(ctx, key, m.stringHolders(key))
 	if err != nil {
-		return false, asked(op, key, err)
+		return nil, asked(op, key, err)
 	}
 	// Our own holds are told without the detour over Redis.
-	for _, f := range fields {
+	for _, f := range broken {
 		if id, n, ours := lettucecompat.ParseField(f); ours && id == m.cfg.ClientID {
 			m.locks.Forced(n)
 		}
 	}
-	return len(fields) > 0, nil
+	return broken, nil
+}
+
+// stringHolders reports whether a string at key is a lock to this Manager: as the key is in
+// use, else by default.
+func (m *Manager) stringHolders(key string) bool {
+	k := m.locks.Find(key)
+	if k == nil {
+		return m.defaults.cfg.StringHolders
+	}
+	defer k.Done()
+	return settingsOf(k).cfg.StringHolders
 }
 
 // asked words the failure of a command that needs no clean-up.

@@ -263,7 +263,7 @@ func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
 		m, seen := manager(t, s.client(), anteroom.Config{Observer: hooks(slowToHearOfLosses{})})
 		h := acquire(t, mutex(t, m, anteroom.LockConfig{Key: "k", MaxHold: 10 * time.Second}))
 		time.Sleep(20 * time.Second)
-		must[bool](t)(m.ForceRelease(bg, "k"))
+		must[[]string](t)(m.ForceRelease(bg, "k"))
 		<-h.Context().Done()
 		time.Sleep(2 * time.Minute)
 		if lost := seen.of(observe.EventLost); len(lost) != 1 || lost[0].Found != "holder:over_max_hold" {
@@ -307,7 +307,7 @@ func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
 		ok(t, first.Release(bg))
 		h := <-next
 		time.Sleep(time.Millisecond)
-		must[bool](t)(m.ForceRelease(bg, "k"))
+		must[[]string](t)(m.ForceRelease(bg, "k"))
 		<-h.Context().Done()
 		synctest.Wait()
 		if lost := seen.of(observe.EventLost); len(lost) != 1 || lost[0].Found != "" {

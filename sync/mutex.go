@@ -35,8 +35,8 @@ import (
 type Mutex struct {
 	m         *Manager
 	key       string
-	*settings                          // nil: the key is not valid
-	last      atomic.Pointer[lock.Key] // found last time; it may be over
+	*settings                           // nil: the key is not valid
+	last      atomic.Pointer[lock.Link] // to the key found last time
 }
 
 var _ sync.Locker = (*Mutex)(nil)
@@ -139,7 +139,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 	if err != nil {
 		return m.notEntered(mu.key, &r, err)
 	}
-	defer mu.done(k)
+	defer k.Done()
 	o := &lock.Owner{Goroutine: uint64(m.goroutine()), Kind: kind, CallSite: m.callSite(), Holder: (*unnotified)(m)}
 	owned, byLock := k.Queue().OwnedBy(o.Goroutine)
 	enters := byLock && mu.cfg.Reentrant
@@ -178,7 +178,6 @@ func (mu *Mutex) Unlock() {
 		panic(mu.mistake("unlock", joined(ErrNotHeld, whose(k))))
 	}
 	err := mu.m.exit("unlock", o, nil, context.Background())
-	mu.forget(k)
 	if err != nil {
 		panicOnMistake(err)
 		// A release that goes on in the background has raised its own event.
@@ -197,7 +196,7 @@ func (mu *Mutex) use() (*lock.Key, error) {
 	m := mu.m
 	// What was found last time is right as long as it is in use, and its
 	// configuration was compared then.
-	if k := mu.last.Load(); k != nil && k.Use() {
+	if k := mu.last.Load().Key(); k != nil && k.Use() {
 		return k, nil
 	}
 	k := m.locks.Key(mu.key, &mu.settings.lock)
@@ -205,26 +204,13 @@ func (mu *Mutex) use() (*lock.Key, error) {
 		defer k.Done()
 		return nil, m.contradicts(k, field)
 	}
-	mu.last.Store(k)
+	mu.last.Store(k.Link())
 	return k, nil
-}
-
-// done gives back what use has returned.
-func (mu *Mutex) done(k *lock.Key) {
-	k.Done()
-	mu.forget(k)
-}
-
-// forget forgets k where it is over, so that an idle Mutex keeps nothing alive.
-func (mu *Mutex) forget(k *lock.Key) {
-	if k.Over() {
-		mu.last.CompareAndSwap(k, nil)
-	}
 }
 
 // find returns the lock's key, without a reference, or nil. Whoever owns the lock finds that in which it does.
 func (mu *Mutex) find() *lock.Key {
-	if k := mu.last.Load(); k != nil && !k.Over() {
+	if k := mu.last.Load().Key(); k != nil && !k.Over() {
 		return k
 	}
 	k := mu.m.locks.Find(mu.key)

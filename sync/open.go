@@ -24,9 +24,10 @@ import (
 // that the client has otherwise. Characters such as / ? # @ in a password are written as
 // %2F %3F %23 %40.
 //
-// Open asks Redis once whether it answers, within ctx and at most 5 seconds, or
-// CommandTimeout where that is longer; ctx plays no part later. So a wrong address,
-// password or certificate shows at once. What an ACL allows is for Ping to tell. It
+// Open asks Redis whether it answers, within ctx and at most 5 seconds, or CommandTimeout
+// where that is longer, and takes up to a second more to find out why not; ctx plays no part
+// later. So a wrong address, password or certificate shows at once: the error names the
+// address and what the server says. What an ACL allows is for Ping to tell. It
 // returns an *Error: ErrConfig for a url or cfg that is wrong, and for what Redis refuses;
 // ErrUnavailable where Redis does not answer. Nothing is left running then. No error holds
 // a part of url that may be a password. A program that must start while Redis is away
@@ -46,9 +47,10 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	m.client = rdb
-	if _, err := m.wire.Ping(ctx, m.patience()); err != nil {
+	if err := m.wire.Greet(ctx, m.patience()); err != nil {
 		_ = m.close(context.Background(), false) // nothing is held, so it waits for nobody
-		return nil, notReached(op, "", err)
+		why, guess := lettucecompat.Diagnose(ctx, url, err)
+		return nil, notReached(op, "", why, guess)
 	}
 	if cfg.Attach != nil {
 		cfg.Attach(m)

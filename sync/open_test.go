@@ -96,7 +96,7 @@ func TestOpen_TLS(t *testing.T) {
 		}
 	}
 	_, err := anteroom.Open(bg, "redis://"+s.Addr(), quiet(anteroom.Config{}))
-	if !errors.Is(err, anteroom.ErrUnavailable) || !strings.Contains(err.Error(), "both sides speak TLS") {
+	if !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "the URL must begin with rediss") {
 		t.Errorf("without TLS: %v", err)
 	}
 }

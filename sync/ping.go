@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -56,40 +55,27 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 			return newError(op, key, ErrClosed)
 		}
 		err := m.wire.Rehearse(ctx, lettucecompat.RehearseRequest{
-			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Strings: cfg.StringHolders, Timeout: m.patience(),
+			Key: key, Fenced: cfg.Fencing, Replicas: cfg.Replicas > 0, Strings: m.stringHolders(key), Timeout: m.patience(),
 		})
 		if err != nil && !given && lettucecompat.Permanent(err) {
 			err = fmt.Errorf("%w (Ping was given no key and tried %q; if the ACL restricts the keys, give it one that it allows)", err, pingKey)
 		}
 		if err != nil {
-			return notReached(op, key, err)
+			return notReached(op, key, err, lettucecompat.Guess(err))
 		}
 	}
 	return nil
 }
 
-// notReached words why Redis could not be asked, or refused.
-func notReached(op, key string, err error) *Error {
+// notReached words why Redis could not be asked, or refused. guess is what to look at.
+func notReached(op, key string, err error, guess string) *Error {
 	switch {
 	case lettucecompat.Permanent(err):
 		return newError(op, key, needsPerson(err))
 	case errors.Is(err, lettucecompat.ErrClosed):
 		return newError(op, key, ErrClosed)
+	case guess == "" || errors.Is(err, context.Canceled) || lettucecompat.Transient(err): // Redis has answered, or nobody waited for that
+		return newError(op, key, joined(ErrUnavailable, err))
 	}
-	return newError(op, key, joined(ErrUnavailable, err, reach(err)))
-}
-
-// reach says what to look at where no answer came; nil where Redis has answered, or the
-// caller did not wait for it.
-func reach(err error) error {
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	_, record := errors.AsType[tls.RecordHeaderError](err)
-	_, alert := errors.AsType[tls.AlertError](err)
-	switch {
-	case errors.Is(err, context.Canceled), lettucecompat.Transient(err):
-		return nil
-	case certificate, record, alert:
-		return errors.New("check the certificates of both sides, and that both speak TLS")
-	}
-	return errors.New("check host and port, and that both sides speak TLS or neither does")
+	return newError(op, key, joined(ErrUnavailable, err, ownText(guess)))
 }

@@ -427,9 +427,9 @@ func TestPromise_OnARealServer(t *testing.T) {
 			return err == nil && n["anteroom:client:"+m.ClientID()] == 1
 		})
 		begin = time.Now()
-		held, err := rival.ForceRelease(context.Background(), "forced")
-		if err != nil || !held {
-			t.Fatalf("%v, %v", held, err)
+		broken, err := rival.ForceRelease(context.Background(), "forced")
+		if err != nil || len(broken) != 1 {
+			t.Fatalf("%q, %v", broken, err)
 		}
 		<-h.Context().Done()
 		// Long before the next renewal or the watchdog could say so.

@@ -48,7 +48,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	}
 	// Its place among the Holds comes first: where the unit is added, a Release of h beside
 	// this one is an inner exit, and the last one is the new Hold's.
-	inner := &Hold{t: t, by: h.by, values: ctx}
+	inner := &Hold{t: t, values: ctx}
 	if !t.add(inner, h) {
 		return nil, nil
 	}

@@ -183,3 +183,30 @@ func TestStringHolders_ALateAnswerToAHeadWithAnotherLease(t *testing.T) {
 		s.nothing(t, "k")
 	})
 }
+
+// Inspect, Ping and ForceRelease take a string for a lock where Acquire does: as the key is in use, else by default.
+func TestStringHolders_InspectAndForceReleaseJudgeAsAcquire(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		ok(t, s.Set("k", "theirs"))
+		_, err := m.Inspect(bg, "k")
+		outcome(t, err, observe.OutcomeFailed, anteroom.ErrConfig)
+		_, err = m.ForceRelease(bg, "k")
+		outcome(t, err, observe.OutcomeFailed, anteroom.ErrConfig)
+		got := make(chan *anteroom.Hold, 1)
+		mu := besideStrings(t, m)
+		go func() {
+			h, _ := mu.Acquire(bg)
+			got <- h
+		}()
+		s.settle()
+		if info := must[anteroom.Info](t)(m.Inspect(bg, "k")); !info.Locked || len(info.Holders) != 0 || info.Standing != 1 {
+			t.Errorf("%+v", info)
+		}
+		ok(t, m.Ping(bg, "k"))
+		if broken := must[[]string](t)(m.ForceRelease(bg, "k")); len(broken) != 1 || broken[0] != "" {
+			t.Errorf("%q", broken)
+		}
+		ok(t, (<-got).Release(bg))
+	})
+}

@@ -67,7 +67,7 @@ func TestTicket_IsWorthNothing(t *testing.T) {
 		},
 		"over": func(*testing.T, *anteroom.Manager, *anteroom.Ticket) { time.Sleep(time.Minute + time.Second) },
 		"forced": func(t *testing.T, m *anteroom.Manager, _ *anteroom.Ticket) {
-			if done := must[bool](t)(m.ForceRelease(bg, "k")); !done {
+			if broken := must[[]string](t)(m.ForceRelease(bg, "k")); len(broken) != 1 {
 				t.Fatal("nobody had it")
 			}
 		},

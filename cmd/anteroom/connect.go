@@ -89,13 +89,11 @@ func dialect(cmd *cobra.Command) (lettucecompat.Dialect, error) {
 	return 0, cmp.Or(err, usageError("--dialect is %q; it must be document, redisson or redisson-unsharded", name))
 }
 
-// connect returns a client of the Redis that the command line or the environment names. It sends nothing to Redis.
-// The caller closes the client. Errors are usage errors, and never contain a part of the URL that may be a password.
-func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
-	from := "--redis"
-	text, err := cmd.Flags().GetString("redis")
-	if err != nil {
-		return nil, err
+// address returns the URL that the command line or the environment gives, and which of the two.
+func address(cmd *cobra.Command) (text, from string, err error) {
+	from = "--redis"
+	if text, err = cmd.Flags().GetString("redis"); err != nil {
+		return "", "", err
 	}
 	if text == "" {
 		from, text = redisVariable, os.Getenv(redisVariable)
@@ -103,7 +101,15 @@ func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
 	if text == "" {
 		text = defaultRedis
 	}
-	if text, err = withTLSFiles(cmd, text); err != nil {
+	text, err = withTLSFiles(cmd, text)
+	return text, from, err
+}
+
+// connect returns a client of the Redis that the command line or the environment names. It sends nothing to Redis.
+// The caller closes the client. Errors are usage errors, and never contain a part of the URL that may be a password.
+func connect(cmd *cobra.Command) (redis.UniversalClient, error) {
+	text, from, err := address(cmd)
+	if err != nil {
 		return nil, err
 	}
 	timeout, _ := cmd.Flags().GetDuration("timeout") // 0 for a command without it

@@ -169,3 +169,29 @@ func TestConnect_TLS(t *testing.T) {
 		}
 	}
 }
+
+// Of a Redis that does not serve the tool says what the server says, or what it is.
+func TestConnect_SaysWhyRedisDoesNotServe(t *testing.T) {
+	full := testredis.Start(t, "--maxclients", "1")
+	must(t, full.Client(t).Ping(t.Context()).Err()) // takes the only connection
+	sentinel := testredis.StartSentinel(t)
+	hosts, _, _ := strings.Cut(strings.TrimPrefix(sentinel.URL(), "redis+sentinel://"), "/")
+	one, _, _ := strings.Cut(hosts, ",")
+	for _, c := range []struct {
+		name, url, words string
+		status           int
+	}{
+		{"full", full.URL(), full.Addr() + " says: ERR max number of clients reached", exitUnavailable},
+		{"a Sentinel", "redis://" + one, one + " is a Sentinel: the URL is redis+sentinel://" + one + "/name-of-the-master", exitRefused},
+		{"another name", "redis+sentinel://" + hosts + "/typo", `knows "typo"`, exitUnavailable},
+		{"TLS", "rediss://" + testredis.Start(t).Addr(), "does not speak TLS", exitUnavailable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), []string{"status", "--redis", c.url, "--timeout", "1s", "k"}, nil, &out, &errs)
+			if code != c.status || strings.Count(errs.String(), c.words) != 1 {
+				t.Errorf("exit status %d, want %d with %q; it said %q", code, c.status, c.words, errs.String())
+			}
+		})
+	}
+}

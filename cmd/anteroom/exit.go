@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -50,6 +52,19 @@ func redisError(err error) error {
 		return &exitError{status: exitUnavailable, err: err}
 	}
 	return err
+}
+
+// diagnosis says why the Redis that cmd names did not serve, as far as that can be found out; "" where it is not about that.
+func diagnosis(cmd *cobra.Command, code int, err error) string {
+	if code != exitUnavailable && !strings.Contains(err.Error(), "unknown command") {
+		return ""
+	}
+	url, _, wrong := address(cmd)
+	if wrong != nil {
+		return ""
+	}
+	why, _ := lettucecompat.Diagnose(cmd.Context(), url, err)
+	return why.Error()
 }
 
 // began makes every error before the command's own work a usage error: an unknown command or flag, a wrong number of

@@ -49,13 +49,17 @@ func run(ctx context.Context, args []string, in io.Reader, out, errs io.Writer) 
 	root.SetOut(out)
 	root.SetErr(errs)
 	judge := began(root)
-	err := judge(root.ExecuteContext(ctx))
+	cmd, err := root.ExecuteContextC(ctx)
+	err = judge(err)
 	code, say := status(err)
 	if say {
 		// The library's errors begin with its name, which here is the prefix of every error.
 		text := strings.ReplaceAll("\n"+err.Error(), "\nanteroom ", "\nanteroom: ")[1:]
 		last := newVoice(errs)
 		last.say("%s", harmless(strings.TrimPrefix(text, "anteroom: ")))
+		if why := diagnosis(cmd, code, err); why != "" && !strings.Contains(text, why) {
+			last.say("%s", harmless(why))
+		}
 		last.close()
 	}
 	if e, ok := errors.AsType[*exitError](err); ok && e.die != nil {

@@ -121,8 +121,7 @@ func (p plain) Error() string {
 		}
 		return text
 	}
-	text = strings.Replace(text, strings.TrimPrefix(anteroom.ErrConfig.Error(), "anteroom: ")+": ", "", 1)
-	return strings.TrimSuffix(text, ": repeating the command would give the same answer")
+	return strings.Replace(text, strings.TrimPrefix(anteroom.ErrConfig.Error(), "anteroom: ")+": ", "", 1)
 }
 
 // Unwrap returns the library's error.

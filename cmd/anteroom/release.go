@@ -87,14 +87,7 @@ func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
 	if len(held) == 0 {
 		return r.free()
 	}
-	was, err := op.m.ForceRelease(cmd.Context(), key)
-	switch {
-	case err != nil:
-		return answered(err)
-	case !was:
-		return r.free()
-	}
-	return printed(fmt.Fprintf(cmd.OutOrStdout(), "released %s, which was held by %s\n", shown(key), names(held)))
+	return r.breakLock(cmd.Context(), cmd.OutOrStdout())
 }
 
 // release is one forced release.
@@ -162,6 +155,21 @@ func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder
 	}
 }
 
+// breakLock deletes the lock and names the holders that it broke. They may be others than those who were looked at.
+func (r *release) breakLock(ctx context.Context, out io.Writer) error {
+	broken, err := r.op.m.ForceRelease(ctx, r.key)
+	switch {
+	case err != nil:
+		return answered(err)
+	case len(broken) == 0:
+		return r.free()
+	}
+	for i, field := range broken {
+		broken[i] = shown(field)
+	}
+	return printed(fmt.Fprintf(out, "released %s, which was held by %s\n", shown(r.key), strings.Join(broken, " and ")))
+}
+
 // free reports that there was nothing to release.
 func (r *release) free() error {
 	fmt.Fprintf(r.errs, "%s is free: nothing was released\n", shown(r.key))
@@ -178,15 +186,6 @@ func same(a, b []holder) bool {
 		return f
 	}
 	return slices.Equal(fields(a), fields(b))
-}
-
-// names lists holders.
-func names(list []holder) string {
-	var all []string
-	for _, h := range list {
-		all = append(all, shown(h.Field))
-	}
-	return strings.Join(all, " and ")
 }
 
 // remaining formats the rest of a lease.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -93,6 +94,28 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 		if code != exitUsage || out.String() != "" || !strings.Contains(errs.String(), c.words) || gone(t, rdb, "k") {
 			t.Errorf("%q: exit status %d, %q, %q", c.args, code, out.String(), errs.String())
 		}
+	}
+}
+
+// The holder changes between the last look and the command: who is named is whom it broke.
+func TestRelease_NamesWhomItBroke(t *testing.T) {
+	s := testredis.Start(t)
+	rdb := s.Client(t)
+	m, _ := client(t, s, anteroom.Config{})
+	var out, errs bytes.Buffer
+	r := &release{op: &operator{m: m}, key: "k", errs: &errs}
+	must(t, rdb.HSet(t.Context(), "k", "before:1763776900000017", 1).Err())
+	if held, err := r.look(t.Context()); err != nil || len(held) != 1 {
+		t.Fatalf("%v, %v", held, err)
+	}
+	must(t, rdb.HDel(t.Context(), "k", "before:1763776900000017").Err())
+	must(t, rdb.HSet(t.Context(), "k", "after:1763776900000018", 1).Err())
+	must(t, r.breakLock(t.Context(), &out))
+	if out.String() != "released k, which was held by after:1763776900000018\n" || !gone(t, rdb, "k") {
+		t.Errorf("%q", out.String())
+	}
+	if err := r.breakLock(t.Context(), &out); err == nil || !strings.Contains(errs.String(), "k is free: nothing was released") {
+		t.Errorf("%v, %q", err, errs.String())
 	}
 }
 

@@ -83,8 +83,8 @@ func (i *injector) deleteKey() {
 func (i *injector) releaseByForce() {
 	const text = "an operator releases %[1]s by force, held by process %[2]d"
 	i.destroy(actHold, keyForced, text, removalBound, func(ctx context.Context, key string) error {
-		was, err := i.operator.ForceRelease(ctx, key)
-		if err == nil && !was {
+		broken, err := i.operator.ForceRelease(ctx, key)
+		if err == nil && len(broken) == 0 {
 			return errors.New("nobody held it any more")
 		}
 		return err

@@ -93,15 +93,15 @@ type consumer struct {
 }
 
 // handle books a payment unless that was done before. On nil the message may be acknowledged.
-func (c consumer) handle(ctx context.Context, id, account string, cents int) error {
+func (c consumer) handle(ctx context.Context, id, account string, cents int) (err error) {
 	hold, err := c.m.Mutex("payment:" + id).Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	token, _ := hold.Token()
-	err = c.book(hold.Context(), id, account, cents, token)
 	// ErrLost: the lock did not last. The message is not acknowledged then, whatever book says.
-	return errors.Join(err, hold.Release(ctx))
+	defer func() { err = errors.Join(err, hold.Release(ctx)) }()
+	token, _ := hold.Token()
+	return c.book(hold.Context(), id, account, cents, token)
 }
 
 var errSuperseded = errors.New("a consumer with a newer token works on it")

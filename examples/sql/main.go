@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, url, file, owner string, pause, lease time.Duration) error {
+func run(ctx context.Context, url, file, owner string, pause, lease time.Duration) (err error) {
 	m, err := anteroom.Open(ctx, url, anteroom.Config{})
 	if err != nil {
 		return err
@@ -56,9 +56,10 @@ func run(ctx context.Context, url, file, owner string, pause, lease time.Duratio
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, hold.Release(ctx)) }()
 	fmt.Println("holding")
 	time.Sleep(pause) // the work
-	return errors.Join(write(db, hold, owner), hold.Release(ctx))
+	return write(db, hold, owner)
 }
 
 var errRefused = errors.New("refused: a newer holder has written")

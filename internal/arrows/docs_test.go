@@ -90,6 +90,24 @@ func TestDocs_NamedTestsExist(t *testing.T) {
 	}
 }
 
+// TestDocs_NoReleaseIsDropped: `defer hold.Release(ctx)` drops ErrLost, so nothing that people copy shows it.
+func TestDocs_NoReleaseIsDropped(t *testing.T) {
+	copied := documents(t)
+	sources(t, func(name, text string) {
+		if base := filepath.Base(name); strings.Contains(name, "/examples/") || base == "doc.go" || strings.HasPrefix(base, "example_") {
+			copied[name] = text
+		}
+	})
+	dropped := regexp.MustCompile(`(?m)^.*(?:defer|go) \w+\.Release\(.*$`)
+	for name, text := range copied {
+		for _, line := range dropped.FindAllString(text, -1) {
+			if line != "defer lock.Release(ctx)" { // redislock's, in what is to be replaced
+				t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
+}
+
 var (
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)

@@ -1,6 +1,10 @@
 -- Shared by all scripts. Every call that may fail after something was written is a protected one, so that an
 -- error answer always means: no unit or place of who asks was set, changed or removed.
 
+-- Below 7 a server may be told to copy scripts to its replicas, and then refuses to write after TIME or PTTL, but for
+-- scripts that say at their start that their writes are to be copied. Servers that need not be told may lack the function.
+pcall(redis.replicate_commands)
+
 -- err returns the text of an error answer, or nil.
 local function err(answer)
   if type(answer) == 'table' then return answer.err end

@@ -87,8 +87,8 @@ func (s *server) lose(ctx context.Context, key string) (bool, error) {
 		}
 		// This fails while the server is down, and for a closed Manager. If it succeeds it is enough: the next
 		// holder, which may have the lock by now, loses nothing.
-		if had, err := holder.ForceRelease(ctx, key); err == nil {
-			return had, s.awaitTold(ctx, key)
+		if broken, err := holder.ForceRelease(ctx, key); err == nil {
+			return len(broken) > 0, s.awaitTold(ctx, key)
 		}
 	}
 	fields, err := s.stranger.ForceRelease(ctx, key, false)

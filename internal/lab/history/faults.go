@@ -38,7 +38,8 @@ func (l *Lab) Delete(key int) error {
 // ForceRelease releases a lock as an operator would.
 func (l *Lab) ForceRelease(key int) error {
 	return l.removal(key, "ForceRelease", func(ctx context.Context) (bool, error) {
-		return l.Operator.ForceRelease(ctx, l.Setup.Locks[key].Key)
+		broken, err := l.Operator.ForceRelease(ctx, l.Setup.Locks[key].Key)
+		return len(broken) > 0, err
 	})
 }
 

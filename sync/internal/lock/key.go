@@ -21,6 +21,7 @@ type Key struct {
 	set   *Settings
 	q     queue.Synchronizer
 	refs  atomic.Int64 // at 0 the key is over, and stays so
+	link  *Link
 
 	cur    atomic.Pointer[Held] // the last one
 	renews atomic.Uint64        // the unit that was made to last because too little was left of it
@@ -42,6 +43,20 @@ type Key struct {
 	taken    uint64        // the unit that was last to be taken from a field: it is for nobody but who has taken it
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
+
+// Link leads to a key while that is in use, and keeps nothing of it in memory. A nil one leads nowhere.
+type Link struct{ key atomic.Pointer[Key] }
+
+// Key returns the key, which may just be over, or nil.
+func (l *Link) Key() *Key {
+	if l == nil {
+		return nil
+	}
+	return l.key.Load()
+}
+
+// Link returns the one that leads to k.
+func (k *Key) Link() *Link { return k.link }
 
 // Name returns the key's name in Redis.
 func (k *Key) Name() string { return k.name }

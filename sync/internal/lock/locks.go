@@ -94,7 +94,8 @@ func (l *Locks) Key(name string, s *Settings) *Key {
 	if k := l.keys[name]; k != nil && k.Use() {
 		return k
 	}
-	k := &Key{l: l, name: name, set: s}
+	k := &Key{l: l, name: name, set: s, link: new(Link)}
+	k.link.key.Store(k)
 	k.refs.Store(1)
 	k.times = s.times()
 	k.talk.Terms = k.times
@@ -124,6 +125,7 @@ func (k *Key) Done() {
 	if k.refs.Add(-1) > 0 {
 		return
 	}
+	k.link.key.Store(nil)
 	l := k.l
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -80,7 +80,10 @@ func (p *Reports) Answered(k *lock.Key, before *string) {
 func (o *troubles) met(key, class, shard string, err error) {
 	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
-		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something: "+Remedy(err)
+		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something"
+		if remedy := Remedy(err); remedy != "" {
+			ev.Text += ": " + remedy
+		}
 		if !aboutServer(err) {
 			of, ev.Key, ev.Class = subject{key: key}, key, class
 		}

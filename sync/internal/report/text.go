@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -59,24 +60,44 @@ func KindName(k queue.Kind) string {
 // protocol; texts differ between versions.
 var remedies = []struct{ code, remedy string }{
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
-	{"NOPERM", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"ACL failure in script", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"can't run this command", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
-	{"can't access", "the Redis user lacks a permission; docs/operations.md lists the smallest ACL"},
+	{"NOPERM", "the Redis user lacks a permission" + smallestACL},
+	{"ACL failure in script", "the Redis user lacks a permission" + smallestACL},
+	{"can't run this command", "the Redis user lacks a permission" + smallestACL},
+	{"protected mode", "set a password, or connect from the server's own machine"},
 	{"NOAUTH", "give the Redis client a user name and password"},
 	{"WRONGPASS", "the Redis client's user name or password is wrong"},
 	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
 }
 
-// Remedy returns what to do about a permanent answer.
+const smallestACL = "; docs/operations.md lists the smallest ACL"
+
+// What a user may not use. A command is followed by what it was about where Ping has asked.
+var (
+	refusedCommand = regexp.MustCompile(`permissions to run the '([\w|]+)' command( \()?`)
+	refusedChannel = regexp.MustCompile(`access (?:a channel|one of the channels|the '.*' channel)|clients' channels`)
+	refusedKey     = regexp.MustCompile(`access (?:a key|one of the keys|at least one of the keys|the '.*' key)`)
+)
+
+// Remedy returns what to do about a permanent answer, "" where the answer says all that is known. It repeats nothing of
+// the answer but the name of a command.
 func Remedy(err error) string {
 	text := err.Error()
+	switch m := refusedCommand.FindStringSubmatch(text); {
+	case m != nil && m[2] == "":
+		return "the Redis user needs +" + m[1] + smallestACL
+	case m != nil:
+		return "the Redis user needs +" + m[1] + ", and the key or channel in parentheses" + smallestACL
+	case refusedChannel.MatchString(text):
+		return "the Redis user needs &anteroom:client:*, and the lock's release channel" + smallestACL
+	case refusedKey.MatchString(text):
+		return "the Redis user needs the lock's key, and those of its line (~anteroom:line:…) and fencing record (~anteroom:fence:…)" + smallestACL
+	}
 	for _, r := range remedies {
 		if strings.Contains(text, r.code) {
 			return r.remedy
 		}
 	}
-	return "repeating the command would give the same answer"
+	return ""
 }
 
 // serverWide are the parts of permanent answers that concern every key of a server: what
