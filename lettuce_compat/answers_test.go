@@ -86,7 +86,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 		[]any{"stands", int64(1), int64(0), "", int64(1)},
 		[]any{"stands", int64(1), int64(0), "", int64(-3)},
 		[]any{"stands", int64(1), int64(0), int64(0), int64(0)},
-		[]any{"refused", int64(1), int64(0), "", int64(0), "x"},
+		[]any{"refused", int64(1), int64(0), "", int64(0), "a note", "x"},
 		[]any{[]any{"1", "1", "1"}},
 		[]any{"hash", "1", []any{}, "", "", int64(0)},
 	} {
