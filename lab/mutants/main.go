@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,22 +36,18 @@ func run(ctx context.Context, args []string, out, problems io.Writer) int {
 	if flags.Parse(args) != nil {
 		return 2
 	}
-	var chosen []mutant
-	for _, m := range mutants() {
-		if strings.Contains(m.name, *only) {
-			chosen = append(chosen, m)
-		}
+	root, err := findRoot()
+	all, failed := mutants()
+	if err = errors.Join(err, failed); err != nil {
+		fmt.Fprintln(problems, err)
+		return 2
 	}
+	chosen := slices.DeleteFunc(all, func(m mutant) bool { return !strings.Contains(m.name, *only) })
 	if *list {
 		for _, m := range chosen {
 			fmt.Fprintf(out, "%-34s %s: %s\n", m.name, m.file, m.mechanism)
 		}
 		return 0
-	}
-	root, err := findRoot()
-	if err != nil {
-		fmt.Fprintln(problems, err)
-		return 2
 	}
 	r := &runner{root: root, limit: *limit, find: *find}
 	if !r.find {

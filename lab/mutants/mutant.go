@@ -1,38 +1,84 @@
 package main
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// mutant is one mechanism with the edit that removes it.
+// mutant is one mechanism with the edit that removes it. doc.go explains its text.
 type mutant struct {
-	// name is unique; -only searches it.
-	name string
-	// mechanism is what is removed, breaks is the effect on a user, both as in docs/generated/mutants.md.
+	name, file        string
 	mechanism, breaks string
-	// file is the source, by its path in the repository. old occurs in it exactly once and becomes fresh.
-	file       string
-	old, fresh string
-	// pkg is the folder whose tests are run; "" means that of file, or of the package that embeds it.
-	pkg string
-	// tests are the tests that must fail, all of them.
-	tests []string
-	// hangs: the tests may also fail by hanging.
-	hangs bool
-	// race: run with the race detector, for mechanisms of memory order.
-	race bool
+	old, fresh        string
+	pkg               string // "" means that of file, or of the package that embeds it
+	tests             []string
+	hangs, race       bool
 }
 
-// mutants returns all mutants, in the order of docs/generated/mutants.md.
-func mutants() []mutant {
-	return slices.Concat(queueMutants, renewalMutants, watchdogMutants, recoveryMutants, wireMutants,
-		scriptMutants, scriptGuardMutants, stateMutants, lineMutants, conversationMutants, driverMutants, syncMutants, grantMutants, waitMutants, metricsMutants, execMutants, openMutants, dialectMutants)
+//go:embed lists/*.txt
+var lists embed.FS
+
+// mutants returns all mutants, list by list.
+func mutants() ([]mutant, error) {
+	var all []mutant
+	files, err := lists.ReadDir("lists")
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		text, err := lists.ReadFile("lists/" + f.Name())
+		if err != nil {
+			return nil, err
+		}
+		for entry := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+			m, err := parse(entry)
+			if err != nil {
+				return nil, fmt.Errorf("lists/%s: %w", f.Name(), err)
+			}
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// parse reads one entry. It is an error if something is missing or unknown.
+func parse(entry string) (m mutant, err error) {
+	var old, fresh []string
+	for i, line := range strings.Split(entry, "\n") {
+		key, value, _ := strings.Cut(line, ": ")
+		switch {
+		case i == 0:
+			m.name, m.file = key, value
+		case strings.HasPrefix(line, "-"):
+			old = append(old, line[1:])
+		case strings.HasPrefix(line, "+"):
+			fresh = append(fresh, line[1:])
+		case key == "removes":
+			m.mechanism = value
+		case key == "breaks":
+			m.breaks = value
+		case key == "fails":
+			m.tests = strings.Fields(value)
+		case key == "in":
+			m.pkg = value
+		case line == "hangs":
+			m.hangs = true
+		case line == "race":
+			m.race = true
+		default:
+			return m, fmt.Errorf("%s: the line %q means nothing", m.name, line)
+		}
+	}
+	m.old, m.fresh = strings.Join(old, "\n"), strings.Join(fresh, "\n")
+	if m.file == "" || m.mechanism == "" || m.breaks == "" || len(m.tests) == 0 || m.old == m.fresh {
+		return m, fmt.Errorf("%s: something is missing", m.name)
+	}
+	return m, nil
 }
 
 // folder returns the package whose tests are run.
@@ -42,9 +88,6 @@ func (m mutant) folder() string {
 	}
 	return strings.TrimSuffix(path.Dir(m.file), "/lua")
 }
-
-// pattern returns the argument of go test -run.
-func pattern(tests []string) string { return "^(" + strings.Join(tests, "|") + ")$" }
 
 // apply returns the file's text with the edit made. It is an error if old does not occur exactly once: the test would
 // be meaningless.
@@ -62,17 +105,14 @@ func (m mutant) apply(root string) (string, error) {
 // findRoot returns the folder of the library's go.mod, upwards from the working directory.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
+	for err == nil {
 		if text, _ := os.ReadFile(filepath.Join(dir, "go.mod")); strings.HasPrefix(string(text), "module github.com/anteroom/anteroom\n") {
 			return dir, nil
 		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("the library's go.mod is not above the working directory")
+		if dir == filepath.Dir(dir) {
+			err = errors.New("the library's go.mod is not above the working directory")
 		}
-		dir = parent
+		dir = filepath.Dir(dir)
 	}
+	return "", err
 }

@@ -41,7 +41,7 @@ type runner struct {
 func (r *runner) goTest(ctx context.Context, folder, overlay string, builds *cache, race bool, tests []string) (string, bool, error) {
 	args := []string{"test", "-count=1", "-vet=off", "-v", "-timeout", r.limit.String()}
 	if !r.find {
-		args = append(args, "-run", pattern(tests))
+		args = append(args, "-run", "^("+strings.Join(tests, "|")+")$")
 	}
 	if overlay != "" {
 		args = append(args, "-overlay", overlay)
