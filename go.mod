@@ -13,7 +13,6 @@ require (
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.48.0
 	golang.org/x/term v0.46.0
-	pgregory.net/rapid v1.3.0
 )
 
 require (

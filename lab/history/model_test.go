@@ -3,10 +3,12 @@ package history
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/anishathalye/porcupine"
-	"pgregory.net/rapid"
+
+	"github.com/anteroom/anteroom/internal/seeds"
 )
 
 // maybe is an operation of the full model: an acquire whose outcome is unknown takes the lock or does not, and frees
@@ -36,20 +38,20 @@ var full = porcupine.NondeterministicModel{
 // on all of it, with acquires whose outcome is unknown and whose return is open.
 func TestModel_AgreesWithThePairs(t *testing.T) {
 	legal, illegal := 0, 0
-	rapid.Check(t, func(t *rapid.T) {
+	seeds.Each(t, 200, func(t *testing.T, rng *rand.Rand) {
 		var spans []*span
 		var unknown []*Hold
-		for i := range rapid.IntRange(1, 7).Draw(t, "holds") {
-			invoke := rapid.Int64Range(0, 60).Draw(t, "invoke")
+		for i := range 1 + rng.IntN(7) {
+			invoke := rng.Int64N(61)
 			h := &Hold{Proc: uint32(i + 1), ID: uint64(i + 1), Invoke: invoke, Outcome: Acquired}
-			if rapid.IntRange(0, 4).Draw(t, "fate") == 0 {
+			if rng.IntN(5) == 0 {
 				h.Outcome = Unknown
 				unknown = append(unknown, h)
 				continue
 			}
-			h.Return = invoke + rapid.Int64Range(0, 30).Draw(t, "wait")
-			h.Release = h.Return + rapid.Int64Range(0, 12).Draw(t, "work")
-			h.Released, h.How, h.releases = h.Release+rapid.Int64Range(0, 5).Draw(t, "release"), Released, 1
+			h.Return = invoke + rng.Int64N(31)
+			h.Release = h.Return + rng.Int64N(13)
+			h.Released, h.How, h.releases = h.Release+rng.Int64N(6), Released, 1
 			from, to, _ := h.claim()
 			spans = append(spans, &span{Hold: h, from: from, to: to, exclusive: to})
 		}
