@@ -1,165 +1,142 @@
 // Command bench measures Anteroom and other ways to lock, side by side in one run, on a redis-server that it starts
 // itself.
 //
-//	go run .                        everything: minutes
-//	go run . -quick                 the main scenarios: under 50 s
-//	go run . -list                  what there is
-//	go run . -only 'alone|many'     scenarios whose name matches
-//	go run . -libraries 'rue|evalsha'  libraries whose name matches
-//	go run . -peers -out ""         the peers alone, in all configurations that were tried
-//	go run . -only held -keep       the file keeps the results of all other scenarios
-//	go run . -old PROGRAM -only alone
-//	                                Anteroom of another checkout too: PROGRAM is its bench, built. No file without -out
-//	go run . -render -plots ../../docs/plots -pages ../../docs/performance.md,../../docs/generated/benchmarks.md
-//	                                measure nothing: charts and tables from the file
+//	scenarios() ── rounds, interleaved ──► figures ──► results ──┬─► results.json ──► docs/reference/measurements.md,
+//	  each: load · crew · handover · grow                        │                   docs/performance.md, docs/plots
+//	                                                             └─► the screen, with the targets
 //
-// It prints a table for each scenario and writes all results to a file. docs/performance.md and measure.Figure
-// explain the figures.
+//	go run .                        everything: some 15 minutes
+//	go run . -quick                 the main scenarios: under a minute, and no file
+//	go run . -list                  what there is
+//	go run . -only 'alone|many'     scenarios whose name matches; the file keeps the others
+//	go run . -libraries 'rue|evalsha'  libraries whose name matches
+//	go run . -render                measure nothing: pages and charts from the file
+//
+// Without -only and -libraries a whole run writes the pages and charts too. figures.go explains the figures.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/anteroom/anteroom/internal/child"
-	"github.com/anteroom/anteroom/lab/bench/measure"
-	"github.com/anteroom/anteroom/lab/bench/scenario"
 )
 
 // limit bounds a run, whatever happens.
-const limit = 30 * time.Minute
+const limit = 40 * time.Minute
+
+// roles are what children of this program do.
+var roles = map[string]child.Role{"crew": crewRole, "handover": handoverRole, "grow": growRole, "far": farRole}
 
 func main() {
-	child.Run(scenario.Roles())
-	var plan scenario.Plan
-	flag.BoolVar(&plan.Quick, "quick", false, "only the main scenarios, with short rounds")
-	flag.IntVar(&plan.Rounds, "rounds", 0, "rounds of every scenario; 0: its own number")
+	child.Run(roles)
+	var p plan
+	flag.BoolVar(&p.quick, "quick", false, "only the main scenarios, with short rounds")
+	flag.IntVar(&p.rounds, "rounds", 0, "rounds of every scenario; 0: its own number")
 	only := flag.String("only", "", "run only scenarios whose name matches this regular expression")
-	flag.BoolVar(&plan.Peers, "peers", false, "measure other configurations of the peers, to find the best")
-	flag.StringVar(&plan.Old, "old", "", "a bench program built from another checkout, to measure its Anteroom too")
 	libraries := flag.String("libraries", "", "measure only libraries whose name matches this regular expression")
 	list := flag.Bool("list", false, "list the scenarios and exit")
-	out := flag.String("out", "results.json", "the file for the results; empty: none")
-	var render render
-	flag.BoolVar(&render.keep, "keep", false, "keep the results in the file of scenarios that are not measured")
-	flag.BoolVar(&render.only, "render", false, "measure nothing, make charts and documents from the file")
-	flag.StringVar(&render.plots, "plots", "", "a folder for charts as SVG")
-	flag.StringVar(&render.pages, "pages", "", "documents whose tables are regenerated, separated by commas")
+	file := flag.String("out", "", "the file for the results; empty: none after -quick, results.json otherwise")
+	render := flag.Bool("render", false, "measure nothing, make pages and charts from the file")
+	docs := flag.String("docs", "../../docs", "the folder of the pages and charts")
 	flag.Parse()
-	if plan.Old != "" && !given("out") {
-		*out = "" // what is committed has one Anteroom
+	if *file == "" && !p.quick {
+		*file = "results.json"
 	}
 
-	if render.only {
-		if err := render.write(os.Stdout, *out, nil); err != nil {
-			fail(err)
-		}
-		return
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	chosen, err := choose(p.quick, *only)
+	var failed error
+	if p.libraries, failed = regexp.Compile(*libraries); failed != nil {
+		err = failed
 	}
-	var err error
-	if plan.Old != "" && plan.Peers {
-		fail(errors.New("-old and -peers exclude each other"))
-	}
-	if plan.Libraries, err = regexp.Compile(*libraries); err != nil {
-		fail(err)
-	}
-	chosen, err := choose(scenario.Table(), plan.Quick, *only)
-	if err == nil && *list {
+	switch {
+	case err != nil:
+	case *list:
 		for _, s := range chosen {
-			fmt.Printf("%-24s %s\n", s.Name, s.Title)
+			fmt.Printf("%-24s %s\n", s.name, s.title)
 		}
-		return
-	}
-	if err == nil {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		if isTerminal(os.Stderr) {
-			plan.Progress = os.Stderr
+	case *render:
+		err = renderFile(*file, *docs)
+	default:
+		whole := !p.quick && *only == "" && *libraries == ""
+		err = run(ctx, os.Stdout, p, chosen, *file, !whole)
+		if err == nil && whole {
+			err = renderFile(*file, *docs)
 		}
-		err = run(ctx, os.Stdout, plan, chosen, *out, render)
 	}
 	if err != nil {
-		fail(err)
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
 	}
 }
 
-// given reports whether a flag is on the command line.
-func given(name string) (is bool) {
-	flag.Visit(func(f *flag.Flag) { is = is || f.Name == name })
-	return is
-}
-
-func fail(err error) {
-	fmt.Fprintln(os.Stderr, "bench:", err)
-	os.Exit(1)
-}
-
-// choose returns the scenarios to run.
-func choose(all []scenario.Scenario, quick bool, only string) (chosen []scenario.Scenario, err error) {
+// choose returns the scenarios to run. Scenarios that are named are run, quick or not.
+func choose(quick bool, only string) ([]scenario, error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range all {
-		// Scenarios that are named are run, quick or not.
-		if match.MatchString(s.Name) && (!quick || s.Quick || only != "") {
-			chosen = append(chosen, s)
-		}
-	}
+	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool {
+		return !match.MatchString(s.name) || quick && s.quick == nil && only == ""
+	})
 	if len(chosen) == 0 {
 		return nil, fmt.Errorf("no scenario matches %q; -list prints them", only)
 	}
 	return chosen, nil
 }
 
-// run measures, prints and writes the results, including those obtained before an error.
-func run(ctx context.Context, w io.Writer, plan scenario.Plan, chosen []scenario.Scenario, out string, render render) (err error) {
+// run measures, prints and writes the results, including those obtained before an error. keep: the file keeps the
+// results of other scenarios.
+func run(ctx context.Context, w io.Writer, p plan, chosen []scenario, file string, keep bool) error {
 	fmt.Fprintln(w, machine())
-	start := time.Now()
-	var outcomes []scenario.Outcome
-	var results []measure.Result
+	began := time.Now()
+	var results []result
+	var err error
 	for _, s := range chosen {
-		o, failed := plan.Run(ctx, s)
-		if err = failed; err != nil {
+		if p.progress = nil; isTerminal(os.Stderr) {
+			p.progress = os.Stderr
+		}
+		more, notes, failed := p.run(ctx, s)
+		if failed != nil {
+			err = failed
 			break
 		}
-		o.Print(w)
-		outcomes = append(outcomes, o)
-		results = append(results, o.Results...)
-	}
-	scenario.PrintSettings(w, outcomes)
-	printVerdicts(w, outcomes)
-	fmt.Fprintf(w, "\nMeasured for %.0f s. At the end: %s\n", time.Since(start).Seconds(), machine())
-	if len(results) > 0 {
-		err = errors.Join(err, render.write(w, out, results))
-	}
-	return err
-}
-
-// printVerdicts repeats the verdicts of all scenarios, so that they are easy to find.
-func printVerdicts(w io.Writer, outcomes []scenario.Outcome) {
-	fmt.Fprint(w, "\nTargets:\n\n")
-	var all []measure.Result
-	for _, o := range outcomes {
-		all = append(all, o.Results...)
-	}
-	for _, o := range outcomes {
-		for _, t := range o.Scenario.Targets {
-			fmt.Fprintf(w, "  %s: %v\n", o.Scenario.Name, t.Judge(o.Scenario.Name, all))
+		results = append(results, more...)
+		fmt.Fprintf(w, "\n%s (%s)\n\n%s", s.title, s.name, text(table(more)))
+		for _, note := range notes {
+			fmt.Fprintln(w, "  note:", note)
 		}
 	}
+	fmt.Fprintf(w, "\nThe libraries and their settings:\n\n%s\nTargets:\n\n%s", text(settings(results)), text(verdicts(results)))
+	fmt.Fprintf(w, "\nMeasured for %.0f s. At the end: %s\n", time.Since(began).Seconds(), machine())
+	if file == "" || len(results) == 0 {
+		return err
+	}
+	if keep {
+		old, failed := readResults(file)
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) {
+			return errors.Join(err, failed)
+		}
+		results = merge(old, results)
+	}
+	return errors.Join(err, writeResults(file, results))
 }
 
 // machine describes the machine, and how busy it is.
@@ -175,4 +152,38 @@ func machine() string {
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// writeResults writes one array, an object a line.
+func writeResults(file string, results []result) error {
+	var b strings.Builder
+	for i, r := range results {
+		line, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%c\n  %s", "[,"[min(i, 1)], line)
+	}
+	return os.WriteFile(file, []byte(b.String()+"\n]\n"), 0o644)
+}
+
+func readResults(file string) (results []result, err error) {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &results)
+	}
+	return results, err
+}
+
+// merge returns the old results without the scenarios that were measured, and the new ones, in the order of the
+// scenarios.
+func merge(old, measured []result) (all []result) {
+	for _, s := range scenarios() {
+		if fresh := of(measured, s.name); len(fresh) > 0 {
+			all = append(all, fresh...)
+		} else {
+			all = append(all, of(old, s.name)...)
+		}
+	}
+	return all
 }

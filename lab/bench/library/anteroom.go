@@ -2,6 +2,7 @@ package library
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -12,8 +13,6 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-const anteroomModule = "github.com/anteroom/anteroom"
-
 // anteroomSends are the commands that a Manager sends. Its scripts publish, so PUBLISH, which it also sends to its
 // own channel every few seconds, is not among them; nor is PUBSUB NUMSUB, which only the scripts call.
 var anteroomSends = []string{"evalsha", "eval", "script|load", "subscribe", "unsubscribe", "ping", "hello", "client|setinfo"}
@@ -21,77 +20,68 @@ var anteroomSends = []string{"evalsha", "eval", "script|load", "subscribe", "uns
 // closeWithin bounds a client's end: releases of that moment were answered long before.
 const closeWithin = 5 * time.Second
 
-// anteroomByLock is Anteroom as most programs use it: the default configuration, Lock and Unlock.
-func anteroomByLock(fair bool) Library {
-	l := Library{
-		Name: Anteroom, Module: anteroomModule, Sends: anteroomSends, Fair: fair,
-		Settings: "the default LockConfig, Lock and Unlock, no Observer; go-redis with ContextTimeoutEnabled",
-		Open: func(addr string) (Client, error) {
-			return openAnteroom(mindful(addr), anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}}, nil)
-		},
-	}
-	if fair {
-		l.Name = AnteroomFair
-		l.Settings = "Fair, otherwise the default LockConfig, Lock and Unlock, no Observer; go-redis with ContextTimeoutEnabled"
-	}
-	return l
+// options are go-redis' options, and what the settings say about them.
+type options struct {
+	words string
+	redis redis.Options
 }
 
-// mindful are the options of a client that heeds the deadline of a context, so that a caller of Anteroom may send its
-// command itself (docs/internals/architecture.md, section 10).
-func mindful(addr string) *redis.Options {
-	return &redis.Options{Addr: addr, ContextTimeoutEnabled: true}
+var (
+	// mindful is a client that heeds the deadline of a context, so that a caller of Anteroom may send its command
+	// itself (docs/internals/architecture.md, section 10).
+	mindful = options{"go-redis with ContextTimeoutEnabled", redis.Options{ContextTimeoutEnabled: true}}
+	// defaults are go-redis' own options.
+	defaults = options{"go-redis' default options", redis.Options{}}
+)
+
+func (o options) client(addr string) *redis.Client {
+	o.redis.Addr = addr
+	return redis.NewClient(&o.redis)
 }
 
-// defaults are go-redis' own options.
-func defaults(addr string) *redis.Options { return &redis.Options{Addr: addr} }
-
-// anteroomOnDefaults is Anteroom on a client with go-redis' defaults.
-func anteroomOnDefaults() Library {
+// byLock is Anteroom as most programs use it: Lock and Unlock.
+func byLock(name string, o options, fair bool) Library {
 	return Library{
-		Name: AnteroomDefaults, Module: anteroomModule, Sends: anteroomSends,
-		Settings: "as anteroom, but with go-redis' default options",
+		Name: name, Module: "github.com/anteroom/anteroom", Sends: anteroomSends,
+		Settings: "Lock and Unlock, no Observer" + ifFair(fair) + "; " + o.words,
 		Open: func(addr string) (Client, error) {
-			return openAnteroom(defaults(addr), anteroom.Config{}, nil)
+			return openAnteroom(o.client(addr), anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}}, nil)
 		},
 	}
 }
 
-// anteroomByAcquire is Anteroom with everything on: a Hold for each acquisition, the watchdog (on by default), and an
+// byAcquire is Anteroom with everything on: a Hold for each acquisition, the watchdog (on by default), and an
 // Observer whose series are registered in a Prometheus registry.
-func anteroomByAcquire(fair bool) Library {
-	l := Library{
-		Name: AnteroomFull, Module: anteroomModule, Sends: anteroomSends, Fair: fair,
-		Settings: "as anteroom, but Acquire and Release, the metrics package as Observer, registered with Prometheus",
-		Open: func(addr string) (Client, error) {
-			c, err := metrics.New(metrics.Config{})
-			if err != nil {
-				return nil, err
-			}
-			return openAnteroom(mindful(addr), anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Fair: fair}}, c)
-		},
-	}
-	if fair {
-		l.Name = AnteroomFullFair
-		l.Settings = "as anteroom-full, but Fair"
+func byAcquire(name string, fair bool) Library {
+	l := byLock(name, mindful, fair)
+	l.Settings = "Acquire and Release, the metrics package as Observer, registered with Prometheus" + ifFair(fair) + "; " + mindful.words
+	l.Open = func(addr string) (Client, error) {
+		c, err := metrics.New(metrics.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return openAnteroom(mindful.client(addr), anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Fair: fair}}, c)
 	}
 	return l
+}
+
+func ifFair(fair bool) string {
+	if fair {
+		return "; Fair, otherwise the default LockConfig"
+	}
+	return "; the default LockConfig"
 }
 
 // openAnteroom creates a Manager. With a Collector, handles acquire Holds.
-func openAnteroom(options *redis.Options, cfg anteroom.Config, c *metrics.Collector) (Client, error) {
+func openAnteroom(rdb *redis.Client, cfg anteroom.Config, c *metrics.Collector) (Client, error) {
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	rdb := redis.NewClient(options)
 	m, err := anteroom.NewManager(rdb, cfg)
-	if err != nil {
-		_ = rdb.Close()
-		return nil, err
-	}
-	if c != nil {
+	if err == nil && c != nil {
 		c.Attach(m)
-		if err := prometheus.NewRegistry().Register(c); err != nil {
-			return nil, err
-		}
+		err = prometheus.NewRegistry().Register(c)
+	}
+	if err != nil {
+		return nil, errors.Join(err, rdb.Close())
 	}
 	return anteroomClient{m, rdb, c != nil}, nil
 }
@@ -110,13 +100,7 @@ func (c anteroomClient) Handle(key string) Handle {
 }
 
 func (c anteroomClient) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	err := c.m.Close(ctx)
-	if e := c.rdb.Close(); err == nil {
-		err = e
-	}
-	return err
+	return errors.Join(c.m.CloseWithin(closeWithin), c.rdb.Close())
 }
 
 // anteroomLock is a sync.Locker. Its Lock takes no context and so waits until it has the lock.

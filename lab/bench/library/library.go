@@ -1,3 +1,14 @@
+// Package library has one adapter for each measured way to lock, so that all of them do the same work.
+//
+//	Library ── Open(addr) ──► Client ── Handle(key) ──► Handle ── Lock · Unlock
+//	one configuration         one process' connection   one goroutine's way to one lock
+//
+// Each peer is in the best configuration that was found, which may differ by the kind of work (Kind);
+// Library.Settings describes it and is printed with every result.
+//
+// An adapter adds no goroutine, no clock reading and no waiting of its own to a Lock and an Unlock, unless its library
+// cannot wait; then Settings says how the adapter waits. Lock ends when its context does, except for libraries whose
+// Lock takes none: Anteroom's Lock and sync.Mutex. After Close nothing of the client runs any more.
 package library
 
 import (
@@ -15,8 +26,6 @@ type Library struct {
 	Module string
 	// Settings is the configuration in words.
 	Settings string
-	// Fair: the library promises the goroutines of one process an order.
-	Fair bool
 	// Local: without Redis and for one process only.
 	Local bool
 	// Sends names the Redis commands, in lower case, that the library sends itself and that its scripts do not call:
@@ -51,14 +60,13 @@ func (l Library) Version() string {
 	if !ok {
 		return "unknown"
 	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path != l.Module {
-			continue
-		}
-		if m.Replace != nil {
+	for _, m := range info.Deps {
+		switch {
+		case m.Path == l.Module && m.Replace != nil:
 			return "this tree"
+		case m.Path == l.Module:
+			return m.Version
 		}
-		return m.Version
 	}
 	return "unknown"
 }
@@ -85,8 +93,6 @@ const (
 	Redsync          = "redsync"
 	Redislock        = "redislock"
 	Rueidislock      = "rueidislock"
-	Evalsha          = "evalsha"
-	EvalshaDefaults  = "evalsha-default-client"
 	Mutex            = "sync.Mutex"
 	Semaphore        = "x/sync/semaphore"
 	Nothing          = "nothing"
@@ -99,35 +105,31 @@ func Peers() []string { return []string{Redsync, Redislock, Rueidislock} }
 func All() []string {
 	return []string{
 		Anteroom, AnteroomDefaults, AnteroomFair, AnteroomFull, AnteroomFullFair,
-		Redsync, Redislock, Rueidislock, Evalsha, EvalshaDefaults, Mutex, Semaphore,
+		Redsync, Redislock, Rueidislock, Mutex, Semaphore, Nothing,
 	}
 }
 
 // For returns the library of that name in its best configuration for that kind of work.
 func For(name string, kind Kind) (Library, error) {
-	if b, ok := BudgetOf(name); ok {
-		return budgeted(b), nil
+	switch name {
+	case Anteroom:
+		return byLock(name, mindful, false), nil
+	case AnteroomDefaults:
+		return byLock(name, defaults, false), nil
+	case AnteroomFair:
+		return byLock(name, mindful, true), nil
+	case AnteroomFull:
+		return byAcquire(name, false), nil
+	case AnteroomFullFair:
+		return byAcquire(name, true), nil
+	case Redsync:
+		return redsyncFor(kind), nil
+	case Redislock:
+		return redislockFor(kind), nil
+	case Rueidislock:
+		return rueidislockFor(kind), nil
+	case Mutex, Semaphore, Nothing:
+		return local(name), nil
 	}
-	make, ok := table[name]
-	if !ok {
-		return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All())
-	}
-	return make(kind), nil
-}
-
-// table creates each library for a kind of work.
-var table = map[string]func(Kind) Library{
-	Anteroom:         func(Kind) Library { return anteroomByLock(false) },
-	AnteroomDefaults: func(Kind) Library { return anteroomOnDefaults() },
-	AnteroomFair:     func(Kind) Library { return anteroomByLock(true) },
-	AnteroomFull:     func(Kind) Library { return anteroomByAcquire(false) },
-	AnteroomFullFair: func(Kind) Library { return anteroomByAcquire(true) },
-	Redsync:          redsyncFor,
-	Redislock:        redislockFor,
-	Rueidislock:      rueidislockFor,
-	Evalsha:          func(Kind) Library { return evalsha() },
-	EvalshaDefaults:  func(Kind) Library { return evalshaOnDefaults() },
-	Mutex:            func(Kind) Library { return mutex() },
-	Semaphore:        func(Kind) Library { return weighted() },
-	Nothing:          func(Kind) Library { return nothing() },
+	return Library{}, fmt.Errorf("no library is called %q; there are %q", name, All())
 }
