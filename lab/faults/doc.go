@@ -10,8 +10,8 @@
 //
 // A cell sets up its parties, injects the fault during or just before the operation, records what the caller gets and
 // when, heals the fault, and checks what remains in Redis, at once and after a lease. Then both parties must be able
-// to lock again, and nothing may have leaked. The expectations are data (expect_*_test.go), the observations are
-// compared with them, and the table in docs/generated/fault-matrix.md is generated from that.
+// to lock again, and nothing may have leaked. docs/reference/fault-matrix.md has what is expected, as a table that the
+// tests read; it is edited by hand.
 //
 // Invariants, checked in every cell:
 //

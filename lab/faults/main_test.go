@@ -2,8 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -11,9 +9,6 @@ import (
 
 	"github.com/anteroom/anteroom/internal/child"
 )
-
-// update writes the table in docs/generated/fault-matrix.md instead of comparing it.
-var update = flag.Bool("update", os.Getenv("ANTEROOM_UPDATE") == "1", "write what was observed into docs/generated/fault-matrix.md")
 
 // silent drops what go-redis logs.
 type silent struct{}
