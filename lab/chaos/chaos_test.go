@@ -56,15 +56,46 @@ func figures(t *testing.T, text []string) map[string]int {
 	return f
 }
 
-// A short run, with as many kinds of faults as fit.
-func TestChaos_Short(t *testing.T) {
-	c := defaults()
-	c.lasts, c.seed, c.goroutines = 10*time.Second, 1, 25
-	status, text := chaosRun(t, c)
-	t.Log(text[len(text)-1])
-	f := figures(t, text)
-	if status != 0 || f["acquisitions"] == 0 || f["faults"] < 8 {
-		t.Fatalf("exit status %d: %v", status, f)
+// Each group of faults that mean the same for a holder, and all of them at random. Where none removes a lock, no two
+// hold one at once.
+func TestChaos_Groups(t *testing.T) {
+	small := config{lasts: 10 * time.Second, processes: 3, goroutines: 10, keys: 8}
+	single := config{lasts: 10 * time.Second, singles: 8, singleKeys: 2, keys: 2}
+	every := defaults()
+	every.lasts, every.goroutines = 10*time.Second, 25
+	for i, g := range []struct {
+		name    string
+		removes bool
+		c       config
+		only    []string
+	}{
+		{"replies and connections", false, small, []string{"reply lost", "reply late", "reset", "half-open", "black hole", "latency"}},
+		{"the server away", false, small, []string{
+			"Redis SIGSTOP", "Redis SIGKILL and restart with AOF", "SCRIPT FLUSH", "pub/sub connections killed", "CLIENT PAUSE",
+		}},
+		{"refusals", false, small, []string{"out of memory", "READONLY", "ACL change"}},
+		{"removals", true, small, []string{"FLUSHALL", "DEL", "overwritten with a string", "ForceRelease", "Redis SIGKILL and restart empty"}},
+		{"processes", false, small, []string{"holder SIGSTOP", "process SIGKILL", "starved CPU", "stop the world"}},
+		{"the first in line", false, single, []string{
+			"first in line: SIGSTOP across a call", "first in line: SIGSTOP", "first in line: SIGKILL", "first in line: half-open", "pub/sub connections killed",
+		}},
+		{"all at random", true, every, nil},
+	} {
+		t.Run(g.name, func(t *testing.T) {
+			t.Parallel()
+			g.c.only, g.c.seed = g.only, uint64(i+1)
+			status, text := chaosRun(t, g.c)
+			t.Log(text[len(text)-1])
+			f := figures(t, text)
+			if status != 0 || f["acquisitions"] == 0 || f["faults"] < 4 || f["overlaps"] > 0 && !g.removes {
+				t.Fatalf("exit status %d: %v", status, f)
+			}
+			for _, name := range g.only {
+				if !slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name }) {
+					t.Errorf("there is no fault %q", name)
+				}
+			}
+		})
 	}
 }
 

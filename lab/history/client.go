@@ -41,12 +41,8 @@ func (c *client) round() {
 		t.key = c.plan.Keys[int(c.n)%len(c.plan.Keys)]
 	}
 	t.cfg, t.mu, t.id = &c.plan.Locks[t.key], c.locks[t.key], c.next.Add(1)
-	switch c.plan.Load {
-	case LoadKeep:
+	if c.plan.Load == LoadKeep {
 		t.kept()
-		return
-	case LoadSet, LoadCheckedSet:
-		t.elements()
 		return
 	}
 	switch c.rng.IntN(8) {

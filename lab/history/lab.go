@@ -29,8 +29,6 @@ type Setup struct {
 	// Singles are further processes, of one goroutine each, and SingleKeys is how many of the Locks they use, the
 	// first ones: so that a line of many processes forms, as with many small services.
 	Singles, SingleKeys int
-	Load                Load
-	Work                time.Duration
 	Seed                uint64
 	// Apart and Admits plant faults for tests: locks that do not exclude other processes, and the rule of the
 	// register.
@@ -111,7 +109,7 @@ func (l *Lab) StartWorker(i int) {
 	p, err := Start(Plan{
 		Proc: proc, Seed: l.Setup.Seed + uint64(proc), Addrs: []string{l.Server.Addr()}, User: workerUser, Password: workerPassword,
 		Log: LogPath(l.dir, proc), Register: filepath.Join(l.dir, "register"),
-		Locks: locks, Goroutines: goroutines, Load: l.Setup.Load, Work: l.Setup.Work, Apart: l.Setup.Apart,
+		Locks: locks, Goroutines: goroutines, Load: LoadMixed, Apart: l.Setup.Apart,
 	})
 	if err != nil {
 		l.tb.Fatal(err)

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	anteroom "github.com/anteroom/anteroom/sync"
 )
 
 // Leaks are found: callers that never return, a lock that remains, a key without a time to live, and a subscription.
 func TestLab_FindsWhoIsStuckAndWhatIsLeft(t *testing.T) {
 	t.Parallel()
-	l := NewLab(t, Setup{Locks: someLocks(1), Processes: 1, Goroutines: 12, Load: LoadMixed, Seed: 7})
+	l := NewLab(t, Setup{Locks: []anteroom.LockConfig{{Key: "key0", LeaseTime: 1500 * time.Millisecond, WatchdogPeriod: 500 * time.Millisecond, Reentrant: true}}, Processes: 1, Goroutines: 12, Seed: 7})
 	const taken = `redis.call('del', KEYS[1]); redis.call('hset', KEYS[1], 'a stranger', '1'); return redis.call('pexpire', KEYS[1], 60000)`
 	ctx := context.Background()
 	if err := l.Admin.Eval(ctx, taken, []string{l.Setup.Locks[0].Key}).Err(); err != nil {

@@ -22,7 +22,6 @@ type Plan struct {
 	Keys       []int // which of the Locks it uses; nil: all
 	Goroutines int
 	Load       Load
-	Work       time.Duration // LoadSet: how long the lock is held
 	// Apart plants a fault for tests: this worker's locks have keys of their own, so they exclude nobody. Its history
 	// says that they are the same.
 	Apart bool
@@ -35,13 +34,8 @@ type Load string
 const (
 	// LoadMixed: every way of acquiring, in random order, on random keys.
 	LoadMixed Load = "mixed"
-	// LoadSet is Jepsen's: read a set, work, write it back with one more element, without a query in between whether
-	// the lock is still held.
-	LoadSet Load = "set"
 	// LoadKeep: each goroutine has a key of its own and keeps the lock until it is lost, or until the end.
 	LoadKeep Load = "keep"
-	// LoadCheckedSet is the same, but the holder asks before it writes.
-	LoadCheckedSet Load = "checked_set"
 )
 
 // FaultKind is a fault that a worker injects into itself.

@@ -19,9 +19,8 @@ type Access struct {
 	Accepted bool
 }
 
-// Register is the resource that the locks protect: per key a set of elements, which its users change by reading it,
-// adding to what they have read, and writing that back. It excludes nobody and is perfect otherwise: it is the memory
-// of one process.
+// Register is the resource that the locks protect: per key a version, which its users change by reading it and writing
+// a new one in its place. It excludes nobody and is perfect otherwise: it is the memory of one process.
 //
 // A fenced key refuses tokens older than the newest one it has seen, at reads as well as at writes: what was read
 // cannot be overwritten any more by an earlier reader.
@@ -35,19 +34,16 @@ type Register struct {
 	mu       sync.Mutex
 	cells    []cell   // guarded by mu
 	accesses []Access // guarded by mu
-	acked    [][]int64
 }
 
 // cell is one key of a register.
 type cell struct {
 	version, newest int64
-	elements        []int64
-	visitor         uint32 // the process that read last and has not written yet; 0: none
 }
 
 // NewRegister returns a register with one cell for each lock.
 func NewRegister(locks []Lock) *Register {
-	r := &Register{Admits: Admits, cells: make([]cell, len(locks)), acked: make([][]int64, len(locks))}
+	r := &Register{Admits: Admits, cells: make([]cell, len(locks))}
 	for _, l := range locks {
 		r.fenced = append(r.fenced, l.Fenced)
 	}
@@ -70,7 +66,6 @@ type ReadArgs struct {
 type ReadReply struct {
 	Accepted bool
 	Version  int64
-	Elements []int64
 }
 
 // Read returns the contents of a key.
@@ -80,8 +75,7 @@ func (r *Register) Read(a ReadArgs, reply *ReadReply) error {
 	c := &r.cells[a.Key]
 	ok := r.presentLocked(a.Key, a.Token)
 	if ok {
-		*reply = ReadReply{Accepted: true, Version: c.version, Elements: slices.Clone(c.elements)}
-		c.visitor = a.Proc
+		*reply = ReadReply{Accepted: true, Version: c.version}
 	}
 	r.accesses = append(r.accesses, Access{
 		At: Now(), Key: a.Key, Proc: a.Proc, Hold: a.Hold, Token: a.Token, Fenced: r.fenced[a.Key],
@@ -103,15 +97,13 @@ func (r *Register) presentLocked(key int, token int64) bool {
 	return true
 }
 
-// WriteArgs is the call of Write: what was read, and what to add to it.
+// WriteArgs is the call of Write, on what was read.
 type WriteArgs struct {
-	Key      int
-	Proc     uint32
-	Hold     uint64
-	Token    int64
-	Base     int64
-	Elements []int64 // as they were read
-	Add      int64   // 0: only a new version
+	Key   int
+	Proc  uint32
+	Hold  uint64
+	Token int64
+	Base  int64
 }
 
 // Write replaces the contents of a key, and reports whether that was accepted.
@@ -122,11 +114,6 @@ func (r *Register) Write(a WriteArgs, accepted *bool) error {
 	*accepted = r.presentLocked(a.Key, a.Token)
 	if *accepted {
 		c.version++
-		c.visitor = 0
-		if a.Add != 0 {
-			c.elements = append(a.Elements, a.Add)
-			r.acked[a.Key] = append(r.acked[a.Key], a.Add)
-		}
 	}
 	r.accesses = append(r.accesses, Access{
 		At: Now(), Key: a.Key, Proc: a.Proc, Hold: a.Hold, Token: a.Token, Fenced: r.fenced[a.Key],
@@ -140,43 +127,4 @@ func (r *Register) Accesses() []Access {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.accesses)
-}
-
-// Visitor returns the process that read a key last and has not written yet, 0 for none.
-func (r *Register) Visitor(key int) uint32 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cells[key].visitor
-}
-
-// Lost compares the elements whose writing was confirmed with those present, like Jepsen's set tests, and returns how
-// many were confirmed and how many of them are lost.
-func (r *Register) Lost() (confirmed, lost int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for key, acked := range r.acked {
-		confirmed += len(acked)
-		there := map[int64]bool{}
-		for _, e := range r.cells[key].elements {
-			there[e] = true
-		}
-		for _, e := range acked {
-			if !there[e] {
-				lost++
-			}
-		}
-	}
-	return confirmed, lost
-}
-
-// Refused returns how many calls were refused.
-func (r *Register) Refused() (n int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, a := range r.accesses {
-		if !a.Accepted {
-			n++
-		}
-	}
-	return n
 }

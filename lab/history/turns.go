@@ -145,29 +145,6 @@ func (t *turn) locked() {
 	t.event(Released, Now())
 }
 
-// elements is a turn of Jepsen's set tests: one element is added under the lock.
-func (t *turn) elements() {
-	t.event(Invoke, Now())
-	h, err := t.mu.Acquire(t.ctx)
-	if err != nil {
-		t.failed(err)
-		return
-	}
-	stop := t.entered(h)
-	defer stop()
-	read := t.reg.read(ReadArgs{Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token})
-	t.pause(t.ctx, t.plan.Work/2+t.upTo(t.plan.Work))
-	if read.Accepted && (t.plan.Load != LoadCheckedSet || t.check()) {
-		t.reg.write(WriteArgs{
-			Key: t.key, Proc: t.plan.Proc, Hold: t.id, Token: t.token,
-			Base: read.Version, Elements: read.Elements, Add: int64(t.plan.Proc)<<32 | int64(t.id),
-		})
-	}
-	t.event(Release, Now())
-	stop()
-	t.released(h.Release(context.Background()))
-}
-
 // kept is a turn that holds until the lock is lost or the work ends.
 func (t *turn) kept() {
 	t.event(Invoke, Now())
