@@ -24,7 +24,7 @@ const (
 // nothing excuses an overlap.
 func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time.Duration) *outcome {
 	t.Helper()
-	x := s.trial(t)
+	x := s.trial(t, lease)
 	x.clients(off, on)
 	n := x.present()
 	by := x.holders(n, here)
@@ -58,7 +58,7 @@ func alone(t *testing.T, s *site, off, on testredis.Host, lost direction, d time
 // deaf cuts the subscription connections of a client's host, and nothing else, and waits for others.
 func deaf(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	t.Helper()
-	x := s.trial(t)
+	x := s.trial(t, lease)
 	x.clients(off, on)
 	had := x.subscriptions(off)
 	if len(had) < 3 {

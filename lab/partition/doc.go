@@ -1,4 +1,4 @@
-// Package partition tries the library on several hosts whose network fails.
+// Package partition tries the library where masters fail, slots move, and the network between several hosts fails.
 //
 //	host ──┐                      ┌── host
 //	host ──┼── router ────────────┼── host      a network namespace each, and a veth to the router's

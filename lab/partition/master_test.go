@@ -20,7 +20,7 @@ const goOn = 2 * lease
 // two send is lost.
 func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outcome {
 	t.Helper()
-	x := s.trial(t)
+	x := s.trial(t, lease)
 	x.clients(off, on)
 	old := x.present()
 	by := x.holders(old, here)
@@ -52,7 +52,7 @@ func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outco
 // it refuses to write, and nobody replaces it.
 func refused(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	t.Helper()
-	x := s.trial(t)
+	x := s.trial(t, lease)
 	x.clients(off, on)
 	old := x.present()
 	var replicas []testredis.Host
@@ -80,7 +80,7 @@ func refused(t *testing.T, s *site, off, on testredis.Host) *outcome {
 // from everybody.
 func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	t.Helper()
-	x := s.trial(t)
+	x := s.trial(t, lease)
 	x.clients(off, on)
 	old := x.present()
 	by := x.holders(old, here)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"os/exec"
 	"slices"
@@ -162,6 +161,3 @@ func run(cmd *exec.Cmd) error {
 	}
 	return nil
 }
-
-// address is that of the server on h.
-func address(h testredis.Host) string { return net.JoinHostPort(h.Addr, strconv.Itoa(h.Port)) }

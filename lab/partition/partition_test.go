@@ -16,7 +16,7 @@ func longer(t *testing.T) {
 
 func TestSentinel_MasterIsolated(t *testing.T) {
 	t.Parallel()
-	s := sentinelSite(t)
+	s := sentinelSite(t, newNetwork(t))
 	off, on := s.host(), s.host()
 	t.Run("both ways", func(t *testing.T) {
 		if o := isolated(t, s, off, on, false); o.Longest < goOn {
@@ -34,7 +34,7 @@ func TestSentinel_MasterIsolated(t *testing.T) {
 
 func TestCluster_MasterIsolated(t *testing.T) {
 	t.Parallel()
-	s := clusterSite(t)
+	s := clusterSite(t, newNetwork(t))
 	off, on := s.host(), s.host()
 	// cluster-node-timeout is 1.5 s in testredis. A node asks another anew when half of that has passed.
 	const alone = 1500 * time.Millisecond * 3 / 2
@@ -73,7 +73,7 @@ func refuses(t *testing.T, o *outcome, after time.Duration) {
 
 func TestSentinel_MinReplicas(t *testing.T) {
 	t.Parallel()
-	s := sentinelSite(t, "--min-replicas-to-write", "1", "--min-replicas-max-lag", "1")
+	s := sentinelSite(t, newNetwork(t), "--min-replicas-to-write", "1", "--min-replicas-max-lag", "1")
 	off, on := s.host(), s.host()
 	t.Run("replicas cut off", func(t *testing.T) {
 		o := refused(t, s, off, on)
@@ -91,19 +91,19 @@ func TestSentinel_MinReplicas(t *testing.T) {
 
 func TestSentinel_ClientWithoutSentinels(t *testing.T) {
 	t.Parallel()
-	s := sentinelSite(t)
+	s := sentinelSite(t, newNetwork(t))
 	o := unguided(t, s, s.host(), s.host())
 	mustBeTold(t, o)
 }
 
 func TestSentinel_ClientCutOff(t *testing.T) {
 	t.Parallel()
-	clientCutOff(t, sentinelSite(t))
+	clientCutOff(t, sentinelSite(t, newNetwork(t)))
 }
 
 func TestCluster_ClientCutOff(t *testing.T) {
 	t.Parallel()
-	clientCutOff(t, clusterSite(t))
+	clientCutOff(t, clusterSite(t, newNetwork(t)))
 }
 
 func clientCutOff(t *testing.T, s *site) {
