@@ -15,7 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	child.Run(map[string]child.Role{contenderRole: contend, holderRole: hold, heavyRole: heavy})
+	child.Run(map[string]child.Role{contenderRole: contend, holderRole: hold})
 	goleak.VerifyTestMain(m)
 }
 
