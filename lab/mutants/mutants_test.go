@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -132,15 +131,5 @@ func TestMutants_ACacheIsSwept(t *testing.T) {
 	}
 	if _, err := os.Stat(swept); !os.IsNotExist(err) {
 		t.Errorf("what a mutant built is still there: %v", err)
-	}
-}
-
-func TestMutants_List(t *testing.T) {
-	var out, problems strings.Builder
-	if status := run(t.Context(), []string{"-list", "-only", "queue-stale"}, &out, &problems); status != 0 || problems.Len() > 0 {
-		t.Fatalf("status %d: %s", status, problems.String())
-	}
-	if strings.Count(out.String(), "\n") != 1 {
-		t.Errorf("listed: %q", out.String())
 	}
 }
