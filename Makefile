@@ -14,10 +14,9 @@
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make promise measures what docs/generated/promise.md shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
-#              less than one. Both write lab/bench/results.json; the first also the plots and
-#              tables of docs/performance.md and docs/generated/benchmarks.md.
+#              less than one. The first writes lab/bench/results.json, and from it the charts and
+#              tables of docs/performance.md and docs/reference/measurements.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -25,14 +24,13 @@ GO         ?= go
 GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
-PROMISE    ?=
 # BENCH="-only alone" make bench
 BENCH      ?=
 # How long make fuzz runs each fuzz test.
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute chromium dashboards faults chaos partitions fuzz count
+.PHONY: test lab matrix systems interop lint vet demo bench bench-quick mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -96,14 +94,9 @@ systems:
 	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \
 	echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
 
-# Plays the fault matrix and writes what was observed into docs/generated/fault-matrix.md; make lab
-# plays it too, and fails where the document says something else.
+# Plays the fault matrix, and fails where docs/reference/fault-matrix.md says something else.
 faults: redis
-	ANTEROOM_UPDATE=1 $(GO) -C lab test -race -count 1 -run TestMatrix ./faults
-
-# Writes metrics/grafana from lab/dashboards; make lab fails where they differ.
-dashboards:
-	ANTEROOM_UPDATE=1 $(GO) -C lab test -count 1 -run FilesAreWhatThisPackageMakes ./dashboards
+	$(GO) -C lab test -race -count 1 -v -run TestMatrix ./faults
 
 demo:
 	$(GO) run ./cmd/demo $(DEMO)
@@ -112,7 +105,7 @@ demo:
 chaos: redis
 	$(GO) -C lab run ./chaos
 
-# All partitions, with their figures: docs/generated/partitions.md. make lab runs most of them.
+# All partitions and failovers, with their figures. make lab runs most of them.
 partitions: redis iproute
 	@$(PARTS); \
 	part "partitions" env ANTEROOM_PARTITIONS=all $(GO) -C lab test -race -count 1 -timeout 10m -v ./partition; \
@@ -135,17 +128,8 @@ interop: redis
 	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} /^(FAIL|panic:|exit status)/ {broken = 1} {print} \
 	   END {printf "%d passed, %d failed%s\n", passed, failed, broken && !failed ? ", and it ended before its end" : ""; exit failed > 0 || broken || passed == 0}'
 
-# Prints the tables of docs/generated/redisson.md, in some minutes.
-interop-measure: redis
-	@mvn -q -B -f lab/interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package
-	ANTEROOM_MEASURE=1 ANTEROOM_REDISSON_4=$$PWD/lab/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
-	$(GO) -C lab test -count 1 -timeout 30m -v -run '^TestMeasure$$' ./interop
-
-promise: redis
-	$(GO) -C lab run ./bench/promise $(PROMISE)
-
 bench: redis
-	cd lab/bench && $(GO) run . -plots ../../docs/plots -pages ../../docs/performance.md,../../docs/generated/benchmarks.md $(BENCH)
+	cd lab/bench && $(GO) run . $(BENCH)
 
 bench-quick: redis
 	cd lab/bench && $(GO) run . -quick $(BENCH)

@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/faultnet":  {},
 	"internal/headcount": {},
 	"internal/screen":    {},
+	"internal/seeds":     {},
 	"internal/stranger":  {"github.com/redis/go-redis/v9"},
 	"internal/testprom":  {"internal/child", "internal/testredis"},
 	"internal/testredis": {"internal/child", "github.com/redis/go-redis/v9"},
