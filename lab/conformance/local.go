@@ -91,7 +91,7 @@ func triesAreRefusedWhileHeld(s *stage) {
 func reentrancy(s *stage) {
 	a, commands := s.manager()
 	b, _ := s.manager()
-	cfg := anteroom.LockConfig{Key: s.key("k")}
+	cfg := anteroom.LockConfig{Key: s.key("k"), Reentrant: true}
 	mu, other := s.mutex(a, cfg), s.mutex(b, cfg)
 	mu.Lock()
 	mu.Lock()
