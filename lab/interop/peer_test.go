@@ -54,7 +54,8 @@ func TestPeers_ReentrancyOnEachSide(t *testing.T) {
 	each(t, all, func(t *testing.T, p peer) {
 		s, _ := single(t, p)
 		j := s.java()
-		mu := s.manager().Mutex("k")
+		mu, err := s.manager().NewMutex(anteroom.LockConfig{Key: "k", Reentrant: true})
+		must(t, err)
 		for range 3 {
 			j.do("t", "lock", "k")
 		}
