@@ -2,7 +2,7 @@
 #   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories of internal/lab, the examples, and the bench's own tests
+#   make lab     the linter, the laboratories and the bench in lab, the examples
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
@@ -14,10 +14,9 @@
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make promise measures what docs/generated/promise.md shows, on other packages too.
 # make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
-#              less than one. Both write bench/results.json; the first also the plots and
-#              tables of docs/performance.md and docs/generated/benchmarks.md.
+#              less than one. The first writes lab/bench/results.json, and from it the charts and
+#              tables of docs/performance.md and docs/reference/measurements.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -25,14 +24,13 @@ GO         ?= go
 GOFUMPT     = $(GO) run mvdan.cc/gofumpt@v0.12.0
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO       ?= --for 20s
-PROMISE    ?=
 # BENCH="-only alone" make bench
 BENCH      ?=
 # How long make fuzz runs each fuzz test.
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop interop-measure lint vet demo promise bench bench-quick mutants model cover redis prometheus iproute chromium dashboards faults chaos partitions fuzz count
+.PHONY: test lab matrix systems interop lint vet demo bench bench-quick mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -46,42 +44,41 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 # for real time, so more of them run at once than there are processors.
 test: redis prometheus
 	@$(PARTS); \
-	part "1/3 tests" $(GO) test -race -parallel 4 -timeout 15m ./sync $$($(GO) list ./... | grep -v /internal/lab/); \
+	part "1/3 tests" $(GO) test -race -parallel 4 -timeout 15m ./sync ./...; \
 	part "2/3 tests of metrics/otel" $(GO) -C metrics/otel test -race -timeout 5m ./...; \
 	part "3/3 tests of metrics/grafana/schema" $(GO) -C metrics/grafana/schema test ./...; \
 	end
 
 lab: lint redis prometheus iproute chromium
 	@$(PARTS); \
-	part "1/5 laboratories" $(GO) test -race -timeout 15m ./internal/lab/...; \
-	part "2/5 tests of the bench" $(GO) -C bench test -race -timeout 5m ./...; \
-	part "3/5 examples" $(GO) -C examples test -timeout 10m .; \
-	part "4/5 debug page in a browser" $(GO) test -race -count 1 -run '^TestChromium' ./metrics/debug; \
-	part "5/5 other servers" $(GO) run ./internal/lab/servers -short -j 4; \
+	part "1/4 laboratories" $(GO) -C lab test -race -timeout 20m ./...; \
+	part "2/4 examples" $(GO) -C examples test -timeout 10m .; \
+	part "3/4 debug page in a browser" $(GO) test -race -count 1 -run '^TestChromium' ./metrics/debug; \
+	part "4/4 other servers" $(GO) -C lab run ./servers -short -j 4; \
 	end
 
 # MATRIX="valkey redis-7.2" make matrix
 MATRIX ?=
 matrix:
-	@$(GO) run ./internal/lab/servers -j 3 -write docs/compatibility.md $(MATRIX)
+	@$(GO) -C lab run ./servers -j 3 -write ../docs/compatibility.md $(MATRIX)
 
 lint: vet
 	@out=$$($(GOFUMPT) -l .); if [ -n "$$out" ]; then echo "not formatted by gofumpt:"; echo "$$out"; exit 1; fi
 	$(STATICCHECK) ./...
-	cd bench && $(STATICCHECK) ./...
+	cd lab && $(STATICCHECK) ./...
 	cd metrics/otel && $(STATICCHECK) ./...
 	cd examples && $(STATICCHECK) ./...
 	cd metrics/grafana/schema && $(STATICCHECK) ./...
 
 vet:
 	$(GO) vet ./...
-	$(GO) -C bench vet ./...
+	$(GO) -C lab vet ./...
 	$(GO) -C metrics/otel vet ./...
 	$(GO) -C examples vet ./...
 	$(GO) -C metrics/grafana/schema vet ./...
 
 # Compiles for systems on which nothing was run. SYSTEMS are vetted, with all tests; for those and
-# BUILT, library and tool are built. The bench is for Unix, and is not among them.
+# BUILT, library and tool are built. lab is for Unix, and is not among them.
 SYSTEMS = darwin/arm64 windows/amd64 freebsd/amd64 linux/arm64 linux/386
 BUILT   = windows/arm64 openbsd/amd64
 LIBRARY = ./sync/... ./queue ./renewal ./watchdog ./lettuce_compat ./leader ./metrics/... ./cmd/anteroom
@@ -97,63 +94,49 @@ systems:
 	for s in $(SYSTEMS) $(BUILT); do on $$s $(GO) build $(LIBRARY); done; \
 	echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
 
-# Plays the fault matrix and writes what was observed into docs/generated/fault-matrix.md; make lab
-# plays it too, and fails where the document says something else.
+# Plays the fault matrix, and fails where docs/reference/fault-matrix.md says something else.
 faults: redis
-	ANTEROOM_UPDATE=1 $(GO) test -race -count 1 -run TestMatrix ./internal/lab/faults
-
-# Writes metrics/grafana from internal/lab/dashboards; make lab fails where they differ.
-dashboards:
-	ANTEROOM_UPDATE=1 $(GO) test -count 1 -run FilesAreWhatThisPackageMakes ./internal/lab/dashboards
+	$(GO) -C lab test -race -count 1 -v -run TestMatrix ./faults
 
 demo:
 	$(GO) run ./cmd/demo $(DEMO)
 
 # CHAOS_FOR=30m CHAOS_SEED=7 make chaos
 chaos: redis
-	$(GO) run ./internal/lab/chaos
+	$(GO) -C lab run ./chaos
 
-# All partitions, with their figures: docs/generated/partitions.md. make lab runs most of them.
+# All partitions and failovers, with their figures. make lab runs most of them.
 partitions: redis iproute
 	@$(PARTS); \
-	part "partitions" env ANTEROOM_PARTITIONS=all $(GO) test -race -count 1 -timeout 10m -v ./internal/lab/partition; \
+	part "partitions" env ANTEROOM_PARTITIONS=all $(GO) -C lab test -race -count 1 -timeout 10m -v ./partition; \
 	end
 
-# Builds the Java programs of interop, a Lettuce service and two versions of Redisson, and lets
+# Builds the Java programs of lab/interop, a Lettuce service and two versions of Redisson, and lets
 # each and this library share locks.
 REDISSON_4 = 4.7.0
 REDISSON_3 = 3.52.0
 interop: redis
 	@if ! command -v java >/dev/null || ! command -v mvn >/dev/null; then \
 	  echo "there is no Java or no Maven"; echo "0 passed, 0 failed, 1 skipped"; exit 0; fi; \
-	mvn -q -B -f interop/lettuce/pom.xml package && \
-	mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package && \
-	mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_3) package && \
-	ANTEROOM_LETTUCE=$$PWD/interop/lettuce/target/lettuce-peer.jar \
-	ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
-	ANTEROOM_REDISSON_3=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
-	$(GO) test -count 1 -timeout 20m -v ./internal/lab/interop | awk \
+	mvn -q -B -f lab/interop/lettuce/pom.xml package && \
+	mvn -q -B -f lab/interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package && \
+	mvn -q -B -f lab/interop/redisson/pom.xml -Dredisson.version=$(REDISSON_3) package && \
+	ANTEROOM_LETTUCE=$$PWD/lab/interop/lettuce/target/lettuce-peer.jar \
+	ANTEROOM_REDISSON_4=$$PWD/lab/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
+	ANTEROOM_REDISSON_3=$$PWD/lab/interop/redisson/target/redisson-peer-$(REDISSON_3).jar \
+	$(GO) -C lab test -count 1 -timeout 20m -v ./interop | awk \
 	  '/^ *--- PASS/ {passed++} /^ *--- FAIL/ {failed++} /^(FAIL|panic:|exit status)/ {broken = 1} {print} \
 	   END {printf "%d passed, %d failed%s\n", passed, failed, broken && !failed ? ", and it ended before its end" : ""; exit failed > 0 || broken || passed == 0}'
 
-# Prints the tables of docs/generated/redisson.md, in some minutes.
-interop-measure: redis
-	@mvn -q -B -f interop/redisson/pom.xml -Dredisson.version=$(REDISSON_4) package
-	ANTEROOM_MEASURE=1 ANTEROOM_REDISSON_4=$$PWD/interop/redisson/target/redisson-peer-$(REDISSON_4).jar \
-	$(GO) test -count 1 -timeout 30m -v -run '^TestMeasure$$' ./internal/lab/interop
-
-promise: redis
-	cd bench && $(GO) run ./promise $(PROMISE)
-
 bench: redis
-	cd bench && $(GO) run . -plots ../docs/plots -pages ../docs/performance.md,../docs/generated/benchmarks.md $(BENCH)
+	cd lab/bench && $(GO) run . $(BENCH)
 
 bench-quick: redis
-	cd bench && $(GO) run . -quick $(BENCH)
+	cd lab/bench && $(GO) run . -quick $(BENCH)
 
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
-	$(GO) run ./internal/lab/mutants $(MUTANTS)
+	$(GO) -C lab run ./mutants $(MUTANTS)
 
 # MODEL="turn VoidGt" runs these configurations and mutants of docs/model only, MODEL=long larger ones.
 model:
@@ -165,7 +148,7 @@ cover: redis
 
 # How large the core is, and how many functions a caller goes through.
 count:
-	@$(GO) run ./internal/lab/count
+	@$(GO) -C lab run ./count
 
 # What it finds lands in the package's testdata/fuzz and fails make test from then on.
 fuzz: redis

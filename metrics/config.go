@@ -59,7 +59,7 @@ type Config struct {
 
 	// NativeHistograms adds Prometheus' native histograms to the classic ones. They give quantiles with an error of
 	// about 5 %, or more if the observed values span more than 160 buckets, and need a server that scrapes them. Such
-	// a server stores no classic buckets by default, so queries must ask for either: all queries in docs/generated/metrics.md
+	// a server stores no classic buckets by default, so queries must ask for either: all queries in docs/reference/metrics.md
 	// do. Defaults to false.
 	NativeHistograms bool
 

@@ -8,7 +8,7 @@
 // Instrument does that, and wires up the debug page, in one call.
 //
 // It sends no commands to Redis, makes no decisions about locks, and registers itself nowhere: what is exported, and
-// to whom, is up to the program. docs/generated/metrics.md lists every metric with its labels and maps them to the figures of
+// to whom, is up to the program. docs/reference/metrics.md lists every metric with its labels and maps them to the figures of
 // docs/internals/decisions.md, section 14.
 //
 // # Picture

@@ -17,7 +17,7 @@ import (
 	"github.com/anteroom/anteroom/metrics"
 )
 
-const page = "../docs/generated/metrics.md"
+const page = "../docs/reference/metrics.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()

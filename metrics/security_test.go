@@ -198,7 +198,7 @@ func TestSecurity_NothingSecretIsWrittenDown(t *testing.T) {
 	s := newSpy(t)
 	server := testredis.Start(t, "--requirepass", secret+"Password")
 	admin := connect(t, server.Addr(), ":"+secret+"Password", nil)
-	locks := anteroom.LockConfig{LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true}
+	locks := anteroom.LockConfig{LeaseTime: time.Second, WatchdogPeriod: 50 * time.Millisecond, Fencing: true, Reentrant: true}
 	network := faultnet.New(nil)
 	m := s.manager(connect(t, server.Addr(), ":"+secret+"Password", network), "a", locks)
 	other := s.manager(connect(t, server.Addr(), ":"+secret+"Password", nil), "b", locks)

@@ -155,7 +155,7 @@ func allocationsPerHandOff(t *testing.T, obs *observe.Observer) float64 {
 	return float64(after.Mallocs-before.Mallocs) / count
 }
 
-// The size of a scrape with the default number of classes, as docs/generated/metrics.md says.
+// The size of a scrape with the default number of classes, as docs/reference/metrics.md says.
 func TestScrape_A100Classes(t *testing.T) {
 	c, r := newCollector(t, metrics.Config{})
 	for i := range 120 {

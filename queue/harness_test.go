@@ -16,17 +16,10 @@ var (
 	errRefused = errors.New("refused by Redis")
 )
 
-// testingT is the part of *testing.T and *rapid.T that the harness uses.
-type testingT interface {
-	Helper()
-	Fatalf(format string, args ...any)
-	Cleanup(func())
-}
-
 // fixture is a Synchronizer in a synctest bubble, with the tests' assertions. synctest.Wait returns when every
 // goroutine of the bubble is parked, so what is asserted after it is final and not a matter of luck.
 type fixture struct {
-	t    testingT
+	t    *testing.T
 	s    *queue.Synchronizer
 	fair bool
 }

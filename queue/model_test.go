@@ -1,13 +1,13 @@
 package queue_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/anteroom/anteroom/internal/seeds"
 	"github.com/anteroom/anteroom/queue"
 )
 
@@ -223,26 +223,14 @@ func (m *model) lose(grant uint64) (queue.State, queue.Order) {
 // trial runs one random history on the model and on a Synchronizer, and compares everything visible after each step.
 type trial struct {
 	*fixture
-	rt     *rapid.T // for drawing
+	rng    *rand.Rand
 	m      *model
 	guests []*guest
 	grants uint64
 }
 
-// intN draws a number below n. rapid's own ranges prefer small numbers; these are uniform, so that steps of each kind
-// are as frequent as their share says, and they shrink to 0.
-func (r *trial) intN(n int) int {
-	return rapid.Custom(func(t *rapid.T) int {
-		v := 0
-		for range 12 {
-			v <<= 1
-			if rapid.Bool().Draw(t, "bit") {
-				v++
-			}
-		}
-		return v % n
-	}).Draw(r.rt, "draw")
-}
+// intN draws a number below n.
+func (r *trial) intN(n int) int { return r.rng.IntN(n) }
 
 func (r *trial) step() {
 	pause := time.Duration(r.intN(3)) * queue.StarvationThreshold * 2 / 3
@@ -387,7 +375,7 @@ func (r *trial) pick(may func(*guest) bool) *guest {
 }
 
 func (r *trial) note(format string, args ...any) {
-	r.rt.Logf(format, args...)
+	r.t.Logf(format, args...)
 }
 
 // compare checks everything that is visible from outside.
@@ -445,9 +433,9 @@ func (r *trial) finish() {
 func TestQueue_RandomHistoriesAgreeWithTheModel(t *testing.T) {
 	for name, fair := range map[string]bool{"fair": true, "non-fair": false} {
 		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(rt *rapid.T) {
-				rapid.SyncTest(rt, func(rt *rapid.T) {
-					r := &trial{fixture: &fixture{rt, queue.New(fair), fair}, rt: rt, m: &model{fair: fair}}
+			seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {
+				synctest.Test(t, func(t *testing.T) {
+					r := &trial{fixture: &fixture{t, queue.New(fair), fair}, rng: rng, m: &model{fair: fair}}
 					time.Sleep(time.Nanosecond) // a wait that begins at 0 has no beginning
 					r.m.now = 1
 					for range r.intN(480) {

@@ -3,37 +3,23 @@ package renewal_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/anteroom/anteroom/internal/seeds"
 	"github.com/anteroom/anteroom/renewal"
 )
-
-// intN draws a number below n. rapid's own ranges prefer small numbers; these are even,
-// so that every step is as frequent as its share says, and shrink to 0.
-func intN(t *rapid.T, n int) int {
-	return rapid.Custom(func(t *rapid.T) int {
-		v := 0
-		for range 14 {
-			v <<= 1
-			if rapid.Bool().Draw(t, "bit") {
-				v++
-			}
-		}
-		return v % n
-	}).Draw(t, "draw")
-}
 
 // lives is the simplest Manager there is: a list of leases, the moment at which each is
 // due and at which it is over. The real one runs beside it, with a Sender whose
 // batches are answered one by one, in any order and with anything.
 type lives struct {
-	m *renewal.Manager
+	m   *renewal.Manager
+	rng *rand.Rand
 
 	mu      sync.Mutex
 	leases  []*modelLease
@@ -115,16 +101,16 @@ func (v *lives) RenewBatch(_ context.Context, shard string, items []renewal.Item
 	}
 }
 
-func (v *lives) add(t *rapid.T) {
-	lease := time.Duration(1+intN(t, 30)) * time.Second
+func (v *lives) add(t *testing.T) {
+	lease := time.Duration(1+v.rng.IntN(30)) * time.Second
 	l := &modelLease{added: time.Now()}
 	l.spec = renewal.Spec{
 		Lease:  lease,
-		Shard:  string(rune('a' + intN(t, 2))),
-		Period: lease * time.Duration(intN(t, 4)) / 10,
+		Shard:  string(rune('a' + v.rng.IntN(2))),
+		Period: lease * time.Duration(v.rng.IntN(4)) / 10,
 		Margin: lease / 20,
 		// Sometimes so late that it is over when it comes.
-		SentAt: time.Now().Add(-time.Duration(intN(t, 12)) * lease / 10),
+		SentAt: time.Now().Add(-time.Duration(v.rng.IntN(12)) * lease / 10),
 		Owner: owner{fmt.Sprintf("f%d", len(v.leases)), func(c renewal.Cause) {
 			v.mu.Lock()
 			defer v.mu.Unlock()
@@ -154,11 +140,11 @@ func (v *lives) conclude(l *modelLease, to renewal.State, why renewal.Reason) bo
 }
 
 // act calls one method of a lease, and its model.
-func (v *lives) act(t *rapid.T, l *modelLease) {
+func (v *lives) act(t *testing.T, l *modelLease) {
 	now, active := time.Now(), l.state == renewal.StateActive
 	var got, want bool
 	what := ""
-	switch intN(t, 8) {
+	switch v.rng.IntN(8) {
 	case 0, 1:
 		what, want = "end", v.conclude(l, renewal.StateEnded, renewal.Reason(""))
 		got = l.real.End()
@@ -171,7 +157,7 @@ func (v *lives) act(t *rapid.T, l *modelLease) {
 		l.real.StopRenewing()
 	case 4, 5:
 		what = "extend"
-		d := time.Duration(intN(t, 40)) * time.Second
+		d := time.Duration(v.rng.IntN(40)) * time.Second
 		if to := now.Add(d - l.spec.Margin); active && to.After(l.deadline) {
 			l.deadline = to
 		}
@@ -192,20 +178,20 @@ func (v *lives) act(t *rapid.T, l *modelLease) {
 }
 
 // answer answers one of the batches under way.
-func (v *lives) answer(t *rapid.T) {
+func (v *lives) answer(t *testing.T) {
 	v.mu.Lock()
-	i := intN(t, len(v.batches))
+	i := v.rng.IntN(len(v.batches))
 	b := v.batches[i]
 	v.batches = slices.Delete(v.batches, i, i+1)
 	v.flying[b.shard]--
 	now := time.Now()
 	var results []renewal.Result
-	mood := intN(t, 3) // all renewed, all failed, mixed
+	mood := v.rng.IntN(3) // all renewed, all failed, mixed
 	for _, l := range b.items {
 		r := renewal.Result{Renewed: true, SentAt: b.sentAt}
 		kind := mood
 		if mood == 2 {
-			kind = intN(t, 4)
+			kind = v.rng.IntN(4)
 		}
 		switch kind {
 		case 1:
@@ -219,8 +205,8 @@ func (v *lives) answer(t *rapid.T) {
 		v.land(l, r, now)
 	}
 	t.Logf("answer %v", results)
-	if len(results) > 0 && mood == 1 && intN(t, 2) > 0 {
-		results = results[:intN(t, len(results))] // what is missing has failed
+	if len(results) > 0 && mood == 1 && v.rng.IntN(2) > 0 {
+		results = results[:v.rng.IntN(len(results))] // what is missing has failed
 	}
 	v.mu.Unlock()
 	b.answer <- results
@@ -255,7 +241,7 @@ func (v *lives) land(l *modelLease, r renewal.Result, now time.Time) {
 }
 
 // check compares everything that can be seen once nothing moves any more.
-func (v *lives) check(t *rapid.T) {
+func (v *lives) check(t *testing.T) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	now := time.Now()
@@ -289,7 +275,7 @@ func (v *lives) check(t *rapid.T) {
 }
 
 // checkTold: once for a loss and never otherwise; for the deadline neither before it nor after.
-func (v *lives) checkTold(t *rapid.T, l *modelLease) {
+func (v *lives) checkTold(t *testing.T, l *modelLease) {
 	name := fieldOf(l.spec)
 	if l.state != renewal.StateLost {
 		if len(l.told) > 0 {
@@ -312,19 +298,19 @@ func (v *lives) checkTold(t *rapid.T, l *modelLease) {
 	}
 }
 
-func (v *lives) step(t *rapid.T) {
-	switch d := intN(t, 20); {
+func (v *lives) step(t *testing.T) {
+	switch d := v.rng.IntN(20); {
 	case d < 4 || len(v.leases) == 0:
 		v.add(t)
 	case d < 9:
-		v.act(t, v.leases[intN(t, len(v.leases))])
+		v.act(t, v.leases[v.rng.IntN(len(v.leases))])
 	case d < 14 && len(v.batches) > 0:
 		v.answer(t)
 	case d == 14:
 		t.Log("restart")
 		v.m.Restart()
 	default:
-		d := time.Duration(intN(t, 10_000)) * time.Millisecond
+		d := time.Duration(v.rng.IntN(10_000)) * time.Millisecond
 		t.Logf("%v pass", d)
 		v.mu.Lock()   // what was read up to here is read before the Sender writes it
 		v.mu.Unlock() //nolint:staticcheck // the empty section is meant
@@ -337,15 +323,15 @@ func (v *lives) step(t *rapid.T) {
 // Add, End, Lose, StopRenewing, Extend, Hurry, Restart and answers of all kinds, in any
 // order: what is due is sent, what is over is told, each once and in its moment.
 func TestManager_I1toI8_RandomLivesAgreeWithTheModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		rapid.SyncTest(rt, func(rt *rapid.T) {
-			v := &lives{flying: map[string]int{}, quit: make(chan struct{})}
+	seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {
+		synctest.Test(t, func(t *testing.T) {
+			v := &lives{rng: rng, flying: map[string]int{}, quit: make(chan struct{})}
 			v.m = renewal.New(renewal.Config{Sender: v, BatchSize: modelBatchSize, InFlight: modelInFlight, Rand: top})
 			v.m.Start()
 			defer v.m.Stop()
 			defer close(v.quit)
-			for range intN(rt, 120) {
-				v.step(rt)
+			for range v.rng.IntN(120) {
+				v.step(t)
 			}
 		})
 	})

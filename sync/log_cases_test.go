@@ -12,7 +12,7 @@ import (
 )
 
 // logCase is one thing that happens to a lock and what a user reads about it: a row of the
-// table in docs/generated/log-records.md.
+// table in docs/reference/log-records.md.
 type logCase struct {
 	name  string // the row's first cell
 	kind  observe.EventKind

@@ -115,7 +115,7 @@ const logTable = "<!-- What the log says: TestLog_SaysWhatTheDocumentSays. ANTER
 
 var logRow = regexp.MustCompile("(?m)^\\| (.+?) \\| `([^|]*)` \\| (.+) \\|$")
 
-const logDocument = "../docs/generated/log-records.md"
+const logDocument = "../docs/reference/log-records.md"
 
 // splitLogDocument returns the document up to the table, the table, and what follows.
 func splitLogDocument(t *testing.T) (before, table, after string) {
@@ -123,7 +123,7 @@ func splitLogDocument(t *testing.T) (before, table, after string) {
 	before, table, found := strings.Cut(string(must[[]byte](t)(os.ReadFile(logDocument))), logTable)
 	table, after, ended := strings.Cut(table, "\n\n")
 	if !found || !ended {
-		t.Fatal("docs/generated/log-records.md has lost its table")
+		t.Fatal("docs/reference/log-records.md has lost its table")
 	}
 	return before + logTable, table, "\n\n" + after
 }
@@ -139,7 +139,7 @@ func documented(t *testing.T) map[string]string {
 	return rows
 }
 
-// The table in docs/generated/log-records.md shows what the log really says in each case, for each
+// The table in docs/reference/log-records.md shows what the log really says in each case, for each
 // reason of a loss.
 func TestLog_SaysWhatTheDocumentSays(t *testing.T) {
 	rows := documented(t)
@@ -148,7 +148,7 @@ func TestLog_SaysWhatTheDocumentSays(t *testing.T) {
 		line, _ := c.play(t)
 		reasons[attrs(line)["reason"]] = true
 		if got := shown(line); alike(got) != alike(rows[c.name]) {
-			t.Errorf("%s: the log says\n%s\nand docs/generated/log-records.md\n%s", c.name, got, rows[c.name])
+			t.Errorf("%s: the log says\n%s\nand docs/reference/log-records.md\n%s", c.name, got, rows[c.name])
 			rows[c.name] = got
 		}
 	}
@@ -192,7 +192,7 @@ func TestLog_AStoppedProcess(t *testing.T) {
 	row := attrs(documented(t)[stoppedProcess])
 	for _, name := range []string{"event", "reason", "text", "failures"} {
 		if got := attrs(line)[name]; got != row[name] || got == "" {
-			t.Errorf("%s is %q, docs/generated/log-records.md says %q:\n%s", name, got, row[name], line)
+			t.Errorf("%s is %q, docs/reference/log-records.md says %q:\n%s", name, got, row[name], line)
 		}
 	}
 	if d, _ := time.ParseDuration(attrs(line)["unconfirmed_for"]); d < lease/2 || d > lease {

@@ -2,40 +2,11 @@ package arrows
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
-	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
-
-// TestDocs_ImportTable: docs/generated/imports.md is the rule that TestImportsPointDown checks the packages against.
-// ANTEROOM_UPDATE=1 writes it.
-func TestDocs_ImportTable(t *testing.T) {
-	const page = "docs/generated/imports.md"
-	var b strings.Builder
-	b.WriteString("# Imports\n\nWhat each package may import beyond the standard library, tests apart. ")
-	b.WriteString("[Architecture](../internals/architecture.md#3-packages-and-the-state-word) has the picture.\n\n")
-	b.WriteString("<!-- Written by TestDocs_ImportTable with ANTEROOM_UPDATE=1. -->\n| package | may import |\n|---|---|\n")
-	for _, name := range slices.Sorted(maps.Keys(allowed)) {
-		fmt.Fprintf(&b, "| `%s` |", name)
-		for _, imp := range allowed[name] {
-			fmt.Fprintf(&b, " `%s`", imp)
-		}
-		b.WriteString(" |\n")
-	}
-	if os.Getenv("ANTEROOM_UPDATE") == "1" {
-		if err := os.WriteFile(filepath.Join(root, page), []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if read(t, page) != b.String() {
-		t.Errorf("%s is not the rule in arrows_test.go: run this test with ANTEROOM_UPDATE=1", page)
-	}
-}
 
 var (
 	proofRow = regexp.MustCompile(`(?m)^\| .*\? \| (.*) \| (.*) \|$`)
@@ -43,7 +14,7 @@ var (
 	function = regexp.MustCompile(`(?m)^(?:func (?:\(\w+ \*?(\w+)(?:\[\w+\])?\) )?|\s*local function )(\w+)\(`)
 )
 
-// TestDocs_ProofTable: docs/generated/proofs.md names functions and scripts that exist. TestDocs_NamedTestsExist looks
+// TestDocs_ProofTable: docs/internals/proofs.md names functions and scripts that exist. TestDocs_NamedTestsExist looks
 // for its tests.
 func TestDocs_ProofTable(t *testing.T) {
 	exists := map[string]bool{}
@@ -70,18 +41,18 @@ func TestDocs_ProofTable(t *testing.T) {
 		add("lua", read(t, name))
 		exists["lua/"+filepath.Base(path)] = true
 	}
-	rows := proofRow.FindAllStringSubmatch(read(t, "docs/generated/proofs.md"), -1)
+	rows := proofRow.FindAllStringSubmatch(read(t, "docs/internals/proofs.md"), -1)
 	if len(rows) < 20 {
 		t.Fatalf("only %d rows were found: this test looks for the wrong thing", len(rows))
 	}
 	for _, row := range rows {
 		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
 			if !exists[m[1]] {
-				t.Errorf("docs/generated/proofs.md says %s, which does not exist", m[1])
+				t.Errorf("docs/internals/proofs.md says %s, which does not exist", m[1])
 			}
 		}
 		if !quoted.MatchString(row[2]) {
-			t.Errorf("docs/generated/proofs.md has a row without a test: %s", row[0])
+			t.Errorf("docs/internals/proofs.md has a row without a test: %s", row[0])
 		}
 	}
 }
@@ -92,7 +63,7 @@ var (
 	anyName    = regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |\t)(\w+)`)
 )
 
-// TestDocs_NamesTable: docs/generated/names.md names types, functions and fields that are exported.
+// TestDocs_NamesTable: docs/reference/names.md names types, functions and fields that are exported.
 func TestDocs_NamesTable(t *testing.T) {
 	exists := map[string]bool{}
 	sources(t, func(name, text string) {
@@ -103,12 +74,12 @@ func TestDocs_NamesTable(t *testing.T) {
 		}
 	})
 	total := 0
-	for _, row := range nameRow.FindAllStringSubmatch(read(t, "docs/generated/names.md"), -1) {
+	for _, row := range nameRow.FindAllStringSubmatch(read(t, "docs/reference/names.md"), -1) {
 		for _, m := range quoted.FindAllStringSubmatch(row[1], -1) {
 			for _, name := range identifier.FindAllString(m[1], -1) {
 				total++
 				if !exists[name] {
-					t.Errorf("docs/generated/names.md names %s, which does not exist", name)
+					t.Errorf("docs/reference/names.md names %s, which does not exist", name)
 				}
 			}
 		}

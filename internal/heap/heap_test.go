@@ -2,10 +2,12 @@ package heap
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"go.uber.org/goleak"
-	"pgregory.net/rapid"
+
+	"github.com/anteroom/anteroom/internal/seeds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -16,14 +18,14 @@ func (t *thing) Place() *int32 { return &t.place }
 
 // TestHeap_AgainstAMap compares a heap with a plain map under random operations.
 func TestHeap_AgainstAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {
 		var h Heap[*thing]
 		model := map[*thing]int64{}
 		all := []*thing{new(thing)}
-		moment := func() int64 { return rapid.Int64Range(0, 99).Draw(t, "at") }
-		for range rapid.IntRange(0, 300).Draw(t, "steps") {
-			x := all[rapid.IntRange(0, len(all)-1).Draw(t, "which")]
-			switch op := rapid.IntRange(0, 10).Draw(t, "op"); {
+		moment := func() int64 { return rng.Int64N(100) }
+		for range rng.IntN(301) {
+			x := all[rng.IntN(len(all))]
+			switch op := rng.IntN(11); {
 			case op < 5:
 				x = new(thing)
 				all = append(all, x)
@@ -56,7 +58,7 @@ func TestHeap_AgainstAMap(t *testing.T) {
 	})
 }
 
-func check(t *rapid.T, h *Heap[*thing], model map[*thing]int64) {
+func check(t *testing.T, h *Heap[*thing], model map[*thing]int64) {
 	least := int64(math.MaxInt64)
 	for x, at := range model {
 		least = min(least, at)

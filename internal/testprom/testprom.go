@@ -163,14 +163,6 @@ func (s *Server) Query(ctx context.Context, expr string) ([]Series, error) {
 	return s.series(ctx, "/api/v1/query", url.Values{"query": {expr}})
 }
 
-// QueryRange evaluates expr at each step from begin to end.
-func (s *Server) QueryRange(ctx context.Context, expr string, begin, end time.Time, step time.Duration) ([]Series, error) {
-	return s.series(ctx, "/api/v1/query_range", url.Values{
-		"query": {expr}, "step": {strconv.FormatFloat(step.Seconds(), 'f', -1, 64)},
-		"start": {strconv.FormatInt(begin.Unix(), 10)}, "end": {strconv.FormatInt(end.Unix(), 10)},
-	})
-}
-
 // LabelValues returns the values of a label in the series that match a selector.
 func (s *Server) LabelValues(ctx context.Context, selector, label string) ([]string, error) {
 	var values []string

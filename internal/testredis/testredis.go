@@ -31,7 +31,7 @@ import (
 )
 
 // TB is the part of a test that this package uses: a *testing.T, or the stand-in in a program that runs without a
-// test, such as internal/lab/chaos. Fatal, Fatalf and Skip do not return.
+// test, such as lab/chaos. Fatal, Fatalf and Skip do not return.
 type TB interface {
 	Helper()
 	Name() string

@@ -10,7 +10,7 @@
 // A program with an OnEvent of its own calls page.OnEvent from it. Goroutines have the numbers that
 // /debug/pprof/goroutine?debug=2 gives them.
 //
-// The page is for people; ?format=json returns the same to programs, as a Report. docs/generated/debug-json.md has all parameters
+// The page is for people; ?format=json returns the same to programs, as a Report. docs/reference/debug-json.md has all parameters
 // and fields.
 //
 // # Who may see it

@@ -269,7 +269,7 @@ func TestEvents_NewestFirstAndBounded(t *testing.T) {
 
 // The page in docs names every field of the JSON, and no others.
 func TestDocs_EveryFieldIsNamed(t *testing.T) {
-	text, err := os.ReadFile("../../docs/generated/debug-json.md")
+	text, err := os.ReadFile("../../docs/reference/debug-json.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,12 +283,12 @@ func TestDocs_EveryFieldIsNamed(t *testing.T) {
 	fields(reflect.TypeFor[debug.Report](), have)
 	for name := range have {
 		if !named[name] {
-			t.Errorf("docs/generated/debug-json.md does not name %s", name)
+			t.Errorf("docs/reference/debug-json.md does not name %s", name)
 		}
 	}
 	for name := range named {
 		if !have[name] {
-			t.Errorf("docs/generated/debug-json.md names %s, which does not exist", name)
+			t.Errorf("docs/reference/debug-json.md names %s, which does not exist", name)
 		}
 	}
 }

@@ -21,5 +21,5 @@
 //	I3  The context of a hold carries the caller's span, not that of the acquire.
 //	I4  What is not sampled creates no span, and neither does Lock without WithLocks.
 //
-// docs/observability.md lists the spans, docs/generated/span-attributes.md their attributes.
+// docs/observability.md lists the spans, docs/reference/span-attributes.md their attributes.
 package anteroomotel

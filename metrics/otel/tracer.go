@@ -20,7 +20,7 @@ const (
 	SpanLost    = "anteroom.lost"
 )
 
-// The attributes. docs/generated/span-attributes.md says which span has which.
+// The attributes. docs/reference/span-attributes.md says which span has which.
 const (
 	ClassKey     = attribute.Key("anteroom.class")         // LockConfig.Name
 	KeyKey       = attribute.Key("anteroom.key")           // with WithKeys only

@@ -1,6 +1,0 @@
-package scenario
-
-import "github.com/anteroom/anteroom/bench/measure"
-
-// Value returns a figure of r, including derived ones, and whether there is one.
-func Value(r measure.Result, name measure.Figure) (float64, bool) { return value(r, name) }

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/child"
+	"github.com/anteroom/anteroom/internal/testredis"
+	"github.com/anteroom/anteroom/lab/bench/library"
+)
+
+func TestMain(m *testing.M) {
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=1") // of the children, which end often
+	child.Run(roles)
+	goleak.VerifyTestMain(m)
+}
+
+// TestProgram runs one scenario with the program itself, as a reader of the document does.
+func TestProgram(t *testing.T) {
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
+	dir := t.TempDir()
+	program, file := filepath.Join(dir, "bench"), filepath.Join(dir, "results.json")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	out, err := exec.Command(program, "-rounds", "1", "-only", "^alone$", "-out", file).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	results, err := readResults(file)
+	if err != nil || len(results) != len(library.All()) {
+		t.Fatalf("%d results, %v", len(results), err)
+	}
+	version := regexp.MustCompile(`^(v\d|go1\.|this tree$)`)
+	for _, r := range results {
+		if r.Scenario != "alone" || r.Figures[opsPerS] <= 0 || r.Figures[pair] <= 0 || r.Figures[violations] != 0 || !version.MatchString(r.Version) {
+			t.Errorf("%+v", r)
+		}
+		if commands, ok := r.Figures[commandsPerOp]; !ok || strings.HasPrefix(r.Library, library.Anteroom) && (commands < 1.9 || commands > 2.2) {
+			t.Errorf("%s sends %v commands for a pair", r.Library, commands)
+		}
+	}
+}
+
+// TestScenarios: names are unique, every scenario can be run and judged, and the pages name only these.
+func TestScenarios(t *testing.T) {
+	names := map[string]bool{}
+	for _, s := range scenarios() {
+		if names[s.name] || s.title == "" || s.group == "" || s.measure == nil || s.load.For <= 0 || len(s.libraries) == 0 {
+			t.Errorf("%+v", s)
+		}
+		names[s.name] = true
+		for _, target := range s.targets {
+			for _, lib := range append(slices.Clone(target.over), target.of) {
+				if !slices.Contains(s.libraries, lib) {
+					t.Errorf("%s: %v is about %s, which takes no part", s.name, target, lib)
+				}
+			}
+			if (target.atLeast > 0) == (target.atMost > 0) || head(target.figure) == target.figure {
+				t.Errorf("%s: %v has not one bound, or an unknown figure", s.name, target)
+			}
+		}
+	}
+	for _, c := range charts() {
+		for _, g := range c.groups {
+			if !names[g[1]] {
+				t.Errorf("%s draws %s, which does not exist", c.file, g[1])
+			}
+		}
+	}
+}
+
+// Every way to measure gives the figures that it exists for.
+func TestScenarios_EachWayToMeasure(t *testing.T) {
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
+	for _, c := range []struct {
+		scenario, library string
+		figures           []string
+	}{
+		{"processes-4", library.Redislock, []string{opsPerS, commandsPerOp, connections, p99, mostToLeastProcess}},
+		{"second-process", library.AnteroomFair, []string{opsPerS, redisCPU}},
+		{"handover-far", library.Anteroom, []string{handoverP50, roundTrips}},
+		{"alone-far", library.Redislock, []string{pair, roundTrip, bytesPerOp, allocsPerOp, clientCPU}},
+		{"held-1000", library.AnteroomFull, []string{heapPerItem, redisPerItem, takenPerS, freedPerS}},
+	} {
+		t.Run(c.scenario, func(t *testing.T) {
+			t.Parallel()
+			all := scenarios()
+			s := all[slices.IndexFunc(all, func(s scenario) bool { return s.name == c.scenario })]
+			s.libraries, s.rounds, s.load.Warm, s.load.For = []string{c.library}, 1, 100*ms, 1500*ms
+			s.load.Keys, s.load.Goroutines = min(s.load.Keys, 50), min(s.load.Goroutines, 50)
+			results, notes, err := plan{}.run(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := results[0].Figures
+			for _, name := range c.figures {
+				if f[name] <= 0 {
+					t.Errorf("%s is %v; %v", name, f[name], notes)
+				}
+			}
+			if f[violations] != 0 || f[locksLost] != 0 {
+				t.Errorf("%v", f)
+			}
+			// Far is a lock and its unlock of two delayed round trips at least.
+			if s.far && c.library == library.Redislock && f[pair] < micros(4*oneWay) {
+				t.Errorf("a pair took %v µs, and %v are added", f[pair], 4*oneWay)
+			}
+		})
+	}
+}
+
+// Rounds are interleaved, and an error names its scenario and library.
+func TestPlan_RoundsAreInterleaved(t *testing.T) {
+	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
+	var seen []string
+	s := scenario{
+		name: "s", libraries: []string{library.Mutex, library.Semaphore, library.Nothing}, rounds: 3,
+		measure: func(_ context.Context, r round) (figures, error) {
+			seen = append(seen, r.lib.Name)
+			r.note("said")
+			return figures{opsPerS: float64(len(seen))}, nil
+		},
+	}
+	results, notes, err := plan{}.run(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(seen, " "); got != "sync.Mutex x/sync/semaphore nothing x/sync/semaphore nothing sync.Mutex nothing sync.Mutex x/sync/semaphore" {
+		t.Error(got)
+	}
+	if r := results[0]; r.Figures[opsPerS] != 6 || r.Spread[opsPerS] != [2]float64{1, 8} || r.Rounds != 3 || len(notes) != 3 {
+		t.Errorf("%+v, %q", r, notes)
+	}
+	s.measure = func(context.Context, round) (figures, error) { return nil, errors.New("broken") }
+	if _, _, err := (plan{}).run(t.Context(), s); err == nil || err.Error() != "s, sync.Mutex: broken" {
+		t.Error(err)
+	}
+}
+
+// careless is a library that does not lock, and one that never returns.
+type careless struct{ asleep bool }
+
+func (c careless) Handle(string) library.Handle { return c }
+
+func (careless) Close() error { return nil }
+
+func (c careless) Lock(context.Context) error {
+	if c.asleep {
+		panic("it ends the goroutine")
+	}
+	return nil
+}
+
+func (careless) Unlock() error { return nil }
+
+// Two goroutines inside are seen, in one process and through a mapped file; a panic is a failure.
+func TestLoad_SeesWhatGoesWrong(t *testing.T) {
+	l := load{Goroutines: 4, Keys: 1, Hold: ms, For: 50 * ms}
+	if sum := l.run(t.Context(), careless{}, nil, nil); sum.Violations == 0 || sum.Ops == 0 || sum.Stuck != 0 {
+		t.Errorf("%+v", sum)
+	}
+	if sum := l.run(t.Context(), careless{asleep: true}, nil, nil); sum.Failures != 4 || !strings.HasPrefix(sum.Failure, "panic: ") {
+		t.Errorf("%d failures: %s", sum.Failures, sum.Failure)
+	}
+	path := filepath.Join(t.TempDir(), "guard")
+	var both [2][]guard
+	for i := range both {
+		var err error
+		if both[i], err = mapGuard(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !both[0][0].enter(1) || both[1][0].enter(2) || both[0][0].leave(1) {
+		t.Error("two processes are inside, and neither sees it")
+	}
+}
+
+// The loop adds no allocation, and processes add up.
+func TestTally(t *testing.T) {
+	sum := load{Goroutines: 1, Keys: 1, For: 50 * ms}.run(t.Context(), careless{}, nil, nil)
+	if f := sum.figures(1); f[allocsPerOp] > 0.01 || f[pair] <= 0 || f[opsPerS] <= 0 {
+		t.Errorf("%v", f)
+	}
+	a, b := tally{Ops: 10, Processes: 1, Least: 4, Most: 6, LeastProcess: 10, MostProcess: 10, Elapsed: time.Second}, tally{
+		Ops: 20, Processes: 1, Least: 8, Most: 12, LeastProcess: 20, MostProcess: 20, Elapsed: time.Second, Failures: 1, Failure: "no",
+	}
+	var all tally
+	all.add(&a)
+	all.add(&b)
+	if f := all.figures(2); f[opsPerS] != 30 || f[mostToLeast] != 3 || f[mostToLeastProcess] != 2 || f[failures] != 1 || all.Failure != "no" {
+		t.Errorf("%v", f)
+	}
+	var h histogram
+	for i := range 1000 {
+		h.record(time.Duration(i+1) * time.Microsecond)
+	}
+	for q, want := range map[float64]time.Duration{0.5: 500 * time.Microsecond, 0.99: 990 * time.Microsecond, 1: 1000 * time.Microsecond} {
+		if got := h.quantile(q); got < want*97/100 || got > want*103/100 {
+			t.Errorf("quantile %v is %v, not %v", q, got, want)
+		}
+	}
+	if h.Max != time.Millisecond {
+		t.Error(h.Max)
+	}
+}
+
+// The probe counts nothing of its own.
+func TestProbe(t *testing.T) {
+	s := testredis.Start(t)
+	p, err := newProbe(t.Context(), s.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	rdb := s.Client(t)
+	rdb.Ping(t.Context())
+	begin, err := p.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := p.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The lengths of two answers of INFO differ by some digits.
+	if got := silent.bytes - begin.bytes; got < -50 || got > 50 {
+		t.Errorf("%v bytes of a silent server", got)
+	}
+	for range 10 {
+		rdb.Set(t.Context(), "k", strings.Repeat("x", 1000), 0)
+	}
+	end, err := p.read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := end.perOp(silent, 10, []string{"set"})
+	if f[commandsPerOp] != 1 || f[bytesPerOp] < 1000 || f[bytesPerOp] > 1100 || f[connections] < 1 {
+		t.Errorf("%v", f)
+	}
+}
+
+func TestTarget_Judge(t *testing.T) {
+	of := func(lib string, ops, commands float64) result {
+		return result{Scenario: "s", Library: lib, Figures: figures{opsPerS: ops, commandsPerOp: commands}}
+	}
+	results := []result{of("a", 1000, 2.5), of("b", 10, 4), of("c", 5, 5), {Scenario: "small", Library: "b", Figures: figures{opsPerS: 20}}}
+	for _, c := range []struct {
+		target
+		value   float64
+		against string
+		met     bool
+	}{
+		{target{of: "a", figure: opsPerS, over: []string{"c", "b"}, atLeast: 100}, 100, "b", true},
+		{target{of: "a", figure: opsPerS, over: []string{"c", "b"}, atLeast: 101}, 100, "b", false},
+		{target{of: "a", figure: commandsPerOp, over: []string{"c", "b"}, atMost: 1}, 0.625, "b", true},
+		{target{of: "a", figure: commandsPerOp, atMost: 2}, 2.5, "", false},
+		{target{of: "b", figure: opsPerS, than: "small", atLeast: 0.5}, 0.5, "small", true},
+		{target{of: "d", figure: opsPerS, atMost: 9}, 0, "", false},
+	} {
+		value, against, met := c.judge("s", results)
+		if value != c.value || against != c.against || met != c.met {
+			t.Errorf("%v: %v × %s, %v", c.target, value, against, met)
+		}
+	}
+}
+
+// The committed pages and charts can be made from the committed results.
+func TestRender(t *testing.T) {
+	results, err := readResults("results.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := t.TempDir()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	performance := read("../../docs/performance.md")
+	for _, err := range []error{
+		os.MkdirAll(filepath.Join(docs, "reference"), 0o755),
+		os.WriteFile(filepath.Join(docs, "performance.md"), []byte(performance), 0o600), renderFile("results.json", docs),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, page := range []string{"performance.md", "reference/measurements.md"} {
+		if read(filepath.Join(docs, page)) != read("../../docs/"+page) {
+			t.Errorf("docs/%s is not that of results.json: go run . -render", page)
+		}
+	}
+	for _, c := range charts() {
+		if svg := read(filepath.Join(docs, "plots", c.file+".svg")); !strings.Contains(svg, "<svg") {
+			t.Errorf("%s: %.80s", c.file, svg)
+		}
+		read("../../docs/plots/" + c.file + ".svg")
+	}
+	// What was measured is kept by a run of something else.
+	text, _ := json.Marshal(merge(results, nil))
+	if again, _ := json.Marshal(results); string(text) != string(again) {
+		t.Error("results are lost, or in another order")
+	}
+	if _, err := rewrite("<!-- bench:begin p99_us no-such -->\n<!-- bench:end -->", results); err == nil {
+		t.Error("a block of nothing")
+	}
+}
+
+func TestFormat(t *testing.T) {
+	for want, got := range map[string]string{
+		"0": number(0), "0.000123": number(0.000123), "9.88": number(9.876), "999": number(999.4), "1,234,568": number(1234567.8),
+		"1.5 ms": format(p99, 1500), "2 s": format(p99, 2e6), "3 µs": format(clientCPU, 3), "4 %": format(cpuPercent, 4), "512 B": format(heapPerItem, 512),
+	} {
+		if got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	}
+}

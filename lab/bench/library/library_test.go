@@ -1,0 +1,231 @@
+package library_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+	"github.com/anteroom/anteroom/lab/bench/library"
+	anteroom "github.com/anteroom/anteroom/sync"
+)
+
+// What clients leave running after Close fails these tests.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// each calls f for every library that locks, those of Redis on one server.
+func each(t *testing.T, f func(t *testing.T, addr string, lib library.Library)) {
+	t.Helper()
+	s := testredis.Start(t)
+	for _, name := range library.All() {
+		lib, err := library.For(name, library.Short)
+		if err != nil || lib.Settings == "" || lib.Name != name || !lib.Local && len(lib.Sends) == 0 {
+			t.Fatalf("%s: %+v, %v", name, lib, err)
+		}
+		if name != library.Nothing {
+			t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { f(t, s.Addr(), lib) })
+		}
+	}
+}
+
+func open(t *testing.T, lib library.Library, addr string) library.Client {
+	t.Helper()
+	c, err := lib.Open(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// again is how long to wait before a peer is asked once more.
+const again = 3 * time.Second
+
+// lock locks, by Anteroom at the first attempt. A peer is asked again if it has not returned for long: rueidislock
+// now and then leaves a waiter asleep whose lock was released, for good if nobody else uses the key. That is not what
+// is tested here.
+func lock(ctx context.Context, lib library.Library, h library.Handle) error {
+	for slices.Contains(library.Peers(), lib.Name) && ctx.Err() == nil {
+		try, cancel := context.WithTimeout(ctx, again)
+		err := h.Lock(try)
+		late := try.Err() != nil
+		if err != nil && strings.HasPrefix(err.Error(), "WRONGTYPE") { // redislock, of a lock of ours: it has to ask again
+			late = true
+			time.Sleep(20 * time.Millisecond)
+		}
+		if err == nil || !late {
+			// rueidislock's lock ends with the context with which it was acquired.
+			context.AfterFunc(ctx, cancel)
+			return err
+		}
+		cancel()
+	}
+	return h.Lock(ctx)
+}
+
+// work increments a counter in two steps, by goroutines of two clients if the library is for several processes, and
+// fails if an increment is lost.
+func work(t *testing.T, lib library.Library, clients ...library.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	const goroutines, times = 4, 15
+	var counter atomic.Int64
+	var all sync.WaitGroup
+	for i := range goroutines {
+		h := clients[i%len(clients)].Handle("work:" + lib.Name)
+		all.Go(func() {
+			for range times {
+				if err := lock(ctx, lib, h); err != nil {
+					t.Error(err)
+					return
+				}
+				n := counter.Load()
+				runtime.Gosched()
+				counter.Store(n + 1)
+				if err := h.Unlock(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if all.Wait(); counter.Load() != goroutines*times {
+		t.Errorf("%d of %d increments", counter.Load(), goroutines*times)
+	}
+}
+
+// stringHolders are Managers that also respect the string of another library.
+var stringHolders = library.Library{Name: "strings", Open: func(addr string) (library.Client, error) {
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Defaults: anteroom.LockConfig{StringHolders: true}, Logger: slog.New(slog.DiscardHandler)})
+	return &fleet{m, rdb}, err
+}}
+
+type fleet struct {
+	m   *anteroom.Manager
+	rdb *redis.Client
+}
+
+func (f *fleet) Handle(key string) library.Handle { return &member{mu: f.m.Mutex(key)} }
+
+func (f *fleet) Close() error { return errors.Join(f.m.CloseWithin(5*time.Second), f.rdb.Close()) }
+
+type member struct {
+	mu   *anteroom.Mutex
+	hold *anteroom.Hold
+}
+
+func (m *member) Lock(ctx context.Context) (err error) {
+	m.hold, err = m.mu.Acquire(ctx)
+	return err
+}
+
+func (m *member) Unlock() error { return m.hold.Release(context.Background()) }
+
+// A fleet that changes over, docs/migrating.md: programs of another library and of this one share a lock.
+func TestLibraries_ShareWithAFleetThatChangesOver(t *testing.T) {
+	s := testredis.Start(t)
+	for _, name := range []string{library.Redsync, library.Redislock} {
+		t.Run(name, func(t *testing.T) {
+			lib, err := library.For(name, library.Short)
+			if err != nil {
+				t.Fatal(err)
+			}
+			work(t, lib, open(t, lib, s.Addr()), open(t, stringHolders, s.Addr()))
+		})
+	}
+}
+
+func TestLibraries_Exclude(t *testing.T) {
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		clients := []library.Client{open(t, lib, addr)}
+		if !lib.Local {
+			clients = append(clients, open(t, lib, addr))
+		}
+		work(t, lib, clients...)
+	})
+}
+
+// Commands that clients send now and then, not for a lock.
+var ownSender = []string{"publish", "client|setname"}
+
+var shown = regexp.MustCompile(`^\+\S+ \[\d+ (\S+)\] "([^"]*)"(?: "([^"]*)")?`)
+
+// TestSends: what clients send, according to MONITOR, is what Sends says, and no script calls any of it.
+func TestSends(t *testing.T) {
+	each(t, func(t *testing.T, addr string, lib library.Library) {
+		if lib.Local {
+			t.Skip("sends nothing")
+		}
+		c := open(t, lib, addr)
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+		in := bufio.NewReader(conn)
+		if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
+			t.Fatal(line, err)
+		}
+		work(t, lib, c)
+		// The server shows commands in its order, so all of the work's come before this one.
+		mark, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mark.Close()
+		if _, err := mark.Write([]byte("ECHO mark\r\n")); err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for {
+			line, err := in.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := shown.FindStringSubmatch(line)
+			if m == nil {
+				continue
+			}
+			verb := strings.ToLower(m[2])
+			if slices.Contains([]string{"client", "script", "pubsub"}, verb) {
+				verb += "|" + strings.ToLower(m[3])
+			}
+			listed := slices.Contains(lib.Sends, verb)
+			switch {
+			case verb == "echo":
+				if seen < 2 {
+					t.Errorf("%d commands", seen)
+				}
+				return
+			case m[1] == "lua" && listed:
+				t.Errorf("its scripts call %s, which then counts as sent", verb)
+			case m[1] != "lua" && !listed && !slices.Contains(ownSender, verb):
+				t.Errorf("it sends %s", verb)
+			case m[1] != "lua":
+				seen++
+			}
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/anteroom/anteroom/lab/bench/library"
+)
+
+// load is the work of one process. Every library is measured by the same loop: two readings of the clock, around
+// Lock; one guard, inside; no allocation.
+//
+//	            begin                          end
+//	── warm-up ───┼──────── counted ────────────┼─ context ends, all come back
+//	each goroutine: Lock, [hold], Unlock        │
+type load struct {
+	Goroutines int
+	// Keys is the number of locks. With one, all goroutines want it. With more, every acquisition is of a random one,
+	// by the same sequence for every library, and creates a new handle, as in a program whose keys come from
+	// requests.
+	Keys int
+	// Hold is how long a lock is held, asleep, as when waiting for an answer.
+	Hold time.Duration
+	// Prefix is the prefix of the keys, so that rounds share none.
+	Prefix    string
+	Warm, For time.Duration
+	// First is added to the goroutines' numbers, which must differ between processes.
+	First  uint32
+	guards []guard // one for each key; nil: new ones for this process alone
+}
+
+// guard proves that a protected section is protected: each goroutine that enters writes its number, and checks for
+// another's number when it enters and when it leaves. Of two concurrent goroutines the later one finds the earlier
+// one's number, or the earlier one finds the later one's when it leaves.
+type guard struct {
+	inside atomic.Uint32
+	_      [60]byte // a cache line of its own
+}
+
+func (g *guard) enter(number uint32) (alone bool) { return g.inside.Swap(number) == 0 }
+
+func (g *guard) leave(number uint32) (alone bool) { return g.inside.CompareAndSwap(number, 0) }
+
+// mapGuard returns a guard shared by all processes that map the same file.
+func mapGuard(path string) ([]guard, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	const size = int(unsafe.Sizeof(guard{}))
+	if err := f.Truncate(int64(size)); err != nil {
+		return nil, err
+	}
+	data, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return nil, err
+	}
+	return unsafe.Slice((*guard)(unsafe.Pointer(&data[0])), 1), nil
+}
+
+// comeBack bounds how long goroutines may take to come back after the end.
+const comeBack = 20 * time.Second
+
+// The phases of a round.
+const (
+	warming = iota
+	counting
+	over
+)
+
+// team is the goroutines of one process at work.
+type team struct {
+	load
+	client library.Client
+	names  []string
+	phase  atomic.Int32
+}
+
+// run does the work, and returns what the goroutines saw. begin and end, if not nil, are called at the ends of the
+// window, before this process takes its own readings.
+func (l load) run(ctx context.Context, c library.Client, begin, end func()) tally {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &team{load: l, client: c}
+	if l.guards == nil {
+		t.guards = make([]guard, l.Keys)
+	}
+	for i := range l.Keys {
+		t.names = append(t.names, fmt.Sprintf("%s:%d", l.Prefix, i))
+	}
+	workers := make([]*worker, l.Goroutines)
+	var done sync.WaitGroup
+	for i := range workers {
+		number := l.First + uint32(i) + 1
+		w := &worker{team: t, number: number, random: rand.NewPCG(uint64(number), 1)}
+		if l.Keys == 1 {
+			w.handle = c.Handle(t.names[0])
+		}
+		workers[i] = w
+		done.Go(func() {
+			defer w.back.Store(true)
+			defer w.rescue()
+			w.work(ctx)
+		})
+	}
+	time.Sleep(l.Warm)
+	before, began := t.moment(begin, counting)
+	time.Sleep(l.For)
+	after, ended := t.moment(end, over)
+	cancel()
+	all := make(chan struct{})
+	go func() { done.Wait(); close(all) }()
+	select {
+	case <-all:
+	case <-time.After(comeBack):
+	}
+	sum := tally{
+		Least: ^uint64(0), Processes: 1, Elapsed: ended.Sub(began), CPU: after.cpu - before.cpu, Objects: after.objects - before.objects,
+	}
+	for _, w := range workers {
+		sum.take(w)
+	}
+	sum.LeastProcess, sum.MostProcess = sum.Ops, sum.Ops
+	return sum
+}
+
+// usage is what this process had used at one moment.
+type usage struct {
+	cpu     time.Duration
+	objects uint64
+}
+
+// moment takes the readings, in the same order at both ends of the window so that their own cost cancels out, and
+// then starts the next phase.
+func (t *team) moment(also func(), next int32) (usage, time.Time) {
+	if also != nil {
+		also()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := usage{cpuTime(), m.Mallocs}
+	t.phase.Store(next)
+	return u, time.Now()
+}
+
+// cpuTime returns the processor time of the process, in user and in system mode.
+func cpuTime() time.Duration {
+	var r syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &r) // fails only for another address
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
+
+// afterFailure is the pause after an error, so that a library that fails at once does not keep the processor from the
+// others.
+const afterFailure = time.Millisecond
+
+// worker is one goroutine. Only it writes the fields; they are read when it is back.
+type worker struct {
+	*team
+	handle library.Handle // of the only key; nil where there are several
+	number uint32
+	random *rand.PCG
+
+	wait       histogram
+	violations uint64
+	failures   uint64
+	failure    error // the first
+	back       atomic.Bool
+}
+
+// work is the loop by which every library is measured, until the round is over. After the end, acquisitions only let
+// the others proceed, and an error only means that the context has ended; the wait up to then counts all the same.
+func (w *worker) work(ctx context.Context) {
+	for w.phase.Load() != over {
+		h, g := w.next()
+		before := time.Now()
+		err := h.Lock(ctx)
+		waited := time.Since(before)
+		phase := w.phase.Load()
+		if err != nil {
+			if phase != over {
+				w.failed(err)
+			} else {
+				w.wait.Max = max(w.wait.Max, waited)
+			}
+			continue
+		}
+		w.check(g.enter(w.number))
+		if w.Hold > 0 && phase != over {
+			time.Sleep(w.Hold)
+		}
+		w.check(g.leave(w.number))
+		if err := h.Unlock(); err != nil {
+			w.failed(err)
+		}
+		switch phase {
+		case counting:
+			w.wait.record(waited)
+		case over:
+			w.wait.Max = max(w.wait.Max, waited)
+		}
+	}
+}
+
+// check counts a violation. After the end there are none: a library whose locks end with the context with which they
+// were acquired, such as rueidislock, may admit another.
+func (w *worker) check(alone bool) {
+	if !alone && w.phase.Load() != over {
+		w.violations++
+	}
+}
+
+// next returns the next lock.
+func (w *worker) next() (library.Handle, *guard) {
+	if w.handle != nil {
+		return w.handle, &w.guards[0]
+	}
+	i := w.random.Uint64() % uint64(len(w.names))
+	return w.client.Handle(w.names[i]), &w.guards[i]
+}
+
+func (w *worker) failed(err error) {
+	if w.failure == nil {
+		w.failure = err
+	}
+	w.failures++
+	time.Sleep(afterFailure)
+}
+
+// rescue turns a panic of the library into one more failure: the other libraries are still to be measured.
+func (w *worker) rescue() {
+	if cause := recover(); cause != nil {
+		w.failed(fmt.Errorf("panic: %v", cause))
+	}
+}

@@ -1,0 +1,19 @@
+// Package dashboards tests the files in metrics/grafana and the recording rules in metrics/prometheus. It has only
+// tests.
+//
+// The files are edited by hand, or in Grafana and exported. The rules that the tests hold them to:
+//
+//	I1  Panels are time series, stats, bar gauges and tables; each has a title, a description, a unit and the templated
+//	    data source.
+//	I2  Every selector matches job and instance by their variables, and class if the metric has that label.
+//	I3  A counter appears only under rate or increase, over $__rate_interval, or over $__range if a panel shows one
+//	    figure for the whole time range.
+//	I4  A histogram is queried as classic or native, so that each expression works with servers that scrape native
+//	    histograms and with those that do not.
+//	I5  Every metric in an expression is one that the Collector exports, with such labels, and every metric of the
+//	    Collector is shown somewhere.
+//	I6  Ids of panels and uids of dashboards are unique, panels do not overlap, and no dashboard is editable in Grafana:
+//	    the next import would undo it.
+//	I7  Every expression, variable and record gives numbers, with classic and with native histograms, on a real
+//	    Prometheus that scrapes a Collector of which every hook is called with every value of its labels.
+package dashboards

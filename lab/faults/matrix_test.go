@@ -1,0 +1,258 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+// cell is one fault at one operation.
+type cell struct {
+	t     reporter
+	test  *testing.T // the same, for what needs more of it
+	fault *fault
+	op    *operation
+	want  expectation
+}
+
+// reporter is the part of its test that a cell uses.
+type reporter interface {
+	Name() string
+	Errorf(format string, args ...any)
+	Logf(format string, args ...any)
+	Failed() bool
+}
+
+// parallel is the number of concurrent cells. They mostly wait.
+const parallel = 6
+
+// TestMatrix runs every fault at every operation and compares the observations with docs/reference/fault-matrix.md.
+func TestMatrix(t *testing.T) {
+	if !testredis.Available() {
+		testredis.Start(t) // skips, counts that, and fails in CI
+	}
+	expected := expectations(t)
+	slots := make(chan struct{}, parallel)
+	var all sync.WaitGroup
+	for _, f := range faults {
+		alone := &sync.Mutex{}
+		all.Go(func() {
+			t.Run(f.name, func(t *testing.T) {
+				var row sync.WaitGroup
+				defer row.Wait()
+				for _, op := range operations {
+					row.Go(func() {
+						t.Run(op.name, func(t *testing.T) {
+							if f.alone {
+								alone.Lock()
+								defer alone.Unlock()
+							}
+							slots <- struct{}{}
+							defer func() { <-slots }()
+							c := &cell{t: t, test: t, fault: f, op: op, want: expected[op.name][f.name]}
+							c.run()
+						})
+					})
+				}
+			})
+		})
+	}
+	all.Wait()
+}
+
+// fencing is on in half of the cells, in every row and in every column.
+func (c *cell) fencing() bool {
+	n := 0
+	for i, f := range faults {
+		if f == c.fault {
+			n += i
+		}
+	}
+	for i, op := range operations {
+		if op == c.op {
+			n += i
+		}
+	}
+	return n%2 == 0
+}
+
+// attempts is how often a cell is set up again because the machine was too slow for it.
+const attempts = 4
+
+// run runs the cell.
+func (c *cell) run() {
+	for range attempts {
+		repeat := c.attempt()
+		if repeat == "" {
+			return
+		}
+		c.t.Logf("again: %s", repeat)
+	}
+	c.t.Errorf("the machine is too busy for this cell")
+}
+
+// attempt runs the cell on a server of its own, in a goroutine whose label all its goroutines inherit, and looks for
+// leaked ones.
+func (c *cell) attempt() (repeat string) {
+	t := c.t
+	server := testredis.Start(tb{c.test}, c.fault.args...)
+	checker := server.Client(c.test, asChecker)
+	check(checker.Ping(bg).Err())
+	r := &rig{cell: c, server: server, check: checker}
+	done := make(chan struct{})
+	go pprof.Do(bg, pprof.Labels(label, t.Name()), func(labels context.Context) {
+		r.labels = labels
+		defer close(done)
+		defer func() {
+			switch p := recover().(type) {
+			case nil:
+			case again:
+				repeat = p.why
+				r.over.Wait()
+				for _, a := range []*agent{r.victim, r.rival} {
+					a.ask(doClose)
+					a.ask(doQuit)
+				}
+				if r.own != nil {
+					_ = r.own.end()
+				}
+			case failure:
+				t.Errorf("%v", p.err)
+			default:
+				t.Errorf("panic: %v\n%s", p, debug.Stack())
+			}
+		}()
+		r.play()
+	})
+	<-done
+	if repeat != "" {
+		return repeat
+	}
+	defer func() { t.Logf("observed: %s", r.observed()) }()
+	for end := time.Now().Add(busy + lease); !t.Failed(); time.Sleep(10 * time.Millisecond) {
+		stacks := labelled(t.Name())
+		if stacks == "" {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("I5: goroutines are left:\n%s", stacks)
+			break
+		}
+	}
+	return ""
+}
+
+// unlabelled runs f in this goroutine without the cell's label, for goroutines that are not the cell's.
+func (r *rig) unlabelled(f func()) {
+	pprof.SetGoroutineLabels(bg)
+	defer pprof.SetGoroutineLabels(r.labels)
+	f()
+}
+
+// play is the cell from the set-up to the end.
+func (r *rig) play() {
+	r.start()
+	r.op.run(r)
+	if r.atOnce == "" {
+		r.atOnce = r.left()
+	}
+	if r.late > lease/5 {
+		panic(again{"the fault lasted " + r.late.String() + " too long"})
+	}
+	if n := r.net.Waiting(); n > 0 {
+		fail("the fault did not happen: %d requests were not met", n)
+	}
+	r.judge()
+	r.shutOut()
+	r.worksAgain()
+	time.Sleep(lease) // anything late arrives within a lease
+	r.nothingLives()
+	if r.later = r.tidy(); r.later != r.want.later {
+		r.t.Errorf("I1: after a lease %s is left, want %s", r.later, r.want.later)
+	}
+	r.exclusive()
+	r.close()
+}
+
+// shutOut makes the parties that do not hold the lock try to acquire it.
+func (r *rig) shutOut() {
+	for _, pair := range [][2]*agent{{r.victim, r.rival}, {r.rival, r.victim}} {
+		if !pair[0].in() {
+			continue
+		}
+		if n := pair[1].ask(doTryHere); n.Got == "nil" && pair[0].in() {
+			r.t.Errorf("I2: %s was let in beside %s", pair[1].who, pair[0].who)
+		}
+	}
+}
+
+// worksAgain releases what is held, and makes both parties lock once more.
+func (r *rig) worksAgain() {
+	for _, a := range []*agent{r.victim, r.rival} {
+		for _, h := range a.open() {
+			h.wait()
+			a.release(h).wait() // a step has reported the error already, or it is nil
+		}
+	}
+	start := now()
+	for _, a := range []*agent{r.victim, r.rival} {
+		if n := a.release(a.hold()).wait(); n.Got != "nil" {
+			r.t.Errorf("I3: %s releases after the fault: %s", a.who, n.Got)
+		}
+	}
+	if took := now().sub(start); took > 2*bound("L + B + C").of(r.fault)+busy {
+		r.t.Errorf("I3: after the fault both parties needed %v to lock", took)
+	}
+}
+
+// judge compares the steps with what is expected (I1).
+func (r *rig) judge() {
+	for i, s := range r.steps {
+		if i >= len(r.want.steps) {
+			r.t.Errorf("I1: not expected: %s: %s", s.name, s.got)
+			continue
+		}
+		w := r.want.steps[i]
+		if s.name != w.name || !w.allows(s.got) {
+			r.t.Errorf("I1: %s: %s, want %s: %s", s.name, s.got, w.name, w.got)
+		}
+		if w.within == "" {
+			continue
+		}
+		if took := s.at.sub(s.since); took > w.within.of(r.fault)+busy {
+			r.t.Errorf("I1: %s after %v, want within %s (%v)", s.name, took, w.within, w.within.of(r.fault))
+		}
+	}
+	if len(r.steps) < len(r.want.steps) {
+		r.t.Errorf("I1: only %d of %d steps were observed", len(r.steps), len(r.want.steps))
+	}
+	if r.atOnce != r.want.left {
+		r.t.Errorf("I1: %s is left, want %s", r.atOnce, r.want.left)
+	}
+}
+
+// exclusive checks that no two callers held the lock at once (I2).
+func (r *rig) exclusive() {
+	allowed := time.Duration(0)
+	if r.fault.removes {
+		allowed = bound("W + C").of(r.fault) + busy
+	}
+	if d, who := overlap(r.victim, r.rival); d > allowed {
+		r.t.Errorf("I2: %s were in at once for %v", who, d)
+	}
+}
+
+// observed formats everything in one line, with the times.
+func (r *rig) observed() string {
+	s := ""
+	for _, x := range r.steps {
+		s += fmt.Sprintf("%s: %s after %v; ", x.name, x.got, x.at.sub(x.since).Round(time.Millisecond))
+	}
+	return s + "left " + r.atOnce + ", later " + r.later
+}
