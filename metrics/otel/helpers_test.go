@@ -63,7 +63,7 @@ func (l *laboratory) manager(opts ...anteroomotel.Option) *anteroom.Manager {
 	})
 	l.t.Cleanup(func() { _ = rdb.Close() })
 	m := must[*anteroom.Manager](l.t)(anteroom.NewManager(rdb, anteroom.Config{
-		Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Name: "orders"},
+		Logger: slog.New(slog.DiscardHandler), Defaults: anteroom.LockConfig{Name: "orders", Reentrant: true},
 		Tracer: anteroomotel.New(append([]anteroomotel.Option{anteroomotel.WithTracerProvider(l.provider)}, opts...)...),
 	}))
 	l.t.Cleanup(func() {
