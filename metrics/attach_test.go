@@ -116,7 +116,7 @@ func TestMetrics_WithAManager(t *testing.T) {
 	rdb := redis.NewClient(&redis.Options{Addr: srv.Addr()})
 	defer rdb.Close()
 	c, r := newCollector(t, metrics.Config{})
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Name: "orders"}})
+	m, err := anteroom.NewManager(rdb, anteroom.Config{Observer: c.Observer(), Defaults: anteroom.LockConfig{Name: "orders", Reentrant: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,7 +33,7 @@ var lossPaths = []path{
 			return s.deleted(ctx, cfg)
 		},
 	},
-	{"the lease ends", []moved{{"lost_total", "deadline"}}, func(ctx context.Context, s *scene) error {
+	{"a fixed lease ends", []moved{{"lost_total", "fixed"}}, func(ctx context.Context, s *scene) error {
 		h, err := s.hold(ctx, s.config(), anteroom.Lease(200*time.Millisecond))
 		if err != nil {
 			return err

@@ -59,7 +59,7 @@ var networkPaths = []path{
 		{"events_total", "unavailable"},
 		{"events_total", "available"},
 	}, swallowed},
-	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"releases_total", "unavailable"}, {"redis_commands_total", "ask", "failed"}}, refused},
+	{"connections are refused", []moved{{"acquire_attempts_total", "unavailable"}, {"lost_total", "deadline"}, {"releases_total", "unavailable"}, {"redis_commands_total", "ask", "failed"}}, refused},
 }
 
 // often is a lock that is renewed often and checked rarely.
@@ -143,10 +143,15 @@ func swallowed(ctx context.Context, s *scene) error {
 	return err
 }
 
-// refused releases and acquires while connections are refused.
+// refused releases, acquires and loses locks while connections are refused.
 func refused(ctx context.Context, s *scene) error {
 	cfg := s.short() // what cannot be cleaned up ends with its lease
 	h, err := s.hold(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	cfg.Key = s.key + ":kept"
+	kept, err := s.hold(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -157,5 +162,8 @@ func refused(ctx context.Context, s *scene) error {
 	_ = h.Release(limit)
 	cfg.Key = s.key + ":new"
 	_, _ = s.hold(ctx, cfg, anteroom.Wait(commandTimeout))
-	return errors.Join(s.await(ctx, moved{"acquire_attempts_total", "unavailable"}), s.await(ctx, moved{"releases_total", "unavailable"}))
+	return errors.Join(
+		s.await(ctx, moved{"acquire_attempts_total", "unavailable"}), s.await(ctx, moved{"releases_total", "unavailable"}),
+		s.await(ctx, moved{"lost_total", "deadline"}), lost(ctx, kept),
+	)
 }
