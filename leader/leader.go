@@ -56,9 +56,10 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig, note string) (*Election, 
 // of the lock (anteroom.HoldFrom). When lead returns, the term is over and the first candidate that stands by is
 // elected at once.
 //
-// Where the term's context ended by a loss, or StepDown, Run stands again as soon as lead has returned, and drops what
-// it returned. Otherwise it returns what lead returned, nil included: a leader resigns by returning. When ctx ends,
-// Run returns nil, or the error of lead if that, or a part of it (errors.Join), has another reason than ctx. It
+// If the term's context ended by a loss, Run stands again as soon as lead has returned, and drops what it returned.
+// After StepDown it stands again, unless lead returned an error that, or a part of which (errors.Join), has another
+// reason than StepDown: then Run returns it. Otherwise it returns what lead returned, nil included: a leader resigns by
+// returning. When ctx ends, Run returns nil, or the error of lead if that has another reason than ctx. It
 // returns an *anteroom.Error if the lock cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. What
 // only the release finds out, after lead has returned, is reported as an event and not here: a loss, or an outcome that
 // Redis has not confirmed (the release goes on in the background, and the lease ends). If lead panics, leadership is
@@ -97,7 +98,7 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	}
 	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
 	// work that was not has resigned.
-	if e.lost(ended) || steppedDown {
+	if e.lost(ended) || steppedDown && (work == nil || comesOf(work, context.Canceled, ErrSteppedDown)) {
 		return true, nil // and where ctx has ended, too, the next candidature ends at once
 	}
 	over := ctx.Err()

@@ -73,7 +73,7 @@ func (c *candidate) leads(t *testing.T, others ...*candidate) context.Context {
 // bubble runs f with two Managers on one server, as two processes have them.
 func bubble(t *testing.T, f func(t *testing.T, lt *locktest.Manager, other *anteroom.Manager)) {
 	synctest.Test(t, func(t *testing.T) {
-		lt := locktest.New(t, anteroom.Config{})
+		lt := locktest.NewManager(t, anteroom.Config{})
 		f(t, lt, lt.Another(anteroom.Config{}).Manager)
 	})
 }
@@ -173,7 +173,7 @@ func TestLeader_I4_StandsAgainBehindTheOthers(t *testing.T) {
 func TestLeader_I5_StandingByIsNoLongWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var long int
-		lt := locktest.New(t, anteroom.Config{OnEvent: func(e observe.Event) {
+		lt := locktest.NewManager(t, anteroom.Config{OnEvent: func(e observe.Event) {
 			if e.Kind == observe.EventLongWait {
 				long++
 			}
@@ -195,7 +195,7 @@ func TestLeader_I5_StandingByIsNoLongWait(t *testing.T) {
 // A process that was stopped past its lease asks its context first: that has ended, whichever timer comes first.
 func TestLeader_I2_TheTermEndsByTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lt := locktest.New(t, anteroom.Config{})
+		lt := locktest.NewManager(t, anteroom.Config{})
 		resigned := errors.New("resigned")
 		for i := range 20 { // which timer comes first is chance
 			e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: fmt.Sprint(key, i), RenewalTime: -1}, "")

@@ -54,6 +54,45 @@ func TestRun_ReturnsWhatFailedOnShutdown(t *testing.T) {
 	}
 }
 
+// What fails for another reason than StepDown is returned, be it before or after: the next term would fail as well.
+func TestRun_ReturnsWhatFailedBesideStepDown(t *testing.T) {
+	fatal := errors.New("no money")
+	for name, c := range map[string]struct {
+		work  func(ctx context.Context) error
+		again bool
+	}{
+		"fatal":               {func(context.Context) error { return fatal }, false},
+		"fatal, joined":       {func(ctx context.Context) error { return errors.Join(ctx.Err(), fatal) }, false},
+		"nothing":             {func(context.Context) error { return nil }, true},
+		"its context's error": {func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("query: %w", ctx.Err()) }, true},
+		"its cause":           {func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, lt *locktest.Manager, _ *anteroom.Manager) {
+				e, err := leader.New(lt.Manager, anteroom.LockConfig{Key: key}, "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				terms := 0
+				err = e.Run(ctx, func(ctx context.Context) error {
+					if terms++; terms > 1 {
+						return nil // it resigns
+					}
+					if !e.StepDown() {
+						t.Error("it does not lead")
+					}
+					return c.work(ctx)
+				})
+				if c.again && (terms != 2 || err != nil) || !c.again && (terms != 1 || !errors.Is(err, fatal)) {
+					t.Errorf("Run says %v after %d terms", err, terms)
+				}
+			})
+		})
+	}
+}
+
 // late is a context that ends a little after its deadline, as any may do by the time that a timer takes.
 type late struct {
 	context.Context
@@ -121,7 +160,7 @@ func TestRun_EndsWithItsManager(t *testing.T) {
 // A lock that cannot be used ends Run; so does a closed Manager.
 func TestRun_ReturnsWhatNoWaitingMends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lt := locktest.New(t, anteroom.Config{})
+		lt := locktest.NewManager(t, anteroom.Config{})
 		if _, err := leader.New(lt.Manager, anteroom.LockConfig{}, ""); !errors.Is(err, anteroom.ErrConfig) {
 			t.Errorf("without a key: %v", err)
 		}

@@ -58,25 +58,16 @@ func (c *Client) Bounded() bool { return c.limits.holds == 0 }
 // known.
 func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
 
-// Costs says what settings of the user's client cost, a sentence for each that costs something, with what to set
-// instead. replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
+// Costs says what settings of the user's client cost, a sentence for each that costs something, which begins with what
+// to set instead. replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
 // *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string
 	if c.limits.holds > 0 && c.limits.known {
-		costs = append(costs, c.costOfHolding())
+		costs = append(costs, fmt.Sprintf("set ContextTimeoutEnabled on the client: without it a command that times out keeps its goroutine and its connection for up to %v", c.limits.read))
 	}
 	if need := underWay(c.opt.MaxInFlight, replicas); c.limits.known && c.limits.pool < need {
-		costs = append(costs, fmt.Sprintf("PoolSize allows %d connections, and up to %d commands are under way at once (MaxInFlight is %d): those beyond it spend their time limit waiting in the pool; set PoolSize to %d or more, or a lower MaxInFlight", c.limits.pool, need, c.opt.MaxInFlight, need))
+		costs = append(costs, fmt.Sprintf("set PoolSize on the client to %d or more, or a lower MaxInFlight: with %d connections some commands time out in the pool", need, c.limits.pool))
 	}
 	return costs
-}
-
-// costOfHolding says what a client costs that ignores deadlines.
-func (c *Client) costOfHolding() string {
-	given := fmt.Sprintf("a command that is given up keeps its goroutine and its connection until ReadTimeout (%v); set ContextTimeoutEnabled", c.limits.read)
-	if c.limits.holds > mostHeld*c.opt.CommandTimeout {
-		return "ContextTimeoutEnabled is off: an uncontended Lock or Unlock needs a second goroutine, and " + given
-	}
-	return fmt.Sprintf("ContextTimeoutEnabled is off: when Redis falls silent one Lock or Unlock may wait for ReadTimeout (%v) instead of CommandTimeout (%v), and ", c.limits.read, c.opt.CommandTimeout) + given
 }

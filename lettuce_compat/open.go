@@ -24,6 +24,9 @@ import (
 //	retries                 none, and one try to dial: the Client repeats where it is safe
 //	maintenance             no notifications, and no CLIENT SETINFO, which an ACL may
 //	                        refuse
+//	log                     go-redis writes no line for a server that cannot be reached:
+//	                        errors and events say it. What it writes of Sentinels goes
+//	                        to its logger, which is for the whole process (redis.SetLogger)
 func Open(text string, opt Options) (redis.UniversalClient, error) {
 	options, err := parse(text)
 	if err != nil {
@@ -77,14 +80,18 @@ func (s settings) one(o *redis.Options) *redis.Client {
 	o.MaxRetries, o.ReadTimeout = cmp.Or(o.MaxRetries, -1), cmp.Or(o.ReadTimeout, s.read)
 	o.PoolSize = cmp.Or(o.PoolSize, max(s.pool, 10*runtime.GOMAXPROCS(0)))
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClient(o)
+	client := redis.NewClient(o)
+	client.AddHook(quietDial{})
+	return client
 }
 
 func (s settings) sentinel(o *redis.FailoverOptions) *redis.Client {
 	o.ContextTimeoutEnabled, o.DialerRetries, o.DisableIdentity = true, cmp.Or(o.DialerRetries, 1), true
 	o.MaxRetries, o.ReadTimeout = cmp.Or(o.MaxRetries, -1), cmp.Or(o.ReadTimeout, s.read)
 	o.PoolSize = cmp.Or(o.PoolSize, max(s.pool, 10*runtime.GOMAXPROCS(0)))
-	return redis.NewFailoverClient(o)
+	client := redis.NewFailoverClient(o)
+	client.AddHook(quietDial{})
+	return client
 }
 
 func (s settings) cluster(o *redis.ClusterOptions) *redis.ClusterClient {
@@ -92,5 +99,7 @@ func (s settings) cluster(o *redis.ClusterOptions) *redis.ClusterClient {
 	o.MaxRetries, o.ReadTimeout = cmp.Or(o.MaxRetries, -1), cmp.Or(o.ReadTimeout, s.read)
 	o.PoolSize = cmp.Or(o.PoolSize, max(s.pool, 5*runtime.GOMAXPROCS(0)))
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	return redis.NewClusterClient(o)
+	client := redis.NewClusterClient(o)
+	client.OnNewNode(func(node *redis.Client) { node.AddHook(quietDial{}) })
+	return client
 }

@@ -100,12 +100,12 @@ func TestCosts(t *testing.T) {
 		words    []string
 	}{
 		{redis.NewClient(&redis.Options{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
-		{redis.NewClient(&redis.Options{PoolSize: 23, ContextTimeoutEnabled: true}), false, []string{"allows 23 connections, and up to 24 commands"}},
-		{redis.NewClient(&redis.Options{PoolSize: 31, ContextTimeoutEnabled: true}), true, []string{"set PoolSize to 32 or more"}},
-		{redis.NewClient(&redis.Options{PoolSize: 24, ReadTimeout: 7 * time.Second}), false, []string{"until ReadTimeout (7s); set ContextTimeoutEnabled"}},
-		{redis.NewClient(&redis.Options{PoolSize: 1}), false, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
+		{redis.NewClient(&redis.Options{PoolSize: 23, ContextTimeoutEnabled: true}), false, []string{"set PoolSize on the client to 24 or more"}},
+		{redis.NewClient(&redis.Options{PoolSize: 31, ContextTimeoutEnabled: true}), true, []string{"set PoolSize on the client to 32 or more"}},
+		{redis.NewClient(&redis.Options{PoolSize: 24, ReadTimeout: 7 * time.Second}), false, []string{"its connection for up to 7s"}},
+		{redis.NewClient(&redis.Options{PoolSize: 1}), false, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
 		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 24, ContextTimeoutEnabled: true}), false, nil},
-		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 1}), false, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
+		{redis.NewClusterClient(&redis.ClusterOptions{PoolSize: 1}), false, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
 		{struct{ redis.UniversalClient }{redis.NewClient(&redis.Options{})}, true, nil},
 	} {
 		t.Cleanup(func() { _ = c.rdb.Close() })

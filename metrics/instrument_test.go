@@ -26,7 +26,7 @@ func TestInstrument(t *testing.T) {
 	if _, err := metrics.Instrument(&cfg, prometheus.NewRegistry()); err == nil {
 		t.Error("a second Observer replaces the first")
 	}
-	lt := locktest.New(t, cfg, locktest.AllowLeaks())
+	lt := locktest.NewManager(t, cfg, locktest.AllowLeaks())
 	hold, err := lt.Mutex("order:42").Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)

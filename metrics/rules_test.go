@@ -237,7 +237,7 @@ func TestRules_EachRuleHasItsCases(t *testing.T) {
 		}
 	}
 	for _, r := range readRules(t) {
-		if r.kind == "alert" && states[r.name] != "quiet fires quiet " {
+		if r.kind == "alert" && (states[r.name] == "" || strings.ReplaceAll(states[r.name], "quiet fires quiet ", "") != "") {
 			t.Errorf("%s is shown as %q, want quiet, firing and quiet again", r.name, states[r.name])
 		}
 		if r.kind == "record" && !strings.Contains(cases, "- labels: '"+r.name+"{") {

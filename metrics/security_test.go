@@ -243,7 +243,9 @@ func (s *spy) closing(m *anteroom.Manager) (end func()) {
 
 // removals: locks lost by deletion and by force, and what their owners do next.
 func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
-	ctx, mu := context.Background(), m.Mutex(secretKey)
+	ctx := context.Background()
+	mu, err := m.NewMutex(anteroom.LockConfig{Key: secretKey, Reentrant: true})
+	s.check(err)
 	mu.Lock()
 	s.check(admin.Del(ctx, secretKey).Err())
 	s.until("the loss", func() bool { return !mu.Held() })
@@ -252,6 +254,7 @@ func (s *spy) removals(admin *redis.Client, m, other *anteroom.Manager) {
 	s.waitFor(observe.EventUnlockLost, 1)
 	s.waitFor(observe.EventReentryLost, 1)
 
+	mu = m.Mutex(secretKey)
 	h := s.acquired(mu.Acquire(ctx))
 	if mu.TryLockFor(10 * time.Millisecond) { // waits for itself
 		s.t.Error("locked beside the own hold")

@@ -248,6 +248,7 @@ anteroom_hold_seconds_count{class="orders"} 3
 # TYPE anteroom_lost_total counter
 anteroom_lost_total{class="orders",reason="closed"} 0
 anteroom_lost_total{class="orders",reason="deadline"} 1
+anteroom_lost_total{class="orders",reason="fixed"} 0
 anteroom_lost_total{class="orders",reason="forced"} 0
 anteroom_lost_total{class="orders",reason="gone"} 0
 anteroom_lost_total{class="orders",reason="watchdog"} 0

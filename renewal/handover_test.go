@@ -239,7 +239,7 @@ func TestManager_I9_LossesAreReportedAfterTheyAreTold(t *testing.T) {
 		defer mu.Unlock()
 		equal(t, "too early", tooEarly, false)
 		equal(t, "reported", len(reported), 3)
-		if slices.ContainsFunc(reported, func(c renewal.Cause) bool { return c.Reason != renewal.ReasonDeadline }) {
+		if slices.ContainsFunc(reported, func(c renewal.Cause) bool { return c.Reason != renewal.ReasonFixed }) {
 			t.Errorf("causes %v", reported)
 		}
 	})

@@ -50,6 +50,7 @@ type Reason string
 const (
 	ReasonGone     Reason = "gone"     // Redis' master said that the field is no longer there
 	ReasonDeadline Reason = "deadline" // no renewal was confirmed before the deadline
+	ReasonFixed    Reason = "fixed"    // a fixed lease, which is not renewed, ended as agreed
 	ReasonForced   Reason = "forced"   // somebody released the lock by force
 	ReasonWatchdog Reason = "watchdog" // the watchdog ended the hold
 	ReasonClosed   Reason = "closed"   // the owner of the Manager is closing
@@ -209,6 +210,9 @@ func (l *Lease) Loss(otherwise Reason) Cause {
 // known fills in what the Manager knows of the lease now. A process that was stopped
 // finds a loss late; the lease was not to be relied on from its deadline on.
 func (l *Lease) known(c Cause) Cause {
+	if c.Reason == ReasonDeadline && l.period <= 0 {
+		c.Reason = ReasonFixed
+	}
 	c.At, c.Deadline = time.Now(), l.shard.m.clock.past(l.deadline.Load())
 	c.LastConfirmed, c.Failures = l.LastConfirmed(), l.Failures()
 	if c.Deadline.Before(c.At) {

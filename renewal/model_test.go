@@ -255,6 +255,9 @@ func (v *lives) check(t *testing.T) {
 		name := fieldOf(l.spec)
 		if l.state == renewal.StateActive && !now.Before(l.deadline) {
 			l.state, l.reason = renewal.StateLost, renewal.ReasonDeadline
+			if l.spec.Period <= 0 {
+				l.reason = renewal.ReasonFixed
+			}
 		}
 		if got := l.real.State(); got != l.state {
 			t.Fatalf("%s is %v, want %v", name, got, l.state)
@@ -290,7 +293,7 @@ func (v *lives) checkTold(t *testing.T, l *modelLease) {
 	if c.Reason != l.reason {
 		t.Fatalf("%s is lost by %v, want %v", name, c.Reason, l.reason)
 	}
-	if c.Reason != renewal.ReasonDeadline {
+	if c.Reason != renewal.ReasonDeadline && c.Reason != renewal.ReasonFixed {
 		return
 	}
 	if at := l.deadline; !c.At.Equal(at) || !l.toldAt.Equal(at) && !(l.toldAt.Equal(l.added) && at.Before(l.added)) {

@@ -229,7 +229,7 @@ func TestRenewal_FixedLeaseEndsAtItsDeadline(t *testing.T) {
 		time.Sleep(time.Hour)
 		c := one(t, k, "f1")
 		equal(t, "told", k.when("f1").Sub(begin), 28500*time.Millisecond)
-		equal(t, "reason", c.Reason, renewal.ReasonDeadline)
+		equal(t, "reason", c.Reason, renewal.ReasonFixed)
 		equal(t, "err", c.Err, nil)
 		equal(t, "sends", s.count(), 0)
 	})

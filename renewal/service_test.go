@@ -369,7 +369,7 @@ func TestStop_ThenStartGoesOn(t *testing.T) {
 		for _, l := range leases {
 			equal(t, "renewals", l.Renewals(), 1)
 		}
-		equal(t, "passed while stopped", one(t, k, "f9").Reason, renewal.ReasonDeadline)
+		equal(t, "passed while stopped", one(t, k, "f9").Reason, renewal.ReasonFixed)
 		equal(t, "check", m.Check(), "")
 		m.Stop()
 	})

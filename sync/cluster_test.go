@@ -117,7 +117,7 @@ func TestAClusterBehindAPlainClient(t *testing.T) {
 	}
 	var told []observe.Event
 	for _, e := range rec.of(observe.EventWarning) {
-		if strings.Contains(e.Text, "hidden_cluster") && strings.Contains(e.Err.Error(), "redis.NewClusterClient") {
+		if strings.Contains(e.Text, "Redis Cluster") && strings.Contains(e.Err.Error(), "redis.NewClusterClient") {
 			told = append(told, e)
 		}
 	}

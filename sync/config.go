@@ -38,10 +38,11 @@ type Config struct {
 	Dialect Dialect
 
 	// Logger receives one record per change of state, never one per lock operation:
-	// Warn and Error for what gets worse, Info for what is better again. A record about
-	// a hold is written with the values of the context that it was acquired with, so
-	// that a handler can add its trace. docs/observability.md §6 lists what the records
-	// say. Defaults to slog.Default(); slog.New(slog.DiscardHandler) silences it.
+	// Warn and Error for what a person may have to act on, Info for what is well again or
+	// ended as agreed, Debug for what another record says already. A record about a hold
+	// is written with the values of the context that it was acquired with, so that a
+	// handler can add its trace. docs/observability.md §6 lists what the records say.
+	// Defaults to slog.Default(); slog.New(slog.DiscardHandler) silences it.
 	Logger *slog.Logger
 
 	// LogKeys puts lock keys into log records. Keys may hold personal data, so

@@ -68,7 +68,7 @@ func TestAFixedLeaseEndsByItself(t *testing.T) {
 			t.Fatal("deleted before its lease ended")
 		}
 		synctest.Wait()
-		if ev := rec.of(observe.EventLost); len(ev) != 1 || ev[0].Reason != observe.LostDeadline {
+		if ev := rec.of(observe.EventLost); len(ev) != 1 || ev[0].Reason != observe.LostFixed {
 			t.Fatalf("events %+v", ev)
 		}
 		time.Sleep(time.Second)

@@ -93,7 +93,7 @@ func shown(line string) string {
 		case "unconfirmed_for":
 			d, _ := time.ParseDuration(a[2])
 			parts = append(parts, a[1]+"="+d.Round(100*time.Millisecond).String())
-		case "time", "level", "msg", "class", "key_hash", "grant", "since", "last_confirmed", "deadline", "lease", "owners":
+		case "time", "msg", "class", "key_hash", "grant", "since", "last_confirmed", "deadline", "lease", "owners":
 		default:
 			parts = append(parts, a[0])
 		}

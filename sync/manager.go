@@ -61,7 +61,7 @@ type Redis interface {
 //
 // It does not ask Redis: a server that is away or refuses the password shows when a lock
 // is acquired, or by Ping. Settings of rdb that cost something, such as a PoolSize below
-// what MaxInFlight needs, are told once, in a log record at Info level. A client whose
+// what MaxInFlight needs, are told once, in log records at Debug level. A client whose
 // options cannot be read, because it is wrapped, is taken as it is.
 func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m, err := newManager("new manager", rdb, cfg)

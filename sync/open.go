@@ -32,6 +32,9 @@ import (
 // ErrUnavailable where Redis does not answer. Nothing is left running then. No error holds
 // a part of url that may be a password. A program that must start while Redis is away
 // makes a client of its own, for NewManager.
+//
+// For this client go-redis writes no lines about a Redis that cannot be reached; events say
+// it. The logger of go-redis, which is one for the process, stays as it is.
 func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 	const op = "open"
 	rdb, err := lettucecompat.Open(url, lettucecompat.Options{

@@ -30,7 +30,7 @@ func quiet(cfg anteroom.Config) anteroom.Config {
 func opened(t *testing.T, url string, look redis.UniversalClient) {
 	t.Helper()
 	var log bytes.Buffer
-	cfg := anteroom.Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Defaults: anteroom.LockConfig{Fencing: true}}
+	cfg := anteroom.Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), Defaults: anteroom.LockConfig{Fencing: true}}
 	m, err := anteroom.Open(bg, url, cfg)
 	ok(t, err)
 	ok(t, m.Ping(bg, "order:1"))
@@ -225,7 +225,7 @@ func TestOpen_CloseWithALockStillHeld(t *testing.T) {
 	}
 }
 
-// TestNewManager_TellsWhatTheClientCosts: once, at Info, and nothing where nothing costs.
+// TestNewManager_TellsWhatTheClientCosts: once, at Debug, what to set, and nothing where nothing costs.
 func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		for _, c := range []struct {
@@ -235,25 +235,25 @@ func TestNewManager_TellsWhatTheClientCosts(t *testing.T) {
 			words   []string
 		}{
 			{24, true, anteroom.Config{}, nil},
-			{24, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off"}},
-			{23, true, anteroom.Config{}, []string{"PoolSize allows 23 "}},
+			{24, false, anteroom.Config{}, []string{"set ContextTimeoutEnabled "}},
+			{23, true, anteroom.Config{}, []string{"set PoolSize on the client to 24 "}},
 			{23, true, anteroom.Config{MaxInFlight: 8}, nil},
-			{31, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"PoolSize allows 31 "}},
-			{1, false, anteroom.Config{}, []string{"ContextTimeoutEnabled is off", "PoolSize allows 1 "}},
+			{31, true, anteroom.Config{Defaults: anteroom.LockConfig{Replicas: 1}}, []string{"set PoolSize on the client to 32 "}},
+			{1, false, anteroom.Config{}, []string{"set ContextTimeoutEnabled ", "set PoolSize "}},
 		} {
 			rdb := redis.NewClient(&redis.Options{PoolSize: c.pool, ContextTimeoutEnabled: c.bounded, Addr: "127.0.0.1:6379", Dialer: s.net.Dial})
 			t.Cleanup(func() { _ = rdb.Close() })
 			var log bytes.Buffer
-			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			c.cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			m, err := anteroom.NewManager(rdb, c.cfg)
 			ok(t, err)
 			ok(t, m.Close(bg))
 			records := strings.Count(log.String(), "\n")
-			if records != min(len(c.words), 1) || strings.Count(log.String(), "level=INFO") != records {
+			if records != len(c.words) || strings.Count(log.String(), "level=DEBUG") != records {
 				t.Errorf("pool of %d: %s", c.pool, &log)
 			}
 			for _, words := range c.words {
-				if !strings.Contains(log.String(), words) {
+				if !strings.Contains(log.String(), `text="`+words) {
 					t.Errorf("pool of %d: %s", c.pool, &log)
 				}
 			}

@@ -213,7 +213,7 @@ func TestAClusterBehindAProxy(t *testing.T) {
 	}
 	var told []observe.Event
 	for _, e := range rec.of(observe.EventWarning) {
-		if strings.Contains(e.Text, "hidden_cluster") {
+		if strings.Contains(e.Text, "Redis Cluster") {
 			told = append(told, e)
 		}
 	}

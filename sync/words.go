@@ -42,9 +42,9 @@ func (w words) of(err error) string {
 		return e.words(w)
 	case *loss:
 		if e.Err == nil {
-			return w.of(ErrLost) + ": " + report.LossText(e.Reason, false, false)
+			return w.of(ErrLost) + ": " + report.LossText(e.Reason, false)
 		}
-		return w.of(ErrLost) + ": " + report.LossText(e.Reason, false, false) + ": " + w.of(e.Err)
+		return w.of(ErrLost) + ": " + report.LossText(e.Reason, false) + ": " + w.of(e.Err)
 	case ownText:
 		return string(e)
 	}

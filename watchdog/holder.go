@@ -30,7 +30,7 @@ func CheckHolder(now time.Time, f Facts, g Goroutines) Verdict {
 			fmt.Sprintf("goroutine %d has ended without unlocking%s", f.Goroutine, f.takenAt()))
 	case f.MaxHold > 0 && held > f.MaxHold:
 		return unhealthy(Holder, now, OverMaxHold,
-			fmt.Sprintf("held for %v, at most %v is allowed%s", held, f.MaxHold, f.takenAt()))
+			fmt.Sprintf("held for %v, at most %v is allowed%s", held.Round(100*time.Millisecond), f.MaxHold, f.takenAt()))
 	case !f.Reachable && !f.Fixed:
 		return unhealthy(Holder, now, HolderUnreachable, "nobody can release this hold any more"+f.takenAt())
 	case asked && !g.Complete:

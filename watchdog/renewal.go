@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -64,8 +65,11 @@ func CheckRenewalLoop(now time.Time, period time.Duration, s RenewalStats) Verdi
 			fmt.Sprintf("the renewal loop has not turned although work has been due for %v", now.Sub(s.NextDue)))
 	}
 	if s.Window >= minWindow && s.SuccessRate < minSuccessRate {
-		return unhealthy(Renewal, now, RenewalFailing,
-			fmt.Sprintf("%.0f %% of the last %d renewals brought an answer", 100*s.SuccessRate, s.Window))
+		answered, were := math.Round(s.SuccessRate*float64(s.Window)), "were"
+		if answered == 1 {
+			were = "was"
+		}
+		return unhealthy(Renewal, now, RenewalFailing, fmt.Sprintf("%.0f of the last %d renewals %s answered", answered, s.Window, were))
 	}
 	return healthy(Renewal, now)
 }

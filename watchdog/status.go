@@ -21,7 +21,7 @@ func CheckLockStatus(now time.Time, f Facts, s Status) Verdict {
 		return unknown(LockStatus, now, None, "the answer says neither that the field is there nor that it is gone")
 	case s.Fields > 1:
 		return unhealthy(LockStatus, now, ForeignField,
-			fmt.Sprintf("%d other fields stand beside the holder's", s.Fields-1))
+			fmt.Sprintf("another holder stands beside ours: %d fields in place of 1", s.Fields))
 	case s.Count != 1:
 		return unhealthy(LockStatus, now, WrongCount, fmt.Sprintf("the holder's count is %d instead of 1", s.Count))
 	case s.TTL < 0:

@@ -147,7 +147,7 @@ func TestManyGoroutinesAndKeys(t *testing.T) {
 }
 
 func TestEachNewHasAServerOfItsOwn(t *testing.T) {
-	a, b := locktest.New(t, anteroom.Config{}), locktest.New(t, anteroom.Config{})
+	a, b := locktest.NewManager(t, anteroom.Config{}), locktest.NewManager(t, anteroom.Config{})
 	ha, hb := acquire(t, a.Mutex("k")), acquire(t, b.Mutex("k"))
 	release(t, ha)
 	release(t, hb)
@@ -172,7 +172,7 @@ func TestObserverOfTheUserHearsOfLosses(t *testing.T) {
 
 func TestRecordsGoToTheTestsLog(t *testing.T) {
 	r := &recording{TB: t}
-	lt := locktest.New(r, anteroom.Config{})
+	lt := locktest.NewManager(r, anteroom.Config{})
 	h := acquire(t, lt.Mutex("k"))
 	lt.Lose("k")
 	wantErr(t, h.Err(), anteroom.ErrLost)
@@ -212,8 +212,8 @@ func TestReplicasAreNeverGranted(t *testing.T) {
 func TestConfigThatIsNotValidEndsTheTest(t *testing.T) {
 	bad := anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: -1}}
 	for name, f := range map[string]func(r *recording){
-		"New":     func(r *recording) { locktest.New(r, bad) },
-		"Another": func(r *recording) { locktest.New(r, anteroom.Config{}).Another(bad) },
+		"NewManager": func(r *recording) { locktest.NewManager(r, bad) },
+		"Another":    func(r *recording) { locktest.NewManager(r, anteroom.Config{}).Another(bad) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if msg := fatal(t, f); !strings.Contains(msg, "LeaseTime") {
@@ -258,7 +258,7 @@ func TestLocktest_I4_TheEndOfTheTestStopsAndLogsWhatIsStillHeld(t *testing.T) {
 	t.Run("somebody's test", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r = &recording{TB: t}
-			h = acquire(t, locktest.New(r, anteroom.Config{}).Mutex("forgotten"))
+			h = acquire(t, locktest.NewManager(r, anteroom.Config{}).Mutex("forgotten"))
 		})
 	})
 	wantErr(t, h.Err(), anteroom.ErrClosed)

@@ -3,17 +3,17 @@
 //
 //	func TestSomething(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
-//			lt := locktest.New(t, anteroom.Config{})
+//			lt := locktest.NewManager(t, anteroom.Config{})
 //			svc := NewService(lt.Manager)
 //			...
 //			lt.Lose("order:42") // what does the service do now?
 //		})
 //	}
 //
-// [New] returns an [anteroom.Manager] on an embedded server. [Manager.TakeBy] gives a lock to another holder,
+// [NewManager] returns an [anteroom.Manager] on an embedded server. [Manager.TakeBy] gives a lock to another holder,
 // [Manager.Lose] takes it away from its holder, [Manager.Down] takes the server down and [Manager.Up] brings it back.
 // [Manager.Another] is a second process. [Start] is for Examples. A lock that is still held when the test ends fails
-// the test: see [New] and [AllowLeaks].
+// the test: see [NewManager] and [AllowLeaks].
 //
 // # What it is not
 //
@@ -25,7 +25,7 @@
 //
 //	code under test            code under test
 //	      │                          │
-//	Manager (New)              Manager (Another)        your test
+//	Manager (NewManager)       Manager (Another)        your test
 //	      │                          │                      │
 //	      └────────┐        ┌────────┘                      │ TakeBy, Lose
 //	            ┌──▼────────▼──┐                            │

@@ -11,7 +11,7 @@ import (
 )
 
 func Example() {
-	lt := locktest.Start(anteroom.Config{}) // in a test: locktest.New(t, anteroom.Config{})
+	lt := locktest.Start(anteroom.Config{}) // in a test: locktest.NewManager(t, anteroom.Config{})
 	defer lt.Stop()
 	shop := &shop{locks: lt.Manager, stock: 1}
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)

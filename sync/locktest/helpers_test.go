@@ -16,14 +16,14 @@ var bg = context.Background()
 // everywhere runs f in a bubble and outside (I5), with a Manager of its own.
 func everywhere(t *testing.T, f func(t *testing.T, lt *locktest.Manager)) {
 	t.Run("bubble", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
+		synctest.Test(t, func(t *testing.T) { f(t, locktest.NewManager(t, anteroom.Config{})) })
 	})
-	t.Run("outside", func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
+	t.Run("outside", func(t *testing.T) { f(t, locktest.NewManager(t, anteroom.Config{})) })
 }
 
 // inBubble runs f only in a bubble: its waits would be too long in real time.
 func inBubble(t *testing.T, f func(t *testing.T, lt *locktest.Manager)) {
-	synctest.Test(t, func(t *testing.T) { f(t, locktest.New(t, anteroom.Config{})) })
+	synctest.Test(t, func(t *testing.T) { f(t, locktest.NewManager(t, anteroom.Config{})) })
 }
 
 func acquire(t testing.TB, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) *anteroom.Hold {

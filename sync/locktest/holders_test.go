@@ -67,7 +67,7 @@ func TestTakeByRespectsAContext(t *testing.T) {
 func TestTakeByOfAHeldLockEndsTheTest(t *testing.T) {
 	var h *anteroom.Hold
 	msg := fatal(t, func(r *recording) {
-		lt := locktest.New(r, anteroom.Config{})
+		lt := locktest.NewManager(r, anteroom.Config{})
 		h = acquire(t, lt.Mutex("k"))
 		defer func() { _ = h.Release(bg) }()
 		lt.TakeBy("k")
@@ -75,7 +75,7 @@ func TestTakeByOfAHeldLockEndsTheTest(t *testing.T) {
 	if !strings.Contains(msg, h.Holder()) {
 		t.Errorf("message %q does not name the holder %s", msg, h.Holder())
 	}
-	if msg := fatal(t, func(r *recording) { locktest.New(r, anteroom.Config{}).TakeBy("") }); !strings.Contains(msg, "Key") {
+	if msg := fatal(t, func(r *recording) { locktest.NewManager(r, anteroom.Config{}).TakeBy("") }); !strings.Contains(msg, "Key") {
 		t.Errorf("message for an empty key: %q", msg)
 	}
 }

@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -13,13 +14,13 @@ import (
 const (
 	// leakTime bounds how long the end of a test waits for goroutines that still hold a lock. The test's context has
 	// ended by then, and they may be about to release.
-	leakTime = 2 * time.Second
+	leakTime = 200 * time.Millisecond
 
 	// leakPoll is how often it checks.
 	leakPoll = 2 * time.Millisecond
 )
 
-// Option is an option of New.
+// Option is an option of NewManager.
 type Option interface{ apply(*options) }
 
 type options struct{ leaks bool }
@@ -32,21 +33,17 @@ func (o option) apply(to *options) { o(to) }
 // test's log names them.
 func AllowLeaks() Option { return option(func(o *options) { o.leaks = true }) }
 
-// end stops the server and reports what went wrong: the leaks (I6), unless they are allowed, and Stop's error.
+// end stops the server and reports what went wrong: the leaks (I6), unless they are allowed, and the errors of Close.
 func (m *Manager) end(tb testing.TB, leaks bool) {
 	tb.Helper()
-	var list []string
+	list, errs := m.srv.stop() // all events have been delivered when it returns
+	list = append(list, m.srv.abandoned()...)
 	if !leaks {
-		list = m.srv.awaitLeft()
+		for _, l := range list {
+			tb.Errorf("locktest: leaked: %s", l)
+		}
 	}
-	err := m.Stop() // all events have been delivered when it returns
-	if !leaks {
-		list = append(list, m.srv.abandoned()...)
-	}
-	for _, l := range list {
-		tb.Errorf("locktest: leaked: %s", l)
-	}
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		tb.Logf("locktest: at the end of the test: %v", err)
 	}
 }
@@ -96,15 +93,11 @@ func (s *server) awaitLeft() []string {
 	}
 }
 
-// left returns the held locks of all Managers, as text, and nothing once the server is stopped: Stop has then
-// reported them.
+// left returns the held locks of all Managers, as text.
 func (s *server) left() []string {
 	s.mu.Lock()
-	managers, stopped := s.managers, s.stopped
+	managers := s.managers
 	s.mu.Unlock()
-	if stopped {
-		return nil
-	}
 	var list []string
 	for _, a := range managers {
 		for _, st := range a.m.Snapshot() {

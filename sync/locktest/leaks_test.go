@@ -1,6 +1,7 @@
 package locktest_test
 
 import (
+	"log/slog"
 	"regexp"
 	"runtime"
 	"strings"
@@ -18,7 +19,7 @@ func ended(t *testing.T, bubble bool, f func(t *testing.T, lt *locktest.Manager)
 	var r *recording
 	run := func(t *testing.T) {
 		r = &recording{TB: t}
-		f(t, locktest.New(r, anteroom.Config{}, opts...))
+		f(t, locktest.NewManager(r, anteroom.Config{}, opts...))
 	}
 	t.Run("somebody's test", func(t *testing.T) {
 		if bubble {
@@ -132,4 +133,31 @@ func TestLocktest_I6_NothingAfterStop(t *testing.T) {
 			t.Errorf("Stop: %v", err)
 		}
 	}))
+}
+
+// A leak is reported at once: nothing would come of waiting for its holder.
+func TestLocktest_I6_ALeakCostsNoTime(t *testing.T) {
+	began := time.Now()
+	leaked(t, ended(t, false, func(t *testing.T, lt *locktest.Manager) {
+		lt.Mutex("k").Lock()
+	}), `"k" was not unlocked by .*leaks_test\.go:\d+ by goroutine \d+`)
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("the end of the test took %v", took)
+	}
+}
+
+// What locktest's own client costs is nobody's business.
+func TestLocktest_LogsNothingOfItsOwn(t *testing.T) {
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+		r := &recording{TB: t}
+		log := slog.New(slog.NewTextHandler(r, &slog.HandlerOptions{Level: level}))
+		lt := locktest.NewManager(r, anteroom.Config{Logger: log})
+		release(t, acquire(t, lt.Mutex("k")))
+		if err := lt.Stop(); err != nil {
+			t.Error(err)
+		}
+		if text := r.text(); strings.Contains(text, "redis client") || level == slog.LevelInfo && text != "" {
+			t.Errorf("it logs\n%s", text)
+		}
+	}
 }

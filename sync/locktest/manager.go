@@ -12,7 +12,7 @@ import (
 // Manager is an anteroom.Manager on an embedded server, with methods to make things go wrong. Give its embedded
 // Manager to the code under test:
 //
-//	lt := locktest.New(t, anteroom.Config{})
+//	lt := locktest.NewManager(t, anteroom.Config{})
 //	svc := NewService(lt.Manager)
 //
 // All methods are safe for concurrent use.
@@ -36,7 +36,7 @@ func (panics) Helper() {}
 
 func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 
-// New returns a Manager on a fresh, empty server of its own, for the test tb. Both end with the test: see Stop. An
+// NewManager returns a Manager on a fresh, empty server of its own, for the test tb. Both end with the test: see Stop. An
 // invalid cfg fails the test.
 //
 // It works inside a testing/synctest bubble, where leases and renewals run in virtual time, and outside, where they
@@ -44,12 +44,12 @@ func (panics) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, arg
 //
 // A lock that is still held at the end of the test fails it: a Hold that was not released, a Lock that was not
 // unlocked, of this Manager or of one made by Another. The message has the key and the place where it was acquired;
-// call sites are always recorded. After the test's context has ended there are 2 seconds to release. A lost Hold need
+// call sites are always recorded. After the test's context has ended there are 200 ms to release. A lost Hold need
 // not be released; a lock that the watchdog had to end because its goroutine had ended counts as leaked. AllowLeaks
 // turns this off.
 //
 // If cfg.Logger is nil, records go to the test's log, which go test prints if the test fails.
-func New(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
+func NewManager(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
 	tb.Helper()
 	var o options
 	for _, opt := range opts {
@@ -60,7 +60,7 @@ func New(tb testing.TB, cfg anteroom.Config, opts ...Option) *Manager {
 	return m
 }
 
-// Start is New without a testing.TB: for Examples and demonstrations. The caller must call Stop. What would fail a
+// Start is NewManager without a testing.TB: for Examples and demonstrations. The caller must call Stop. What would fail a
 // test panics, such as an invalid cfg. If cfg.Logger is nil, nothing is logged.
 func Start(cfg anteroom.Config) *Manager {
 	return start(panics{}, slog.New(slog.DiscardHandler), cfg)
@@ -77,7 +77,7 @@ func start(r reporter, log *slog.Logger, cfg anteroom.Config) *Manager {
 	}
 	m, err := srv.attach(cfg)
 	if err != nil {
-		_ = srv.stop()
+		_, _ = srv.stop()
 		r.Fatalf("locktest: %v", err)
 	}
 	return &Manager{Manager: m, srv: srv, r: r, log: log}
@@ -108,7 +108,10 @@ func (m *Manager) Down() { m.srv.setDown(true) }
 func (m *Manager) Up() { m.srv.setDown(false) }
 
 // Stop ends the server and closes all Managers on it, after Up if it was down, and returns the errors of their Close:
-// a lock that is still held is named there. It waits for releases in flight, and up to 2 seconds for each Manager
-// with a lock that is not released. Afterwards nothing of it runs any more, except callers parked in Mutex.Lock,
-// which cannot be notified. New calls Stop at the end of the test. Further calls have no effect.
-func (m *Manager) Stop() error { return errors.Join(m.srv.stop()...) }
+// a lock that is still held is named there. It waits up to 200 ms for holders, and if there are none, up to 2 seconds
+// for releases in flight. Afterwards nothing of it runs any more, except callers parked in Mutex.Lock, which cannot be
+// notified. At the end of a test Stop is called by itself. Further calls have no effect.
+func (m *Manager) Stop() error {
+	_, errs := m.srv.stop()
+	return errors.Join(errs...)
+}

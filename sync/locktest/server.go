@@ -113,6 +113,7 @@ func (s *server) client(dial func() (net.Conn, error)) *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr:                     fmt.Sprintf("127.0.0.1:%d", port),
 		Dialer:                   func(context.Context, string, string) (net.Conn, error) { return dial() },
+		ContextTimeoutEnabled:    true,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		MaxRetries:               -1, // go-redis' own retries of a handshake would sleep
@@ -172,21 +173,25 @@ func (s *server) setDown(down bool) {
 	}
 }
 
-// stop ends everything; further calls have no effect. The server is up meanwhile, so that pending releases need not
-// wait for the end of their leases.
-func (s *server) stop() []error {
+// stop ends everything, and returns the locks that are still held, as text, and the errors of Close; further calls have
+// no effect. The server is up meanwhile, so that pending releases need not wait for the end of their leases. Nobody is
+// waited for where a lock is leaked.
+func (s *server) stop() (left []string, errs []error) {
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()
-		return nil
+		return nil, nil
 	}
 	s.stopped = true
 	managers := s.managers
 	s.mu.Unlock()
 	s.setDown(false)
-	var errs []error
+	patience := closeTimeout
+	if left = s.awaitLeft(); len(left) > 0 {
+		patience = 0
+	}
 	for _, a := range managers {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		errs = append(errs, a.m.Close(ctx), a.rdb.Close())
 		cancel()
 	}
@@ -194,5 +199,5 @@ func (s *server) stop() []error {
 	errs = append(errs, s.control.Close())
 	s.setDown(true)
 	s.gate.Close() // an abandoned command may still be dialing
-	return errs
+	return left, errs
 }

@@ -36,7 +36,7 @@ func (s *shop) sell(ctx context.Context, pack func()) error {
 
 func TestShopKeepsItsStockWhenTheLockIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lt := locktest.New(t, anteroom.Config{})
+		lt := locktest.NewManager(t, anteroom.Config{})
 		s := &shop{locks: lt.Manager, stock: 1}
 
 		err := s.sell(t.Context(), func() { lt.Lose("stock") })
@@ -51,7 +51,7 @@ func TestShopKeepsItsStockWhenTheLockIsLost(t *testing.T) {
 
 func TestShopWaitsAnHourForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lt := locktest.New(t, anteroom.Config{})
+		lt := locktest.NewManager(t, anteroom.Config{})
 		s := &shop{locks: lt.Manager, stock: 1}
 
 		time.AfterFunc(time.Hour, lt.TakeBy("stock")) // takes it now, and releases it in an hour

@@ -21,7 +21,7 @@ const (
 	EventSelfDeadlock     EventKind = "self_deadlock"     // Lock or Do by a goroutine that holds the key itself
 	EventLongWait         EventKind = "long_wait"         // callers have waited for a key for longer than Config.LongWait
 	EventDeadlock         EventKind = "deadlock"          // goroutines of this Manager wait for each other's locks
-	EventUnavailable      EventKind = "unavailable"       // acquire is failing at a server, Text says which of several; it is retried
+	EventUnavailable      EventKind = "unavailable"       // a server cannot be reached or refuses for now, Text says which of several; everything is retried
 	EventMisconfigured    EventKind = "misconfigured"     // acquiring is refused until a person changes something; Text says what. Key: only this key, or else a whole server
 	EventAvailable        EventKind = "available"         // one of the two before it has passed
 	EventAbandoned        EventKind = "abandoned"         // a Hold that nobody can reach any more was never released

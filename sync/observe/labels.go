@@ -35,7 +35,7 @@ func Labels() LabelSets {
 		},
 		Release: []Outcome{OutcomeReleased, OutcomeHandedOff, OutcomeNested, OutcomeLost, OutcomeUnknown, OutcomeUnavailable},
 		Renew:   []Outcome{OutcomeRenewed, OutcomeRefused, OutcomeFailed},
-		Losses:  []LossReason{LostGone, LostDeadline, LostForced, LostClosed, LostWatchdog},
+		Losses:  []LossReason{LostGone, LostDeadline, LostFixed, LostForced, LostClosed, LostWatchdog},
 		Events: []EventKind{
 			EventLost, EventRenewalFailing, EventReleaseFailed, EventReleaseGivenUp, EventUnlockLost, EventReentryLost,
 			EventSelfDeadlock, EventLongWait, EventDeadlock, EventUnavailable, EventMisconfigured, EventAvailable,

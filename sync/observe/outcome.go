@@ -42,7 +42,8 @@ type LossReason string
 // The reasons of losses.
 const (
 	LostGone     LossReason = "gone"     // Redis answered that the lock is not ours: deleted, expired, overwritten
-	LostDeadline LossReason = "deadline" // no renewal was confirmed in time, or a fixed lease ended
+	LostDeadline LossReason = "deadline" // no renewal was confirmed in time
+	LostFixed    LossReason = "fixed"    // a fixed lease ended as agreed, before its holder released it
 	LostForced   LossReason = "forced"   // ForceRelease; LostGone where a check came before its message
 	LostClosed   LossReason = "closed"   // the Manager was closed under the hold
 	LostWatchdog LossReason = "watchdog" // cancelled by the watchdog, see Recovery

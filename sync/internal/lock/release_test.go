@@ -81,7 +81,7 @@ func TestLate_AReleaseThatLandsAfterTheLease(t *testing.T) {
 	if err := o.Err(); err != nil {
 		t.Fatal(err)
 	}
-	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonDeadline {
+	if r := o.Exit(t.Context()); r.Lost == nil || r.Lost.Reason != renewal.ReasonFixed {
 		t.Errorf("%+v", r)
 	}
 }

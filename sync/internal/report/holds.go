@@ -1,12 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/anteroom/anteroom/renewal"
@@ -46,7 +42,7 @@ func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 		note = p.NoteOn(l.Owner, 1)
 	}
 	ev.Owners, ev.Found = note.owners, p.found(note.verdicts)
-	ev.Text = LossText(l.Reason, g.Terms().Fixed(), g.Unrenewed())
+	ev.Text = LossText(l.Reason, g.Unrenewed())
 	if l.By != "" {
 		ev.Text += ", found " + l.By
 	}
@@ -59,7 +55,7 @@ func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 // ReleaseFailed reports that the first answer to a release of g did not confirm it.
 func (p *Reports) ReleaseFailed(g *lock.Held, err error) {
 	ev := eventOf(observe.EventReleaseFailed, g, g.Lease().Loss(""))
-	ev.Err = err
+	ev.Text, ev.Err = "no answer has confirmed a release; it is repeated", err
 	p.event(p.cfg.Values(g.Owner()), ev)
 }
 
@@ -75,6 +71,7 @@ func (p *Reports) ReleaseGivenUp(g *lock.Held) {
 // UnlockLost reports what Unlock cannot return: the lock of o was lost for c, since then, as why says.
 func (p *Reports) UnlockLost(o *lock.Owner, c renewal.Cause, since time.Time, why error) {
 	ev := eventOf(observe.EventUnlockLost, o.Held(), c)
+	ev.Text = "Unlock of a lock that had been lost"
 	ev.Reason, ev.Since, ev.Err, ev.CallSite = observe.LossReason(c.Reason), since, why, o.CallSite
 	p.event(context.Background(), ev)
 }
@@ -89,45 +86,19 @@ func (p *Reports) ReentryLost(k *lock.Key) {
 
 // SelfDeadlock reports a Lock or Do by a goroutine that holds the key.
 func (p *Reports) SelfDeadlock(k *lock.Key) {
-	ev := observe.Event{Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite()}
-	ev.Text = "a goroutine waits for a lock that it holds itself"
-	if o := k.Owner(); o != nil && o.CallSite != "" {
-		ev.Text += ", taken" + At(o.CallSite)
-	}
-	ev.Text += ", unless another goroutine is to release it; Acquire and Do enter again with the Hold's context, Lock with LockConfig.Reentrant"
-	p.event(context.Background(), ev)
+	p.event(context.Background(), observe.Event{
+		Kind: observe.EventSelfDeadlock, Key: k.Name(), Class: k.Settings().Class, CallSite: p.cfg.CallSite(), Text: selfDeadlockText(k.Owner()),
+	})
 }
 
 // Closing reports what Close has waited for, after that time: so many holds of these classes, the oldest of which
 // came in at site, or else commands without an answer.
 func (p *Reports) Closing(after time.Duration, classes map[string]int, site string, commands int) {
-	var what string
-	holds := 0
-	for _, n := range classes {
-		holds += n
+	text := closingText(after, classes, commands)
+	if text == "" {
+		return
 	}
-	switch {
-	case holds > 0:
-		names := slices.SortedFunc(maps.Keys(classes), func(a, b string) int {
-			return cmp.Or(cmp.Compare(classes[b], classes[a]), strings.Compare(a, b))
-		})
-		var parts []string
-		for _, name := range names[:min(len(names), maxReports)] {
-			parts = append(parts, fmt.Sprintf("%d of class %s", classes[name], name))
-		}
-		if n := len(names) - len(parts); n > 0 {
-			parts = append(parts, fmt.Sprintf("others of %d more", n))
-		}
-		what = Plural(holds, "hold") + ": " + strings.Join(parts, ", ")
-	case commands > 0:
-		what = Plural(commands, "command")
-	default:
-		return // just done
-	}
-	p.event(context.Background(), observe.Event{
-		Kind: observe.EventClosing, Since: time.Now().Add(-after), CallSite: site,
-		Text: "Close has waited for " + after.String() + " for " + what,
-	})
+	p.event(context.Background(), observe.Event{Kind: observe.EventClosing, Since: time.Now().Add(-after), CallSite: site, Text: text})
 }
 
 // eventOf begins an event about g, with what c says was known of its lease.

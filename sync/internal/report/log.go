@@ -12,18 +12,26 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// This file is what the log says. It is written by the queue of events alone: after
-// whoever lost a lock was told, by a goroutine that no lock waits for, one record for each
-// change of state and none for an operation.
+// This file is what the log says. The queue of events writes it alone: after the owner of a lost lock was notified, on
+// a goroutine that no lock waits for. There is one record for each thing that a person may have to act on, and none for
+// an operation: what follows from it is at Debug.
 
-// level is that of a record: losses, releases that came to nothing and mistakes in the
-// program are errors, what got better is information, everything else a warning.
-func levelOf(k observe.EventKind) slog.Level {
-	switch k {
-	case observe.EventLost, observe.EventReleaseGivenUp, observe.EventUnlockLost, observe.EventSelfDeadlock, observe.EventDeadlock, observe.EventMisconfigured:
+// levelOf returns the level of e where nothing else says it.
+func levelOf(e *observe.Event) slog.Level {
+	switch e.Kind {
+	case observe.EventReleaseGivenUp, observe.EventSelfDeadlock, observe.EventDeadlock, observe.EventMisconfigured:
 		return slog.LevelError
-	case observe.EventAvailable, observe.EventSubscriptionUp, observe.EventAlertCleared:
+	case observe.EventLost:
+		if e.Reason == observe.LostFixed { // as agreed
+			return slog.LevelInfo
+		}
+		return slog.LevelError
+	case observe.EventAvailable, observe.EventAlertCleared:
 		return slog.LevelInfo
+	case observe.EventReleaseFailed, // EventUnavailable or EventMisconfigured says why
+		observe.EventUnlockLost,                                    // EventLost has said it
+		observe.EventSubscriptionDown, observe.EventSubscriptionUp: // locks work meanwhile; if it lasts, an alert says so
+		return slog.LevelDebug
 	}
 	return slog.LevelWarn
 }
@@ -33,12 +41,8 @@ func levelOf(k observe.EventKind) slog.Level {
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
 func (p *Reports) log(ctx context.Context, e *queued) {
-	level, keys := levelOf(e.Kind), p.cfg.LogKeys
-	if e.Kind == observe.EventSubscriptionUp && !p.subscribed {
-		p.subscribed = true
-		level = slog.LevelDebug // that of every Manager that works, and nothing has become better
-	}
-	if !p.cfg.Logger.Enabled(ctx, level) {
+	keys := p.cfg.LogKeys
+	if !p.cfg.Logger.Enabled(ctx, e.level) {
 		return
 	}
 	r := make([]slog.Attr, 0, 20)
@@ -48,6 +52,16 @@ func (p *Reports) log(ctx context.Context, e *queued) {
 		}
 	}
 	text("event", string(e.Kind))
+	if keys && e.named != "" {
+		text("text", e.named)
+	} else {
+		text("text", e.Text)
+	}
+	if keys && e.Err != nil {
+		text("err", p.cfg.Shown(e.Err, e.Holder, e.ClientID))
+	} else {
+		text("err", e.ErrText)
+	}
 	text("class", e.Class)
 	if keys {
 		text("key", e.Key)
@@ -59,11 +73,6 @@ func (p *Reports) log(ctx context.Context, e *queued) {
 	}
 	text("reason", string(e.Reason))
 	text("check", e.Check)
-	if keys && e.named != "" {
-		text("text", e.named)
-	} else {
-		text("text", e.Text)
-	}
 	if !e.Since.IsZero() {
 		r = append(r, slog.Time("since", e.Since))
 	}
@@ -73,12 +82,7 @@ func (p *Reports) log(ctx context.Context, e *queued) {
 	if e.Waiters > 0 {
 		r = append(r, slog.Int("waiters", e.Waiters))
 	}
-	if keys && e.Err != nil {
-		text("err", p.cfg.Shown(e.Err, e.Holder, e.ClientID))
-	} else {
-		text("err", e.ErrText)
-	}
-	p.cfg.Logger.LogAttrs(ctx, level, "anteroom: "+string(e.Kind), r...)
+	p.cfg.Logger.LogAttrs(ctx, e.level, "anteroom: "+string(e.Kind), r...)
 }
 
 // logDropped says how many events were dropped since the last record of that: a log that
@@ -95,8 +99,8 @@ func leaseOf(e *observe.Event) (r []slog.Attr) {
 	if e.Kind == observe.EventLost {
 		r = append(r, slog.Int("owners", e.Owners))
 	}
-	if e.LastConfirmed.IsZero() {
-		return r
+	if e.LastConfirmed.IsZero() || e.Reason == observe.LostFixed {
+		return r // a fixed lease is not renewed, so nothing has failed
 	}
 	end := e.At
 	if e.Reason != "" && !e.Since.IsZero() {

@@ -1,7 +1,9 @@
 package report
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"strings"
 	"sync"
@@ -13,16 +15,17 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// troubles says when acquiring meets trouble, and when it meets it no more: once for each
-// trouble, however many callers there are.
+// troubles says when locks meet trouble, and when they meet it no more: once for each
+// trouble, however many callers and holders there are.
 //
 //	an answer is missing, or is one that passes      ──► unavailable   ┐
 //	an answer that a person must change, of a server ──► misconfigured ┴──► available
 //	an answer that a person must change, of a key    ──► misconfigured ──► available
 //
-// A trouble ends when an attempt was answered and none has failed for outageQuiet and a
-// CommandTimeout, so that a server that fails now and then is one outage, not hundreds. A
-// Cluster has one for each node: the others work meanwhile.
+// Statements meet it, renewals that fail for the second time, and a row of PINGs. A trouble
+// ends when an attempt was answered and none has failed for outageQuiet and a CommandTimeout,
+// so that a server that fails now and then is one outage, not hundreds. A PING ends what no
+// statement has met. A Cluster has one trouble for each node: the others work meanwhile.
 type troubles struct {
 	p    *Reports
 	some atomic.Bool // there is trouble, which spares all others the mutex
@@ -30,6 +33,7 @@ type troubles struct {
 	mu      sync.Mutex
 	stopped bool                 // nothing is raised any more; guarded by mu
 	all     map[subject]*trouble // guarded by mu
+	over    time.Time            // when the last trouble of a server ended; guarded by mu
 }
 
 // subject is what is in trouble: a server, or one key.
@@ -37,6 +41,7 @@ type subject struct{ shard, key string }
 
 type trouble struct {
 	class    string // of a key
+	stated   bool   // a statement has met it
 	said     map[observe.EventKind]bool
 	failed   time.Time   // when an attempt has failed last
 	answered time.Time   // when one was answered first after that
@@ -64,8 +69,13 @@ func shown(shard string) string {
 // Failed notes that a statement for k has failed with err at the server shard.
 func (p *Reports) Failed(k *lock.Key, shard string, err error) {
 	if !p.cfg.Closing() {
-		p.troubles.met(k.Name(), k.Settings().Class, shown(shard), err)
+		p.troubles.met(k.Name(), k.Settings().Class, shown(shard), err, true)
 	}
+}
+
+// isOutage reports whether err is no answer, or one that passes.
+func isOutage(err error) bool {
+	return err != nil && !lettucecompat.Permanent(err) && !errors.Is(err, lettucecompat.ErrReplicas)
 }
 
 // Answered notes that one for k was answered as it should be. before is the server at which the one before it has failed,
@@ -76,26 +86,38 @@ func (p *Reports) Answered(k *lock.Key, before *string) {
 	}
 }
 
-// met notes a failure at the server shard.
-func (o *troubles) met(key, class, shard string, err error) {
-	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: "acquire is failing; retrying"}
+// met notes a failure at the server shard, of a statement or not.
+func (o *troubles) met(key, class, shard string, err error, stated bool) {
+	of, ev := subject{shard: shard}, observe.Event{Kind: observe.EventUnavailable, Err: err, Text: unavailableText(shard, err)}
 	if lettucecompat.Permanent(err) && !lettucecompat.Uncertain(err) {
-		ev.Kind, ev.Text = observe.EventMisconfigured, "acquiring is refused until a person changes something"
-		if remedy := Remedy(err); remedy != "" {
-			ev.Text += ": " + remedy
-		}
+		what := cmp.Or(Remedy(err), "acquiring is refused until a person changes something")
+		ev.Kind, ev.Text = observe.EventMisconfigured, what+onServer(shard)
 		if !aboutServer(err) {
-			of, ev.Key, ev.Class = subject{key: key}, key, class
+			of, ev.Key, ev.Class, ev.Text = subject{key: key}, key, class, what
 		}
 	}
-	if o.isNews(of, &ev) {
-		ev.Text += onServer(of.shard)
+	if o.isNews(of, &ev, stated) {
 		o.p.event(context.Background(), ev)
 	}
 }
 
+// outage reports whether a server is in trouble, or was that short a time ago.
+func (o *troubles) outage(ago time.Duration) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.over) < ago {
+		return true
+	}
+	for of := range o.all {
+		if of.key == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // isNews notes a failure. It reports whether ev has not been said of this trouble.
-func (o *troubles) isNews(of subject, ev *observe.Event) bool {
+func (o *troubles) isNews(of subject, ev *observe.Event, stated bool) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.stopped {
@@ -114,7 +136,7 @@ func (o *troubles) isNews(of subject, ev *observe.Event) bool {
 		t = &trouble{class: ev.Class, said: map[observe.EventKind]bool{}}
 		o.all[of] = t
 	}
-	t.failed = now
+	t.failed, t.stated = now, t.stated || stated
 	if t.quiet != nil {
 		t.quiet.Stop()
 		t.quiet = nil
@@ -135,10 +157,29 @@ func (o *troubles) answered(key, shard string, before *string) {
 		if of.key == "" {
 			here = of.shard == shard || before != nil && of.shard == shown(*before) || now.Sub(t.failed) > outageForgotten
 		}
-		if here && t.quiet == nil && !o.stopped {
-			t.answered = now
-			t.quiet = time.AfterFunc(outageQuiet+o.p.cfg.CommandTimeout, func() { o.end(of, t, now) })
+		if here {
+			o.calm(of, t, now)
 		}
+	}
+}
+
+// pinged notes that a PING was answered, by any server of a Cluster.
+func (o *troubles) pinged() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	for of, t := range o.all {
+		if of.key == "" && !t.stated && (of.shard == "" || now.Sub(t.failed) > outageForgotten) {
+			o.calm(of, t, now)
+		}
+	}
+}
+
+// calm has t end after a while in which nothing fails. The caller has mu.
+func (o *troubles) calm(of subject, t *trouble, now time.Time) {
+	if t.quiet == nil && !o.stopped {
+		t.answered = now
+		t.quiet = time.AfterFunc(outageQuiet+o.p.cfg.CommandTimeout, func() { o.end(of, t, now) })
 	}
 }
 
@@ -151,11 +192,14 @@ func (o *troubles) end(of subject, t *trouble, answered time.Time) {
 		defer o.p.batches.Done()
 		delete(o.all, of)
 		o.some.Store(len(o.all) > 0)
+		if of.key == "" {
+			o.over = time.Now()
+		}
 	}
 	o.mu.Unlock()
 	if ended {
 		o.p.event(context.Background(), observe.Event{
-			Kind: observe.EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "acquire is answered again" + onServer(of.shard),
+			Kind: observe.EventAvailable, Key: of.key, Class: t.class, Since: answered, Text: "Redis answers again" + onServer(of.shard),
 		})
 	}
 }
@@ -170,11 +214,4 @@ func (o *troubles) stop() {
 			t.quiet.Stop()
 		}
 	}
-}
-
-func onServer(shard string) string {
-	if shard == "" {
-		return ""
-	}
-	return ", at " + shard
 }

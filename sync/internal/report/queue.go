@@ -2,6 +2,7 @@ package report
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/anteroom/anteroom/sync/observe"
@@ -11,11 +12,22 @@ import (
 
 // event queues ev, of a hold that was acquired with these values, if of one; a full queue
 // drops it and counts that, as does one that has been stopped. It waits for nobody but the Observer: no lock is held.
-func (p *Reports) event(values context.Context, ev observe.Event) { p.Raise(values, ev, "") }
+func (p *Reports) event(values context.Context, ev observe.Event) {
+	p.raise(values, ev, "", levelOf(&ev))
+}
+
+// aside is event for what another record says, or nobody has to act on: the log has it at Debug.
+func (p *Reports) aside(values context.Context, ev observe.Event) {
+	p.raise(values, ev, "", slog.LevelDebug)
+}
 
 // Raise is event; named is the Text with keys instead of their hashes, where it speaks of several.
 func (p *Reports) Raise(values context.Context, event observe.Event, named string) {
-	ev := queued{event, named, values}
+	p.raise(values, event, named, levelOf(&event))
+}
+
+func (p *Reports) raise(values context.Context, event observe.Event, named string, level slog.Level) {
+	ev := queued{event, named, level, values}
 	if ev.At.IsZero() {
 		ev.At = time.Now()
 	}
@@ -78,5 +90,6 @@ func (p *Reports) deliver(e queued) {
 type queued struct {
 	observe.Event
 	named  string          // Text with keys instead of their hashes, where it speaks of several
+	level  slog.Level      // in the log
 	values context.Context // with which the hold was acquired
 }

@@ -55,7 +55,7 @@ type Reports struct {
 	done    sync.WaitGroup
 	dropped atomic.Int64 // since the log said so last
 
-	subscribed bool // an EventSubscriptionUp has been delivered; run's own
+	alerts map[alert]bool // those that the log shows; the watchdog's loop's own
 
 	// Only the look for long waits that is under way uses these.
 	Scan                func(now time.Time, asked []int64) goroutines.Scan
@@ -69,7 +69,7 @@ const queueLen = 1024
 func New(cfg Config) *Reports {
 	p := &Reports{
 		cfg: cfg, to: allHooks(cfg.Observer), Scan: goroutines.Look,
-		queue: make(chan queued, queueLen), quit: make(chan struct{}),
+		queue: make(chan queued, queueLen), quit: make(chan struct{}), alerts: map[alert]bool{},
 	}
 	if cfg.Tracer != nil {
 		p.tracer = *cfg.Tracer

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"strings"
+	"slices"
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
@@ -39,7 +39,9 @@ func (p *Reports) Costs(replicas bool) {
 		return
 	}
 	p.done.Go(func() {
-		p.cfg.Logger.LogAttrs(context.Background(), slog.LevelInfo, "anteroom: redis client", slog.String("text", strings.Join(costs, ". ")))
+		for _, text := range costs {
+			p.cfg.Logger.LogAttrs(context.Background(), slog.LevelDebug, "anteroom: redis client", slog.String("text", text))
+		}
 	})
 }
 
@@ -52,10 +54,18 @@ func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
 func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	g := l.Owner().(*lock.Held)
 	p.to.Renewed(g.Key().Settings().Class, observe.OutcomeFailed, 0)
+	outage := isOutage(err)
+	if outage && failures >= 2 && !p.cfg.Closing() {
+		p.troubles.met("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
+	}
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
-		ev.Err, ev.Since, ev.Failures = err, l.LastConfirmed(), failures
-		p.event(p.cfg.Values(g.Owner()), ev)
+		ev.Text, ev.Err, ev.Since, ev.Failures = "two renewals in a row have failed", err, l.LastConfirmed(), failures
+		say := p.event
+		if outage {
+			say = p.aside
+		}
+		say(p.cfg.Values(g.Owner()), ev)
 	}
 }
 
@@ -81,9 +91,9 @@ func (p *Reports) Subscription(up bool, err error) {
 	if p.cfg.Closing() {
 		return // Close ends it on purpose
 	}
-	ev := observe.Event{Kind: observe.EventSubscriptionDown, Err: err}
+	ev := observe.Event{Kind: observe.EventSubscriptionDown, Err: err, Text: "waiters ask until the subscription is up again"}
 	if up {
-		ev.Kind = observe.EventSubscriptionUp
+		ev.Kind, ev.Text = observe.EventSubscriptionUp, "Redis can call waiters"
 	}
 	p.event(context.Background(), ev)
 }
@@ -97,7 +107,7 @@ func (p *Reports) command(s lettucecompat.CommandStat) {
 }
 
 func (p *Reports) Warning(w lettucecompat.Warning) {
-	p.event(context.Background(), observe.Event{Kind: observe.EventWarning, Text: w.Kind.String() + ": " + Plural(w.Count, "occurrence"), Err: w.Err})
+	p.event(context.Background(), observe.Event{Kind: observe.EventWarning, Text: warningText(w), Err: w.Err})
 }
 
 // field returns the name in Redis of the grant n; empty for 0, which is none's number.
@@ -122,19 +132,65 @@ func (p *Reports) Checked(_ watchdog.Facts, v watchdog.Verdict) {
 		finding = v.Finding.String()
 	}
 	p.to.Checked(v.Check.String(), finding)
+	if v.Check == watchdog.Connection && v.Health == watchdog.Healthy && p.troubles.some.Load() {
+		p.troubles.pinged()
+	}
+}
+
+// alert names one: of a hold, or of the process as a whole.
+type alert struct {
+	id    uint64
+	check watchdog.Check
 }
 
 func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 	p.to.Alert(cmp.Or(f.Class, p.cfg.DefaultClass), c.String(), true)
-	p.event(p.valuesOf(f), observe.Event{
-		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(p.dog.Verdicts(f.ID)),
-		Text: Plural(failures, "check") + " in a row failed",
-	})
+	verdicts := p.dog.Verdicts(f.ID)
+	var v watchdog.Verdict // that has raised it
+	if i := slices.IndexFunc(verdicts, func(v watchdog.Verdict) bool { return v.Check == c }); i >= 0 {
+		v = verdicts[i]
+	}
+	if v.Finding == watchdog.RedisUnreachable && isOutage(v.Err) && !p.cfg.Closing() {
+		p.troubles.met("", "", "", v.Err, false)
+	}
+	ev := observe.Event{
+		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
+		Text: alertText(v, failures), Err: v.Err,
+	}
+	if p.said(v.Finding) {
+		p.aside(p.valuesOf(f), ev)
+		return
+	}
+	p.alerts[alert{f.ID, c}] = true
+	p.event(p.valuesOf(f), ev)
 }
 
 func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
 	p.to.Alert(cmp.Or(f.Class, p.cfg.DefaultClass), c.String(), false)
-	p.event(p.valuesOf(f), observe.Event{Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String()})
+	ev := observe.Event{
+		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
+	}
+	of := alert{f.ID, c}
+	if !p.alerts[of] {
+		p.aside(p.valuesOf(f), ev)
+		return
+	}
+	delete(p.alerts, of)
+	p.event(p.valuesOf(f), ev)
+}
+
+// said reports whether another record says f: EventLost, or EventUnavailable of which it is a consequence. Renewals that
+// failed in an outage count for a while after it.
+func (p *Reports) said(f watchdog.Finding) bool {
+	switch f {
+	case watchdog.FieldGone, watchdog.LeaseOver:
+		return true
+	case watchdog.RedisUnreachable, watchdog.DeliveryDead:
+		return p.troubles.outage(0)
+	case watchdog.RenewalLate, watchdog.RenewalFailing, watchdog.RecoveryFailed:
+		return p.troubles.outage(outageForgotten)
+	}
+	return false
 }
 
 func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, o watchdog.RecoveryOutcome) {
@@ -148,8 +204,25 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
 		kind = observe.EventAbandoned
 	}
-	p.event(p.valuesOf(f), observe.Event{
+	ev := observe.Event{
 		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
-		Text: v.Reason + ": " + action + ": " + o.String(), Err: v.Err,
-	})
+		Text: recoveryText(v.Reason, action, o), Err: v.Err,
+	}
+	if kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding)) {
+		p.aside(p.valuesOf(f), ev)
+		return
+	}
+	p.event(p.valuesOf(f), ev)
+}
+
+// concerns reports whether a person has to know of an action: it ends a hold some day, or it was in vain. Of a finding
+// that lasts an alert tells, and of a hold that is found lost its loss.
+func concerns(action string, o watchdog.RecoveryOutcome) bool {
+	switch o {
+	case watchdog.NotHelped, watchdog.GaveUp:
+		return true
+	case watchdog.Acted:
+		return action == watchdog.ActionStopRenewing || action == watchdog.ActionCancel || action == watchdog.ActionDelete
+	}
+	return false
 }

@@ -12,9 +12,8 @@ import (
 
 // This file has the texts that errors share with events.
 
-// LossText says why a lock was lost. fixed: the lease was not meant to be renewed; unrenewed: the watchdog had stopped
-// its renewal.
-func LossText(reason renewal.Reason, fixed, unrenewed bool) string {
+// LossText says why a lock was lost. unrenewed: the watchdog had stopped its renewal.
+func LossText(reason renewal.Reason, unrenewed bool) string {
 	switch reason {
 	case renewal.ReasonGone:
 		return "Redis no longer has it"
@@ -24,11 +23,10 @@ func LossText(reason renewal.Reason, fixed, unrenewed bool) string {
 		return "the manager was closed"
 	case renewal.ReasonWatchdog:
 		return "given up by the watchdog"
-	}
-	switch {
-	case fixed:
+	case renewal.ReasonFixed:
 		return "its fixed lease ended"
-	case unrenewed:
+	}
+	if unrenewed {
 		return "its lease ended after the watchdog had stopped its renewal"
 	}
 	return "its lease ended without a confirmed renewal"
