@@ -102,7 +102,7 @@ func (i *injector) forgetUnlock() {
 // itself, and the loss is reported.
 func (i *injector) dropHold() {
 	text := fmt.Sprintf("process %%[2]d dropped its Hold of %%[1]s, which has a fixed lease of %v", dropLease)
-	i.destroy(actDrop, keyDropped, text, dropLease+busy, alreadyDone, observe.LostDeadline)
+	i.destroy(actDrop, keyDropped, text, dropLease+busy, alreadyDone, observe.LostFixed)
 }
 
 // alreadyDone is the strike of a fault that its victim commits itself.

@@ -39,6 +39,7 @@ var lossWords = map[observe.LossReason]string{
 	observe.LostGone:     "its key is gone",
 	observe.LostForced:   "it was released by force",
 	observe.LostDeadline: "its lease ran out",
+	observe.LostFixed:    "its fixed lease ended",
 }
 
 // reportedLoss prints a loss, and whether a fault caused it.

@@ -76,6 +76,7 @@ func (k lock) config(prefix string) anteroom.LockConfig {
 	return anteroom.LockConfig{
 		Key: prefix + k.name, Name: k.name, LeaseTime: k.lease, RenewalTime: k.renewal,
 		WatchdogPeriod: watchdogPeriod, Fair: k.fair, Fencing: k.fenced, AlertThreshold: 1,
+		Reentrant: true, // or another goroutine may unlock what one that ends has locked, and the watchdog accuses none
 	}
 }
 
