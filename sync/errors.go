@@ -31,7 +31,7 @@ var (
 	ErrUnknown = fmt.Errorf("%w: outcome unknown", ErrUnavailable)
 
 	// ErrNotHeld: the caller that wants to release or use the lock does not hold it: never
-	// acquired, released before, or held by another goroutine.
+	// acquired, released before, or held by another goroutine; or a Ticket is worth nothing any more.
 	ErrNotHeld = errors.New("anteroom: not held")
 
 	// ErrLost: the lock was held and is not any more, though nobody released it;
@@ -49,7 +49,7 @@ var (
 	// password, a key of another type.
 	ErrConfig = errors.New("anteroom: bad configuration")
 
-	// ErrInUse: Destroy was called for a key that is held or waited for; or Close has not
+	// ErrInUse: Destroy was called for a key that is held or waited for; Detach for one of several Holds; or Close has not
 	// waited, since it was called inside a callback or Do, or its context ended while
 	// another Close was waiting.
 	ErrInUse = errors.New("anteroom: key in use")
