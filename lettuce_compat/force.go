@@ -45,8 +45,8 @@ type Taking struct {
 
 // TakeReply is the answer to a Taking.
 type TakeReply struct {
-	// Outcome is OK, Gone (the place or the field is not there, and nothing has changed), Failed or Unknown. After the
-	// last the next confirmation of the place tells; until that has answered the same may be asked again.
+	// Outcome is OK, Gone (the field is not there), Refused (the place is not, or was confirmed since), Failed or Unknown.
+	// After Unknown the next confirmation of the place tells; otherwise nothing has changed.
 	Outcome Outcome
 	Token   int64 // with Terms.Fenced
 	Told    bool  // somebody stands
@@ -70,6 +70,8 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r T
 	switch {
 	case len(answer) == 1 && text(answer[0]) == "gone":
 		r.Outcome = OutcomeGone
+	case len(answer) == 1 && text(answer[0]) == "place":
+		r.Outcome = OutcomeRefused
 	case len(answer) == 3 && text(answer[0]) == "has":
 		r.Told = answer[2] == int64(1)
 		r.Token, _ = strconv.ParseInt(text(answer[1]), 10, 64)

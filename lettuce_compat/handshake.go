@@ -91,10 +91,10 @@ func targetOf(url string) (t target, ok bool) {
 // Diagnose says why the first command to the server of url has failed with err: the address, what the server says, and
 // a guess, "" where that says enough. The error wraps err, and has the class of what the server says. Where err says
 // too little it connects once more, for a second at most and within ctx, and sends PING or ROLE: no password.
-func Diagnose(ctx context.Context, url string, err error) (why error, guess string) {
+func Diagnose(ctx context.Context, url string, err error) (guess string, why error) {
 	t, ok := targetOf(url)
 	if !ok || errors.Is(err, context.Canceled) {
-		return err, ""
+		return "", err
 	}
 	where := strings.Join(t.addrs, ", ")
 	is := func(c class, format string, args ...any) error {
@@ -109,23 +109,23 @@ func Diagnose(ctx context.Context, url string, err error) (why error, guess stri
 	}
 	switch {
 	case t.master != "" && errors.Is(err, redis.Nil):
-		return is(classPermanent, "no Sentinel at %s knows %q", where, t.master), ""
+		return "", is(classPermanent, "no Sentinel at %s knows %q", where, t.master)
 	case unknownCommand(err) && atSentinels:
-		return is(classPermanent, "%s is no Sentinel: for one server the URL is redis://%s", where, t.addrs[0]), ""
+		return "", is(classPermanent, "%s is no Sentinel: for one server the URL is redis://%s", where, t.addrs[0])
 	case unknownCommand(err) && !atMaster && t.isSentinel(ctx):
-		return is(classPermanent, "%s is a Sentinel: the URL is redis+sentinel://%s/name-of-the-master", where, t.addrs[0]), ""
+		return "", is(classPermanent, "%s is a Sentinel: the URL is redis+sentinel://%s/name-of-the-master", where, t.addrs[0])
 	case unknownCommand(err):
-		return is(classPermanent, "%s runs no scripts (EVALSHA), which locks need", where), ""
+		return "", is(classPermanent, "%s runs no scripts (EVALSHA), which locks need", where)
 	case answered && strings.Contains(answer.Error(), "cluster support disabled"):
-		return is(classPermanent, "%s is no Cluster: for one server the URL is redis://%s", where, t.addrs[0]), ""
+		return "", is(classPermanent, "%s is no Cluster: for one server the URL is redis://%s", where, t.addrs[0])
 	case answered:
-		return is(classifyAnswer(answer.Error()), "%s says: %s", where, sentence(answer.Error())), ""
+		return "", is(classifyAnswer(answer.Error()), "%s says: %s", where, sentence(answer.Error()))
 	case guess == guessHost && atMaster:
-		return is(classUnreachable, "%s, as Sentinel says: %s", where, oneLine(err)), "this machine cannot reach it"
+		return "this machine cannot reach it", is(classUnreachable, "%s, as Sentinel says: %s", where, oneLine(err))
 	case guess == guessHost: // the text has the address
-		return is(classUnreachable, "%s", oneLine(err)), guess
+		return guess, is(classUnreachable, "%s", oneLine(err))
 	case guess == guessCert, atMaster, ctx.Err() != nil:
-		return is(classify(err), "%s: %s", where, oneLine(err)), guess
+		return guess, is(classify(err), "%s: %s", where, oneLine(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -138,7 +138,7 @@ func Diagnose(ctx context.Context, url string, err error) (why error, guess stri
 	if text == "" {
 		text = where + ": " + oneLine(err)
 	}
-	return is(class, "%s", text), guess
+	return guess, is(class, "%s", text)
 }
 
 // Guess says what to look at where err tells that no answer came.

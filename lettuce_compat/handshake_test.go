@@ -33,7 +33,7 @@ func TestDiagnose_WhoSaysIt(t *testing.T) {
 		{"redis+sentinel://:hunter2@a:1/mine", answer("ERR unknown command 'evalsha', with args beginning with: "), `the master of "mine" runs no scripts (EVALSHA), which locks need`},
 		{"redis://:hunter2@a:1", answer("ERR \x1b[31mred\x1b[0m. And more"), "a:1 says: ERR \ufffd[31mred\ufffd[0m"},
 	} {
-		why, guess := lettucecompat.Diagnose(ended, c.url, c.err)
+		guess, why := lettucecompat.Diagnose(ended, c.url, c.err)
 		want(t, c.url, why.Error(), c.text)
 		want(t, "its cause", errors.Is(why, c.err), true)
 		want(t, "permanent", lettucecompat.Permanent(why), lettucecompat.Permanent(c.err) || errors.Is(c.err, redis.Nil))

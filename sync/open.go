@@ -52,7 +52,7 @@ func Open(ctx context.Context, url string, cfg Config) (*Manager, error) {
 	m.client = rdb
 	if err := m.wire.Greet(ctx, m.patience()); err != nil {
 		_ = m.close(context.Background(), false) // nothing is held, so it waits for nobody
-		why, guess := lettucecompat.Diagnose(ctx, url, err)
+		guess, why := lettucecompat.Diagnose(ctx, url, err)
 		return nil, notReached(op, "", why, guess)
 	}
 	if cfg.Attach != nil {

@@ -350,3 +350,22 @@ func TestSeize_WhateverHoldsIt(t *testing.T) {
 		synctest.Wait()
 	})
 }
+
+// The place of who resumes is confirmed while the lock is being taken for it, as when the subscription comes up just then:
+// that is no reason to refuse the ticket.
+func TestTicket_APlaceThatIsConfirmedMeanwhile(t *testing.T) {
+	for seed := range uint64(40) {
+		bubble(t, func(t *testing.T, s *embedded) {
+			a, _ := manager(t, s.client(), anteroom.Config{})
+			ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+			net := s.network()
+			net.Latency(2*time.Millisecond, 2*time.Millisecond, seed)
+			b, _ := manager(t, s.clientOver(net), anteroom.Config{})
+			h, err := b.Mutex("k").Resume(bg, ticket)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			ok(t, h.Release(bg))
+		})
+	}
+}

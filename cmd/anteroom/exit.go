@@ -63,7 +63,7 @@ func diagnosis(cmd *cobra.Command, code int, err error) string {
 	if wrong != nil {
 		return ""
 	}
-	why, _ := lettucecompat.Diagnose(cmd.Context(), url, err)
+	_, why := lettucecompat.Diagnose(cmd.Context(), url, err)
 	return why.Error()
 }
 

@@ -96,7 +96,7 @@ func (k *Key) takeOver(n uint64) {
 		}
 		k.hear(News{Word: Called, N: n, Unit: unit, Lease: k.times.Call, Token: r.Token})
 		return
-	case r.Outcome == lettucecompat.OutcomeGone && t.From != "":
+	case r.Outcome == lettucecompat.OutcomeGone:
 		t.spoil(ErrNotThere)
 	case r.Outcome == lettucecompat.OutcomeFailed && failed.Permanent:
 		t.spoil(failed)
