@@ -180,11 +180,9 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 	server := testredis.Start(t)
 	admin := server.Client(t)
 	ok(t, admin.Do(bg, "acl", "setuser", "nochannels", "on", ">p", "~*", "resetchannels", "+@all").Err())
-	quiet := func() *redis.Client {
-		return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "nochannels", "p" })
-	}
-	a, rec := manager(t, quiet(), anteroom.Config{})
-	b, _ := manager(t, quiet(), anteroom.Config{})
+	quiet := server.Client(t, func(o *redis.Options) { o.Username, o.Password = "nochannels", "p" })
+	a, _ := manager(t, server.Client(t), anteroom.Config{})
+	b, rec := manager(t, quiet, anteroom.Config{})
 	h := acquire(t, a.Mutex("k"))
 	_, err := b.Mutex("k").Acquire(bg, anteroom.Wait(time.Second))
 	switch {
