@@ -206,7 +206,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 			now := leaderOf(info)
 			same := now.ID == last.ID && now.Note == last.Note
 			switch {
-			case err != nil && failed, err == nil && !first && !failed && same:
+			case err != nil && failed && errors.Is(err, anteroom.ErrUnavailable), err == nil && !first && !failed && same:
 				continue
 			case err == nil:
 				first, last = false, now

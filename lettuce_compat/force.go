@@ -61,7 +61,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r T
 		fence = c.fence(t.Key)
 	}
 	terms := t.Terms.of(c)
-	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, "", stringsFlag(t.Terms.Strings), c.multi(),
+	k := newScriptRequest(c.scripts().force, t.Key, c.line(t.Key), fence, c.opt.Dialect.notice(), stringsFlag(t.Terms.Strings), c.multi(),
 		t.From, c.id, strconv.FormatUint(t.Place, 10), strconv.FormatUint(t.Unit, 10), terms.call, terms.record)
 	if r.Outcome, r.Err = c.one(ctx, c.senders(t.Key).locks, &k.request, start, timeout); r.Outcome != OutcomeOK {
 		return r

@@ -59,7 +59,7 @@ func (c *Client) Inspect(ctx context.Context, key string, stringsAreLocks bool) 
 		h := Holder{Field: text(pairs[0])}
 		h.Client, _, _ = ParseField(withoutMark(h.Field))
 		var count string
-		count, h.Note, _ = strings.Cut(text(pairs[1]), " ")
+		count, h.Note, _ = strings.Cut(text(pairs[1]), " note: ")
 		h.Count, _ = strconv.ParseInt(count, 10, 64)
 		info.Holders = append(info.Holders, h)
 	}

@@ -112,7 +112,7 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	return in, order, err
 }
 
-// enqueueLocked links w as the last, or if it is First, as the first behind a Try.
+// enqueueLocked links w as the last, or if it is First or Takes, behind a Try and those that Take already.
 func (s *Synchronizer) enqueueLocked(w *Waiter) {
 	if w.ready == nil {
 		w.ready = make(chan bool, 1)
@@ -121,15 +121,15 @@ func (s *Synchronizer) enqueueLocked(w *Waiter) {
 		w.Began = s.now()
 	}
 	w.phase = phaseQueued
-	w.owed = w.First || w.Kind.IsTry() // a Try waits for the answer that comes next and for no other (I12)
+	w.owed = w.First || w.Takes || w.Kind.IsTry() // a Try waits for the answer that comes next and for no other (I12)
 	if w.Owner != 0 && w.Owner == s.ownerLocked() {
 		s.ownerWaits = true
 	}
 	behind := s.waiters.tail
-	if w.First {
+	if w.First || w.Takes {
 		behind = nil
-		if head := s.waiters.head; head != nil && head.Kind.IsTry() { // I12: no other waiter is one
-			behind = head
+		for other := s.waiters.head; other != nil && (other.Kind.IsTry() || other.Takes); other = other.next {
+			behind = other
 		}
 	}
 	s.waiters.insertAfter(behind, w)
@@ -172,7 +172,7 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 			return Nothing, nil
 		}
 		// The mark leaves the queue with w: a head that gives up does not pass its privilege to one that has just arrived.
-		w.owed = w.First || s.now()-w.Began > StarvationThreshold
+		w.owed = w.First || w.Takes || s.now()-w.Began > StarvationThreshold
 		s.mu.Unlock()
 	}
 }

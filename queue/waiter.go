@@ -55,13 +55,15 @@ const (
 // 230 bytes).
 type Waiter struct {
 	// Owner is the goroutine's id, or 0 for a tenure that no goroutine may re-enter by its id. This field and the next
-	// four are set by the caller before Enter and not changed after that.
+	// five are set by the caller before Enter and not changed after that.
 	Owner uint64
 	// Kind is how the waiter waits.
 	Kind Kind
-	// First: the waiter is queued before all others but a Try, and nobody may pass it. It is for one that was
-	// admitted to a grant that proved to be over, see Again, and for one that takes the lock from its holder.
+	// First: the waiter is queued before all others but a Try and those that Take, and nobody may pass it. It is for one
+	// that was admitted to a grant that proved to be over; see Again.
 	First bool
+	// Takes: the same, behind those that Take already. It is for one that takes the lock from its holder.
+	Takes bool
 	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
 	// sets it; 0 means that it has not, and the Synchronizer sets it when the waiter is queued.
 	Began time.Duration
@@ -103,7 +105,7 @@ func (w *Waiter) Reset() {
 func (w *Waiter) Again() {
 	old := *w
 	w.Reset()
-	w.Owner, w.Kind, w.First, w.Began, w.Note = old.Owner, old.Kind, true, old.Began, old.Note
+	w.Owner, w.Kind, w.First, w.Takes, w.Began, w.Note = old.Owner, old.Kind, true, old.Takes, old.Began, old.Note
 }
 
 // wake lets the waiter's goroutine look again, or tells it that the wait is over. The send never blocks: ready has

@@ -50,7 +50,15 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 			if lost, is := errors.AsType[*Error](context.Cause(waits)); is && ctx.Err() == nil {
 				err = lost
 			}
-			_ = s.Release(firstAnswer)
+			released := make(chan struct{})
+			go func() {
+				_ = s.Release(firstAnswer)
+				close(released)
+			}()
+			select {
+			case <-released:
+			case <-ctx.Done(): // who gives up is free at once
+			}
 			return nil, err
 		}
 	}
@@ -94,10 +102,10 @@ func (s *HoldSet) Release(ctx context.Context) error {
 	case 1:
 		return errs[0]
 	}
-	outcome := observe.OutcomeUnavailable
+	var outcome observe.Outcome
 	for _, err := range errs {
-		if errors.Is(err, ErrLost) {
-			outcome = observe.OutcomeLost
+		if of, _ := errors.AsType[*Error](err); outcome != observe.OutcomeLost {
+			outcome = of.Outcome
 		}
 	}
 	return &Error{Op: "release", Outcome: outcome, Err: joined(errs...)}

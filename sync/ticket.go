@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -16,16 +17,16 @@ import (
 )
 
 // Ticket stands for a lock that Hold.Detach has left behind, until Mutex.Resume takes it up again, once. Whoever has the
-// ticket can do that: it is a secret. Formatting and logging it show "(ticket)"; a conversion to string, encoding/json
-// and databases have the text itself, which is printable ASCII without spaces. Redis and Inspect know it by a hash.
+// ticket can do that: it is a secret. Formatting and logging it show "(ticket)", unless it is in an unexported field of
+// what is formatted; a conversion to string, encoding/json and databases have the text itself, which is printable ASCII
+// without spaces. Redis and Inspect know it by a hash.
 type Ticket string
 
 const ticketText = "(ticket)"
 
-// String returns "(ticket)", GoString and LogValue the same.
-func (Ticket) String() string       { return ticketText }
-func (Ticket) GoString() string     { return ticketText }
-func (Ticket) LogValue() slog.Value { return slog.StringValue(ticketText) }
+// Format writes "(ticket)" for every verb, and LogValue returns it.
+func (Ticket) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, ticketText) }
+func (Ticket) LogValue() slog.Value       { return slog.StringValue(ticketText) }
 
 // newTicket makes a ticket: number of the grant, token, secret.
 func newTicket(grant uint64, token int64) Ticket {
@@ -47,7 +48,7 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 
 // Detach ends the hold here and leaves the lock to the Ticket for d, in which Mutex.Resume takes it up again: in another
 // process, or after a restart. The lock stays taken meanwhile, nobody renews it, and the context of the Hold ends. The
-// time counts from now. d is from 100 ms to 24 hours.
+// time counts from now, and so long the lock stays taken also if who resumes dies at once. d is from 100 ms to 24 hours.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
 // are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With

@@ -145,6 +145,8 @@ func (f *execFlags) lock(cmd *cobra.Command, key string) (anteroom.LockConfig, e
 		MaxHandoffs: -1, // status shows the token that this hold has
 	}
 	switch {
+	case f.seize && f.nonblock:
+		return cfg, usageError("--seize waits for an answer; -w must not be 0")
 	case f.lease == 0:
 		return cfg, usageError("--lease is 0; it must be from 100ms to 24h")
 	case f.grace < 0:

@@ -103,11 +103,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		}
 	}()
 	began := time.Now()
-	first := mu.TryAcquire
-	if x.flags.seize {
-		first = mu.Seize
-	}
-	hold, err := first(ctx, anteroom.Note(x.flags.note))
+	hold, err := mu.TryAcquire(ctx, anteroom.Note(x.flags.note))
 	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
 	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
 	if silent {
@@ -149,7 +145,11 @@ func (x *execution) wait(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hol
 		case <-ctx.Done():
 		}
 	}()
-	hold, err := mu.Acquire(ctx, anteroom.Note(x.flags.note))
+	enter := mu.Acquire
+	if x.flags.seize {
+		enter = mu.Seize
+	}
+	hold, err := enter(ctx, anteroom.Note(x.flags.note))
 	if errors.Is(err, anteroom.ErrNotAcquired) { // so says the last answer
 		x.refused.Store(true)
 	}

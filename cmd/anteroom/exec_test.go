@@ -164,7 +164,7 @@ func TestExec_Environment(t *testing.T) {
 	if len(words) != 3 || words[0] != "k" {
 		t.Fatal(words)
 	}
-	if n, err := rdb.HGet(t.Context(), "k", words[1]).Result(); err != nil || n != "1 exec sh" {
+	if n, err := rdb.HGet(t.Context(), "k", words[1]).Result(); err != nil || n != "1 note: exec sh" {
 		t.Errorf("the holder %q is %q in Redis: %v", words[1], n, err)
 	}
 	fmt.Fprintln(c.in)

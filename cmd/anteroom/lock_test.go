@@ -38,7 +38,7 @@ func TestLock_HoldsUntilItIsTold(t *testing.T) {
 		if n, err := strconv.ParseInt(token, 10, 64); key != `"k `+name+`"` || err != nil || n <= 0 {
 			t.Errorf("%s: %q, token %q", name, key, token)
 		}
-		if n, err := rdb.HGet(t.Context(), "k "+name, holder).Result(); err != nil || n != "1 lock" {
+		if n, err := rdb.HGet(t.Context(), "k "+name, holder).Result(); err != nil || n != "1 note: lock" {
 			t.Errorf("%s: the holder %q is %q in Redis: %v", name, holder, n, err)
 		}
 		end(c)

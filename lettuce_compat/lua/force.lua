@@ -1,6 +1,6 @@
 -- Ends whatever holds a lock, and gives the lock to a place where one is named.
 -- KEYS: lock, line [, fencing record]
--- ARGV: release message, s where strings are locks, m where NUMSUB knows nothing
+-- ARGV: release message, or with a place one that tells of none, s where strings are locks, m where NUMSUB knows nothing
 -- [, the field that it is taken from ('': any), client, number of its place, number of the unit, call lease, life of the record]
 -- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 somebody stands | 0}. Nothing
 -- has changed where it answers {'place'}, the place is not there under that number, or {'gone'}, the field is not there.
@@ -15,7 +15,8 @@ if from then
   if from ~= '' and ask('hexists', key, from) ~= 1 then return {'gone'} end
   if fence then token, text = new_token(fence, ARGV[9]) end
   if not text and kind == 'string' then redis.call('del', key) end
-  text = text or take(key, client .. ':' .. ARGV[7], ARGV[8])
+  local lease = from ~= '' and math.max(tonumber(ARGV[8]), ask('pttl', key) or 0) or ARGV[8]
+  text = text or take(key, client .. ':' .. ARGV[7], lease)
   if text then return redis.error_reply(text) end
 elseif kind ~= 'none' then
   redis.call('del', key)
@@ -30,6 +31,7 @@ end
 if from then
   l.strike(l.own)
   l.told = l.places > 0 and '1' or '0'
+  publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH)
 else
   if kind ~= 'none' then publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH) end
   l.look(2, math.max(l.open - l.now, 0))

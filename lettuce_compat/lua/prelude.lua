@@ -46,7 +46,7 @@ local function take(key, field, lease)
 end
 
 -- note_of returns the note in the value of a field, nil where there is none.
-local function note_of(value) return value and string.match(value, '^1 (.*)$') end
+local function note_of(value) return value and string.match(value, '^1 note: (.*)$') end
 
 -- lock_of says what a lock is: nothing, a hash of at most 64 counts, one with a note, or a string where strings are locks. It returns its
 -- type and what HGETALL answers; nil and an error text where the key holds something else. It changes nothing.

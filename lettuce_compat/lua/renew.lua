@@ -13,7 +13,7 @@ if ARGV[last - 2] == 'note' then last = last - 3 end
 for i = #KEYS + 2, last, 2 do differs[tonumber(ARGV[i])] = ARGV[i + 1] end
 for i = 1, #KEYS do out[i] = renew(KEYS[i], ARGV[i + 1], differs[i] or ARGV[1]) end
 if last < #ARGV and out[1] == 1 then
-  out[1] = err(redis.pcall('hset', KEYS[1], ARGV[2], '1 ' .. ARGV[last + 2])) or 1
+  out[1] = err(redis.pcall('hset', KEYS[1], ARGV[2], '1 note: ' .. ARGV[last + 2])) or 1
   if out[1] == 1 then publish(BEFORE .. KEYS[1] .. AFTER, ARGV[last + 3], PUBLISH) end
 end
 return out

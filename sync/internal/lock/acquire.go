@@ -24,8 +24,8 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		return ErrClosed
 	}
 	w := k.l.waiters.Get().(*queue.Waiter)
-	w.Owner, w.Kind, w.Note, w.First = o.Goroutine, o.Kind, o, o.more().Takes != nil
-	if w.First {
+	w.Owner, w.Kind, w.Note, w.Takes = o.Goroutine, o.Kind, o, o.more().Takes != nil
+	if w.Takes {
 		takes := o.more().Takes
 		ctx, takes.spoil = context.WithCancelCause(ctx)
 		defer takes.spoil(nil)
@@ -49,10 +49,14 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if !in {
 			if o.more().Takes != nil {
 				k.oust()
+				k.hear(News{Word: Look}) // a place that is there already is confirmed now, not when that is due
+				k.kick()
 			}
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {
-				err = k.gaveUp(w.Began, err)
+				if err = k.gaveUp(w.Began, err); o.more().Takes != nil && k.Owner() == nil && !isAnswer(err) {
+					err = errUnanswered // it waits for nobody else
+				}
 				k.carryOut(order)
 				return err
 			}
@@ -108,6 +112,10 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		}
 		o.units.Store(1)
 		k.refs.Add(1)
+		if t := o.more().Takes; t != nil && t.From != "" {
+			g.stretched.Store(true)
+			k.taken = 0
+		}
 		g.owner.Store(o)
 		k.answer = nil
 	}

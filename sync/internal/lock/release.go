@@ -54,7 +54,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		if left := g.minHoldLeft(now); left > 0 { // a release and not a turn: only that can be repeated with the mark
 			g.mark = now + left
 		}
-		if b := g.bequestLocked(); b != nil {
+		if b := g.bequestLocked(); b != nil && !g.late { // a ticket of a lost hold is nobody's
 			g.mark = max(g.mark, b.until)
 		}
 	}

@@ -63,7 +63,7 @@ func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.A
 		k.refuse(s, &a)
 	}
 	if h.Word == Stands {
-		k.takeOver(s.N)
+		k.takeOver(s.N, a.TTL)
 	}
 	return a, e
 }
@@ -187,7 +187,7 @@ var errLate = &AnswerError{Err: errors.New("the answer came too late to rely on 
 // gaveUp says why a caller has not come in that has waited since the Moment came, until the queue said err: an
 // *AnswerError in place of the cause of its context where Redis is why.
 func (k *Key) gaveUp(came Moment, err error) error {
-	if _, is := err.(*AnswerError); is || err == ErrRefused || err == ErrClosed || err == ErrNotThere { //nolint:errorlint // they are never wrapped
+	if isAnswer(err) {
 		return err
 	}
 	k.mu.Lock()
@@ -201,6 +201,12 @@ func (k *Key) gaveUp(came Moment, err error) error {
 		return errUnanswered
 	}
 	return err
+}
+
+// isAnswer reports whether err is why the queue has failed a waiter, and not the cause of its context.
+func isAnswer(err error) bool {
+	_, is := err.(*AnswerError)                                              //nolint:errorlint // they are never wrapped
+	return is || err == ErrRefused || err == ErrClosed || err == ErrNotThere //nolint:errorlint // the same
 }
 
 // errUnanswered is why somebody gave up while the answer that it needed was still to come.

@@ -59,10 +59,11 @@ func (k *Key) taker() *Owner {
 }
 
 // oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
-// has to unlock first.
+// keeps it until it unlocks: a loss would give it to another process.
 func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
-	case t == nil || o == nil:
+	case t == nil || o == nil || o.Err() != nil:
+	case t.more().Takes.From == "" && !o.Kind.CanNotify():
 	case t.more().Takes.From != "":
 		t.more().Takes.spoil(ErrNotThere)
 	default:
@@ -70,20 +71,25 @@ func (k *Key) oust() {
 	}
 }
 
-// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place.
-func (k *Key) takeOver(n uint64) {
+// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place, and
+// left what Redis said is left to the holder: what a ticket has brought is left to who resumes, in case the answer is lost.
+func (k *Key) takeOver(n uint64, left time.Duration) {
 	o := k.taker()
 	if o == nil {
 		return
 	}
 	t := o.more().Takes
 	k.mu.Lock()
+	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest says what follows
+		k.mu.Unlock()
+		return
+	}
 	unit := k.l.number.Add(1)
 	t.unit = unit
 	if t.From != "" {
 		k.taken = unit
 	}
-	k.talk = k.talk.Lasts(k.l.now() + k.times.Call)
+	k.talk = k.talk.Lasts(k.l.now() + max(k.times.Call, left))
 	k.mu.Unlock()
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
