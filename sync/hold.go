@@ -51,7 +51,7 @@ func (mu *Mutex) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, err
 // so without asking Redis where another goroutine of this Manager owns the lock, waits for
 // it, or is acquiring it. A refusal leaves nothing of this call in Redis. Where
 // it asks Redis it takes up to CommandTimeout, as much again while the release before it
-// has no answer, with Lease or Replicas up to twice as much and ReplicaTimeout more, or
+// has no answer, with Lease, Note or Replicas up to twice as much and ReplicaTimeout more, or
 // until ctx ends, and returns ErrUnavailable after that. Wait is ErrConfig.
 func (mu *Mutex) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "try acquire", queue.Try|queue.Refusable, nil, opts)
