@@ -48,8 +48,9 @@ type TakeReply struct {
 	// Outcome is OK, Gone (the field is not there), Refused (the place is not, or was confirmed since), Failed or Unknown.
 	// After Unknown the next confirmation of the place tells; otherwise nothing has changed.
 	Outcome Outcome
-	Token   int64 // with Terms.Fenced
-	Told    bool  // somebody stands
+	Token   int64         // with Terms.Fenced
+	Told    bool          // somebody stands
+	Lease   time.Duration // for so long the unit is there, counted from a moment after the command was sent
 	Err     error
 }
 
@@ -72,8 +73,10 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r T
 		r.Outcome = OutcomeGone
 	case len(answer) == 1 && text(answer[0]) == "place":
 		r.Outcome = OutcomeRefused
-	case len(answer) == 3 && text(answer[0]) == "has":
+	case len(answer) == 4 && text(answer[0]) == "has":
 		r.Told = answer[2] == int64(1)
+		ms, _ := answer[3].(int64)
+		r.Lease = time.Duration(ms) * time.Millisecond
 		r.Token, _ = strconv.ParseInt(text(answer[1]), 10, 64)
 	default:
 		r.Outcome, r.Err = OutcomeUnknown, ErrMalformed

@@ -48,6 +48,7 @@ type Statement struct {
 	Have       Have
 	Keep, Want uint8
 	Try        bool // an ask is refused instead of standing
+	First      bool // an ask or turn takes a free lock ahead of the line
 	Terms      *Terms
 	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
 	LastToken int64
@@ -125,13 +126,13 @@ func (c *Client) checkStatement(s *Statement) error {
 	return nil
 }
 
-// whats has what a statement says, as one argument of the script: have, keep, want, and a t for a try.
-var whats = func() (all [3][2][2][2]any) {
+// whats has what a statement says, as one argument of the script: have, keep, want, and a t for Try, an f for First.
+var whats = func() (all [3][2][2][3]any) {
 	for have, name := range []string{"0 ", "p ", "1 "} {
 		for keep := range 2 {
 			for want := range 2 {
 				what := name + strconv.Itoa(keep) + " " + strconv.Itoa(want)
-				all[have][keep][want] = [2]any{what, what + "t"}
+				all[have][keep][want] = [3]any{what, what + "t", what + "f"}
 			}
 		}
 	}
@@ -141,12 +142,15 @@ var whats = func() (all [3][2][2][2]any) {
 // stateRequest is the script with what it is told; lua/state.lua lists that. What says nothing at the end is left
 // out.
 func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
-	terms, fence, try := s.Terms.of(c), "", 0
+	terms, fence, how := s.Terms.of(c), "", 0
 	if s.Terms.Fenced && line != s.Key {
 		fence = c.fence(s.Key)
 	}
-	if s.Try {
-		try = 1
+	switch {
+	case s.Try:
+		how = 1
+	case s.First:
+		how = 2
 	}
 	var n any = strconv.FormatUint(s.N, 10)
 	since := n
@@ -154,7 +158,7 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 		since = strconv.FormatUint(s.Since, 10)
 	}
 	var room [11]any
-	argv := append(room[:0], c.id, n, since, whats[s.Have][s.Keep][s.Want][try], terms.call, terms.text)
+	argv := append(room[:0], c.id, n, since, whats[s.Have][s.Keep][s.Want][how], terms.call, terms.text)
 	switch {
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, s.Since), now), c.window(s.Key))

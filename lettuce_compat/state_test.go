@@ -351,10 +351,10 @@ func TestState_MinHold(t *testing.T) {
 		x.silent()
 		a.silent()
 
-		// A repeat finds nothing of its own, and a place may be taken behind the mark by its own client.
+		// A repeat finds its mark, and a place may be taken behind that by its own client.
 		s.N++
 		a.n = s.N
-		a.wantWord("release again", a.State(ctx, s), lost)
+		a.wantWord("release again", a.State(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
 		a.stands(3)
 		b.raw.Del(ctx, "k")

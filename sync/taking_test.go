@@ -403,8 +403,8 @@ func (s *embedded) inside(t *testing.T, mu *anteroom.Mutex) <-chan *anteroom.Hol
 	return got
 }
 
-// Who resumes gives up before the answer: what its ticket has brought is for the next in line, and for no neighbour in its
-// process.
+// Who resumes gives up before the answer: what its ticket has brought is for no neighbour in its process, and goes back to
+// the ticket.
 func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -429,37 +429,14 @@ func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
 		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
 			t.Fatalf("its answer is lost: %v", err)
 		}
-		select {
-		case h := <-first:
-			ok(t, h.Release(bg))
-			ok(t, (<-neighbour).Release(bg))
-		case h := <-neighbour:
-			t.Error("a neighbour has what the ticket brought, ahead of the line")
-			ok(t, h.Release(bg))
-			ok(t, (<-first).Release(bg))
-		}
-	})
-}
-
-// The command arrives when its caller has given up, and a neighbour waits in a place of its own: it is void.
-func TestTaking_ALateCommandIsVoid(t *testing.T) {
-	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		rdb, hook := s.client(), &slowOnce{text: "ticket.", d: 500 * time.Millisecond}
-		rdb.AddHook(hook)
-		b, _ := manager(t, rdb, anteroom.Config{})
-		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
-		hook.armed.Store(true)
-		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
-		defer cancel()
-		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
-			t.Fatalf("it has no answer yet: %v", err)
-		}
-		s.settle()
-		neighbour := s.waiting(t, bg, b.Mutex("k"))
 		time.Sleep(2 * time.Second)
-		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, ticket)).Release(bg))
+		select {
+		case <-neighbour:
+			t.Fatal("a neighbour has what the ticket brought")
+		default:
+		}
+		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket)).Release(bg))
+		ok(t, (<-first).Release(bg))
 		ok(t, (<-neighbour).Release(bg))
 	})
 }

@@ -18,8 +18,8 @@ import (
 
 // Ticket stands for a lock that Hold.Detach has left behind, until Mutex.Resume takes it up again, once. Whoever has the
 // ticket can do that: it is a secret. Formatting and logging it show "(ticket)", unless it is in an unexported field of
-// what is formatted; a conversion to string, encoding/json and databases have the text itself, which is printable ASCII
-// without spaces. Redis and Inspect know it by a hash.
+// what is formatted; a conversion to string, databases and encoding/json, by which slog's JSONHandler logs structs, too, have
+// the text itself, which is printable ASCII without spaces. Redis and Inspect know it by a hash.
 type Ticket string
 
 const ticketText = "(ticket)"
@@ -48,7 +48,8 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 
 // Detach ends the hold here and leaves the lock to the Ticket for d, in which Mutex.Resume takes it up again: in another
 // process, or after a restart. The lock stays taken meanwhile, nobody renews it, and the context of the Hold ends. The
-// time counts from now, and so long the lock stays taken also if who resumes dies at once. d is from 100 ms to 24 hours.
+// time counts from now, and so long the lock stays taken also if who resumes dies at once. d is from 100 ms to 24 hours;
+// what is left of MinHold counts instead where that is more.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
 // are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With
@@ -85,8 +86,8 @@ func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 
 // Resume takes up the hold that Detach has left to the ticket, with its token. It does not wait for anybody: it returns
 // ErrNotHeld if the ticket is worth nothing, because its time is over, it was resumed before, or the lock was taken by
-// Seize or ForceRelease. ErrUnavailable if Redis did not serve until ctx ended; the ticket may have been used then, and
-// the lock is given back.
+// Seize or ForceRelease. ErrUnavailable, if Redis did not serve until ctx ended, ErrClosed and ErrConfig leave the ticket as
+// it was, or if Redis does not answer meanwhile, used, and the lock free.
 //
 // The lock is as Acquire with the same options returns it. Goroutines of this process that wait for it wait on.
 func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*Hold, error) {

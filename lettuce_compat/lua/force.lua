@@ -2,20 +2,20 @@
 -- KEYS: lock, line [, fencing record]
 -- ARGV: release message, or with a place one that tells of none, s where strings are locks, m where NUMSUB knows nothing
 -- [, the field that it is taken from ('': any), client, number of its place, number of the unit, call lease, life of the record]
--- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 somebody stands | 0}. Nothing
+-- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 somebody stands | 0, lease}. Nothing
 -- has changed where it answers {'place'}, the place is not there under that number, or {'gone'}, the field is not there.
 local key, line, fence, from, client = KEYS[1], KEYS[2], KEYS[3], ARGV[4], ARGV[5]
 local kind, all = lock_of(key, ARGV[2] == 's')
 if not kind then return redis.error_reply(all) end
 local l = line_of(line, client or '', ARGV[3] == 'm')
-local text, token = prove(key), ''
+local text, token, lease = prove(key), '', nil
 if text then return redis.error_reply(text) end
 if from then
   if not l.own or l.own.n ~= ARGV[6] then return {'place'} end
   if from ~= '' and ask('hexists', key, from) ~= 1 then return {'gone'} end
   if fence then token, text = new_token(fence, ARGV[9]) end
   if not text and kind == 'string' then redis.call('del', key) end
-  local lease = from ~= '' and math.max(tonumber(ARGV[8]), ask('pttl', key) or 0) or ARGV[8]
+  lease = from ~= '' and math.max(tonumber(ARGV[8]), ask('pttl', key) or 0) or ARGV[8]
   text = text or take(key, client .. ':' .. ARGV[7], lease)
   if text then return redis.error_reply(text) end
 elseif kind ~= 'none' then
@@ -37,4 +37,4 @@ else
   l.look(2, math.max(l.open - l.now, 0))
 end
 if l.changed then l.save() end
-return from and {'has', token, tonumber(l.told)} or fields
+return from and {'has', token, tonumber(l.told), tonumber(lease)} or fields

@@ -1,6 +1,6 @@
 -- The statement of a client about a Mutex: what it has, keeps and wants.
 -- KEYS: lock, line (the lock again: without line and record) [, fencing record]
--- ARGV: client, number, since, 'have keep want' (have: 0 | p a place | 1; a t behind it: a try), call lease,
+-- ARGV: client, number, since, 'have keep want' (have: 0 | p a place | 1; behind it t: a try, f: takes a free lock ahead of the line), call lease,
 -- 'lease life how word' (the lease of what is kept; life of a place; how, letters after a -: m NUMSUB knows nothing,
 -- s strings are locks; secret word of the place) [, release message, 'own window' (own subscriptions of the release
 -- channel, -1: a server does not count all; ms that the lock is left to foreign clients) [, life of the record
@@ -37,12 +37,14 @@ elseif what == '1 0 0' and (ARGV[11] or '0') == '0' then
   end
 end
 
-local have, keep, want, try = string.match(what, '^(%w) (%d) (%d)(t?)$')
+local have, keep, want, try = string.match(what, '^(%w) (%d) (%d)([tf]?)$')
 local lease, life, how, word = string.match(ARGV[6], '^(%d+) (%d+) (%S+) (%S+)$')
 local own, window = string.match(ARGV[8] or '', '^(%-?%d+) (%d+)$')
 local since, K, message, last, mark = ARGV[3], ARGV[5], ARGV[7] or '', ARGV[10] or '0', tonumber(ARGV[11] or '0')
 local number, multi, strings = tonumber(n), string.find(how, 'm', 1, true), string.find(how, 's', 1, true)
-own, window, try = tonumber(own or '-1'), tonumber(window or '1'), try == 't'
+own, window = tonumber(own or '-1'), tonumber(window or '1')
+local first = try == 'f'
+try = try == 't'
 local l = line ~= key and (lined or want == '1' or redis.call('exists', line) == 1) and line_of(line, client, multi)
 
 -- refusal says which message was refused, in numbers as above.
@@ -87,7 +89,7 @@ if not receivers then
   holder, note = fields[1] or '', note_of(fields[2])
   if m and m >= number then return {'void'} end
   if m and m < tonumber(since) then mine = nil end -- of a late statement: it refuses as anybody's
-  if have == '1' and not mine then return concluded({'lost'}) end
+  if have == '1' and not mine and (mark == 0 or ask('hexists', key, ARGV[12]) ~= 1) then return concluded({'lost'}) end -- with the mark it was given back
   if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end
   if have == '0' and want == '1' and not try and kind ~= 'none' and not l.own and redis.acl_check_cmd
     and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- who stands will have to call others
@@ -127,7 +129,7 @@ end
 
 -- 5. The line: a free lock is for the first in it, unless this turn is left to foreign clients. Then it is for who asks.
 local free = kind == 'none'
-if l and free and l.open <= l.now and not (receivers and message ~= ''
+if l and free and not first and l.open <= l.now and not (receivers and message ~= ''
   and l.leaves_open(strings or others_heard(BEFORE .. key .. AFTER, receivers, own), window)) then
   l.serve(1, function() return true end, function(p, told)
     local given
@@ -140,9 +142,11 @@ if l and free and l.open <= l.now and not (receivers and message ~= ''
 end
 if l and l.got then
   token = fence and string.sub(l.got, 3) or ''
-elseif stands and free and not text and l.open <= l.now and l.places == 0 then
+elseif stands and free and not text and (first or l.open <= l.now and l.places == 0) then
   token, text = grant(client .. ':' .. n, K)
-  if l.told == '1' then l.told, l.changed = '0', true end
+  if l.own and not text then l.strike(l.own) end
+  local told = l.places > 0 and '1' or '0'
+  if l.told ~= told then l.told, l.changed = told, true end
 end
 if near and (not free or l.open > l.now) then l.look(2, math.max(l.open - l.now, 0)) end
 if l and receivers and mark > 0 then l.look(2, mark + 1) end -- at its last ms it is still there

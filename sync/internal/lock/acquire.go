@@ -29,6 +29,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		takes := o.more().Takes
 		ctx, takes.spoil = context.WithCancelCause(ctx)
 		defer takes.spoil(nil)
+		takes.wait = ctx
 	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
@@ -54,7 +55,7 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 			}
 			order, err := k.q.Wait(ctx, w)
 			if err != nil {
-				if err = k.gaveUp(w.Began, err); o.more().Takes != nil && k.Owner() == nil && !isAnswer(err) {
+				if err = k.gaveUp(w.Began, err); (o.resumes() || w.Takes && k.Owner() == nil) && !isAnswer(err) {
 					err = errUnanswered // it waits for nobody else
 				}
 				k.carryOut(order)
@@ -112,8 +113,9 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		}
 		o.units.Store(1)
 		k.refs.Add(1)
-		if t := o.more().Takes; t != nil && t.From != "" {
+		if o.resumes() {
 			g.stretched.Store(true)
+			g.mark = 0
 		}
 		g.owner.Store(o)
 		k.answer = nil

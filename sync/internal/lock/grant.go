@@ -47,10 +47,13 @@ func (k *Key) newGrantLocked() *Held {
 	g.turn.Store(int64(now))
 	// A batch shares one time limit, so leases of different limits never share one.
 	g.lease.Store(k.l.leases.Add(renewal.Spec{
-		Lease: k.set.Lease.For, First: min(c.Lease, k.set.Lease.For),
+		Lease: k.set.Lease.For, First: c.Lease,
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(c.Sent)), Owner: g,
 	}))
+	if k.taken.unit == g.n {
+		g.mark = c.Sent + c.Lease // see bequestLocked; whom it was taken for owns it without
+	}
 	k.cur.Store(g)
 	k.l.list(g)
 	return g

@@ -40,6 +40,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
 	retries  int           // so many in a row could not
+	taking   bool          // the command that takes the lock has no answer yet
 	taken    taken         // the last one
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
@@ -123,6 +124,9 @@ func (k *Key) nextLocked() *Statement {
 	pause := k.quietUntilLocked()
 	k.checkTryLocked(now, pause)
 	wish, n := k.wishLocked(now), k.l.number.Load()+1
+	if k.taking && wish == Quiet {
+		wish = Owned // nothing is stated: what the answer brings goes back to its ticket
+	}
 	talk, s, until := k.talk.Next(wish, n, now)
 	if s != nil { // only now a number is taken
 		if taken := k.l.number.Add(1); taken != n {

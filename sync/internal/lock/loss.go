@@ -1,8 +1,10 @@
 package lock
 
 import (
+	"context"
 	"time"
 
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/queue"
 	"github.com/anteroom/anteroom/renewal"
 )
@@ -86,12 +88,31 @@ func (g *Held) Lost(c renewal.Cause) {
 }
 
 // forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
-// that is so; a fixed lease, which has none, is believed to be lost, and nothing is stated while its owner may work.
+// that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
+// stated while its owner may work.
 func (g *Held) forced() {
 	g.force.Store(true)
-	if l := g.lease.Load(); !l.Hurry() {
-		l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	l := g.lease.Load()
+	if l.Hurry() {
+		return
 	}
+	g.k.l.flying.Add(1)
+	go func() {
+		defer g.k.l.landed()
+		if o := g.verify(); o != lettucecompat.OutcomeOK && o != lettucecompat.OutcomeGone {
+			l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+		}
+	}()
+}
+
+// verify asks Redis whether the grant is there, by the briefest renewal, which changes nothing. Where it is not, the loss
+// is concluded.
+func (g *Held) verify() lettucecompat.Outcome {
+	r := g.k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: time.Millisecond}, g.k.set.Timeout)
+	if r.Outcome == lettucecompat.OutcomeGone {
+		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
+	}
+	return r.Outcome
 }
 
 // StopRenewing lets the lease of o end by itself, if o is still the owner.

@@ -101,7 +101,7 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 		g.stage = released
 	case g.k.talk.releasing == g.n:
 		return false
-	case e == Missing && time.Now().Before(g.lease.Load().Deadline()):
+	case e == Missing && time.Now().Before(g.lease.Load().Deadline()), h.Word == Lost && g.bequestLocked() != nil:
 		g.stage = missing
 	case e == Missing, e == GivenUp, g.late: // what lands after the deadline may find nothing
 		g.stage = lapsed
@@ -130,12 +130,13 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 	g.k.mu.Lock()
 	stage, late, by := g.stage, g.late, g.by
+	unleft := late && g.bequestLocked() != nil // released, and not left to its ticket
 	g.k.mu.Unlock()
 	var c renewal.Cause
 	switch {
 	case stage == active: // endLease has found it lost
 		return ReleaseResult{Lost: g.LossOr(renewal.ReasonDeadline)}
-	case stage == released:
+	case stage == released && !unleft:
 		return ReleaseResult{}
 	case stage == missing && g.force.Load():
 		c = g.lease.Load().Loss(renewal.ReasonForced)

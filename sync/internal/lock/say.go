@@ -54,7 +54,7 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 		k.mu.Unlock()
 	}
 	if s.Keep == 0 && s.Want == 1 {
-		wire.Try = k.tries()
+		wire.Try, wire.First = k.tries(), k.seizes()
 	}
 	a := k.l.wire.State(context.Background(), wire)
 	h := k.news(s, &a)

@@ -20,8 +20,12 @@ type Taking struct {
 	From  string // the field that it is taken from, or nothing is; "": whoever has it
 	Token int64  // with From: the owner has this one
 
-	spoil context.CancelCauseFunc // ends its wait
+	wait  context.Context         // of the owner
+	spoil context.CancelCauseFunc // ends that
 }
+
+// resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
+func (o *Owner) resumes() bool { t := o.more().Takes; return t != nil && t.From != "" }
 
 // ErrNotThere is why an owner has not come in that takes the lock from a field: that does not have it.
 var ErrNotThere = errors.New("the lock is not held by that field")
@@ -39,12 +43,16 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 	o.extra.Store(&more)
 }
 
-// bequestLocked returns that of the owner that has exited, nil where there is none.
+// bequestLocked returns to whom g is left when it is given back, nil where that is nobody. What was taken from a field,
+// and nobody has owned, goes back to that.
 func (g *Held) bequestLocked() *bequest {
-	if g.by == nil {
-		return nil
+	switch taken := g.k.taken; {
+	case g.by != nil:
+		return g.by.more().bequest
+	case taken.unit == g.n && g.Owner() == nil:
+		return &bequest{field: taken.by.From, until: g.mark}
 	}
-	return g.by.more().bequest
+	return nil
 }
 
 // taker returns the first waiter, if it takes the lock.
@@ -58,17 +66,40 @@ func (k *Key) taker() *Owner {
 }
 
 // oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
-// keeps it until it unlocks: a loss would give it to another process.
+// keeps it until it unlocks: a loss would give it to another process. From an owner that has it in Redis, too, nobody
+// resumes.
 func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
 	case t == nil || o == nil || o.Err() != nil:
-	case t.more().Takes.From == "" && !o.Kind.CanNotify():
-	case t.more().Takes.From != "":
-		t.more().Takes.spoil(ErrNotThere)
-	default:
+	case t.resumes():
+		k.l.flying.Add(1)
+		go k.dispute(t.more().Takes, o.g)
+	case o.Kind.CanNotify():
 		k.l.Forced(o.g.n)
 	}
 }
+
+// dispute asks whether Redis has g, and spoils what t takes where that is so. Where it is not, the loss lets t go on.
+func (k *Key) dispute(t *Taking, g *Held) {
+	defer k.l.landed()
+	for g.Current() != nil {
+		switch g.verify() {
+		case lettucecompat.OutcomeOK:
+			t.spoil(ErrNotThere)
+			return
+		case lettucecompat.OutcomeGone:
+			return
+		}
+		select {
+		case <-time.After(pause()):
+		case <-t.wait.Done():
+			return
+		}
+	}
+}
+
+// seizes reports whether the first waiter takes the lock from whoever has it.
+func (k *Key) seizes() bool { o := k.taker(); return o != nil && !o.resumes() }
 
 // takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place. left
 // is the time to live of what Redis has now, which a unit that is taken from a field keeps.
@@ -88,18 +119,22 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	if t.From != "" {
 		k.taken, lasts = taken{unit, t}, max(lasts, left)
 	}
+	k.taking = true
 	k.talk = k.talk.Lasts(k.l.now() + lasts)
 	k.mu.Unlock()
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
 	}, k.set.Timeout)
+	k.mu.Lock()
+	k.taking = false
+	k.mu.Unlock()
 	k.report(r.Err)
 	switch failed := failure(r.Outcome, r.Err); {
 	case r.Outcome == lettucecompat.OutcomeOK:
 		if r.Told {
 			k.stands(unit)
 		}
-		k.hear(News{Word: Called, N: n, Unit: unit, Lease: k.times.Call, Token: r.Token})
+		k.hear(News{Word: Called, N: n, Unit: unit, Lease: r.Lease, Token: r.Token})
 		return
 	case r.Outcome == lettucecompat.OutcomeGone:
 		t.spoil(ErrNotThere)
@@ -118,8 +153,8 @@ type taken struct {
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
 func (k *Key) mistakenLocked(o *Owner, g *Held) error {
 	var wants, has *Taking
-	if t := o.more().Takes; t != nil && t.From != "" {
-		wants = t
+	if o.resumes() {
+		wants = o.more().Takes
 	}
 	if k.taken.unit == g.n {
 		has = k.taken.by

@@ -1,0 +1,73 @@
+package lettucecompat_test
+
+import (
+	"testing"
+	"time"
+
+	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+)
+
+// TestTake: the lock goes to the place, ahead of the line, for a call lease, or for what was left where it comes from a
+// field. A command whose place has gone or was confirmed since, or whose field is not there, changes nothing.
+func TestTake(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, line := b.standInLine(t, "x", "y")
+		y := line[1]
+		take := func(from string, place uint64) lettucecompat.TakeReply {
+			y.n++
+			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, time.Second)
+		}
+		stood := y.n
+		want(t, "a field that is not there", take("a:nobody", stood).Outcome, gone)
+		y.wantWord("confirm", y.confirm(), stands)
+		confirmed := y.n
+		want(t, "a place that was confirmed since", take("", stood).Outcome, refused)
+		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, time.Second).Outcome, refused)
+		b.holds(t, a)
+		r := take(a.field(a.unit), confirmed)
+		want(t, "outcome", r.Outcome, ok)
+		want(t, "somebody stands", r.Told, true)
+		want(t, "lease is what was left", r.Lease <= callLease && r.Lease > 0, true)
+		y.unit = y.n
+		b.holds(t, y)
+		a.message(lettucecompat.MessageTold)
+		a.message(lettucecompat.MessageForced)
+		a.wantWord("release", a.release(), lost)
+		b.calledInTurn(t, y, line[:1])
+	})
+}
+
+// TestState_FirstIsAheadOfTheLine: what a client gives back with an ask or a turn that says First is its own again. Nobody
+// of the line is called.
+func TestState_FirstIsAheadOfTheLine(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a, line := b.standInLine(t, "x")
+		for _, have := range []lettucecompat.Have{nothing, unit} {
+			s := a.statement(have, 0, 1)
+			s.First = true
+			if have == nothing {
+				s.Since = a.unit
+			}
+			answer := a.wantWord("first", a.says(s), has)
+			want(t, "somebody stands", answer.Told, true)
+			b.holds(t, a)
+		}
+		b.calledInTurn(t, a, line)
+	})
+}
+
+// TestState_ARepeatedReleaseFindsItsMark: the one before has given the unit back, so it is not lost.
+func TestState_ARepeatedReleaseFindsItsMark(t *testing.T) {
+	both(t, func(t *testing.T, b *bed) {
+		a := b.peer(t, "a")
+		a.takes()
+		for range 2 {
+			s := a.statement(unit, 0, 0)
+			s.Mark, s.MarkAs = time.Minute, a.field(a.unit)+":ticket.x"
+			a.wantWord("release", a.says(s), hasNothing)
+		}
+		s := a.statement(unit, 0, 0)
+		s.Mark, s.MarkAs = time.Minute, a.field(a.unit)+":ticket.y"
+		a.wantWord("release to somebody else", a.says(s), lost)
+	})
+}
