@@ -226,7 +226,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 }
 
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is
-// there, and what queued behind it goes on without it.
+// there, and what queued behind it continues without it.
 func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
 	_, gate := crowd(t, onReal(t, nil, mindful))
 	want(t, "pipelines", gate.pipelines.Load(), int64(1))

@@ -89,8 +89,8 @@ func TestInject_MessagesOfAnyKey(t *testing.T) {
 	for _, key := range hostileKeys {
 		a.key, x.key = key, key
 		a.takes()
-		x.stands(0)
-		a.told()
+		x.waits(0)
+		a.contended()
 		a.releases()
 		x.called()
 		must2(a.ForceRelease(ctx, key, false))

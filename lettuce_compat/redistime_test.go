@@ -41,14 +41,14 @@ func BenchmarkRedisTime_Line(b *testing.B) {
 		for what, do := range map[string]func(line []*peer) []*peer{
 			"turn": func(line []*peer) []*peer {
 				a := line[0]
-				a.wantWord("turn", a.turn(), stands)
+				a.wantWord("turn", a.turn(), waits)
 				line = append(line[1:], a)
 				line[0].called()
 				return line
 			},
 			"confirm": func(line []*peer) []*peer {
 				p := line[len(line)/2+1]
-				p.wantWord("confirm", p.confirm(), stands)
+				p.wantWord("confirm", p.confirm(), waits)
 				return line
 			},
 		} {

@@ -216,7 +216,7 @@ func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
 	}
 	a, b := newPeer(t, rdb, "a"), newPeer(t, rdb, "b")
 	a.takes()
-	b.stands(0)
+	b.waits(0)
 	want(t, "renewed", a.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: a.field(a.unit), Lease: time.Minute}}, 0)[0].Outcome, ok)
 	a.releases()
 	must2(b.ForceRelease(ctx, "k", false))

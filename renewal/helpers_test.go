@@ -101,7 +101,7 @@ func failed(items []renewal.Item) []renewal.Result {
 	return all(items, renewal.Result{SentAt: time.Now(), Err: errDown})
 }
 
-// losses collects what the holders are told, with the moment of telling.
+// losses collects what the holders learn, with the moment of that.
 type losses struct {
 	mu   sync.Mutex
 	told map[string][]renewal.Cause
@@ -164,7 +164,7 @@ func bubble(t *testing.T, cfg renewal.Config, f func(t *testing.T, m *renewal.Ma
 	})
 }
 
-// owner is told of a loss by a call of lost.
+// owner is notified of a loss by a call of lost.
 type owner struct {
 	field string
 	lost  func(renewal.Cause)

@@ -173,7 +173,7 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 }
 
 // endATurn: with a budget of one hand-off, and another process in line, the third owner comes by the end of a turn, once
-// the message that somebody stands has arrived.
+// the message that somebody waits has arrived.
 func endATurn(t *testing.T, m, other *anteroom.Manager, counts *counter) {
 	t.Helper()
 	for range 20 {

@@ -449,7 +449,7 @@ func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 }
 
 // While the telling stands still, which nothing of a user's can cause, the watchdog
-// restarts it: renewals go on, and what was lost is told.
+// restarts it: renewals continue, and what was lost is told.
 func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})

@@ -149,7 +149,7 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 }
 
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
-// others are told of their mistake.
+// others are notified of their mistake.
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
 	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is told
 	defer func() { _ = m.Close(context.Background()) }()

@@ -92,7 +92,7 @@ func (o *slow) EventRaised(kind observe.EventKind, _ bool) {
 	}
 }
 
-// I6: locks are released while the Observer is told of the renewals before theirs.
+// I6: locks are released while the Observer is notified of the renewals before theirs.
 func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		seen := &named{}

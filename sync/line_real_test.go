@@ -111,7 +111,7 @@ func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 	eventually(t, 10*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
 }
 
-// A server without memory refuses to confirm places, while the holder's renewals go on: who stands
+// A server without memory refuses to confirm places, while the holder's renewals continue: who waits
 // asks no more often than who has no place.
 func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
 	s := testredis.Start(t)

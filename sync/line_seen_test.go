@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// seenCalls keeps what an Observer is told of calls.
+// seenCalls keeps what an Observer is notified of calls.
 type seenCalls struct {
 	mu   sync.Mutex
 	list []string

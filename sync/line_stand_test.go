@@ -206,8 +206,8 @@ func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
 	})
 }
 
-// Who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered at once: the place that
-// the end of the turn has taken is no reason to wait for a call.
+// Who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered immediately: the place
+// that the end of the turn has taken is no reason to wait for a call.
 func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
@@ -215,7 +215,7 @@ func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, a, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 		h := acquire(t, mu)
-		s.settle() // it is told that somebody stands
+		s.settle() // it is told that somebody waits
 		theirs := s.waiting(t, bg, b.Mutex("k"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

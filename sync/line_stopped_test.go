@@ -28,7 +28,7 @@ func stands(rdb *redis.Client, key string) (clients []string) {
 }
 
 // stop stops a process, and returns when each of its threads has stopped: one of them has to run to
-// handle the signal, and until then the others go on.
+// handle the signal, and until then the others continue.
 func stop(t *testing.T, p *process) {
 	t.Helper()
 	ok(t, p.Process.Signal(child.SIGSTOP))

@@ -115,8 +115,8 @@ func budget(t *testing.T, m *anteroom.Manager, sent *traffic, owners int) int {
 	return n
 }
 
-// Where nobody stands elsewhere a turn goes on beyond its budget without a command. Who comes to stand is told of, also
-// where the message of that is lost, and then the turn ends with its budget.
+// Where nobody waits elsewhere a turn continues beyond its budget without a command. Who comes to stand is told of,
+// also where the message of that is lost, and then the turn ends with its budget.
 func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -153,7 +153,7 @@ func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 	}
 }
 
-// What ends a turn where somebody stands: so many hand-offs, or so much time.
+// What ends a turn where somebody waits: so many hand-offs, or so much time.
 func TestLine_ATurnEndsWithItsBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  anteroom.LockConfig

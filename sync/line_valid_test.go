@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// forger has a waiter that stands in line for a lock which a field of another client holds in
+// forger has a waiter that waits in line for a lock which a field of another client holds in
 // Redis: the test calls it, or pretends to.
 func forger(t *testing.T, s *embedded, cfg anteroom.LockConfig, opts ...anteroom.AcquireOption) (m *anteroom.Manager, sent *traffic, got <-chan *anteroom.Hold, at spot) {
 	t.Helper()

@@ -72,7 +72,7 @@ func (c logCase) play(t *testing.T) (line string, e observe.Event) {
 		m, rec := manager(t, s.client(), anteroom.Config{Logger: j.logger(), Defaults: anteroom.LockConfig{WatchdogPeriod: max(c.locks.WatchdogPeriod, 5*time.Second)}})
 		locks := c.locks
 		locks.Key, locks.Name = "order:42", "orders"
-		defer func() { s.net.Heal(); time.Sleep(2 * time.Second) }() // go-redis goes on dialing
+		defer func() { s.net.Heal(); time.Sleep(2 * time.Second) }() // go-redis continues dialing
 		c.run(t, s, m, mutex(t, m, locks))
 		synctest.Wait()
 		lines, events := j.lines(c.kind), rec.of(c.kind)
@@ -202,7 +202,7 @@ func TestLog_AStoppedProcess(t *testing.T) {
 
 // What a record says of a loss is true, and the Event has the same for programs.
 func TestLog_TheFactsOfALoss(t *testing.T) {
-	i := slices.IndexFunc(logCases, func(c logCase) bool { return c.name == "Redis is away for a lease" })
+	i := slices.IndexFunc(logCases, func(c logCase) bool { return c.name == "Redis is unreachable for a lease" })
 	line, e := logCases[i].play(t)
 	a := attrs(line)
 	moment := func(name string) time.Time { return must[time.Time](t)(time.Parse(time.RFC3339Nano, a[name])) }

@@ -83,7 +83,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 	})
 }
 
-// kinds counts events as an Observer is told of them.
+// kinds counts events as an Observer is notified of them.
 type kinds struct {
 	mu     sync.Mutex
 	counts map[observe.EventKind]int

@@ -45,7 +45,7 @@ func benchLook(b *testing.B, keys, waiters int) {
 		}
 		s.key(fmt.Sprintf("order:%d", i), uint64(i+1), queue.NoNotify, others...)
 	}
-	s.l.Look(time.Now())
+	s.l.Check(time.Now())
 	other := make([]byte, 64<<20)
 	b.ReportAllocs()
 	var took time.Duration
@@ -56,7 +56,7 @@ func benchLook(b *testing.B, keys, waiters int) {
 		}
 		b.StartTimer()
 		began := processorTime(b)
-		s.l.Look(time.Now())
+		s.l.Check(time.Now())
 		took += processorTime(b) - began
 	}
 	took /= time.Duration(b.N)

@@ -11,7 +11,7 @@ import (
 // does not pass on. Some arguments are cut in the middle, so names cannot be searched in it.
 const echo = ", with args beginning with"
 
-// withheld stands where a name was taken out of a text.
+// withheld replaces a name that was taken out of a text.
 const withheld = "(withheld)"
 
 // wordsOf returns the text of err without key and prefix; in what others have said, hidden names are taken out.

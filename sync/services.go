@@ -11,14 +11,15 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// services is all that the watchdog sees of a Manager: its Source, Prober and Actor. This file has their way to Redis, watched.go the rest.
+// services is all that the watchdog sees of a Manager: its Source, Prober and Actor. This file has their way to Redis,
+// watched.go has the others.
 type services struct {
 	m       *Manager
 	answers []watchdog.Status // to the last question, which is over when the next one is put
 }
 
 // A script blocks its server while it runs, so a question is about as many holds as a
-// renewal is, and a few of them are under way at once for one shard.
+// renewal is, and a few of them are under way together for one shard.
 const (
 	statusBatch    = renewal.DefaultBatchSize
 	statusInFlight = renewal.DefaultInFlight
@@ -34,7 +35,7 @@ func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
 	return shards
 }
 
-// Status asks Redis about holds, all shards at once: one that hangs keeps no other waiting.
+// Status asks Redis about holds, all shards together: one that hangs keeps no other waiting.
 func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
 	clear(s.answers)

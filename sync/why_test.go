@@ -65,7 +65,7 @@ func awayAfterGrant(t *testing.T, s *embedded, delay time.Duration) *anteroom.Ma
 	return m
 }
 
-// The grant came so late that it has to be renewed before anybody enters, and Redis is away from then on.
+// The grant came so late that it has to be renewed before anybody enters, and Redis is unreachable from then on.
 func TestWhy_RedisIsAwayBehindASlowGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m := awayAfterGrant(t, s, 950*time.Millisecond)

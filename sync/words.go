@@ -18,7 +18,7 @@ import (
 type words struct {
 	keys bool // errors name their keys
 	// foreign words what is not ours: the answer of a server or of a proxy, the error of a
-	// hook, the cause of a context. Only there a name may stand that is to be taken out.
+	// hook, the cause of a context. Only there can be a name that is to be taken out.
 	foreign func(text string) string
 }
 
@@ -50,8 +50,8 @@ func (w words) of(err error) string {
 	}
 	text := err.Error()
 	for _, own := range nameless {
-		if rest, begins := strings.CutPrefix(text, own.Error()); begins && errors.Is(err, own) {
-			return strings.TrimPrefix(own.Error(), prefix) + strings.ReplaceAll(w.foreign(rest), prefix, "")
+		if tail, begins := strings.CutPrefix(text, own.Error()); begins && errors.Is(err, own) {
+			return strings.TrimPrefix(own.Error(), prefix) + strings.ReplaceAll(w.foreign(tail), prefix, "")
 		}
 	}
 	// Somebody else's error may wrap one of ours.

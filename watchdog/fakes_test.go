@@ -60,7 +60,7 @@ func (w *world) add(f watchdog.Facts) {
 	w.holds[f.ID], w.alive[f.ID] = &f, !f.Fixed
 }
 
-// change edits a hold; its renewal goes on as alive says.
+// change edits a hold; its renewal continues as alive says.
 func (w *world) change(id uint64, alive bool, edit func(*watchdog.Facts)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	wd "github.com/anteroom/anteroom/watchdog"
 )
 
-// TestWatchdog_I4_EachHoldOncePerPeriod: a thousand holds are looked at once a period, never
+// TestWatchdog_I4_EachHoldOncePerPeriod: a thousand holds are checked once a period, never
 // more than a tick later and never after less than half of it, and they are spread over
 // the ticks as their renewals are.
 func TestWatchdog_I4_EachHoldOncePerPeriod(t *testing.T) {
@@ -193,7 +193,7 @@ func TestWatchdog_I1_ExtensionUnderWay(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		w.want(t, 1, "found 1 ttl_too_long")
-		w.want(t, 1, "told 1 tell ttl_too_long")
+		w.want(t, 1, "reported 1 report ttl_too_long")
 	})
 }
 
@@ -290,7 +290,7 @@ func TestWatchdog_I3_SilenceIsNoVerdict(t *testing.T) {
 }
 
 // TestWatchdog_HungRedisStopsNoLocalCheck: while no question comes back the local checks
-// go on, no more than two questions are under way, and the connection is reported.
+// continue, no more than two questions are under way, and the connection is reported.
 func TestWatchdog_HungRedisStopsNoLocalCheck(t *testing.T) {
 	for name, hang := range map[string]func(ctx context.Context) error{
 		"until its ctx ends": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },

@@ -46,7 +46,7 @@ func (s *slow) Renewals() wd.RenewalStats {
 }
 
 // TestWatchdog_I2_AnAnswerThatLayAround: a failed PING comes back while the loop is held
-// up, and is looked at long after. That may be this process' own fault, and is no verdict;
+// up, and is checked long after. That may be this process' own fault, and is no verdict;
 // the next one is.
 func TestWatchdog_I2_AnAnswerThatLayAround(t *testing.T) {
 	var source *slow

@@ -70,7 +70,7 @@ func (w *watching) ends(status int) {
 
 var atFront = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)  `)
 
-// Releases by holders, by force, and by strangers, each on a line of its own; and messages that are not releases.
+// Releases by holders, by force, and by foreign clients, each on a line of its own; and messages that are not releases.
 func TestWatch_Releases(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

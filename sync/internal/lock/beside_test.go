@@ -186,7 +186,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })
 	o.Exit(context.Background())
-	if o.units.Add(-1) == 0 { // and goes on: Nested
+	if o.units.Add(-1) == 0 { // and continues: Nested
 		o.exitedBesideALoss()
 	}
 	k.mu.Lock()

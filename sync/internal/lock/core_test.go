@@ -241,7 +241,7 @@ func awaitPlace(t testing.TB, rdb *redis.Client, n int64) {
 	}
 }
 
-// P13: a try is refused at once where somebody has the lock, here or elsewhere, and leaves nothing.
+// P13: a try is refused immediately where somebody has the lock, here or elsewhere, and leaves nothing.
 func TestCore_P13_Try(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()

@@ -322,7 +322,7 @@ func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
 	o.Exit(t.Context())
 }
 
-// The watchdog expels an owner whose loss is just being told: the queue goes on.
+// The watchdog expels an owner whose loss is just being told: the queue continues.
 func TestDriver_ExpelBesideLost(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)

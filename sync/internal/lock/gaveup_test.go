@@ -40,7 +40,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	came := p.now()
-	k.answered(News{Word: Stands, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordStands})
+	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
 	k.mu.Lock()
 	before := k.talk
 	k.talk = Conversation{open: true, said: Statement{Want: 1}}

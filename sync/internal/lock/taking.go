@@ -11,13 +11,13 @@ import (
 // This file is how the lock comes to an owner, and goes from one, out of turn.
 //
 // An owner that takes the lock waits in front of all others of its process. Its process gets a place in the line, as
-// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). What
-// follows is that of a call: if the answer is lost, the next confirmation of the place tells. The unit has a number of
-// its own, which no other command uses: so an owner knows whether it has what it has taken.
+// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). The
+// effect is that of a call: if the answer is lost, the next confirmation of the place settles it. The unit has a number
+// of its own, which no other command uses: so an owner knows whether it has what it has taken.
 
 // Taking is how an owner takes the lock.
 type Taking struct {
-	From  string // the field that it is taken from, or nothing is; "": whoever has it
+	From  string // the field that it is taken from, or nothing is; "": from any holder
 	Token int64  // with From: the owner has this one
 
 	unit  uint64 // under which it may have been taken; guarded by Key.mu
@@ -80,7 +80,7 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	}
 	t := o.more().Takes
 	k.mu.Lock()
-	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest says what follows
+	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest counts
 		k.mu.Unlock()
 		return
 	}
@@ -97,8 +97,8 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	k.report(r.Err)
 	switch failed := failure(r.Outcome, r.Err); {
 	case r.Outcome == lettucecompat.OutcomeOK:
-		if r.Told {
-			k.stands(unit)
+		if r.Contended {
+			k.noteContended(unit)
 		}
 		k.hear(News{Word: Called, N: n, Unit: unit, Lease: k.times.Call, Token: r.Token})
 		return
@@ -107,7 +107,7 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	case r.Outcome == lettucecompat.OutcomeFailed && failed.Permanent:
 		t.spoil(failed)
 	}
-	k.hear(News{Word: Look, Lease: pause()}) // the place tells
+	k.hear(News{Word: Retry, Lease: pause()}) // the place's confirmation settles it
 }
 
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
