@@ -118,7 +118,7 @@ func (l *ledger) enter(process int, key string, token int64) Pass {
 	if a.inside > 0 && a.fenced {
 		l.sums.overlaps++
 	} else if a.inside > 0 {
-		l.violate("two holders together: process %d entered %s while %d were inside", process, a.name, a.inside)
+		l.violate("two concurrent holders: process %d entered %s while %d were inside", process, a.name, a.inside)
 	}
 	a.inside++
 	a.began[process] = time.Now()

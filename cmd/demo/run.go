@@ -248,7 +248,7 @@ func (d *demo) conclude() error {
 	s, violations := d.ledger.close()
 	failures := d.ledger.missing()
 	if violations == 0 {
-		d.console.say(markOK, "no two holders together where no lock was destroyed; no update was lost")
+		d.console.say(markOK, "no two concurrent holders where no lock was destroyed; no update was lost")
 		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet when the next one entered", s.overlaps)
 		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
