@@ -176,7 +176,7 @@ func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
 		} else {
 			line[0].called()
 		}
-		for _, p := range line { // told, or to look
+		for _, p := range line { // contended, or retry
 			for len(p.messages) > 0 {
 				<-p.messages
 			}
@@ -255,7 +255,7 @@ func TestState_P15_TheOwnSubscriptionIsNoOthers(t *testing.T) {
 	})
 }
 
-// TestState_P15_TheWindow: while it is open nobody of ours enters; each is told how long, and the first two are asked
+// TestState_P15_TheWindow: while it is open nobody of ours enters; each learns how long, and the first two are asked
 // to retry when it ends. It ends when a foreign client has come.
 func TestState_P15_TheWindow(t *testing.T) {
 	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, holder string, turns int) {

@@ -82,7 +82,7 @@ func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 	}
 }
 
-// What is told to a client about a key of any bytes arrives with these bytes.
+// A message to a client about a key of any bytes arrives with these bytes.
 func TestInject_MessagesOfAnyKey(t *testing.T) {
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")

@@ -10,7 +10,7 @@ import (
 )
 
 // TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are. Only who says that it has
-// the lock, or gives back what it may have, is told that there is nothing of it.
+// the lock, or gives back what it may have, learns that there is nothing of it.
 func TestState_P15_WhatALockIs(t *testing.T) {
 	many := func(n int) hash {
 		h := hash{}

@@ -207,7 +207,7 @@ func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 	b.wantTTL(t, "k", lease-time.Second, lease)
 }
 
-// Servers below 7 can be told to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
+// Servers below 7 can be configured to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
 func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -139,7 +139,7 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 	signal(t, "confirmed again", w.C())
 }
 
-// TestSharded_AnOldCluster: one that knows no channels of shards is told through ordinary ones, as
+// TestSharded_AnOldCluster: one that knows no channels of shards is reached through ordinary ones, as
 // Redisson does it there.
 func TestSharded_AnOldCluster(t *testing.T) {
 	var without []string

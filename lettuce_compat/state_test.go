@@ -325,7 +325,7 @@ func TestState_P13_ATryLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones are told how long, and nobody
+// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones learn how long, and nobody
 // is called before.
 func TestState_MinHold(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
@@ -362,7 +362,7 @@ func TestState_MinHold(t *testing.T) {
 	})
 }
 
-// TestState_LeavingNearTheHead: who moves up there looks after the end of the holder, and is told to.
+// TestState_LeavingNearTheHead: who moves up there retries after the end of the holder, and is asked to.
 func TestState_LeavingNearTheHead(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		var all []*peer

@@ -227,7 +227,7 @@ func TestForceReleaseTellsTheHolder(t *testing.T) {
 	})
 }
 
-// A connection that fails is told to be down when it fails, not when go-redis has given up
+// A connection that fails is reported down when it fails, not when go-redis has given up
 // making another one to a server that is silent.
 func TestSubscriber_DownIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

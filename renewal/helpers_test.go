@@ -176,7 +176,7 @@ func (o owner) Names() (key, field string) { return "k" + o.field, o.field }
 // silent is an owner whom nobody asks and who does nothing.
 var silent = owner{lost: func(renewal.Cause) {}}
 
-// told returns the owner of sp with another way of being told.
+// told returns the owner of sp with another way of being notified.
 func told(sp renewal.Spec, lost func(renewal.Cause)) owner {
 	return owner{fieldOf(sp), lost}
 }

@@ -209,7 +209,7 @@ func TestClockJump_WithNoLeaseLeft(t *testing.T) {
 }
 
 // A Lost that blocks stalls the loop. Restart cures it: what is due is sent,
-// what is lost is told, the old loop does nothing when it comes back.
+// what is lost is notified, the old loop does nothing when it comes back.
 func TestRestart_OfAStalledLoop(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s, k := &sender{}, &losses{}

@@ -207,7 +207,7 @@ func passOn(t *testing.T, m, other *anteroom.Manager) {
 	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot())+len(other.Snapshot()) == 0 })
 }
 
-// forceRelease: the holder is told on its own channel by another process.
+// forceRelease: the holder is notified on its own channel by another process.
 func forceRelease(t *testing.T, a, b *anteroom.Manager, counts *counter) {
 	t.Helper()
 	h := acquire(t, a.Mutex("order:3"))

@@ -126,7 +126,7 @@ func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
 	})
 }
 
-// The holder releases as soon as it is told, and the key is locked again, while the
+// The holder releases as soon as it is notified, and the key is locked again, while the
 // loss is still being dealt with.
 func TestALossNeverForgetsALiveKey(t *testing.T) {
 	s := newEmbedded(t)

@@ -64,7 +64,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 	begin := time.Now()
 	high.Pause()
 	for _, h := range hung {
-		<-h.Context().Done() // told, each by its own deadline
+		<-h.Context().Done() // notified, each by its own deadline
 	}
 	timer := time.NewTimer(lease)
 	<-timer.C

@@ -107,7 +107,7 @@ func checkRing(t *testing.T, ev observe.Event, n int, recorded bool, began time.
 	}
 }
 
-// A Hold may have been passed on: such a cycle is a possible deadlock, and told when it is
+// A Hold may have been passed on: such a cycle is a possible deadlock, and reported when it is
 // as old as a long wait.
 func TestDeadlock_OfHoldsIsPossible(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

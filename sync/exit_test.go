@@ -14,7 +14,7 @@ import (
 )
 
 // A process that was stopped past its deadline learns from the release itself that the
-// lock was lost, also where nobody has told it yet, others of it wait, and holds before
+// lock was lost, also where nobody has reported it yet, others of it wait, and holds before
 // were so short that the lock would pass on at once.
 func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +151,7 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
 // others are notified of their mistake.
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
-	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is told
+	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is called
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k"})
 	if err != nil {

@@ -146,7 +146,7 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 		lock := a.Mutex("l")
 		lock.Lock()
 		told := make(chan time.Time, 1)
-		granted := make(chan time.Duration, 2) // after it was told
+		granted := make(chan time.Duration, 2) // after it was notified
 		go func() { <-h.Context().Done(); told <- time.Now() }()
 		time.Sleep(12 * time.Second)
 		mine.BlackHole()

@@ -131,7 +131,7 @@ func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 	})
 }
 
-// I9: an Observer that does not return keeps nobody from being renewed or told, and Close
+// I9: an Observer that does not return keeps nobody from being renewed or notified, and Close
 // brings what it is owed.
 func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -246,7 +246,7 @@ func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
 	})
 }
 
-// Who waits in line for a key that has become something else is told with its next confirmation.
+// Who waits in line for a key that has become something else learns it with its next confirmation.
 func TestLine_AKeyThatIsNoLockAnyMoreIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})

@@ -129,7 +129,7 @@ func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
 	admin := s.Client(t)
 	eventually(t, 5*time.Second, "it stands", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
 	ok(t, admin.ConfigSet(bg, "maxmemory", "1").Err())
-	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was told last
+	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was informed last
 	sent.take()
 	time.Sleep(time.Second)
 	if n := sent.take(); n > 20 {

@@ -215,7 +215,7 @@ func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, a, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 		h := acquire(t, mu)
-		s.settle() // it is told that somebody waits
+		s.settle() // it is notified that somebody waits
 		theirs := s.waiting(t, bg, b.Mutex("k"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

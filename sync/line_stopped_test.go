@@ -113,7 +113,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 }
 
 // A process that was called has just entered, and is stopped until its lease is over. The next one
-// is in within the bound; the stopped one is told as soon as it runs and asks.
+// is in within the bound; the stopped one is notified as soon as it runs and asks.
 func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)

@@ -115,7 +115,7 @@ func budget(t *testing.T, m *anteroom.Manager, sent *traffic, owners int) int {
 	return n
 }
 
-// Where nobody waits elsewhere a turn continues beyond its budget without a command. Who comes to stand is told of,
+// Where nobody waits elsewhere a turn continues beyond its budget without a command. A client that comes into line is announced,
 // also where the message of that is lost, and then the turn ends with its budget.
 func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 	for _, deaf := range []bool{false, true} {

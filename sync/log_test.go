@@ -102,7 +102,7 @@ func shown(line string) string {
 }
 
 // alike makes two records of one case comparable: renewals are jittered, so durations and
-// the number of failures differ; that there were none is told apart.
+// the number of failures differ; that there were none is distinguished.
 func alike(record string) string {
 	// A try that the deadline cut short has the shorter words.
 	record = strings.ReplaceAll(record, "context deadline exceeded", "no answer within the command's time limit (1s)")
@@ -256,7 +256,7 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 	}
 }
 
-// What the watchdog had found of a hold is told with its loss, although it forgets the hold
+// What the watchdog had found of a hold is reported with its loss, although it forgets the hold
 // before the loss is reported.
 func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -295,7 +295,7 @@ func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
 	}
 }
 
-// What was held against one owner is not told of the next.
+// What was held against one owner is not reported of the next.
 func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, seen := manager(t, s.client(), anteroom.Config{})

@@ -188,7 +188,7 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 }
 
 // The context of a Hold leads to those that it is nested in. Whoever forgets all of them
-// is told of each: the library itself keeps none of them reachable.
+// is notified of each: the library itself keeps none of them reachable.
 func TestForgottenNestedHoldsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})

@@ -190,7 +190,7 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 		if !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("%v", err)
 		}
-	// The script refuses to make a place, or the refused subscription is told first.
+	// The script refuses to make a place, or the refused subscription is reported first.
 	case !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:") || !strings.Contains(err.Error(), "docs/operations.md"):
 		t.Errorf("%v", err)
 	}

@@ -158,7 +158,7 @@ func TestTicket_ALostAnswer(t *testing.T) {
 					defer cancel()
 					resumed, err := b.Mutex("k").Resume(ctx, ticket)
 					switch {
-					case err == nil: // also where the next confirmation of the place has told it in time
+					case err == nil: // also where the next confirmation of the place has shown it in time
 						if tokenOf(resumed) != tokenOf(h) {
 							t.Errorf("token %d, after Detach of %d", tokenOf(resumed), tokenOf(h))
 						}

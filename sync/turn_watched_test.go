@@ -11,7 +11,7 @@ import (
 )
 
 // TestTurn_AnExtensionAtTheTickIsWatched: a grant has no lease while its turn is being
-// extended. Where the watchdog is notified of it just then, it is told again after.
+// extended. Where the watchdog is notified of it just then, it is notified again after.
 func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"before the tick": 100 * time.Millisecond, "across the tick": 300 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {

@@ -183,7 +183,7 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	}
 }
 
-// A cycle of many goroutines is told with all its links; its text names the first.
+// A cycle of many goroutines is reported with all its links; its text names the first.
 func TestLookout_ALongCycle(t *testing.T) {
 	s := newScene(t, Config{})
 	const n = 500

@@ -130,7 +130,7 @@ func TestWatchdog_I4_NoPeriodWithoutAWord(t *testing.T) {
 	})
 }
 
-// TestWatchdog_RemovalIsToldInTime: a field that vanishes at any moment is told within a
+// TestWatchdog_RemovalIsToldInTime: a field that vanishes at any moment is reported within a
 // period.
 func TestWatchdog_RemovalIsToldInTime(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 4900 * time.Millisecond, 10100 * time.Millisecond, 13 * time.Second} {
@@ -199,7 +199,7 @@ func TestWatchdog_I1_ExtensionUnderWay(t *testing.T) {
 
 // TestWatchdog_I2_SelfLateAccusesNobody: a tick that comes late finds renewals that are
 // late and a holder over its time, and accuses none; what is over by its deadline is
-// told. Later the same facts count again.
+// reported. Later the same facts count again.
 func TestWatchdog_I2_SelfLateAccusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -10,7 +10,7 @@ import (
 )
 
 // troubles are the ways in which a hold can be in trouble, each with what is done about
-// it under Default, Notify and Release. "" means that it is only told.
+// it under Default, Notify and Release. "" means that it is only reported.
 var troubles = map[string]struct {
 	finding wd.Finding
 	bring   func(w *world)
@@ -111,7 +111,7 @@ func TestRecovery_I7_PerStrategy(t *testing.T) {
 	}
 }
 
-// TestRecovery_Helped: an action that helps is told as such, and its check has run.
+// TestRecovery_Helped: an action that helps is reported as such, and its check has run.
 func TestRecovery_Helped(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		w.do(func() {
@@ -134,7 +134,7 @@ func TestRecovery_Helped(t *testing.T) {
 	})
 }
 
-// TestRecovery_I8_GivesUp: what does not help is tried three times, told as given up
+// TestRecovery_I8_GivesUp: what does not help is tried three times, reported as given up
 // once, and may be tried again only after the check has been healthy. The Recovery
 // check's own alert clears with it.
 func TestRecovery_I8_GivesUp(t *testing.T) {
@@ -274,7 +274,7 @@ func TestRecovery_RenewalLoop(t *testing.T) {
 }
 
 // TestRecovery_Connection: a dead subscription is reconnected at once, a silent Redis at
-// the second time; both are never given up, and told once.
+// the second time; both are never given up, and reported once.
 func TestRecovery_Connection(t *testing.T) {
 	broken := func(context.Context) error { return errors.New("broken") }
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
@@ -368,7 +368,7 @@ func TestRecovery_CancelOverlapsRenewal(t *testing.T) {
 
 // TestRecovery_I8_FindingsThatAlternate: two findings of one check come in turn, one of
 // which asks for an action that does not help. It is tried three times in all and given up
-// once; the other one is told once.
+// once; the other one is reported once.
 func TestRecovery_I8_FindingsThatAlternate(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		n := 0

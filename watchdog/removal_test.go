@@ -10,7 +10,7 @@ import (
 )
 
 // renewer renews one hold as the RenewalManager does. It
-// notes when it is told that the field is gone.
+// notes when it is notified that the field is gone.
 type renewer struct {
 	w       *world
 	rng     *rand.Rand
@@ -64,7 +64,7 @@ func (r *renewer) run(ctx context.Context, f wd.Facts) {
 }
 
 // removal lets a field vanish at a random moment and returns how long after that its holder
-// was told.
+// was notified.
 func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (took time.Duration) {
 	t.Helper()
 	run(t, nil, func(t *testing.T, w *world, _ *wd.Watchdog) {

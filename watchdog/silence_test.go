@@ -9,7 +9,7 @@ import (
 )
 
 // TestWatchdog_I4_AQuestionWithoutAnAnswerIsNoWord: a removal behind one lost answer is
-// told one look after that answer's time is over, not a whole period later.
+// reported one check after that answer's time is over, not a whole period later.
 func TestWatchdog_I4_AQuestionWithoutAnAnswerIsNoWord(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)

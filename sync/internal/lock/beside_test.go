@@ -61,7 +61,7 @@ func nobodyIsWaitedFor(t *testing.T, p *party) {
 	mustRelease(t, next)
 }
 
-// The same where the owner passes it on while it is told of the loss, and the queue admits the next at once.
+// The same where the owner passes it on while it is notified of the loss, and the queue admits the next at once.
 func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// reporter counts what it is told.
+// reporter counts its calls.
 type reporter struct {
 	called, found, failed atomic.Int64
 	mu                    sync.Mutex

@@ -265,7 +265,7 @@ func TestCore_P15_AForeignClientGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A forced release is told by a message, and the next one comes in.
+// A forced release is announced by a message, and the next one comes in.
 func TestCore_Forced(t *testing.T) {
 	_, client := fresh(t)
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
