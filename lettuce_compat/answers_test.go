@@ -102,7 +102,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 				got := c.State(ctx, s)
 				unknown("state", got.Outcome, got.Err)
 			}
-			// A text stands for the error that one key of a batch met.
+			// A text is the error of one key of a batch.
 			a, _ := answer.([]any)
 			if _, isText := append(a, nil)[0].(string); len(a) != 1 || !isText {
 				renewed := c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0]

@@ -86,7 +86,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 	}
 }
 
-// TestACallerCarriesItself: on its own goroutine where it has no wish to leave and the
+// TestACallerCarriesItself: on its own goroutine if it cannot leave and the
 // client will be back in time, with what the hooks of the client may expect; otherwise not.
 func TestACallerCarriesItself(t *testing.T) {
 	long := func(o *redis.Options) { o.ReadTimeout = time.Minute }

@@ -220,7 +220,7 @@ func TestState_P15_AForeignHolderGetsTurns(t *testing.T) {
 	})
 }
 
-// TestState_P15_WhoListensGetsATurnOfALockWithoutALine: also where nobody of ours ever stands.
+// TestState_P15_WhoListensGetsATurnOfALockWithoutALine: also where nobody of ours ever waits.
 func TestState_P15_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
 	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, _ string, turns int) {
 		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })

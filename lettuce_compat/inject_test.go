@@ -149,7 +149,7 @@ func TestInject_ForeignHolders(t *testing.T) {
 	}
 }
 
-// The id stands in fields, in the name of a channel and in a Lua pattern.
+// The id is in fields, in the name of a channel and in a Lua pattern.
 func TestInject_ClientIDIsRestricted(t *testing.T) {
 	b := onMini(t)
 	for _, id := range []string{

@@ -114,7 +114,7 @@ func TestLine_APatternMakesNobodyAlive(t *testing.T) {
 	line[1].called()
 }
 
-// TestLine_AClockThatIsSetBackKeepsTheOrder: all places were confirmed in the future. Each lives on from the first look at it.
+// TestLine_AClockThatIsSetBackKeepsTheOrder: all places were confirmed in the future. Each lives on from the first script that reads it.
 func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
@@ -201,7 +201,7 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 	return usec
 }
 
-// TestLine_AScriptLooksAt64Places: ten thousand dead places stand before one that lives. No script
+// TestLine_AScriptLooksAt64Places: ten thousand dead places are before one that lives. No script
 // takes long for them, and one after the other comes through to it.
 func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	const dead = 10_000

@@ -121,7 +121,7 @@ func (b *bed) openUntil() string {
 	return until
 }
 
-// checkLine fails unless the header of the line says what is in it. It returns how many stand.
+// checkLine fails unless the header of the line says what is in it. It returns how many wait.
 func (b *bed) checkLine(t *testing.T) int {
 	t.Helper()
 	line := b.hash(t, lineOfK)

@@ -35,7 +35,7 @@ func BenchmarkRedisTime_Pair(b *testing.B) {
 	})
 }
 
-// BenchmarkRedisTime_Line is a turn and a confirmation where so many others stand.
+// BenchmarkRedisTime_Line is a turn and a confirmation while so many others wait.
 func BenchmarkRedisTime_Line(b *testing.B) {
 	for _, n := range []int{2, 16} {
 		for what, do := range map[string]func(line []*peer) []*peer{

@@ -240,7 +240,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return a.ask().Outcome == ok })
 }
 
-// TestState_P14_WhoMayNotPublish: is refused where it would have to stand. What it has it gives back, and who is called by
+// TestState_P14_WhoMayNotPublish: is refused where it would have to wait. What it has it gives back, and who is called by
 // that finds out by a confirmation; a warning says so.
 func TestState_P14_WhoMayNotPublish(t *testing.T) {
 	testredis.Needs(t, "7.0", "the script function redis.acl_check_cmd")
@@ -300,7 +300,7 @@ func TestState_AFullMemory(t *testing.T) {
 	a.wantWord("renew", a.state(unit, 1, 1), has)
 	a.releases()
 	b.raw.ConfigSet(ctx, "maxmemory", "0")
-	x.n = first + 1 // under which it stands
+	x.n = first + 1 // under which it waits
 	x.called()
 }
 
@@ -323,7 +323,7 @@ func TestState_ATurnThatCannotStand(t *testing.T) {
 }
 
 // TestState_I2_AReleaseThatCannotReadTheLine: its unit is given back, so it is no error, though what follows fails: a
-// line may have been made meanwhile, and nobody may look at it.
+// line may have been made meanwhile, and nobody may read it.
 func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 	for _, missing := range []string{"-time", "-hmget"} {
 		b := onReal(t, nil)

@@ -170,7 +170,7 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 	})
 }
 
-// Unknown goroutines, which owner 0 stands for, are not taken for the same one.
+// Unknown goroutines, which owner 0 means, are not taken for the same one.
 func TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.own(queue.Refusable, 0, 1)

@@ -11,7 +11,7 @@ import (
 )
 
 // laptop is a machine whose lid can be closed: the monotonic clock, which is the
-// bubble's, stands still meanwhile, and the wall clock and the boot-time clock do not.
+// bubble's, stops meanwhile, and the wall clock and the boot-time clock do not.
 type laptop struct {
 	mu    sync.Mutex
 	moves []move
@@ -100,7 +100,7 @@ func unrenewed(i int, k *losses) renewal.Spec {
 	return s
 }
 
-// Glance does not look for a suspension. Valid knows of it all the same as soon as anybody
+// Glance does not search for a suspension. Valid knows of it all the same as soon as anybody
 // has looked.
 func TestSuspended_AGlanceKnowsWhatOthersHaveSeen(t *testing.T) {
 	s, k := &sender{}, &losses{}

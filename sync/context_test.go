@@ -152,7 +152,7 @@ func ExampleHoldFrom() {
 // Past the deadline the context of Do has ended with ErrLost, while Redis keeps the lock for the margin still. Do says
 // the same as its context, although its release finds the lock.
 func TestDo_SaysWhatItsContextSaid(t *testing.T) {
-	for range 20 { // the renewal's own look at the deadline comes before the release or after it
+	for range 20 { // the renewal's own check of the deadline comes before the release or after it
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, _ := manager(t, s.client(), anteroom.Config{})
 			var told error

@@ -409,7 +409,7 @@ func TestSnapshotWhileRedisHangs(t *testing.T) {
 }
 
 // The head of the queue leaves while its attempt has no answer, and the next one wants
-// another lease: the open field is given up and removed, and never stands in the way.
+// another lease: the open field is given up and removed, and is never in the way.
 func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -448,7 +448,7 @@ func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 	})
 }
 
-// While the telling stands still, which nothing of a user's can cause, the watchdog
+// While reporting is stopped, which nothing of a user's can cause, the watchdog
 // restarts it: renewals continue, and what was lost is notified.
 func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

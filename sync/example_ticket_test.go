@@ -16,7 +16,7 @@ type job struct {
 	Ticket string
 }
 
-// jobQueue stands for a broker.
+// jobQueue replaces a broker.
 type jobQueue chan job
 
 func (q jobQueue) Publish(_ context.Context, j job) error {

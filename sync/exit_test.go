@@ -42,7 +42,7 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 		synctest.Wait()
 		mu.Unlock()
 		<-in
-		// The process stands still: nothing of it runs, and Redis ends the lease.
+		// The process is stopped: nothing of it runs, and Redis ends the lease.
 		m.dog.Stop()
 		m.leases.Stop()
 		time.Sleep(31 * time.Second)
@@ -56,7 +56,7 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	})
 }
 
-// The machine is suspended between two hand-offs. The monotonic clock stands still, so the
+// The machine is suspended between two hand-offs. The monotonic clock stops, so the
 // hold seems to have taken no time, and nobody has noticed yet: not the renewal loop, whose
 // timer stood still as well. Its owner learns from the release, or from any question before
 // it, that the lock was lost, and the lock does not pass on.

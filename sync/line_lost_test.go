@@ -143,7 +143,7 @@ func TestLine_APlaceIsConfirmedInItsRhythm(t *testing.T) {
 		}
 		for i, c := range sent {
 			want := 60 / max(i, 1)
-			if n := c.take(); n < want-1 || n > want+7 { // beside those the first two look at the end of the holder's lease
+			if n := c.take(); n < want-1 || n > want+7 { // beside those the first two retry at the end of the holder's lease
 				t.Errorf("number %d has sent %d commands in a minute, want about %d", i, n, want)
 			}
 		}

@@ -60,7 +60,7 @@ func TestLine_TenThousandPlaces(t *testing.T) {
 	t.Logf("have left after %v", time.Since(began))
 }
 
-// Many processes, some of which lose their messages, give up, or are closed while they stand:
+// Many processes, some of which lose their messages, give up, or are closed while they wait:
 // nobody is in beside another, and nothing is left.
 func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 	s := testredis.Start(t)

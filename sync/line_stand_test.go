@@ -39,7 +39,7 @@ func TestLine_NumbersGrow(t *testing.T) {
 	})
 }
 
-// Who is refused stands, and the release calls it: the waiter is in with no command of its own, and nothing is left in
+// A refused client waits in line, and the release calls it: the waiter is in with no command of its own, and nothing is left in
 // the end.
 func TestLine_WhoStandsIsCalled(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -65,7 +65,7 @@ func TestLine_WhoStandsIsCalled(t *testing.T) {
 	})
 }
 
-// Whoever only tries does not stand, and takes nothing from those who do.
+// A try does not wait in line, and takes nothing from waiters.
 func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -155,7 +155,7 @@ func TestLine_WhoeverLeavesLeavesNothing(t *testing.T) {
 	})
 }
 
-// Close while its waiters stand leaves no place, and the next one is called without a delay.
+// Close while its waiters wait leaves no place, and the next one is called without a delay.
 func TestLine_CloseLeavesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})

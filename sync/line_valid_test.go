@@ -80,7 +80,7 @@ func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
 		call("a much later number", func(p *spot) { p.n = lettucecompat.LastNumber }, true)
 		before := s.spots("k")[0]
 		call("what was confirmed since", func(p *spot) { p.n = before.n }, true)
-		// It stands still, and is called in the end.
+		// It is stopped, and is called in the end.
 		now := s.spots("k")[0]
 		if before.seq != now.seq {
 			t.Errorf("stood as %v, stands as %v", before, now)

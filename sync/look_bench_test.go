@@ -11,8 +11,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// BenchmarkLook is one look: its processor time, and what looking costs of
-// one processor with the default LongWait: every 5 s, or later where a look takes more than
+// BenchmarkLook is one check: its processor time, and what checking costs of
+// one processor with the default LongWait: every 5 s, or later if a check takes more than
 // 50 ms.
 //
 //	go test -run '^$' -bench Look -benchtime 10x -count 5 ./sync
@@ -73,7 +73,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWalk is for how long the mutex of a queue of 100,000 is held where a look
+// BenchmarkWalk is for how long the mutex of a queue of 100,000 is held if a check
 // walks it.
 func BenchmarkWalk(b *testing.B) {
 	s := newScene(b, Config{})

@@ -175,7 +175,7 @@ func TestRefusalsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not stand.
+// TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not wait in line.
 func TestRefusalsOfTheServer_Channels(t *testing.T) {
 	server := testredis.Start(t)
 	admin := server.Client(t)

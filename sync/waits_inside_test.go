@@ -101,7 +101,7 @@ func TestLookout_ScansRarely(t *testing.T) {
 	s.key("c", 6, queue.NoNotify, 7)
 	e := s.key("d", 7, queue.NoNotify, 6)
 	s.l.Check(now.Add(46 * time.Second))
-	s.l.Check(now.Add(47 * time.Second)) // the deadlock is one since the look before
+	s.l.Check(now.Add(47 * time.Second)) // the deadlock is one since the check before
 	if s.scans != 2 {
 		t.Errorf("%d scans after a deadlock", s.scans)
 	}

@@ -184,7 +184,7 @@ func TestEvent_String(t *testing.T) {
 	}
 }
 
-// A subscription that comes up, at first or again, is for those who look for it.
+// A subscription that comes up, at first or again, is for those who search for it.
 func TestLog_ASubscriptionIsNoNews(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		j := &journal{}

@@ -18,7 +18,7 @@ type world struct {
 	holds map[uint64]*watchdog.Facts
 	told  map[uint64]bool // by Changes
 	stats watchdog.RenewalStats
-	alive map[uint64]bool      // renewed every RenewalTime, as seen at each look
+	alive map[uint64]bool      // renewed every RenewalTime, as seen at each check
 	due   map[uint64]time.Time // of renewals that the test makes itself
 
 	status   func(context.Context, watchdog.Facts) watchdog.Status

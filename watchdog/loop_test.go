@@ -154,7 +154,7 @@ func TestWatchdog_RemovalIsToldInTime(t *testing.T) {
 }
 
 // TestWatchdog_I1_EndedIsNotAccused: a hold that is released while Redis is asked about
-// it, or between the pass and the look, is not accused.
+// it, or between the pass and the check, is not accused.
 func TestWatchdog_I1_EndedIsNotAccused(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		w.add(hold(1))
@@ -433,7 +433,7 @@ func TestWatchdog_GoroutineScan(t *testing.T) {
 }
 
 // TestWatchdog_GoroutineEndsAfterHandingOn: the owner of the scan's question has handed
-// on before the look, so its end is no fault of the hold's.
+// on before the check, so its end is no fault of the hold's.
 func TestWatchdog_GoroutineEndsAfterHandingOn(t *testing.T) {
 	run(t, func(w *world, c *wd.Config) {
 		c.HolderScanEvery = 0

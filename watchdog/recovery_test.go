@@ -201,7 +201,7 @@ func TestRecovery_StoppedIsNotLate(t *testing.T) {
 }
 
 // TestRecovery_DeleteAfterCancel: when the goroutine of a cancelled hold is found to have
-// ended, Release goes on to delete.
+// ended, Release proceeds to delete.
 func TestRecovery_DeleteAfterCancel(t *testing.T) {
 	run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)
@@ -253,7 +253,7 @@ func TestRecovery_LostHoldOfAnEndedOwner(t *testing.T) {
 	}
 }
 
-// TestRecovery_RenewalLoop: a loop that stands still is restarted at the next tick, once,
+// TestRecovery_RenewalLoop: a loop that has stopped is restarted at the next tick, once,
 // and again only at growing distances.
 func TestRecovery_RenewalLoop(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
@@ -325,7 +325,7 @@ func TestRecovery_NextOwnerClearsFailedRecovery(t *testing.T) {
 }
 
 // TestRecovery_CancelledStaysUnreachable: that a cancelled hold is not renewed any more
-// does not make it look like a fixed lease, which may be forgotten.
+// does not make it a fixed lease, which may be forgotten.
 func TestRecovery_CancelledStaysUnreachable(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)

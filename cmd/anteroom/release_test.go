@@ -97,7 +97,7 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	}
 }
 
-// The holder changes between the last look and the command: who is named is whom it broke.
+// The holder changes between the last inspection and the command: it names the holder that it broke.
 func TestRelease_NamesWhomItBroke(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -285,7 +285,7 @@ func (s standstill) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// A reader of the output who stands still for longer than Redis may be silent loses nothing.
+// A reader of the output that pauses for longer than Redis may be silent loses nothing.
 func TestWatch_AReaderThatStandsStill(t *testing.T) {
 	s := testredis.Start(t)
 	w := &watching{t: t, status: make(chan int, 1)}

@@ -108,7 +108,7 @@ func TestLookout_ReportsAWaitOnce(t *testing.T) {
 	}
 }
 
-// A cycle is reported at the second look that sees it, and once.
+// A cycle is reported at the second check that sees it, and once.
 func TestLookout_ReportsACycleOnce(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.key("b", 1, queue.NoNotify, 2)
@@ -134,7 +134,7 @@ func TestLookout_AWaiterThatGoesBackDoesNotWaitForItself(t *testing.T) {
 	s.wait(a, queue.NoNotify, 2)
 	s.key("b", 3, queue.NoNotify, 4, 5, 6)
 	s.l.Check(time.Now())
-	// The next look, in steps: it has seen the tenure when the waiter gives it back.
+	// The next check, in steps: it has seen the tenure when the waiter gives it back.
 	s.l.checks++
 	for _, k := range s.live {
 		s.l.visit(k, time.Now())
@@ -226,7 +226,7 @@ func TestLookout_KeepsNothing(t *testing.T) {
 	}
 }
 
-// Looking ends with Stop, whenever that comes and however often, and no look comes after.
+// The checks end with Stop, whenever that comes and however often, and none comes after.
 func TestLookout_Stops(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.key("a", 1, queue.NoNotify, 2)
@@ -257,7 +257,7 @@ func TestLookout_Stops(t *testing.T) {
 }
 
 // A lock with a short limit makes the looks closer, and none is ever farther apart.
-// A look that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
+// A check that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
 func TestLookout_RestsForAMinuteAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks []time.Time

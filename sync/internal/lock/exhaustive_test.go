@@ -17,7 +17,7 @@ var states = flag.Int("states", 30_000, "how many states TestEveryOrder visits")
 
 const (
 	tick    = 100 * ms
-	most    = 4 // statements of the first client; the second one, which stands for all others, has 2
+	most    = 4 // statements of the first client; the second one, which represents all others, has 2
 	horizon = 5 * tick
 )
 

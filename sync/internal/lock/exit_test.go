@@ -144,7 +144,7 @@ func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	open()
 }
 
-// A release was refused, and a try comes before it is repeated. The try neither stands, nor does it overtake who does.
+// A release was refused, and a try comes before it is repeated. The try neither waits in line, nor does it overtake a waiter.
 func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}

@@ -205,7 +205,7 @@ func TestCore_P12_AFixedLeaseKeepsNothing(t *testing.T) {
 	}
 }
 
-// MinHold keeps the key taken for the rest, also where others stand.
+// MinHold keeps the key taken to its end, also while others wait.
 func TestCore_P12_MinHold(t *testing.T) {
 	_, client := fresh(t)
 	a := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })

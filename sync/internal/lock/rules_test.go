@@ -263,7 +263,7 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	}
 }
 
-// P7: a Look that comes while a statement is open is not forgotten over its answer.
+// P7: a Retry that comes while a statement is open is not forgotten over its answer.
 func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p := newPlay(t)
 	p.states(Pending, 10, 10, Nothing, 0, 1)
@@ -272,7 +272,7 @@ func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p.states(Pending, 20, 10, Place, 1, 1)
 }
 
-// enters asks at 10, stands, and is called: the unit is 10.
+// enters asks at 10, waits, and is called: the unit is 10.
 func (p *play) enters() {
 	p.t.Helper()
 	p.states(Pending, 10, 10, Nothing, 0, 1)
