@@ -342,6 +342,29 @@ func TestQueue_I6_FirstIsBeforeAll(t *testing.T) {
 	})
 }
 
+// A First waiter, and one that takes the lock, are let in before they have run: a newcomer is no quicker.
+func TestQueue_I6_NobodyPassesFirstOrTakes(t *testing.T) {
+	for _, takes := range []bool{false, true} {
+		inBubble(t, false, func(x *fixture) {
+			a := x.own(queue.Refusable, 1, 1)
+			x.mustLose(1, queue.Owned, queue.Nothing)
+			if takes {
+				a = x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 1)
+				must(x, "Enter", a.entered(), "queued")
+			} else {
+				a.again("queued", queue.StartAttempt)
+			}
+			x.s.Granted(2)
+			late := x.enter(queue.Refusable, 3)
+			must(x, "Enter of a newcomer", late.entered(), "queued")
+			a.wait().mustBeIn()
+			x.s.Exit(a.w.Number, true)
+			late.wait().mustBeIn()
+			x.drain()
+		})
+	}
+}
+
 func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustExit(0, true, queue.Stale, queue.Nothing)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
+	"github.com/anteroom/anteroom/sync/internal/lock"
+	"github.com/anteroom/anteroom/sync/internal/report"
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
@@ -161,3 +163,64 @@ func (e *workError) words(w words) string {
 }
 
 func (e *workError) Unwrap() []error { return []error{e.work, e.release} }
+
+// notGranted says why the caller has not come in.
+func notGranted(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, lock.ErrRefused):
+		return ErrNotAcquired
+	case errors.Is(err, lock.ErrClosed):
+		return ErrClosed
+	case errors.Is(err, lock.ErrNotThere):
+		return joined(ErrNotHeld, ownText("the ticket is over, was resumed before, or the lock was taken from it"))
+	}
+	reason := ErrNotAcquired
+	if failed, is := err.(*lock.AnswerError); is { //nolint:errorlint // as lock gives it
+		reason = reasonOf(failed)
+	}
+	return joined(reason, ctx.Err(), otherCause(ctx))
+}
+
+// reasonOf words why Redis is the reason.
+func reasonOf(failed *lock.AnswerError) error {
+	switch {
+	case failed.Unknown:
+		return joined(ErrUnknown, failed.Err)
+	case failed.Permanent:
+		return needsPerson(failed.Err)
+	case errors.Is(failed.Err, lettucecompat.ErrReplicas):
+		return joined(ErrNotAcquired, failed.Err)
+	}
+	return joined(ErrUnavailable, failed.Err)
+}
+
+// notReached words why Redis could not be asked, or refused. guess is what to check.
+func notReached(op, key string, err error, guess string) *Error {
+	switch {
+	case lettucecompat.Permanent(err):
+		return newError(op, key, needsPerson(err))
+	case errors.Is(err, lettucecompat.ErrClosed):
+		return newError(op, key, ErrClosed)
+	case guess == "" || errors.Is(err, context.Canceled) || lettucecompat.Transient(err): // Redis has answered, or nobody waited for that
+		return newError(op, key, joined(ErrUnavailable, err))
+	}
+	return newError(op, key, joined(ErrUnavailable, err, ownText(guess)))
+}
+
+// needsPerson is the error of an answer of the server that no repetition will change: a key
+// of another type, a missing permission. It is ErrConfig, because a person has to change
+// something.
+func needsPerson(err error) error {
+	if remedy := report.Remedy(err); remedy != "" {
+		return joined(ErrConfig, err, ownText(remedy))
+	}
+	return joined(ErrConfig, err)
+}
+
+// otherCause returns the context's cause where it says more than its error.
+func otherCause(ctx context.Context) error {
+	if c := context.Cause(ctx); c != ctx.Err() { //nolint:errorlint // identity is meant
+		return c
+	}
+	return nil
+}

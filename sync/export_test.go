@@ -71,4 +71,4 @@ func KeepsAny(m *Manager) bool {
 }
 
 // WithoutNames returns what err says with these names taken out, as Event.ErrText does.
-func WithoutNames(err error, names ...string) string { return wordsOf(err, names...) }
+func WithoutNames(err error, names ...string) string { return wordsOf(err, false, names...) }

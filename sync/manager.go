@@ -84,7 +84,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 	m.reports = report.New(report.Config{
 		ClientID: cfg.ClientID, Logger: cfg.Logger, LogKeys: cfg.LogKeys, Observer: cfg.Observer, Tracer: cfg.Tracer, OnEvent: cfg.OnEvent,
 		CommandTimeout: cfg.CommandTimeout, DefaultClass: builtIn.Name, Closing: m.closing.Load, CallSite: m.callSite,
-		Values: reportContext, Words: wordsOf, Shown: shownOf,
+		Values: reportContext, Words: wordsOf,
 	})
 	onCommand, onRenewed := m.reports.Figures()
 	defaults, _ := cfg.Defaults.normalSettings()
@@ -136,14 +136,6 @@ func (m *Manager) ClientID() string { return m.cfg.ClientID }
 
 // moment returns t, counted as renewal.Manager.Glance does, to show it.
 func (m *Manager) moment(t lock.Moment) time.Time { return m.dated(m.leases.Zero().Add(t)) }
-
-// field returns the name in Redis of the grant n; empty for 0, which is none's number.
-func (m *Manager) field(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return lettucecompat.NewField(m.cfg.ClientID, n)
-}
 
 // subscription is called by the wire when the subscription connection has come up, or has ended.
 func (m *Manager) subscription(up bool, err error) {

@@ -2,7 +2,6 @@ package anteroom
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,17 +64,4 @@ func (m *Manager) Ping(ctx context.Context, keys ...string) error {
 		}
 	}
 	return nil
-}
-
-// notReached words why Redis could not be asked, or refused. guess is what to check.
-func notReached(op, key string, err error, guess string) *Error {
-	switch {
-	case lettucecompat.Permanent(err):
-		return newError(op, key, needsPerson(err))
-	case errors.Is(err, lettucecompat.ErrClosed):
-		return newError(op, key, ErrClosed)
-	case guess == "" || errors.Is(err, context.Canceled) || lettucecompat.Transient(err): // Redis has answered, or nobody waited for that
-		return newError(op, key, joined(ErrUnavailable, err))
-	}
-	return newError(op, key, joined(ErrUnavailable, err, ownText(guess)))
 }

@@ -41,7 +41,7 @@ func records(t *testing.T, logKeys bool, e observe.Event, named string) string {
 		return a
 	}}
 	p := report.New(report.Config{
-		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Words: wordsOf, Shown: shownOf,
+		ClientID: "web-7-31337-9f3c2a1b00de", LogKeys: logKeys, Words: wordsOf,
 		Logger: slog.New(slog.NewMultiHandler(slog.NewJSONHandler(&out, all), slog.NewTextHandler(&out, all))),
 		OnEvent: func(e observe.Event) {
 			if !logKeys {

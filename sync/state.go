@@ -105,7 +105,7 @@ func (m *Manager) verdicts(n uint64, key string) []observe.VerdictState {
 			Check: v.Check.String(), Health: v.Health.String(), Finding: v.Finding.String(), Reason: v.Reason, Err: v.Err, At: m.dated(v.At),
 		}
 		if v.Err != nil {
-			s.ErrText = wordsOf(v.Err, key, m.cfg.ClientID, m.field(n))
+			s.ErrText = wordsOf(v.Err, false, key, m.cfg.ClientID, m.locks.Field(n))
 		}
 		list = append(list, s)
 	}

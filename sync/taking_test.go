@@ -394,3 +394,114 @@ func TestTaking_SeizeBehindOneThatComesAgain(t *testing.T) {
 		_ = (<-there).Release(bg)
 	})
 }
+
+// inside starts an Acquire that waits in its process only: that has the lock, or a place already.
+func (s *embedded) inside(t *testing.T, mu *anteroom.Mutex) <-chan *anteroom.Hold {
+	got := make(chan *anteroom.Hold, 1)
+	go func() { got <- must[*anteroom.Hold](t)(mu.Acquire(bg)) }()
+	s.settle()
+	return got
+}
+
+// Who resumes gives up before the answer: what its ticket has brought is for the next in line, and for no neighbour in its
+// process.
+func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		c, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		rdb := s.clientOver(net)
+		hook := &slowOnce{text: "ticket.", after: func() {
+			net.Refuse()
+			net.CloseAll()
+			time.AfterFunc(time.Second, net.Heal)
+		}}
+		rdb.AddHook(hook)
+		b, _ := manager(t, rdb, anteroom.Config{})
+		warmForce(t, a, b)
+		h := acquire(t, a.Mutex("k"))
+		first := s.waiting(t, bg, c.Mutex("k"))
+		ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Hour))
+		neighbour := s.waiting(t, bg, b.Mutex("k"))
+		hook.armed.Store(true)
+		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatalf("its answer is lost: %v", err)
+		}
+		select {
+		case h := <-first:
+			ok(t, h.Release(bg))
+			ok(t, (<-neighbour).Release(bg))
+		case h := <-neighbour:
+			t.Error("a neighbour has what the ticket brought, ahead of the line")
+			ok(t, h.Release(bg))
+			ok(t, (<-first).Release(bg))
+		}
+	})
+}
+
+// The command arrives when its caller has given up, and a neighbour waits in a place of its own: it is void.
+func TestTaking_ALateCommandIsVoid(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		rdb, hook := s.client(), &slowOnce{text: "ticket.", d: 500 * time.Millisecond}
+		rdb.AddHook(hook)
+		b, _ := manager(t, rdb, anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+		hook.armed.Store(true)
+		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatalf("it has no answer yet: %v", err)
+		}
+		s.settle()
+		neighbour := s.waiting(t, bg, b.Mutex("k"))
+		time.Sleep(2 * time.Second)
+		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, ticket)).Release(bg))
+		ok(t, (<-neighbour).Release(bg))
+	})
+}
+
+// A detached hold passes to no waiter of its process.
+func TestTicket_NotHandedOn(t *testing.T) {
+	for _, fair := range []bool{false, true} {
+		bubble(t, func(t *testing.T, s *embedded) {
+			cfg := anteroom.Config{Defaults: anteroom.LockConfig{Fair: fair}}
+			a, _ := manager(t, s.client(), cfg)
+			b, _ := manager(t, s.client(), cfg)
+			h := acquire(t, a.Mutex("k"))
+			neighbour := s.inside(t, a.Mutex("k"))
+			ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
+			time.Sleep(time.Second)
+			select {
+			case <-neighbour:
+				t.Fatal("a waiter of the process has what was left to the ticket")
+			default:
+			}
+			ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket)).Release(bg))
+			ok(t, (<-neighbour).Release(bg))
+		})
+	}
+}
+
+// A try that is refused reads the note of a hold that is just being detached. For the race detector.
+func TestTicket_DetachedBesideATry(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		m, _ := manager(t, s.client(), anteroom.Config{})
+		for range 20 {
+			h := acquire(t, m.Mutex("k"), anteroom.Note("a"))
+			tried := make(chan error)
+			go func() {
+				_, err := m.Mutex("k").TryAcquire(bg)
+				tried <- err
+			}()
+			ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
+			if err := <-tried; !errors.Is(err, anteroom.ErrNotAcquired) {
+				t.Fatal(err)
+			}
+			ok(t, must[*anteroom.Hold](t)(m.Mutex("k").Resume(bg, ticket)).Release(bg))
+		}
+	})
+}

@@ -11,12 +11,15 @@ import (
 
 // Limits of LockConfig, named where more than one place needs them.
 const (
-	maxKey        = 64 << 10
-	minLease      = 100 * time.Millisecond
-	maxLease      = 24 * time.Hour
-	minRecordTime = time.Hour            // more than clocks of servers differ by
-	maxRecordTime = 366 * 24 * time.Hour // what is used once a year
-	maxInFlight   = 1024                 // what a node's pool of connections is made for, and more
+	maxKey          = 64 << 10
+	minLease        = 100 * time.Millisecond
+	maxLease        = 24 * time.Hour
+	minRecordTime   = time.Hour            // more than clocks of servers differ by
+	maxRecordTime   = 366 * 24 * time.Hour // what is used once a year
+	defaultLongWait = 30 * time.Second     // the default LeaseTime
+	minLongWait     = time.Second
+	maxLongWait     = 24 * time.Hour
+	maxInFlight     = 1024 // what a node's pool of connections is made for, and more
 )
 
 // builtIn are the defaults that do not depend on other fields.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,4 +106,64 @@ func (l *loss) Unwrap() []error {
 		errs = append(errs, l.Err)
 	}
 	return errs
+}
+
+// joined makes one error of several, in one line: errors.Join breaks lines, which
+// a log record or a table can't show.
+func joined(errs ...error) error {
+	var list joinedErrors
+	for _, err := range errs {
+		if err != nil {
+			list = append(list, err)
+		}
+	}
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
+}
+
+type joinedErrors []error
+
+func (l joinedErrors) Error() string { return plain.of(l) }
+
+func (l joinedErrors) Unwrap() []error { return l }
+
+// echo is where a server's answer begins to repeat what it was sent: "ERR unknown command
+// 'evalsha', with args beginning with: …", for a command that was renamed or that a proxy
+// does not pass on. Some arguments are cut in the middle, so names cannot be searched in it.
+const echo = ", with args beginning with"
+
+// withheld replaces a name that was taken out of a text.
+const withheld = "(withheld)"
+
+// wordsOf returns the text of err without prefix, and with keys only where they are shown; in what others have said, hidden
+// names are taken out.
+func wordsOf(err error, keys bool, hidden ...string) string {
+	return words{keys: keys, foreign: func(text string) string { return without(text, hidden...) }}.of(err)
+}
+
+// without takes names out of what somebody else has said, as they are and as Go quotes them,
+// and the arguments that a server repeats. A long name goes first: a short one may be a part
+// of it. One of less than four bytes is taken out between quotation marks only: the letters
+// of a key "a" are everywhere.
+func without(text string, names ...string) string {
+	if before, _, found := strings.Cut(text, echo); found {
+		text = before + ", with arguments " + withheld
+	}
+	slices.SortFunc(names, func(a, b string) int { return len(b) - len(a) })
+	for _, name := range names {
+		quoted := strconv.Quote(name)
+		for _, form := range []string{name, quoted[1 : len(quoted)-1]} {
+			switch {
+			case len(name) >= 4:
+				text = strings.ReplaceAll(text, form, withheld)
+			case name != "":
+				for _, mark := range []string{`"`, `'`, "`"} {
+					text = strings.ReplaceAll(text, mark+form+mark, mark+withheld+mark)
+				}
+			}
+		}
+	}
+	return text
 }

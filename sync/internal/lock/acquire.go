@@ -114,7 +114,6 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 		k.refs.Add(1)
 		if t := o.more().Takes; t != nil && t.From != "" {
 			g.stretched.Store(true)
-			k.taken = 0
 		}
 		g.owner.Store(o)
 		k.answer = nil

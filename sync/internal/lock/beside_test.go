@@ -31,7 +31,7 @@ func TestBeside_ALossOfWhatAWaiterNeverTook(t *testing.T) {
 			o.abandon()
 			g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog}) // so that its owner would have time to react
 			rdb.Del(t.Context(), "k")
-			eventually(t, "told", func() bool { return g.lossNow() != nil })
+			eventually(t, "told", func() bool { return g.Loss() != nil })
 			eventually(t, "queue", func() bool { return k.q.Word().State() != queue.Owned })
 			giveUp(t, k, w)
 			nobodyIsWaitedFor(t, p)

@@ -22,9 +22,6 @@ func (l *Locks) BeginClose() {
 	}
 }
 
-// Closing reports whether BeginClose was called.
-func (l *Locks) Closing() bool { return l.closing.Load() }
-
 // Open returns what a Close waits for: the grants that are held, and the number of conversations with something left to
 // release or to clean up, those of these grants among them.
 func (l *Locks) Open() (held []*Held, unsettled int) {

@@ -46,7 +46,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		k.l.unregisterLost(g)
 	}
 	switch {
-	case exit == queue.Stale && (left < 0 || g.lossNow() == nil): // the queue counts those of a goroutine itself
+	case exit == queue.Stale && (left < 0 || g.Loss() == nil): // the queue counts those of a goroutine itself
 		return ExitResult{Stale: true}
 	case exit != queue.Stale || left == 0: // else another unit may still work
 		o.exitedLost()
@@ -63,7 +63,7 @@ func (o *Owner) exitedLost() {
 
 // exitedBesideALoss is for who takes the last unit off beside one whose exit has found the loss, and this unit there still.
 func (o *Owner) exitedBesideALoss() {
-	if o.Kind.CanNotify() && o.g.lossNow() != nil { // else a goroutine's own units are the queue's to count
+	if o.Kind.CanNotify() && o.g.Loss() != nil { // else a goroutine's own units are the queue's to count
 		o.exitedLost()
 	}
 }

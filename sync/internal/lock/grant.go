@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 	"github.com/anteroom/anteroom/renewal"
 )
 
@@ -95,7 +94,7 @@ func (g *Held) Terms() *Lease {
 func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
 
 // Field is the grant's field in Redis.
-func (g *Held) Field() string { return lettucecompat.NewField(g.k.l.cfg.ClientID, g.n) }
+func (g *Held) Field() string { return g.k.l.Field(g.n) }
 
 // mayHandOff reports whether the grant may pass from o to another local owner without Redis. The budget of a turn
 // counts if another client may wait; else the hand-off begins a new turn.

@@ -163,7 +163,7 @@ func TestDriver_CloseEndsWhoGoesBack(t *testing.T) {
 	eventually(t, "it is admitted", func() bool { return k.q.Len() == 0 })
 	o.g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone})
 	go p.BeginClose()
-	eventually(t, "Close has begun", p.Closing)
+	eventually(t, "Close has begun", p.closing.Load)
 	k.mu.Unlock()
 	o.abandon()
 	if err := <-done; !errors.Is(err, ErrClosed) {
@@ -196,7 +196,7 @@ func TestDriver_ALossBeforeTheLeaseIsInTheGrant(t *testing.T) {
 	defer k.Done()
 	g, now := &Held{k: k, n: 1}, time.Now()
 	g.Lost(renewal.Cause{Reason: renewal.ReasonDeadline, At: now, Deadline: now}) // it would panic with the program
-	if l := g.lossNow(); l == nil || l.Reason != renewal.ReasonDeadline {
+	if l := g.Loss(); l == nil || l.Reason != renewal.ReasonDeadline {
 		t.Errorf("the loss: %+v", l)
 	}
 }

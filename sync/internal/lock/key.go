@@ -40,7 +40,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
-	taken    uint64        // the unit that was last to be taken from a field: it is for nobody but who has taken it
+	taken    taken         // the last one
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 
@@ -197,7 +197,7 @@ func (k *Key) speak(mayBeHeld bool) {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
+		k.say(s, mayBeHeld)
 	}
 }
 
@@ -207,7 +207,7 @@ func (k *Key) kick() {
 	s := k.nextLocked()
 	k.mu.Unlock()
 	if s != nil {
-		go k.say(s, &lettucecompat.Statement{})
+		go k.say(s, false)
 	}
 }
 

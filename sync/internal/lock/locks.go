@@ -75,7 +75,7 @@ func New(cfg Config) *Locks {
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
 		if g, is := lease.Owner().(*Held); is {
-			g.report(g.lossNow())
+			g.report(g.Loss())
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -86,6 +86,14 @@ func New(cfg Config) *Locks {
 
 // Leases are the renewals, and the clock of all that is counted here.
 func (l *Locks) Leases() *renewal.Manager { return l.leases }
+
+// Field is the field in Redis of the unit of that number; "" for 0.
+func (l *Locks) Field(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return lettucecompat.NewField(l.cfg.ClientID, n)
+}
 
 func (l *Locks) now() Moment { return time.Since(l.zero) }
 

@@ -24,9 +24,7 @@ type Loss struct {
 func (l *Loss) Error() string { return "lock lost: " + string(l.Reason) }
 
 // Loss returns why the grant is lost, nil while nobody has concluded that.
-func (g *Held) Loss() *Loss { return g.lossNow() }
-
-func (g *Held) lossNow() *Loss {
+func (g *Held) Loss() *Loss {
 	g.k.mu.Lock()
 	defer g.k.mu.Unlock()
 	return g.loss
@@ -34,7 +32,7 @@ func (g *Held) lossNow() *Loss {
 
 // LossOr returns why the grant is lost, or, where nobody has concluded that yet, that it is over for the reason.
 func (g *Held) LossOr(reason renewal.Reason) *Loss {
-	if l := g.lossNow(); l != nil {
+	if l := g.Loss(); l != nil {
 		return l
 	}
 	return &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}

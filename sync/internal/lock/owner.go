@@ -59,7 +59,7 @@ func (o *Owner) live() bool { return o.g.k.q.Current().Number == o.number }
 // Err returns nil while the lock can be relied on, and otherwise why not.
 func (o *Owner) Err() *Loss {
 	g := o.g
-	if l := g.lossNow(); l != nil {
+	if l := g.Loss(); l != nil {
 		return l
 	}
 	if !g.lease.Load().Valid(g.k.l.leases.Now()) {

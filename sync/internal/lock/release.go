@@ -74,7 +74,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		k.kick()
 		return g.verdict(ReleaseResult{})
 	}
-	a := k.say(s, &lettucecompat.Statement{MayBeHeld: mayBeHeld})
+	a := k.say(s, mayBeHeld)
 	k.mu.Lock()
 	if g.stage != releasing { // so says this answer, or one to what was stated since
 		k.mu.Unlock()

@@ -24,9 +24,9 @@ const (
 	leastPause       = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// say sends s, with what of more is set, takes in the answer, and states what comes next.
-func (k *Key) say(s *Statement, more *lettucecompat.Statement) lettucecompat.Answer {
-	a, e := k.send(s, more)
+// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.Statement.
+func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
+	a, e := k.send(s, mayBeHeld)
 	if e != Granted {
 		k.kick()
 	}
@@ -34,28 +34,29 @@ func (k *Key) say(s *Statement, more *lettucecompat.Statement) lettucecompat.Ans
 	return a
 }
 
-func (k *Key) send(s *Statement, more *lettucecompat.Statement) (lettucecompat.Answer, Event) {
+func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 	k.l.wire.Subscribe()
 	if s.Have == Unit && s.Keep == 1 {
 		return k.renew(s)
 	}
-	more.Key, more.N, more.Since, more.Terms = k.name, s.N, s.Since, &k.set.Wire
-	more.Have, more.Keep, more.Want = lettucecompat.Have(s.Have), uint8(s.Keep), uint8(s.Want)
-	more.Timeout = k.set.Timeout
+	wire := lettucecompat.Statement{
+		Key: k.name, N: s.N, Since: s.Since, Terms: &k.set.Wire, Timeout: k.set.Timeout, MayBeHeld: mayBeHeld,
+		Have: lettucecompat.Have(s.Have), Keep: uint8(s.Keep), Want: uint8(s.Want),
+	}
 	if s.Have == Unit && s.Keep == 0 {
 		k.mu.Lock()
 		if g := k.cur.Load(); g != nil && g.n == s.Since {
-			more.LastToken, more.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
+			wire.LastToken, wire.Mark = g.lastToken(), max(g.mark-k.l.now(), 0)
 			if b := g.bequestLocked(); b != nil {
-				more.MarkAs = b.field
+				wire.MarkAs = b.field
 			}
 		}
 		k.mu.Unlock()
 	}
 	if s.Keep == 0 && s.Want == 1 {
-		more.Try = k.tries()
+		wire.Try = k.tries()
 	}
-	a := k.l.wire.State(context.Background(), *more)
+	a := k.l.wire.State(context.Background(), wire)
 	h := k.news(s, &a)
 	e := k.take(h, s, &a)
 	k.report(a.Err)

@@ -20,8 +20,7 @@ type Taking struct {
 	From  string // the field that it is taken from, or nothing is; "": from any holder
 	Token int64  // with From: the owner has this one
 
-	unit  uint64 // under which it may have been taken; guarded by Key.mu
-	spoil context.CancelCauseFunc
+	spoil context.CancelCauseFunc // ends its wait
 }
 
 // ErrNotThere is why an owner has not come in that takes the lock from a field: that does not have it.
@@ -71,8 +70,8 @@ func (k *Key) oust() {
 	}
 }
 
-// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place, and
-// left what Redis said is left to the holder: what a ticket has brought is left to who resumes, in case the answer is lost.
+// takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place. left
+// is the time to live of what Redis has now, which a unit that is taken from a field keeps.
 func (k *Key) takeOver(n uint64, left time.Duration) {
 	o := k.taker()
 	if o == nil {
@@ -85,11 +84,11 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 		return
 	}
 	unit := k.l.number.Add(1)
-	t.unit = unit
+	lasts := k.times.Call
 	if t.From != "" {
-		k.taken = unit
+		k.taken, lasts = taken{unit, t}, max(lasts, left)
 	}
-	k.talk = k.talk.Lasts(k.l.now() + max(k.times.Call, left))
+	k.talk = k.talk.Lasts(k.l.now() + lasts)
 	k.mu.Unlock()
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
@@ -110,14 +109,26 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	k.hear(News{Word: Retry, Lease: pause()}) // the place's confirmation settles it
 }
 
+// taken is a unit that was taken from a field, or may have been, and for whom. Nobody else may own it.
+type taken struct {
+	unit uint64
+	by   *Taking
+}
+
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
 func (k *Key) mistakenLocked(o *Owner, g *Held) error {
-	t := o.more().Takes
-	switch fromField := t != nil && t.From != ""; {
-	case fromField && t.unit != g.n:
-		return ErrNotThere
-	case !fromField && k.taken == g.n:
-		return errAgain
+	var wants, has *Taking
+	if t := o.more().Takes; t != nil && t.From != "" {
+		wants = t
 	}
-	return nil
+	if k.taken.unit == g.n {
+		has = k.taken.by
+	}
+	switch {
+	case has == wants:
+		return nil
+	case wants != nil:
+		return ErrNotThere
+	}
+	return errAgain
 }

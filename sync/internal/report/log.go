@@ -58,7 +58,7 @@ func (p *Reports) log(ctx context.Context, e *queued) {
 		text("text", e.Text)
 	}
 	if keys && e.Err != nil {
-		text("err", p.cfg.Shown(e.Err, e.Holder, e.ClientID))
+		text("err", p.cfg.Words(e.Err, true, e.Holder, e.ClientID))
 	} else {
 		text("err", e.ErrText)
 	}

@@ -98,7 +98,7 @@ func (p *Reports) public(err error, key string, names ...string) error {
 	if err == nil {
 		return nil
 	}
-	return publicError{err, p.cfg.Words(err, append(names, key, p.cfg.ClientID)...)}
+	return publicError{err, p.cfg.Words(err, false, append(names, key, p.cfg.ClientID)...)}
 }
 
 // publicError is an error whose text has no name of a lock or a holder. What it is, errors.Is sees as before.

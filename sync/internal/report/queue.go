@@ -33,7 +33,7 @@ func (p *Reports) raise(values context.Context, event observe.Event, named strin
 	}
 	ev.ClientID = p.cfg.ClientID
 	if ev.Err != nil {
-		ev.ErrText = p.cfg.Words(ev.Err, ev.Key, ev.Holder, ev.ClientID)
+		ev.ErrText = p.cfg.Words(ev.Err, false, ev.Key, ev.Holder, ev.ClientID)
 	}
 	queue, delivered := p.queue, false
 	select {

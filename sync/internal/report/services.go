@@ -110,14 +110,6 @@ func (p *Reports) Warning(w lettucecompat.Warning) {
 	p.event(context.Background(), observe.Event{Kind: observe.EventWarning, Text: warningText(w), Err: w.Err})
 }
 
-// field returns the name in Redis of the grant n; empty for 0, which is none's number.
-func (p *Reports) field(n uint64) string {
-	if n == 0 {
-		return ""
-	}
-	return lettucecompat.NewField(p.cfg.ClientID, n)
-}
-
 // valuesOf returns the context whose values the hold has that the watchdog speaks of.
 func (p *Reports) valuesOf(f watchdog.Facts) context.Context {
 	if g := p.locks.Held(f.ID); g != nil { // 0, the whole process, is none's number
@@ -154,7 +146,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 		p.troubles.observed("", "", "", v.Err, false)
 	}
 	ev := observe.Event{
-		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
+		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
 		Text: alertText(v, failures), Err: v.Err,
 	}
 	if p.said(v.Finding) {
@@ -168,7 +160,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 func (p *Reports) AlertCleared(f watchdog.Facts, c watchdog.Check) {
 	p.to.Alert(cmp.Or(f.Class, p.cfg.DefaultClass), c.String(), false)
 	ev := observe.Event{
-		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
+		Kind: observe.EventAlertCleared, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), Text: "the check passes again, or the hold has ended",
 	}
 	of := alert{f.ID, c}
 	if !p.alerts[of] {
@@ -205,7 +197,7 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		kind = observe.EventAbandoned
 	}
 	ev := observe.Event{
-		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
+		Kind: kind, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: v.Check.String(), CallSite: f.CallSite,
 		Text: recoveryText(v.Reason, action, o), Err: v.Err,
 	}
 	if kind == observe.EventRecovery && (!concerns(action, o) || p.said(v.Finding)) {

@@ -72,7 +72,7 @@ func (p *Reports) deadlocks(found waits.Report) {
 			ev.Waiters += w.Waiting
 		}
 		ev.Key, ev.Class = ev.Waits[0].Key, ev.Waits[0].Class
-		ev.Holder = p.field(c[0].Current.Grant)
+		ev.Holder = p.locks.Field(c[0].Current.Grant)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forCycles, found.At, events)
@@ -108,7 +108,7 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 // and in Text what longWaitText cannot know from the wait alone.
 func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 	if w.Current.Grant != 0 {
-		ev.Holder = p.field(w.Current.Grant)
+		ev.Holder = p.locks.Field(w.Current.Grant)
 		switch w.Current.State {
 		case queue.Lost:
 			ev.Text = ", which has lost it and not unlocked"

@@ -2,6 +2,7 @@ package anteroom
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 )
 
@@ -40,4 +41,29 @@ func inLibrary(function string) bool {
 		return true
 	}
 	return false
+}
+
+// callSite names the caller outside this package, if call sites are recorded.
+func (m *Manager) callSite() string {
+	if !m.cfg.RecordCallSites {
+		return ""
+	}
+	pcs := make([]uintptr, 16)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !ours(f.Function) {
+			return f.File + ":" + strconv.Itoa(f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// ours reports whether a function is one of this package or of its inner ones, so that the caller of Lock, Do or
+// sync.Locker is what gets recorded.
+func ours(function string) bool {
+	const pkg = "github.com/anteroom/anteroom/sync"
+	return strings.HasPrefix(function, pkg+".") || strings.HasPrefix(function, pkg+"/internal/")
 }
