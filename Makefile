@@ -32,7 +32,7 @@ SKIPPED    := $(shell mktemp -u)
 
 .PHONY: test lab matrix systems interop lint vet demo bench bench-quick mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
 
-# PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
+# PARTS makes a recipe of parts. Each is announced, each runs even if others failed,
 # and the end says how long all took and what was skipped.
 PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
 	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
@@ -41,7 +41,7 @@ PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(d
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
 # sync takes longest by far, so it begins first and the others run beside it. Many tests wait
-# for real time, so more of them run at once than there are processors.
+# for real time, so more of them run together than there are processors.
 test: redis prometheus
 	@$(PARTS); \
 	part "1/3 tests" $(GO) test -race -parallel 4 -timeout 15m ./sync ./...; \
@@ -157,7 +157,7 @@ fuzz: redis
 	$(GO) test -run '^$$' -fuzz '^FuzzConfig$$' -fuzztime $(FUZZ_FOR) -parallel 1 ./sync
 
 # The tests start and stop their own redis-servers on free loopback ports. Without
-# the program: root installs it, CI fails, everybody else is told how, and the
+# the program: root installs it, CI fails, everybody else gets instructions, and the
 # tests that need it are skipped and counted.
 redis:
 	@command -v redis-server >/dev/null && exit 0; \

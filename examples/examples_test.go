@@ -124,7 +124,7 @@ func TestLeader(t *testing.T) {
 	}
 	c := start(t, s, "leader", "-lease", "1m")
 	c.prints("standing by")
-	time.Sleep(200 * time.Millisecond) // it stands in line by now
+	time.Sleep(200 * time.Millisecond) // it waits in line by now
 	began = time.Now()
 	b.signal(syscall.SIGUSR1) // it steps down
 	b.prints("no longer leading")

@@ -77,7 +77,7 @@ func start(t *testing.T, s *testredis.Server, name string, args ...string) *prog
 	return p
 }
 
-// prints waits for a line that begins so, and returns what follows.
+// prints waits for a line that begins so, and returns what comes after.
 func (p *program) prints(begin string) string {
 	p.t.Helper()
 	limit := time.After(30 * time.Second)
@@ -85,8 +85,8 @@ func (p *program) prints(begin string) string {
 	for {
 		select {
 		case line, more := <-p.lines:
-			if rest, is := strings.CutPrefix(line, begin); is {
-				return rest
+			if tail, is := strings.CutPrefix(line, begin); is {
+				return tail
 			}
 			if seen = append(seen, line); !more {
 				p.t.Fatalf("it ended without printing %q:\n%s", begin, strings.Join(seen, "\n"))

@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/sync/locktest"
 )
 
-// A program that runs its work in one of its processes, until it is told to stop.
+// A program that runs its work in one of its processes, until it has to stop.
 func Example() {
 	lt := locktest.Start(anteroom.Config{})
 	defer lt.Stop()

@@ -32,13 +32,14 @@ type Election struct {
 
 // New returns a candidate for the leadership that cfg.Key names. cfg is that of the lock: LeaseTime is how long the
 // others wait after a leader has died, and Name its class in metrics. LongWait is not used, since a candidate may
-// stand by for ever, and Fair is set: so must another Mutex of this key in m have it. The error is that of Manager.NewMutex.
+// wait for ever, and Fair is set: so must another Mutex of this key in m have it. The error is that of
+// Manager.NewMutex.
 //
 // note is what others learn of this candidate while it leads, see Leader: an address where it can be reached, say. It is
 // bounded as anteroom.Note is, which Run says, and defaults to the Manager's ClientID.
 func New(m *anteroom.Manager, cfg anteroom.LockConfig, note string) (*Election, error) {
 	cfg.LongWait = -1
-	cfg.Fair = true // else who steps down may overtake a candidate that stands by in the same process
+	cfg.Fair = true // else a leader that steps down may overtake a candidate that waits in the same process
 	mu, err := m.NewMutex(cfg)
 	if err != nil {
 		return nil, err
@@ -52,29 +53,29 @@ func New(m *anteroom.Manager, cfg anteroom.LockConfig, note string) (*Election, 
 	return &Election{m: m, mu: mu, note: cmp.Or(note, m.ClientID())}, nil
 }
 
-// Run stands by until this process is elected, and calls lead for the term. The context of the term carries the Hold
-// of the lock (anteroom.HoldFrom). When lead returns, the term is over and the first candidate that stands by is
-// elected at once.
+// Run waits until this process is elected, and calls lead for the term. The context of the term carries the Hold
+// of the lock (anteroom.HoldFrom). When lead returns, the term is over and the first candidate in line is
+// elected immediately.
 //
-// If the term's context ended by a loss, Run stands again as soon as lead has returned, and drops what it returned.
-// After StepDown it stands again, unless lead returned an error that, or a part of which (errors.Join), has another
-// reason than StepDown: then Run returns it. Otherwise it returns what lead returned, nil included: a leader resigns by
-// returning. When ctx ends, Run returns nil, or the error of lead if that has another reason than ctx. It
-// returns an *anteroom.Error if the lock cannot be used (ErrConfig, ErrClosed); Redis being away is waited for. What
-// only the release finds out, after lead has returned, is reported as an event and not here: a loss, or an outcome that
-// Redis has not confirmed (the release goes on in the background, and the lease ends). If lead panics, leadership is
-// handed over and the panic goes on.
+// If the term's context ended by a loss, Run waits in line again as soon as lead has returned, and drops what it
+// returned. After StepDown it does so, too, unless lead returned an error that, or a part of which (errors.Join), has
+// another reason than StepDown: then Run returns it. Otherwise it returns what lead returned, nil included: a leader
+// resigns by returning. When ctx ends, Run returns nil, or the error of lead if that has another reason than ctx. It
+// returns an *anteroom.Error if the lock cannot be used (ErrConfig, ErrClosed); it waits while Redis is unreachable.
+// What only the release finds out, after lead has returned, is reported as an event and not here: a loss, or an outcome
+// that Redis has not confirmed (the release continues in the background, and the lease ends). If lead panics,
+// leadership is handed over and the panic continues.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context) error) error {
 	for {
-		if again, err := e.stand(ctx, lead); !again {
+		if again, err := e.campaign(ctx, lead); !again {
 			return err
 		}
 	}
 }
 
-// stand is one candidature of Run: it waits until this process is elected, and for the end of the term. It reports
-// whether another one follows, or what Run returns.
-func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) error) (again bool, err error) {
+// campaign is one candidature of Run: it waits until this process is elected, and for the end of the term. It reports
+// whether Run begins another one, or what Run returns.
+func (e *Election) campaign(ctx context.Context, lead func(ctx context.Context) error) (again bool, err error) {
 	// What StepDown ends is the context that Do is given. One made of the term's would not compare with the clock,
 	// as that does for a process that was stopped past its lease.
 	candidature, end := context.WithCancelCause(ctx)
@@ -96,10 +97,10 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 		}
 		return false, refused
 	}
-	// Of a loss the term tells, and not the lock's last word: work that was told may have gone before the lease did, and
-	// work that was not has resigned.
+	// The end of the term decides about a loss, not the lock's last word: work that was notified may have ended before
+	// the lease did, and work that was not notified has resigned.
 	if e.lost(ended) || steppedDown && (work == nil || comesOf(work, context.Canceled, ErrSteppedDown)) {
-		return true, nil // and where ctx has ended, too, the next candidature ends at once
+		return true, nil // and where ctx has ended, too, the next candidature ends immediately
 	}
 	over := ctx.Err()
 	if end, has := ctx.Deadline(); has && over == nil && !time.Now().Before(end) {
@@ -111,7 +112,8 @@ func (e *Election) stand(ctx context.Context, lead func(ctx context.Context) err
 	return false, work
 }
 
-// lost reports whether a term that ended with cause has lost this lock, and not another that Run's own context stands for.
+// lost reports whether a term that ended with cause has lost this lock, and not another that Run's own context depends
+// on.
 func (e *Election) lost(cause error) bool {
 	of, is := errors.AsType[*anteroom.Error](cause)
 	return is && errors.Is(of, anteroom.ErrLost) && of.Key == e.mu.Key()
@@ -142,7 +144,7 @@ func (e *Election) leads(hold *anteroom.Hold, end func()) {
 }
 
 // StepDown ends the term of this process: its context ends with ErrSteppedDown, and when lead has returned the first
-// candidate that stands by is elected. It reports whether this process led, and does not wait for lead. Without another
+// candidate in line is elected. It reports whether this process led, and does not wait for lead. Without another
 // candidate this one is elected again.
 func (e *Election) StepDown() bool {
 	e.term.Lock()
@@ -155,7 +157,7 @@ func (e *Election) StepDown() bool {
 }
 
 // Leading reports whether this process leads now, by the clock: also where it was stopped past its lease and nobody
-// has told it yet.
+// has notified it yet.
 func (e *Election) Leading() bool {
 	e.term.Lock()
 	defer e.term.Unlock()

@@ -12,10 +12,10 @@ type Word uint8
 const (
 	// WordHas: the client has the lock for Answer.TTL.
 	WordHas Word = iota
-	// WordNothing: the client has nothing, as it wishes.
+	// WordNothing: the client has nothing, as it wants.
 	WordNothing
-	// WordStands: the client has a place in the line.
-	WordStands
+	// WordWaits: the client has a place in the line.
+	WordWaits
 	// WordRefused: the client has nothing. It is the answer to a try, and to a turn whose unit was given back before
 	// its place could not be written.
 	WordRefused
@@ -28,7 +28,7 @@ const (
 )
 
 // wordNames are the words in the answers of lua/state.lua.
-var wordNames = [...]string{"has", "nothing", "stands", "refused", "void", "lost", "gone"}
+var wordNames = [...]string{"has", "nothing", "waits", "refused", "void", "lost", "gone"}
 
 // String returns the word as the script says it.
 func (w Word) String() string {
@@ -44,13 +44,13 @@ type Answer struct {
 	Outcome Outcome
 	Word    Word
 	// TTL is what is left to the client (Has), to the holder, or of the time for which the lock is left to foreign
-	// clients (Stands, Refused); negative: it has no end.
-	TTL   time.Duration
-	Told  bool   // Has: somebody else stands
-	Token int64  // Has: of this grant; 0 without Terms.Fenced
-	Unit  uint64 // Has: the number of the unit's field, under which it was granted or called
-	Ahead int    // Stands: how many places are before it
-	// Holder is the field that has the lock (Stands, Refused); "" where the lock is left to foreign clients, or a
+	// clients (Waits, Refused); negative: it has no end.
+	TTL       time.Duration
+	Contended bool   // Has: another client waits
+	Token     int64  // Has: of this grant; 0 without Terms.Fenced
+	Unit      uint64 // Has: the number of the unit's field, under which it was granted or called
+	Ahead     int    // Waits: how many places are before it
+	// Holder is the field that has the lock (Waits, Refused); "" if the lock is left to foreign clients, or a
 	// string holds it.
 	Holder string
 	Note   string // what Renewal.Note has left with that
@@ -108,10 +108,10 @@ func parseWords(v []any) (a Answer, refusal int64, ok bool) {
 		if said != "" {
 			a.Token, err1 = strconv.ParseInt(said, 10, 64)
 		}
-		a.Told = number > 0
+		a.Contended = number > 0
 		a.Unit, err2 = strconv.ParseUint(text(v[5]), 10, 64)
 		ok = ok && err1 == nil && err2 == nil
-	case (i == int(WordStands) || i == int(WordRefused)) && len(v) <= 6:
+	case (i == int(WordWaits) || i == int(WordRefused)) && len(v) <= 6:
 		a.Ahead, a.Holder = int(number), said
 		if len(v) == 6 {
 			a.Note = text(v[5])

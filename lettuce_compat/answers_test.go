@@ -74,7 +74,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 		[]any{[]any{}},
 		[]any{"text", "text"},
 		[]any{"has"},
-		[]any{"stands"},
+		[]any{"waits"},
 		[]any{"nothing"},
 		[]any{"refused"},
 		[]any{"void", int64(1)},
@@ -82,10 +82,10 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 		[]any{"has", int64(1), int64(0), "x", int64(0), "1700000000000000"},
 		[]any{"has", int64(1), int64(0), "", int64(0), "x"},
 		[]any{"has", "1", int64(0), "", int64(0), "1700000000000000"},
-		[]any{"stands", int64(1), int64(-1), "", int64(0)},
-		[]any{"stands", int64(1), int64(0), "", int64(1)},
-		[]any{"stands", int64(1), int64(0), "", int64(-3)},
-		[]any{"stands", int64(1), int64(0), int64(0), int64(0)},
+		[]any{"waits", int64(1), int64(-1), "", int64(0)},
+		[]any{"waits", int64(1), int64(0), "", int64(1)},
+		[]any{"waits", int64(1), int64(0), "", int64(-3)},
+		[]any{"waits", int64(1), int64(0), int64(0), int64(0)},
 		[]any{"refused", int64(1), int64(0), "", int64(0), "a note", "x"},
 		[]any{[]any{"1", "1", "1"}},
 		[]any{"hash", "1", []any{}, "", "", int64(0)},
@@ -102,7 +102,7 @@ func TestAnAnswerThatCannotBeUnderstoodIsUnknown(t *testing.T) {
 				got := c.State(ctx, s)
 				unknown("state", got.Outcome, got.Err)
 			}
-			// A text stands for the error that one key of a batch met.
+			// A text is the error of one key of a batch.
 			a, _ := answer.([]any)
 			if _, isText := append(a, nil)[0].(string); len(a) != 1 || !isText {
 				renewed := c.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: me(1), Lease: time.Minute}}, 0)[0]

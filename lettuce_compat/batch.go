@@ -15,7 +15,7 @@ type Renewal struct {
 	// limit). Only Extend minds them. Keep the timeout below the client's ReadTimeout.
 	Replicas       int
 	ReplicaTimeout time.Duration
-	Note           string // for people, stored with the field, whose watchers are told. Only Extend minds it
+	Note           string // for people: stored with the field, and announced to its watchers. Only Extend minds it
 }
 
 // RenewReply is the answer to a Renewal.
@@ -84,7 +84,7 @@ func parseRenewal(b batchAnswer) RenewReply {
 // Query asks about one field.
 type Query struct{ Key, Field string }
 
-// StatusReply says how a field stands in Redis.
+// StatusReply is the state of a field in Redis.
 type StatusReply struct {
 	Outcome Outcome       // OK (the field is there), Gone (concluded by a master), Failed or Unknown
 	Count   int64         // the field's value; 1 for a lock of ours
@@ -93,8 +93,8 @@ type StatusReply struct {
 	Err     error
 }
 
-// Status asks how a batch of fields of one shard stands, in one round trip. It changes nothing. It returns one reply
-// per item, in order; one bad key fails no other.
+// Status asks for the state of a batch of fields of one shard, in one round trip. It changes nothing. It returns one
+// reply per item, in order; one bad key fails no other.
 func (c *Client) Status(ctx context.Context, batch []Query, timeout time.Duration) []StatusReply {
 	return askBatch(ctx, c, "status", batch, timeout, c.statusCommand, parseStatus)
 }
@@ -171,8 +171,8 @@ func (c *Client) sendBatch(ctx context.Context, items int, now time.Time, timeou
 	}
 	left := c.senders(r.cmds[0].key).keep.do(ctx, r, now, timeout)
 	if left == nil {
-		if rest, again := c.oneByOne(r.cmds, size, now, timeout); again {
-			return c.sendBatch(ctx, items, time.Now(), rest, ask)
+		if left, again := c.oneByOne(r.cmds, size, now, timeout); again {
+			return c.sendBatch(ctx, items, time.Now(), left, ask)
 		}
 	}
 	all := make([]batchAnswer, 0, items)
@@ -204,7 +204,7 @@ func (c *command) item(left error, i, size int) batchAnswer {
 	return batchAnswer{answer: answers[i]}
 }
 
-// scriptError is the error that a script met on one key of a batch and returned as text. It is an answer of the
+// scriptError is an error about one key of a batch, which a script returned as text. It is an answer of the
 // server.
 type scriptError string
 

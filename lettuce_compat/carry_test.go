@@ -86,7 +86,7 @@ func TestWire_I7_ACallerThatCarriesItselfIsFree(t *testing.T) {
 	}
 }
 
-// TestACallerCarriesItself: on its own goroutine where it has no wish to leave and the
+// TestACallerCarriesItself: on its own goroutine if it cannot leave and the
 // client will be back in time, with what the hooks of the client may expect; otherwise not.
 func TestACallerCarriesItself(t *testing.T) {
 	long := func(o *redis.Options) { o.ReadTimeout = time.Minute }
@@ -226,7 +226,7 @@ func aHeldCallerKeepsNoPlace(t *testing.T, places int) {
 }
 
 // TestACallerThatCarriesItselfLeavesTheQueueToOthers: it is free when its own answer is
-// there, and what queued behind it goes on without it.
+// there, and what queued behind it continues without it.
 func TestACallerThatCarriesItselfLeavesTheQueueToOthers(t *testing.T) {
 	_, gate := crowd(t, onReal(t, nil, mindful))
 	want(t, "pipelines", gate.pipelines.Load(), int64(1))

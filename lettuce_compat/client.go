@@ -181,7 +181,7 @@ func (c *Client) await(ended []<-chan struct{}) {
 	}
 }
 
-// enter notes a call, and reports whether the client is open. exit follows in either case.
+// enter notes a call, and reports whether the client is open. exit must be called in either case.
 func (c *Client) enter() bool {
 	c.live.Add(1)
 	return !c.closed.Load()

@@ -59,7 +59,7 @@ func (c *Client) Bounded() bool { return c.limits.holds == 0 }
 func (c *Client) ReadTimeout() time.Duration { return max(c.limits.read, 0) }
 
 // Costs says what settings of the user's client cost, a sentence for each that costs something, which begins with what
-// to set instead. replicas tells whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
+// to set instead. replicas says whether renewals wait for replicas. Of a client that is neither a *redis.Client nor a
 // *redis.ClusterClient nothing is known, and nothing is said.
 func (c *Client) Costs(replicas bool) []string {
 	var costs []string

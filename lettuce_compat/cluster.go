@@ -43,7 +43,7 @@ func (c *Client) noteErrors(cmds []*command) {
 // restarts would be many dials.
 const relocateEvery = 100 * time.Millisecond
 
-// relocate asks a cluster client to look the layout up again. By itself it does so once a minute, when a slot has
+// relocate asks a cluster client to load the layout again. By itself it does so once a minute, when a slot has
 // moved, and after errors only for commands that it may send again, which ours are not: without this they would go to
 // a dead master for up to a minute, longer than most leases. A request that comes too soon is dropped: as long as
 // commands fail there will be another.
@@ -94,9 +94,9 @@ func (c *Client) foundCluster(err error) {
 	}
 }
 
-// askForCluster asks once whether a client of a type that is not known hides a cluster. One that follows redirections
-// by itself shows none of the answers that noteCluster looks for, and WAIT would speak about any node. While it is
-// not known, WAIT cannot be used: an error says why.
+// askForCluster asks once whether a client of a type that is not known hides a cluster. A client that follows
+// redirections by itself shows none of the answers that noteCluster needs, and WAIT would speak about any node. While
+// it is not known, WAIT cannot be used: an error says why.
 func (c *Client) askForCluster(ctx context.Context) error {
 	if !c.followsRedirections() || c.hidden.Load() || c.alone.Load() {
 		return nil
@@ -114,7 +114,7 @@ func (c *Client) askForCluster(ctx context.Context) error {
 	return nil
 }
 
-// oneByOne reports whether a batch that was just answered must be asked about again, key by key, because it met a
+// oneByOne reports whether a batch that was just answered must be asked about again, key by key, because it reached a
 // cluster that nobody knew of, and what is left of its time then. The batch was refused as a whole, before anything
 // of it ran.
 func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.Duration) (left time.Duration, again bool) {
@@ -131,9 +131,9 @@ func (c *Client) oneByOne(cmds []*command, size int, now time.Time, limit time.D
 }
 
 // followsRedirections reports whether the client may send a command of a pipeline again by itself, after a node has
-// turned it away. A plain client does not. A cluster client does, and if the second answer is lost it leaves the
-// first one, the redirection, on the command: that then does not tell that it was not executed. Pipelines go to the
-// nodes of a cluster that is known for one, so this is about types that New does not know.
+// refused it. A plain client does not. A cluster client does, and if the second answer is lost it leaves the first one,
+// the redirection, on the command. That answer then does not prove that the command was not executed. Pipelines go to
+// the nodes of a cluster that is known for one, so this is about types that New does not know.
 func (c *Client) followsRedirections() bool {
 	_, plain := c.rdb.(*redis.Client)
 	return !plain && c.route == nil

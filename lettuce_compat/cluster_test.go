@@ -43,7 +43,7 @@ func TestCluster(t *testing.T) {
 		batch = append(batch, lettucecompat.Renewal{Key: key, Field: field, Lease: time.Minute})
 		queries = append(queries, lettucecompat.Query{Key: key, Field: field})
 	}
-	// A node that was never met by another does not know its own host.
+	// A node that no other has joined does not know its own host.
 	if _, port, _ := strings.Cut(b.real.Addr(), ":"); !strings.HasSuffix(c.Shard("k"), ":"+port) {
 		t.Fatalf("shard is %s", c.Shard("k"))
 	}
@@ -115,7 +115,8 @@ func TestClusterMoves(t *testing.T) {
 	want(t, "with WAIT", c.Extend(ctx, r, 5*time.Second).Outcome, refused)
 }
 
-// A forced release tells who stands to look, wherever in the cluster it listens: no node knows the subscribers of another.
+// A forced release asks waiters to retry, wherever in the cluster it listens: no node knows the subscribers of
+// another.
 func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
 	nodes, _, cc := cluster(t, 2)
 	holder := newClient(t, cc)
@@ -123,7 +124,7 @@ func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
 	waiter := newClient(t, cc, func(o *lettucecompat.Options) {
 		o.ClientID = "you"
 		o.OnMessage = func(m lettucecompat.Message) {
-			if m.Kind == lettucecompat.MessageLook {
+			if m.Kind == lettucecompat.MessageRetry {
 				looks <- m
 			}
 		}
@@ -136,7 +137,7 @@ func TestCluster_AForcedReleaseTellsWhoListensElsewhere(t *testing.T) {
 	}
 	for _, key := range keys {
 		want(t, "ask", holder.State(ctx, asks(key, 1)).Word, has)
-		want(t, "ask", waiter.State(ctx, asks(key, 2)).Word, stands)
+		want(t, "ask", waiter.State(ctx, asks(key, 2)).Word, waits)
 		must2(holder.ForceRelease(ctx, key, false))
 		select {
 		case m := <-looks:

@@ -28,7 +28,7 @@ type command struct {
 	key    string  // decides the node; empty: any
 }
 
-// withdrawnArgs stand in for a withdrawn command: something must be sent, since a reply is awaited. PING changes
+// withdrawnArgs replace those of a withdrawn command: something must be sent, since a reply is awaited. PING changes
 // nothing.
 var withdrawnArgs = []any{"ping"}
 
@@ -89,11 +89,11 @@ func (c *command) asEval() {
 }
 
 // result says what is known about the command after its request was answered (left nil) or left with an error.
-// OutcomeOK means that a reply arrived, whatever it says.
+// OutcomeOK means that a reply arrived, even an error.
 //
 // An error on a command that is still held arose before it was sent: a hook or a Limiter has refused it, a connection
 // could not be had, or not greeted in time. That does not depend on whose error it is: the bytes of a command come
-// from Args and from nowhere else, and whoever asks first ends its being held. Withdrawing it in the same step sees
+// from Args and from nowhere else, and the first call of Args ends its being held. Withdrawing it in the same step sees
 // to it that nobody sends it later: a wrapper that answers with an error and writes afterwards gets a PING to write.
 // A command is held again only by again and asEval, after an answer that it was not executed.
 func (c *command) result(left error) (Outcome, error) {

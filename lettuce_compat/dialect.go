@@ -14,7 +14,7 @@ import (
 // and lua/redisson.lua only.
 //
 // Clients of two dialects that use one key exclude each other, since the hash is the same. They do not hear each
-// other's releases, and take each other for foreign clients. Each dialect has a record of tokens of its own; both follow
+// other's releases, and take each other for foreign clients. Each dialect has a record of tokens of its own; both use
 // the server's clock, so the tokens of all grow together unless it is set back.
 type Dialect uint8
 
@@ -23,7 +23,7 @@ const (
 	// is the zero value.
 	DesignDocument Dialect = iota
 	// Redisson is that of Redisson's RLock and RFencedLock: docs/internals/protocol.md §1.5. On a Cluster of Redis 7
-	// or newer its releases go through the channels of shards, as Redisson's do unless it is told not to.
+	// or newer its releases go through the channels of shards, as Redisson's do unless configured otherwise.
 	Redisson
 	// RedissonUnsharded is Redisson beside clients that publish through ordinary channels on a Cluster, too: those
 	// before 3.22, and those with shardedSubscriptionMode OFF.
@@ -70,14 +70,14 @@ func (d Dialect) message(key, holder string, at time.Time) string {
 	return "0" // Redisson knows numbers only, and 0 is "unlocked"
 }
 
-// Notices are the messages on release channels that tell of no release but of a note: of the design document's dialect,
+// Notices are the messages on release channels that announce a note and no release: of the design document's dialect,
 // and of Redisson's.
 var Notices = []string{"{}", "2"}
 
 func (d Dialect) notice() string { return Notices[min(d, 1)] }
 
 // reaction is for how long beyond two round trips a lock is left open to foreign clients. Redisson hears of a release
-// on one thread, and wakes who waits on another.
+// on one thread, and wakes the waiter on another.
 func (d Dialect) reaction() time.Duration {
 	if d == DesignDocument {
 		return 0
@@ -86,8 +86,8 @@ func (d Dialect) reaction() time.Duration {
 }
 
 // NewClientID returns a client id that no other has, see Options.ClientID. In the design document's dialect it begins
-// with name, see the function NewClientID; in Redisson's it is a UUID, as Redisson's own are, and no name can stand
-// in it.
+// with name, see the function NewClientID; in Redisson's it is a UUID, as Redisson's own are, which has no room
+// for a name.
 func (d Dialect) NewClientID(name string) string {
 	if d == DesignDocument {
 		return NewClientID(name)
@@ -97,7 +97,7 @@ func (d Dialect) NewClientID(name string) string {
 	return uuid(b)
 }
 
-// TicketField returns the field of who has a secret: it is one of ours, and does not give the secret away.
+// TicketField returns the field of the client that has a secret: it is one of ours, and does not reveal the secret.
 func (d Dialect) TicketField(secret string, n uint64) string {
 	sum := sha256.Sum256([]byte(secret))
 	if d == DesignDocument {
@@ -106,7 +106,7 @@ func (d Dialect) TicketField(secret string, n uint64) string {
 	return NewField(uuid([16]byte(sum[:16])), n)
 }
 
-// uuid prints b as one of version 8. Redisson's are of version 4, so that both can be told apart.
+// uuid prints b as one of version 8. Redisson's are of version 4, so that both can be distinguished.
 func uuid(b [16]byte) string {
 	b[6], b[8] = b[6]&0x0f|0x80, b[8]&0x3f|0x80
 	h := hex.EncodeToString(b[:])
@@ -118,8 +118,8 @@ func (d Dialect) ourID(client string) bool {
 	return d == DesignDocument || len(client) == 36 && client[14] == '8'
 }
 
-// Ours reports whether holder is the field of a client of ours or the mark that MinHold leaves, so that whoever
-// stands is called, or nobody: "".
+// Ours reports whether holder is the field of a client of ours, the mark that MinHold leaves, or "", nobody: then a
+// release of ours calls the first in line.
 func (d Dialect) Ours(holder string) bool {
 	client, _, ok := ParseField(withoutMark(holder))
 	return holder == "" || ok && d.ourID(client)
@@ -139,9 +139,9 @@ func (d Dialect) Reserved(key string) (prefix string, reserved bool) {
 	return "", false
 }
 
-// fits reports whether Redisson can use key on a Cluster: what it derives from the name must lie in the name's own
-// slot, and its own idea of that slot be Redis'.
-func (d Dialect) fits(key string) bool {
+// usableOnCluster reports whether Redisson can use key on a Cluster: what it derives from the name must lie in the
+// name's own slot, and its own idea of that slot be Redis'.
+func (d Dialect) usableOnCluster(key string) bool {
 	if d == DesignDocument || !strings.ContainsAny(key, "{}") {
 		return true
 	}
@@ -197,7 +197,7 @@ func (c *Client) CheckKey(key string) error {
 	if _, reserved := c.opt.Dialect.Reserved(key); reserved {
 		return ErrReservedKey
 	}
-	if c.cluster && !c.opt.Dialect.fits(key) {
+	if c.cluster && !c.opt.Dialect.usableOnCluster(key) {
 		return ErrKeyBraces
 	}
 	return nil

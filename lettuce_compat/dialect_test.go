@@ -100,7 +100,7 @@ func TestDialect_RedissonSharesALock(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := watchConfirmed(t, a.Client, "k")
-		got := a.stands(0)
+		got := a.waits(0)
 		want(t, "holder", got.Holder, java)
 		want(t, "ours", a.Ours(java), false)
 		want(t, "unlocked", redissonUnlock.Run(ctx, b.raw, []string{"k"}, java).Err(), nil)

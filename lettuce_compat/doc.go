@@ -4,12 +4,12 @@
 // subscription connection and the time limits of commands.
 //
 // It is not a lock. It does not wait for one, renew one by itself, repeat, or remember who holds what: each answer
-// tells its caller what those decisions need. The name says what it replaces: the design document's LettuceClient
+// has what its caller needs for those decisions. The name says what it replaces: the design document's LettuceClient
 // (docs/internals/decisions.md §4.2.5).
 //
 // All that a process says of a lock is one verb, State: what it has, what it keeps of that, and what it wants, under
 // a number that it uses once. Redis makes it so, serves the line of those who wait, and answers what the process has
-// now. Renew says the same of many units at once.
+// now. Renew says the same of many units together.
 //
 //	caller ── State ─────────────────────► sender "locks" ─┐  per server: one round trip is under way,
 //	caller ── Renew, Status, Ping ───────► sender "keep" ──┤  those who come meanwhile share the next, and

@@ -45,7 +45,7 @@ var (
 	ErrReplicas = errors.New("too few replicas confirmed the lock")
 	// ErrReservedKey is returned for keys that Dialect.Reserved refuses.
 	ErrReservedKey = errors.New("keys that begin with " + fencePrefix + " or " + linePrefix + " (or, in Redisson's dialect, " + redissonToken + ") are reserved: choose another name")
-	// ErrKeyBraces is returned for names that Redisson cannot use on a Cluster: it would look in another slot.
+	// ErrKeyBraces is returned for names that Redisson cannot use on a Cluster: it would use another slot.
 	ErrKeyBraces = errors.New("redisson cannot use this name on a Cluster: its braces are no hash tag, or one closes before")
 	// ErrNotDelivered is returned by Probe when the message did not come back in time.
 	ErrNotDelivered = errors.New("the subscription connection delivers nothing")
@@ -128,9 +128,9 @@ func classifyAnswer(text string) class {
 }
 
 // answerCode returns the code of an error answer, its first word. Servers before 7 put in front of it where a script
-// met an error: once where the script passes on what a protected call returned, "@user_script: 42: -READONLY You …",
+// failed: once where the script passes on what a protected call returned, "@user_script: 42: -READONLY You …",
 // and again where it raises, "ERR Error running script (call to f_…): @user_script:42: @user_script: 42: -OOM …".
-// Only what stands at these places is stripped: a code in the middle of a text is none.
+// Only a prefix at these places is stripped: a code in the middle of a text is none.
 func answerCode(text string) string {
 	text = strings.TrimPrefix(text, "ERR ")
 	if strings.HasPrefix(text, "Error running script") {

@@ -12,7 +12,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// warm opens the connection, so that the next command is written at once.
+// warm opens the connection, so that the next command is written immediately.
 func warm(t testing.TB, c *lettucecompat.Client) {
 	t.Helper()
 	c.State(ctx, asks("warm", 99))

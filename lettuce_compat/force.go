@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// ForceRelease deletes the lock, whoever holds it, publishes the release, and tells the client behind each deleted
-// field on that client's own channel, at once. The first two in line are told to look. It returns the deleted fields,
-// "" for a string, none if the lock was free. What is no lock is a permanent error and stays; strings says whether a
-// string is one. After an error whose class is unknown the lock may be deleted or not; asking again is harmless.
+// ForceRelease deletes the lock, whatever client holds it, publishes the release, and notifies the client behind each
+// deleted field immediately, on that client's own channel. It asks the first two in line to retry. It returns the
+// deleted fields, "" for a string, none if the lock was free. What is no lock is a permanent error and stays; strings
+// says whether a string is one. After an error whose class is unknown the lock may be deleted or not; asking again is
+// harmless.
 //
-// Whoever ran under the lock still runs until the message arrives: exclusion is broken on purpose.
+// A caller that ran under the lock still runs until the message arrives: exclusion is broken on purpose.
 func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (released []string, err error) {
 	if err := c.CheckKey(key); err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (c *Client) ForceRelease(ctx context.Context, key string, strings bool) (re
 // Taking asks that the lock is taken from its holder and given to a place of this client, ahead of the line.
 type Taking struct {
 	Key   string
-	From  string // the field that it is taken from, or nothing happens; "": whoever has it
+	From  string // the field that it is taken from, or nothing happens; "": from any holder
 	Place uint64 // the number of the last statement about the place
 	Unit  uint64 // the number of the unit that the place becomes, which no other command uses
 	Terms *Terms
@@ -46,15 +47,15 @@ type Taking struct {
 // TakeReply is the answer to a Taking.
 type TakeReply struct {
 	// Outcome is OK, Gone (the field is not there), Refused (the place is not, or was confirmed since), Failed or Unknown.
-	// After Unknown the next confirmation of the place tells; otherwise nothing has changed.
-	Outcome Outcome
-	Token   int64         // with Terms.Fenced
-	Told    bool          // somebody stands
-	Lease   time.Duration // for so long the unit is there, counted from a moment after the command was sent
-	Err     error
+	// After Unknown the next confirmation of the place settles it; otherwise nothing has changed.
+	Outcome   Outcome
+	Token     int64         // with Terms.Fenced
+	Contended bool          // another client waits
+	Lease     time.Duration // for so long the unit is there, counted from a moment after the command was sent
+	Err       error
 }
 
-// Take takes the lock. The client behind each field that had it is told as ForceRelease does.
+// Take takes the lock. It notifies the client behind each field that had it, as ForceRelease does.
 func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r TakeReply) {
 	start, fence := time.Now(), ""
 	defer func() { c.observe("take", r.Outcome, start) }()
@@ -74,7 +75,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r T
 	case len(answer) == 1 && text(answer[0]) == "place":
 		r.Outcome = OutcomeRefused
 	case len(answer) == 4 && text(answer[0]) == "has":
-		r.Told = answer[2] == int64(1)
+		r.Contended = answer[2] == int64(1)
 		ms, _ := answer[3].(int64)
 		r.Lease = time.Duration(ms) * time.Millisecond
 		r.Token, _ = strconv.ParseInt(text(answer[1]), 10, 64)
@@ -84,7 +85,7 @@ func (c *Client) Take(ctx context.Context, t Taking, timeout time.Duration) (r T
 	return r
 }
 
-// multi tells a script whether NUMSUB knows nothing.
+// multi is the argument that says to a script whether NUMSUB knows nothing.
 func (c *Client) multi() any {
 	if c.Multi() {
 		return "m"
@@ -92,7 +93,7 @@ func (c *Client) multi() any {
 	return ""
 }
 
-// stringsFlag tells a script whether a string is a lock.
+// stringsFlag is the argument that says to a script whether a string is a lock.
 func stringsFlag(strings bool) any {
 	if strings {
 		return "s"

@@ -10,12 +10,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/stranger"
+	"github.com/anteroom/anteroom/internal/foreign"
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// run runs one of the stranger's scripts.
-func run(t testing.TB, s stranger.Client, script, key string, lease time.Duration) bool {
+// run runs one of the foreign client's scripts.
+func run(t testing.TB, s foreign.Client, script, key string, lease time.Duration) bool {
 	t.Helper()
 	yes, err := s.Run(ctx, script, key, lease)
 	if err != nil {
@@ -29,37 +29,37 @@ func TestStranger(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		var warned atomic.Bool
 		c := b.client(t, func(o *lettucecompat.Options) { o.OnWarning = func(lettucecompat.Warning) { warned.Store(true) } })
-		s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
+		s := foreign.Client{RDB: b.raw, Holder: "server1-thread-123"}
 
 		// Exclusion, seen from both sides; the state is the same byte for byte.
-		want(t, "stranger locks", run(t, s, stranger.Lock, "theirs", lease), true)
+		want(t, "foreign client locks", run(t, s, foreign.Lock, "theirs", lease), true)
 		try := asks("theirs", 1)
 		try.Try = true
 		got := c.State(ctx, try)
 		want(t, "we are refused", got.Word, wordRefused)
-		want(t, "by the stranger", got.Holder, s.Holder)
+		want(t, "by the foreign client", got.Holder, s.Holder)
 		want(t, "ours", c.Ours(got.Holder), false)
 		want(t, "we lock", c.State(ctx, asks("ours", 1)).Word, has)
-		want(t, "the stranger is refused", run(t, s, stranger.Lock, "ours", lease), false)
+		want(t, "the foreign client is refused", run(t, s, foreign.Lock, "ours", lease), false)
 		if b.mini == nil {
-			run(t, stranger.Client{RDB: b.raw, Holder: me(1)}, stranger.Lock, "twin", lease)
+			run(t, foreign.Client{RDB: b.raw, Holder: me(1)}, foreign.Lock, "twin", lease)
 			want(t, "state", b.raw.Dump(ctx, "ours").Val(), b.raw.Dump(ctx, "twin").Val())
 		}
 
-		// Renewal and its end: ours as the stranger sees it, theirs as we see it.
-		want(t, "the stranger's check of our lock", run(t, stranger.Client{RDB: b.raw, Holder: me(1)}, stranger.Check, "ours", 0), true)
-		want(t, "the stranger renews", run(t, s, stranger.Renew, "theirs", time.Minute), true)
+		// Renewal and its end: ours as the foreign client sees it, theirs as we see it.
+		want(t, "the foreign client's check of our lock", run(t, foreign.Client{RDB: b.raw, Holder: me(1)}, foreign.Check, "ours", 0), true)
+		want(t, "the foreign client renews", run(t, s, foreign.Renew, "theirs", time.Minute), true)
 		try = asks("theirs", 2)
 		try.Try = true
 		want(t, "we see it", c.State(ctx, try).TTL > 50*time.Second, true)
 		want(t, "we cannot release it", c.State(ctx, gives("theirs", 1)).Word, lost)
-		want(t, "the stranger cannot release ours", run(t, s, stranger.Unlock, "ours", lease), false)
+		want(t, "the foreign client cannot release ours", run(t, s, foreign.Unlock, "ours", lease), false)
 
 		// Wake-up, both ways.
 		w := watchConfirmed(t, c, "theirs")
-		want(t, "the stranger unlocks", run(t, s, stranger.Unlock, "theirs", lease), true)
+		want(t, "the foreign client unlocks", run(t, s, foreign.Unlock, "theirs", lease), true)
 		b.raw.Publish(ctx, "lock:release:theirs", `{"lockKey":"theirs","releaseTime":1640995200000,"holder":"server1-thread-123"}`)
-		signal(t, "the stranger's message", w.C())
+		signal(t, "the foreign client's message", w.C())
 		want(t, "warned of it", warned.Load(), false)
 		want(t, "we get it", c.State(ctx, asks("theirs", 3)).Word, has)
 
@@ -75,7 +75,7 @@ func TestStranger(t *testing.T) {
 		}
 		a, valid := lettucecompat.DesignDocument.ParseRelease(msg.Channel, msg.Payload)
 		want(t, "a release", valid && a.Holder == me(1), true)
-		want(t, "the stranger gets it", run(t, s, stranger.Lock, "ours", lease), true)
+		want(t, "the foreign client gets it", run(t, s, foreign.Lock, "ours", lease), true)
 	})
 }
 
@@ -83,14 +83,14 @@ func TestStranger(t *testing.T) {
 func TestStrangerExpiry(t *testing.T) {
 	b := onReal(t, nil)
 	c := b.client(t)
-	s := stranger.Client{RDB: b.raw, Holder: "server1-thread-123"}
+	s := foreign.Client{RDB: b.raw, Holder: "server1-thread-123"}
 	short := asks("k", 1)
 	short.Terms = &lettucecompat.Terms{Call: 30 * time.Millisecond, Lease: 30 * time.Millisecond, Life: time.Second}
 	want(t, "we lock", c.State(ctx, short).Word, has)
-	eventually(t, "the stranger after our lease", func() bool { return run(t, s, stranger.Lock, "k", 30*time.Millisecond) })
+	eventually(t, "the foreign client after our lease", func() bool { return run(t, s, foreign.Lock, "k", 30*time.Millisecond) })
 	want(t, "our renewal", c.Extend(ctx, renews("k", 1), 0).Outcome, gone)
 	i := 2
-	eventually(t, "we after the stranger's lease", func() bool { i++; return c.State(ctx, asks("k", i)).Word == has })
+	eventually(t, "we after the foreign client's lease", func() bool { i++; return c.State(ctx, asks("k", i)).Word == has })
 }
 
 // TestStranger_TheDocumentHasItsScripts: who writes a client from docs/internals/protocol.md writes these.
@@ -100,7 +100,7 @@ func TestStranger_TheDocumentHasItsScripts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, script := range map[string]string{
-		"lock": stranger.Lock, "unlock": stranger.Unlock, "renew": stranger.Renew, "check": stranger.Check,
+		"lock": foreign.Lock, "unlock": foreign.Unlock, "renew": foreign.Renew, "check": foreign.Check,
 	} {
 		if !strings.Contains(string(page), "```lua\n"+script+"\n```") {
 			t.Errorf("docs/internals/protocol.md lacks %s as it is run here:\n%s", name, script)
@@ -161,12 +161,12 @@ func (b *bed) closes(t *testing.T) {
 	b.raw.HSet(ctx, lineOfK, "s", "0 "+words[1]+" "+words[2])
 }
 
-// openTurns counts, over n turns of the line, how many have left the lock open. Those are over at once here.
+// openTurns counts, over n turns of the line, how many have left the lock open. Those are over immediately here.
 func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
 	t.Helper()
 	for range n {
 		a := line[0]
-		turn := a.wantWord("turn", a.turn(), stands)
+		turn := a.wantWord("turn", a.turn(), waits)
 		line = append(line[1:], a)
 		if turn.Holder == "" {
 			open++
@@ -176,7 +176,7 @@ func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
 		} else {
 			line[0].called()
 		}
-		for _, p := range line { // told, or to look
+		for _, p := range line { // contended, or retry
 			for len(p.messages) > 0 {
 				<-p.messages
 			}
@@ -190,8 +190,8 @@ func openTurns(t *testing.T, b *bed, line []*peer, n int) (open int) {
 func TestState_P15_WhoListensGetsTurns(t *testing.T) {
 	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, _ string, turns int) {
 		line[0].takes()
-		line[1].stands(0)
-		line[2].stands(1)
+		line[1].waits(0)
+		line[2].waits(1)
 		want(t, "without foreign clients", openTurns(t, b, line, 12), 0)
 		ps := b.listener(t, func(ps *redis.PubSub) error { return ps.PSubscribe(ctx, channel) })
 		want(t, "for a pattern", openTurns(t, b, line, 12), 0)
@@ -208,7 +208,7 @@ func TestState_P15_AForeignHolderGetsTurns(t *testing.T) {
 		want(t, "ours", line[0].Ours(holder), false)
 		b.put(t, "k", hash{holder: "1"}, time.Minute)
 		for i, p := range line {
-			want(t, "holder", p.stands(i).Holder, holder)
+			want(t, "holder", p.waits(i).Holder, holder)
 		}
 		b.wantTTL(t, lineOfK, 10*time.Second, 12*time.Second)
 		b.raw.Del(ctx, "k")
@@ -220,7 +220,7 @@ func TestState_P15_AForeignHolderGetsTurns(t *testing.T) {
 	})
 }
 
-// TestState_P15_WhoListensGetsATurnOfALockWithoutALine: also where nobody of ours ever stands.
+// TestState_P15_WhoListensGetsATurnOfALockWithoutALine: also where nobody of ours ever waits.
 func TestState_P15_WhoListensGetsATurnOfALockWithoutALine(t *testing.T) {
 	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, _ string, turns int) {
 		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })
@@ -255,24 +255,24 @@ func TestState_P15_TheOwnSubscriptionIsNoOthers(t *testing.T) {
 	})
 }
 
-// TestState_P15_TheWindow: while it is open nobody of ours enters; each is told how long, and the first two are told to look when
-// it ends. It ends when a foreign client has come.
+// TestState_P15_TheWindow: while it is open nobody of ours enters; each learns how long, and the first two are asked
+// to retry when it ends. It ends when a foreign client has come.
 func TestState_P15_TheWindow(t *testing.T) {
 	inDialects(t, func(t *testing.T, b *bed, line []*peer, channel, holder string, turns int) {
 		a, x, y := line[0], line[1], line[2]
 		b.listener(t, func(ps *redis.PubSub) error { return ps.Subscribe(ctx, channel) })
 		a.takes()
-		x.stands(0)
-		a.told()
+		x.waits(0)
+		a.contended()
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("0 %d %d", turns-1, b.raw.Time(ctx).Val().UnixMilli()))
 		a.releases()
-		if after := x.looks(); after < time.Millisecond || after > time.Second {
+		if after := x.retries(); after < time.Millisecond || after > time.Second {
 			t.Fatalf("looks after %v", after)
 		}
 		until := b.raw.Time(ctx).Val().Add(900 * time.Millisecond).UnixMilli()
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until, until-900))
 		for name, got := range map[string]lettucecompat.Answer{"try": y.try(), "ask": y.ask(), "confirm": x.confirm(), "turn lost": y.confirm()} {
-			if got.Outcome != ok || got.Word != stands && got.Word != wordRefused || got.Holder != "" || got.TTL <= 0 || got.TTL > 900*time.Millisecond {
+			if got.Outcome != ok || got.Word != waits && got.Word != wordRefused || got.Holder != "" || got.TTL <= 0 || got.TTL > 900*time.Millisecond {
 				t.Fatalf("%s: %+v", name, got)
 			}
 		}
@@ -281,11 +281,11 @@ func TestState_P15_TheWindow(t *testing.T) {
 		}
 		want(t, "held", b.raw.Exists(ctx, "k").Val(), int64(0))
 		x.leave()
-		if after := y.looks(); after <= 0 || after > 900*time.Millisecond {
+		if after := y.retries(); after <= 0 || after > 900*time.Millisecond {
 			t.Fatalf("looks after %v", after)
 		}
 		b.put(t, "k", hash{holder: "1"}, time.Minute)
-		want(t, "holder", y.wantWord("confirm", y.confirm(), stands).Holder, holder)
+		want(t, "holder", y.wantWord("confirm", y.confirm(), waits).Holder, holder)
 		b.raw.Del(ctx, "k")
 		y.unit = y.wantWord("its chance is used", y.confirm(), has).Unit
 		y.releases()
@@ -293,7 +293,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 		// A moment far ahead comes from a clock that was set back.
 		b.raw.Del(ctx, lineOfK)
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("%d 0 %d", until+3_600_000, until-900))
 		b.raw.Del(ctx, "k")
 		x.wantWord("confirm", x.confirm(), has)
@@ -301,7 +301,7 @@ func TestState_P15_TheWindow(t *testing.T) {
 }
 
 // TestState_P15_Strings: with Strings a string is a holder without a name, and counts as a foreign client that was seen: turns
-// end open wherever somebody stands.
+// end open wherever somebody waits.
 func TestState_P15_Strings(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		line := []*peer{b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")}
@@ -316,8 +316,8 @@ func TestState_P15_Strings(t *testing.T) {
 			want(t, "no end", got.TTL < 0, ttl == 0)
 			want(t, "the string", b.raw.Get(ctx, "k").Val(), "theirs")
 		}
-		a.stands(0)
-		x.stands(1)
+		a.waits(0)
+		x.waits(1)
 		info, err := a.Inspect(ctx, "k", true)
 		if err != nil || info.Type != "string" || !info.Exists || len(info.Holders) != 0 {
 			t.Fatalf("%+v, %v", info, err)
@@ -327,16 +327,16 @@ func TestState_P15_Strings(t *testing.T) {
 			t.Fatalf("%q, %v", fields, err)
 		}
 		a.unit = a.wantWord("confirm", a.confirm(), has).Unit
-		y.stands(1)
+		y.waits(1)
 		want(t, "open turns", openTurns(t, b, line, 12), 6)
 		b.raw.FlushAll(ctx)
 		a.takes()
-		x.stands(0)
-		y.stands(1)
+		x.waits(0)
+		y.waits(1)
 		want(t, "open turns, though none was seen", openTurns(t, b, line, 12), 6)
 		b.raw.FlushAll(ctx)
 		a.takes()
-		a.releases() // nobody stands: it is free for whoever polls
+		a.releases() // nobody waits: it is free for whoever polls
 		b.nothingLeft(t)
 
 		// Their ways to take a lock fail on ours, whatever the value.

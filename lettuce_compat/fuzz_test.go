@@ -18,7 +18,7 @@ func FuzzMessage(f *testing.F) {
 	f.Add("order:42", "host-1-0123456789ab:7", int64(1_700_000_000_000), `{"lockKey":"k","releaseTime":1,"holder":"h"}`)
 	f.Add(`","forced":{"key":"aw==","field":"me:1"},"x":"`, "a\"b\\c\r\n\x00\u2028", int64(-1), "forced - 17 k")
 	f.Add("\xff\xfe{}", "\xed\xa0\x80", int64(1)<<62, "called WORD 17 1 0 1 k")
-	f.Add("", "", int64(0), "look WORD 25 k")
+	f.Add("", "", int64(0), "retry WORD 25 k")
 	f.Fuzz(func(t *testing.T, key, holder string, at int64, foreign string) {
 		at %= 1 << 50 // UnixMilli is defined for some hundred million years
 		message := releaseMessage(key, holder, time.UnixMilli(at))
@@ -52,7 +52,7 @@ func FuzzMessage(f *testing.F) {
 		if heard.Key != key || !valid && heard != (Announcement{Key: key}) {
 			t.Fatalf("%q is read as %+v, %v", foreign, heard, valid)
 		}
-		if m, own := parseMessage(foreign, "WORD"); own && (m.Kind == MessageCalled || m.Kind == MessageLook) && !strings.Contains(foreign, " WORD ") {
+		if m, own := parseMessage(foreign, "WORD"); own && (m.Kind == MessageCalled || m.Kind == MessageRetry) && !strings.Contains(foreign, " WORD ") {
 			t.Fatalf("%q is taken for %+v", foreign, m)
 		}
 	})

@@ -23,9 +23,9 @@ const (
 	// noSuchScript is the digest of no script.
 	noSuchScript = "0000000000000000000000000000000000000000"
 
-	// lookTime bounds how long Diagnose looks for itself, and lookStep each of its steps.
-	lookTime = time.Second
-	lookStep = lookTime / 4
+	// diagnoseTime bounds how long Diagnose connects by itself, and diagnoseStep each of its steps.
+	diagnoseTime = time.Second
+	diagnoseStep = diagnoseTime / 4
 
 	// sentinelsAway is what go-redis puts in front of the Sentinels' errors, and not of an error of the master.
 	sentinelsAway = "redis: all sentinels specified in configuration are unreachable: "
@@ -127,11 +127,11 @@ func Diagnose(ctx context.Context, url string, err error) (guess string, why err
 	case guess == guessCert, atMaster, ctx.Err() != nil:
 		return guess, is(classify(err), "%s: %s", where, oneLine(err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
 	text, class := "", classUnknown
 	for _, addr := range t.addrs {
-		if text, class, guess = t.look(ctx, addr); class == classPermanent || class == classTransient {
+		if text, class, guess = t.diagnose(ctx, addr); class == classPermanent || class == classTransient {
 			break
 		}
 	}
@@ -141,7 +141,7 @@ func Diagnose(ctx context.Context, url string, err error) (guess string, why err
 	return guess, is(class, "%s", text)
 }
 
-// Guess says what to look at where err tells that no answer came.
+// Guess says what to check if err means that no answer came.
 func Guess(err error) string {
 	op, network := errors.AsType[*net.OpError](err)
 	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
@@ -155,8 +155,8 @@ func Guess(err error) string {
 	return guessTLS
 }
 
-// look connects to a server that could not be asked, and words what it finds; "" is nothing unusual.
-func (t target) look(ctx context.Context, addr string) (text string, c class, guess string) {
+// diagnose connects to a server that could not be asked, and words what it finds; "" is nothing unusual.
+func (t target) diagnose(ctx context.Context, addr string) (text string, c class, guess string) {
 	heard, err := t.hear(ctx, addr, nil, "")
 	if heard == "" && err == nil {
 		heard, err = t.hear(ctx, addr, nil, "PING\r\n")
@@ -191,7 +191,7 @@ func (t target) hear(ctx context.Context, addr string, secure *tls.Config, text 
 		return "", err
 	}
 	defer conn.Close()
-	end := time.Now().Add(lookStep)
+	end := time.Now().Add(diagnoseStep)
 	if last, has := ctx.Deadline(); has && last.Before(end) {
 		end = last
 	}
@@ -215,15 +215,15 @@ func (t target) hear(ctx context.Context, addr string, secure *tls.Config, text 
 
 // isSentinel asks the server what it is.
 func (t target) isSentinel(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, diagnoseTime)
 	defer cancel()
 	heard, _ := t.hear(ctx, t.addrs[0], t.tls, "ROLE\r\n")
 	return strings.Contains(heard, "\r\nsentinel\r\n")
 }
 
-// speaksTLS reports whether the server shakes hands over TLS, whoever it is.
+// speaksTLS reports whether the server shakes hands over TLS, whatever certificate it has.
 func (t target) speaksTLS(ctx context.Context, addr string) bool {
-	ctx, cancel := context.WithTimeout(ctx, lookStep)
+	ctx, cancel := context.WithTimeout(ctx, diagnoseStep)
 	defer cancel()
 	d := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // nothing is sent
 	conn, err := d.DialContext(ctx, t.network, addr)

@@ -82,15 +82,15 @@ func everyCommand(t *testing.T, c *lettucecompat.Client, key string, i int) {
 	}
 }
 
-// What is told to a client about a key of any bytes arrives with these bytes.
+// A message to a client about a key of any bytes arrives with these bytes.
 func TestInject_MessagesOfAnyKey(t *testing.T) {
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
 	for _, key := range hostileKeys {
 		a.key, x.key = key, key
 		a.takes()
-		x.stands(0)
-		a.told()
+		x.waits(0)
+		a.contended()
 		a.releases()
 		x.called()
 		must2(a.ForceRelease(ctx, key, false))
@@ -149,7 +149,7 @@ func TestInject_ForeignHolders(t *testing.T) {
 	}
 }
 
-// The id stands in fields, in the name of a channel and in a Lua pattern.
+// The id is in fields, in the name of a channel and in a Lua pattern.
 func TestInject_ClientIDIsRestricted(t *testing.T) {
 	b := onMini(t)
 	for _, id := range []string{

@@ -26,7 +26,7 @@ type Info struct {
 	Subscribers int           // connections that listen for the release, on that server; -1: not known
 	Standing    int           // clients in the line
 	First       string        // the client that is first there, "" where none is or it is not known
-	Open        time.Duration // for so long the lock is still left to those who do not stand
+	Open        time.Duration // for so long the lock is still left to clients outside the line
 }
 
 // Inspect asks one server about key and its fencing record and its line, in one step. It changes nothing. What is no

@@ -11,7 +11,7 @@ import (
 // This file is the layout of docs/internals/protocol.md §1 apart from the scripts: the names of channels, and what
 // the messages on them say.
 
-// releasePrefix begins the names of release channels in the design document's dialect; the key follows. It has none
+// releasePrefix begins the names of release channels in the design document's dialect, before the key. It has none
 // of the characters that mean something in a pattern. Such a channel lies in another slot than its key, so it is used
 // with PUBLISH, never SPUBLISH.
 const releasePrefix = "lock:release:"
@@ -48,8 +48,8 @@ func appendJSON(b []byte, s string) []byte {
 	return append(b, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...)
 }
 
-// Announcement is a release as its message tells it, for people and tools that listen. Anyone who may publish on the
-// channel can send one: it must decide nothing.
+// Announcement is a release as its message describes it, for people and tools that listen. Anyone who may publish on
+// the channel can send one: it must decide nothing.
 type Announcement struct {
 	Key string // exact, because it is taken from the channel's name
 	// Holder is the field that was released; after ForceRelease the client id of who forced it. Bytes that are not

@@ -38,7 +38,7 @@ func (c *Client) Listening() bool {
 	return c.subs.main.own.state == chConfirmed
 }
 
-// window tells a script that gives back what it needs to know of foreign clients: how many subscriptions of the
+// window is what a script that gives back needs to know of foreign clients: how many subscriptions of the
 // release channel of key are this client's, for a comparison with what the server counts (-1: a server does not count
 // all), and how long a lock is left to them, in ms: enough for somebody who has heard of the release to ask.
 func (c *Client) window(key string) string {

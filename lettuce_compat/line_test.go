@@ -10,14 +10,14 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// standInLine makes peers that stand behind a, in the order of their names.
+// standInLine makes peers that wait behind a, in the order of their names.
 func (b *bed) standInLine(t *testing.T, names ...string) (a *peer, line []*peer) {
 	t.Helper()
 	a = b.peer(t, "a")
 	a.takes()
 	for i, name := range names {
 		p := b.peer(t, name)
-		p.stands(i)
+		p.waits(i)
 		line = append(line, p)
 	}
 	return a, line
@@ -45,9 +45,9 @@ func TestLine_TheDeadAreRemoved(t *testing.T) {
 			a, line := b.standInLine(t, "x", "y")
 			x, y := line[0], line[1]
 			x.terms = &lettucecompat.Terms{Call: callLease, Lease: given, Life: lettucecompat.PlaceLife(given)}
-			x.wantWord("confirm", x.confirm(), stands)
+			x.wantWord("confirm", x.confirm(), waits)
 			b.age(t, x, life-time.Second)
-			x.wantWord("alive", x.confirm(), stands)
+			x.wantWord("alive", x.confirm(), waits)
 			b.age(t, x, life+time.Second)
 			a.releases()
 			y.called()
@@ -68,11 +68,11 @@ func TestWire_I14_ThePassedOverKeepTheirOrder(t *testing.T) {
 		}
 		a.releases()
 		y.called()
-		a.stands(4)
+		a.waits(4)
 		y.releases()
 		z.called()
 		for i, p := range []*peer{u, v, w} {
-			want(t, p.id+": ahead", p.wantWord("confirm", p.confirm(), stands).Ahead, i)
+			want(t, p.id+": ahead", p.wantWord("confirm", p.confirm(), waits).Ahead, i)
 		}
 		z.releases()
 		a.called()
@@ -96,7 +96,7 @@ func TestLine_WhoStatesHears(t *testing.T) {
 		b.deafens(t, x)
 		b.raw.Del(ctx, "k")
 		got := x.wantWord("confirm", x.confirm(), has)
-		want(t, "told", got.Told, true)
+		want(t, "contended", got.Contended, true)
 	})
 }
 
@@ -114,14 +114,14 @@ func TestLine_APatternMakesNobodyAlive(t *testing.T) {
 	line[1].called()
 }
 
-// TestLine_AClockThatIsSetBackKeepsTheOrder: all places were confirmed in the future. Each lives on from the first look at it.
+// TestLine_AClockThatIsSetBackKeepsTheOrder: all places were confirmed in the future. Each lives on from the first script that reads it.
 func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
 		for _, p := range line {
 			b.age(t, p, -time.Hour)
 		}
-		want(t, "confirmed", line[1].wantWord("confirm", line[1].confirm(), stands).Ahead, 1)
+		want(t, "confirmed", line[1].wantWord("confirm", line[1].confirm(), waits).Ahead, 1)
 		b.deafens(t, line[0])
 		a.releases() // looks at x, and passes it over
 		line[1].called()
@@ -139,7 +139,7 @@ func TestLine_AClockThatIsSetBackKeepsTheOrder(t *testing.T) {
 }
 
 // TestLine_AClockThatIsSetForwardKeepsTheOrder: all places are past their life. Those that are confirmed before a script
-// looks for the first live on, each at its number.
+// searches for the first live on, each at its number.
 func TestLine_AClockThatIsSetForwardKeepsTheOrder(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, line := b.standInLine(t, "x", "y", "z")
@@ -147,7 +147,7 @@ func TestLine_AClockThatIsSetForwardKeepsTheOrder(t *testing.T) {
 			b.age(t, p, time.Hour)
 		}
 		for i, p := range []*peer{line[2], line[0], line[1]} {
-			want(t, p.id+": ahead", p.wantWord("confirm", p.confirm(), stands).Ahead, []int{2, 0, 1}[i])
+			want(t, p.id+": ahead", p.wantWord("confirm", p.confirm(), waits).Ahead, []int{2, 0, 1}[i])
 		}
 		b.calledInTurn(t, a, line)
 	})
@@ -167,7 +167,7 @@ func TestLine_AClockThatIsSetForwardLeavesNobodyOut(t *testing.T) {
 			if i == 0 {
 				p.takes()
 			} else {
-				p.stands(i - 1)
+				p.waits(i - 1)
 			}
 		}
 		b.calledInTurn(t, line[0], line[1:])
@@ -201,7 +201,7 @@ func usecPerScript(t testing.TB, b *bed) (usec float64) {
 	return usec
 }
 
-// TestLine_AScriptLooksAt64Places: ten thousand dead places stand before one that lives. No script
+// TestLine_AScriptLooksAt64Places: ten thousand dead places are before one that lives. No script
 // takes long for them, and one after the other comes through to it.
 func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	const dead = 10_000
@@ -209,15 +209,15 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	a, x := b.peer(t, "a"), b.peer(t, "x")
 	a.takes()
 	fillDead(t, b, dead)
-	x.stands(dead)
+	x.waits(dead)
 	b.raw.ConfigResetStat(ctx)
 	a.releases()
 	want(t, "places", b.raw.HExists(ctx, lineOfK, "p64").Val(), false)
 	want(t, "places", b.raw.HExists(ctx, lineOfK, "p65").Val(), true)
-	want(t, "the last one is told to go on", x.looks(), time.Duration(0))
+	want(t, "the last one is told to go on", x.retries(), time.Duration(0))
 	scripts := 1
 	got := x.confirm()
-	for ; got.Word == stands; got = x.confirm() {
+	for ; got.Word == waits; got = x.confirm() {
 		if got.Outcome != ok || got.Holder != "" || got.TTL > time.Millisecond {
 			t.Fatalf("%+v", got)
 		}
@@ -225,14 +225,14 @@ func TestLine_AScriptLooksAt64Places(t *testing.T) {
 	}
 	x.unit = x.wantWord("at last", got, has).Unit
 	want(t, "scripts in vain", scripts, dead/64)
-	if cost := usecPerScript(t, b); cost > 4000 { // some 500 when nothing else runs; all 10,000 at once take ten times as long as this
+	if cost := usecPerScript(t, b); cost > 4000 { // about 500 when nothing else runs; all 10,000 at once take ten times as long as this
 		t.Fatalf("%.0f µs of Redis' time for a script", cost)
 	}
 	x.releases()
 	b.nothingLeft(t)
 
 	fillDead(t, b, dead)
-	for got = x.ask(); got.Word == stands && got.Holder == "" && got.TTL <= time.Millisecond; got = x.ask() {
+	for got = x.ask(); got.Word == waits && got.Holder == "" && got.TTL <= time.Millisecond; got = x.ask() {
 	}
 	x.wantWord("asks go on by themselves", got, has)
 }
@@ -246,7 +246,7 @@ func TestLine_Gaps(t *testing.T) {
 		for i, order := range [][]*peer{{x, y, z}, {x, z, y}, {y, x, z}, {y, z, x}, {z, x, y}, {z, y, x}} {
 			if i > 0 {
 				for i, p := range line {
-					p.stands(i)
+					p.waits(i)
 				}
 			}
 			for _, p := range order {
@@ -255,21 +255,21 @@ func TestLine_Gaps(t *testing.T) {
 			want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
 		}
 		a.wantWord("renew", a.state(unit, 1, 1), has)
-		x.stands(0)
+		x.waits(0)
 		for range 60 {
-			y.stands(1)
-			z.stands(2)
+			y.waits(1)
+			z.waits(2)
 			y.leave()
 			z.leave()
 		}
-		y.stands(1)
+		y.waits(1)
 		want(t, "number", b.raw.HGet(ctx, lineOfK, "cy").Val(), "62")
-		z.stands(2)
+		z.waits(2)
 		a.releases()
 		x.called()
-		want(t, "ahead", z.wantWord("confirm", z.confirm(), stands).Ahead, 1)
+		want(t, "ahead", z.wantWord("confirm", z.confirm(), waits).Ahead, 1)
 		y.leave()
-		want(t, "ahead", z.wantWord("confirm", z.confirm(), stands).Ahead, 0)
+		want(t, "ahead", z.wantWord("confirm", z.confirm(), waits).Ahead, 0)
 		x.releases()
 		z.called()
 		z.releases()
@@ -287,7 +287,7 @@ func TestLine_EndsByItself(t *testing.T) {
 		words := strings.Fields(b.raw.HGet(ctx, lineOfK, ":").Val())
 		words[3] = "1600000000000" // the end that the line knows of is near
 		b.raw.HSet(ctx, lineOfK, ":", strings.Join(words, " "))
-		line[0].wantWord("confirm", line[0].confirm(), stands)
+		line[0].wantWord("confirm", line[0].confirm(), waits)
 		b.wantTTL(t, lineOfK, lease, lease+time.Second)
 	})
 }
@@ -318,7 +318,7 @@ func TestLine_WhatIsNoLineIsReplaced(t *testing.T) {
 					b.raw.Del(ctx, "k")
 				}
 			}
-			x.wantWord("ask", x.ask(), stands)
+			x.wantWord("ask", x.ask(), waits)
 			a.releases()
 			x.unit = x.wantWord("confirm", x.confirm(), has).Unit
 			x.releases()

@@ -10,7 +10,7 @@ import (
 )
 
 // TestState_P15_WhatALockIs: every script refuses the same values, and leaves them as they are. Only who says that it has
-// the lock, or gives back what it may have, is told that there is nothing of it.
+// the lock, or gives back what it may have, learns that there is nothing of it.
 func TestState_P15_WhatALockIs(t *testing.T) {
 	many := func(n int) hash {
 		h := hash{}
@@ -128,9 +128,9 @@ func TestInspectAndForce(t *testing.T) {
 		}
 		got := a.takes()
 		for i, p := range []*peer{x, y, z} {
-			p.stands(i)
+			p.waits(i)
 		}
-		a.told()
+		a.contended()
 		b.put(t, "k", hash{"server1-thread-1": "2"}, time.Minute)
 		info, err = a.Inspect(ctx, "k", false)
 		if err != nil {
@@ -150,13 +150,13 @@ func TestInspectAndForce(t *testing.T) {
 			t.Fatalf("force: %v, %v", released, err)
 		}
 		want(t, "forced", a.message(lettucecompat.MessageForced).N, a.unit)
-		want(t, "looks", x.looks(), time.Duration(0))
-		want(t, "looks", y.looks(), time.Duration(0))
+		want(t, "looks", x.retries(), time.Duration(0))
+		want(t, "looks", y.retries(), time.Duration(0))
 		z.silent()
 		want(t, "exists", b.raw.Exists(ctx, "k").Val(), int64(0))
 		r := lettucecompat.Renewal{Key: "k", Field: a.field(a.unit), Lease: time.Second}
 		want(t, "renewed", a.Extend(ctx, r, 0).Outcome, gone)
-		y.wantWord("confirm", y.confirm(), stands)
+		y.wantWord("confirm", y.confirm(), waits)
 		x.called()
 		x.releases()
 		y.called()

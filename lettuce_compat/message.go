@@ -12,23 +12,23 @@ type MessageKind uint8
 const (
 	// MessageCalled: a script has given the lock to the client's place.
 	MessageCalled MessageKind = iota
-	// MessageTold: somebody stands behind the client's unit.
-	MessageTold
-	// MessageLook: the client's place had better be confirmed after Message.After.
-	MessageLook
+	// MessageContended: another client waits for the client's unit.
+	MessageContended
+	// MessageRetry: the client should confirm its place after Message.After.
+	MessageRetry
 	// MessageForced: ForceRelease, called by anybody, has deleted the client's unit.
 	MessageForced
 )
 
-// Message is what arrives on the client's own channel. Called and Look carry the secret word of the client's places,
-// so only who has read the line can send them. Anyone who may publish can send the others: they are hints.
+// Message is what arrives on the client's own channel. Called and Retry carry the secret word of the client's places,
+// so only a sender that has read the line can send them. Anyone who may publish can send the others: they are hints.
 type Message struct {
-	Kind  MessageKind
-	Key   string
-	N     uint64        // Called: of the last statement that made or confirmed the place; Told, Forced: of the unit
-	Token int64         // Called: of this grant; 0 where the caller does not fence: a confirmation makes one
-	Told  bool          // Called: somebody stands behind
-	After time.Duration // Look
+	Kind      MessageKind
+	Key       string
+	N         uint64        // Called: of the last statement that made or confirmed the place; Contended, Forced: of the unit
+	Token     int64         // Called: of this grant; 0 where the caller does not fence: a confirmation makes one
+	Contended bool          // Called: another client waits behind
+	After     time.Duration // Retry
 }
 
 // ownPrefix begins the name of the channel on which one client is spoken to: by the scripts of all, and by itself
@@ -41,36 +41,36 @@ const probePrefix = "probe - "
 // parseMessage reads a message on the own channel of the client with this secret word: five words at most, then the
 // bytes of the key.
 //
-//	called <word> <n> <units> <token, 0: none> <told 0|1> <key>
-//	look <word> <ms> <key>
-//	told - <n> <key>
+//	called <word> <n> <units> <token, 0: none> <contended 0|1> <key>
+//	retry <word> <ms> <key>
+//	contended - <n> <key>
 //	forced - <n> <key>
 func parseMessage(payload, secret string) (m Message, ok bool) {
-	kind, rest, _ := strings.Cut(payload, " ")
-	word, rest, _ := strings.Cut(rest, " ")
-	number, rest, ok := strings.Cut(rest, " ")
+	kind, tail, _ := strings.Cut(payload, " ")
+	word, tail, _ := strings.Cut(tail, " ")
+	number, tail, ok := strings.Cut(tail, " ")
 	n, err := strconv.ParseUint(number, 10, 64)
-	if !ok || err != nil || n > LastNumber || (word == secret) != (kind == "called" || kind == "look") {
+	if !ok || err != nil || n > LastNumber || (word == secret) != (kind == "called" || kind == "retry") {
 		return Message{}, false
 	}
-	m.N, m.Key = n, rest
+	m.N, m.Key = n, tail
 	switch kind {
 	case "called":
 		m.Kind = MessageCalled
-		units, rest, ok1 := strings.Cut(rest, " ")
-		token, rest, ok2 := strings.Cut(rest, " ")
-		told, key, ok3 := strings.Cut(rest, " ")
+		units, tail, ok1 := strings.Cut(tail, " ")
+		token, tail, ok2 := strings.Cut(tail, " ")
+		contended, key, ok3 := strings.Cut(tail, " ")
 		m.Token, err = strconv.ParseInt(token, 10, 64)
-		m.Told, m.Key = told == "1", key
-		return m, ok1 && ok2 && ok3 && err == nil && units == "1" && (m.Told || told == "0")
-	case "look":
-		m.Kind, m.N, m.After = MessageLook, 0, fromMillis(int64(n))
-	case "told":
-		m.Kind = MessageTold
+		m.Contended, m.Key = contended == "1", key
+		return m, ok1 && ok2 && ok3 && err == nil && units == "1" && (m.Contended || contended == "0")
+	case "retry":
+		m.Kind, m.N, m.After = MessageRetry, 0, fromMillis(int64(n))
+	case "contended":
+		m.Kind = MessageContended
 	case "forced":
 		m.Kind = MessageForced
 	default:
 		return Message{}, false
 	}
-	return m, word == "-" || m.Kind == MessageLook
+	return m, word == "-" || m.Kind == MessageRetry
 }

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// maxClientID and maxHost bound the client id, which stands in every field and in the name of the client's own
+// maxClientID and maxHost bound the client id, which is part of every field and in the name of the client's own
 // channel.
 const (
 	maxClientID = 128
@@ -21,8 +21,8 @@ const (
 const MaxClientName = maxClientID - 13
 
 // NewClientID returns `<name>.<12 hex digits>`, or `<host>-<pid>-<12 hex digits>` without a name, so that HGETALL on
-// a lock tells an operator who holds it. The digits are fresh on every call: a restarted process, or a replacement
-// that is configured alike, never has the fields of the one before it, whose late commands must not meet its locks.
+// a lock shows an operator who holds it. The digits are fresh on every call: a restarted process, or a replacement
+// that is configured alike, never has the fields of the one before it, whose late commands must not touch its locks.
 func NewClientID(name string) string {
 	var random [6]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the process instead
@@ -46,7 +46,7 @@ func NewClientID(name string) string {
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), incarnation)
 }
 
-// idByte reports whether b may stand in a client id. The forced-release script recognises client ids by the same set.
+// idByte reports whether b is allowed in a client id. The forced-release script recognises client ids by the same set.
 func idByte(b byte) bool {
 	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b == '-' || b == '_' || b == '.'
 }
@@ -63,8 +63,8 @@ func checkClientID(id string) error {
 	return nil
 }
 
-// NewField returns the field that stands for grant n of a client in the lock's hash. A number is never used twice, so
-// that a late command of an earlier grant meets no later one.
+// NewField returns the field of grant n of a client in the lock's hash. A number is never used twice, so
+// that a late command of an earlier grant never touches a later one.
 func NewField(clientID string, n uint64) string {
 	var room [maxClientID + 21]byte // of any number; ours have 16 digits
 	return string(strconv.AppendUint(append(append(room[:0], clientID...), ':'), n, 10))
@@ -101,7 +101,7 @@ const (
 //	no brace, not empty        name   → anteroom:line:{name}       the name becomes the tag
 //	anything else              a{b    → anteroom:line:{7}:a{b      the least number in that slot
 //
-// A valid tag is what stands between the first '{' and the first '}' after it, if it is not empty. The three forms
+// A valid tag is the text between the first '{' and the first '}' after it, if it is not empty. The three forms
 // differ after the prefix: "tag:", one brace pair at the end, or a brace pair followed by a colon.
 func derivedKey(prefix, name string) string {
 	if name != "" && !strings.ContainsAny(name, "{}") {

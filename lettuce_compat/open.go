@@ -65,7 +65,7 @@ func settingsFor(opt Options) settings {
 	}
 }
 
-// underWay is how many round trips a Client has under way to one node at once, those that nobody awaits any more left
+// underWay is how many round trips a Client has under way to one node at a time, those that nobody awaits any more left
 // out. replicas: also renewals that wait for replicas.
 func underWay(maxInFlight int, replicas bool) int {
 	n := maxInFlight + keepLimit

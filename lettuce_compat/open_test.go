@@ -122,7 +122,7 @@ func TestCosts(t *testing.T) {
 	}
 }
 
-// TestOpen_Files: what is wrong with the certificates shows at once, with the option's name.
+// TestOpen_Files: what is wrong with the certificates shows immediately, with the option's name.
 func TestOpen_Files(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {

@@ -36,7 +36,8 @@ type Options struct {
 
 	// OnMessage is called for each message on the client's own channel, on the goroutine that receives all messages.
 	OnMessage func(Message)
-	// OnSubscription tells when the subscription connection comes up or goes down, and why. State changes only.
+	// OnSubscription is called when the subscription connection comes up or goes down, with the reason. State changes
+	// only.
 	OnSubscription func(up bool, err error)
 	// OnCommand is called after every command with its name, outcome and duration, on the caller's goroutine.
 	OnCommand func(CommandStat)

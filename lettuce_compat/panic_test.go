@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// panickingHook stands for a hook of the user's with a mistake in it.
+// panickingHook is a hook of the user's with a mistake in it.
 type panickingHook struct{ redis.Hook }
 
 func (panickingHook) DialHook(next redis.DialHook) redis.DialHook { return next }

@@ -17,7 +17,7 @@ const (
 
 	has         = lettucecompat.WordHas
 	hasNothing  = lettucecompat.WordNothing
-	stands      = lettucecompat.WordStands
+	waits       = lettucecompat.WordWaits
 	wordRefused = lettucecompat.WordRefused
 	void        = lettucecompat.WordVoid
 	lost        = lettucecompat.WordLost
@@ -145,10 +145,10 @@ func (p *peer) takes() lettucecompat.Answer {
 	return p.wantWord("ask", p.ask(), has)
 }
 
-// stands asks and stands behind so many.
-func (p *peer) stands(ahead int) lettucecompat.Answer {
+// waits asks and takes a place behind so many.
+func (p *peer) waits(ahead int) lettucecompat.Answer {
 	p.t.Helper()
-	a := p.wantWord("ask", p.ask(), stands)
+	a := p.wantWord("ask", p.ask(), waits)
 	want(p.t, p.id+": places ahead", a.Ahead, ahead)
 	return a
 }
@@ -199,16 +199,16 @@ func (p *peer) called() lettucecompat.Message {
 	}
 }
 
-// told waits until it is told that somebody stands behind its unit.
-func (p *peer) told() {
+// contended waits for the notification that another client waits for its unit.
+func (p *peer) contended() {
 	p.t.Helper()
-	want(p.t, p.id+": number that was told", p.message(lettucecompat.MessageTold).N, p.unit)
+	want(p.t, p.id+": number of the notified unit", p.message(lettucecompat.MessageContended).N, p.unit)
 }
 
-// looks waits for the advice to state again.
-func (p *peer) looks() time.Duration {
+// retries waits for the hint to state again.
+func (p *peer) retries() time.Duration {
 	p.t.Helper()
-	return p.message(lettucecompat.MessageLook).After
+	return p.message(lettucecompat.MessageRetry).After
 }
 
 // silent checks that nothing has arrived until now: a probe comes behind all that was published before it.

@@ -30,8 +30,8 @@ type RehearseRequest struct {
 
 // Rehearse asks whether r.Key could be asked for, waited for, renewed and released now, if nobody held it. A script
 // calls what these call, in two steps, and leaves everything as it was: a free lock is taken and given back within a
-// step, a held one is only asked about. So it meets what a statement would meet: a missing permission, a full memory,
-// a replica, what is no lock. Some rights to a held lock, and the rights to channels, can be told from Redis 7.0 on
+// step, a held one is only asked about. So it fails as a statement would fail: a missing permission, a full memory,
+// a replica, what is no lock. Some rights to a held lock, and the rights to channels, can be checked from Redis 7.0 on
 // only.
 func (c *Client) Rehearse(ctx context.Context, r RehearseRequest) error {
 	if err := c.CheckKey(r.Key); err != nil {
@@ -103,7 +103,7 @@ func (c *Client) probe(ctx context.Context) (Outcome, error) {
 	defer timer.Stop()
 	outcome, err := c.one(ctx, c.single.keep, newRequest(newCommand(0, "publish", s.own.name, probePrefix+nonce)), time.Now(), 0)
 	if redis.IsPermissionError(err) {
-		return OutcomeGone, nil // Rehearse tells it, and statements warn: see WarnPublishRefused
+		return OutcomeGone, nil // Rehearse reports it, and statements warn: see WarnPublishRefused
 	}
 	if err != nil {
 		return outcome, fmt.Errorf("publishing the probe: %w", err)

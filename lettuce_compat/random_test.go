@@ -95,7 +95,7 @@ func TestState_Random(t *testing.T) {
 				if _, ours := after[p.field(p.unit)]; a.Word == hasNothing && s.Since <= p.unit && ours {
 					t.Fatalf("something is left: %s", what)
 				}
-				if place := b.placeOf(p.id); (a.Word == stands) != (len(place) > 0 && place[1] == fmt.Sprint(s.N)) && a.Word != void {
+				if place := b.placeOf(p.id); (a.Word == waits) != (len(place) > 0 && place[1] == fmt.Sprint(s.N)) && a.Word != void {
 					t.Fatalf("place %v: %s", place, what)
 				}
 				if len(after) == 0 && places > 0 && a.Word != void && a.Word != lost && a.Word != wordGone && !strings.HasPrefix(b.openUntil(), "1") {
@@ -121,7 +121,7 @@ func (b *bed) openUntil() string {
 	return until
 }
 
-// checkLine fails unless the header of the line says what is in it. It returns how many stand.
+// checkLine fails unless the header of the line says what is in it. It returns how many wait.
 func (b *bed) checkLine(t *testing.T) int {
 	t.Helper()
 	line := b.hash(t, lineOfK)

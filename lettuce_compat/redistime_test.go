@@ -35,20 +35,20 @@ func BenchmarkRedisTime_Pair(b *testing.B) {
 	})
 }
 
-// BenchmarkRedisTime_Line is a turn and a confirmation where so many others stand.
+// BenchmarkRedisTime_Line is a turn and a confirmation while so many others wait.
 func BenchmarkRedisTime_Line(b *testing.B) {
 	for _, n := range []int{2, 16} {
 		for what, do := range map[string]func(line []*peer) []*peer{
 			"turn": func(line []*peer) []*peer {
 				a := line[0]
-				a.wantWord("turn", a.turn(), stands)
+				a.wantWord("turn", a.turn(), waits)
 				line = append(line[1:], a)
 				line[0].called()
 				return line
 			},
 			"confirm": func(line []*peer) []*peer {
 				p := line[len(line)/2+1]
-				p.wantWord("confirm", p.confirm(), stands)
+				p.wantWord("confirm", p.confirm(), waits)
 				return line
 			},
 		} {

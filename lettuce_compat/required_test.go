@@ -122,9 +122,9 @@ func TestState_P14_OnACluster(t *testing.T) {
 	}
 	line[0].takes()
 	for i, p := range line[1:] {
-		p.stands(i)
+		p.waits(i)
 	}
-	line[0].told()
+	line[0].contended()
 	for i, p := range line[1:] {
 		line[i].releases()
 		p.called()
@@ -159,10 +159,10 @@ func TestACL_EachRightIsNeeded(t *testing.T) {
 	want(t, "rehearsal", rehearse(a.Client), nil)
 	b.nothingLeft(t)
 	a.takes()
-	x.stands(0)
-	a.told()
+	x.waits(0)
+	a.contended()
 	want(t, "rehearsal of a held lock", rehearse(a.Client), nil)
-	a.wantWord("turn", a.turn(), stands)
+	a.wantWord("turn", a.turn(), waits)
 	x.called()
 	x.wantWord("renew", x.state(unit, 1, 1), has)
 	want(t, "batch", x.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: x.field(x.unit), Lease: lease}}, 0)[0].Outcome, ok)
@@ -212,7 +212,7 @@ func TestACL_EachRightIsNeeded(t *testing.T) {
 }
 
 // TestState_P14_TheOwnChannelIsRequired: who may not subscribe it is refused when it asks, from the moment on at which the server has
-// said so; what it has it can give back. Once it may, it goes on.
+// said so; what it has it can give back. Once it may, it continues.
 func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	b := onReal(t, nil)
 	a := newPeer(t, b.user(t, "~*", "+@all", "resetchannels", "&lock:release:*"), "a")
@@ -240,7 +240,7 @@ func TestState_P14_TheOwnChannelIsRequired(t *testing.T) {
 	eventually(t, "it goes on", func() bool { return a.ask().Outcome == ok })
 }
 
-// TestState_P14_WhoMayNotPublish: is refused where it would have to stand. What it has it gives back, and who is called by
+// TestState_P14_WhoMayNotPublish: is refused where it would have to wait. What it has it gives back, and who is called by
 // that finds out by a confirmation; a warning says so.
 func TestState_P14_WhoMayNotPublish(t *testing.T) {
 	testredis.Needs(t, "7.0", "the script function redis.acl_check_cmd")
@@ -252,7 +252,7 @@ func TestState_P14_WhoMayNotPublish(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	y.wantWord("try", y.try(), wordRefused)
-	x.stands(0)
+	x.waits(0)
 	a.releases()
 	w := <-a.warns
 	want(t, "warning", w.Kind, lettucecompat.WarnPublishRefused)
@@ -282,12 +282,12 @@ func TestState_AValueOfAnotherTypeAtTheLine(t *testing.T) {
 	})
 }
 
-// TestState_AFullMemory: nobody stands where nothing can be written, and what is held is given back and renewed.
+// TestState_AFullMemory: nobody waits where nothing can be written, and what is held is given back and renewed.
 func TestState_AFullMemory(t *testing.T) {
 	b := onReal(t, nil)
 	a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 	a.takes()
-	x.stands(0)
+	x.waits(0)
 	b.raw.ConfigSet(ctx, "maxmemory", "1")
 	for what, got := range map[string]lettucecompat.Answer{"ask": y.ask(), "confirm": x.confirm()} {
 		if got.Outcome != failed || !lettucecompat.Transient(got.Err) {
@@ -300,7 +300,7 @@ func TestState_AFullMemory(t *testing.T) {
 	a.wantWord("renew", a.state(unit, 1, 1), has)
 	a.releases()
 	b.raw.ConfigSet(ctx, "maxmemory", "0")
-	x.n = first + 1 // under which it stands
+	x.n = first + 1 // under which it waits
 	x.called()
 }
 
@@ -323,7 +323,7 @@ func TestState_ATurnThatCannotStand(t *testing.T) {
 }
 
 // TestState_I2_AReleaseThatCannotReadTheLine: its unit is given back, so it is no error, though what follows fails: a
-// line may have been made meanwhile, and nobody may look at it.
+// line may have been made meanwhile, and nobody may read it.
 func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 	for _, missing := range []string{"-time", "-hmget"} {
 		b := onReal(t, nil)
@@ -339,13 +339,14 @@ func TestState_I2_AReleaseThatCannotReadTheLine(t *testing.T) {
 	}
 }
 
-// TestState_I2_AnErrorLeavesThePlace: a right that is taken away from who stands neither hides its place nor takes it away.
+// TestState_I2_AnErrorLeavesThePlace: a right that is taken away from who waits neither hides its place nor takes it
+// away.
 func TestState_I2_AnErrorLeavesThePlace(t *testing.T) {
 	for _, missing := range []string{"hget", "hdel"} {
 		b := onReal(t, nil)
 		a, x := b.peer(t, "a"), newPeer(t, b.user(t, "~*", "&*", "+@all"), "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		line := b.hash(t, lineOfK)
 		must2(b.raw.Do(ctx, "acl", "setuser", "worker", "-"+missing).Result())
 		if missing == "hget" {
@@ -364,7 +365,7 @@ func TestState_P13_ATryAtAReadOnlyServer(t *testing.T) {
 	b := onReal(t, nil)
 	a, x := b.peer(t, "a"), b.peer(t, "x")
 	a.takes()
-	x.stands(0)
+	x.waits(0)
 	must2(b.raw.Do(ctx, "replicaof", "127.0.0.1", "1").Result())
 	want(t, "leave", x.leave().Outcome, failed)
 	want(t, "try", x.try().Outcome, failed)
@@ -398,11 +399,11 @@ func TestState_NoCommandIsNewerThan62(t *testing.T) {
 	a, x, y := b.fencedPeer(t, "a"), b.fencedPeer(t, "x"), b.fencedPeer(t, "y")
 	b.raw.ConfigResetStat(ctx)
 	a.takes()
-	x.stands(0)
-	y.stands(1)
+	x.waits(0)
+	y.waits(1)
 	b.put(t, "k", hash{"you:1": "1"}, time.Minute)
-	y.wantWord("confirm", y.confirm(), stands)
-	a.wantWord("turn", a.turn(), stands)
+	y.wantWord("confirm", y.confirm(), waits)
+	a.wantWord("turn", a.turn(), waits)
 	must2(a.Inspect(ctx, "k", false))
 	must2(a.ForceRelease(ctx, "k", false))
 	x.unit = x.wantWord("confirm", x.confirm(), has).Unit

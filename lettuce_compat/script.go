@@ -37,7 +37,7 @@ type script struct {
 
 // newScript reads the script of that name, behind the prelude that all share, what its dialect says and, where it has
 // to do with the line, what those share. Each function costs a call some of Redis' time, so the batches that renew
-// and look do without.
+// and check do without.
 func newScript(channels, dialect, name string) *script {
 	parts := []string{"prelude", channels, dialect, "line", name}
 	switch name {
@@ -58,8 +58,8 @@ func newScript(channels, dialect, name string) *script {
 }
 
 // scriptRequest is a request with one script, in one piece with all that it needs on its way: its command, the
-// arguments, and the trip that it travels in if it is the first there. It is made anew each time: go-redis may still
-// read what was abandoned, and a hook may keep a command and its context for as long as it likes.
+// arguments, and the round trip that it may begin. It is made anew each time: go-redis may still read what was
+// abandoned, and a hook may keep a command and its context for as long as it likes.
 type scriptRequest struct {
 	request
 	command command
@@ -83,7 +83,7 @@ func newScriptRequest(s *script, key, line, fence string, argv ...any) *scriptRe
 	return k
 }
 
-// batchArgs begins the arguments of a script about many locks; most is how many follow in the common case. They are
+// batchArgs begins the arguments of a script about many locks; most is their number in the common case. They are
 // written where they are sent from, without a list of keys and one of values before: that was a sixth of what a
 // renewal left to the collector.
 func batchArgs(s *script, keys, most int) []any {

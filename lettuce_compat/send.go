@@ -33,7 +33,7 @@ func (c *Client) send(t *roundTrip) {
 	c.noteErrors(cmds)
 }
 
-// sendOne lets the user's client route the command. A cluster client follows MOVED and ASK by itself, which repeats
+// sendOne lets the user's client route the command. A cluster client obeys MOVED and ASK by itself, which repeats
 // nothing: the node that answers so has not executed it.
 func (c *Client) sendOne(ctx context.Context, cmd *command) {
 	process(ctx, c.rdb, cmd)
@@ -115,7 +115,7 @@ func (c *Client) pipeline(ctx context.Context, node endpoint, cmds []*command) {
 }
 
 // load stores a script on a node for good: servers from 7.4 on forget, in time, the scripts that came by EVAL. A
-// failure shows in the EVALSHA that follows.
+// failure shows in the next EVALSHA.
 func (c *Client) load(ctx context.Context, node endpoint, s *script) {
 	_ = node.Process(ctx, newCommand(0, "script", "load", s.source))
 }
@@ -135,7 +135,7 @@ func noScript(cmd *command) bool {
 	return cmd.script != nil && redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT")
 }
 
-// refusedUnexecuted reports whether the command was turned away by a node that is not its owner, or that did not know
+// refusedUnexecuted reports whether the command was refused by a node that is not its owner, or that did not know
 // the script.
 func refusedUnexecuted(cmd *command) bool {
 	_, moved := redis.IsMovedError(cmd.Err())

@@ -50,18 +50,18 @@ type sender struct {
 
 	mu         sync.Mutex
 	queue      []*request
-	claimed    bool        // a goroutine is about to take what is queued
-	current    *roundTrip  // under way, and not passed; nil: none
-	awaited    int         // round trips that a caller waits for
-	total      int         // these and the abandoned ones
-	answeredAt time.Time   // when the last round trip began, if it was answered
-	spare      tripContext // for the next round trip; may be empty
-	alarm      *time.Timer // rings slowAfter the current round trip began, if somebody waits; else, if its caller makes it, at half its limit
+	claimed    bool             // a goroutine is about to take what is queued
+	current    *roundTrip       // under way, and not passed; nil: none
+	awaited    int              // round trips that a caller waits for
+	total      int              // these and the abandoned ones
+	answeredAt time.Time        // when the last round trip began, if it was answered
+	spare      roundTripContext // for the next round trip; may be empty
+	alarm      *time.Timer      // fires slowAfter the current round trip began, if somebody waits; else, if its caller makes it, at half its limit
 }
 
 func newSender(c *Client, limit int, solo bool) *sender {
 	s := &sender{c: c, limit: limit, solo: solo}
-	s.alarm = time.AfterFunc(time.Hour, s.rang)
+	s.alarm = time.AfterFunc(time.Hour, s.alarmFired)
 	s.alarm.Stop()
 	return s
 }
@@ -78,16 +78,16 @@ type request struct {
 	done      chan struct{} // closed with the answer; nil: its caller makes the round trip
 
 	// Guarded by sender.mu.
-	over   bool       // answered or left
-	trip   *roundTrip // nil: queued
-	sentAt time.Time  // before anything was handed to go-redis; zero: never was
-	err    error      // why it ended without an answer
-	lead   roundTrip  // the one that begins with this request, if one does
+	over      bool       // answered or left
+	roundTrip *roundTrip // nil: queued
+	sentAt    time.Time  // before anything was handed to go-redis; zero: never was
+	err       error      // why it ended without an answer
+	lead      roundTrip  // the one that begins with this request, if one does
 }
 
 // roundTrip is one round trip under way, with one or more requests.
 type roundTrip struct {
-	ctx      tripContext
+	ctx      roundTripContext
 	requests []*request
 	alone    [1]*request // requests, if it is one
 	began    time.Time
@@ -97,16 +97,16 @@ type roundTrip struct {
 	expiry  *time.Timer // set when it is slow and its caller makes it
 }
 
-// tripContext is what go-redis gets with a round trip. It has a deadline for a client that asks for one, and no
+// roundTripContext is what go-redis gets with a round trip. It has a deadline for a client that asks for one, and no
 // timer: the last caller that leaves ends it.
-type tripContext struct {
+type roundTripContext struct {
 	context.Context
 	stop context.CancelFunc
 	end  time.Time
 }
 
 // Deadline returns when the round trip is given up.
-func (c *tripContext) Deadline() (time.Time, bool) { return c.end, true }
+func (c *roundTripContext) Deadline() (time.Time, bool) { return c.end, true }
 
 // do sends r, now, and waits until it is answered (nil), ctx ends, or timeout (0: Options.CommandTimeout) passes.
 // After an error r is not written any more if it was not yet; command.result tells which. The caller is free
@@ -280,14 +280,14 @@ func (s *sender) beginLocked(requests []*request, now time.Time) *roundTrip {
 	t := &first.lead
 	t.requests = append(t.alone[:0], requests...)
 	for _, r := range requests {
-		r.trip, r.sentAt = t, now
+		r.roundTrip, r.sentAt = t, now
 		limit = max(limit, 2*r.timeout)
 	}
 	switch {
 	case len(requests) == 1 && first.ctx != context.Background():
 		t.ctx.Context, t.ctx.stop = context.WithCancel(context.WithoutCancel(first.ctx)) // its trace, not its end
 	case s.spare.Context != nil:
-		t.ctx, s.spare = s.spare, tripContext{}
+		t.ctx, s.spare = s.spare, roundTripContext{}
 	default:
 		t.ctx.Context, t.ctx.stop = context.WithCancel(context.Background())
 	}
@@ -310,7 +310,7 @@ func (s *sender) endLocked(t *roundTrip) {
 	first := t.requests[0]
 	if first.cmds[0].Err() == nil {
 		s.answeredAt = t.began
-		if t.present > 0 && !s.solo { // a late answer tells of an outage, not of the way
+		if t.present > 0 && !s.solo { // a late answer measures an outage, not the network
 			s.c.noteRTT(time.Since(t.began))
 		}
 	}
@@ -339,8 +339,8 @@ func (s *sender) freeLocked(t *roundTrip) {
 	}
 }
 
-// rang lets others pass the current round trip if it is slow. One alarm serves all: the current one began last.
-func (s *sender) rang() {
+// alarmFired lets others pass the current round trip if it is slow. One alarm serves all: the current one began last.
+func (s *sender) alarmFired() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.current != nil && time.Since(s.current.began) >= slowAfter {
@@ -379,7 +379,7 @@ func (s *sender) leave(r *request, err error) error {
 		return r.err
 	}
 	r.over, r.err = true, r.withdraw(err)
-	if t := r.trip; t == nil {
+	if t := r.roundTrip; t == nil {
 		i := slices.Index(s.queue, r)
 		s.queue = slices.Delete(s.queue, i, i+1)
 	} else if t.present--; t.present == 0 {

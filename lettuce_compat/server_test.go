@@ -207,7 +207,7 @@ func TestACL_ReplicasWithoutLoadingScripts(t *testing.T) {
 	b.wantTTL(t, "k", lease-time.Second, lease)
 }
 
-// Servers below 7 can be told to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
+// Servers below 7 can be configured to copy scripts to replicas, which write nothing after TIME or PTTL unless they say so.
 func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -216,7 +216,7 @@ func TestScripts_WorkWhereScriptsAreCopied(t *testing.T) {
 	}
 	a, b := newPeer(t, rdb, "a"), newPeer(t, rdb, "b")
 	a.takes()
-	b.stands(0)
+	b.waits(0)
 	want(t, "renewed", a.Renew(ctx, []lettucecompat.Renewal{{Key: "k", Field: a.field(a.unit), Lease: time.Minute}}, 0)[0].Outcome, ok)
 	a.releases()
 	must2(b.ForceRelease(ctx, "k", false))

@@ -139,7 +139,7 @@ func TestSharded_ASilentConnectionIsGivenUp(t *testing.T) {
 	signal(t, "confirmed again", w.C())
 }
 
-// TestSharded_AnOldCluster: one that knows no channels of shards is told through ordinary ones, as
+// TestSharded_AnOldCluster: one that knows no channels of shards is reached through ordinary ones, as
 // Redisson does it there.
 func TestSharded_AnOldCluster(t *testing.T) {
 	var without []string
@@ -163,7 +163,7 @@ func TestSharded_AnOldCluster(t *testing.T) {
 	signal(t, "release", w.C())
 }
 
-// A name that Redisson would look for in another slot is refused on a Cluster, and only there.
+// A name that Redisson would expect in another slot is refused on a Cluster, and only there.
 func TestSharded_NamesThatRedissonCannotUse(t *testing.T) {
 	nodes := testredis.StartCluster(t, 1, 0)
 	single := onReal(t, nil).redisson(t, ourUUID)

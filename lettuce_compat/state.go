@@ -19,8 +19,8 @@ const (
 )
 
 // FirstNumber and LastNumber bound the numbers of statements. All have 16 digits, as the microseconds since 1970 have
-// from 2001 to 2286: that tells our fields from a foreign `uuid:thread`. A client whose clock shows an earlier time
-// begins with FirstNumber.
+// from 2001 to 2286: that distinguishes our fields from a foreign `uuid:thread`. A client whose clock shows an earlier
+// time begins with FirstNumber.
 const (
 	FirstNumber = 1_000_000_000_000_000
 	LastNumber  = 9_999_999_999_999_999
@@ -36,7 +36,7 @@ const (
 //	confirm     place    1     1
 //	renew       unit     1     1
 //	release     unit     0     0
-//	turn        unit     0     1     release, and stand again
+//	turn        unit     0     1     release, and wait in line again
 //	leave       nothing  0     0     also what cleans up
 type Statement struct {
 	Key string // any bytes
@@ -47,7 +47,7 @@ type Statement struct {
 	Since      uint64
 	Have       Have
 	Keep, Want uint8
-	Try        bool // an ask is refused instead of standing
+	Try        bool // an ask is refused instead of waiting in line
 	First      bool // an ask or turn takes a free lock ahead of the line
 	Terms      *Terms
 	// LastToken is the last token that was handed out from a unit that is given back. It needs Terms.Fenced.
@@ -80,9 +80,9 @@ func (c *Client) State(ctx context.Context, s Statement) (answer Answer) {
 	left := l.do(ctx, &k.request, start, s.Timeout)
 	if left == nil && s.Have == HaveUnit && s.Keep == 0 && s.Want == 0 && hasCode(k.command.Err(), "TRYAGAIN") {
 		now := time.Now()
-		if rest := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); rest > 0 {
+		if remaining := cmp.Or(s.Timeout, c.opt.CommandTimeout) - now.Sub(start); remaining > 0 {
 			k = c.stateRequest(&s, s.Key, start)
-			left = l.do(ctx, &k.request, now, rest)
+			left = l.do(ctx, &k.request, now, remaining)
 		}
 	}
 	return c.parseState(&s, &k.command, left)
@@ -139,8 +139,8 @@ var whats = func() (all [3][2][2][3]any) {
 	return all
 }()
 
-// stateRequest is the script with what it is told; lua/state.lua lists that. What says nothing at the end is left
-// out.
+// stateRequest is the script with its arguments, which lua/state.lua lists. Arguments at the end that say nothing are
+// omitted.
 func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptRequest {
 	terms, fence, how := s.Terms.of(c), "", 0
 	if s.Terms.Fenced && line != s.Key {
@@ -162,7 +162,7 @@ func (c *Client) stateRequest(s *Statement, line string, now time.Time) *scriptR
 	switch {
 	case s.Keep == 0 && (s.Have != HaveNothing || s.Want == 0):
 		argv = append(argv, c.opt.Dialect.message(s.Key, NewField(c.opt.ClientID, s.Since), now), c.window(s.Key))
-	case fence != "": // an ask gives back in silence: the lock is taken again at once
+	case fence != "": // an ask gives back in silence: it takes the lock again immediately
 		argv = append(argv, "", "")
 	}
 	if fence != "" || s.Mark > 0 {

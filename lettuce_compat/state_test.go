@@ -15,27 +15,27 @@ func TestState_Turns(t *testing.T) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		got := a.takes()
 		want(t, "TTL", got.TTL, callLease)
-		want(t, "told", got.Told, false)
+		want(t, "contended", got.Contended, false)
 		want(t, "unit", got.Unit, a.n)
 		b.holds(t, a)
 		b.wantTTL(t, "k", callLease-time.Second, callLease)
 
-		got = x.stands(0)
+		got = x.waits(0)
 		want(t, "holder", got.Holder, a.field(a.unit))
 		want(t, "ours", x.Ours(got.Holder), true)
-		a.told()
+		a.contended()
 
-		a.wantWord("turn", a.turn(), stands)
+		a.wantWord("turn", a.turn(), waits)
 		m := x.called()
-		want(t, "told", m.Told, true)
+		want(t, "contended", m.Contended, true)
 		b.holds(t, x)
 		got = x.wantWord("renew", x.state(unit, 1, 1), has)
-		want(t, "told", got.Told, true)
+		want(t, "contended", got.Contended, true)
 		want(t, "unit", got.Unit, x.unit)
 		b.wantTTL(t, "k", lease-time.Second, lease+time.Millisecond)
 
 		x.releases()
-		want(t, "told", a.called().Told, false)
+		want(t, "contended", a.called().Contended, false)
 		b.holds(t, a)
 		a.releases()
 		b.nothingLeft(t)
@@ -48,7 +48,7 @@ func TestWire_I13_P1_VoidChangesNothing(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		line := b.hash(t, lineOfK)
 		for _, p := range []*peer{a, x} {
 			for _, have := range []lettucecompat.Have{nothing, place, unit} {
@@ -94,7 +94,7 @@ func TestState_P2_ARecordBelowSinceIsNotHad(t *testing.T) {
 		a.wantWord("leave", state(nothing, 0, 0), hasNothing)
 		b.wantHash(t, "k", hash{a.field(late): "1"})
 		b.wantTTL(t, "k", 0, callLease)
-		got := a.wantWord("ask", state(nothing, 0, 1), stands)
+		got := a.wantWord("ask", state(nothing, 0, 1), waits)
 		want(t, "holder", got.Holder, a.field(late))
 		b.wantHash(t, "k", hash{a.field(late): "1"})
 		b.raw.Del(ctx, "k")
@@ -121,11 +121,11 @@ func TestState_P2_WhatMayBeLeftGoes(t *testing.T) {
 		}
 		x, y := b.peer(t, "x"), b.peer(t, "y")
 		a.takes()
-		x.stands(0)
-		y.stands(1)
-		x.stands(0) // again: its place is confirmed
+		x.waits(0)
+		y.waits(1)
+		x.waits(0) // again: its place is confirmed
 		x.wantWord("leave", x.leave(), hasNothing)
-		x.stands(1)
+		x.waits(1)
 		a.releases()
 		y.called()
 	})
@@ -141,8 +141,8 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 		free, taken, placed, held lettucecompat.Word
 	}
 	rows := []row{
-		{"ask", nothing, 0, 1, has, stands, stands, has},
-		{"confirm", place, 1, 1, wordGone, wordGone, stands, has},
+		{"ask", nothing, 0, 1, has, waits, waits, has},
+		{"confirm", place, 1, 1, wordGone, wordGone, waits, has},
 		{"renew", unit, 1, 1, lost, lost, lost, has},
 		{"release", unit, 0, 0, lost, lost, lost, hasNothing},
 		{"turn", unit, 0, 1, lost, lost, lost, has},
@@ -160,7 +160,7 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 					z.takes()
 				case 2:
 					z.takes()
-					a.stands(0)
+					a.waits(0)
 				case 3:
 					a.takes()
 				}
@@ -180,7 +180,7 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 					hold = hash{a.field(s.N): "1"}
 				}
 				b.wantHash(t, "k", hold)
-				if got := b.placeOf("a"); word == stands {
+				if got := b.placeOf("a"); word == waits {
 					places = 1
 					want(t, name+": number of the place", got[1], fmt.Sprint(s.N))
 				} else if i == 2 && r.want == 1 {
@@ -194,19 +194,19 @@ func TestWire_I5_P3_EveryRow(t *testing.T) {
 	})
 }
 
-// TestState_P3_ATurnLetsTheOthersIn: what is given back goes to the first in line, and the client stands behind all.
+// TestState_P3_ATurnLetsTheOthersIn: what is given back goes to the first in line, and the client waits behind all.
 func TestState_P3_ATurnLetsTheOthersIn(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		a.takes()
-		x.stands(0)
-		y.stands(1)
-		got := a.wantWord("turn", a.turn(), stands)
+		x.waits(0)
+		y.waits(1)
+		got := a.wantWord("turn", a.turn(), waits)
 		want(t, "ahead", got.Ahead, 1)
 		want(t, "holder", got.Holder, x.field(x.n))
 		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
 		x.called()
-		x.wantWord("turn", x.turn(), stands)
+		x.wantWord("turn", x.turn(), waits)
 		y.called()
 		y.releases()
 		a.called()
@@ -247,25 +247,25 @@ func TestState_P3_AnAskGivesBackInSilence(t *testing.T) {
 func TestState_P3_AFreeLockGoesToTheFirst(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		for name, states := range map[string]func(x, y, z *peer){
-			"an ask":                   func(_, _, z *peer) { z.stands(1) },
+			"an ask":                   func(_, _, z *peer) { z.waits(1) },
 			"a try":                    func(_, _, z *peer) { z.wantWord("try", z.try(), wordRefused) },
 			"what is left":             func(_, _, z *peer) { z.wantWord("leave", z.leave(), hasNothing) },
-			"the second":               func(_, y, _ *peer) { y.wantWord("confirm", y.confirm(), stands) },
+			"the second":               func(_, y, _ *peer) { y.wantWord("confirm", y.confirm(), waits) },
 			"itself":                   func(x, _, _ *peer) { x.unit = x.wantWord("confirm", x.confirm(), has).Unit },
 			"itself, as if it had not": func(x, _, _ *peer) { x.unit = x.takes().Unit },
 		} {
 			b.raw.FlushAll(ctx)
 			a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 			a.takes()
-			x.stands(0)
-			y.stands(1)
+			x.waits(0)
+			y.waits(1)
 			b.raw.Del(ctx, "k") // its lease is over
 			states(x, y, z)
 			if name[:3] != "its" {
 				x.called()
 			}
 			b.holds(t, x)
-			want(t, name+": told", x.wantWord("renew", x.state(unit, 1, 1), has).Told, true)
+			want(t, name+": contended", x.wantWord("renew", x.state(unit, 1, 1), has).Contended, true)
 			for _, p := range []*peer{a, x, y, z} {
 				p.Close()
 			}
@@ -285,8 +285,8 @@ func TestWire_I4_P4_ShortFirst(t *testing.T) {
 		got := a.wantWord("renew", a.state(unit, 1, 1), has)
 		want(t, "answer", got.TTL > 59*time.Minute, true)
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
-		x.stands(0)
-		x.wantWord("confirm", x.confirm(), stands)
+		x.waits(0)
+		x.wantWord("confirm", x.confirm(), waits)
 		b.wantTTL(t, "k", 59*time.Minute, time.Hour+time.Second)
 		a.releases()
 		x.called()
@@ -310,31 +310,31 @@ func TestState_P13_ATryLeavesNothing(t *testing.T) {
 		want(t, "holder", got.Holder, a.field(a.unit))
 		want(t, "left to it", got.TTL > 0 && got.TTL <= callLease, true)
 		want(t, "line", b.raw.Exists(ctx, lineOfK).Val(), int64(0))
-		x.stands(0)
-		y.stands(1)
-		a.told()
+		x.waits(0)
+		y.waits(1)
+		a.contended()
 		x.wantWord("try", x.try(), wordRefused)
 		want(t, "place", len(b.placeOf("x")), 0)
 		a.releases()
 		y.called()
-		// A try does not overtake who stands, though nobody has called it yet.
-		x.stands(0)
+		// A try does not overtake who waits, though nobody has called it yet.
+		x.waits(0)
 		b.raw.Del(ctx, "k")
 		a.wantWord("try", a.try(), wordRefused)
 		x.called()
 	})
 }
 
-// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones are told how long, and nobody
+// TestState_MinHold: the mark keeps the key taken for the rest of the time, the first ones learn how long, and nobody
 // is called before.
 func TestState_MinHold(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y, z := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y"), b.peer(t, "z")
 		a.takes()
 		for i, p := range []*peer{x, y, z} {
-			p.stands(i)
+			p.waits(i)
 		}
-		a.told()
+		a.contended()
 		mark := a.field(a.unit) + ":kept"
 		s := a.statement(unit, 0, 0)
 		s.Mark = 3 * time.Second
@@ -342,10 +342,10 @@ func TestState_MinHold(t *testing.T) {
 		b.wantHash(t, "k", hash{mark: "1"})
 		b.wantTTL(t, "k", 2*time.Second, 3*time.Second)
 		for _, p := range []*peer{x, y} {
-			want(t, "looks after its last ms", p.looks(), 3001*time.Millisecond)
+			want(t, "looks after its last ms", p.retries(), 3001*time.Millisecond)
 		}
 		z.silent()
-		got := x.wantWord("confirm", x.confirm(), stands)
+		got := x.wantWord("confirm", x.confirm(), waits)
 		want(t, "holder", got.Holder, mark)
 		want(t, "ours", x.Ours(mark), true)
 		x.silent()
@@ -356,13 +356,13 @@ func TestState_MinHold(t *testing.T) {
 		a.n = s.N
 		a.wantWord("release again", a.State(ctx, s), hasNothing)
 		b.wantHash(t, "k", hash{mark: "1"})
-		a.stands(3)
+		a.waits(3)
 		b.raw.Del(ctx, "k")
 		x.unit = x.wantWord("confirm", x.confirm(), has).Unit
 	})
 }
 
-// TestState_LeavingNearTheHead: who moves up there looks after the end of the holder, and is told to.
+// TestState_LeavingNearTheHead: who moves up there retries after the end of the holder, and is asked to.
 func TestState_LeavingNearTheHead(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		var all []*peer
@@ -371,7 +371,7 @@ func TestState_LeavingNearTheHead(t *testing.T) {
 		}
 		all[0].takes()
 		for i, p := range all[1:] {
-			p.stands(i)
+			p.waits(i)
 		}
 		all[3].leave() // the third: nobody cares
 		for _, p := range all[1:] {
@@ -379,12 +379,12 @@ func TestState_LeavingNearTheHead(t *testing.T) {
 		}
 		all[2].leave()
 		for _, i := range []int{1, 4} {
-			want(t, "looks", all[i].looks(), time.Duration(0))
+			want(t, "looks", all[i].retries(), time.Duration(0))
 		}
-		want(t, "the last is the second now", all[4].wantWord("confirm", all[4].confirm(), stands).Ahead, 1)
+		want(t, "the last is the second now", all[4].wantWord("confirm", all[4].confirm(), waits).Ahead, 1)
 		all[1].try()
-		want(t, "looks", all[4].looks(), time.Duration(0))
-		want(t, "and the first", all[4].wantWord("confirm", all[4].confirm(), stands).Ahead, 0)
+		want(t, "looks", all[4].retries(), time.Duration(0))
+		want(t, "and the first", all[4].wantWord("confirm", all[4].confirm(), waits).Ahead, 0)
 	})
 }
 
@@ -402,7 +402,7 @@ func TestState_Names(t *testing.T) {
 		a.State(ctx, s)
 	}
 	want(t, "names", fmt.Sprint(names), "[ask confirm renew turn release leave leave]")
-	want(t, "words", fmt.Sprint(has, hasNothing, stands, wordRefused, void, lost, wordGone, lettucecompat.Word(99)), "has nothing stands refused void lost gone invalid")
+	want(t, "words", fmt.Sprint(has, hasNothing, waits, wordRefused, void, lost, wordGone, lettucecompat.Word(99)), "has nothing waits refused void lost gone invalid")
 }
 
 // TestState_RefusesWhatNoScriptMaySee: numbers of another length, and what is no statement.

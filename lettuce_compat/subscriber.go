@@ -37,10 +37,10 @@ var (
 // both exist from the first need until Close, those of a shard while it has channels. Callers never do I/O here: they
 // change the lists under mu and kick the writer.
 //
-// The writer, in words. Connect with the own channel, or the first one that is wanted; then, until the connection
-// fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is wanted; unsubscribe what nobody watches
+// The writer, in words. Connect with the own channel, or the first one that is pending; then, until the connection
+// fails or is dropped: if no SUBSCRIBE is unanswered, send one for what is pending; unsubscribe what nobody watches
 // any more; sleep until kicked or until the next of these is due. When the connection has ended, everything watched
-// is wanted again, and the loop starts over after a pause.
+// is pending again, and the loop starts over after a pause.
 //
 // At most one SUBSCRIBE is unanswered, because an error answer does not say which channel it is about: so it is known
 // to be about that batch.
@@ -48,7 +48,7 @@ type subscriber struct {
 	c    *Client
 	own  *channel      // nil: of a shard
 	addr string        // of the shard's master, "" for those whose master is not known
-	kick chan struct{} // cap 1: look at the lists again
+	kick chan struct{} // cap 1: read the lists again
 
 	subscribe, unsubscribe func(*redis.PubSub, context.Context, ...string) error // those of shards, or the plain ones
 
@@ -115,7 +115,7 @@ func (s *subscriber) run(done chan struct{}) {
 		}
 		s.c.relocate() // the node may be gone for good
 		if wasUp && time.Since(start) > backoffMax {
-			// The first try after a good connection goes immediately. One that comes up and dies right away must not
+			// The first try after a good connection goes immediately. One that comes up and dies immediately must not
 			// become a busy loop.
 			pause = 0
 		}
@@ -129,7 +129,7 @@ func (s *subscriber) run(done chan struct{}) {
 	}
 }
 
-// needed reports whether the writer must go on.
+// needed reports whether the writer must continue.
 func (s *subscriber) needed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -217,7 +217,7 @@ func (s *subscriber) write(ps *redis.PubSub, dropped <-chan struct{}) error {
 	}
 }
 
-// plan takes the next batches from the lists, and says when to look again at the latest (zero: when kicked). An
+// plan takes the next batches from the lists, and returns when to plan again at the latest (zero: when kicked). An
 // unanswered SUBSCRIBE that is too old is an error: the connection is open and dead.
 func (s *subscriber) plan() (subscribe, unsubscribe []string, next time.Time, err error) {
 	s.mu.Lock()
@@ -276,7 +276,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// tend sees to a connection to a shard, of which no probe tells whether it delivers: it pings, and a silent one is
+// tend sees to a connection to a shard, of which no probe proves that it delivers: it pings, and a silent one is
 // given up.
 func (s *subscriber) tend(ps *redis.PubSub) error {
 	now := time.Now()
@@ -285,7 +285,7 @@ func (s *subscriber) tend(ps *redis.PubSub) error {
 	}
 	s.tended = now
 	s.c.subs.rehome(s)
-	s.c.relocate() // a demoted master still serves its subscribers; the next look is by the new layout
+	s.c.relocate() // a demoted master still serves its subscribers; the next check uses the new layout
 	s.mu.Lock()
 	silent := now.Sub(s.heardAt)
 	s.mu.Unlock()
@@ -295,7 +295,7 @@ func (s *subscriber) tend(ps *redis.PubSub) error {
 	return ps.Ping(s.onceMade())
 }
 
-// down notes the end of a connection: what is watched is wanted again, what is not is forgotten, and the change is
+// down notes the end of a connection: what is watched is pending again, what is not is forgotten, and the change is
 // reported.
 func (s *subscriber) down(err error) {
 	s.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // and under the lock that Subscribe needs too. That connection would not be used: what it has subscribed, and what
 // was refused, is not known. So once a connection is made, go-redis is given a context that has ended. It asks a
 // context for its deadline where it reads and writes, and for its end where it dials, so that only the latter fails,
-// immediately. A go-redis that asks for the end where it reads is told by its first answer, and gets the living
+// immediately. A go-redis that asks for the end where it reads learns of it by the first answer, and gets the living
 // context from then on: news of a failure is late there.
 func (s *subscriber) read(ps *redis.PubSub, generation uint64) {
 	ctx := s.onceMade()
@@ -82,7 +82,7 @@ func (s *subscriber) confirm(name string) {
 }
 
 // refuse handles an error answer to the unanswered SUBSCRIBE. A permission that is missing for one channel refuses
-// the whole batch, so its channels are asked for one by one; a channel that is refused alone rests. It reports false
+// the whole batch, so its channels are asked for one by one; a channel that is refused alone pauses. It reports false
 // for any other error, after which the connection is made anew.
 func (s *subscriber) refuse(answer redis.Error) bool {
 	if s.own == nil && strings.Contains(answer.Error(), "unknown command") {
@@ -92,10 +92,10 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 		return false
 	}
 	s.mu.Lock()
-	var resting string
+	var refused string
 	single := s.lists[chAsked].Len() == 1
 	for ch := s.firstLocked(chAsked); ch != nil; ch = s.firstLocked(chAsked) {
-		ch.alone, ch.since, resting = true, time.Now(), ch.name
+		ch.alone, ch.since, refused = true, time.Now(), ch.name
 		switch {
 		case !single:
 			s.putLocked(ch, chWanted)
@@ -112,12 +112,12 @@ func (s *subscriber) refuse(answer redis.Error) bool {
 	s.kickLocked()
 	s.mu.Unlock()
 	if single {
-		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: resting, Err: answer})
+		s.c.warn.raise(Warning{Kind: WarnChannelRefused, Channel: refused, Err: answer})
 	}
 	return true
 }
 
-// lost is told that a server has ended a subscription. If that was not asked for, its slot has moved.
+// lost handles the message that a server has ended a subscription. If that was not asked for, its slot has moved.
 func (s *subscriber) lost(name string, generation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

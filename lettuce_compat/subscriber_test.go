@@ -44,7 +44,7 @@ func TestWire_I9_WokenByRelease(t *testing.T) {
 		want(t, "release", rel.Outcome, ok)
 		signal(t, "release", w.C())
 		quiet(t, other)
-		// Confirmed already: the next watch of the channel is signalled at once.
+		// Confirmed already: the next watch of the channel is signalled immediately.
 		second := waiter.Watch("k")
 		defer second.Close()
 		quietOnce := len(second.C())
@@ -122,7 +122,7 @@ func TestProbe(t *testing.T) {
 }
 
 // TestAWatchEndsItsSubscription: with the last watch of a channel, so that we are no foreign listener to the releases
-// of others. A watch that comes at once finds it made anew.
+// of others. A watch that comes immediately finds it made anew.
 func TestAWatchEndsItsSubscription(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := onMini(t)
@@ -227,7 +227,7 @@ func TestForceReleaseTellsTheHolder(t *testing.T) {
 	})
 }
 
-// A connection that fails is told to be down when it fails, not when go-redis has given up
+// A connection that fails is reported down when it fails, not when go-redis has given up
 // making another one to a server that is silent.
 func TestSubscriber_DownIsToldAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

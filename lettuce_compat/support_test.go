@@ -17,7 +17,7 @@ import (
 
 var ctx = context.Background()
 
-// bed is a server, a plain client to look at it, and the means to disturb it.
+// bed is a server, a plain client to inspect it, and the means to disturb it.
 type bed struct {
 	raw  *redis.Client // not disturbed
 	rdb  *redis.Client // what a Client under test gets; goes through net

@@ -17,20 +17,20 @@ func TestTake(t *testing.T) {
 			y.n++
 			return y.Take(ctx, lettucecompat.Taking{Key: "k", From: from, Place: place, Unit: y.n, Terms: terms}, time.Second)
 		}
-		stood := y.n
-		want(t, "a field that is not there", take("a:nobody", stood).Outcome, gone)
-		y.wantWord("confirm", y.confirm(), stands)
+		before := y.n
+		want(t, "a field that is not there", take("a:nobody", before).Outcome, gone)
+		y.wantWord("confirm", y.confirm(), waits)
 		confirmed := y.n
-		want(t, "a place that was confirmed since", take("", stood).Outcome, refused)
+		want(t, "a place that was confirmed since", take("", before).Outcome, refused)
 		want(t, "a place that is not there", a.Take(ctx, lettucecompat.Taking{Key: "k", Place: a.n, Unit: a.n + 1, Terms: terms}, time.Second).Outcome, refused)
 		b.holds(t, a)
 		r := take(a.field(a.unit), confirmed)
 		want(t, "outcome", r.Outcome, ok)
-		want(t, "somebody stands", r.Told, true)
+		want(t, "another client waits", r.Contended, true)
 		want(t, "lease is what was left", r.Lease <= callLease && r.Lease > 0, true)
 		y.unit = y.n
 		b.holds(t, y)
-		a.message(lettucecompat.MessageTold)
+		a.message(lettucecompat.MessageContended)
 		a.message(lettucecompat.MessageForced)
 		a.wantWord("release", a.release(), lost)
 		b.calledInTurn(t, y, line[:1])
@@ -49,7 +49,7 @@ func TestState_FirstIsAheadOfTheLine(t *testing.T) {
 				s.Since = a.unit
 			}
 			answer := a.wantWord("first", a.says(s), has)
-			want(t, "somebody stands", answer.Told, true)
+			want(t, "another client waits", answer.Contended, true)
 			b.holds(t, a)
 		}
 		b.calledInTurn(t, a, line)

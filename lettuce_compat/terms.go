@@ -12,8 +12,8 @@ type Terms struct {
 	Call  time.Duration // how long what is granted or called lasts, see CallLease
 	Lease time.Duration // to what a kept unit is raised
 	Life  time.Duration // how long a place lives, see PlaceLife
-	// Strings: a string at the key is a lock of another library, which tells nobody of its end. So others beside us
-	// count as seen whenever somebody stands.
+	// Strings: a string at the key is a lock of another library, which announces its end to nobody. So others beside us
+	// count as seen whenever a client waits in line.
 	Strings    bool
 	Fenced     bool          // a grant has a token
 	RecordTime time.Duration // how long the fencing record lives after its last grant; 0: DefaultRecordTime
@@ -21,7 +21,7 @@ type Terms struct {
 	said atomic.Pointer[termsText] // for the client that has asked last
 }
 
-// termsText is what the script is told of Terms, made once instead of for each statement.
+// termsText is Terms as arguments of the script, made once instead of for each statement.
 type termsText struct {
 	client             *Client
 	multi              bool

@@ -44,8 +44,8 @@ func TestWire_I11_P16_TokensGrow(t *testing.T) {
 		}
 		b.wantTTL(t, fenceOfK, lettucecompat.DefaultRecordTime-time.Minute, lettucecompat.DefaultRecordTime)
 		grows("a turn alone", a.wantWord("turn", a.turn(), has).Token)
-		x.stands(0)
-		a.wantWord("turn", a.turn(), stands)
+		x.waits(0)
+		a.wantWord("turn", a.turn(), waits)
 		grows("called", x.called().Token)
 		want(t, "renewed", x.wantWord("renew", x.state(unit, 1, 1), has).Token, int64(0)) // it is known
 		b.wantRecord(t, last)
@@ -91,7 +91,7 @@ func TestState_P16_TheLastTokenRaisesTheRecord(t *testing.T) {
 		// With a mark, and with the line.
 		x := b.peer(t, "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		s := a.statement(unit, 0, 0)
 		s.LastToken, s.Mark = 8000000000000020, time.Second
 		a.wantWord("mark", a.says(s), hasNothing)
@@ -114,7 +114,7 @@ func TestState_P16_WithoutTheRecord(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.fencedPeer(t, "a"), b.fencedPeer(t, "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		a.releases()
 		called := x.called()
 		b.raw.Del(ctx, fenceOfK)
@@ -132,7 +132,7 @@ func TestState_P16_CalledByWhoDoesNotFence(t *testing.T) {
 		last := x.takes().Token
 		x.releases()
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		a.releases()
 		want(t, "called", x.called().Token, int64(0))
 		got := x.wantWord("confirm", x.confirm(), has)
@@ -146,7 +146,7 @@ func TestState_P16_CalledWhereTheRecordCannotBeWritten(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.fencedPeer(t, "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		b.raw.Set(ctx, fenceOfK, "mine", 0)
 		a.releases()
 		x.called()
@@ -169,8 +169,8 @@ func TestState_P16_ARecordOfAnotherType(t *testing.T) {
 		a.takes()
 		b.raw.Del(ctx, fenceOfK)
 		b.raw.Set(ctx, fenceOfK, "mine", 0)
-		x.stands(0)
-		got := a.wantWord("turn", a.turn(), stands)
+		x.waits(0)
+		got := a.wantWord("turn", a.turn(), waits)
 		want(t, "holder", got.Holder, "")
 		want(t, "lock", b.raw.Exists(ctx, "k").Val(), int64(0))
 		if got := x.confirm(); got.Outcome != failed || !lettucecompat.Permanent(got.Err) {

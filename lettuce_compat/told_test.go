@@ -9,32 +9,32 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// TestState_P10_ToldOnce: who holds the lock hears once that somebody stands, be it by an answer, a call or a message; who
-// holds it next hears it anew.
+// TestState_P10_ToldOnce: who holds the lock hears once that somebody waits, be it by an answer, a call or a message;
+// who holds it next hears it anew.
 func TestState_P10_ToldOnce(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
-		want(t, "alone", a.takes().Told, false)
+		want(t, "alone", a.takes().Contended, false)
 		a.silent()
-		x.stands(0)
-		a.told()
-		y.stands(1)
-		x.wantWord("confirm", x.confirm(), stands)
+		x.waits(0)
+		a.contended()
+		y.waits(1)
+		x.wantWord("confirm", x.confirm(), waits)
 		a.silent()
-		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Told, true)
+		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Contended, true)
 		a.releases()
-		want(t, "by the call", x.called().Told, true)
-		a.stands(1)
+		want(t, "by the call", x.called().Contended, true)
+		a.waits(1)
 		x.silent()
 		x.releases()
-		want(t, "by the call", y.called().Told, true)
+		want(t, "by the call", y.called().Contended, true)
 		y.releases()
-		want(t, "the last", a.called().Told, false)
+		want(t, "the last", a.called().Contended, false)
 		a.silent()
-		x.stands(0)
-		a.told()
+		x.waits(0)
+		a.contended()
 		x.leave()
-		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Told, false)
+		want(t, "renewed", a.wantWord("renew", a.state(unit, 1, 1), has).Contended, false)
 	})
 }
 
@@ -43,24 +43,25 @@ func TestState_P10_WhoIsCalledAloneIsTold(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x, y := b.peer(t, "a"), b.peer(t, "x"), b.peer(t, "y")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		b.raw.HSet(ctx, lineOfK, "s", fmt.Sprintf("0 0 %d", b.raw.Time(ctx).Val().UnixMilli()))
 		b.raw.Del(ctx, "k")
 		got := x.wantWord("confirm", x.confirm(), has)
-		want(t, "told", got.Told, false)
+		want(t, "contended", got.Contended, false)
 		x.unit = got.Unit
-		y.stands(0)
-		x.told()
+		y.waits(0)
+		x.contended()
 		x.releases()
 	})
 }
 
-// TestState_P11_TheWordOfAPlace: what is called and told to look carries the secret word; without it a message is malformed.
+// TestState_P11_TheWordOfAPlace: what is called and asked to retry carries the secret word; without it a message is
+// malformed.
 func TestState_P11_TheWordOfAPlace(t *testing.T) {
 	both(t, func(t *testing.T, b *bed) {
 		a, x := b.peer(t, "a"), b.peer(t, "x")
 		a.takes()
-		x.stands(0)
+		x.waits(0)
 		word := lettucecompat.SecretWord(x.Client)
 		want(t, "word of the place", b.placeOf("x")[4], word)
 		if len(word) < 16 || strings.ContainsFunc(word, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }) {
@@ -68,10 +69,10 @@ func TestState_P11_TheWordOfAPlace(t *testing.T) {
 		}
 		n := fmt.Sprint(x.n)
 		malformed := []string{
-			"called - " + n + " 1 0 0 k", "called ABC " + n + " 1 0 0 k", "look - 5 k", "look ABC 5 k", "called", "look", "told", "forced", "",
+			"called - " + n + " 1 0 0 k", "called ABC " + n + " 1 0 0 k", "retry - 5 k", "retry ABC 5 k", "called", "retry", "contended", "forced", "",
 			"called " + word, "called " + word + " " + n, "called " + word + " " + n + " 1 0 0", "called " + word + " x 1 0 0 k", "called " + word + " -1 1 0 0 k",
 			"called " + word + " " + n + " 2 0 0 k", "called " + word + " " + n + " 1 x 0 k", "called " + word + " " + n + " 1 0 2 k",
-			"look " + word + " x k", "told " + word + " 1 k", "told x 1 k", "forced x 1 k", "told - x k", "shout - 1 k", "look " + word + " 99999999999999999999 k",
+			"retry " + word + " x k", "contended " + word + " 1 k", "contended x 1 k", "forced x 1 k", "contended - x k", "shout - 1 k", "retry " + word + " 99999999999999999999 k",
 			`{"called":{}}`,
 		}
 		for _, payload := range malformed {
@@ -85,9 +86,9 @@ func TestState_P11_TheWordOfAPlace(t *testing.T) {
 		x.key = key
 		for payload, m := range map[string]lettucecompat.Message{
 			"called " + word + " 17 1 0 0 " + key:   {Kind: lettucecompat.MessageCalled, N: 17},
-			"called " + word + " 17 1 123 1 " + key: {Kind: lettucecompat.MessageCalled, N: 17, Token: 123, Told: true},
-			"look " + word + " 25 " + key:           {Kind: lettucecompat.MessageLook, After: 25 * time.Millisecond},
-			"told - 17 " + key:                      {Kind: lettucecompat.MessageTold, N: 17},
+			"called " + word + " 17 1 123 1 " + key: {Kind: lettucecompat.MessageCalled, N: 17, Token: 123, Contended: true},
+			"retry " + word + " 25 " + key:          {Kind: lettucecompat.MessageRetry, After: 25 * time.Millisecond},
+			"contended - 17 " + key:                 {Kind: lettucecompat.MessageContended, N: 17},
 			"forced - 17 " + key:                    {Kind: lettucecompat.MessageForced, N: 17},
 		} {
 			b.raw.Publish(ctx, "anteroom:client:x", payload)

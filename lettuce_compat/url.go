@@ -19,15 +19,15 @@ func parse(text string) (options any, err error) {
 	if strings.TrimSpace(text) != text {
 		return nil, errSpace
 	}
-	scheme, rest, _ := strings.Cut(text, "://")
+	scheme, tail, _ := strings.Cut(text, "://")
 	base, kind, _ := strings.Cut(scheme, "+")
 	switch {
 	case kind == "" && (base == "redis" || base == "rediss" || base == "unix"):
 		return oneOptions(text)
 	case kind == "sentinel" && (base == "redis" || base == "rediss"):
-		return sentinelOptions(base, rest)
+		return sentinelOptions(base, tail)
 	case kind == "cluster" && (base == "redis" || base == "rediss"):
-		return clusterOptions(base, rest)
+		return clusterOptions(base, tail)
 	}
 	return nil, errScheme
 }
@@ -67,8 +67,8 @@ func oneOptions(text string) (*redis.Options, error) {
 
 // sentinelOptions turns our form into the one of go-redis: there user and password in front of the host are the
 // Sentinels', and the Redis' own ones are parameters.
-func sentinelOptions(base, rest string) (*redis.FailoverOptions, error) {
-	u, err := splitHosts(base, rest, "26379")
+func sentinelOptions(base, tail string) (*redis.FailoverOptions, error) {
+	u, err := splitHosts(base, tail, "26379")
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,13 @@ func sentinelOptions(base, rest string) (*redis.FailoverOptions, error) {
 }
 
 // clusterOptions turns our form into the one of go-redis.
-func clusterOptions(base, rest string) (*redis.ClusterOptions, error) {
-	u, err := splitHosts(base, rest, "6379")
+func clusterOptions(base, tail string) (*redis.ClusterOptions, error) {
+	u, err := splitHosts(base, tail, "6379")
 	if err != nil {
 		return nil, err
 	}
 	if strings.Trim(u.Path, "/") != "" {
-		return nil, errors.New("redis: a Cluster has no databases, so nothing follows the hosts but options")
+		return nil, errors.New("redis: a Cluster has no databases, so only options can be after the hosts")
 	}
 	files := takeFiles(u)
 	// go-redis knows this option in its other forms only.
@@ -129,15 +129,15 @@ func clusterOptions(base, rest string) (*redis.ClusterOptions, error) {
 	return o, files.into(o.TLSConfig)
 }
 
-// splitHosts parses what follows the scheme of a URL with several hosts, which net/url does not know: the first one
-// stays the URL's host, the others become parameters "addr". Parameters that would lead commands away from the master
-// are refused, because a lock is nowhere else.
-func splitHosts(base, rest, port string) (*url.URL, error) {
-	end := strings.IndexAny(rest, "/?#")
+// splitHosts parses what is after the scheme of a URL with several hosts, which net/url does not know: the first one
+// stays the URL's host, the others become parameters "addr". Parameters that would send commands to others than the
+// master are refused, because a lock is nowhere else.
+func splitHosts(base, text, port string) (*url.URL, error) {
+	end := strings.IndexAny(text, "/?#")
 	if end < 0 {
-		end = len(rest)
+		end = len(text)
 	}
-	authority, tail := rest[:end], rest[end:]
+	authority, tail := text[:end], text[end:]
 	user, hosts := "", authority
 	if at := strings.LastIndex(authority, "@"); at >= 0 {
 		user, hosts = authority[:at+1], authority[at+1:]
@@ -175,10 +175,10 @@ func splitHosts(base, rest, port string) (*url.URL, error) {
 	return u, nil
 }
 
-var errHost = errors.New("redis: what stands for the host is not host:port; user and password end with an @")
+var errHost = errors.New("redis: the host is not host:port; user and password end with an @")
 
 // plainHost reports whether no password has slipped into the host, as where the @ is missing or mistyped. It would be
-// looked up as a name, and stand in errors and in the log of go-redis.
+// looked up as a name, and appear in errors and in the log of go-redis.
 func plainHost(u *url.URL) bool {
 	return !strings.Contains(u.Host, ",") && (strings.HasPrefix(u.Host, "[") || !strings.Contains(u.Hostname(), ":"))
 }
@@ -247,10 +247,10 @@ func (f files) into(c *tls.Config) error {
 // of go-redis repeat paths, names of options and hosts: a password lands there if one of its characters was taken for
 // a separator.
 func withoutSecrets(text string, err error) error {
-	_, rest, _ := strings.Cut(text, "://")
+	_, after, _ := strings.Cut(text, "://")
 	tail := ""
-	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-		tail = rest[i:]
+	if i := strings.IndexAny(after, "/?#"); i >= 0 {
+		tail = after[i:]
 	}
 	clean := !strings.Contains(tail, "@") && !strings.Contains(strings.ToLower(text), "password=")
 	if said, ok := strings.CutPrefix(err.Error(), "redis: "); ok && (clean || err == errScheme || err == errSpace) {

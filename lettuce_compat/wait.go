@@ -43,7 +43,7 @@ func (c *Client) extendSynced(ctx context.Context, r Renewal, now time.Time, lim
 // renewed reads the answer to a renewal of one key.
 func renewed(cmd *command, left error) RenewReply { return parseRenewal(cmd.item(left, 0, 1)) }
 
-// waitTries bounds how often a renewal with WAIT follows a slot that moves.
+// waitTries bounds how often a renewal with WAIT is sent after a slot that moves.
 const waitTries = 5
 
 // waitInFlight bounds the renewals of a shard that wait for replicas at the same time. Each has a connection of the
@@ -51,7 +51,7 @@ const waitTries = 5
 const waitInFlight = 8
 
 // sendWait sends the renewal and, if its field was there, WAIT on the same connection: WAIT speaks about the writes
-// of its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are followed
+// of its own connection only. On a cluster that connection belongs to the slot's owner, and redirections are handled
 // here: a node that answers MOVED has not executed the renewal.
 func (c *Client) sendWait(ctx context.Context, cmd *command, w *waitFor) {
 	loaded := false

@@ -79,7 +79,7 @@ func (c *Client) Subscribe() {
 }
 
 // StopListening ends the subscription connection for good and waits for its goroutines, at most one CommandTimeout;
-// commands go on. Waiting for a release then works by polling. It is for an owner that closes while holds are left,
+// commands continue. Waiting for a release then works by polling. It is for an owner that closes while holds are left,
 // whose late releases must still be sent.
 func (c *Client) StopListening() { c.await(c.subs.close()) }
 
@@ -111,7 +111,7 @@ type channel struct {
 	key     string // of the lock; "" of the own one
 	watches map[*Watch]struct{}
 	state   chanState
-	own     bool // the client's own channel: wanted for ever
+	own     bool // the client's own channel: kept for ever
 	alone   bool // asked for by itself, because a batch with it was refused
 	since   time.Time
 	in      *list.List    // the list that the channel is in, nil: none
@@ -137,7 +137,7 @@ func (ch *channel) watchLocked(w *Watch) {
 	}
 }
 
-// addLocked makes ch one of the channels that are wanted.
+// addLocked makes ch one of the pending channels.
 func (s *subscriber) addLocked(ch *channel) {
 	s.channels[ch.name] = ch
 	s.putLocked(ch, chWanted)

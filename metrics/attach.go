@@ -8,7 +8,7 @@ import (
 )
 
 // Counter is what a Collector reads at each scrape; *anteroom.Manager implements it. Counts is called on the scrape's
-// goroutine, possibly by several scrapes at once, and no lock of the Collector is held during the call.
+// goroutine, possibly by several scrapes together, and no lock of the Collector is held during the call.
 type Counter interface {
 	Counts() map[string]observe.Count
 }

@@ -51,8 +51,7 @@ func (c counters[K]) of(what K) prometheus.Counter {
 	return nil
 }
 
-// classFamilies are the metric families with a class label. They serve to create and describe series, never to look
-// one up.
+// classFamilies are the metric families with a class label. They create and describe series, and never find one.
 type classFamilies struct {
 	attempts, calls, releases, renewals, losses *prometheus.CounterVec
 	waits, holds, margins                       *prometheus.HistogramVec
@@ -150,8 +149,8 @@ func (c *classes) get(name string) (cl *class, over bool) {
 	return c.getSlow(name)
 }
 
-// getSlow creates a class, outlined so that get stays small. It looks again under mu, because another goroutine may
-// have created the class, or reached the cap, since get looked. It copies the map each time: at most MaxClasses
+// getSlow creates a class, outlined so that get stays small. It reads again under mu, because another goroutine may
+// have created the class, or reached the cap, since get read. It copies the map each time: at most MaxClasses
 // times.
 func (c *classes) getSlow(name string) (cl *class, over bool) {
 	c.mu.Lock()

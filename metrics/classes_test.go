@@ -103,7 +103,7 @@ func TestMetrics_SeriesBudget(t *testing.T) {
 	}
 }
 
-// Many goroutines use the same new classes at once, while scrapes go on: nothing is counted twice or lost, and the
+// Many goroutines use the same new classes at once, while scrapes continue: nothing is counted twice or lost, and the
 // cap holds at every moment.
 func TestMetrics_I2_HammerNewClasses(t *testing.T) {
 	const workers, rounds, limit, names = 8, 200, 20, 40

@@ -139,8 +139,8 @@ func (f *factory) desc(name, help string, labels ...string) *prometheus.Desc {
 		prometheus.UnconstrainedLabels(labels), f.cfg.ConstLabels, prometheus.WithUnit(unitOf(name)))
 }
 
-// resolved collects the series of one class, or of the process, looked up once, so that neither a report nor a scrape
-// has to look them up.
+// resolved collects the series of one class, or of the process, found once, so that neither a report nor a scrape
+// has to find them.
 type resolved struct{ series []prometheus.Metric }
 
 func (r *resolved) counter(v *prometheus.CounterVec, labels ...string) prometheus.Counter {

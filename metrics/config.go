@@ -32,12 +32,12 @@ const (
 
 // Config configures a Collector. The zero value is ready to use.
 type Config struct {
-	// Namespace is the prefix of all metric names: a letter or '_', followed by letters, digits and '_'. Defaults to
+	// Namespace is the prefix of all metric names: a letter or '_', then letters, digits and '_'. Defaults to
 	// "anteroom".
 	Namespace string
 
 	// ConstLabels are added to every series. Use them to distinguish two Collectors of one registry, for example
-	// {"redis": "eu"}; labels of the whole process belong in the scrape configuration. A name follows the rule of
+	// {"redis": "eu"}; labels of the whole process belong in the scrape configuration. A name obeys the rule of
 	// Namespace, must not begin with "__", and must not be a label of the metrics. Defaults to none.
 	ConstLabels prometheus.Labels
 
@@ -69,7 +69,7 @@ type Config struct {
 	MaxClasses int
 }
 
-// The default buckets fit what each histogram measures: adjacent bounds differ by at most a factor of five, and are
+// The default buckets suit what each histogram measures: adjacent bounds differ by at most a factor of five, and are
 // densest where most values are. normal copies them, so nothing writes to them.
 var (
 	// A hand-off takes a microsecond, an acquire over a local network 0.1 ms, and a waiter waits as long as the work
@@ -101,12 +101,12 @@ func (c Config) normal() (Config, error) {
 		c.Namespace = defaultNamespace
 	}
 	if !validName(c.Namespace) {
-		return c, configError("Namespace", "is %q; use a letter or '_' followed by letters, digits and '_'", c.Namespace)
+		return c, configError("Namespace", "is %q; use a letter or '_', then letters, digits and '_'", c.Namespace)
 	}
 	for name, value := range c.ConstLabels {
 		switch {
 		case !validName(name) || strings.HasPrefix(name, "__"):
-			return c, configError("ConstLabels", "has the name %q; use a letter or '_' followed by letters, digits and '_', not starting with \"__\"", name)
+			return c, configError("ConstLabels", "has the name %q; use a letter or '_', then letters, digits and '_', not starting with \"__\"", name)
 		case slices.Contains(ownLabels, name):
 			return c, configError("ConstLabels", "has the name %q, which the metrics use themselves", name)
 		case !utf8.ValidString(value):

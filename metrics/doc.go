@@ -28,7 +28,7 @@
 //	I1  Every series of a closed set of labels exists, as 0, before its first event: those without a class from New on,
 //	    those of a class as soon as it is known. So a rate sees the first loss, and no alert rule mistakes a missing
 //	    series for 0.
-//	I2  The label class has at most Config.MaxClasses+1 values, whatever the names of the locks. No label ever carries a
+//	I2  The label class has at most Config.MaxClasses+1 values, with any names of locks. No label ever carries a
 //	    key.
 //	I3  An observer method never waits and never allocates once its class is known. The first report of a class creates
 //	    the class's series, under mu.
@@ -36,7 +36,7 @@
 //	    known class has all four.
 //	I5  A report with a value outside the closed sets creates no series. It is counted in unrecognized_reports_total and
 //	    nowhere else.
-//	I6  Two Collectors share nothing. With different Namespaces, or different values of ConstLabels, both fit into one
+//	I6  Two Collectors share nothing. With different Namespaces, or different values of ConstLabels, both can be in one
 //	    registry.
 //	I7  Every histogram has classic buckets, even with NativeHistograms, because a server that does not scrape native
 //	    ones would see nothing.

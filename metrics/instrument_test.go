@@ -36,7 +36,7 @@ func TestInstrument(t *testing.T) {
 		t.Error(err)
 	}
 	lt.Lose("order:42")
-	for e := range events { // the program's own OnEvent is told, too
+	for e := range events { // the program's own OnEvent is called, too
 		if e.Kind == observe.EventLost {
 			break
 		}

@@ -67,7 +67,7 @@ func (c *Collector) lost(name string, reason observe.LossReason) {
 
 // command counts the command and observes its duration. Durations are not split by
 // outcome: a command abandoned at its limit is the slowest answer there is, and without it a failing server would
-// look fast.
+// seem fast.
 func (c *Collector) command(name, outcome string, took time.Duration) {
 	if c.inc(c.process.commands[pair{name, outcome}]) {
 		record(c.process.commandTimes[name], took)

@@ -66,7 +66,7 @@ func (p *processSeries) makeCommands(f *factory) {
 	p.commands = map[pair]prometheus.Counter{}
 	p.commandTimes = map[string]prometheus.Observer{}
 	commands := f.counters("redis_commands_total", "Commands to Redis that were completed or abandoned, by outcome.", "command", "outcome")
-	times := f.histograms("redis_command_seconds", "Time until commands to Redis were completed or abandoned, whatever their outcome.", f.cfg.CommandBuckets, "command")
+	times := f.histograms("redis_command_seconds", "Time until commands to Redis were completed or abandoned, with any outcome.", f.cfg.CommandBuckets, "command")
 	for _, name := range labels.Commands {
 		p.commandTimes[name] = p.histogram(times, name)
 		for _, o := range labels.CommandOutcomes {

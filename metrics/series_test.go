@@ -70,7 +70,7 @@ func TestMetrics_I5_UnrecognizedReportsMakeNoSeries(t *testing.T) {
 		func() { c.Observer().Checked("renewal", "unhealthy") },
 		func() { c.Observer().Checked("perhaps", "field_gone") },
 		func() { c.Observer().Recovered("renewal", "perhaps", "helped") },
-		func() { c.Observer().Recovered("renewal", "tell", "perhaps") },
+		func() { c.Observer().Recovered("renewal", "report", "perhaps") },
 		func() { c.Observer().EventRaised("perhaps", true) },
 	}
 	for i, report := range reports {

@@ -1,6 +1,6 @@
 package queue
 
-// This file is for whoever talks to Redis about the key: it reports here what became of the grant.
+// This file is for the code that talks to Redis about the key: it reports here what became of the grant.
 
 // Granted reports that Redis granted the key, under a number that no other grant of this Synchronizer has. True: the
 // state was Acquiring, and the grant is the head's, or a newcomer's that is quicker. False: nobody wants the grant, or

@@ -17,7 +17,7 @@
 //   - The lock is not made here. A server grants it to the process, and the grant passes through many local owners
 //     before it is released. So there are states between free and owned, and an attempt belongs to the key rather
 //     than to a waiter: when the head gives up, the attempt continues for the next head.
-//   - The lock can be taken away. When a grant is lost, the tenure of an owner that can be notified ends immediately.
+//   - The lock can be lost. When a grant is lost, the tenure of an owner that can be notified ends immediately.
 //     An owner that cannot be notified (a Lock, which has no context and no error) keeps the lock closed in this
 //     process until it exits.
 //   - Every decision is made under one short mutex, not by compare-and-swap loops on the links of the queue. Parking
@@ -66,9 +66,9 @@
 // # Orders
 //
 // An order says what became true: Redis must be asked (StartAttempt), need not be asked any more (EndAttempt), must be
-// told of the release (SendRelease). It says so to one caller, who carries it out after the lock is free, so a later
-// order may be carried out before an earlier one. The state says what is true now: whoever talks to Redis reads it
-// each time. An answer that comes too late does no harm: Granted then returns false.
+// sent the release (SendRelease). It says so to one caller, who carries it out after the lock is free, so a later
+// order may be carried out before an earlier one. The state says what is true now: the code that talks to
+// Redis reads it each time. An answer that comes too late does no harm: Granted then returns false.
 //
 // # Barging
 //
@@ -82,7 +82,7 @@
 //
 // A wake-up may be in vain although nobody passed: the grant may have been lost, or a First waiter be in front. It
 // counts towards starvation all the same, so the waiter may be owed a little more than necessary. A waiter that was
-// admitted before it ran counts as the owner until it looks, even if its context has ended. The getters of inspect.go
+// admitted before it ran counts as the owner until it runs, even if its context has ended. The getters of inspect.go
 // are for monitoring.
 //
 // # Invariants
@@ -91,7 +91,7 @@
 //	I2  One order per need. Every transition into Acquiring gives one StartAttempt, every one into Releasing one
 //	    SendRelease, and only Released leads out of Releasing. While Acquiring somebody waits.
 //	I3  A waiter leaves the queue exactly once for each time that it joined: admitted, cancelled or failed.
-//	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken, has not looked yet, and is not owed. So
+//	I4  No wake-up is lost. Granted: somebody waits, and the head has been woken, has not run yet, and is not owed. So
 //	    a grant that nobody owns is always somebody's to take.
 //	I5  Fair: nobody passes a parked waiter; admissions are in the order of arrival, but for those that are First.
 //	I6  Non-fair: a waiter that is woken in vain after StarvationThreshold gets the next grant or hand-off, after those

@@ -17,7 +17,7 @@ func Pack(state State, count, handOffs int) Word { return pack(state, count, han
 
 // Waiting returns all waiters, first to last.
 func (s *Synchronizer) Waiting() []WaiterInfo {
-	_, infos := s.Look(-1)
+	_, infos := s.Peek(-1)
 	return infos
 }
 

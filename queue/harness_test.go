@@ -101,7 +101,7 @@ func (x *fixture) lined(owners ...uint64) {
 }
 
 // line is enter for a waiter that must queue, without its Wait: a wake-up has no effect before wait, so a test can
-// stop time between a wake-up and the look at it.
+// stop time between a wake-up and its receipt.
 func (x *fixture) line(kind queue.Kind, owner uint64) *party {
 	x.t.Helper()
 	p := x.enter(kind, owner)

@@ -3,11 +3,11 @@ package queue
 import "time"
 
 // The getters of this file are for monitoring, not for synchronization control: the answer may be wrong by the time
-// it is looked at. Word, OwnedBy and Current also serve the lock path, and Len does so as a hint.
+// the caller reads it. Word, OwnedBy and Current also serve the lock path, and Len does so as a hint.
 
-// Tenure is a consistent copy of who owns the lock. Number tells one tenure from another. Fields without meaning in a
-// state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in Owned and
-// Lost.
+// Tenure is a consistent copy of who owns the lock. Number distinguishes one tenure from another. Fields without
+// meaning in a state are zero: Grant is set in Granted, Owned, Releasing and Lost; Number, Owner, Kind and Count in
+// Owned and Lost.
 type Tenure struct {
 	State    State
 	Number   uint64
@@ -58,7 +58,7 @@ type Front struct {
 	Waiting int
 	First   WaiterInfo
 	// OwnerWaits: the goroutine that owns the lock has queued for it behind itself. It may have left the queue since.
-	// Never true for owner 0, which stands for no goroutine.
+	// Never true for owner 0, which means no goroutine.
 	OwnerWaits bool
 }
 
@@ -96,10 +96,10 @@ func (s *Synchronizer) Len() int {
 	return s.waiters.len
 }
 
-// Look returns the tenure, the first waiter and the first n of them, or all with a negative n, all from the same
-// moment. It holds the lock for the walk over those n, so it costs the lock path in proportion: meant for a person who
-// looks, not for a loop.
-func (s *Synchronizer) Look(n int) (Front, []WaiterInfo) {
+// Peek returns the tenure, the first waiter and the first n of them, or all with a negative n, all from the same
+// moment. It holds the lock for the walk over those n, so it costs the lock path in proportion: meant for a person,
+// not for a loop.
+func (s *Synchronizer) Peek(n int) (Front, []WaiterInfo) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.frontLocked()
@@ -133,7 +133,7 @@ func (s *Synchronizer) frontLocked() Front {
 	return f
 }
 
-// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Look it holds the lock for the
+// AppendWaiting appends the goroutines of the waiters to ids, first to last. Like Peek it holds the lock for the
 // walk, but it copies eight bytes for each, and allocates nothing if ids has the capacity.
 func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	s.mu.Lock()
@@ -144,7 +144,7 @@ func (s *Synchronizer) AppendWaiting(ids []uint64) []uint64 {
 	return ids
 }
 
-// Find returns what is known about the goroutine owner if it waits. It walks the queue. Owner 0 stands for no
+// Find returns what is known about the goroutine owner if it waits. It walks the queue. Owner 0 means no
 // goroutine and is never found.
 func (s *Synchronizer) Find(owner uint64) (WaiterInfo, bool) {
 	if owner == 0 {

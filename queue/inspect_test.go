@@ -55,13 +55,13 @@ func TestQueue_InspectionShowsWhoWaits(t *testing.T) {
 			waiting[i].Since = want[i].Since
 			must(x, "waiter", waiting[i], want[i])
 		}
-		front, first := x.s.Look(1)
+		front, first := x.s.Peek(1)
 		must(x, "Look(1)", len(first), 1)
 		must(x, "who is first", first[0].Owner, 2)
 		must(x, "and in the Front", front.First.Owner, 2)
 		must(x, "how many there are", front.Waiting, 2)
 		must(x, "whose it is", front.Current, x.s.Current())
-		_, more := x.s.Look(3)
+		_, more := x.s.Peek(3)
 		must(x, "Look(3)", len(more), 2)
 		must(x, "somebody waits", x.s.Len() > 0, true)
 		found, is := x.s.Find(3)
@@ -79,7 +79,7 @@ func TestQueue_LookIsLengthAndFirstWait(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		line := func(length int, first time.Duration) {
 			x.t.Helper()
-			f, listed := x.s.Look(0)
+			f, listed := x.s.Peek(0)
 			must(x, "listed", len(listed), 0)
 			must(x, "length", f.Waiting, length)
 			if length > 0 {
@@ -170,7 +170,7 @@ func TestQueue_FrontShowsOwnerAndFirstWaiter(t *testing.T) {
 	})
 }
 
-// Unknown goroutines, which owner 0 stands for, are not taken for the same one.
+// Unknown goroutines, which owner 0 means, are not taken for the same one.
 func TestQueue_FrontTakesUnknownGoroutinesForDifferentOnes(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.own(queue.Refusable, 0, 1)

@@ -15,12 +15,12 @@ import (
 const StarvationThreshold = time.Millisecond
 
 // ErrRefused is what Enter returns to a Try kind unless the key is Free: a goroutine of this process owns it, waits
-// for it, or asks or releases it on behalf of one that did.
-var ErrRefused = errors.New("queue: refused: the lock is held or wanted by another")
+// for it, or asks for it or releases it on behalf of one that did.
+var ErrRefused = errors.New("queue: refused: the lock is held by another, or another waits for it")
 
 // Order is what the caller of a transition must do now, outside the lock. Each order is given to exactly one caller
 // and nobody else carries it out: if it is dropped, the key hangs. StartAttempt and EndAttempt of different callers
-// may be carried out in either order, so whoever carries one out goes by the present state.
+// may be carried out in either order, so a caller that carries one out goes by the present state.
 type Order uint8
 
 const (
@@ -56,12 +56,12 @@ type Synchronizer struct {
 	ownerWaits bool // see Front
 	fair       bool // written by Init only
 
-	// owner is the goroutine id of the tenure, or 0, and its lowest bit tells whether the tenure is of a NoNotify kind.
+	// owner is the goroutine id of the tenure, or 0, and its lowest bit says whether the tenure is of a NoNotify kind.
 	// Written under mu only, before the word that makes the tenure current; see OwnedBy.
 	owner atomic.Uint64
 
 	// mu makes each transition one step, and guards what has no rule of its own. Held for a few loads and stores, and
-	// for a walk over the queue in Fail, in Look, AppendWaiting and Find. Nothing
+	// for a walk over the queue in Fail, in Peek, AppendWaiting and Find. Nothing
 	// blocks and nobody is called while it is held.
 	mu      sync.Mutex
 	waiters fifo
@@ -86,7 +86,7 @@ func (s *Synchronizer) setLocked(state State, count, handOffs int) {
 	s.word.Store(uint32(pack(state, count, handOffs)))
 }
 
-// Enter admits w at once or queues it. It never blocks. If in is true, w took a grant that nobody owned: it is the
+// Enter admits w immediately or queues it. It never blocks. If in is true, w took a grant that nobody owned: it is the
 // owner and must Exit. The only error is ErrRefused, for a Try kind unless the state is Free: w is not queued, and is
 // used up. Otherwise w is queued: the caller must call Wait, and carry out the order before or during that. It panics
 // if w has been used before.
@@ -99,7 +99,7 @@ func (s *Synchronizer) Enter(w *Waiter) (in bool, order Order, err error) {
 	switch {
 	case w.Kind.IsTry() && word.State() != Free:
 		w.phase, err = phaseOut, ErrRefused
-	case word.State() == Granted: // the woken head has not looked yet, and is not owed (I4): w passes it
+	case word.State() == Granted: // the woken head has not run yet, and is not owed (I4): w passes it
 		s.admitLocked(w, word.HandOffs())
 		in = true
 	default:
@@ -136,7 +136,7 @@ func (s *Synchronizer) enqueueLocked(w *Waiter) {
 }
 
 // Wait parks until w is admitted (nil), ctx ends (context.Cause(ctx)), or w fails with the error given to Refuse or
-// Fail. On an error w is out of the queue and used up. The order must be carried out whatever the error: a waiter that
+// Fail. On an error w is out of the queue and used up. The order must be carried out after any error: a waiter that
 // gives up may be the last that wants the key, or the one that was to have the grant.
 //
 // A context that has ended always wins, up to the moment of return, even if the grant was there first (I13). A failure
@@ -178,7 +178,7 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 }
 
 // giveUpLocked takes w out, whose context has ended: of the queue, at whatever place it is, or of the tenure that it
-// was given meanwhile. The grant then goes on as if w had left before that, with the same count of hand-offs.
+// was given meanwhile. The grant then passes on as if w had left before that, with the same count of hand-offs.
 func (s *Synchronizer) giveUpLocked(w *Waiter) Order {
 	if w.phase == phaseQueued {
 		s.waiters.remove(w)

@@ -23,7 +23,7 @@ const (
 func (e Exit) String() string { return nameOf(e, "Stale", "Nested", "HandedOff", "Final", "WasLost") }
 
 // Exit takes one unit off the count of the tenure with that number. When the last unit exits, the grant passes to the
-// next waiter if mayHandOff says that it is fit for a hand-off, somebody waits and the count of hand-offs has room
+// next waiter if mayHandOff allows a hand-off, somebody waits and the count of hand-offs has room
 // (I10); otherwise it is released. An Exit of a tenure that is not the current one returns Stale and changes nothing
 // (I7), so a late or repeated exit never frees a successor.
 func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (exit Exit, order Order) {
@@ -47,8 +47,8 @@ func (s *Synchronizer) Exit(number uint64, mayHandOff bool) (exit Exit, order Or
 	return exit, order
 }
 
-// isCurrentLocked reports whether the tenure with that number is the current one, lost or not. Whatever leaves Owned
-// and Lost ends it, and no number is used twice, so it never is again (I7).
+// isCurrentLocked reports whether the tenure with that number is the current one, lost or not. Every transition out of
+// Owned and Lost ends it, and no number is used twice, so it never is again (I7).
 func (s *Synchronizer) isCurrentLocked(number uint64) bool {
 	return s.Word().Count() > 0 && number == s.number
 }

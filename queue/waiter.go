@@ -7,7 +7,7 @@ import (
 )
 
 // Kind is how a waiter waits: three independent properties. The waiter of the zero Kind waits until it is admitted or
-// its context ends, and its owner can be notified of a loss, so a lost tenure lets the queue move on at once.
+// its context ends, and its owner can be notified of a loss, so a lost tenure lets the queue move on immediately.
 type Kind uint8
 
 const (
@@ -67,7 +67,7 @@ type Waiter struct {
 	// Began is when the wait began, counted from the zero of the Synchronizer. A caller that has read the clock already
 	// sets it; 0 means that it has not, and the Synchronizer sets it when the waiter is queued.
 	Began time.Duration
-	// Note is opaque to this package and is returned by Front, Look and Find.
+	// Note is opaque to this package and is returned by Front, Peek and Find.
 	Note any
 
 	// Grant is the number that was given to Granted. Valid once Enter has returned in or Wait has returned nil.
@@ -82,16 +82,16 @@ type Waiter struct {
 
 	prev, next *Waiter
 	failure    error     // set before the wake-up that reports it; the waiter is out of the list by then
-	ready      chan bool // true: the wait is over; false: look whether it is. Made before w is linked, and kept
+	ready      chan bool // true: the wait is over; false: check whether it is. Made before w is linked, and kept
 	phase      phase
-	woken      bool // a wake-up is on its way and has not been looked at: ready never holds more than one
+	woken      bool // a wake-up is on its way and has not been received: ready never holds more than one
 	owed       bool // gets the next grant; nobody may pass it any more (I6, I12)
 }
 
 // Reset makes an admitted waiter new, but keeps the channel on which it parks, so a caller that passes many goroutines
 // through many keys need not allocate for each. It panics if w was not admitted: the channel of a cancelled or failed
-// waiter may still hold a wake-up that nobody has looked at. The caller must not need Grant, Number and HandOffs any
-// more, and nobody else may know w; the Synchronizer does not look at Note after the admission.
+// waiter may still hold a wake-up that nobody has received. The caller must not need Grant, Number and HandOffs any
+// more, and nobody else may know w; the Synchronizer does not read Note after the admission.
 func (w *Waiter) Reset() {
 	if w.phase != phaseIn {
 		panic("queue: Reset of a Waiter that was not admitted")
@@ -108,9 +108,9 @@ func (w *Waiter) Again() {
 	w.Owner, w.Kind, w.First, w.Takes, w.Began, w.Note = old.Owner, old.Kind, true, old.Takes, old.Began, old.Note
 }
 
-// wake lets the waiter's goroutine look again, or tells it that the wait is over. The send never blocks: ready has
-// room for one wake-up, and woken says whether it is taken. A second one before the first is looked at is not needed,
-// since looking happens under mu and sees the newest state. The caller holds mu.
+// wake lets the waiter's goroutine check again, or ends its wait. The send never blocks: ready has
+// room for one wake-up, and woken says whether it is taken. A second one before the first is received is not needed,
+// since the check happens under mu and sees the newest state. The caller holds mu.
 func (w *Waiter) wake(over bool) {
 	if !w.woken {
 		w.woken = true

@@ -15,18 +15,18 @@ type Sender interface {
 	// each item, in the same order; items without a result count as failed.
 	//
 	// It is called concurrently, from worker goroutines, at most
-	// Config.InFlight times at once for the same shard. While a call blocks
+	// Config.InFlight times concurrently for the same shard. While a call blocks
 	// it keeps one of these slots, so the Sender has to bound it by a time
 	// limit of its own. That limit has to count from at, the moment
 	// at which the batch was handed over: all its leases were active then, and
-	// nobody looks again, so that it bounds how long after its end a lease may
+	// nobody checks again, so that it bounds how long after its end a lease may
 	// still be renewed. ctx ends when the Manager stops and, at the latest,
 	// when the deadline of every lease in the batch has passed: after that no
 	// answer is of use. The items must not be kept: the next call may use them.
 	RenewBatch(ctx context.Context, shard string, items []Item, at time.Time) []Result
 }
 
-// Item is what goes on the wire for one lease.
+// Item is what is sent for one lease.
 type Item struct {
 	// Key is the lock's key and Field the holder's field in it.
 	Key, Field string
@@ -41,7 +41,7 @@ type Result struct {
 	// Renewed: the master confirmed the field and raised the time to live.
 	Renewed bool
 	// Gone: the master says that the field, or the key as a lock, no longer exists.
-	// The lease is lost at once.
+	// The lease is lost immediately.
 	Gone bool
 	// SentAt is the moment before the command was sent, with its monotonic
 	// reading; zero when it was never sent. The new deadline counts from
@@ -70,7 +70,7 @@ const (
 	// DefaultBatchSize is how many leases one batch holds unless Config says
 	// otherwise.
 	DefaultBatchSize = 256
-	// DefaultInFlight is how many batches one shard has under way at once
+	// DefaultInFlight is how many batches one shard has under way together
 	// unless Config says otherwise.
 	DefaultInFlight = 4
 )
@@ -79,7 +79,7 @@ const (
 //
 // The On… functions are for events and metrics; nil ones are left out. They must
 // not call Start or Stop. They run on goroutines of their own, one for each batch
-// or round that has something to tell, so that none of them can delay a renewal or a
+// or round that has something to report, so that none of them can delay a renewal or a
 // Lost; those that do not return pile up. They may be called concurrently and also
 // after the lease they speak of was lost or ended; never after Stop has returned.
 type Config struct {
@@ -89,7 +89,7 @@ type Config struct {
 	// its server for as long as it runs, so a larger batch saves round trips
 	// at the price of everybody's latency. Defaults to 256 when ≤ 0.
 	BatchSize int
-	// InFlight is the most batches under way at once for one shard. What is
+	// InFlight is the most batches under way together for one shard. What is
 	// due beyond it waits in a FIFO of that shard. A shard that hangs keeps
 	// its own slots and nobody else's. Defaults to 4 when ≤ 0.
 	InFlight int
@@ -102,11 +102,11 @@ type Config struct {
 	// in trouble and not only unlucky.
 	OnFailed func(l *Lease, failures int, err error)
 	// OnLost is called once for each lost lease, after its Owner and those of all
-	// others that were lost at that moment were told. Lease.Lost has the cause.
+	// others that were lost at that moment were notified. Lease.Lost has the cause.
 	OnLost func(l *Lease)
 	// OnJump is called when the wall clock and the monotonic clock moved
 	// apart by d since the loop's last round: a suspended machine (d > 0) or
-	// a clock that was set. Every renewed lease is sent for a check at once.
+	// a clock that was set. Every renewed lease is sent for a check immediately.
 	// A fixed lease has no renewal that could check it: that is left to the
 	// owner.
 	OnJump func(d time.Duration)

@@ -1,13 +1,13 @@
 // Package renewal is part of the implementation of sync, and not covered by SemVer. It keeps
-// the leases of locks: it renews each in time, in batches, and tells its holder when it is lost. Nothing in it knows Redis;
-// the way there is the Sender that it is given.
+// the leases of locks: it renews each in time, in batches, and notifies its holder when it is lost. Nothing in it knows
+// Redis; the way there is the Sender that it is given.
 //
 // # Overview
 //
 // A lease is valid until its deadline: the moment before the last confirmed
 // command was sent, plus the lease, minus a margin. All leases of a Manager
-// stand in one heap, ordered by when they next want attention: for a renewal,
-// or for the deadline. One goroutine, the loop, with one timer, looks at the
+// are in one heap, ordered by when they next need attention: for a renewal,
+// or for the deadline. One goroutine, the loop, with one timer, serves the
 // top of it. There is no goroutine and no timer for a single lease; 100,000
 // leases that are not due cost memory only.
 //
@@ -23,7 +23,7 @@
 //	                                                           after a period;
 //	                          OnRenewed, OnFailed ◄─────────── failed: soon again
 //
-// A worker goroutine is started for a batch, goes on while its shard has
+// A worker goroutine is started for a batch, continues while its shard has
 // leases that wait, and ends. The On… functions have goroutines of their own, which
 // keep no slot. An idle Manager has only its loop.
 //
@@ -47,11 +47,11 @@
 //   - I2. Valid is never true at or after the deadline, however late the loop
 //     is; once the deadline has passed, nothing makes the lease valid again.
 //     (The clock is read a moment before a new deadline is stored; in that
-//     moment alone a reader may be told too early that the lease is over.)
+//     moment alone the lease may seem over too early to a reader.)
 //   - I3. The deadline counts from before the command that was confirmed was
 //     sent, and it never moves back.
 //   - I4. An active lease is always in the heap, at the latest with its
-//     deadline. So no batch, shard or FIFO that hangs delays the telling.
+//     deadline. So no batch, shard or FIFO that hangs delays the notification.
 //   - I5. No renewal is handed to the Sender for a lease after End or StopRenewing
 //     returned, or after its deadline. Handed over counts from the check of all
 //     leases of a batch, under the mutex, that comes right before the call of
@@ -61,7 +61,7 @@
 //   - I6. One shard has at most InFlight batches under way, of at most
 //     BatchSize leases. A shard that hangs keeps its own slots only.
 //   - I7. The loop does no I/O and calls nobody but Lost; of one round the
-//     losses are told before a batch is sent.
+//     losses are notified before a batch is sent.
 //   - I8. A lease is in at most one batch at a time.
 //   - I9. No On… function delays a renewal or a Lost, however long it takes. OnLost
 //     comes after the Lost of all leases that were lost with it.
@@ -77,6 +77,6 @@
 // It does not acquire or release, does not know holders, queues or tokens, and
 // draws no conclusion from a failure but to try again: only the master's word
 // (Gone) or the clock loses a lease. It does not shift deadlines when the wall
-// clock jumps; it asks Redis at once and tells OnJump. docs/internals/decisions.md has the
+// clock jumps; it asks Redis immediately and calls OnJump. docs/internals/decisions.md has the
 // reasons.
 package renewal

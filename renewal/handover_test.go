@@ -164,7 +164,7 @@ func TestLease_I5_TheSenderIsToldWhen(t *testing.T) {
 	})
 }
 
-// I9: however long a callback takes, the next batch is in time and a loss is told in time;
+// I9: however long a callback takes, the next batch is in time and a loss is reported in time;
 // and Stop returns after the last of them.
 func TestManager_I9_CallbacksDelayNothing(t *testing.T) {
 	s, k := &sender{}, &losses{}

@@ -101,7 +101,7 @@ func failed(items []renewal.Item) []renewal.Result {
 	return all(items, renewal.Result{SentAt: time.Now(), Err: errDown})
 }
 
-// losses collects what the holders are told, with the moment of telling.
+// losses collects what the holders learn, with the moment of that.
 type losses struct {
 	mu   sync.Mutex
 	told map[string][]renewal.Cause
@@ -164,7 +164,7 @@ func bubble(t *testing.T, cfg renewal.Config, f func(t *testing.T, m *renewal.Ma
 	})
 }
 
-// owner is told of a loss by a call of lost.
+// owner is notified of a loss by a call of lost.
 type owner struct {
 	field string
 	lost  func(renewal.Cause)
@@ -176,7 +176,7 @@ func (o owner) Names() (key, field string) { return "k" + o.field, o.field }
 // silent is an owner whom nobody asks and who does nothing.
 var silent = owner{lost: func(renewal.Cause) {}}
 
-// told returns the owner of sp with another way of being told.
+// told returns the owner of sp with another way of being notified.
 func told(sp renewal.Spec, lost func(renewal.Cause)) owner {
 	return owner{fieldOf(sp), lost}
 }

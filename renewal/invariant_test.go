@@ -116,7 +116,7 @@ func TestLease_I3_DeadlineOnlyMovesForward(t *testing.T) {
 	})
 }
 
-// I3: an extended fixed lease is told at the new deadline.
+// I3: an extended fixed lease is lost at the new deadline.
 func TestLease_I3_ExtendMovesTheTelling(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {
@@ -311,7 +311,7 @@ func TestManager_I6_AHungShardDelaysNoOther(t *testing.T) {
 	})
 }
 
-// I7: the losses of a round are told before its batches are sent.
+// I7: the losses of a round are notified before its batches are sent.
 func TestManager_I7_LossesComeFirst(t *testing.T) {
 	s, k := &sender{}, &losses{}
 	bubble(t, renewal.Config{Sender: s}, func(t *testing.T, m *renewal.Manager) {

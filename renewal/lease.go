@@ -20,13 +20,13 @@ type Spec struct {
 	// it is never renewed, and only its deadline is kept. A Period that is
 	// not well below Lease leaves no time for a second try.
 	Period time.Duration
-	// Margin is how long before Redis' own expiry the holder is told. Until the first renewal of
+	// Margin is how long before Redis' own expiry the holder is notified. Until the first renewal of
 	// a lease with First it is a tenth of First, if that is less: see Usable.
 	Margin time.Duration
 	// SentAt is the moment before the acquire was sent, with its monotonic
 	// reading. The first deadline is SentAt + Lease − Margin.
 	SentAt time.Time
-	// Owner has the lease, and is told of its loss. It is required.
+	// Owner has the lease, and is notified of its loss. It is required.
 	Owner Owner
 }
 
@@ -34,7 +34,7 @@ type Spec struct {
 type Owner interface {
 	// Lost is called once if the lease is lost, by the loop goroutine, never
 	// after End or Stop returned, and possibly before Add returns. It must
-	// not block and does no I/O: while it runs nobody else is told. It may
+	// not block and does no I/O: while it runs nobody else is notified. It may
 	// call the Manager's and the lease's methods except Start and Stop.
 	Lost(Cause)
 	// Names returns the lock's key and the holder's field in it, the same ones each
@@ -59,8 +59,8 @@ const (
 // ByRenewal is Cause.By of what a renewal was answered.
 const ByRenewal = "by a renewal"
 
-// Cause is what the holder is told about a loss. The caller of Lose gives the first
-// three; the Manager fills in the rest.
+// Cause is what the holder learns of a loss. The caller of Lose gives the first
+// three; the Manager fills in the others.
 type Cause struct {
 	Reason Reason
 	// By says, for people, what found that Redis no longer has the lease: ByRenewal, or
@@ -198,8 +198,8 @@ func (l *Lease) Lost() (Cause, bool) {
 	return *l.cause.Load(), true
 }
 
-// Loss returns why the lease is lost. Where nobody has concluded that yet, it returns
-// what there is to tell now of a lease that is over for the reason otherwise.
+// Loss returns why the lease is lost. If nobody has concluded that yet, it returns
+// what there is to report now of a lease that is over for the reason otherwise.
 func (l *Lease) Loss(otherwise Reason) Cause {
 	if c, lost := l.Lost(); lost {
 		return c

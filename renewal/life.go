@@ -14,7 +14,7 @@ import (
 //	          │            ▲              │                          │
 //	          │            └─ stopped ────┴─ stopped before the send ┘
 //	          ├─ End ─────────────────────────────► StateEnded
-//	          └─ Lose, gone, deadline passed ─────► StateLost ─► the loop tells
+//	          └─ Lose, gone, deadline passed ─────► StateLost ─► the loop notifies
 //
 // An answer makes the lease idle again: renewed, with a later deadline and a renewal a
 // period later; or failed, with a renewal soon. A lease that was stopped, or is fixed,
@@ -69,10 +69,10 @@ const (
 	gatherPart = 20
 	// splitBy is how much smaller the next batch of a lease is after one failed. From 256 it
 	// takes two failures until the lease travels alone; with the usual period of a third of
-	// the lease, a third try still fits before the deadline, even after two time-outs.
+	// the lease, a third try is still possible before the deadline, even after two time-outs.
 	splitBy = 16
 	// firstShare is the part of a brief lease (Spec.First) after which its first renewal is due.
-	// Until that is confirmed an outage of the brief lease's length loses the lock, whatever its
+	// Until that is confirmed an outage of the brief lease's length loses the lock, however long its
 	// lease is. Turns that are shorter pay no renewal.
 	firstShare = 20
 )
@@ -128,7 +128,7 @@ func (l *Lease) Extend(sentAt time.Time, lease time.Duration) {
 }
 
 // Hurry makes the next renewal due now, because the lease is suspect. When a renewal is
-// under way another one follows its answer. It returns false when no renewal will be sent.
+// under way another one is sent after its answer. It returns false when no renewal will be sent.
 func (l *Lease) Hurry() bool {
 	m := l.shard.m
 	m.mu.Lock()
@@ -142,7 +142,7 @@ func (l *Lease) Hurry() bool {
 	return true
 }
 
-// renews tells that the lease is neither fixed nor stopped.
+// renews reports that the lease is neither fixed nor stopped.
 func (l *Lease) renews() bool { return l.period > 0 && !l.stopped }
 
 // hurry makes an active, renewed lease due now; the heap is left to the caller. In the
@@ -167,7 +167,7 @@ func (l *Lease) attention() int64 {
 }
 
 // gather returns by how much l's renewal may be sent early. Near the deadline it shrinks
-// with what is left: the pause before a retry must not be gathered away.
+// with what is left: gathering must not take the pause before a retry.
 func (l *Lease) gather(now int64) int64 {
 	left := min(int64(l.period), l.deadline.Load()-now)
 	return min(left/gatherPart, int64(gatherMost))
@@ -190,7 +190,7 @@ func (m *Manager) leaveFIFOLocked(l *Lease) {
 	}
 }
 
-// leaveActiveLocked takes l out of everything, and tells whether it was still
+// leaveActiveLocked takes l out of everything, and reports whether it was still
 // active. This is the one place where a lease leaves StateActive.
 func (m *Manager) leaveActiveLocked(l *Lease, to State) bool {
 	if l.State() != StateActive {
@@ -205,7 +205,7 @@ func (m *Manager) leaveActiveLocked(l *Lease, to State) bool {
 	return true
 }
 
-// loseLocked notes a loss and leaves the telling to the loop.
+// loseLocked notes a loss and leaves the notification to the loop.
 func (m *Manager) loseLocked(l *Lease, c Cause) bool {
 	if l.State() != StateActive {
 		return false
@@ -242,7 +242,7 @@ func (m *Manager) confirmLocked(l *Lease, sentAt time.Time, lease time.Duration)
 }
 
 // failedIn notes that l failed with err in a batch of n: its next batch is smaller,
-// so that one bad key soon stands alone and takes no other down with it.
+// so that one bad key is soon alone and takes no other down with it.
 func (l *Lease) failedIn(n int, err error) {
 	l.failing = &failing{err: err, limit: max(1, n/splitBy)}
 }
@@ -295,8 +295,8 @@ func (m *Manager) spread(period time.Duration) int64 {
 	return int64(float64(period) * (0.8 + 0.2*m.cfg.Rand()))
 }
 
-// retryAfter returns the pause before a failed renewal is repeated when the deadline is
-// remaining away. A quarter of what is left lets the tries come closer as the deadline does;
+// retryAfter returns the pause before a failed renewal is repeated when the deadline is still
+// `remaining` ahead. A quarter of what is left lets the tries come closer as the deadline does;
 // a quarter of the period bounds the first. The jitter (×0.75 … 1.0) keeps the leases of one
 // failed batch apart.
 func (m *Manager) retryAfter(period time.Duration, remaining int64) int64 {

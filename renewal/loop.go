@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// heartbeat is the longest pause of the loop while there is any lease.
-	// The runtime's timers stand still while a machine is suspended, so this
+	// The runtime's timers stop while a machine is suspended, so this
 	// bounds how long the loop needs to notice a jump once it runs again.
 	heartbeat = time.Second
 	// jumpAfter is the difference between wall and monotonic time within one
@@ -19,14 +19,14 @@ const (
 //	read both clocks; after a jump make every lease due
 //	take what wants attention off the heap: deadline passed → lost,
 //	    renewal due → FIFO of its shard
-//	tell the losses, each without the mutex
+//	notify the losses, each without the mutex
 //	start a worker for each free slot of a shard with leases that wait
-//	sleep until the first lease wants attention, at most a heartbeat; for
+//	sleep until the first lease needs attention, at most a heartbeat; for
 //	    good only where no lease came for as long. Leases that are ended at
 //	    once, again and again, must not wake the loop each time: it keeps the
 //	    time that one of them has asked for
 //
-// After each stretch without the mutex it looks whether it is still the loop.
+// After each stretch without the mutex it checks whether it is still the loop.
 func (m *Manager) loop(r *run, lp *loop) {
 	timer := time.NewTimer(heartbeat)
 	defer timer.Stop()
@@ -36,7 +36,7 @@ func (m *Manager) loop(r *run, lp *loop) {
 	for nudged := false; r.loop == lp; {
 		jump := m.beginLocked()
 		m.collectLocked()
-		if !m.tellLocked(r, lp) {
+		if !m.reportLossesLocked(r, lp) {
 			return
 		}
 		m.dispatchLocked(r)
@@ -59,14 +59,14 @@ func (m *Manager) loop(r *run, lp *loop) {
 			nudged = true
 		case <-lp.quit:
 			m.mu.Lock()
-			m.tellLocked(r, lp) // at a Stop; after a Restart it does nothing
+			m.reportLossesLocked(r, lp) // at a Stop; after a Restart it does nothing
 			return
 		}
 		m.mu.Lock()
 	}
 }
 
-// onTimer returns the moment at as a timer counts, which stands still while the machine is suspended.
+// onTimer returns the moment at as a timer counts, which stops while the machine is suspended.
 func (m *Manager) onTimer(at int64) int64 {
 	if at == never {
 		return never
@@ -103,9 +103,9 @@ func (m *Manager) beginLocked() (jump time.Duration) {
 // collectLocked takes off the heap's top what wants attention: it concludes
 // losses and moves renewals to the FIFO of their shard. Once one renewal is
 // due, those that would be due in a moment go with it (Lease.gather), at most as
-// many in all as one shard may have under way at once.
+// many in all as one shard may have under way together.
 func (m *Manager) collectLocked() {
-	now, atOnce := m.last.at, m.cfg.BatchSize*m.cfg.InFlight
+	now, limit := m.last.at, m.cfg.BatchSize*m.cfg.InFlight
 	for taken := 0; m.heap.Len() > 0; {
 		l, at := m.heap.First()
 		if l.deadline.Load() <= now {
@@ -113,7 +113,7 @@ func (m *Manager) collectLocked() {
 			continue
 		}
 		renewal := l.stage == idle && at == l.due.Load()
-		early := taken > 0 && taken < atOnce && renewal && at <= now+l.gather(now)
+		early := taken > 0 && taken < limit && renewal && at <= now+l.gather(now)
 		if at > now && !early {
 			break
 		}
@@ -122,13 +122,13 @@ func (m *Manager) collectLocked() {
 	}
 }
 
-// tellLocked calls Lost for every concluded loss, one after the other, each
-// without the mutex and each taken off the list before: whoever takes it is
-// the only one to tell it. OnLost hears of them after that, on a goroutine of its
-// own. It returns false when lp was replaced meanwhile; then the rest is the new
+// reportLossesLocked calls Lost for every concluded loss, one after the other, each
+// without the mutex and each taken off the list before: its taker is
+// the only one to report it. OnLost hears of them after that, on a goroutine of its
+// own. It returns false when lp was replaced meanwhile; then the others are the new
 // loop's.
-func (m *Manager) tellLocked(r *run, lp *loop) bool {
-	var told []*Lease
+func (m *Manager) reportLossesLocked(r *run, lp *loop) bool {
+	var reported []*Lease
 	for r.loop == lp && len(m.losses) > 0 {
 		l := m.losses[0]
 		m.losses[0] = nil
@@ -137,15 +137,15 @@ func (m *Manager) tellLocked(r *run, lp *loop) bool {
 		l.owner.Lost(*l.cause.Load())
 		m.mu.Lock()
 		if m.cfg.OnLost != nil {
-			told = append(told, l)
+			reported = append(reported, l)
 		}
 	}
 	if len(m.losses) == 0 {
 		m.losses = nil // give back what a large loss has grown
 	}
-	if told != nil {
+	if reported != nil {
 		r.reports.Go(func() {
-			for _, l := range told {
+			for _, l := range reported {
 				m.cfg.OnLost(l)
 			}
 		})
@@ -155,7 +155,7 @@ func (m *Manager) tellLocked(r *run, lp *loop) bool {
 
 // dispatchLocked starts workers for what waits, up to the limit of each shard.
 // A shard without a free slot is served by its own workers when they return.
-// Looking at every shard in every round is cheap, and finds also what an
+// Checking every shard in every round is cheap, and finds also what an
 // earlier run or a replaced loop left in a FIFO, and those that nobody needs
 // any more.
 func (m *Manager) dispatchLocked(r *run) {
@@ -172,7 +172,7 @@ func (m *Manager) dispatchLocked(r *run) {
 	}
 }
 
-// nextLocked returns when the loop has to look again: never where there is
+// nextLocked returns when the loop has to run again: never if there is
 // no lease and was none for a heartbeat.
 func (m *Manager) nextLocked() int64 {
 	if len(m.shards) == 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/internal/heap"
 )
 
-// Manager keeps leases: it renews each in time and tells when one is lost.
+// Manager keeps leases: it renews each in time and notifies its owner when one is lost.
 // All its methods are safe for concurrent use. Make one with New.
 type Manager struct {
 	cfg   Config
@@ -16,7 +16,7 @@ type Manager struct {
 	mu     sync.Mutex
 	heap   heap.Heap[*Lease] // every active lease, by its attention
 	shards map[string]*shard // those with leases or batches
-	losses []*Lease          // concluded and not yet told, in order
+	losses []*Lease          // concluded and not yet notified, in order
 	run    *run              // nil while stopped
 	armed  int64             // when the loop's timer fires, as onTimer counts; never while idle, which is without shards
 	last   reading           // of the clocks, at the loop's last round
@@ -45,7 +45,7 @@ type run struct {
 // loop is one loop goroutine. One that Restart replaced finds that it is not
 // its run's loop any more and ends without touching anything.
 type loop struct {
-	wake chan struct{} // one token: look again before the timer fires
+	wake chan struct{} // one token: run again before the timer fires
 	quit chan struct{} // closed by Restart or Stop
 }
 
@@ -83,7 +83,7 @@ func (m *Manager) Start() {
 
 // Stop stops the Manager and returns when its goroutines have ended. Batches
 // under way get a cancelled context; what they still answer counts. A loss
-// that was concluded before, or by such an answer, is told before Stop
+// that was concluded before, or by such an answer, is notified before Stop
 // returns, none after. The leases stay as they are, no longer renewed or
 // guarded; Valid still compares with the clock. Stop does nothing when the
 // Manager does not run, and waits for another Stop that is under way. It
@@ -105,7 +105,7 @@ func (m *Manager) Stop() {
 	m.mu.Unlock()
 
 	// The loop outlives the workers: it guards the deadlines while they end,
-	// and tells what they find.
+	// and notifies the losses that they find.
 	r.cancel()
 	r.workers.Wait()
 	m.mu.Lock()
@@ -122,7 +122,7 @@ func (m *Manager) Stop() {
 
 // Restart replaces the loop goroutine by a fresh one over the same leases. It
 // is the remedy for a loop that is stalled, which only a Lost that blocks can
-// do to it; it never waits. Losses that were not told yet are told by the new
+// do to it; it never waits. The losses that were not notified yet are notified by the new
 // loop. The old goroutine ends as soon as it can and does nothing on its way;
 // Stop waits for it too. It does nothing when the Manager does not run.
 func (m *Manager) Restart() {
@@ -146,7 +146,7 @@ func (m *Manager) spawnLocked(r *run) {
 
 // Add takes a lease into care and returns it. The lease is guarded and
 // renewed while the Manager runs, until it is ended or lost. When its deadline
-// has passed already it is lost at once.
+// has passed already it is lost immediately.
 func (m *Manager) Add(s Spec) *Lease {
 	l := &Lease{owner: s.Owner, lease: s.Lease, period: s.Period, margin: s.Margin}
 	now := m.clock.now() // a suspension while the acquire was under way counts, though nobody has noticed it yet
@@ -185,7 +185,7 @@ func (m *Manager) firstLocked() int64 {
 }
 
 // nudgeLocked wakes the loop when it sleeps for longer than it should: there
-// is a loss to tell, or a lease wants attention before the timer fires.
+// is a loss to notify, or a lease needs attention before the timer fires.
 func (m *Manager) nudgeLocked() {
 	if m.run == nil {
 		return

@@ -324,7 +324,7 @@ func (v *lives) step(t *testing.T) {
 }
 
 // Add, End, Lose, StopRenewing, Extend, Hurry, Restart and answers of all kinds, in any
-// order: what is due is sent, what is over is told, each once and in its moment.
+// order: what is due is sent, what is over is notified, each once and in its moment.
 func TestManager_I1toI8_RandomLivesAgreeWithTheModel(t *testing.T) {
 	seeds.Each(t, 100, func(t *testing.T, rng *rand.Rand) {
 		synctest.Test(t, func(t *testing.T) {

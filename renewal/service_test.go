@@ -37,7 +37,7 @@ func TestManager_OneGoroutine(t *testing.T) {
 	})
 }
 
-// One key makes every batch it is in fail, by time-out: it stands alone soon
+// One key makes every batch it is in fail, by time-out: it is alone soon
 // enough that only its own lease is lost.
 func TestBatch_APoisonedKeyTakesNoOtherDown(t *testing.T) {
 	for name, hang := range map[string]time.Duration{"fails": 0, "hangs": time.Second} {
@@ -209,7 +209,7 @@ func TestClockJump_WithNoLeaseLeft(t *testing.T) {
 }
 
 // A Lost that blocks stalls the loop. Restart cures it: what is due is sent,
-// what is lost is told, the old loop does nothing when it comes back.
+// what is lost is notified, the old loop does nothing when it comes back.
 func TestRestart_OfAStalledLoop(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		s, k := &sender{}, &losses{}
@@ -451,7 +451,7 @@ func TestLease_LostSinceTheDeadlineAtTheLatest(t *testing.T) {
 	}}}, func(t *testing.T, m *renewal.Manager) {
 		blocker := spec(0, k)
 		blocker.Lease = 20 * time.Second
-		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) }) // the loop stands still
+		blocker.Owner = told(blocker, func(renewal.Cause) { time.Sleep(30 * time.Second) }) // the loop is stopped
 		m.Add(blocker)
 		l := m.Add(spec(1, k))
 		time.Sleep(40 * time.Second)

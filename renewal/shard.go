@@ -25,7 +25,7 @@ type shard struct {
 // the shard itself is taken to be down. Then every second batch is formed as
 // if its leases had no limit: without that, an outage would turn each lease
 // into a command of its own that is repeated until the deadline. The other
-// batches keep to the limits, because many bad keys look the same.
+// batches keep to the limits, because many bad keys fail in the same way.
 const wholeShard = 16
 
 // first returns the lease that waits longest, or nil when none waits.

@@ -37,7 +37,7 @@ func (s Stats) SuccessRate() float64 {
 }
 
 // Stats returns the present picture. It holds the mutex for a moment,
-// whatever the number of leases.
+// however many leases there are.
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 // laptop is a machine whose lid can be closed: the monotonic clock, which is the
-// bubble's, stands still meanwhile, and the wall clock and the boot-time clock do not.
+// bubble's, stops meanwhile, and the wall clock and the boot-time clock do not.
 type laptop struct {
 	mu    sync.Mutex
 	moves []move
@@ -28,7 +28,7 @@ func (l *laptop) sleep(d time.Duration)   { l.move(d, true) }
 func (l *laptop) setWall(d time.Duration) { l.move(d, false) }
 
 func (l *laptop) move(d time.Duration, asleep bool) {
-	time.Sleep(time.Nanosecond) // so that moments before it can be told from those after it
+	time.Sleep(time.Nanosecond) // so that moments before it can be distinguished from those after it
 	l.mu.Lock()
 	l.moves = append(l.moves, move{time.Now(), d, asleep})
 	l.mu.Unlock()
@@ -100,7 +100,7 @@ func unrenewed(i int, k *losses) renewal.Spec {
 	return s
 }
 
-// Glance does not look for a suspension. Valid knows of it all the same as soon as anybody
+// Glance does not search for a suspension. Valid knows of it all the same as soon as anybody
 // has looked.
 func TestSuspended_AGlanceKnowsWhatOthersHaveSeen(t *testing.T) {
 	s, k := &sender{}, &losses{}
@@ -265,7 +265,7 @@ func TestSuspended_SentBeforeAndHeardAfterTheClockWasSet(t *testing.T) {
 	}
 }
 
-// Whoever asks for the deadline is told what is left of it, also if nobody has noticed
+// A caller that asks for the deadline gets what is left of it, also if nobody has noticed
 // the suspension yet.
 func TestSuspended_TheDeadlineKnows(t *testing.T) {
 	s, k := &sender{}, &losses{}
@@ -283,7 +283,7 @@ func TestSuspended_TheDeadlineKnows(t *testing.T) {
 	})
 }
 
-// What was before the machine slept is told as it was then: a lease that has ended in
+// What was before the machine slept is reported as it was then: a lease that has ended in
 // its sleep was not lost before it was granted, nor last confirmed hours ago.
 func TestSuspended_ThePastStaysWhereItWas(t *testing.T) {
 	s, k := &sender{}, &losses{}

@@ -25,7 +25,7 @@ func (m *Manager) work(r *run, s *shard, batch []*Lease) {
 	}
 }
 
-// report tells of a batch, on a goroutine that keeps no slot: however long it takes,
+// report announces the outcome of a batch, on a goroutine that keeps no slot: however long it takes,
 // the next batch is not late, nor is it older than its check when it is handed over.
 func (m *Manager) report(r *run, notices []notice) {
 	if len(notices) == 0 {
@@ -60,7 +60,7 @@ func (m *Manager) send(ctx context.Context, shard string, batch []*Lease) ([]*Le
 	return batch[:n], m.cfg.Sender.RenewBatch(ctx, shard, items[:n], at)
 }
 
-// handOver looks at every lease of a batch once more, and drops those, with their items,
+// handOver checks every lease of a batch once more, and drops those, with their items,
 // that are not to be renewed any more: between forming a batch and sending it a goroutine
 // may have waited for its processor. The first n are left, and count as sent at the moment
 // at (I5). last is the last deadline.
@@ -115,8 +115,8 @@ func (m *Manager) answered(r *run, s *shard, batch []*Lease, results []Result) (
 			continue
 		}
 		l.stage = idle
-		n, wanted := m.applyLocked(l, res, len(batch), now, r.closing)
-		if wanted {
+		n, reported := m.applyLocked(l, res, len(batch), now, r.closing)
+		if reported {
 			notices = append(notices, n)
 		}
 	}
@@ -139,7 +139,7 @@ func (m *Manager) answered(r *run, s *shard, batch []*Lease, results []Result) (
 // applyLocked applies one result, of a batch of that size, to a lease that is active, and
 // returns what is to be reported of it, where anybody wants that. A confirmation after the deadline is ignored: the lease is
 // lost also when the loop has not said so yet, because Valid has.
-func (m *Manager) applyLocked(l *Lease, res Result, size int, now int64, closing bool) (n notice, wanted bool) {
+func (m *Manager) applyLocked(l *Lease, res Result, size int, now int64, closing bool) (n notice, reported bool) {
 	left := l.deadline.Load() - now
 	switch {
 	case left <= 0:

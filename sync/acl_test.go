@@ -173,7 +173,7 @@ func waitForAStranger(t *testing.T, admin *redis.Client, m *anteroom.Manager) {
 }
 
 // endATurn: with a budget of one hand-off, and another process in line, the third owner comes by the end of a turn, once
-// the message that somebody stands has arrived.
+// the message that somebody waits has arrived.
 func endATurn(t *testing.T, m, other *anteroom.Manager, counts *counter) {
 	t.Helper()
 	for range 20 {
@@ -207,7 +207,7 @@ func passOn(t *testing.T, m, other *anteroom.Manager) {
 	eventually(t, patience, "the key is idle", func() bool { return len(m.Snapshot())+len(other.Snapshot()) == 0 })
 }
 
-// forceRelease: the holder is told on its own channel by another process.
+// forceRelease: the holder is notified on its own channel by another process.
 func forceRelease(t *testing.T, a, b *anteroom.Manager, counts *counter) {
 	t.Helper()
 	h := acquire(t, a.Mutex("order:3"))

@@ -57,7 +57,7 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 			}()
 			select {
 			case <-released:
-			case <-ctx.Done(): // who gives up is free at once
+			case <-ctx.Done(): // a caller that gives up is free immediately
 			}
 			return nil, err
 		}
@@ -66,8 +66,8 @@ func (m *Manager) AcquireAll(ctx context.Context, keys ...string) (*HoldSet, err
 }
 
 // Context returns a context that has the values of the context given to AcquireAll, and ends when the first of the locks
-// is lost, or with Release; context.Cause tells which, as an *Error. It carries the Holds: Acquire and Do enter each of the
-// locks again with it.
+// is lost, or with Release; context.Cause says which, as an *Error. It carries the Holds: Acquire and Do enter each of
+// the locks again with it.
 func (s *HoldSet) Context() context.Context { return s.ctx }
 
 // Err returns nil while all locks are held, and otherwise the error of the first that is not, as Hold.Err does. The

@@ -7,7 +7,7 @@ import (
 )
 
 // errInside is why Close has not waited.
-var errInside = ownText("called inside a callback or Do, which it would wait for; it goes on in the background")
+var errInside = ownText("called inside a callback or Do, which it would wait for; it continues in the background")
 
 // calledInside reports whether the caller of Close, its only caller here, runs on a stack on
 // which this library has called the program: in a callback, or in Do.
@@ -30,7 +30,7 @@ func calledInside() bool {
 	}
 }
 
-// inLibrary tells that a function belongs to the packages that call callbacks.
+// inLibrary reports whether a function belongs to the packages that call callbacks.
 func inLibrary(function string) bool {
 	name, ours := strings.CutPrefix(function, "github.com/anteroom/anteroom/")
 	if !ours {

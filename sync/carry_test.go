@@ -141,7 +141,7 @@ func TestLaterAttemptsAreCarriedToo(t *testing.T) {
 		mu := m.Mutex("k")
 		done := make(chan struct{})
 		go func() { defer close(done); pass(mu) }()
-		time.Sleep(100 * time.Millisecond) // it stands, and listens for the foreign holder's release
+		time.Sleep(100 * time.Millisecond) // it is in line, and listens for the foreign holder's release
 		seen.forget()
 		s.Del("k")
 		s.Publish("lock:release:k", `{"lockKey":"k","releaseTime":1,"holder":"stranger"}`)

@@ -108,7 +108,7 @@ func TestCleanUpsBesideGrantedAttempts(t *testing.T) {
 	}
 }
 
-// The clean-up of an unconfirmed release goes on as long as the key may live.
+// The clean-up of an unconfirmed release continues as long as the key may live.
 func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -116,7 +116,7 @@ func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
 		ok(t, h.Extend(bg, time.Hour))
 		s.net.Refuse()
 		s.net.CloseAll()
-		_ = h.Release(bg) // goes on in the background until the lease has passed
+		_ = h.Release(bg) // continues in the background until the lease has passed
 		time.Sleep(5 * time.Second)
 		s.net.Heal()
 		time.Sleep(time.Minute)
@@ -126,7 +126,7 @@ func TestTheCleanUpLastsAsLongAsAnExtendedLease(t *testing.T) {
 	})
 }
 
-// The holder releases as soon as it is told, and the key is locked again, while the
+// The holder releases as soon as it is notified, and the key is locked again, while the
 // loss is still being dealt with.
 func TestALossNeverForgetsALiveKey(t *testing.T) {
 	s := newEmbedded(t)

@@ -27,28 +27,28 @@ const (
 // with ErrClosed as cause, and they are no longer renewed: their leases end by themselves,
 // because deleting a lock under running work would let somebody else in beside it. A later
 // Release or Unlock still sends one release. The client of Open is closed with the last of
-// these leases, and at once where there is none.
+// these leases, and immediately if there is none.
 //
 // An acquire that got no answer is cleaned up when Redis has answered one clean-up. Should
 // the network deliver the acquire after that, its key stays taken for at most 2 s.
 //
 // It returns nil, or an *Error that wraps ctx's error and names the keys that were
 // still held, and those for which a caller is parked in Lock: such callers have no
-// way to be told and stay parked for good. It returns at most a tenth of a second after
+// way to learn of it and stay parked for good. It returns at most a tenth of a second after
 // ctx has ended, also where a callback of the program (OnEvent, an Observer, a log handler)
 // does not return; what is left of the Manager ends in the background then. Close may be
 // called again; it then waits for the first call, within its own ctx.
 //
 // Close that is called inside such a callback, or inside Do, would wait for its own caller.
-// It begins, goes on in the background up to ctx's deadline, which counts although its
-// cancelling does not, and returns an *Error that wraps ErrInUse at once.
+// It begins, continues in the background up to ctx's deadline, which counts although its
+// cancelling does not, and returns an *Error that wraps ErrInUse immediately.
 func (m *Manager) Close(ctx context.Context) error { return m.close(ctx, calledInside()) }
 
 // CloseWithin is Close that returns within d, for defer: a context made before would count
 // from then on, and one without an end would wait for a holder that never releases. Holders
 // have d less a tenth of a second, or half of a d below 0.2 s. It returns what Close returns.
 func (m *Manager) CloseWithin(d time.Duration) error {
-	inside := calledInside() // here, because it looks at who called the exported method
+	inside := calledInside() // here, because it inspects who called the exported method
 	ctx, cancel := context.WithTimeout(context.Background(), d-min(closeGrace, d/2))
 	defer cancel()
 	return m.close(ctx, inside)
@@ -151,11 +151,11 @@ func (m *Manager) tearDown(ctx context.Context) {
 	cancel()
 	m.reports.Calm()
 	m.lookout.Stop()
-	m.locks.Stop() // before the watchdog: it tells what was given up, of which that one has something to say
+	m.locks.Stop() // before the watchdog: it reports what was given up, and the watchdog then has something to report of that
 	m.dog.Stop()
 	m.reports.Settle()
 	if lost > 0 {
-		m.wire.StopListening() // their late releases need the rest
+		m.wire.StopListening() // their late releases still need it
 	} else {
 		m.wire.Close()
 	}
@@ -168,7 +168,7 @@ func (m *Manager) tearDown(ctx context.Context) {
 	close(m.closed)
 }
 
-// notClosed is the error of a Close that has left something, besides what it is told, or
+// notClosed is the error of a Close that has left something, besides what its arguments say, or
 // that parks somebody in Lock for good; nil where it has and does neither.
 func (m *Manager) notClosed(ctx context.Context, besides ...string) error {
 	m.mu.Lock()

@@ -274,8 +274,8 @@ func waitBy(how string, mu *anteroom.Mutex) (in <-chan struct{}, told <-chan err
 	return entered, returned
 }
 
-// An end of turn is under way when Close begins, and Redis lets the turn go on: a Lock that
-// is parked does not come in, an Acquire is told, and the lock is released.
+// An end of turn is under way when Close begins, and Redis lets the turn continue: a Lock that
+// is parked does not come in, an Acquire is notified, and the lock is released.
 func TestClose_BesideTheEndOfATurn(t *testing.T) {
 	for _, how := range []string{"Lock", "Acquire"} {
 		t.Run(how, func(t *testing.T) {
@@ -291,11 +291,11 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 				synctest.Wait()
 				ok(t, first.Release(bg)) // the second has used up the turn's only hand-off
 				h := <-second
-				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody stands: it asks
+				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody waits: it asks
 				held.armed.Store(true)
 				released := make(chan error, 1)
 				go func() { released <- h.Release(bg) }()
-				<-held.at // Redis has let the turn go on
+				<-held.at // Redis has let the turn continue
 				closed := make(chan error, 1)
 				go func() { closed <- m.Close(bg) }()
 				synctest.Wait()
@@ -326,7 +326,7 @@ func TestClose_BesideTheEndOfATurn(t *testing.T) {
 }
 
 // A release that is under way when Close gives up waiting still has what it needs: here Redis
-// lets the turn go on, and the lock is released after that.
+// lets the turn continue, and the lock is released after that.
 func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 	for _, how := range []string{"Lock", "Acquire"} {
 		t.Run(how, func(t *testing.T) {
@@ -336,11 +336,11 @@ func TestClose_WithAnEndedContextBesideTheEndOfATurn(t *testing.T) {
 				mu := mutex(t, m, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 				h := acquire(t, mu)
 				in, told := waitBy(how, mu)
-				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody stands: it asks
+				time.Sleep(1100 * time.Millisecond) // nobody has said for a second that nobody waits: it asks
 				held.armed.Store(true)
 				released := make(chan error, 1)
 				go func() { released <- h.Release(bg) }()
-				<-held.at // Redis has let the turn go on
+				<-held.at // Redis has let the turn continue
 				ctx, cancel := context.WithCancel(bg)
 				cancel()
 				closed := make(chan error, 1)

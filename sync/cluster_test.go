@@ -64,7 +64,7 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 	begin := time.Now()
 	high.Pause()
 	for _, h := range hung {
-		<-h.Context().Done() // told, each by its own deadline
+		<-h.Context().Done() // notified, each by its own deadline
 	}
 	timer := time.NewTimer(lease)
 	<-timer.C
@@ -92,8 +92,8 @@ func TestAHungNodeDelaysTheRenewalOfNoOther(t *testing.T) {
 }
 
 // A Cluster that the Manager cannot see, since a plain client leads to it: the watchdog's and
-// the renewals' batches are about keys of several slots there. A removal is told in time all
-// the same, and the user is told once what to do.
+// the renewals' batches are about keys of several slots there. A removal is reported in time all
+// the same, and the user is notified once what to do.
 func TestAClusterBehindAPlainClient(t *testing.T) {
 	t.Parallel()
 	node := testredis.StartCluster(t, 1, 0).Nodes()[0]

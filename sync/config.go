@@ -27,11 +27,11 @@ func (d Dialect) wire() lettucecompat.Dialect { return lettucecompat.Dialect(d) 
 
 // Config configures a Manager. The zero value is ready to use.
 type Config struct {
-	// ClientID names this Manager in Redis, so that HGETALL on a lock tells an operator
+	// ClientID names this Manager in Redis, so that HGETALL on a lock shows an operator
 	// who holds it. The Manager appends a dot and 12 random hex digits, which no restart
 	// repeats (see Manager.ClientID), so several Managers may have the same one. Letters,
-	// digits, '.', '_' and '-', at most 115 of them. Defaults to "<host>-<pid>", followed
-	// by a hyphen and the digits.
+	// digits, '.', '_' and '-', at most 115 of them. Defaults to "<host>-<pid>", with
+	// a hyphen before the digits.
 	ClientID string
 
 	// Dialect is how locks are written in Redis. Defaults to DialectDesignDocument.
@@ -71,7 +71,7 @@ type Config struct {
 	Defaults LockConfig
 
 	// CommandTimeout bounds each command to Redis: a command without an answer is
-	// abandoned then, whatever the client's own timeouts say, and a caller of
+	// abandoned then, even if the client's own timeouts are longer, and a caller of
 	// TryLock, TryAcquire or Unlock waits no longer than about this, a try that comes while
 	// the release before it has no answer twice as long. There is one
 	// exception, in an outage, with a client that lacks ContextTimeoutEnabled: one
@@ -80,12 +80,12 @@ type Config struct {
 	// 1 minute. Defaults to min(LeaseTime/6, 1 s) of the lock's LeaseTime.
 	CommandTimeout time.Duration
 
-	// MaxInFlight bounds the commands that acquire and release, under way at once
+	// MaxInFlight bounds the commands that acquire and release, under way together
 	// to one Redis node; commands beyond it share round trips. Where round trips are
 	// short fewer are used. From 1 to 1024. Defaults to 16.
 	MaxInFlight int
 
-	// RenewalInFlight bounds the batches of renewals under way at once to one
+	// RenewalInFlight bounds the batches of renewals under way together to one
 	// Redis node, for each CommandTimeout in use; a batch holds up to 256 leases.
 	// From 1 to 1024. Defaults to 4.
 	RenewalInFlight int
@@ -97,8 +97,8 @@ type Config struct {
 
 	// LongWait is how long a caller may wait for a lock before that is reported, as
 	// EventLongWait, once. From 1 second to 24 hours. A goroutine that waits, directly or
-	// through others, for what it holds itself is looked for at the same time: see
-	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is looked
+	// through others, for what it holds itself is searched for at the same time: see
+	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is searched
 	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default
 	// LeaseTime: a holder that crashed is gone by then, so a longer wait has another cause.
 	LongWait time.Duration

@@ -8,8 +8,8 @@ import (
 type holdKey struct{}
 
 // HoldFrom returns the Hold that ctx belongs to: inside Do its own, and for a context
-// made of Hold.Context that Hold. Where Holds are nested it is the innermost, whatever
-// its key and Manager. ok is false where ctx carries none.
+// made of Hold.Context that Hold. If Holds are nested it is the innermost, of any
+// key and Manager. ok is false if ctx carries none.
 //
 // The Hold may be lost or released: ask it. Work inside Do may release it early; Do then
 // does not release, nor say again what that Release has returned.
@@ -58,7 +58,7 @@ var noHold = func() context.Context {
 }()
 
 // Context returns a context that has the values of the context given to Acquire,
-// and ends when the lock is lost or released; context.Cause tells which, as an
+// and ends when the lock is lost or released; context.Cause says which, as an
 // *Error. It is not ended by the end of the context given to Acquire.
 //
 // Anyone with the context has the Hold. That counts for what is registered with it as
@@ -96,7 +96,7 @@ func (h *Hold) err() error {
 	if h == nil {
 		return errNilHold
 	}
-	released, loss := h.look("hold")
+	released, loss := h.check("hold")
 	if released {
 		return h.releasedError()
 	}
@@ -106,8 +106,8 @@ func (h *Hold) err() error {
 	return loss
 }
 
-// look reports whether h was released, and otherwise returns why it is lost, or nil.
-func (h *Hold) look(op string) (released bool, loss error) {
+// check reports whether h was released, and otherwise returns why it is lost, or nil.
+func (h *Hold) check(op string) (released bool, loss error) {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -152,7 +152,7 @@ func ExampleHoldFrom() {
 // Past the deadline the context of Do has ended with ErrLost, while Redis keeps the lock for the margin still. Do says
 // the same as its context, although its release finds the lock.
 func TestDo_SaysWhatItsContextSaid(t *testing.T) {
-	for range 20 { // the renewal's own look at the deadline comes before the release or after it
+	for range 20 { // the renewal's own check of the deadline comes before the release or after it
 		bubble(t, func(t *testing.T, s *embedded) {
 			m, _ := manager(t, s.client(), anteroom.Config{})
 			var told error
@@ -175,7 +175,7 @@ func TestDo_SaysWhatItsContextSaid(t *testing.T) {
 	}
 }
 
-// A loss that has been told stays one, also where Redis answers no release. The loop may find it first, or the release.
+// A loss that has been reported stays one, also where Redis answers no release. The loop may find it first, or the release.
 func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
 	for range 20 {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -197,7 +197,7 @@ func TestLoss_ToldIsNotTakenBackByAnOutage(t *testing.T) {
 	}
 }
 
-// Whose context ends while its release is under way, past the deadline, is told of the loss. The release then finds the
+// Whose context ends while its release is under way, past the deadline, is notified of the loss. The release then finds the
 // key gone, which is the same loss.
 func TestLoss_FoundTwiceIsToldOnce(t *testing.T) {
 	for range 20 { // the loop may find it first

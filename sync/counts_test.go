@@ -56,7 +56,7 @@ func TestCounts_AgesAreThoseOfTheOldest(t *testing.T) {
 }
 
 // A lock that was lost blocks its key in this process until it is unlocked, so its age
-// goes on; inner holds do not make it younger.
+// continues; inner holds do not make it younger.
 func TestCounts_ALostLockAgesUntilItIsUnlocked(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

@@ -120,9 +120,9 @@ func due(before, now [][]edge, limit time.Duration, told map[string]bool) (names
 }
 
 // TestDeadlock_ReportedExactlyWhereThereIsOne: goroutines take random locks in random order,
-// by Lock and Acquire, for random times and with random limits. What is reported at each look
+// by Lock and Acquire, for random times and with random limits. What is reported at each check
 // is what a model sees, that looks at what the goroutines say about themselves: the cycles that
-// this look and the one before have in common.
+// this check and the one before have in common.
 func TestDeadlock_ReportedExactlyWhereThereIsOne(t *testing.T) {
 	reported, dissolved := 0, 0
 	for seed := range uint64(25) {
@@ -141,7 +141,7 @@ func TestDeadlock_ReportedExactlyWhereThereIsOne(t *testing.T) {
 }
 
 func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) {
-	const limit = 20 * time.Second // a look every 5 s
+	const limit = 20 * time.Second // a check every 5 s
 	w := &world{owner: map[string]taken{}, waits: map[int]wait{}}
 	m, rec := manager(t, s.client(), anteroom.Config{LongWait: limit, Defaults: byGoroutine})
 	time.Sleep(500 * time.Millisecond)
@@ -161,7 +161,7 @@ func history(t *testing.T, s *embedded, r *rand.Rand) (reported, dissolved int) 
 	told := map[string]bool{}
 	var before [][]edge
 	for look := 1; ; look++ {
-		// Half of the half second before the look.
+		// Half of the half second before the check.
 		time.Sleep(time.Until(start.Add(time.Duration(look)*5*time.Second - 750*time.Millisecond)))
 		seen := len(rec.of(observe.EventDeadlock))
 		now := w.cycles()

@@ -107,7 +107,7 @@ func checkRing(t *testing.T, ev observe.Event, n int, recorded bool, began time.
 	}
 }
 
-// A Hold may have been passed on: such a cycle is a possible deadlock, and told when it is
+// A Hold may have been passed on: such a cycle is a possible deadlock, and reported when it is
 // as old as a long wait.
 func TestDeadlock_OfHoldsIsPossible(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -196,7 +196,7 @@ func TestDeadlock_WithItself(t *testing.T) {
 	}
 }
 
-// What only one look sees is not reported: the cycle lasts from 4 s to 6 s, a look is at
+// What only one check sees is not reported: the cycle lasts from 4 s to 6 s, a check is at
 // 5 s. Neither is one that comes again and again, each time with new waits.
 func TestDeadlock_ThatDissolvesIsNotReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -214,7 +214,7 @@ func TestDeadlock_ThatDissolvesIsNotReported(t *testing.T) {
 				time.Sleep(time.Second)
 				ended.Go(func() { pass(order[0]) }) // somebody waits all the time
 				time.Sleep(time.Second)
-				for range 30 { // the same tenures, at every look another wait
+				for range 30 { // the same tenures, at every check another wait
 					if order[1].TryLockFor(4 * time.Second) {
 						order[1].Unlock()
 					}

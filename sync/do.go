@@ -15,8 +15,8 @@ import (
 //
 // It returns Acquire's error if fn did not run. Otherwise fn's error, and with it ErrLost if
 // the lock was lost while fn ran, or ErrUnavailable if its release is not confirmed. Error.Ran
-// tells the two apart: an error that is or wraps an *Error of this package has it true if fn
-// ran, whatever fn itself has called; any other error is fn's own, as it is. If fn panics or
+// distinguishes the two: an error that is or wraps an *Error of this package has it true if fn
+// ran, not for what fn itself has called; any other error is fn's own, as it is. If fn panics or
 // calls runtime.Goexit, the lock is released on the way out.
 func (mu *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error, opts ...AcquireOption) error {
 	h, err := mu.acquire(ctx, "do", queue.Refusable, nil, opts)
@@ -65,7 +65,7 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) error
 	}
 	returned := false
 	defer func() {
-		if !returned { // a panic or Goexit goes on after this
+		if !returned { // a panic or Goexit continues after this
 			stop()
 			cancel(nil)
 			_, _ = h.exit("do", nil)
@@ -77,14 +77,14 @@ func (h *Hold) do(ctx context.Context, fn func(ctx context.Context) error) error
 	returned = true
 	stop()
 	cancel(nil)
-	_, lost := h.look("release")
+	_, lost := h.check("release")
 	// The release is awaited as long as the first answer takes, also where ctx has
 	// ended: its outcome says whether the work was protected to the end.
 	_, released := h.exit("do", nil) // nil where fn has released the Hold itself
 	if released == nil {
-		released = lost // past its deadline, of which ctx has told: Redis may have kept the lock for the margin
+		released = lost // past its deadline, which has ended ctx: Redis may have kept the lock for the margin
 	}
-	end, _ := released.(*Error) //nolint:errorlint // as exit and look give it
+	end, _ := released.(*Error) //nolint:errorlint // as exit and check return it
 	if end != nil {
 		end.Op, end.Ran = "release", true
 	}

@@ -36,7 +36,7 @@
 //     [Mutex.Acquire] and [Mutex.TryAcquire] return a Hold. [Mutex.Lock] and [Mutex.Unlock] make it a sync.Locker for
 //     existing code, which has neither a context nor an error to learn of a loss.
 //   - [Hold] is one possession of a lock. Any goroutine may release it; its Context ends when the lock is lost.
-//     [Hold.Detach] and [Mutex.Resume] pass it to another process, [Manager.AcquireAll] holds several locks at once.
+//     [Hold.Detach] and [Mutex.Resume] pass it to another process, [Manager.AcquireAll] holds several locks together.
 //   - [Config] configures a Manager, [LockConfig] its locks; zero values have usable defaults.
 //
 // Acquire and Do enter again by a context that carries the Hold; Lock enters again by its
@@ -53,8 +53,8 @@
 //   - [ErrConfig]: a person has to change something: a configuration, an argument, a permission, a key of another type.
 //   - [ErrNotHeld], [ErrReentryLimit], [ErrClosed], [ErrInUse]: the program's order of calls.
 //
-// Lock and Unlock return no error: Lock retries whatever Redis answers, a loss is reported as an [Event], and both panic
-// with an *Error for mistakes in the program.
+// Lock and Unlock return no error: Lock retries after any answer of Redis, a loss is reported as an [Event], and both
+// panic with an *Error for mistakes in the program.
 //
 // # Watching it
 //
@@ -67,6 +67,6 @@
 // # More
 //
 // docs/guarantees.md says what a lock promises and what it cannot, docs/recipes.md has programs for common tasks,
-// docs/operations.md is for operators. docs/internals/architecture.md follows a Lock through the code, with the
+// docs/operations.md is for operators. docs/internals/architecture.md traces a Lock through the code, with the
 // invariants of this package and the order of its locks.
 package anteroom

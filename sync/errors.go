@@ -28,7 +28,7 @@ var (
 
 	// ErrUnknown is an ErrUnavailable: a command was sent and its answer was lost, so that it may have
 	// taken effect. After a failed acquire the library removes what it may have
-	// left behind; after a failed release it goes on trying in the background
+	// left behind; after a failed release it continues to try in the background
 	// for up to a lease.
 	ErrUnknown = fmt.Errorf("%w: outcome unknown", ErrUnavailable)
 
@@ -37,7 +37,7 @@ var (
 	ErrNotHeld = errors.New("anteroom: not held")
 
 	// ErrLost: the lock was held and is not any more, though nobody released it;
-	// someone else may hold it. Error.Since tells since when.
+	// someone else may hold it. Error.Since says since when.
 	ErrLost = errors.New("anteroom: lock lost")
 
 	// ErrClosed: the Manager is closed or closing.
@@ -105,7 +105,7 @@ func outcomeOf(err error) observe.Outcome {
 	return observe.OutcomeFailed
 }
 
-// What follows an unsuccessful release and Close.
+// What comes after an unsuccessful release and Close.
 const (
 	releasedLater = ownText("released in background")
 	endsWithLease = ownText("what is left ends with its lease")
@@ -138,12 +138,12 @@ func quoteKey(key string) string {
 // workError is the error of what ran under a lock, and that of its release.
 type workError struct{ work, release error }
 
-// Error is the work's own text, and why the release failed, unless the work has told that
-// already: it was told of the same loss.
+// Error is the work's own text, and why the release failed, unless the work has reported that
+// already: its error is about the same loss.
 func (e *workError) Error() string {
 	text := e.work.Error()
 	switch {
-	case e.tells():
+	case e.sameLoss():
 		return text
 	case strings.Contains(text, prefix):
 		return text + ": " + plain.of(e.release)
@@ -151,12 +151,12 @@ func (e *workError) Error() string {
 	return text + ": " + e.release.Error()
 }
 
-func (e *workError) tells() bool {
+func (e *workError) sameLoss() bool {
 	return errors.Is(e.work, ErrLost) && errors.Is(e.release, ErrLost)
 }
 
 func (e *workError) words(w words) string {
-	if e.tells() {
+	if e.sameLoss() {
 		return w.of(e.work)
 	}
 	return w.of(e.work) + ": " + w.of(e.release)
@@ -194,7 +194,7 @@ func reasonOf(failed *lock.AnswerError) error {
 	return joined(ErrUnavailable, failed.Err)
 }
 
-// notReached words why Redis could not be asked, or refused. guess is what to look at.
+// notReached words why Redis could not be asked, or refused. guess is what to check.
 func notReached(op, key string, err error, guess string) *Error {
 	switch {
 	case lettucecompat.Permanent(err):

@@ -303,7 +303,7 @@ func TestEventsAreDroppedRatherThanWaitedFor(t *testing.T) {
 		}
 		s.FlushAll()
 		for _, h := range all {
-			<-h.Context().Done() // told, although no event is taken
+			<-h.Context().Done() // notified, although no event is taken
 		}
 		synctest.Wait()
 		if n := obs.n.Load(); n < holds-1024-1 {
@@ -324,7 +324,7 @@ func (d *dropped) EventRaised(_ observe.EventKind, dropped bool) {
 	}
 }
 
-// A loss that is concluded and not told yet, because the telling of others is under way,
+// A loss that is concluded and not reported yet, because the report of others is under way,
 // has its true reason and moment in every answer: whoever trusts Since trusts that the
 // work before it was protected.
 func TestALossThatIsNotToldYetSaysWhyAndSinceWhen(t *testing.T) {
@@ -409,7 +409,7 @@ func TestSnapshotWhileRedisHangs(t *testing.T) {
 }
 
 // The head of the queue leaves while its attempt has no answer, and the next one wants
-// another lease: the open field is given up and removed, and never stands in the way.
+// another lease: the open field is given up and removed, and is never in the way.
 func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
@@ -448,8 +448,8 @@ func TestTheNextHeadWantsAnotherLease(t *testing.T) {
 	})
 }
 
-// While the telling stands still, which nothing of a user's can cause, the watchdog
-// restarts it: renewals go on, and what was lost is told.
+// While reporting is stopped, which nothing of a user's can cause, the watchdog
+// restarts it: renewals continue, and what was lost is notified.
 func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
@@ -466,7 +466,7 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 		if ev := rec.of(observe.EventLost); len(ev) > 0 {
 			t.Fatalf("told already: %+v", ev)
 		}
-		// Not told, not even concluded, and yet an inner release does not say that all is well.
+		// Not reported, not even concluded, and yet an inner release does not say that all is well.
 		outcome(t, inner.Release(bg), observe.OutcomeLost, anteroom.ErrLost)
 		ok(t, outer.Release(bg)) // Redis still has the field, which is what counts in the end
 		time.Sleep(2 * time.Minute)
@@ -479,7 +479,7 @@ func TestTellingThatStandsStillIsRestarted(t *testing.T) {
 	})
 }
 
-// Close gives a hold up, and its release comes before it was told: it is sent once, and
+// Close gives a hold up, and its release comes before it was notified: it is sent once, and
 // says that the lock was not held to the end.
 func TestAReleaseBeforeCloseHasTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

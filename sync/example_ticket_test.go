@@ -16,7 +16,7 @@ type job struct {
 	Ticket string
 }
 
-// jobQueue stands for a broker.
+// jobQueue replaces a broker.
 type jobQueue chan job
 
 func (q jobQueue) Publish(_ context.Context, j job) error {
@@ -40,7 +40,7 @@ func ExampleHold_Detach() {
 		if err != nil {
 			return err
 		}
-		return jobs.Publish(ctx, job{Order: id, Ticket: string(ticket)}) // a secret: whoever has it can resume
+		return jobs.Publish(ctx, job{Order: id, Ticket: string(ticket)}) // a secret: anyone with it can resume
 	}
 	worker := func(ctx context.Context, m *anteroom.Manager, job job) error {
 		hold, err := m.Mutex("order:"+job.Order).Resume(ctx, anteroom.Ticket(job.Ticket))

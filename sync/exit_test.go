@@ -14,7 +14,7 @@ import (
 )
 
 // A process that was stopped past its deadline learns from the release itself that the
-// lock was lost, also where nobody has told it yet, others of it wait, and holds before
+// lock was lost, also where nobody has reported it yet, others of it wait, and holds before
 // were so short that the lock would pass on at once.
 func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 		synctest.Wait()
 		mu.Unlock()
 		<-in
-		// The process stands still: nothing of it runs, and Redis ends the lease.
+		// The process is stopped: nothing of it runs, and Redis ends the lease.
 		m.dog.Stop()
 		m.leases.Stop()
 		time.Sleep(31 * time.Second)
@@ -56,7 +56,7 @@ func TestExit_AStoppedOwnerLearnsItFromItsRelease(t *testing.T) {
 	})
 }
 
-// The machine is suspended between two hand-offs. The monotonic clock stands still, so the
+// The machine is suspended between two hand-offs. The monotonic clock stops, so the
 // hold seems to have taken no time, and nobody has noticed yet: not the renewal loop, whose
 // timer stood still as well. Its owner learns from the release, or from any question before
 // it, that the lock was lost, and the lock does not pass on.
@@ -149,9 +149,9 @@ func TestExit_OthersLookWhileTheLockPassesOn(t *testing.T) {
 }
 
 // Of several goroutines that unlock at once as many succeed as there are owners, and the
-// others are told of their mistake.
+// others are notified of their mistake.
 func TestExit_ManyUnlockAtOnce(t *testing.T) {
-	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is told
+	m := insideManager(t, Config{Observer: &observe.Observer{}}) // one that is called
 	defer func() { _ = m.Close(context.Background()) }()
 	mu, err := m.NewMutex(LockConfig{Key: "k"})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// LockUntil is Lock, but for an end that only a test can give it. It tells whether the
+// LockUntil is Lock, but for an end that only a test can give it. It reports whether the
 // caller has the lock.
 func LockUntil(ctx context.Context, mu *Mutex) bool {
 	return mu.lock(ctx, "lock", queue.NoNotify) == nil
@@ -61,7 +61,7 @@ func InMemory(h *Hold) func() bool {
 	return func() bool { return t.Value() != nil || g.Value() != nil || k.Value() != nil }
 }
 
-// RaceEnabled tells whether the race detector is on.
+// RaceEnabled reports whether the race detector is on.
 const RaceEnabled = raceEnabled
 
 // KeepsAny reports whether m keeps a key, a grant or a clean-up.

@@ -135,7 +135,7 @@ func TestAcquireWaitsThroughAnOutage(t *testing.T) {
 	})
 }
 
-// The first part of the promise: Redis keeps its state, and the holder is told
+// The first part of the promise: Redis keeps its state, and the holder is notified
 // before Redis can grant the lock to anybody else.
 func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -146,7 +146,7 @@ func TestSync_I2_ExpiryIsToldBeforeAnybodyElseGetsIt(t *testing.T) {
 		lock := a.Mutex("l")
 		lock.Lock()
 		told := make(chan time.Time, 1)
-		granted := make(chan time.Duration, 2) // after it was told
+		granted := make(chan time.Duration, 2) // after it was notified
 		go func() { <-h.Context().Done(); told <- time.Now() }()
 		time.Sleep(12 * time.Second)
 		mine.BlackHole()
@@ -388,7 +388,7 @@ func TestSync_I3_AnEarlierGrantsCommandsNeverTouchALaterOne(t *testing.T) {
 	})
 }
 
-// Many waiters, all cancelled while Redis hangs: all are free at once, nothing is left.
+// Many waiters, all cancelled while Redis hangs: all are free immediately, nothing is left.
 func TestManyCancelledWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

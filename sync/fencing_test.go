@@ -14,7 +14,7 @@ import (
 )
 
 // The heir of a hand-off leaves, and the grant is released in its place: the tokens of
-// earlier owners of the turn stay used. The server's clock stands still, so that the
+// earlier owners of the turn stay used. The server's clock is stopped, so that the
 // counter alone must do it.
 func TestUsedTokensAreNeverGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -133,7 +133,7 @@ func TestTokensOfFastTurnsGrowAcrossFlush(t *testing.T) {
 }
 
 // A resource gets either the token with which the work was begun or the word that there
-// is none: a zero that stands for "lost" would pass its check of a new row.
+// is none: a zero that means "lost" would pass its check of a new row.
 func TestAHoldKeepsItsToken(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

@@ -92,7 +92,7 @@ func (o *slow) EventRaised(kind observe.EventKind, _ bool) {
 	}
 }
 
-// I6: locks are released while the Observer is told of the renewals before theirs.
+// I6: locks are released while the Observer is notified of the renewals before theirs.
 func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		seen := &named{}
@@ -131,7 +131,7 @@ func TestSync_I6_NoRenewalAfterTheRelease(t *testing.T) {
 	})
 }
 
-// I9: an Observer that does not return keeps nobody from being renewed or told, and Close
+// I9: an Observer that does not return keeps nobody from being renewed or notified, and Close
 // brings what it is owed.
 func TestSync_I9_AnObserverThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

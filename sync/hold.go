@@ -32,9 +32,9 @@ type Hold struct {
 // the hold outlives it, and Hold.Context keeps its values but not its end.
 //
 // On failure the error is an *Error, nothing is held, and a caller whose context
-// ends is free at once, whatever Redis does: ErrNotAcquired if another holds the
+// ends is free immediately, even if Redis hangs: ErrNotAcquired if another holds the
 // lock, ErrUnavailable if Redis did not serve (which is retried
-// until ctx ends), ErrConfig at once for a key of another type, a missing
+// until ctx ends), ErrConfig immediately for a key of another type, a missing
 // permission or a different configuration of a live key, ErrClosed.
 //
 // With a context that carries a live Hold of this lock (Hold.Context, Do) it
@@ -113,7 +113,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 // over for this hold. The first call counts; further ones return ErrNotHeld.
 //
 // It waits for Redis for two CommandTimeouts at most: the first answer takes up to one,
-// and where that does not confirm the release, repetitions are awaited for the rest. A ctx
+// and if that does not confirm the release, repetitions get the time that is left. A ctx
 // that ends meanwhile ends the wait, not the release. One that has ended before, or ends
 // with this hold as Hold.Context does, is no error by itself: the release is sent, and the
 // first answer to it awaited, since only that says whether the lock had lasted.
@@ -122,7 +122,7 @@ func (mu *Mutex) acquire(ctx context.Context, op string, kind queue.Kind, takes 
 // process, or still held by an outer Hold of the same tenure. Otherwise an
 // *Error: ErrLost if the lock had been lost before (the work done under it may
 // have run beside another holder's); ErrUnavailable if the release
-// is not confirmed: it goes on in the background until the lease has passed, and
+// is not confirmed: it continues in the background until the lease has passed, and
 // nobody else can be harmed by it. EventReleaseFailed and EventReleaseGivenUp report
 // what becomes of it.
 func (h *Hold) Release(ctx context.Context) error {
@@ -175,7 +175,7 @@ func (h *Hold) Key() string {
 	return h.t.key().Name()
 }
 
-// Holder returns the field that stands for this hold in Redis,
+// Holder returns the field of this hold in Redis,
 // "<client id>:<n>"; holds that were handed on within a process share it.
 func (h *Hold) Holder() string {
 	if h == nil {
@@ -205,7 +205,7 @@ func (h *Hold) Held() bool { return h.err() == nil }
 // Inner holds have the token of the outer one.
 //
 // ok is false without LockConfig.Fencing: there is no token then, and 0 must not go to
-// a resource, which could not tell it from one. A token does not change and does not
+// a resource, which could not distinguish it from one. A token does not change and does not
 // end with the lock: also after a loss or Release it is the one with which the work was
 // begun, and whether it still counts is for the resource to decide. Err and Held say
 // what this process knows of that.
@@ -256,7 +256,7 @@ func (h *Hold) Extend(ctx context.Context, d time.Duration) error {
 	case lettucecompat.OutcomeOK:
 		return h.err()
 	case lettucecompat.OutcomeGone:
-		if released, _ := h.look(op); released {
+		if released, _ := h.check(op); released {
 			return h.releasedError()
 		}
 		l := *h.t.owner.Held().LossOr(renewal.ReasonGone)

@@ -226,7 +226,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-// Error.Ran tells whether fn ran, also where fn returns an error of another Do; errors of fn's own come back as they are.
+// Error.Ran reports whether fn ran, also where fn returns an error of another Do; errors of fn's own come back as they
+// are.
 func TestDoSaysWhetherFnRan(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

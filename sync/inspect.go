@@ -22,7 +22,7 @@ type Info struct {
 	Token int64
 	// Subscribers is how many connections listen for the release, -1 if unknown.
 	// On a Cluster it counts one node only. Clients in line do not listen for it,
-	// but the first two where the holder is a stranger to the line.
+	// but the first two do if the holder is a foreign client.
 	Subscribers int
 	// Standing is how many clients wait in line for the lock, and First the id of the
 	// first, "" if there is none. Some may have died; a release skips those.
@@ -66,8 +66,8 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 
 // ForceRelease deletes the lock, no matter who holds it, and returns the holders that it
 // has broken, as Hold.Holder names them: one, none if the lock was free, "" for a string.
-// The holder's Manager is told at once, on a channel of its own: it asks Redis, and ends the
-// hold with LostForced (a fixed lease without asking). The first in line are told to look. It
+// The holder's Manager is notified immediately, on a channel of its own: it asks Redis, and ends the
+// hold with LostForced (a fixed lease without asking). The first in line are asked to retry. It
 // is for operators: work that runs under the lock is not stopped by it, only notified. What
 // is no lock is left alone (ErrConfig), as by Inspect. It returns within CommandTimeout, and
 // nobody with an error.
@@ -85,7 +85,7 @@ func (m *Manager) ForceRelease(ctx context.Context, key string) (broken []string
 	if err != nil {
 		return nil, asked(op, key, err)
 	}
-	// Our own holds are told without the detour over Redis.
+	// Our own holds are notified without the detour over Redis.
 	for _, f := range broken {
 		if id, n, ours := lettucecompat.ParseField(f); ours && id == m.cfg.ClientID {
 			m.locks.Forced(n)

@@ -111,7 +111,7 @@ func constantsOf[S ~string](t *testing.T, typ string) []S {
 	return list
 }
 
-// constants returns the values of the string constants in dir that are wanted, by
+// constants returns the values of the string constants in dir that are asked for, by
 // their name and declared type ("" for none).
 func constants(t *testing.T, dir string, wanted func(name, typ string) bool) []string {
 	t.Helper()

@@ -47,8 +47,8 @@ func TestLine_ARefusedLineConcernsItsKeyOnly(t *testing.T) {
 	}
 }
 
-// A waiter gives up while Redis does not answer its process. Its place goes as soon as Redis does, and who stands behind it
-// is called at once.
+// A waiter gives up while Redis does not answer its process. Its place goes as soon as Redis does, and who waits behind
+// it is called at once.
 func TestLine_AWaiterThatGivesUpInAnOutageLeaves(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		holder, _ := manager(t, s.client(), anteroom.Config{})

@@ -117,7 +117,7 @@ func TestLine_TheFirstLooksWhenMinHoldEnds(t *testing.T) {
 }
 
 // A call overtakes the answer that has made the place: it is entered without a command, and the answer changes nothing.
-// Only a caller that cannot be told to stop waits for its own answer in any case.
+// Only a caller that cannot be stopped waits for its own answer in any case.
 func TestLine_ACallBeforeTheAnswerThatStands(t *testing.T) {
 	for _, stops := range []bool{true, false} {
 		bubble(t, func(t *testing.T, s *embedded) {

@@ -46,7 +46,7 @@ func benchLine(b *testing.B, n, ahead int) {
 	for m.Counts()["default"].Waiting < n {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(20 * time.Second) // all stand, and the confirmations find their rhythm
+	time.Sleep(20 * time.Second) // all wait, and the confirmations find their rhythm
 	for b.Loop() {
 		start, client, server, calls := time.Now(), cpu(), redisCPU(b, other), scriptCalls(b, other)
 		time.Sleep(window)
@@ -61,7 +61,7 @@ func benchLine(b *testing.B, n, ahead int) {
 	waiters.Wait()
 }
 
-// inLine has somebody else hold all the keys, and so many others stand for each. Nobody confirms
+// inLine has somebody else hold all the keys, and so many others wait for each. Nobody confirms
 // those, and while a lock is held nobody minds.
 func inLine(b *testing.B, other *redis.Client, names []string, ahead int) {
 	pipe, alive := other.Pipeline(), time.Now().Add(time.Hour).UnixMilli()

@@ -143,7 +143,7 @@ func TestLine_APlaceIsConfirmedInItsRhythm(t *testing.T) {
 		}
 		for i, c := range sent {
 			want := 60 / max(i, 1)
-			if n := c.take(); n < want-1 || n > want+7 { // beside those the first two look at the end of the holder's lease
+			if n := c.take(); n < want-1 || n > want+7 { // beside those the first two retry at the end of the holder's lease
 				t.Errorf("number %d has sent %d commands in a minute, want about %d", i, n, want)
 			}
 		}
@@ -202,8 +202,8 @@ func TestLine_AFlushIsFoundByAConfirmation(t *testing.T) {
 	})
 }
 
-// After the subscription was made anew all places are confirmed at once, so that a call of which the message was lost with
-// the old one is found then, however far the next confirmation is.
+// After the subscription was made anew all places are confirmed immediately, so that a call of which the message was
+// lost with the old one is found then, however far the next confirmation is.
 func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -246,7 +246,7 @@ func TestLine_AllPlacesAreConfirmedAfterAResubscription(t *testing.T) {
 	})
 }
 
-// Who stands in line for a key that has become something else is told with its next confirmation.
+// Who waits in line for a key that has become something else learns it with its next confirmation.
 func TestLine_AKeyThatIsNoLockAnyMoreIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -291,7 +291,7 @@ func TestLine_WhoGoesDeafWhileItWaitsAsks(t *testing.T) {
 		time.Sleep(time.Second)
 		net.Refuse()
 		net.Reset(faultnet.PubSub)
-		time.Sleep(2300 * time.Millisecond) // its place was confirmed since, and will be in some 700 ms
+		time.Sleep(2300 * time.Millisecond) // its place was confirmed since, and will be in about 700 ms
 		start := time.Now()
 		ok(t, h.Release(bg))
 		h = <-got

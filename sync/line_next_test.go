@@ -104,7 +104,7 @@ func TestLine_AForcedReleaseCallsTheNext(t *testing.T) {
 	})
 }
 
-// A caller with another lease becomes the first here while its process stands: it gets the lease
+// A caller with another lease becomes the first here while its process waits in line: it gets the lease
 // that it has asked for, and the lock is never left to nobody.
 func TestLine_OtherTermsAtTheHead(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -17,7 +17,7 @@ type slowAsk struct {
 	*redis.Client
 	armed   atomic.Bool
 	answer  bool          // it is the answer that is held up
-	at, let chan struct{} // it is there; it may go on
+	at, let chan struct{} // it is there; it may continue
 }
 
 func newSlowAsk(rdb *redis.Client, answer bool) *slowAsk {

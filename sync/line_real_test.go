@@ -60,7 +60,7 @@ func TestLine_TenThousandPlaces(t *testing.T) {
 	t.Logf("have left after %v", time.Since(began))
 }
 
-// Many processes, some of which lose their messages, give up, or are closed while they stand:
+// Many processes, some of which lose their messages, give up, or are closed while they wait:
 // nobody is in beside another, and nothing is left.
 func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 	s := testredis.Start(t)
@@ -111,7 +111,7 @@ func TestLine_ManyProcessesUnderFaults(t *testing.T) {
 	eventually(t, 10*time.Second, "nothing is left", func() bool { return admin.Exists(bg, "k", lineOf("k")).Val() == 0 })
 }
 
-// A server without memory refuses to confirm places, while the holder's renewals go on: who stands
+// A server without memory refuses to confirm places, while the holder's renewals continue: who waits
 // asks no more often than who has no place.
 func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
 	s := testredis.Start(t)
@@ -129,7 +129,7 @@ func TestLine_AFullServerIsNotAskedWithoutAPause(t *testing.T) {
 	admin := s.Client(t)
 	eventually(t, 5*time.Second, "it stands", func() bool { return admin.Exists(bg, lineOf("k")).Val() == 1 })
 	ok(t, admin.ConfigSet(bg, "maxmemory", "1").Err())
-	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was told last
+	time.Sleep(1500 * time.Millisecond) // beyond the end of the lease of which its place was informed last
 	sent.take()
 	time.Sleep(time.Second)
 	if n := sent.take(); n > 20 {

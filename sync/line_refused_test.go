@@ -32,8 +32,8 @@ type readOnly struct{}
 func (readOnly) Error() string { return "READONLY You can't write against a read only replica." }
 func (readOnly) RedisError()   {}
 
-// The end of a turn is refused by the server for a while. It is repeated, and lets in who stands and then who waits here.
-// Where somebody has deleted the lock meanwhile, and another client has it, the hold was lost.
+// The end of a turn is refused by the server for a while. It is repeated, and lets in who waits and then who waits
+// here. Where somebody has deleted the lock meanwhile, and another client has it, the hold was lost.
 func TestLine_ATurnThatIsRefusedIsRepeated(t *testing.T) {
 	for name, deleted := range map[string]bool{"released": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// seenCalls keeps what an Observer is told of calls.
+// seenCalls keeps what an Observer is notified of calls.
 type seenCalls struct {
 	mu   sync.Mutex
 	list []string
@@ -28,7 +28,7 @@ func (s *seenCalls) Called(class, how string) {
 
 func (s *seenCalls) want(t *testing.T, want ...string) {
 	t.Helper()
-	synctest.Wait() // a call is told after its grant is passed on
+	synctest.Wait() // a call is reported after its grant is passed on
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Equal(s.list, want) {
@@ -52,7 +52,7 @@ func waits(t *testing.T, mu *anteroom.Mutex) (come func() *anteroom.Hold) {
 	return func() *anteroom.Hold { return <-got }
 }
 
-// How a process learns that it was called is told, once for each call: by the message or, where it is lost, by a
+// How a process learns that it was called is reported, once for each call: by the message or, where it is lost, by a
 // confirmation.
 func TestLine_CallsAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -109,7 +109,7 @@ func TestLine_DeadPlacesAreSeen(t *testing.T) {
 	})
 }
 
-// A process that stands is told who holds the lock now, and how far it has come, though it asks
+// A process in line knows who holds the lock now, and how far it has come, though it asks
 // for the lock once only.
 func TestLine_AWaiterKnowsWhoHoldsTheLockNow(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

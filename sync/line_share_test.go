@@ -10,17 +10,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/stranger"
+	"github.com/anteroom/anteroom/internal/foreign"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// beside has a stranger want the lock k on each message of sub, beside two processes that always
-// want it. It returns how many turns the stranger has had, and how many they have.
+// beside has a foreign client want the lock k on each message of sub, beside two processes that always
+// want it. It returns how many turns the foreign client has had, and how many they have.
 func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.PubSub) (its, ours int) {
 	t.Helper()
 	rdb := s.Client(t)
-	other := stranger.Client{RDB: rdb, Holder: "server1-thread-1"}
+	other := foreign.Client{RDB: rdb, Holder: "server1-thread-1"}
 	ctx, cancel := context.WithTimeout(bg, 4*time.Second)
 	defer cancel()
 	ps := sub(rdb)
@@ -52,32 +52,32 @@ func beside(t *testing.T, s *testredis.Server, sub func(*redis.Client) *redis.Pu
 		} else if m, is := m.(*redis.Message); !is || strings.Contains(m.Payload, other.Holder) {
 			continue // its own: it would be first each time
 		}
-		if got := must[bool](t)(other.Run(bg, stranger.Lock, "k", time.Minute)); !got {
+		if got := must[bool](t)(other.Run(bg, foreign.Lock, "k", time.Minute)); !got {
 			continue
 		}
 		last = -1
 		its++
 		work()
-		must[bool](t)(other.Run(bg, stranger.Unlock, "k", time.Minute))
+		must[bool](t)(other.Run(bg, foreign.Unlock, "k", time.Minute))
 		ok(t, other.Publish(bg, "k"))
 	}
 	for _, end := range ends {
 		end()
 	}
-	t.Logf("turns: %d of the stranger, %d of ours", its, ours)
+	t.Logf("turns: %d of the foreign client, %d of ours", its, ours)
 	return its, ours
 }
 
-// A stranger that listens for releases gets about the part of one process more. One that listens by a pattern, as a monitor
-// does, is not counted.
+// A foreign client that listens for releases gets about the part of one process more. One that listens by a pattern, as
+// a monitor does, is not counted.
 func TestLine_StrangersGetTheirShare(t *testing.T) {
 	its, ours := beside(t, testredis.Start(t), func(c *redis.Client) *redis.PubSub { return c.Subscribe(bg, "lock:release:k") })
 	if ours < 50 || its*8 < ours || its > 2*ours {
-		t.Errorf("turns: %d of the stranger, %d of ours", its, ours)
+		t.Errorf("turns: %d of the foreign client, %d of ours", its, ours)
 	}
 }
 
-// Beside strangers, of whom each has the lock for one owner at a time, a turn is short: one of another
+// Beside foreign clients, of whom each has the lock for one owner at a time, a turn is short: one of another
 // process comes after one owner.
 func TestLine_BesideStrangersATurnIsShort(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -39,7 +39,7 @@ func TestLine_NumbersGrow(t *testing.T) {
 	})
 }
 
-// Who is refused stands, and the release calls it: the waiter is in with no command of its own, and nothing is left in
+// A refused client waits in line, and the release calls it: the waiter is in with no command of its own, and nothing is left in
 // the end.
 func TestLine_WhoStandsIsCalled(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -65,7 +65,7 @@ func TestLine_WhoStandsIsCalled(t *testing.T) {
 	})
 }
 
-// Whoever only tries does not stand, and takes nothing from those who do.
+// A try does not wait in line, and takes nothing from waiters.
 func TestLine_ATryNeitherStandsNorOvertakes(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -155,7 +155,7 @@ func TestLine_WhoeverLeavesLeavesNothing(t *testing.T) {
 	})
 }
 
-// Close while its waiters stand leaves no place, and the next one is called without a delay.
+// Close while its waiters wait leaves no place, and the next one is called without a delay.
 func TestLine_CloseLeavesNoPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -206,8 +206,8 @@ func TestLine_CloseLeavesNoPlaceOfAParkedLock(t *testing.T) {
 	})
 }
 
-// Who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered at once: the place that
-// the end of the turn has taken is no reason to wait for a call.
+// Who comes with a try while a turn ends, and whoever waited has given up meanwhile, is answered immediately: the place
+// that the end of the turn has taken is no reason to wait for a call.
 func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
@@ -215,7 +215,7 @@ func TestLine_ATryAtTheEndOfATurnWaitsForNobody(t *testing.T) {
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		mu := mutex(t, a, anteroom.LockConfig{Key: "k", MaxHandoffTime: time.Millisecond})
 		h := acquire(t, mu)
-		s.settle() // it is told that somebody stands
+		s.settle() // it is notified that somebody waits
 		theirs := s.waiting(t, bg, b.Mutex("k"))
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()

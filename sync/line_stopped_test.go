@@ -17,7 +17,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// stands returns the client ids that stand for key, in no order.
+// stands returns the client ids in line for key, in no order.
 func stands(rdb *redis.Client, key string) (clients []string) {
 	for _, f := range rdb.HKeys(bg, lineOf(key)).Val() {
 		if c, is := strings.CutPrefix(f, "c"); is {
@@ -28,7 +28,7 @@ func stands(rdb *redis.Client, key string) (clients []string) {
 }
 
 // stop stops a process, and returns when each of its threads has stopped: one of them has to run to
-// handle the signal, and until then the others go on.
+// handle the signal, and until then the others continue.
 func stop(t *testing.T, p *process) {
 	t.Helper()
 	ok(t, p.Process.Signal(child.SIGSTOP))
@@ -52,7 +52,7 @@ func stop(t *testing.T, p *process) {
 const afterStop = 2*time.Second + time.Second + 2*time.Second
 
 // The first in line is stopped, is called, and sleeps through its lease. The next one is in within
-// the bound. When the first one runs again it finds the old call, does not believe it, and stands
+// the bound. When the first one runs again it finds the old call, does not believe it, and waits
 // anew.
 func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 	t.Parallel()
@@ -113,7 +113,7 @@ func TestLine_AStoppedProcessThatIsCalled(t *testing.T) {
 }
 
 // A process that was called has just entered, and is stopped until its lease is over. The next one
-// is in within the bound; the stopped one is told as soon as it runs and asks.
+// is in within the bound; the stopped one is notified as soon as it runs and asks.
 func TestLine_ACalledProcessThatIsStopped(t *testing.T) {
 	t.Parallel()
 	s := testredis.Start(t)

@@ -57,7 +57,7 @@ func (s *embedded) holders(key string) []string {
 	return fields
 }
 
-// waiting starts an Acquire that has to wait, and returns when it stands in line. What it gets
+// waiting starts an Acquire that has to wait, and returns when it waits in line. What it gets
 // arrives on the channel.
 func (s *embedded) waiting(t *testing.T, ctx context.Context, mu *anteroom.Mutex, opts ...anteroom.AcquireOption) <-chan *anteroom.Hold {
 	t.Helper()

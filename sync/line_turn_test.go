@@ -36,8 +36,8 @@ func crew(ctx context.Context, mu *anteroom.Mutex, size int, work func()) (done 
 	}
 }
 
-// In a steady state a turn is one command: it releases, calls, and stands again. A process that
-// is alone goes on with its turn. Afterwards nothing is left.
+// In a steady state a turn is one command: it releases, calls, and waits again. A process that
+// is alone continues its turn. Afterwards nothing is left.
 func TestLine_ATurnIsOneCommand(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		ctx, cancel := context.WithCancel(bg)
@@ -115,8 +115,8 @@ func budget(t *testing.T, m *anteroom.Manager, sent *traffic, owners int) int {
 	return n
 }
 
-// Where nobody stands elsewhere a turn goes on beyond its budget without a command. Who comes to stand is told of, also
-// where the message of that is lost, and then the turn ends with its budget.
+// Where nobody waits elsewhere a turn continues beyond its budget without a command. A client that comes into line is announced,
+// also where the message of that is lost, and then the turn ends with its budget.
 func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -153,7 +153,7 @@ func TestLine_ATurnGoesOnWhileNobodyStands(t *testing.T) {
 	}
 }
 
-// What ends a turn where somebody stands: so many hand-offs, or so much time.
+// What ends a turn where somebody waits: so many hand-offs, or so much time.
 func TestLine_ATurnEndsWithItsBudget(t *testing.T) {
 	for name, c := range map[string]struct {
 		cfg  anteroom.LockConfig

@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// forger has a waiter that stands in line for a lock which a field of another client holds in
+// forger has a waiter that waits in line for a lock which a field of another client holds in
 // Redis: the test calls it, or pretends to.
 func forger(t *testing.T, s *embedded, cfg anteroom.LockConfig, opts ...anteroom.AcquireOption) (m *anteroom.Manager, sent *traffic, got <-chan *anteroom.Hold, at spot) {
 	t.Helper()
@@ -80,7 +80,7 @@ func TestLine_AnOldOrForgedCallLetsNobodyIn(t *testing.T) {
 		call("a much later number", func(p *spot) { p.n = lettucecompat.LastNumber }, true)
 		before := s.spots("k")[0]
 		call("what was confirmed since", func(p *spot) { p.n = before.n }, true)
-		// It stands still, and is called in the end.
+		// It is stopped, and is called in the end.
 		now := s.spots("k")[0]
 		if before.seq != now.seq {
 			t.Errorf("stood as %v, stands as %v", before, now)

@@ -21,7 +21,7 @@ const (
 	RecoverRelease
 )
 
-// LockConfig configures one lock. The zero value of each field but Key stands for its
+// LockConfig configures one lock. The zero value of each field but Key means its
 // default: the value in Config.Defaults, and where that is zero too, the one that the
 // field's comment names. So what Defaults switches on (Fair, Fencing, MinHold …) a lock
 // cannot switch off: leave out of Defaults what not every lock should have.
@@ -57,7 +57,7 @@ type LockConfig struct {
 	// max(LeaseTime/20, 100 ms), and at most LeaseTime/10.
 	Margin time.Duration
 
-	// WatchdogPeriod is how often the watchdog looks at each hold. From 10 ms to
+	// WatchdogPeriod is how often the watchdog checks each hold. From 10 ms to
 	// 1 hour. Defaults to 5 seconds.
 	WatchdogPeriod time.Duration
 
@@ -70,7 +70,7 @@ type LockConfig struct {
 
 	// Reentrant lets the goroutine that holds the lock by Lock or TryLock lock it again, up to
 	// 255 times, and only that goroutine may unlock it, as often. By default it is as with a
-	// sync.Mutex: locking twice waits, which EventSelfDeadlock reports at once, and any
+	// sync.Mutex: locking twice waits, which EventSelfDeadlock reports immediately, and any
 	// goroutine may unlock. In either case Acquire, TryAcquire and Do enter again with a context
 	// that carries the live Hold (Hold.Context, or the context that Do passes on).
 	Reentrant bool
@@ -135,7 +135,7 @@ type LockConfig struct {
 	// StringHolders shares the key with a library that keeps a lock as a string, while a
 	// fleet changes over from redsync, redislock, or rueidislock with KeyMajority 1: such a
 	// string counts as held by another until it is deleted or expires, and without a TTL for
-	// ever. (That library finds our lock taken without being told.) The first two in line ask
+	// ever. (That library finds our lock taken without a notification.) The first two in line ask
 	// every 100 ms, and while strings were seen every second turn leaves the lock free for
 	// two round trips, at least 1 ms. Take it off when the other library is gone. docs/migrating.md has the steps. Defaults to false: a string is an
 	// ErrConfig, since it may be data.

@@ -51,7 +51,7 @@ var logCases = []logCase{
 		s.Del("order:42")
 		_ = h.Release(bg)
 	}},
-	{"Redis is away for a lease", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"Redis is unreachable for a lease", observe.EventLost, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(aWhile)
 		s.net.Refuse()
@@ -92,7 +92,7 @@ var logCases = []logCase{
 			t.Error("Close did not mind the hold")
 		}
 	}},
-	{"Redis is away, the lock is not lost yet", observe.EventRenewalFailing, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
+	{"Redis is unreachable, the lock is not lost yet", observe.EventRenewalFailing, anteroom.LockConfig{}, func(t *testing.T, s *embedded, _ *anteroom.Manager, mu *anteroom.Mutex) {
 		held(t, mu)
 		time.Sleep(aWhile)
 		s.net.Refuse()

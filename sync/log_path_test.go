@@ -80,7 +80,7 @@ func TestLog_NoLineForAnOperation(t *testing.T) {
 	})
 }
 
-// Losses are told before anybody writes a word of them, and a log that hangs stops nobody.
+// Losses are notified before anybody writes a word of them, and a log that hangs stops nobody.
 // What did not fit into the queue of events is said when it can be.
 func TestLog_ComesAfterTellingAndSaysWhatItDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

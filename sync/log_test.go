@@ -72,7 +72,7 @@ func (c logCase) play(t *testing.T) (line string, e observe.Event) {
 		m, rec := manager(t, s.client(), anteroom.Config{Logger: j.logger(), Defaults: anteroom.LockConfig{WatchdogPeriod: max(c.locks.WatchdogPeriod, 5*time.Second)}})
 		locks := c.locks
 		locks.Key, locks.Name = "order:42", "orders"
-		defer func() { s.net.Heal(); time.Sleep(2 * time.Second) }() // go-redis goes on dialing
+		defer func() { s.net.Heal(); time.Sleep(2 * time.Second) }() // go-redis continues dialing
 		c.run(t, s, m, mutex(t, m, locks))
 		synctest.Wait()
 		lines, events := j.lines(c.kind), rec.of(c.kind)
@@ -102,7 +102,7 @@ func shown(line string) string {
 }
 
 // alike makes two records of one case comparable: renewals are jittered, so durations and
-// the number of failures differ; that there were none is told apart.
+// the number of failures differ; that there were none is distinguished.
 func alike(record string) string {
 	// A try that the deadline cut short has the shorter words.
 	record = strings.ReplaceAll(record, "context deadline exceeded", "no answer within the command's time limit (1s)")
@@ -202,7 +202,7 @@ func TestLog_AStoppedProcess(t *testing.T) {
 
 // What a record says of a loss is true, and the Event has the same for programs.
 func TestLog_TheFactsOfALoss(t *testing.T) {
-	i := slices.IndexFunc(logCases, func(c logCase) bool { return c.name == "Redis is away for a lease" })
+	i := slices.IndexFunc(logCases, func(c logCase) bool { return c.name == "Redis is unreachable for a lease" })
 	line, e := logCases[i].play(t)
 	a := attrs(line)
 	moment := func(name string) time.Time { return must[time.Time](t)(time.Parse(time.RFC3339Nano, a[name])) }
@@ -256,7 +256,7 @@ func TestLog_NamesNoKeyAndNoHolder(t *testing.T) {
 	}
 }
 
-// What the watchdog had found of a hold is told with its loss, although it forgets the hold
+// What the watchdog had found of a hold is reported with its loss, although it forgets the hold
 // before the loss is reported.
 func TestLost_SaysWhatWasFoundOfTheHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -295,7 +295,7 @@ func TestLost_ByCloseSaysWhatWasFoundOfTheHold(t *testing.T) {
 	}
 }
 
-// What was held against one owner is not told of the next.
+// What was held against one owner is not reported of the next.
 func TestLost_AccusesNobodyOfWhatAnEarlierOwnerDid(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, seen := manager(t, s.client(), anteroom.Config{})

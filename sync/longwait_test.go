@@ -30,7 +30,7 @@ func parked(mu *anteroom.Mutex) (free func()) {
 	return func() { close(quit); <-done }
 }
 
-// A look comes every quarter of LongWait, and at least every 5 s.
+// A check comes every quarter of LongWait, and at least every 5 s.
 func TestLongWait_IsReportedOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		c := &kinds{}
@@ -83,7 +83,7 @@ func TestLongWait_IsReportedOnce(t *testing.T) {
 	})
 }
 
-// kinds counts events as an Observer is told of them.
+// kinds counts events as an Observer is notified of them.
 type kinds struct {
 	mu     sync.Mutex
 	counts map[observe.EventKind]int
@@ -220,7 +220,7 @@ func TestLongWait_ForAnotherProcess(t *testing.T) {
 	})
 }
 
-// A key's waiters are one event, however many they are, and a look that finds many keys
+// A key's waiters are one event, however many they are, and a check that finds many keys
 // names those that wait longest.
 func TestLongWait_ABurstIsFewEvents(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

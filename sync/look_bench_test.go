@@ -11,8 +11,8 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// BenchmarkLook is one look: its processor time, and what looking costs of
-// one processor with the default LongWait: every 5 s, or later where a look takes more than
+// BenchmarkLook is one check: its processor time, and what checking costs of
+// one processor with the default LongWait: every 5 s, or later if a check takes more than
 // 50 ms.
 //
 //	go test -run '^$' -bench Look -benchtime 10x -count 5 ./sync
@@ -45,7 +45,7 @@ func benchLook(b *testing.B, keys, waiters int) {
 		}
 		s.key(fmt.Sprintf("order:%d", i), uint64(i+1), queue.NoNotify, others...)
 	}
-	s.l.Look(time.Now())
+	s.l.Check(time.Now())
 	other := make([]byte, 64<<20)
 	b.ReportAllocs()
 	var took time.Duration
@@ -56,7 +56,7 @@ func benchLook(b *testing.B, keys, waiters int) {
 		}
 		b.StartTimer()
 		began := processorTime(b)
-		s.l.Look(time.Now())
+		s.l.Check(time.Now())
 		took += processorTime(b) - began
 	}
 	took /= time.Duration(b.N)
@@ -73,7 +73,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWalk is for how long the mutex of a queue of 100,000 is held where a look
+// BenchmarkWalk is for how long the mutex of a queue of 100,000 is held if a check
 // walks it.
 func BenchmarkWalk(b *testing.B) {
 	s := newScene(b, Config{})

@@ -82,7 +82,7 @@ func TestALossIsToldBeforeTheQueueMovesOn(t *testing.T) {
 	_ = h.Release(ctx)
 }
 
-// A context that belongs to a hold is asked after the deadline, before anybody has told.
+// A context that belongs to a hold is asked after the deadline, before anybody has reported it.
 func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, _ := insideServer(t, Config{})
@@ -105,7 +105,7 @@ func TestHold_ItsContextComparesWithTheClock(t *testing.T) {
 	})
 }
 
-// A loss is concluded and not told yet when the owner releases. The release can't be sent as one, and nothing must stay.
+// A loss is concluded and not reported yet when the owner releases. The release can't be sent as one, and nothing must stay.
 func TestALossConcludedBesideTheReleaseLeavesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason renewal.Reason

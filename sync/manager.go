@@ -59,9 +59,9 @@ type Redis interface {
 // a program that has a client, or needs settings that no URL has; others use Open. Call
 // Close when it is not needed any more, and then close rdb.
 //
-// It does not ask Redis: a server that is away or refuses the password shows when a lock
+// It does not ask Redis: a server that is unreachable or refuses the password shows when a lock
 // is acquired, or by Ping. Settings of rdb that cost something, such as a PoolSize below
-// what MaxInFlight needs, are told once, in log records at Debug level. A client whose
+// what MaxInFlight needs, are reported once, in log records at Debug level. A client whose
 // options cannot be read, because it is wrapped, is taken as it is.
 func NewManager(rdb Redis, cfg Config) (*Manager, error) {
 	m, err := newManager("new manager", rdb, cfg)
@@ -117,7 +117,7 @@ func newManager(op string, rdb Redis, cfg Config) (*Manager, error) {
 		OnVerdict: m.reports.Checked, OnAlert: m.reports.Alert, OnClear: m.reports.AlertCleared, OnRecovery: m.reports.Recovery, OnSelfLate: m.reports.Stalled,
 	})
 	m.reports.Attach(m.wire, m.locks, m.dog)
-	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.Looked)
+	m.lookout = waits.New(cfg.LongWait, m.waitedFor(), m.reports.FoundWaits)
 	m.lookout.Serve(defaults.LongWait)
 	m.dog.Start()
 	m.lookout.Start()
@@ -137,7 +137,7 @@ func (m *Manager) ClientID() string { return m.cfg.ClientID }
 // moment returns t, counted as renewal.Manager.Glance does, to show it.
 func (m *Manager) moment(t lock.Moment) time.Time { return m.dated(m.leases.Zero().Add(t)) }
 
-// subscription is told by the wire that the subscription connection has come up, or has ended.
+// subscription is called by the wire when the subscription connection has come up, or has ended.
 func (m *Manager) subscription(up bool, err error) {
 	if up {
 		m.locks.Resubscribed()

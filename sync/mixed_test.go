@@ -92,7 +92,7 @@ func mixed(t *testing.T, s *testredis.Server, r bool) {
 
 const (
 	mixedFor = time.Second
-	// Longer than the call lease, so that what somebody has entered can be told from what nobody has.
+	// Longer than the call lease, so that what somebody has entered can be distinguished from what nobody has.
 	mixedLease = 3 * time.Second
 )
 

@@ -30,7 +30,7 @@ import (
 // wrote elsewhere is seen by the next as far as that elsewhere promises it.
 //
 // Unlike a sync.Mutex the lock can be lost while it is held; see docs/guarantees.md.
-// Lock has no way to tell its caller, so code that must not run twice uses Acquire
+// Lock has no way to notify its caller, so code that must not run twice uses Acquire
 // or Do, or asks Held before each step that counts.
 type Mutex struct {
 	m         *Manager
@@ -84,11 +84,11 @@ func (mu *Mutex) Config() LockConfig {
 //
 // Lock panics with an *Error for mistakes in the program only: bad configuration,
 // the 256th nesting, a closed Manager (who holds the lock may enter again while Close waits
-// for that). Whatever Redis answers is retried, logged
+// for that). Any answer of Redis is retried, logged
 // once per change, and raised as an event, until the lock is obtained.
 //
 // Lock by a goroutine that holds the lock otherwise waits for itself, unless another
-// goroutine is to release it: that is reported as EventSelfDeadlock, at once.
+// goroutine is to release it: that is reported as EventSelfDeadlock, immediately.
 func (mu *Mutex) Lock() {
 	if err := mu.lock(context.Background(), "lock", queue.NoNotify); err != nil {
 		panic(err)
@@ -162,7 +162,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
 // waiter of this process or releases it in Redis; it waits for the answer up to
 // CommandTimeout (Config.CommandTimeout has the one exception). A release that is not
-// confirmed by then goes on in the background for up to a lease, while renewal has ended.
+// confirmed by then continues in the background for up to a lease, while renewal has ended.
 //
 // It panics with an *Error if the lock is not locked, or is Reentrant and held by another
 // goroutine; the error says by which, and where that one came in, if
@@ -180,7 +180,7 @@ func (mu *Mutex) Unlock() {
 	err := mu.m.exit("unlock", o, nil, context.Background())
 	if err != nil {
 		panicOnMistake(err)
-		// A release that goes on in the background has raised its own event.
+		// A release that continues in the background has raised its own event.
 		if e, ok := err.(*Error); ok && e.Outcome == observe.OutcomeLost {
 			c := o.Held().LossOr(renewal.ReasonGone).Cause
 			if l, is := errors.AsType[*loss](err); is {
@@ -208,7 +208,7 @@ func (mu *Mutex) use() (*lock.Key, error) {
 	return k, nil
 }
 
-// find returns the lock's key, without a reference, or nil. Whoever owns the lock finds that in which it does.
+// find returns the lock's key, without a reference, or nil. An owner finds the key in which it owns the lock.
 func (mu *Mutex) find() *lock.Key {
 	if k := mu.last.Load().Key(); k != nil && !k.Over() {
 		return k

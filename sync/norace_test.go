@@ -2,5 +2,5 @@
 
 package anteroom
 
-// raceEnabled tells whether the race detector is on.
+// raceEnabled reports whether the race detector is on.
 const raceEnabled = false

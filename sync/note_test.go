@@ -80,7 +80,7 @@ func TestNote_WhatIsRefused(t *testing.T) {
 	})
 }
 
-// A real server, which no test double stands for.
+// A real server, which no test double replaces.
 func TestNote_OnAServer(t *testing.T) {
 	server := testredis.Start(t)
 	m, rec := manager(t, server.Client(t), anteroom.Config{Defaults: anteroom.LockConfig{LeaseTime: 300 * time.Millisecond, WatchdogPeriod: 50 * time.Millisecond}})

@@ -26,11 +26,11 @@ import (
 //
 // Open asks Redis whether it answers, within ctx and at most 5 seconds, or CommandTimeout
 // where that is longer, and takes up to a second more to find out why not; ctx plays no part
-// later. So a wrong address, password or certificate shows at once: the error names the
-// address and what the server says. What an ACL allows is for Ping to tell. It
+// later. So a wrong address, password or certificate shows immediately: the error names the
+// address and what the server says. Ping checks what an ACL allows. It
 // returns an *Error: ErrConfig for a url or cfg that is wrong, and for what Redis refuses;
 // ErrUnavailable where Redis does not answer. Nothing is left running then. No error holds
-// a part of url that may be a password. A program that must start while Redis is away
+// a part of url that may be a password. A program that must start while Redis is unreachable
 // makes a client of its own, for NewManager.
 //
 // For this client go-redis writes no lines about a Redis that cannot be reached; events say
@@ -72,7 +72,7 @@ func (m *Manager) outlived(g *lock.Held) {
 	}
 }
 
-// closeClient closes the client of Open: at once, or when the last lease that was left
+// closeClient closes the client of Open: immediately, or when the last lease that was left
 // has ended by itself. A release that comes after that would find nothing.
 func (m *Manager) closeClient() {
 	if m.client == nil {

@@ -75,7 +75,7 @@ func TestOpen_Cluster(t *testing.T) {
 	opened(t, c.URL(), c.Client(t))
 }
 
-// TestOpen_TLS: with certificates of both sides, and what is told where one is wrong.
+// TestOpen_TLS: with certificates of both sides, and what is reported if one is wrong.
 func TestOpen_TLS(t *testing.T) {
 	authority, stranger := testredis.NewAuthority(t), testredis.NewAuthority(t)
 	s := testredis.StartTLS(authority, true)

@@ -76,7 +76,7 @@ func TestOutage_ThatComesAndGoesIsOne(t *testing.T) {
 }
 
 // Lock has no way to return an error. What a person must change it says at once, as an
-// error in the log, with the remedy, and it goes on waiting.
+// error in the log, with the remedy, and it continues waiting.
 func TestOutage_LockSaysWhatAPersonMustChange(t *testing.T) {
 	for what, c := range map[string]struct {
 		upset, settle func(s *embedded)

@@ -24,7 +24,7 @@ func (m *Manager) patience() time.Duration {
 // makes the calls of an acquire and a release in one script, which leaves nothing behind
 // and disturbs nobody. Call it when a program starts, and in its readiness check. Nil means
 // that an Acquire would get an answer, now: address, password, permissions and scripts are
-// right, and the server takes writes. It does not tell whether a key is free.
+// right, and the server takes writes. It does not say whether a key is free.
 //
 // Where an ACL restricts the keys, give one key for each pattern, for example "order:0"
 // for order:*. Without keys it tries "anteroom:ping", which is as good as any where the

@@ -330,7 +330,7 @@ func TestAKilledHolderFreesTheLockWithinOneLease(t *testing.T) {
 	ok(t, h.Release(bg))
 }
 
-// The third part of the promise: a stopped holder can't be told, but the first
+// The third part of the promise: a stopped holder can't be notified, but the first
 // thing that asks after it runs again gets the right answer.
 func TestPromise_AStoppedHolderKnowsWhenItRunsAgain(t *testing.T) {
 	t.Parallel()

@@ -148,7 +148,7 @@ func readReply(r *bufio.Reader) (raw []byte, words []string, err error) {
 }
 
 // A Cluster of three behind one address: locks of all slots are renewed, removed and handed over as on one server, and
-// the user is told once what to do.
+// the user is notified once what to do.
 func TestAClusterBehindAProxy(t *testing.T) {
 	t.Parallel()
 	addr := startProxy(t, testredis.StartCluster(t, 3, 0))

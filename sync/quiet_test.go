@@ -15,7 +15,7 @@ import (
 // operator is the log as an operator reads it, from Info on.
 func (j *journal) operator() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// longest is how long a record about an outage may be: some 40 characters are its time and its level.
+// longest is how long a record about an outage may be: about 40 characters are its time and its level.
 const longest = 250
 
 // wrote fails the test unless the log has exactly one record for each prefix of level and text, in this order.

@@ -8,8 +8,8 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// A waiter of this process comes in when MinHold is over, and a try before that is refused at once, also where the release
-// has no answer yet.
+// A waiter of this process comes in when MinHold is over, and a try before that is refused immediately, also where the
+// release has no answer yet.
 func TestMinHold_WhoWaitsAndWhoTries(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

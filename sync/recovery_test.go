@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// counter counts what an Observer is told.
+// counter counts what an Observer is notified of.
 type counter struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -188,7 +188,7 @@ func TestAnAbandonedHoldIsReported(t *testing.T) {
 }
 
 // The context of a Hold leads to those that it is nested in. Whoever forgets all of them
-// is told of each: the library itself keeps none of them reachable.
+// is notified of each: the library itself keeps none of them reachable.
 func TestForgottenNestedHoldsAreReported(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})
@@ -275,7 +275,7 @@ func TestACancelledHoldIsFreeWhenItsOwnerLetsGo(t *testing.T) {
 	})
 }
 
-// No renewal sets a key that has been removed: its holder is told, and the key stays free.
+// No renewal sets a key that has been removed: its holder is notified, and the key stays free.
 func TestRecovery_ARemovedKeyIsNotSetAgain(t *testing.T) {
 	for r := anteroom.RecoverDefault; r <= anteroom.RecoverRelease; r++ {
 		bubble(t, func(t *testing.T, s *embedded) {

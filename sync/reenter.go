@@ -17,7 +17,7 @@ func (mu *Mutex) outer(ctx context.Context) *Hold {
 		if h.t.m != mu.m || h.Key() != mu.key {
 			continue
 		}
-		if released, _ := h.look(""); !released {
+		if released, _ := h.check(""); !released {
 			return h
 		}
 	}
@@ -31,7 +31,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 	fail := func(o observe.Outcome, err error) (*Hold, error) {
 		return nil, &Error{Op: r.op, Key: h.Key(), Outcome: o, Err: err}
 	}
-	if released, loss := h.look(r.op); released || loss != nil {
+	if released, loss := h.check(r.op); released || loss != nil {
 		return nil, loss
 	}
 	if ctx.Err() != nil {
@@ -60,7 +60,7 @@ func (h *Hold) reenter(ctx context.Context, r *request) (*Hold, error) {
 		return fail(observe.OutcomeFailed, ErrReentryLimit)
 	}
 	t.remove(inner)
-	if released, _ := h.look(r.op); released {
+	if released, _ := h.check(r.op); released {
 		return nil, nil
 	}
 	return nil, t.m.lossError(r.op, h.Key(), t.owner.Held().LossOr(renewal.ReasonGone))

@@ -96,7 +96,7 @@ func TestTryLockForOfALostLockIsFalse(t *testing.T) {
 }
 
 // The lock is lost before the watchdog knows that its goroutine has ended: the local
-// queue must not stand still for good.
+// queue must not stop for good.
 func TestForceReleaseOfALockWhoseGoroutineHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

@@ -61,8 +61,8 @@ func TestReleaseAwaitsARepetition(t *testing.T) {
 	})
 }
 
-// A program that is told to stop releases with contexts that have ended. That alone is no
-// failure, and what Release returns still tells whether the lock had lasted.
+// A program that has to stop releases with contexts that have ended. That alone is no
+// failure, and what Release returns still reports whether the lock had lasted.
 func TestReleaseWithAnEndedContext(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{})

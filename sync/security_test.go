@@ -85,7 +85,7 @@ func TestSecurity_AFloodOfMessages(t *testing.T) {
 			return commands() - before
 		}
 		n := strconv.FormatUint(s.spots("k")[0].n, 10)
-		for _, message := range []string{"called WORD " + n + " 1 7 0 k", "called - " + n + " 1 7 0 k", "look - 0 k", "told - " + n + " k"} {
+		for _, message := range []string{"called WORD " + n + " 1 7 0 k", "called - " + n + " 1 7 0 k", "retry - 0 k", "contended - " + n + " k"} {
 			if asked := flood("anteroom:client:"+b.ClientID(), message); asked != 0 {
 				t.Errorf("1000 × %q cost %d questions", message, asked)
 			}

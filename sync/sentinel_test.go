@@ -27,7 +27,7 @@ func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {
 	var kept []*Hold
 	var forgotten []*tenure
 	// Others take and give sentinels too, and the race detector makes the pool drop some:
-	// one that serves a second tenure is not certain to be met by a single try.
+	// one that serves a second tenure is not certain to be found by a single try.
 	served := 0
 	for range 100 {
 		first := hold("k")
@@ -42,7 +42,7 @@ func TestAbandoned_ASentinelServesManyTenures(t *testing.T) {
 				served++
 				forgotten = append(forgotten, next.t)
 			}
-			// As if it were forgotten, but for the lock, which the test goes on with.
+			// As if it were forgotten, but for the lock, which the test continues to use.
 			if err := next.t.m.exit("release", &next.t.owner, nil, nil); err != nil {
 				t.Error(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/anteroom/anteroom/sync/internal/lock"
 )
 
-// settings is a normal LockConfig without its key, and what follows from it. Locks that are
+// settings is a normal LockConfig without its key, and what is derived from it. Locks that are
 // configured alike share one, which is most of the memory of a Mutex: a program has many keys
 // and few classes. It is never changed.
 type settings struct {

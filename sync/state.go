@@ -33,7 +33,7 @@ func (m *Manager) Counts() map[string]observe.Count {
 	now := m.leases.Glance()
 	for _, k := range m.locks.All() {
 		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Look(0)
+		f, _ := k.Queue().Peek(0)
 		counts[class] = countedIn(counts[class], k, f, now)
 	}
 	return counts
@@ -57,13 +57,13 @@ func countedIn(c observe.Count, k *lock.Key, f queue.Front, now lock.Moment) obs
 
 // state describes the key, with the first n of its waiters, or all with a negative n.
 func (m *Manager) state(k *lock.Key, now time.Time, n int) observe.State {
-	f, waiters := k.Queue().Look(n)
+	f, waiters := k.Queue().Peek(n)
 	s := observe.State{
 		Key: k.Name(), Class: settingsOf(k).cfg.Name, Status: strings.ToLower(f.Current.State.String()), Count: f.Current.Count, HandOffs: f.Current.HandOffs,
 		Lost: f.Current.State == queue.Lost, Waiting: f.Waiting,
 	}
 	if a := k.Answer(); a != nil && f.Current.State == queue.Acquiring {
-		s.HeldBy, s.Standing = a.Holder, a.Word == lettucecompat.WordStands
+		s.HeldBy, s.Standing = a.Holder, a.Word == lettucecompat.WordWaits
 		if s.Standing {
 			s.Ahead = a.Ahead
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/anteroom/anteroom/internal/stranger"
+	"github.com/anteroom/anteroom/internal/foreign"
 	"github.com/anteroom/anteroom/internal/testredis"
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
@@ -23,20 +23,20 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 	for _, key := range []string{"user:profile:1001", "{tag}x", "stray}{brace"} {
 		t.Run(key, func(t *testing.T) {
 			t.Parallel()
-			s := stranger.Client{RDB: rdb, Holder: "server1-thread-123"}
+			s := foreign.Client{RDB: rdb, Holder: "server1-thread-123"}
 			run := func(script string, lease time.Duration) bool {
 				return must[bool](t)(s.Run(bg, script, key, lease))
 			}
 			mu := mutex(t, m, anteroom.LockConfig{Key: key, LeaseTime: 2 * time.Second})
 
-			// Exclusion: the stranger holds, twice over.
+			// Exclusion: the foreign client holds, twice over.
 			for range 2 {
-				if !run(stranger.Lock, time.Minute) {
-					t.Fatal("the stranger did not get a free lock")
+				if !run(foreign.Lock, time.Minute) {
+					t.Fatal("the foreign client did not get a free lock")
 				}
 			}
 			if _, err := mu.TryAcquire(bg); !errors.Is(err, anteroom.ErrNotAcquired) {
-				t.Fatalf("acquired beside the stranger: %v", err)
+				t.Fatalf("acquired beside the foreign client: %v", err)
 			}
 			// Wake-up by its message, not by its TTL of a minute.
 			got := make(chan *anteroom.Hold, 1)
@@ -45,15 +45,15 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 				n, err := rdb.PubSubNumSub(bg, "lock:release:"+key).Result()
 				return err == nil && n["lock:release:"+key] == 1
 			})
-			if !run(stranger.Unlock, time.Minute) {
+			if !run(foreign.Unlock, time.Minute) {
 				t.Fatal("unlock")
 			}
 			select {
 			case <-got:
-				t.Fatal("acquired although the stranger still holds it once")
+				t.Fatal("acquired although the foreign client still holds it once")
 			default:
 			}
-			if !run(stranger.Unlock, time.Minute) {
+			if !run(foreign.Unlock, time.Minute) {
 				t.Fatal("unlock")
 			}
 			begin := time.Now()
@@ -64,15 +64,15 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 			}
 
 			// Exclusion the other way, and renewal: our TTL stays up beyond the lease.
-			if run(stranger.Lock, time.Minute) || run(stranger.Renew, time.Minute) || run(stranger.Check, 0) || run(stranger.Unlock, time.Minute) {
-				t.Fatal("the stranger got at our lock")
+			if run(foreign.Lock, time.Minute) || run(foreign.Renew, time.Minute) || run(foreign.Check, 0) || run(foreign.Unlock, time.Minute) {
+				t.Fatal("the foreign client got at our lock")
 			}
 			timer := time.NewTimer(2500 * time.Millisecond)
 			<-timer.C
 			if ttl, err := rdb.PTTL(bg, key).Result(); err != nil || ttl < 500*time.Millisecond || !h.Held() {
 				t.Fatalf("TTL %v, %v", ttl, err)
 			}
-			// Our release reaches the stranger's subscription, in the document's format.
+			// Our release reaches the foreign client's subscription, in the document's format.
 			sub := rdb.Subscribe(bg, "lock:release:"+key)
 			defer sub.Close()
 			must[any](t)(sub.Receive(bg))
@@ -88,14 +88,14 @@ func TestAStrangerSharesLocksBothWays(t *testing.T) {
 				t.Fatalf("message %s", msg.Payload)
 			}
 
-			// Expiry: the stranger forgets its lock, and its TTL ends it.
-			if !run(stranger.Lock, 300*time.Millisecond) {
-				t.Fatal("the stranger did not get the released lock")
+			// Expiry: the foreign client forgets its lock, and its TTL ends it.
+			if !run(foreign.Lock, 300*time.Millisecond) {
+				t.Fatal("the foreign client did not get the released lock")
 			}
 			begin = time.Now()
 			h = acquire(t, mu)
 			if took := time.Since(begin); took < 100*time.Millisecond || took > 900*time.Millisecond {
-				t.Fatalf("acquired after %v, want the stranger's TTL", took)
+				t.Fatalf("acquired after %v, want the foreign client's TTL", took)
 			}
 			ok(t, h.Release(bg))
 			if n, err := rdb.Exists(bg, key).Result(); err != nil || n != 0 {
@@ -175,7 +175,7 @@ func TestRefusalsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not stand.
+// TestRefusalsOfTheServer_Channels: who may not publish on the channels of others cannot call them, and so does not wait in line.
 func TestRefusalsOfTheServer_Channels(t *testing.T) {
 	server := testredis.Start(t)
 	admin := server.Client(t)
@@ -190,7 +190,7 @@ func TestRefusalsOfTheServer_Channels(t *testing.T) {
 		if !errors.Is(err, anteroom.ErrNotAcquired) {
 			t.Errorf("%v", err)
 		}
-	// The script refuses to make a place, or the refused subscription is told first.
+	// The script refuses to make a place, or the refused subscription is reported first.
 	case !errors.Is(err, anteroom.ErrConfig) || !strings.Contains(err.Error(), "anteroom:client:") || !strings.Contains(err.Error(), "docs/operations.md"):
 		t.Errorf("%v", err)
 	}

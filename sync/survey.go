@@ -10,7 +10,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// Survey looks at every live key, and closely only at those that it lists. So it costs
+// Survey visits every live key, and reads closely only those that it lists. So it costs
 // little more than Counts, and can be asked for every few seconds where a Snapshot of
 // 100,000 keys takes hundreds of megabytes. It asks nobody; each key's part is consistent
 // in itself. It is for monitoring, not for synchronization control.
@@ -29,7 +29,7 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	var last *rank // nothing after it is listed; nil while there is room
 	for _, k := range keys {
 		class := settingsOf(k).cfg.Name
-		f, _ := k.Queue().Look(0)
+		f, _ := k.Queue().Peek(0)
 		s.Counts[class] = countedIn(s.Counts[class], k, f, glance)
 		if o.Match != nil && !o.Match(class, k.Name()) {
 			continue
@@ -58,7 +58,7 @@ func (m *Manager) Survey(o observe.SurveyOptions) observe.Survey {
 	return s
 }
 
-// rank says how much a key is worth looking at.
+// rank says how much a key is worth showing.
 type rank struct {
 	k       *lock.Key
 	bad     bool      // lost, or something unhealthy was found

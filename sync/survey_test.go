@@ -152,7 +152,7 @@ func TestSurvey_NamesTheHolderElsewhere(t *testing.T) {
 	})
 }
 
-// Events of several Managers can be told apart.
+// Events of several Managers can be distinguished.
 func TestEvents_NameTheirManager(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, rec := manager(t, s.client(), anteroom.Config{ClientID: "worker-7"})

@@ -23,7 +23,7 @@ func warmForce(t *testing.T, a, b *anteroom.Manager) {
 	ok(t, s.Release(bg))
 }
 
-// A process that stands in line already takes the lock at once, wherever its place is.
+// A process that waits in line already takes the lock at once, wherever its place is.
 func TestTaking_SeizeBesideAWaiterOfItsProcess(t *testing.T) {
 	for _, ahead := range []int{0, 1, 5, 14} {
 		t.Run(fmt.Sprint(ahead), func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestTaking_ResumeBesideAConfirmation(t *testing.T) {
 	})
 }
 
-// The answer is lost, and Redis is away for three seconds after that.
+// The answer is lost, and Redis is unreachable for three seconds after that.
 func TestTaking_ResumeAndAShortOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
@@ -335,7 +335,7 @@ func TestTaking_WatchHearsOfSeize(t *testing.T) {
 	})
 }
 
-// A caller whose context ends is free at once, whatever Redis does.
+// A caller whose context ends is free immediately, whatever Redis does.
 func TestTaking_AcquireAllIsFreeAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		other, _ := manager(t, s.client(), anteroom.Config{})

@@ -13,7 +13,7 @@ import (
 )
 
 // tenure is what the Holds of one owner share. The library refers to it, and it must not refer to
-// them: the garbage collector tells when nobody can release it.
+// them: the garbage collector finds when nobody can release it.
 type tenure struct {
 	owner lock.Owner
 	m     *Manager

@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// Ticket stands for a lock that Hold.Detach has left behind, until Mutex.Resume takes it up again, once. Whoever has the
+// Ticket represents a lock that Hold.Detach has left behind, until Mutex.Resume takes it up again, once. Anyone with the
 // ticket can do that: it is a secret. Formatting and logging it show "(ticket)", unless it is in an unexported field of
 // what is formatted; a conversion to string, databases and encoding/json, by which slog's JSONHandler logs structs, too, have
 // the text itself, which is printable ASCII without spaces. Redis and Inspect know it by a hash.
@@ -48,13 +48,13 @@ func (t Ticket) parts() (grant uint64, token int64, ok bool) {
 
 // Detach ends the hold here and leaves the lock to the Ticket for d, in which Mutex.Resume takes it up again: in another
 // process, or after a restart. The lock stays taken meanwhile, nobody renews it, and the context of the Hold ends. The
-// time counts from now, and so long the lock stays taken also if who resumes dies at once. d is from 100 ms to 24 hours;
+// time counts from now, and so long the lock stays taken also if the resumer dies immediately. d is from 100 ms to 24 hours;
 // what is left of MinHold counts instead where that is more.
 //
 // It waits for Redis as Release does, and like Release it always ends the hold, but for ErrInUse, which says that there
 // are other Holds in or around this one: each has to be released before. With ErrLost the ticket is empty. With
-// ErrUnavailable the ticket may prove to be worth something or not: the command goes on in the background, and Resume
-// tells.
+// ErrUnavailable the ticket may prove to be worth something or not: the command continues in the background, and Resume
+// settles it.
 func (h *Hold) Detach(ctx context.Context, d time.Duration) (Ticket, error) {
 	const op = "detach"
 	if err := within("d", d, minLease, maxLease, ""); err != nil {
@@ -103,10 +103,10 @@ func (mu *Mutex) Resume(ctx context.Context, t Ticket, opts ...AcquireOption) (*
 	return mu.acquire(ctx, op, queue.Refusable, &lock.Taking{From: field, Token: token}, opts)
 }
 
-// Seize takes the lock from whoever has it, ahead of all who wait, and returns as Acquire does. It is for operators and
+// Seize takes the lock from any holder, ahead of all who wait, and returns as Acquire does. It is for operators and
 // for work that must not wait for a holder which hangs: exclusion is broken on purpose. The holder loses the lock with
-// LostForced and is notified at once, which does not stop its work; only a fencing token keeps that from doing harm. A
-// goroutine of this process that has the lock by Lock keeps it until it unlocks.
+// LostForced and is notified immediately, which does not stop its work; only a fencing token keeps that from doing
+// harm. A goroutine of this process that has the lock by Lock keeps it until it unlocks.
 func (mu *Mutex) Seize(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return mu.acquire(ctx, "seize", queue.Refusable, &lock.Taking{}, opts)
 }

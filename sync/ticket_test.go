@@ -16,7 +16,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// A hold goes on in another process: nobody is in between, the token is the same, and the next one's is larger.
+// A hold continues in another process: nobody is in between, the token is the same, and the next one's is larger.
 func TestTicket_AHoldGoesOnElsewhere(t *testing.T) {
 	for _, dialect := range []anteroom.Dialect{anteroom.DialectDesignDocument, anteroom.DialectRedisson} {
 		bubble(t, func(t *testing.T, s *embedded) {
@@ -158,7 +158,7 @@ func TestTicket_ALostAnswer(t *testing.T) {
 					defer cancel()
 					resumed, err := b.Mutex("k").Resume(ctx, ticket)
 					switch {
-					case err == nil: // also where the next confirmation of the place has told it in time
+					case err == nil: // also where the next confirmation of the place has shown it in time
 						if tokenOf(resumed) != tokenOf(h) {
 							t.Errorf("token %d, after Detach of %d", tokenOf(resumed), tokenOf(h))
 						}
@@ -264,7 +264,7 @@ func TestTicket_IsASecret(t *testing.T) {
 	})
 }
 
-// Seize takes the lock ahead of all who wait, in other processes and its own, and the holder is told.
+// Seize takes the lock ahead of all who wait, in other processes and its own, and the holder is notified.
 func TestSeize(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		cfg := anteroom.Config{Defaults: anteroom.LockConfig{Fencing: true}}

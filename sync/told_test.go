@@ -9,7 +9,7 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// TryLockFor says false to whatever ends its wait, so it is told what an Acquire is told: a
+// TryLockFor says false to whatever ends its wait, so it reports what an Acquire reports: a
 // key of another type, and that the Manager closes.
 func TestTryLockForIsToldOfARefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestTurn_AnExtensionAtTheTickIsWatched: a grant has no lease while its turn is being
-// extended. Where the watchdog is told of it just then, it is told again after.
+// extended. Where the watchdog is notified of it just then, it is notified again after.
 func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"before the tick": 100 * time.Millisecond, "across the tick": 300 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestTurn_AnExtensionAtTheTickIsWatched(t *testing.T) {
 }
 
 // TestTurn_ExtensionsOfManyKeysAtOnce: turns of several keys end and go on at the same time,
-// each of which the watchdog is told. The race detector is the judge.
+// each of which the watchdog is notified. The race detector is the judge.
 func TestTurn_ExtensionsOfManyKeysAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})

@@ -30,7 +30,7 @@ var builtIn = LockConfig{
 }
 
 // Validate reports the first field that is out of bounds as an error that wraps
-// ErrConfig and names field and bound, or nil. Zero values stand for defaults.
+// ErrConfig and names field and bound, or nil. Zero values mean defaults.
 func (c LockConfig) Validate() error {
 	if _, err := c.normal(); err != nil {
 		return newError("validate", c.Key, err)

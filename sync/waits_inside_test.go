@@ -49,7 +49,7 @@ func newScene(t testing.TB, cfg Config) *scene {
 		return g
 	}
 	m.reports.Scan = func(_ time.Time, asked []int64) goroutines.Scan { return s.scan(asked) }
-	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), m.reports.Looked)
+	s.l = waits.New(m.cfg.LongWait, m.waitedFor(), m.reports.FoundWaits)
 	return s
 }
 
@@ -86,27 +86,27 @@ func (s *scene) events(kind observe.EventKind) (list []observe.Event) {
 	return list
 }
 
-// Goroutines are looked at once in 30 s for long waits, and for deadlocks beside that.
+// Goroutines are checked once in 30 s for long waits, and for deadlocks beside that.
 func TestLookout_ScansRarely(t *testing.T) {
 	s := newScene(t, Config{})
 	now := time.Now()
 	s.key("a", 1, queue.NoNotify, 2, 3)
-	s.l.Look(now)
-	s.l.Look(now.Add(31 * time.Second))
+	s.l.Check(now)
+	s.l.Check(now.Add(31 * time.Second))
 	s.key("b", 4, queue.NoNotify, 5)
-	s.l.Look(now.Add(45 * time.Second))
+	s.l.Check(now.Add(45 * time.Second))
 	if s.scans != 1 {
 		t.Errorf("%d scans", s.scans)
 	}
 	s.key("c", 6, queue.NoNotify, 7)
 	e := s.key("d", 7, queue.NoNotify, 6)
-	s.l.Look(now.Add(46 * time.Second))
-	s.l.Look(now.Add(47 * time.Second)) // the deadlock is one since the look before
+	s.l.Check(now.Add(46 * time.Second))
+	s.l.Check(now.Add(47 * time.Second)) // the deadlock is one since the check before
 	if s.scans != 2 {
 		t.Errorf("%d scans after a deadlock", s.scans)
 	}
 	s.wait(e, queue.NoNotify, 8)
-	s.l.Look(now.Add(100 * time.Second))
+	s.l.Check(now.Add(100 * time.Second))
 	waits, deadlocks := s.events(observe.EventLongWait), s.events(observe.EventDeadlock)
 	if len(deadlocks) != 1 || deadlocks[0].CallSite != "/f.go:7" {
 		t.Errorf("%+v", deadlocks)
@@ -123,15 +123,15 @@ func TestLookout_ScansRarely(t *testing.T) {
 func TestLookout_SaysWhyACallSiteIsMissing(t *testing.T) {
 	s := newScene(t, Config{})
 	s.scan = func([]int64) goroutines.Scan {
-		return goroutines.Scan{Reason: "100000 goroutines are too many to look at"}
+		return goroutines.Scan{Reason: "100000 goroutines are too many to inspect"}
 	}
 	now := time.Now()
 	s.key("a", 1, queue.NoNotify, 2)
 	s.key("b", 2, queue.NoNotify, 1)
-	s.l.Look(now)
-	s.l.Look(now.Add(31 * time.Second))
+	s.l.Check(now)
+	s.l.Check(now.Add(31 * time.Second))
 	for _, ev := range append(s.events(observe.EventLongWait), s.events(observe.EventDeadlock)...) {
-		if !strings.Contains(ev.Text, "too many to look at; Config.RecordCallSites") {
+		if !strings.Contains(ev.Text, "too many to inspect; Config.RecordCallSites") {
 			t.Errorf("%s: %q", ev.Kind, ev.Text)
 		}
 	}
@@ -149,8 +149,8 @@ func TestLookout_ATextNamesKeysWithLogKeysOnly(t *testing.T) {
 		s := newScene(t, Config{LogKeys: logKeys, Logger: slog.New(slog.NewTextHandler(&out, nil))})
 		s.key("customer:anna", 1, queue.NoNotify, 2)
 		s.key("customer:bert", 2, queue.NoNotify, 1)
-		s.l.Look(time.Now())
-		s.l.Look(time.Now())
+		s.l.Check(time.Now())
+		s.l.Check(time.Now())
 		evs := s.events(observe.EventDeadlock)
 		if len(evs) != 1 {
 			t.Fatalf("%+v", evs)
@@ -175,7 +175,7 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 		s.key(fmt.Sprintf("b:%d", i), b, queue.NoNotify, a)
 	}
 	for range 3 {
-		s.l.Look(time.Now())
+		s.l.Check(time.Now())
 	}
 	evs := s.events(observe.EventDeadlock)
 	if len(evs) != 11 || evs[10].Key != "" || evs[10].Text != "5 further deadlocks" {
@@ -183,15 +183,15 @@ func TestLookout_ABurstOfDeadlocks(t *testing.T) {
 	}
 }
 
-// A cycle of many goroutines is told with all its links; its text names the first.
+// A cycle of many goroutines is reported with all its links; its text names the first.
 func TestLookout_ALongCycle(t *testing.T) {
 	s := newScene(t, Config{})
 	const n = 500
 	for i := range uint64(n) {
 		s.key(fmt.Sprintf("key:%03d", i), i+1, queue.NoNotify, (i+n-1)%n+1)
 	}
-	s.l.Look(time.Now())
-	s.l.Look(time.Now())
+	s.l.Check(time.Now())
+	s.l.Check(time.Now())
 	evs := s.events(observe.EventDeadlock)
 	if len(evs) != 1 || len(evs[0].Waits) != n || evs[0].Key != "key:000" || len(evs[0].Text) > 2000 || !strings.Contains(evs[0].Text, "and 492 more") {
 		t.Errorf("%d events: %+v", len(evs), evs)
@@ -202,7 +202,7 @@ func TestLookout_ALongCycle(t *testing.T) {
 func TestLookout_AnAttemptWithoutAnAnswerYetIsNoError(t *testing.T) {
 	s := newScene(t, Config{})
 	s.wait(s.m.locks.Key("a", &s.m.defaults.lock), queue.NoNotify, 1) // the queue is acquiring
-	s.l.Look(time.Now().Add(31 * time.Second))
+	s.l.Check(time.Now().Add(31 * time.Second))
 	evs := s.events(observe.EventLongWait)
 	if len(evs) != 1 || evs[0].Err != nil || !strings.Contains(evs[0].Text, "it is just being acquired") {
 		t.Errorf("%+v", evs)

@@ -22,7 +22,7 @@ type services struct {
 }
 
 // A script blocks its server while it runs, so a question is about as many holds as a
-// renewal is, and a few of them are under way at once for one shard.
+// renewal is, and a few of them are under way together for one shard.
 const (
 	statusBatch    = renewal.DefaultBatchSize
 	statusInFlight = renewal.DefaultInFlight
@@ -38,7 +38,7 @@ func (m *Manager) byShard(n int, key func(i int) string) map[string][]int {
 	return shards
 }
 
-// Status asks Redis about holds, all shards at once: one that hangs keeps no other waiting.
+// Status asks Redis about holds, all shards together: one that hangs keeps no other waiting.
 func (s *services) Status(ctx context.Context, holds []watchdog.Facts) []watchdog.Status {
 	s.answers = slices.Grow(s.answers[:0], len(holds))[:len(holds)] // each is written by one goroutine
 	clear(s.answers)
@@ -101,7 +101,7 @@ func (s *services) Lookup(id uint64) (watchdog.Facts, bool) {
 }
 
 // LookupAll goes through the grants step by step: each step reads, of every one, a place in
-// memory that the one before has led to. The processor then waits for several at once, where
+// memory that the one before has led to. The processor then waits for several together, where
 // facts would wait for one after the other: with 100,000 holds none of it is in a cache.
 func (s *services) LookupAll(list []watchdog.Facts) {
 	ids := make([]uint64, 0, 32)
@@ -139,7 +139,7 @@ func (s *services) Renewals() watchdog.RenewalStats {
 }
 
 // facts describes a grant for the watchdog; false where it has ended. Of one that is lost there is
-// something to tell where the owner by Lock has not unlocked yet.
+// something to report if the owner by Lock has not unlocked yet.
 func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
 	k, lease, terms, o := g.Key(), g.Lease(), g.Terms(), g.Current()
 	set := settingsOf(k)
@@ -208,7 +208,7 @@ func (s *services) Act(id uint64, action string, f watchdog.Finding) bool {
 }
 
 // strike acts against the owner that the watchdog accuses, and declines where the accusation is not true of the present
-// one. What is true of an owner stays true, so it is enough that the lock is taken from the owner that was looked at.
+// one. What is true of an owner stays true, so it is enough that the lock is taken from the owner that was checked.
 func strike(g *lock.Held, action string, f watchdog.Finding, now time.Duration) bool {
 	o := g.Current()
 	is, ok := facts(g, now)

@@ -65,7 +65,7 @@ func awayAfterGrant(t *testing.T, s *embedded, delay time.Duration) *anteroom.Ma
 	return m
 }
 
-// The grant came so late that it has to be renewed before anybody enters, and Redis is away from then on.
+// The grant came so late that it has to be renewed before anybody enters, and Redis is unreachable from then on.
 func TestWhy_RedisIsAwayBehindASlowGrant(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m := awayAfterGrant(t, s, 950*time.Millisecond)
@@ -149,7 +149,7 @@ func TestWhy_ThisProcessHasTheLock(t *testing.T) {
 	})
 }
 
-// Redis answers everything, and the lock is another's at every moment: nobody whose time is up is told of an outage, though
+// Redis answers everything, and the lock is another's at every moment: nobody whose time is up gets an error about an outage, though
 // a release may be on its way in that moment.
 func TestWhy_TimeIsUpBesideARelease(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -19,7 +19,7 @@ import (
 type words struct {
 	keys bool // errors name their keys
 	// foreign words what is not ours: the answer of a server or of a proxy, the error of a
-	// hook, the cause of a context. Only there a name may stand that is to be taken out.
+	// hook, the cause of a context. Only there can be a name that is to be taken out.
 	foreign func(text string) string
 }
 
@@ -51,8 +51,8 @@ func (w words) of(err error) string {
 	}
 	text := err.Error()
 	for _, own := range nameless {
-		if rest, begins := strings.CutPrefix(text, own.Error()); begins && errors.Is(err, own) {
-			return strings.TrimPrefix(own.Error(), prefix) + strings.ReplaceAll(w.foreign(rest), prefix, "")
+		if tail, begins := strings.CutPrefix(text, own.Error()); begins && errors.Is(err, own) {
+			return strings.TrimPrefix(own.Error(), prefix) + strings.ReplaceAll(w.foreign(tail), prefix, "")
 		}
 	}
 	// Somebody else's error may wrap one of ours.
@@ -134,7 +134,7 @@ func (l joinedErrors) Unwrap() []error { return l }
 // does not pass on. Some arguments are cut in the middle, so names cannot be searched in it.
 const echo = ", with args beginning with"
 
-// withheld stands where a name was taken out of a text.
+// withheld replaces a name that was taken out of a text.
 const withheld = "(withheld)"
 
 // wordsOf returns the text of err without prefix, and with keys only where they are shown; in what others have said, hidden

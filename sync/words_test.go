@@ -150,7 +150,7 @@ func TestErrors_HaveOnePrefixAndRepeatNothing(t *testing.T) {
 	}
 }
 
-// Who unlocks what another goroutine has locked is told whose it is.
+// Who unlocks what another goroutine has locked learns whose it is.
 func TestUnlockByAStrangerSaysWhoseItIs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{RecordCallSites: true})
@@ -184,7 +184,7 @@ func TestEvent_String(t *testing.T) {
 	}
 }
 
-// A subscription that comes up, at first or again, is for those who look for it.
+// A subscription that comes up, at first or again, is for those who search for it.
 func TestLog_ASubscriptionIsNoNews(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		j := &journal{}

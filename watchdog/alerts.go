@@ -7,12 +7,12 @@ import "time"
 // because Verdicts reads them. Of a healthy hold no more than this is kept, since a process
 // may have 100,000 of them.
 type hold struct {
-	id       uint64                    // Facts.ID
-	owner    time.Duration             // Facts.Since of the owner that holder verdicts are about
-	nextLook time.Duration             // when the local checks are due
-	asked    time.Duration             // when Redis was last asked and answered; the least value before that
-	last     [checkCount]time.Duration // when each check reached its last verdict, after Watchdog.epoch
-	concerns *concerns                 // nil while all these verdicts are healthy and nothing was done
+	id        uint64                    // Facts.ID
+	owner     time.Duration             // Facts.Since of the owner that holder verdicts are about
+	nextLocal time.Duration             // when the local checks are due
+	asked     time.Duration             // when Redis was last asked and answered; the least value before that
+	last      [checkCount]time.Duration // when each check reached its last verdict, after Watchdog.epoch
+	concerns  *concerns                 // nil while all these verdicts are healthy and nothing was done
 	// remark is the reason of a Holder verdict that is healthy with the finding
 	// HolderBlocked, otherwise nil. All locks of a goroutine that works for long get one, so
 	// it must not cost concerns.
@@ -24,7 +24,7 @@ type hold struct {
 // Place is for the heap.
 func (h *hold) Place() *int32 { return &h.place }
 
-// concerns is the rare rest of a hold's state.
+// concerns is the rare part of a hold's state.
 type concerns struct {
 	facts Facts // the latest, for OnClear after the hold has ended
 	of    [checkCount]concern
@@ -33,7 +33,7 @@ type concerns struct {
 	stopped time.Time
 }
 
-// concern is what stands against a hold by one check. The zero value is that of a check
+// concern is what one check holds against a hold. The zero value is that of a check
 // that has not spoken.
 type concern struct {
 	reason  string
@@ -45,10 +45,10 @@ type concern struct {
 	alerted bool // OnAlert was called and OnClear was not yet
 }
 
-// isSet tells whether the check has reached a verdict.
+// isSet reports whether the check has reached a verdict.
 func (h *hold) isSet(c Check) bool { return h.set&(1<<c) != 0 }
 
-// concern returns what stands against the hold by a check.
+// concern returns what a check holds against the hold.
 func (h *hold) concern(c Check) concern {
 	switch {
 	case h.concerns != nil:
@@ -82,20 +82,20 @@ func (h *hold) episode(c Check) *episode {
 	return h.concerns.of[c].episode
 }
 
-// statusClean tells that Redis' last word on the hold was not a bad one, so that a
-// confirmed renewal may stand for the next one.
+// statusClean reports whether Redis' last word on the hold was not a bad one, so that a
+// confirmed renewal may replace the next one.
 func (h *hold) statusClean() bool {
 	last := h.concern(LockStatus)
 	return last.finding == None && last.fails == 0
 }
 
-// gaveUp tells that the action is not taken any more for the check.
+// gaveUp reports whether the action is not taken any more for the check.
 func (h *hold) gaveUp(c Check, action string) bool {
 	e := h.episode(c)
 	return e != nil && e.tries[action] > maxTries
 }
 
-// failing tells that an action for another check than c did not help and its episode is
+// failing reports whether an action for another check than c did not help and its episode is
 // still open, so that the Recovery check as a whole is not healthy.
 func (h *hold) failing(c Check) bool {
 	for other := range h.last {
@@ -106,17 +106,17 @@ func (h *hold) failing(c Check) bool {
 	return false
 }
 
-// stopped tells that the Watchdog stopped the renewal.
+// stopped reports whether the Watchdog stopped the renewal.
 func (h *hold) stopped() bool { return h.concerns != nil && !h.concerns.stopped.IsZero() }
 
-// stoppedRenewing tells that the Watchdog stopped the renewal and that nothing has
+// stoppedRenewing reports whether the Watchdog stopped the renewal and that nothing has
 // renewed the hold since. A confirmation younger than that shows that somebody started it
 // again.
 func (h *hold) stoppedRenewing(f *Facts) bool {
 	return h.stopped() && !f.LastConfirmed.After(h.concerns.stopped)
 }
 
-// calm tells that nothing in concerns is of use any more.
+// calm reports whether nothing in concerns is of use any more.
 func (h *hold) calm() bool {
 	for c, now := range h.concerns.of {
 		calm := concern{}
@@ -160,7 +160,7 @@ func (w *Watchdog) note(h *hold, f *Facts, v Verdict) {
 	}
 }
 
-// weigh keeps a verdict that is not healthy, or comes after one that was not, and tells
+// weigh keeps a verdict that is not healthy, or comes after one that was not, and reports
 // whether an alert is to be raised or cleared. The caller has Watchdog.mu.
 func (w *Watchdog) weigh(h *hold, f *Facts, v Verdict) (raise, clear bool, fails int) {
 	c := &h.concerns.of[v.Check]
@@ -210,7 +210,7 @@ func (w *Watchdog) drop(id uint64) {
 	w.close(h, true)
 }
 
-// close clears every alert of a hold that is not looked at any more, and says what
+// close clears every alert of a hold that is not checked any more, and reports what
 // came of pending actions: where the hold has ended, which was the aim of some of them.
 func (w *Watchdog) close(h *hold, ended bool) {
 	if h.concerns == nil {

@@ -25,7 +25,7 @@ func TestWatchdog_I5_AlertOnceClearOnce(t *testing.T) {
 				w.want(t, 1, alert)
 				pass(time.Minute)
 				w.want(t, 1, "alert")
-				w.want(t, 1, "told 1 tell holder_unreachable")
+				w.want(t, 1, "reported 1 report holder_unreachable")
 				w.change(1, true, func(f *wd.Facts) { f.Reachable = true })
 				pass(time.Minute)
 				w.want(t, 1, "clear 1 holder")

@@ -11,9 +11,9 @@ import (
 func TestAskAt(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
-		known, renewal, look, period time.Duration
-		want                         time.Duration
-		why                          string
+		known, renewal, local, period time.Duration
+		want                          time.Duration
+		why                           string
 	}{
 		{0, 10 * s, 5 * s, 5 * s, 5 * s, "one question lies between two renewals, a period from each"},
 		{0, 15 * s, 5 * s, 5 * s, 5 * s, "two of them, counted back from the renewal"},
@@ -31,8 +31,8 @@ func TestAskAt(t *testing.T) {
 		{0, never, 4700 * time.Millisecond, 5 * s, 4500 * time.Millisecond, "such holds meet at a tick"},
 		{0, never, 700 * time.Millisecond, s, 650*time.Millisecond + 50*time.Millisecond, "a short period meets at the finest tick"},
 	} {
-		t.Run(fmt.Sprint(c.known, c.renewal, c.look, c.period), func(t *testing.T) {
-			if got := askAt(c.known, c.renewal, c.look, c.period, 500*time.Millisecond); got != c.want {
+		t.Run(fmt.Sprint(c.known, c.renewal, c.local, c.period), func(t *testing.T) {
+			if got := askAt(c.known, c.renewal, c.local, c.period, 500*time.Millisecond); got != c.want {
 				t.Errorf("asked at %v, want %v: %s", got, c.want, c.why)
 			}
 		})

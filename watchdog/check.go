@@ -27,7 +27,7 @@ func (c Check) String() string {
 	return nameOf(c, "renewal", "lock_status", "holder", "connection", "recovery")
 }
 
-// Health is the result of one look.
+// Health is the result of one check.
 type Health uint8
 
 const (
@@ -64,7 +64,7 @@ const (
 	LeaseOver
 	// FieldGone: the master says that the holder's field is not there any more.
 	FieldGone
-	// ForeignField: another field stands beside the holder's.
+	// ForeignField: another field is beside the holder's.
 	ForeignField
 	// WrongCount: the holder's field does not hold 1.
 	WrongCount

@@ -219,7 +219,7 @@ func TestNames(t *testing.T) {
 	for s := wd.Default; s <= wd.Release; s++ {
 		add("strategy " + s.String())
 	}
-	for o := wd.Told; o <= wd.Unsettled; o++ {
+	for o := wd.Reported; o <= wd.Unsettled; o++ {
 		add("outcome " + o.String())
 	}
 	for _, bad := range []string{(wd.Recovery + 1).String(), (wd.RecoveryFailed + 1).String(), (wd.Unsettled + 1).String()} {

@@ -24,16 +24,16 @@ const (
 // else the zero value works.
 //
 // The callbacks are called by the Watchdog's goroutine, one at a time. They must
-// return at once and must not call Stop, which waits for that goroutine; Verdicts is
+// return immediately and must not call Stop, which waits for that goroutine; Verdicts is
 // allowed. A nil callback is left out. Where a callback speaks of the
 // whole process and not of a hold, its Facts have ID 0.
 type Config struct {
-	// Source, Prober and Actor are what the Watchdog looks at, asks and acts through.
+	// Source, Prober and Actor are what the Watchdog reads, asks and acts through.
 	Source Source
 	Prober Prober
 	Actor  Actor
 
-	// Period is how often the connection and the process as a whole are looked at. A
+	// Period is how often the connection and the process as a whole are checked. A
 	// shorter one notices sooner and asks Redis more often. A hold's own period may be
 	// shorter: it is noticed within a tenth of this one and then kept. Defaults to 5
 	// seconds; the finest tick is 50 ms.
@@ -44,7 +44,7 @@ type Config struct {
 	// whole process. Defaults to 2.
 	AlertThreshold int
 	// HolderScanEvery is the least time between two goroutine scans, each of which
-	// stops all goroutines for a moment (some 60 ms for 10,000). Negative: never scan.
+	// stops all goroutines for a moment (about 60 ms for 10,000). Negative: never scan.
 	// Defaults to 30 seconds.
 	HolderScanEvery time.Duration
 
@@ -55,10 +55,10 @@ type Config struct {
 	// OnClear is called once for each alert: when the check is healthy again, the
 	// hold has ended, its owner has changed, or the Watchdog stops.
 	OnClear func(Facts, Check)
-	// OnRecovery is called when an action is taken or only told, and again, once for each
+	// OnRecovery is called when an action is taken or a finding only reported, and again, once for each
 	// that was taken, when it is known what came of it, or that this will not be known. The
 	// verdict's Finding is what the action is about, also when it helped. A finding that
-	// lasts is told once, so this suits an event.
+	// lasts is reported once, so this suits an event.
 	OnRecovery func(f Facts, v Verdict, action string, outcome RecoveryOutcome)
 	// OnSelfLate is called when the Watchdog's own tick came late by that much.
 	OnSelfLate func(late time.Duration)
@@ -90,7 +90,7 @@ func (c Config) withDefaults() Config {
 		c.OnSelfLate = func(time.Duration) {}
 	}
 	if c.scan == nil {
-		c.scan = goroutines.Look
+		c.scan = goroutines.Inspect
 	}
 	if c.wall == nil {
 		c.wall = func(now time.Time) time.Time { return now.Round(0) }

@@ -2,7 +2,7 @@ package watchdog
 
 import "time"
 
-// Probe is what one look at the connection brought.
+// Probe is what one check of the connection brought.
 type Probe struct {
 	// Ping is the round trip of a PING, PingErr why there was none.
 	Ping    time.Duration

@@ -1,10 +1,10 @@
 /*
-Package watchdog is part of the implementation of sync, and not covered by SemVer. It looks
-after the locks that one process holds: it asks the process and Redis, a little at a time, whether each hold is still what its owner believes, tells
+Package watchdog is part of the implementation of sync, and not covered by SemVer. It watches
+the locks that one process holds: it asks the process and Redis, a little at a time, whether each hold is still what its owner believes, reports
 what it finds, and does the little that can be done about it.
 
-It is not the renewal: that keeps leases alive and tells losses by deadline on its own.
-It is not a judge of other processes: it looks only at this one's holds. It knows nothing
+It is not the renewal: that keeps leases alive and notifies losses by deadline on its own.
+It is not a judge of other processes: it checks only this one's holds. It knows nothing
 of Redis commands, queues or metrics; Source, Prober and Actor are all that it sees of
 them. See docs/internals/decisions.md, the chapters on the watchdog.
 
@@ -23,7 +23,7 @@ itself.
 
 	         every Period/10, at least 50 ms, and at the moment of a hold
 	                  │
-	Source.Changes ─► follow: who has come, who went
+	Source.Changes ─► update: who has come, who went
 	                  │
 	heap of moments ► visit ─► Source.LookupAll ► CheckRenewal, CheckHolder ┐
 	(who is due?)     │                                                     ├─► judge ─► note ──► OnVerdict
@@ -36,9 +36,9 @@ One goroutine does all of it. Questions to Redis run on two more, one for holds 
 for the connection, that live only as long as a question does; so a Redis that hangs
 delays no local check, and never more than two questions are under way.
 
-A hold is touched only when something about it is due: the holds stand in a heap, by the
+A hold is touched only when something about it is due: the holds are in a heap, by the
 moment before which nothing is. Those that are due are visited some at a time, and the facts
-of these are asked for at once.
+of these are asked for together.
 
 # The rhythm
 
@@ -50,8 +50,8 @@ question lies between two of them:
 
 	renewal ──── a period ────► question ──── a period ────► renewal
 
-A renewal that has brought no word a tick after it was due is followed by the question that
-waited for it. What only an answer can tell (other fields, the count, the time to live) is
+A renewal that has brought no word a tick after it was due leads to the question that
+waited for it. What only an answer can show (other fields, the count, the time to live) is
 so asked for once in two periods by default; after a bad answer, in each of them.
 
 # Invariants
@@ -67,7 +67,7 @@ facts.
 I3. Silence is no verdict. No answer of Redis, and no goroutine dump or one cut short,
 gives Unknown, which neither raises nor clears an alert.
 
-I4. Every hold is looked at in each of its own periods, at most a tick later. Redis is asked
+I4. Every hold is checked in each of its own periods, at most a tick later. Redis is asked
 about it so that no period passes without a word from Redis; a confirmed renewal is such a
 word, and a question without an answer is none: it is put again. A question waits for a
 renewal that is due within the period, and a tick longer if that fails.
@@ -82,7 +82,7 @@ I7. A hold is deleted only if its goroutine has ended and its strategy is Releas
 else proves that nobody runs under the lock any more.
 
 I8. An action on a hold is taken at most three times for one check before that check has
-been healthy again, and a finding that is only told is told once, whatever else is found in
+been healthy again, and a finding that is only reported is reported once, even if others are found in
 between. Actions on the process as a whole are repeated for ever, at growing distances of up
 to 16 periods.
 
@@ -97,7 +97,7 @@ be called under Source's locks, so these come before it.
 
 The goroutine scan relies on ids that the runtime never gives twice. A goroutine that C
 code enters and leaves again keeps its id while no dump shows it: a Lock in one callback
-from C and its Unlock in another looks like an ended goroutine in between. The same goes
+from C and its Unlock in another seems an ended goroutine in between. The same holds
 for finalizers and cleanups. Such locks should be taken with Acquire, or use Notify.
 */
 package watchdog

@@ -6,7 +6,7 @@ import (
 )
 
 // Strategy says what the watchdog may do for a hold. A loss that Redis' master
-// has stated (FieldGone), and a lease that is over, are told to the holder under
+// has stated (FieldGone), and a lease that is over, end the hold and notify the holder under
 // every strategy: these are facts and no remedies.
 type Strategy uint8
 
@@ -14,10 +14,10 @@ const (
 	// Default stops renewing where the owner is gone or over MaxHold, so that the
 	// lease ends by itself, and hurries a late renewal.
 	Default Strategy = iota
-	// Notify only tells.
+	// Notify only reports.
 	Notify
-	// Release cancels the hold and stops renewing wherever something stands against
-	// it. It deletes only where the owner's goroutine has ended.
+	// Release cancels the hold and stops renewing on a finding
+	// against it. It deletes only where the owner's goroutine has ended.
 	Release
 )
 
@@ -28,23 +28,23 @@ func (s Strategy) String() string { return nameOf(s, "default", "notify", "relea
 type Facts struct {
 	// ID identifies the hold: 1 or more, never given again within one Watchdog's life. The
 	// Watchdog uses 0 for what concerns the whole process. An action names a hold by its ID
-	// alone. Where one ID passes on by hand-off (a changed Since tells that), it is for the
+	// alone. Where one ID passes on by hand-off (a changed Since shows that), it is for the
 	// Actor to spare the next owner.
 	ID uint64
 	// Key and Class name the lock and its metric class.
 	Key, Class string
 	// Since is when the present owner got the lock.
 	Since time.Time
-	// Fixed tells that no renewal is to be expected: a fixed lease, or one whose
+	// Fixed: no renewal is to be expected: a fixed lease, or one whose
 	// renewal was stopped on purpose.
 	Fixed bool
-	// Lost tells that the hold is lost already and its owner has not let go of it yet.
+	// Lost: the hold is lost already and its owner has not let go of it yet.
 	// Only the holder check still applies: an owner that has ended never will.
 	Lost bool
 	// Lease and RenewalTime are the lock's times. MaxHold is how long an owner may
 	// keep it; 0 means without limit.
 	Lease, RenewalTime, MaxHold time.Duration
-	// Period is how often the hold is looked at, AlertThreshold the number of failures in
+	// Period is how often the hold is checked, AlertThreshold the number of failures in
 	// a row that makes an alert. Both are above 0.
 	Period         time.Duration
 	AlertThreshold int
@@ -87,7 +87,7 @@ type Status struct {
 	// Answered is false when there was no usable answer from the slot's master; all
 	// else but Err is meaningless then.
 	Answered bool
-	// Present tells that the holder's field is there, Gone that the master says it
+	// Present: the holder's field is there. Gone: the master says it
 	// is not (no key, no field, or a key of another type). An answer that claims
 	// neither is no verdict.
 	Present, Gone bool
@@ -109,13 +109,13 @@ type Source interface {
 	// Lookup has the last word. The slices are the Watchdog's.
 	Changes() (came, went []uint64)
 	// Lookup returns the hold with that id as it is now, and false if it does not
-	// belong to the set, be it for a moment or for good; what is gone for good is told by
-	// Changes. The Watchdog asks it before every look and every accusation.
+	// belong to the set, be it for a moment or for good; what is gone for good is reported by
+	// Changes. The Watchdog asks it before every check and every accusation.
 	Lookup(id uint64) (Facts, bool)
-	// LookupAll is Lookup for some holds at once, of which facts has the IDs. It fills in
-	// the rest, and ID 0 for a hold that does not belong to the set. That can cost much less
+	// LookupAll is Lookup for some holds together, of which facts has the IDs. It fills in
+	// the other fields, and sets ID 0 for a hold that does not belong to the set. That can cost much less
 	// than one after the other: what belongs to a hold lies in many places of a large
-	// memory, and a processor that is told of several fetches them at the same time.
+	// memory, and a processor that knows of several fetches them at the same time.
 	LookupAll(facts []Facts)
 	// Renewals returns the renewal queue's figures.
 	Renewals() RenewalStats
@@ -133,7 +133,7 @@ type Prober interface {
 	// is nil unless Redis stayed silent or could not be reached.
 	Ping(ctx context.Context) (time.Duration, error)
 	// ProbeDelivery returns how long a published message took to arrive on the
-	// subscription connection, and 0 and nil where no subscription is wanted now.
+	// subscription connection, and 0 and nil if no subscription is needed now.
 	ProbeDelivery(ctx context.Context) (time.Duration, error)
 }
 

@@ -18,7 +18,7 @@ type world struct {
 	holds map[uint64]*watchdog.Facts
 	told  map[uint64]bool // by Changes
 	stats watchdog.RenewalStats
-	alive map[uint64]bool      // renewed every RenewalTime, as seen at each look
+	alive map[uint64]bool      // renewed every RenewalTime, as seen at each check
 	due   map[uint64]time.Time // of renewals that the test makes itself
 
 	status   func(context.Context, watchdog.Facts) watchdog.Status
@@ -60,7 +60,7 @@ func (w *world) add(f watchdog.Facts) {
 	w.holds[f.ID], w.alive[f.ID] = &f, !f.Fixed
 }
 
-// change edits a hold; its renewal goes on as alive says.
+// change edits a hold; its renewal continues as alive says.
 func (w *world) change(id uint64, alive bool, edit func(*watchdog.Facts)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -51,7 +51,7 @@ func (f Facts) takenAt() string {
 	return ", taken at " + f.CallSite
 }
 
-// scanned tells whether a scan at that moment asks about the hold: only where one
+// scanned reports whether a scan at that moment asks about the hold: only where one
 // goroutine alone can unlock, and only past a lease, because most locks are held far
 // shorter and the scan stops everything.
 func (f Facts) scanned(at time.Time) bool {

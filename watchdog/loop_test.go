@@ -14,7 +14,7 @@ import (
 	wd "github.com/anteroom/anteroom/watchdog"
 )
 
-// TestWatchdog_I4_EachHoldOncePerPeriod: a thousand holds are looked at once a period, never
+// TestWatchdog_I4_EachHoldOncePerPeriod: a thousand holds are checked once a period, never
 // more than a tick later and never after less than half of it, and they are spread over
 // the ticks as their renewals are.
 func TestWatchdog_I4_EachHoldOncePerPeriod(t *testing.T) {
@@ -130,7 +130,7 @@ func TestWatchdog_I4_NoPeriodWithoutAWord(t *testing.T) {
 	})
 }
 
-// TestWatchdog_RemovalIsToldInTime: a field that vanishes at any moment is told within a
+// TestWatchdog_RemovalIsToldInTime: a field that vanishes at any moment is reported within a
 // period.
 func TestWatchdog_RemovalIsToldInTime(t *testing.T) {
 	for _, after := range []time.Duration{100 * time.Millisecond, 4900 * time.Millisecond, 10100 * time.Millisecond, 13 * time.Second} {
@@ -154,7 +154,7 @@ func TestWatchdog_RemovalIsToldInTime(t *testing.T) {
 }
 
 // TestWatchdog_I1_EndedIsNotAccused: a hold that is released while Redis is asked about
-// it, or between the pass and the look, is not accused.
+// it, or between the pass and the check, is not accused.
 func TestWatchdog_I1_EndedIsNotAccused(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		w.add(hold(1))
@@ -193,13 +193,13 @@ func TestWatchdog_I1_ExtensionUnderWay(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		w.want(t, 1, "found 1 ttl_too_long")
-		w.want(t, 1, "told 1 tell ttl_too_long")
+		w.want(t, 1, "reported 1 report ttl_too_long")
 	})
 }
 
 // TestWatchdog_I2_SelfLateAccusesNobody: a tick that comes late finds renewals that are
 // late and a holder over its time, and accuses none; what is over by its deadline is
-// told. Later the same facts count again.
+// reported. Later the same facts count again.
 func TestWatchdog_I2_SelfLateAccusesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -290,7 +290,7 @@ func TestWatchdog_I3_SilenceIsNoVerdict(t *testing.T) {
 }
 
 // TestWatchdog_HungRedisStopsNoLocalCheck: while no question comes back the local checks
-// go on, no more than two questions are under way, and the connection is reported.
+// continue, no more than two questions are under way, and the connection is reported.
 func TestWatchdog_HungRedisStopsNoLocalCheck(t *testing.T) {
 	for name, hang := range map[string]func(ctx context.Context) error{
 		"until its ctx ends": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -433,7 +433,7 @@ func TestWatchdog_GoroutineScan(t *testing.T) {
 }
 
 // TestWatchdog_GoroutineEndsAfterHandingOn: the owner of the scan's question has handed
-// on before the look, so its end is no fault of the hold's.
+// on before the check, so its end is no fault of the hold's.
 func TestWatchdog_GoroutineEndsAfterHandingOn(t *testing.T) {
 	run(t, func(w *world, c *wd.Config) {
 		c.HolderScanEvery = 0

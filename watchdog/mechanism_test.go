@@ -11,9 +11,9 @@ import (
 	wd "github.com/anteroom/anteroom/watchdog"
 )
 
-// The two halves of the connection check stand each for itself: after a PING that failed
+// The two halves of the connection check are independent: after a PING that failed
 // delivery is not asked about.
-// What Redis said stands apart from our words, which are shown as they are.
+// What Redis said is apart from our words, which are shown as they are.
 func TestVerdict_QuotesNobody(t *testing.T) {
 	said := errors.New("ERR no such key: customer:anna")
 	for reason, v := range map[string]wd.Verdict{
@@ -46,7 +46,7 @@ func (s *slow) Renewals() wd.RenewalStats {
 }
 
 // TestWatchdog_I2_AnAnswerThatLayAround: a failed PING comes back while the loop is held
-// up, and is looked at long after. That may be this process' own fault, and is no verdict;
+// up, and is checked long after. That may be this process' own fault, and is no verdict;
 // the next one is.
 func TestWatchdog_I2_AnAnswerThatLayAround(t *testing.T) {
 	var source *slow
@@ -81,7 +81,7 @@ func TestWatchdog_I2_ALateLoopIsExcused(t *testing.T) {
 		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 0, "found")
 		w.want(t, 0, "restart")
-		pass(3 * time.Second) // and now it stands still
+		pass(3 * time.Second) // and now it stops
 		wd.Round(d, time.Now(), 2*time.Second)
 		w.want(t, 1, "found 0 renewal_stalled")
 	})

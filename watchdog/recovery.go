@@ -7,16 +7,16 @@ import (
 
 // The actions, as OnRecovery names them. The set is closed.
 const (
-	// ActionTell: nothing is done but to say so, because nothing can be done or the
+	// ActionReport: the finding is reported and nothing is done, because nothing can be done or the
 	// strategy asks for no more. No Actor sees it.
-	ActionTell = "tell"
+	ActionReport = "report"
 	// ActionRestartRenewal replaces a renewal loop that does not turn.
 	ActionRestartRenewal = "restart_renewal"
 	// ActionHurryRenewal makes the hold's renewal due now.
 	ActionHurryRenewal = "hurry_renewal"
-	// ActionReconnect makes a new subscription connection: places are confirmed, and who listens for a release asks.
+	// ActionReconnect makes a new subscription connection: places are confirmed, and a listener for a release asks.
 	ActionReconnect = "reconnect"
-	// ActionLose concludes that the hold is lost (FieldGone, LeaseOver) and tells its holder.
+	// ActionLose concludes that the hold is lost (FieldGone, LeaseOver) and notifies its holder.
 	ActionLose = "lose"
 	// ActionStopRenewing lets the lease end by itself.
 	ActionStopRenewing = "stop_renewing"
@@ -24,7 +24,7 @@ const (
 	ActionCancel = "cancel"
 	// ActionDelete ends the hold and releases it in Redis: only for HolderGone under
 	// Release, when nobody is left who could run under the lock. Of a lost hold nothing is
-	// in Redis any more, and under every strategy its place is given to whoever waits in
+	// in Redis any more, and under every strategy its place is given to the next waiter of
 	// this process.
 	ActionDelete = "delete"
 )
@@ -33,14 +33,14 @@ const (
 type RecoveryOutcome uint8
 
 const (
-	// Told: the finding was reported, and nothing else was meant to happen.
-	Told RecoveryOutcome = iota
-	// Acted: the action was taken; whether it helped is looked at next time.
+	// Reported: the finding was reported, and nothing else was meant to happen.
+	Reported RecoveryOutcome = iota
+	// Acted: the action was taken; whether it helped is checked next time.
 	Acted
 	// Declined: the Actor had nothing to act on, mostly because the hold ended
 	// meanwhile.
 	Declined
-	// Helped: the check is healthy again, or the hold that stood in the way has ended.
+	// Helped: the check is healthy again, or the hold that prevented that has ended.
 	Helped
 	// NotHelped: the finding is still there.
 	NotHelped
@@ -55,7 +55,7 @@ const (
 
 // String returns the outcome's name as metrics and logs show it.
 func (o RecoveryOutcome) String() string {
-	return nameOf(o, "told", "acted", "declined", "helped", "not_helped", "gave_up", "unsettled")
+	return nameOf(o, "reported", "acted", "declined", "helped", "not_helped", "gave_up", "unsettled")
 }
 
 const (
@@ -84,7 +84,7 @@ type Attempt struct {
 func CheckRecovery(now time.Time, a Attempt, latest Verdict) Verdict {
 	switch {
 	case latest.Check != a.Check || latest.Health == Unknown || !latest.At.After(a.At):
-		return unknown(Recovery, now, None, "nobody has looked since")
+		return unknown(Recovery, now, None, "nothing was checked since")
 	case latest.Health == Healthy:
 		return healthy(Recovery, now)
 	case latest.Finding != a.Finding:
@@ -96,7 +96,7 @@ func CheckRecovery(now time.Time, a Attempt, latest Verdict) Verdict {
 		fmt.Sprintf("%s did not mend %s", a.Action, a.Finding))
 }
 
-// plan chooses the action for an Unhealthy verdict. renews tells that the hold's
+// plan chooses the action for an Unhealthy verdict. renews says that the hold's
 // renewal is alive, so that hurrying it means something; fails is the row of failures including this one.
 func plan(f Facts, v Verdict, renews bool, fails int) string {
 	switch v.Finding {
@@ -133,34 +133,34 @@ func plan(f Facts, v Verdict, renews bool, fails int) string {
 			return ActionReconnect
 		}
 	}
-	return ActionTell
+	return ActionReport
 }
 
-// endsHold tells that the action is meant to end the hold, so that its end is success.
+// endsHold reports whether the action is meant to end the hold, so that its end is success.
 func endsHold(action string) bool {
 	return action == ActionLose || action == ActionStopRenewing || action == ActionCancel || action == ActionDelete
 }
 
 // episode is what is being done about one check of one hold. It exists from the first
-// Unhealthy verdict until the next Healthy one, whatever is found in between.
+// Unhealthy verdict until the next Healthy one, whichever findings come in between.
 type episode struct {
 	attempt Attempt // the last action that was taken
 	// pending: the outcome of attempt is not known yet.
 	pending bool
 	// tries counts the calls of each action, one more than maxTries where it was given up.
 	tries map[string]int
-	// met is a bit for each finding that something was done about, or that was told.
-	met uint32
+	// handled has a bit for each finding that was acted on or reported.
+	handled uint32
 	// notBefore is when the next try is due.
 	notBefore time.Time
 	// failed: an action of this episode did not help.
 	failed bool
 }
 
-// recover does what follows from a verdict. In words: while an action is pending, ask
+// recover acts on a verdict. In words: while an action is pending, ask
 // whether it helped, and wait if that is not known. Healthy ends the episode. Otherwise
-// plan: what was only told is not told twice, and what was done is repeated until it has
-// been tried often enough. What was tried and told counts for the whole episode, so that
+// plan: what was only reported is not reported twice, and what was done is repeated until it has
+// been tried often enough. What was tried and reported counts for the whole episode, so that
 // findings that alternate bring neither for ever.
 func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 	e := h.episode(v.Check)
@@ -183,23 +183,23 @@ func (w *Watchdog) recover(h *hold, f *Facts, v Verdict) {
 		h.concerns.of[v.Check].episode = e // Verdicts copies the concern; v is not a good one, so there are some
 		w.mu.Unlock()
 	}
-	met := e.met&(1<<v.Finding) != 0
+	handled := e.handled&(1<<v.Finding) != 0
 	action := plan(*f, v, !f.Fixed && !h.stoppedRenewing(f), int(h.concern(v.Check).fails))
 	switch {
-	case action == ActionTell && met, e.tries[action] > maxTries && f.ID != 0:
+	case action == ActionReport && handled, e.tries[action] > maxTries && f.ID != 0:
 		return
-	case action != ActionTell && v.At.Before(e.notBefore):
+	case action != ActionReport && v.At.Before(e.notBefore):
 		return
 	}
-	e.met |= 1 << v.Finding
-	if action == ActionTell {
-		w.cfg.OnRecovery(*f, v, action, Told)
+	e.handled |= 1 << v.Finding
+	if action == ActionReport {
+		w.cfg.OnRecovery(*f, v, action, Reported)
 		return
 	}
 	w.try(h, e, f, v, action)
 }
 
-// outcome tells what came of an action, if that is not known yet; v carries the reason of
+// outcome reports what came of an action, if that is not known yet; v carries the reason of
 // the last verdict.
 func (w *Watchdog) outcome(e *episode, f *Facts, v Verdict, o RecoveryOutcome) {
 	if !e.pending {
@@ -222,7 +222,7 @@ func (w *Watchdog) endEpisode(h *hold, e *episode, f *Facts, v Verdict) {
 	}
 }
 
-// try takes one action, or tells that no more is taken.
+// try takes one action, or reports that no more is taken.
 func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) {
 	// Not v.At, which is the moment of the question: what happened between that and the
 	// action is no consequence of the action.
@@ -261,7 +261,7 @@ func (w *Watchdog) try(h *hold, e *episode, f *Facts, v Verdict, action string) 
 	w.cfg.OnRecovery(*f, v, action, Acted)
 }
 
-// judgeAttempt asks the recovery check about a pending action and tells what it says. It
+// judgeAttempt asks the recovery check about a pending action and reports what it says. It
 // returns false while nothing is known yet.
 func (w *Watchdog) judgeAttempt(h *hold, e *episode, f *Facts, v Verdict) bool {
 	rv := CheckRecovery(v.At, e.attempt, v)

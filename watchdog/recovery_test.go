@@ -10,7 +10,7 @@ import (
 )
 
 // troubles are the ways in which a hold can be in trouble, each with what is done about
-// it under Default, Notify and Release. "" means that it is only told.
+// it under Default, Notify and Release. "" means that it is only reported.
 var troubles = map[string]struct {
 	finding wd.Finding
 	bring   func(w *world)
@@ -111,7 +111,7 @@ func TestRecovery_I7_PerStrategy(t *testing.T) {
 	}
 }
 
-// TestRecovery_Helped: an action that helps is told as such, and its check has run.
+// TestRecovery_Helped: an action that helps is reported as such, and its check has run.
 func TestRecovery_Helped(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		w.do(func() {
@@ -134,7 +134,7 @@ func TestRecovery_Helped(t *testing.T) {
 	})
 }
 
-// TestRecovery_I8_GivesUp: what does not help is tried three times, told as given up
+// TestRecovery_I8_GivesUp: what does not help is tried three times, reported as given up
 // once, and may be tried again only after the check has been healthy. The Recovery
 // check's own alert clears with it.
 func TestRecovery_I8_GivesUp(t *testing.T) {
@@ -201,7 +201,7 @@ func TestRecovery_StoppedIsNotLate(t *testing.T) {
 }
 
 // TestRecovery_DeleteAfterCancel: when the goroutine of a cancelled hold is found to have
-// ended, Release goes on to delete.
+// ended, Release proceeds to delete.
 func TestRecovery_DeleteAfterCancel(t *testing.T) {
 	run(t, scanning, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)
@@ -253,7 +253,7 @@ func TestRecovery_LostHoldOfAnEndedOwner(t *testing.T) {
 	}
 }
 
-// TestRecovery_RenewalLoop: a loop that stands still is restarted at the next tick, once,
+// TestRecovery_RenewalLoop: a loop that has stopped is restarted at the next tick, once,
 // and again only at growing distances.
 func TestRecovery_RenewalLoop(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
@@ -274,7 +274,7 @@ func TestRecovery_RenewalLoop(t *testing.T) {
 }
 
 // TestRecovery_Connection: a dead subscription is reconnected at once, a silent Redis at
-// the second time; both are never given up, and told once.
+// the second time; both are never given up, and reported once.
 func TestRecovery_Connection(t *testing.T) {
 	broken := func(context.Context) error { return errors.New("broken") }
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
@@ -290,7 +290,7 @@ func TestRecovery_Connection(t *testing.T) {
 		w.do(func() { w.ping = broken })
 		pass(5 * time.Second)
 		w.want(t, 1, "reconnect")
-		w.want(t, 1, "told 0 tell redis_unreachable")
+		w.want(t, 1, "reported 0 report redis_unreachable")
 		pass(5 * time.Second)
 		w.want(t, 2, "reconnect")
 		w.want(t, 1, "alert 0 connection 2")
@@ -325,7 +325,7 @@ func TestRecovery_NextOwnerClearsFailedRecovery(t *testing.T) {
 }
 
 // TestRecovery_CancelledStaysUnreachable: that a cancelled hold is not renewed any more
-// does not make it look like a fixed lease, which may be forgotten.
+// does not make it a fixed lease, which may be forgotten.
 func TestRecovery_CancelledStaysUnreachable(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)
@@ -368,7 +368,7 @@ func TestRecovery_CancelOverlapsRenewal(t *testing.T) {
 
 // TestRecovery_I8_FindingsThatAlternate: two findings of one check come in turn, one of
 // which asks for an action that does not help. It is tried three times in all and given up
-// once; the other one is told once.
+// once; the other one is reported once.
 func TestRecovery_I8_FindingsThatAlternate(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		n := 0
@@ -385,7 +385,7 @@ func TestRecovery_I8_FindingsThatAlternate(t *testing.T) {
 		w.want(t, 3, "acted 1 hurry_renewal ttl_missing")
 		w.want(t, 3, "not_helped 1 hurry_renewal ttl_missing")
 		w.want(t, 1, "gave_up 1 hurry_renewal ttl_missing")
-		w.want(t, 1, "told 1 tell foreign_field")
+		w.want(t, 1, "reported 1 report foreign_field")
 		w.answer(nil)
 		pass(6 * time.Second)
 		w.want(t, 0, "helped 1")

@@ -10,7 +10,7 @@ import (
 )
 
 // renewer renews one hold as the RenewalManager does. It
-// notes when it is told that the field is gone.
+// notes when it is notified that the field is gone.
 type renewer struct {
 	w       *world
 	rng     *rand.Rand
@@ -29,7 +29,7 @@ func part(rng *rand.Rand, of time.Duration) time.Duration {
 
 func (r *renewer) pause(most time.Duration) time.Duration { return part(r.rng, most) }
 
-// tell notes that the holder was told. The caller has w.mu.
+// tell notes that the holder was notified. The caller has w.mu.
 func (r *renewer) tell() {
 	if r.told.IsZero() {
 		r.told = time.Now()
@@ -64,7 +64,7 @@ func (r *renewer) run(ctx context.Context, f wd.Facts) {
 }
 
 // removal lets a field vanish at a random moment and returns how long after that its holder
-// was told.
+// was notified.
 func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (took time.Duration) {
 	t.Helper()
 	run(t, nil, func(t *testing.T, w *world, _ *wd.Watchdog) {
@@ -112,7 +112,7 @@ func removal(t *testing.T, seed uint64, fails float64, edit func(*wd.Facts)) (to
 }
 
 // TestWatchdog_I4_RemovalIsToldWithinItsBound: whatever the moment, and however long Redis
-// takes to answer, a removal is told a period and an answer after it; where renewals fail,
+// takes to answer, a removal is reported a period and an answer after it; where renewals fail,
 // a tick later.
 func TestWatchdog_I4_RemovalIsToldWithinItsBound(t *testing.T) {
 	const period, tick = 5 * time.Second, 500 * time.Millisecond

@@ -14,7 +14,7 @@ const (
 	// than that say nothing about a rate.
 	minWindow      = 10
 	minSuccessRate = 0.5
-	// overGrace is how long past a deadline the renewal loop is given to tell the
+	// overGrace is how long past a deadline the renewal loop is given to report the
 	// loss itself, with its own cause, before the Watchdog does it instead.
 	overGrace = 250 * time.Millisecond
 )
@@ -27,13 +27,13 @@ func renewalSlack(f Facts) time.Duration { return max(f.RenewalTime/2, 250*time.
 // CheckRenewal judges whether one hold's lease is kept alive. It is healthy when the
 // last confirmation is younger than RenewalTime plus a slack of half of it (at least
 // 250 ms), and fewer than two renewals in a row have failed. A fixed lease is healthy
-// until its deadline. A hold listed 250 ms past its deadline is LeaseOver, whatever
-// else is true. Where a renewal is late because the renewal loop stands still, the
+// until its deadline. A hold listed 250 ms past its deadline is LeaseOver, even
+// if nothing else is wrong. If a renewal is late because the renewal loop has stopped, the
 // finding says so. It reads nothing but its arguments.
 func CheckRenewal(now time.Time, f Facts, s RenewalStats) Verdict {
 	if leaseOver(now, f) {
 		return unhealthy(Renewal, now, LeaseOver,
-			fmt.Sprintf("the lease ended %v ago and the holder was not told", now.Sub(f.Deadline)))
+			fmt.Sprintf("the lease ended %v ago and the holder was not notified", now.Sub(f.Deadline)))
 	}
 	if f.Fixed || f.RenewalTime <= 0 {
 		return healthy(Renewal, now)
@@ -74,7 +74,7 @@ func CheckRenewalLoop(now time.Time, period time.Duration, s RenewalStats) Verdi
 	return healthy(Renewal, now)
 }
 
-// leaseOver tells that the renewal loop has had its time to tell of the deadline.
+// leaseOver reports whether the renewal loop has had its time to report the deadline.
 func leaseOver(now time.Time, f Facts) bool {
 	return !f.Lost && !f.Deadline.IsZero() && now.Sub(f.Deadline) >= overGrace
 }

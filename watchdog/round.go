@@ -15,8 +15,8 @@ const (
 	// maxAsk bounds one question to Redis, and so the memory that is kept for the next. What
 	// is over it is asked when the answer is there.
 	maxAsk = 4096
-	// atOnce is how many holds are visited at once.
-	atOnce = 32
+	// visitSize is how many holds are visited together.
+	visitSize = 32
 	// shrinkFrom: below it a map that was larger once is not worth making anew.
 	shrinkFrom = 1024
 )
@@ -31,7 +31,7 @@ type round struct {
 }
 
 // question is what Redis is asked at one tick. Its memory serves the next one: with many
-// holds one follows the other, and a new list for each was most of the garbage.
+// holds one comes right after the other, and a new list for each was most of the garbage.
 type question struct {
 	holds []*hold
 	facts []Facts // of the same holds
@@ -44,12 +44,12 @@ func (w *Watchdog) run(now time.Time, late time.Duration) {
 		w.selfLate(now, late)
 	}
 	r := round{now: now, at: w.since(now), late: late, blind: now.Before(w.quiet)}
-	w.follow(r.at)
+	w.update(r.at)
 	r.stats = excused(w.cfg.Source.Renewals(), late)
 	w.visitDue(r)
 	w.pace(r.at)
 	w.askStatus()
-	w.lookAtProcess(now, r.blind, r.stats)
+	w.checkProcess(now, r.blind, r.stats)
 }
 
 // excused takes the time that this process slept off what the renewal loop is late.
@@ -91,12 +91,12 @@ type due struct {
 // for which the question had no room keep theirs. So they come first the next time, and
 // behind a server that hangs nobody waits for longer than a round or two.
 //
-// It visits some at once, because that costs half: see Source.LookupAll.
+// It visits some together, because that costs half: see Source.LookupAll.
 func (w *Watchdog) visitDue(r round) {
 	var waiting []due
 	for w.soonest() <= r.at {
 		n := 0
-		for ; n < atOnce && w.soonest() <= r.at; n++ {
+		for ; n < visitSize && w.soonest() <= r.at; n++ {
 			h, at := w.agenda.First()
 			w.agenda.Remove(h)
 			w.visits[n], w.facts[n] = due{h, at}, Facts{ID: h.id}
@@ -105,7 +105,7 @@ func (w *Watchdog) visitDue(r round) {
 		for i, d := range w.visits[:n] {
 			f := &w.facts[i]
 			switch {
-			case f.ID == 0: // its end is about to be told, or its lease is just being replaced
+			case f.ID == 0: // its end is about to be reported, or its lease is just being replaced
 				w.agenda.Set(d.hold, int64(r.at+w.tick))
 			case !w.visit(r, d.hold, f):
 				waiting = append(waiting, d)
@@ -128,7 +128,7 @@ func (w *Watchdog) soonest() time.Duration {
 	return time.Duration(at)
 }
 
-// visit looks at a hold where that is due, and collects it for a question to Redis. It
+// visit checks a hold if that is due, and collects it for a question to Redis. It
 // returns false where that has no room for it now.
 func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 	period := f.Period
@@ -143,8 +143,8 @@ func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 		w.scan = w.cfg.scan(r.now, w.goroutines(r.now))
 		w.lastScan = r.now
 	}
-	if h.lookDue(r, period) || leaseOver(r.now, *f) && !h.gaveUp(Renewal, ActionLose) {
-		w.look(r, h, f)
+	if h.localDue(r, period) || leaseOver(r.now, *f) && !h.gaveUp(Renewal, ActionLose) {
+		w.checkLocally(r, h, f)
 	}
 	if ask && full {
 		return false
@@ -153,8 +153,8 @@ func (w *Watchdog) visit(r round, h *hold, f *Facts) bool {
 	return true
 }
 
-// follow takes in the holds that have come since the last tick, and drops those that went.
-func (w *Watchdog) follow(at time.Duration) {
+// update takes in the holds that have come since the last tick, and drops those that went.
+func (w *Watchdog) update(at time.Duration) {
 	came, went := w.cfg.Source.Changes()
 	for _, id := range came {
 		if f, listed := w.cfg.Source.Lookup(id); listed && w.holds[id] == nil {
@@ -184,7 +184,7 @@ func (w *Watchdog) goroutines(now time.Time) []int64 {
 
 // pace sets the distance of ticks by the shortest period that any hold has. Each hold with
 // a short one is seen at least once in each period of the Watchdog, so those of the last
-// two tell.
+// two decide.
 func (w *Watchdog) pace(at time.Duration) {
 	if at >= w.paced+w.cfg.Period {
 		w.paced, w.before, w.shortest = at, w.shortest, w.cfg.Period
@@ -192,22 +192,22 @@ func (w *Watchdog) pace(at time.Duration) {
 	w.tick = tickFor(min(w.shortest, w.before))
 }
 
-// scanAllowed tells whether a hold with that lease may cause a goroutine scan now.
+// scanAllowed reports whether a hold with that lease may cause a goroutine scan now.
 func (w *Watchdog) scanAllowed(now time.Time, lease time.Duration) bool {
 	return w.cfg.HolderScanEvery > 0 &&
 		(w.lastScan.IsZero() || now.Sub(w.lastScan) >= max(w.cfg.HolderScanEvery, lease))
 }
 
-// adopt begins to look after a hold. Its first look comes in the second half of a period, at
+// adopt begins to watch a hold. Its first check comes in the second half of a period, at
 // a place that its id decides, or half a period earlier with its first question; so holds
-// that were taken at once are not looked at all at once.
+// that were taken together are not all checked together.
 func (w *Watchdog) adopt(at time.Duration, f Facts) {
 	spread := float64(f.ID*0x9E3779B97F4A7C15>>32) / (1 << 32)
 	h := &hold{
-		id:       f.ID,
-		owner:    w.since(f.Since),
-		nextLook: at + time.Duration((1+spread)/2*float64(f.Period)),
-		asked:    math.MinInt64 / 2,
+		id:        f.ID,
+		owner:     w.since(f.Since),
+		nextLocal: at + time.Duration((1+spread)/2*float64(f.Period)),
+		asked:     math.MinInt64 / 2,
 	}
 	w.mu.Lock()
 	w.holds[f.ID] = h

@@ -9,7 +9,7 @@ import (
 )
 
 // TestWatchdog_I4_AQuestionWithoutAnAnswerIsNoWord: a removal behind one lost answer is
-// told one look after that answer's time is over, not a whole period later.
+// reported one check after that answer's time is over, not a whole period later.
 func TestWatchdog_I4_AQuestionWithoutAnAnswerIsNoWord(t *testing.T) {
 	run(t, nil, func(t *testing.T, w *world, d *wd.Watchdog) {
 		f := hold(1)
@@ -31,7 +31,7 @@ func TestWatchdog_I4_AQuestionWithoutAnAnswerIsNoWord(t *testing.T) {
 		w.add(f)
 		pass(20 * time.Second)
 		w.want(t, 1, "found 1 field_gone")
-		// W until it is asked, C without an answer, and the next look.
+		// W until it is asked, C without an answer, and the next check.
 		bound := 5*time.Second + time.Second + 500*time.Millisecond
 		if told := w.askedAt[2].Sub(removed); told > bound {
 			t.Errorf("found %v after the removal, want at most %v", told, bound)

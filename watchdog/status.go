@@ -6,7 +6,7 @@ import (
 )
 
 // CheckLockStatus judges what Redis says about one hold. It is healthy when the field
-// is there with count 1, no other field stands beside it, and the time to live exists
+// is there with count 1, no other field is beside it, and the time to live exists
 // and is not longer than any lease that was asked for, with up to a fifth of the lease (at
 // least 200 ms) to spare. Without a usable answer there is no verdict: a silent Redis is
 // the connection's trouble and says nothing about the hold. It reads nothing but its
@@ -21,7 +21,7 @@ func CheckLockStatus(now time.Time, f Facts, s Status) Verdict {
 		return unknown(LockStatus, now, None, "the answer says neither that the field is there nor that it is gone")
 	case s.Fields > 1:
 		return unhealthy(LockStatus, now, ForeignField,
-			fmt.Sprintf("another holder stands beside ours: %d fields in place of 1", s.Fields))
+			fmt.Sprintf("another holder is beside ours: %d fields in place of 1", s.Fields))
 	case s.Count != 1:
 		return unhealthy(LockStatus, now, WrongCount, fmt.Sprintf("the holder's count is %d instead of 1", s.Count))
 	case s.TTL < 0:

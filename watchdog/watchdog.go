@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/internal/heap"
 )
 
-// Watchdog looks at every hold of one process. New makes it; the zero value is of no
+// Watchdog checks every hold of one process. New makes it; the zero value is of no
 // use. All its methods are safe for concurrent use.
 type Watchdog struct {
 	cfg    Config
@@ -24,18 +24,18 @@ type Watchdog struct {
 	holds   map[uint64]*hold
 	process hold // what concerns the process as a whole
 
-	// The rest belongs to the loop alone, except for the answers' channels. epoch
+	// The fields below belong to the loop alone, except for the answers' channels. epoch
 	// and the channels are written once by Start.
 	epoch     time.Time
 	agenda    heap.Heap[*hold] // all holds, by the moment at which each is to be visited: see plan
 	peak      int              // the most holds since the map was last made
-	visits    [atOnce]due      // the holds that are visited at once
-	facts     [atOnce]Facts    // of the same holds
+	visits    [visitSize]due   // the holds that are visited together
+	facts     [visitSize]Facts // of the same holds
 	tick      time.Duration    // the present distance of ticks
 	shortest  time.Duration    // the shortest period that was seen since paced
 	before    time.Duration    // and in the period before that
 	paced     time.Duration
-	nextAll   time.Time // when the process as a whole is looked at
+	nextAll   time.Time // when the process as a whole is checked
 	quiet     time.Time // until then renewals and holders are not accused
 	suspect   time.Time // answers from before prove nothing: the wall clock jumped
 	lastRound time.Time
@@ -53,7 +53,7 @@ type Watchdog struct {
 }
 
 // New returns a Watchdog that does nothing until Start. It panics if Source, Prober or
-// Actor is missing, because no later moment could tell the programmer.
+// Actor is missing, because no later moment could reach the programmer.
 func New(cfg Config) *Watchdog {
 	if cfg.Source == nil || cfg.Prober == nil || cfg.Actor == nil {
 		panic("watchdog: Config needs Source, Prober and Actor")
@@ -66,7 +66,7 @@ func New(cfg Config) *Watchdog {
 	}
 }
 
-// Start begins to look. It does nothing when the Watchdog has been started or stopped
+// Start begins the checks. It does nothing when the Watchdog has been started or stopped
 // before: a Watchdog has one life.
 func (w *Watchdog) Start() {
 	w.mu.Lock()
@@ -93,9 +93,9 @@ func (w *Watchdog) Stop() {
 	w.wg.Wait()
 }
 
-// Verdicts returns the last verdict of each check that has looked at the hold, in the
+// Verdicts returns the last verdict of each check that has judged the hold, in the
 // order of the checks; with id 0, those about the process as a whole. It returns nil for
-// a hold that was not looked at or has ended. The slice is the caller's.
+// a hold that was not checked or has ended. The slice is the caller's.
 func (w *Watchdog) Verdicts(id uint64) []Verdict {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *Watchdog) Verdicts(id uint64) []Verdict {
 }
 
 // Unhealthy returns the holds on which the last verdict of some check is unhealthy, in no
-// order. It walks over all holds: meant for a person who looks, not for a loop.
+// order. It walks over all holds: meant for a person, not for a loop.
 func (w *Watchdog) Unhealthy() []uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -131,7 +131,7 @@ func (w *Watchdog) Unhealthy() []uint64 {
 }
 
 // loop is the Watchdog's one goroutine. In words: sleep until the next tick, the moment of a
-// hold, or the next answer; in a round look at all that is due and ask Redis about the rest;
+// hold, or the next answer; in a round check all that is due and ask Redis about the holds that need it;
 // judge answers as they come; at the end clear every alert.
 func (w *Watchdog) loop() {
 	defer w.clearAll()
@@ -175,7 +175,7 @@ func (w *Watchdog) nextRound(tick time.Time) time.Time {
 }
 
 // after returns when the tick after the one that was due at due comes. Ticks keep their
-// distance whatever a turn costs, so that holds meet at them. A turn that took longer than
+// distance however long a turn takes, so that holds meet at them. A turn that took longer than
 // that is not taken for lateness, and what it missed is not caught up with a burst: the next
 // tick counts from its end.
 func (w *Watchdog) after(due time.Time) time.Time {
@@ -186,7 +186,7 @@ func (w *Watchdog) after(due time.Time) time.Time {
 	return now.Add(w.tick)
 }
 
-// clearAll ends what is known about every hold when nobody looks any more. The loop has
+// clearAll ends what is known about every hold when the checks have stopped. The loop has
 // ended, so only Verdicts and Unhealthy may still read beside it.
 func (w *Watchdog) clearAll() {
 	for _, h := range w.holds {

@@ -27,14 +27,14 @@ is safer, because ps shows arguments. The flag takes precedence. Forms of the UR
 
 User and password are those of the Redis servers; for the Sentinels use the options
 sentinel_username and sentinel_password. Write characters such as / ? # @ in a password
-as %2F %3F %23 %40. Options follow a question mark, for example
+as %2F %3F %23 %40. Options are written after a question mark, for example
 ?dial_timeout=2s&read_timeout=500ms.
 
 With TLS (rediss), --cacert names the trusted authorities, and --cert and --key the client's
 certificate; without the flags the variables ANTEROOM_TLS_CACERT, ANTEROOM_TLS_CERT and
 ANTEROOM_TLS_KEY do, which other URLs ignore. The option skip_verify=true accepts any server.`
 
-// tlsFlags are the flags that name files in PEM form, by the option of the URL that they stand for.
+// tlsFlags are the flags that name files in PEM form, by the option of the URL that they set.
 var tlsFlags = []struct{ flag, variable, option, usage string }{
 	{"cacert", "ANTEROOM_TLS_CACERT", "ca_file", "file of the trusted authorities; default $ANTEROOM_TLS_CACERT,\nor the system's"},
 	{"cert", "ANTEROOM_TLS_CERT", "cert_file", "file of the client's certificate; default $ANTEROOM_TLS_CERT"},
@@ -71,9 +71,9 @@ func withTLSFiles(cmd *cobra.Command, text string) (string, error) {
 	if len(options) == 0 {
 		return text, nil
 	}
-	base, rest, more := strings.Cut(text, "?")
+	base, present, more := strings.Cut(text, "?")
 	if more {
-		options = append(options, rest)
+		options = append(options, present)
 	}
 	return base + "?" + strings.Join(options, "&"), nil
 }

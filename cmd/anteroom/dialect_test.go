@@ -12,7 +12,7 @@ import (
 	"github.com/anteroom/anteroom/internal/testredis"
 )
 
-// The tool sees, holds, breaks and watches Redisson's locks where it is told so.
+// The tool sees, holds, breaks and watches Redisson's locks if configured to.
 func TestDialect_TheToolSpeaksRedisson(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)

@@ -15,7 +15,7 @@
 // X1: the command runs only while the lock is held, and for the grace after a loss.
 //
 // X2: if one of the upper two processes is killed or stopped, the other one ends the command's group at the end of
-// the lease at the latest (plus the grace, if anteroom was stopped), or at once; on Linux the command also dies if
+// the lease at the latest (plus the grace, if anteroom was stopped), or immediately; on Linux the command also dies if
 // both are killed. A system on which less holds is named at the start, and one without supervisors runs nothing.
 //
 // X3: the lock is released once nothing of the command's group runs any more, on every way out.
@@ -30,7 +30,7 @@
 // # The command lock
 //
 // lock holds a lock without a command: it acquires and releases as exec does (exec_acquire.go), supervises nothing, and
-// ends at once when the lock is lost. So it runs on every system.
+// ends immediately when the lock is lost. So it runs on every system.
 //
 // # The operator's commands
 //

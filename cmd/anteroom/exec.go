@@ -97,7 +97,7 @@ func execCommand() *cobra.Command {
 	f.addTo(cmd)
 	fs := cmd.Flags()
 	fs.BoolVarP(&f.shell, "command", "c", false, "run COMMAND, one word, with sh -c")
-	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL at once\n(default: a fifteenth of --lease, at most 5s)")
+	fs.DurationVar(&f.grace, "grace", 0, "time from TERM to KILL after a loss; 0 means KILL immediately\n(default: a fifteenth of --lease, at most 5s)")
 	fs.BoolVar(&f.passEnv, "pass-env", false, "pass "+redisVariable+", and the password in it, to the command")
 	return cmd
 }
@@ -168,7 +168,7 @@ func (f *execFlags) margin() time.Duration { return f.lease / 10 }
 func (f *execFlags) slack() time.Duration { return f.margin() / 4 }
 
 // mostGrace is the longest grace with which a command has ended when the margin has, whether the keeper or the
-// supervisor ends it. The rest of the margin is for the system.
+// supervisor ends it. What is left of the margin is for the system.
 func (f *execFlags) mostGrace() time.Duration {
 	return (f.margin() * 2 / 3).Truncate(time.Millisecond)
 }

@@ -19,23 +19,23 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// cleanUpTime bounds a release and, if no release was needed, how long the tool goes on removing what it may have left
-// in Redis. After that the lease removes it.
+// cleanUpTime bounds a release and, if no release was needed, how long the tool continues to remove what it may have
+// left in Redis. After that the lease removes it.
 const cleanUpTime = 2 * time.Second
 
 // execution is one run of exec or lock, from the wait for the lock to its release.
 type execution struct {
-	flags   execFlags
-	errs    *voice
-	signals chan os.Signal // those that end a process; all others too once the command starts
-	key     string
-	rdb     redis.UniversalClient
-	m       *anteroom.Manager
-	eof     chan struct{} // closed at the end of standard input; nil if that ends nothing
-	gaveUp  bool          // a release was not confirmed within cleanUpTime
-	refused atomic.Bool   // Redis has answered that somebody else has the lock
-	away    atomic.Bool   // the last attempt to reach Redis failed
-	waiting atomic.Bool   // the first attempt is over, and its result does not end the run
+	flags       execFlags
+	errs        *voice
+	signals     chan os.Signal // those that end a process; all others too once the command starts
+	key         string
+	rdb         redis.UniversalClient
+	m           *anteroom.Manager
+	eof         chan struct{} // closed at the end of standard input; nil if that ends nothing
+	gaveUp      bool          // a release was not confirmed within cleanUpTime
+	refused     atomic.Bool   // Redis has answered that somebody else has the lock
+	unreachable atomic.Bool   // the last attempt to reach Redis failed
+	waiting     atomic.Bool   // the first attempt is over, and its result does not end the run
 }
 
 // begin prepares a run; the caller ends it. Signals are caught before the lock can be held, so that every way out
@@ -82,9 +82,9 @@ func (x *execution) end() {
 }
 
 // acquire waits for the lock as the flags say. Without a limit for the wait Redis must answer once at the start, so
-// that a wrong address shows at once and not never. With one it may come up meanwhile, as at boot, and the limit is for
-// the first attempt too. An attempt that it cuts off may still be granted; end removes that. The hold has a note, and so
-// its whole lease: the supervisor counts from it, and the command has a margin in which to end.
+// that a wrong address shows immediately and not never. With one it may come up meanwhile, as at boot, and the limit is
+// for the first attempt too. An attempt that it cuts off may still be granted; end removes that. The hold has a note,
+// and so its whole lease: the supervisor counts from it, and the command has a margin in which to end.
 func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.Hold, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	if x.flags.wait.Duration > 0 {
@@ -107,7 +107,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 	x.refused.Store(errors.Is(err, anteroom.ErrNotAcquired) && !errors.Is(err, context.DeadlineExceeded))
 	silent := errors.Is(err, anteroom.ErrUnavailable) && x.flags.wait.Duration > 0 && ctx.Err() == nil
 	if silent {
-		x.away.Store(true)
+		x.unreachable.Store(true)
 		x.errs.say("Redis does not answer yet; trying again for %s: %s", x.flags.wait.Duration, reason(err))
 	}
 	x.waiting.Store(true)
@@ -127,7 +127,7 @@ func (x *execution) acquire(ctx context.Context, mu *anteroom.Mutex) (*anteroom.
 		return hold, nil
 	}
 	if err == nil {
-		// As far as can be told, the signal came first.
+		// As far as can be known, the signal came first.
 		x.release(hold)
 		return nil, bySignal
 	}
@@ -163,7 +163,7 @@ func (x *execution) notAcquired(err error, bySignal *exitError, waited time.Dura
 		return bySignal
 	case mistake(err):
 		return usageError("--note: %w", plain{err})
-	case errors.Is(err, anteroom.ErrUnknown) && x.refused.Load() && !x.away.Load():
+	case errors.Is(err, anteroom.ErrUnknown) && x.refused.Load() && !x.unreachable.Load():
 		// The wait ended while a request was in flight; the answer before that was a refusal.
 	case errors.Is(err, anteroom.ErrLost):
 		return &exitError{status: exitLost, err: fmt.Errorf("lock %q lost before the command started: %s", x.key, reason(err))}
@@ -210,13 +210,13 @@ func (x *execution) release(hold *anteroom.Hold) (lost bool) {
 	return false
 }
 
-// event reports what a user who waits, or looks for the cause of a loss, needs to know.
+// event reports what a user who waits, or searches the cause of a loss, needs to know.
 func (x *execution) event(e observe.Event) {
 	switch e.Kind {
 	case observe.EventUnavailable:
-		x.away.Store(true)
+		x.unreachable.Store(true)
 	case observe.EventAvailable:
-		x.away.Store(false)
+		x.unreachable.Store(false)
 		x.refused.Store(true) // or the lock is ours, and nobody asks
 	}
 	if !x.waiting.Load() {

@@ -17,7 +17,7 @@ func TestExec_X3_TheRestOfTheGroupIsWaitedFor(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "exec", "k", "--", "sh", "-c", `exec 3<&0; cat <&3 >/dev/null & echo $$; exit 3`)
 	awaitState(t, c.line(), "")
-	c.until("held until the rest of its process group")
+	c.until("held until all of its process group")
 	if !locked(t, rdb, "k") {
 		t.Error("the lock was released before")
 	}

@@ -64,7 +64,7 @@ func TestExec_X4_InterruptEndsTheScript(t *testing.T) {
 	}
 }
 
-// A script or a command that catches the key goes on.
+// A script or a command that catches the key continues.
 func TestExec_X4_InterruptThatIsCaught(t *testing.T) {
 	s, _ := withRedis(t)
 	for name, script := range map[string]string{

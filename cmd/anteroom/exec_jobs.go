@@ -85,7 +85,7 @@ func (k *keeper) takeBack() {
 	}
 }
 
-// stopped handles a signal that has stopped the command. Without a terminal, whoever sent it is in charge: the lock
+// stopped handles a signal that has stopped the command. Without a terminal, its sender is in charge: the lock
 // stays held.
 func (k *keeper) stopped(s syscall.Signal) {
 	had := k.hasTerminal()
@@ -93,7 +93,7 @@ func (k *keeper) stopped(s syscall.Signal) {
 	case k.tty == nil, s == syscall.SIGSTOP && !had:
 	case (s == syscall.SIGTTIN || s == syscall.SIGTTOU) && (had || k.tty.ours()):
 		k.tty.give(k.group)
-		k.super.tell(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
+		k.super.order(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
 	case !jobControl():
 		k.resume()
 	default:
@@ -121,5 +121,5 @@ func (k *keeper) resume() {
 	if k.tty.interactive() {
 		k.tty.give(k.group)
 	}
-	k.super.tell(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
+	k.super.order(superOrder{Kind: orderSignal, Signal: int(syscall.SIGCONT)})
 }

@@ -18,12 +18,12 @@ import (
 // again and again for how long the lock is still held, and passes signals on.
 type keeper struct {
 	*execution
-	hold  *anteroom.Hold
-	lease time.Duration
-	super *supervisorProcess
-	group int          // the command's process group, 0 until it has started
-	tty   *controlling // nil without one
-	told  bool         // the lock was lost, and the command is being ended for it
+	hold     *anteroom.Hold
+	lease    time.Duration
+	super    *supervisorProcess
+	group    int          // the command's process group, 0 until it has started
+	tty      *controlling // nil without one
+	saidLost bool         // the lock was lost, and the command is being ended for it
 	// signal has ended the command, 0 for none. byKey: the command had the terminal then, so the signal may have been
 	// a key's, and nothing else has received it.
 	signal syscall.Signal
@@ -45,7 +45,7 @@ func (k *keeper) run(l launch) (status int, err error) {
 	// From here on the terminal may be the command's while this process writes to it or takes it back. The supervisor
 	// was started before that: ignored signals are inherited.
 	signal.Ignore(syscall.SIGTTOU)
-	k.super.tell(superOrder{Kind: orderStart, Start: &l, Valid: k.hold.TTL()})
+	k.super.order(superOrder{Kind: orderStart, Start: &l, Valid: k.hold.TTL()})
 	return k.attend(l)
 }
 
@@ -64,7 +64,7 @@ func (k *keeper) attend(l launch) (status int, err error) {
 		case <-lost:
 			lost = nil
 			k.sayLost("ending the command (" + graceText(l.Grace) + ")")
-			k.super.tell(superOrder{Kind: orderLost})
+			k.super.order(superOrder{Kind: orderLost})
 			late = time.After(l.Grace + time.Second)
 		case <-late:
 			// The supervisor has been stopped: nothing else delays its report for so long.
@@ -81,10 +81,10 @@ func (k *keeper) attend(l launch) (status int, err error) {
 			case r.Kind == reportStopped:
 				k.stopped(syscall.Signal(r.Signal))
 			case r.Kind == reportLeft:
-				k.errs.say("the command has ended; lock %q is held until the rest of its process group %d has ended", k.key, k.group)
+				k.errs.say("the command has ended; lock %q is held until all of its process group %d have ended", k.key, k.group)
 			case r.Kind == reportEnded:
 				// It may have seen the end of the lease before this process, if that was stopped or slow.
-				if r.Lost && !k.told {
+				if r.Lost && !k.saidLost {
 					k.sayLost("the command was ended")
 				}
 				k.signal, k.byKey = syscall.Signal(r.Signal), k.hasTerminal()
@@ -96,7 +96,7 @@ func (k *keeper) attend(l launch) (status int, err error) {
 
 // sayLost reports that the lock is lost, and why.
 func (k *keeper) sayLost(what string) {
-	k.told = true
+	k.saidLost = true
 	why := "its lease expired" // as the supervisor saw it
 	if err := k.hold.Err(); err != nil {
 		why = reason(err)
@@ -107,7 +107,7 @@ func (k *keeper) sayLost(what string) {
 // assure sends the supervisor for how long the lock is held.
 func (k *keeper) assure() {
 	if ttl := k.hold.TTL(); ttl > 0 {
-		k.super.tell(superOrder{Kind: orderValid, Valid: ttl})
+		k.super.order(superOrder{Kind: orderValid, Valid: ttl})
 	}
 }
 
@@ -118,12 +118,12 @@ func (k *keeper) pass(s os.Signal) {
 		return
 	}
 	if n, ok := s.(syscall.Signal); ok {
-		k.super.tell(superOrder{Kind: orderSignal, Signal: int(n)})
+		k.super.order(superOrder{Kind: orderSignal, Signal: int(n)})
 	}
 }
 
 // orphaned ends the group after the supervisor was killed. The kernel has killed the command itself if it can (see
-// commandAttr); the rest of its group are then our children. If the supervisor was killed before it reported the
+// commandAttr); the others of its group are then our children. If the supervisor was killed before it reported the
 // group, the children that are new are found by listing them, where that is possible.
 func (k *keeper) orphaned() (int, error) {
 	k.super.reap() // only then are its children certainly ours

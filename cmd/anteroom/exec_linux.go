@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookAtSystem looks for what a container or a kernel may lack: /proc, and the lists of children in it.
-func lookAtSystem() abilities {
+// systemAbilities checks what a container or a kernel may lack: /proc, and the lists of children in it.
+func systemAbilities() abilities {
 	program, err := ownProgram()
 	if err == nil {
 		_, err = os.Stat(program)
@@ -45,8 +45,8 @@ func children(parent string) []int {
 }
 
 // onlyZombies reports whether all remaining processes of a group have ended and only wait for their parents to reap
-// them. A parent that has itself left the group, such as a daemon, may never do so. It looks twice, because a process
-// that starts during the first look may be missed; the second look sees it.
+// them. A parent that has itself left the group, such as a daemon, may never do so. It checks twice, because a process
+// that starts during the first check may be missed; the second check sees it.
 func onlyZombies(group int) bool {
 	for range 2 {
 		if zombies, others := members(group, "self"); zombies == 0 || others > 0 {
@@ -77,7 +77,7 @@ func members(group int, parent string) (zombies, others int) {
 }
 
 // inGroup parses a line of /proc/<pid>/stat: whether the process is in a group, and whether it has ended. A process
-// whose first thread has ended looks like a zombie while its other threads run.
+// whose first thread has ended seems a zombie while its other threads run.
 func inGroup(stat string, group int) (in, ended bool) {
 	f := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:]) // the name before that may contain anything
 	if len(f) < 18 || f[2] != strconv.Itoa(group) {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lookAtSystem: without process groups and signals a command could run on without its lock.
-func lookAtSystem() abilities {
+// systemAbilities: without process groups and signals a command could run on without its lock.
+func systemAbilities() abilities {
 	return abilities{supervisor: errors.New("it has no process groups and no signals")}
 }
 

@@ -56,7 +56,7 @@ func runExec(cmd *cobra.Command, f execFlags, key string, words []string) error 
 	return x.whileHeld(hold, launch{Path: path, Argv: argv, Grace: f.grace, Slack: f.slack()})
 }
 
-// whileHeld runs the command and releases the lock afterwards, whatever happens.
+// whileHeld runs the command and releases the lock afterwards in every case.
 func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	l.Env = x.environment(os.Environ(), hold)
 	k := &keeper{execution: x, hold: hold, lease: x.flags.lease}
@@ -64,7 +64,7 @@ func (x *execution) whileHeld(hold *anteroom.Hold, l launch) error {
 	held := time.Since(hold.Since())
 	lost := x.release(hold)
 	switch {
-	case k.told:
+	case k.saidLost:
 		return &exitError{status: exitLost, err: err}
 	case err != nil:
 		return err

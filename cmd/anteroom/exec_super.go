@@ -23,8 +23,8 @@ type supervisorProcess struct {
 	reports chan superReport // closed when the supervisor has ended
 }
 
-// orderTime bounds the sending of each order after the first. The pipe holds thousands of them, so one that does not
-// fit means that the supervisor has been stopped for long.
+// orderTime bounds the sending of each order after the first. The pipe holds thousands of them, so one that finds no
+// room means that the supervisor has been stopped for long.
 const orderTime = time.Second
 
 // startSupervisor starts this program again as a supervisor that waits for its first order. It inherits our
@@ -82,15 +82,15 @@ func (s *supervisorProcess) listen() {
 	}
 }
 
-// tell sends an order. If that fails, the supervisor has ended, which its reports show, or is stopped. It then gets
+// order sends an order. If that fails, the supervisor has ended, which its reports show, or is stopped. It then gets
 // no further orders, so that it finds the stream ended when it continues.
-func (s *supervisorProcess) tell(o superOrder) {
+func (s *supervisorProcess) order(o superOrder) {
 	if s.orders == nil {
 		return
 	}
 	limit := orderTime
 	if o.Kind == orderStart {
-		// The arguments may not fit into the pipe, and then the supervisor has to be up.
+		// The arguments may be longer than the pipe's buffer, and then the supervisor has to be up.
 		limit = max(limit, o.Valid)
 	}
 	_ = s.orders.SetWriteDeadline(time.Now().Add(limit))

@@ -69,7 +69,7 @@ func TestExec_X4_ASlowSupervisorGetsAllArguments(t *testing.T) {
 		time.Sleep(orderTime + 100*time.Millisecond)
 		got <- gob.NewDecoder(in).Decode(new(superOrder))
 	}()
-	s.tell(superOrder{Kind: orderStart, Start: &launch{Argv: []string{strings.Repeat("x", 1<<20)}}, Valid: execPatience})
+	s.order(superOrder{Kind: orderStart, Start: &launch{Argv: []string{strings.Repeat("x", 1<<20)}}, Valid: execPatience})
 	_ = orders.Close()
 	if err := <-got; err != nil {
 		t.Error(err)

@@ -128,7 +128,7 @@ func (s *supervisor) start() (err error) {
 // report reports to the keeper. Errors are ignored: a keeper that is gone needs no report.
 func (s *supervisor) report(r superReport) { _ = s.enc.Encode(r) }
 
-// leftAfter is for how long the rest of a group may outlive its command before that is reported. Until then the group
+// leftAfter is for how long members of a group may outlive its command before that is reported. Until then the group
 // is checked every leftEvery, and after that every leftAfter: there is no notification of the end of a process that
 // is not our child.
 const (
@@ -138,8 +138,8 @@ const (
 
 // attend is the supervisor's loop. It returns when nothing of the group remains.
 func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal) {
-	var look *time.Ticker
-	var looks <-chan time.Time
+	var ticker *time.Ticker
+	var ticks <-chan time.Time
 	var since time.Time
 	said := false
 	for {
@@ -159,7 +159,7 @@ func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal)
 		case <-s.kill:
 			s.signal(syscall.SIGKILL)
 		case <-children:
-		case <-looks:
+		case <-ticks:
 		}
 		s.reap()
 		if !s.ended {
@@ -168,14 +168,14 @@ func (s *supervisor) attend(orders <-chan superOrder, children <-chan os.Signal)
 		if groupGone(s.group) {
 			return
 		}
-		if look == nil {
-			look = time.NewTicker(leftEvery)
-			defer look.Stop()
-			looks, since = look.C, time.Now()
+		if ticker == nil {
+			ticker = time.NewTicker(leftEvery)
+			defer ticker.Stop()
+			ticks, since = ticker.C, time.Now()
 		}
 		if !said && time.Since(since) > leftAfter {
 			said = true
-			look.Reset(leftAfter)
+			ticker.Reset(leftAfter)
 			s.report(superReport{Kind: reportLeft})
 		}
 	}

@@ -14,7 +14,7 @@ type abilities struct {
 }
 
 // ownSystem returns the abilities of this system. Tests put others here.
-var ownSystem = lookAtSystem
+var ownSystem = systemAbilities
 
 // refusal returns the error of a system on which a command could run on without its lock.
 func (a abilities) refusal() error {
@@ -28,7 +28,7 @@ func (a abilities) refusal() error {
 func (a abilities) shortfall() string {
 	var all []string
 	if !a.death {
-		all = append(all, "if anteroom and its supervisor are killed at once, the command goes on without the lock")
+		all = append(all, "if anteroom and its supervisor are killed together, the command continues without the lock")
 	}
 	if !a.listing {
 		all = append(all, "a process that has ended keeps the lock until its parent has waited for it")

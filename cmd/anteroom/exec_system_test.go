@@ -19,9 +19,9 @@ func TestExec_X2_ASystemThatLacksSomethingIsSaid(t *testing.T) {
 		words  []string
 	}{
 		{"nothing", 0, nil},
-		{"death", 0, []string{"promises less on this system", "goes on without the lock\n"}},
+		{"death", 0, []string{"promises less on this system", "continues without the lock\n"}},
 		{"listing", 0, []string{"promises less on this system", "a process that has ended keeps the lock"}},
-		{"death, listing", 0, []string{"goes on without the lock; a process that has ended"}},
+		{"death, listing", 0, []string{"continues without the lock; a process that has ended"}},
 		{"death, listing, supervisor", exitCannotRun, []string{"cannot keep its promise on this system", "for a test"}},
 	} {
 		cmd := exec.Command(os.Args[0], "exec", "k", "--", "echo", "ran")

@@ -201,7 +201,7 @@ func TestExec_ThePasswordIsNotPassedOn(t *testing.T) {
 	}
 }
 
-// A grace that may outlast the margin causes a warning at the start; the default grace fits.
+// A grace that may outlast the margin causes a warning at the start; the default grace is short enough.
 func TestExec_X1_AGraceThatIsTooLongIsSaid(t *testing.T) {
 	s, _ := withRedis(t)
 	for _, c := range []struct{ lease, grace, words string }{

@@ -7,14 +7,14 @@ import (
 	"syscall"
 )
 
-// lookAtSystem: nothing here ends the command with its supervisor, or lists processes.
-func lookAtSystem() abilities {
+// systemAbilities: nothing here ends the command with its supervisor, or lists processes.
+func systemAbilities() abilities {
 	_, err := ownProgram()
 	return abilities{supervisor: err}
 }
 
 // commandAttr gives the command a process group of its own. There is no death signal outside Linux (FreeBSD's is not
-// used): if anteroom and its supervisor are killed at once, the command goes on.
+// used): if anteroom and its supervisor are killed together, the command continues.
 func commandAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // adopt does nothing: orphans become children of init, and their end is found by polling.

@@ -20,8 +20,8 @@ import (
 // aNote is in the command that makes the lease of a new hold whole, with its note, and in no other.
 const aNote = "\r\n$4\r\nnote\r\n"
 
-// Whoever was granted the lock gets its whole lease, or goes on waiting: an answer that is lost just then does not make it
-// somebody else's.
+// Whoever was granted the lock gets its whole lease, or continues waiting: an answer that is lost just then does not
+// make it somebody else's.
 func TestExec_TheWholeLeaseWithoutAnAnswer(t *testing.T) {
 	s, rdb := withRedis(t)
 	url, network := relay(t, s)

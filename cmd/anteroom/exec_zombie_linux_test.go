@@ -32,7 +32,7 @@ func TestExec_X3_AZombieIsNotWaitedFor(t *testing.T) {
 		}
 		th.gone()
 	})
-	c.until("held until the rest of its process group")
+	c.until("held until all of its process group")
 	must(t, os.WriteFile(end, []byte("\n"), 0o600))
 	c.expect(4)
 	if locked(t, rdb, "k") {
@@ -49,7 +49,7 @@ func TestExec_X3_AZombieWithThreadsRuns(t *testing.T) {
 	if l := th.line(); l != "headless" {
 		t.Fatal(l)
 	}
-	c.until("held until the rest of its process group")
+	c.until("held until all of its process group")
 	if !locked(t, rdb, "k") {
 		t.Error("the lock was released before")
 	}

@@ -30,10 +30,10 @@ func listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [flags] [PATTERN]",
 		Short: "Show the locks that are held",
-		Long: `Looks through the keys that match PATTERN and shows those that are locks, sorted by key, as
+		Long: `Searches the keys that match PATTERN and shows those that are locks, sorted by key, as
 status does. PATTERN is a pattern of Redis: * matches any text, ? one character, [ab] one of
 these, and a backslash quotes the next character. Without a PATTERN every key matches. On a
-Cluster it looks through all masters. It changes nothing, and never blocks the server: it
+Cluster it searches all masters. It changes nothing, and never blocks the server: it
 uses SCAN, a thousand keys at a time.
 
 Redis does not mark locks. A key counts as one if it is a hash whose fields all have the
@@ -41,7 +41,7 @@ form of a holder: a client id or a UUID, a colon, a number. A hash with one fiel
 to live also counts if the field is another name that ends in a colon or a dash and a number.
 So does a string with a time to live in the form of a lock of redsync, redislock or
 rueidislock. Locks of other forms are missing; status shows them. So may be a lock that is
-acquired or released meanwhile. Keys that the Redis user may not look at are counted on
+acquired or released meanwhile. Keys that the Redis user may not read are counted on
 standard error.
 
 The exit status is 0 if the list is complete, even if it is empty, and 1 if --limit or --for
@@ -58,15 +58,15 @@ Redis refuses.
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one line of JSON for each lock")
 	cmd.Flags().IntVarP(&o.most, "limit", "n", 1000, "show so many locks at most")
-	cmd.Flags().DurationVar(&o.length, "for", 30*time.Second, "look for this long at most")
+	cmd.Flags().DurationVar(&o.length, "for", 30*time.Second, "search for this long at most")
 	addTimeoutFlag(cmd, &o.timeout)
 	return cmd
 }
 
 // Bounds of one step of a list.
 const (
-	scanCount = 1000 // keys that SCAN looks at, in less than a millisecond
-	askCount  = 64   // keys that are asked about at once
+	scanCount = 1000 // keys that SCAN visits, in less than a millisecond
+	askCount  = 64   // keys that are asked about together
 	maxFields = 64   // of a lock; Inspect refuses more
 )
 
@@ -95,14 +95,14 @@ func runList(cmd *cobra.Command, o listOptions, pattern string) error {
 	case l.refused > 0 && !l.allowed && err == nil:
 		err = unanswered(l.refusal)
 	case l.refused > 0:
-		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: %d keys were left out, because the Redis user may not look at them\n", l.refused)
+		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: %d keys were left out, because the Redis user may not read them\n", l.refused)
 	}
 	cut := ""
 	switch {
 	case l.cut:
 		cut = fmt.Sprintf("there are more than %d locks; --limit shows more", o.most)
 	case err != nil && ctx.Err() != nil:
-		cut = fmt.Sprintf("not all keys were looked at within %v; --for gives it more time", o.length)
+		cut = fmt.Sprintf("not all keys were visited within %v; --for gives it more time", o.length)
 	}
 	if cut != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "anteroom: the list is incomplete: %s\n", cut)
@@ -117,16 +117,16 @@ type lister struct {
 	listOptions
 	stop func() // ends the search
 
-	mu    sync.Mutex // guards the rest: one master's keys at a time
+	mu    sync.Mutex // guards the fields below: one master's keys at a time
 	found map[string]lockStatus
 	cut   bool // there are more than --limit
-	// refused counts the keys that the user may not look at, and why. It is no error while there are others.
+	// refused counts the keys that the user may not read, and why. It is no error while there are others.
 	refused int
 	refusal error
 	allowed bool
 }
 
-// scanAll looks through the keys of every master.
+// scanAll searches the keys of every master.
 func (l *lister) scanAll(ctx context.Context, pattern string) error {
 	cluster, ok := l.rdb.(*redis.ClusterClient)
 	if !ok {
@@ -141,7 +141,7 @@ func (l *lister) scanAll(ctx context.Context, pattern string) error {
 	return err
 }
 
-// scan looks through the keys of one server.
+// scan searches the keys of one server.
 func (l *lister) scan(ctx context.Context, server redis.Cmdable, pattern string) error {
 	for cursor := uint64(0); ; {
 		asking, cancel := context.WithTimeout(ctx, l.timeout)
@@ -150,15 +150,15 @@ func (l *lister) scan(ctx context.Context, server redis.Cmdable, pattern string)
 		if err != nil {
 			return unanswered(err)
 		}
-		if err := l.look(ctx, keys); err != nil || next == 0 {
+		if err := l.inspect(ctx, keys); err != nil || next == 0 {
 			return err
 		}
 		cursor = next
 	}
 }
 
-// look adds the locks among keys to those found.
-func (l *lister) look(ctx context.Context, keys []string) error {
+// inspect adds the locks among keys to those found.
+func (l *lister) inspect(ctx context.Context, keys []string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	hashes, texts, err := l.candidates(ctx, keys)
@@ -232,7 +232,7 @@ func forbiddenKey(err error) bool {
 	return redis.HasErrorPrefix(err, "NOPERM") && strings.Contains(err.Error(), "access")
 }
 
-// ask inspects keys, at once, and adds the locks among them.
+// ask inspects keys, all together, and adds the locks among them.
 func (l *lister) ask(ctx context.Context, keys []string) error {
 	infos, errs := make([]anteroom.Info, len(keys)), make([]error, len(keys))
 	var asked sync.WaitGroup
@@ -260,7 +260,7 @@ func (l *lister) ask(ctx context.Context, keys []string) error {
 var (
 	// redisson matches the holders of Redisson, and ours in its dialect.
 	redisson = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}:[0-9]+(?:` + keptSuffix + `)?$`)
-	// numbered matches the holders of other clients that are told by a name and a number.
+	// numbered matches the holders of other clients that are recognized by a name and a number.
 	numbered = regexp.MustCompile(`[^:-][:-][0-9]+$`)
 )
 

@@ -130,8 +130,8 @@ func TestList_IsBounded(t *testing.T) {
 		t.Errorf("%d SCAN, %d KEYS", stats["scan"], stats["keys"])
 	}
 	for words, args := range map[string][]string{
-		"there are more than 7 locks; --limit shows more":      {"--limit", "7"},
-		"not all keys were looked at within 1ns; --for gives ": {"--for", "1ns"},
+		"there are more than 7 locks; --limit shows more":    {"--limit", "7"},
+		"not all keys were visited within 1ns; --for gives ": {"--for", "1ns"},
 	} {
 		code, out, errs := tool(t, s, append([]string{"list", "--json"}, args...)...)
 		if n := strings.Count(out, "\n"); code != exitNone || args[0] == "--limit" && n != 7 || !strings.Contains(errs, "the list is incomplete: "+words) {

@@ -17,7 +17,7 @@ func lockCommand() *cobra.Command {
 	f, untilEOF := defaultFlags, false
 	cmd := &cobra.Command{
 		Use:   "lock [flags] KEY",
-		Short: "Hold a lock until told to stop",
+		Short: "Hold a lock until a signal arrives",
 		Long: `Waits for the lock KEY, prints one line with the key, the holder and the fencing token ("-"
 without --fencing), and holds the lock until a signal such as TERM or INT arrives. Then it
 releases the lock and ends. A script's background job (anteroom lock KEY &) ignores INT: use
@@ -25,8 +25,8 @@ TERM, as kill does. With --until-eof the end of standard input ends it, too: giv
 from the program that needs the lock, so that the lock does not outlive that program.
 
 If the lock is lost (Redis unreachable for longer than the lease, the key deleted, a forced
-release), lock says why and ends at once. It supervises nothing: the program that relies on
-the lock must watch for that. If it can be started by another program, use exec.
+release), lock says why and ends immediately. It supervises nothing: the program that
+relies on the lock must watch for that. If it can be started by another program, use exec.
 
 The exit status is 0 if the lock was held and released. It is 128+n if signal n ended the
 wait, 64 for a wrong command line, 69 if Redis cannot be reached, 74 if the line could not
@@ -45,7 +45,7 @@ input ended the wait, 76 if the lock was lost, 77 if Redis refuses.
 	return cmd
 }
 
-// runLock holds a lock until it is lost or no longer wanted.
+// runLock holds a lock until it is lost or its end is requested.
 func runLock(cmd *cobra.Command, f execFlags, key string, untilEOF bool) error {
 	f.note = cmp.Or(f.note, "lock")
 	cfg, err := f.lock(cmd, key)
@@ -102,7 +102,7 @@ func (x *execution) untilEnd(hold *anteroom.Hold, out io.Writer) (err error) {
 		x.gaveUp = true // nothing is worth a wait: Redis may let another in when the margin is over
 	}
 	lost := x.release(hold)
-	if written != nil { // it was held, if only for a moment: whoever reads is to know
+	if written != nil { // it was held, if only for a moment: the reader is to know
 		select {
 		case err = <-written:
 		case <-time.After(lastWord):

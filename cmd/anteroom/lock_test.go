@@ -85,7 +85,7 @@ func (w *afterward) Write(p []byte) (int, error) {
 	return w.Builder.Write(p)
 }
 
-// A hold that ends at once is announced, however late the announcement gets a processor.
+// A hold that ends immediately is announced, however late the announcement gets a processor.
 func TestLock_AHoldThatEndsAtOnceIsAnnounced(t *testing.T) {
 	s, rdb := withRedis(t)
 	out := &afterward{free: func() bool { return rdb.Exists(context.Background(), "k").Val() == 0 }}
@@ -127,7 +127,7 @@ func TestLock_StatusShowsItsToken(t *testing.T) {
 	}
 }
 
-// A loss ends it at once with a status and a reason of its own, whoever reads its output.
+// A loss ends it immediately with a status and a reason of its own, whoever reads its output.
 func TestLock_Loss(t *testing.T) {
 	s, rdb := withRedis(t)
 	c := startTool(t, s.URL(), "lock", "--lease", "2s", "k")

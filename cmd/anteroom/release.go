@@ -26,8 +26,8 @@ func releaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release --force [flags] KEY",
 		Short: "Break a lock that somebody holds",
-		Long: `Deletes the lock of KEY, whoever holds it. The holder is notified at once, on a channel of
-its own, and the next waiter is admitted at once. The notification does not stop the
+		Long: `Deletes the lock of KEY, no matter who holds it. The holder is notified immediately, on a
+channel of its own, and the next waiter is admitted. The notification does not stop the
 holder's work, so for a moment two may be at work. A holder that is not a client of
 Anteroom cannot be notified.
 
@@ -75,7 +75,7 @@ func runRelease(cmd *cobra.Command, o releaseOptions, key string) error {
 	}
 	defer op.close()
 	r := &release{op: op, key: key, errs: cmd.ErrOrStderr()}
-	held, err := r.look(cmd.Context())
+	held, err := r.inspect(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ type release struct {
 	errs io.Writer
 }
 
-// look shows who holds the lock.
-func (r *release) look(ctx context.Context) ([]holder, error) {
+// inspect shows who holds the lock.
+func (r *release) inspect(ctx context.Context) ([]holder, error) {
 	info, err := r.op.m.Inspect(ctx, r.key)
 	if err != nil {
 		return nil, answered(err)
@@ -116,7 +116,7 @@ func (r *release) look(ctx context.Context) ([]holder, error) {
 		fmt.Fprintf(r.errs, "%s %s %s (host %s, pid %s)\n", shown(r.key), what, shown(h.Field), host, pid)
 	}
 	if len(holders) > 0 {
-		fmt.Fprintf(r.errs, "lease left: %s; standing in line: %d; listening for its release: %s\n", remaining(info.TTL), info.Standing, listening(info.Subscribers))
+		fmt.Fprintf(r.errs, "lease left: %s; waiting in line: %d; listening for its release: %s\n", remaining(info.TTL), info.Standing, listening(info.Subscribers))
 	}
 	return holders, nil
 }
@@ -149,13 +149,13 @@ func (r *release) ask(ctx context.Context, in *os.File, held []holder) ([]holder
 			return held, nil
 		}
 		fmt.Fprintln(r.errs, "not released: the holder has changed")
-		if held, err = r.look(ctx); err != nil {
+		if held, err = r.inspect(ctx); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// breakLock deletes the lock and names the holders that it broke. They may be others than those who were looked at.
+// breakLock deletes the lock and names the holders that it broke. They may be others than those that were shown.
 func (r *release) breakLock(ctx context.Context, out io.Writer) error {
 	broken, err := r.op.m.ForceRelease(ctx, r.key)
 	switch {
@@ -176,7 +176,7 @@ func (r *release) free() error {
 	return &exitError{status: exitNone}
 }
 
-// same reports whether two looks found the same holders, in any order.
+// same reports whether two answers have the same holders, in any order.
 func same(a, b []holder) bool {
 	fields := func(list []holder) (f []string) {
 		for _, h := range list {
@@ -188,7 +188,7 @@ func same(a, b []holder) bool {
 	return slices.Equal(fields(a), fields(b))
 }
 
-// remaining formats the rest of a lease.
+// remaining formats what is left of a lease.
 func remaining(ttl time.Duration) string {
 	if ttl < 0 {
 		return "unlimited"

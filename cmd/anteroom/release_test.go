@@ -38,7 +38,7 @@ func TestRelease_TellsTheHolderAndLetsTheNextIn(t *testing.T) {
 
 	code, out, errs := tool(t, s, "release", "--force", "--yes", "order:42")
 	if code != 0 || out != "released order:42, which was held by "+h.Holder()+"\n" ||
-		!strings.Contains(errs, "order:42 is held by "+h.Holder()) || !strings.Contains(errs, "standing in line: 1; listening for its release: 0") {
+		!strings.Contains(errs, "order:42 is held by "+h.Holder()) || !strings.Contains(errs, "waiting in line: 1; listening for its release: 0") {
 		t.Fatalf("exit status %d, %q, %q", code, out, errs)
 	}
 	select {
@@ -97,7 +97,7 @@ func TestRelease_O2_NothingWithoutAYes(t *testing.T) {
 	}
 }
 
-// The holder changes between the last look and the command: who is named is whom it broke.
+// The holder changes between the last inspection and the command: it names the holder that it broke.
 func TestRelease_NamesWhomItBroke(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -105,7 +105,7 @@ func TestRelease_NamesWhomItBroke(t *testing.T) {
 	var out, errs bytes.Buffer
 	r := &release{op: &operator{m: m}, key: "k", errs: &errs}
 	must(t, rdb.HSet(t.Context(), "k", "before:1763776900000017", 1).Err())
-	if held, err := r.look(t.Context()); err != nil || len(held) != 1 {
+	if held, err := r.inspect(t.Context()); err != nil || len(held) != 1 {
 		t.Fatalf("%v, %v", held, err)
 	}
 	must(t, rdb.HDel(t.Context(), "k", "before:1763776900000017").Err())

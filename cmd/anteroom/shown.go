@@ -12,7 +12,7 @@ import (
 )
 
 // Keys, holders and messages come from anyone who can write to Redis, and answers from servers and proxies. All that
-// is printed of them passes through this file, so that none of it is a command to a terminal or looks like a line of
+// is printed of them passes through this file, so that none of it is a command to a terminal or resembles a line of
 // ours.
 
 // shown returns s as a word for display: unchanged, or quoted as in Go if it is empty or contains a space, a

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// hostile are texts that a stranger may put into Redis: terminal commands in seven and in eight bits, bytes that are
-// not UTF-8, an override of the writing direction, and text that looks like a line or a column of ours.
+// hostile are texts that a foreign client may put into Redis: terminal commands in seven and in eight bits, bytes that
+// are not UTF-8, an override of the writing direction, and text that looks like a line or a column of ours.
 var hostile = []string{
 	"k\x1b[2J", "k\x1b]0;title\x07", "k\u009b31m", "k\x9b31m", "k\r\n2026 k", "k\tx", "k\x00", "k\x7f", "\xff\xfe",
 	"k\u202e", "k\u2028", "k\u200b", "k\U000e0041", "k held", "a  b", `k"`, `k\`, "", "-",

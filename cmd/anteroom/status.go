@@ -27,19 +27,19 @@ func statusCommand() *cobra.Command {
 		Use:   "status [flags] KEY...",
 		Short: "Show who holds a lock",
 		Long: `Shows for each KEY who holds it, on which host and in which process, how much of its
-lease is left, the newest fencing token, how many processes stand in line for it and which
+lease is left, the newest fencing token, how many processes wait in line for it and which
 is the first, and how many connections listen for its release. It changes nothing. The
 answer may be out of date when it is read.
 
 The token is that of the last grant. A holder of exec or lock has that one; after hand-offs
 within a Go program its holder has a greater one.
 
-A lock is free, held, or kept: released, but kept taken by MinHold for the rest of its
+A lock is free, held, or kept: released, but kept taken by MinHold for what is left of its
 time. A string with a time to live is a lock of redsync, redislock or rueidislock, or no
 lock; of that only the time to live is known. Host and process come from the holder's name;
 they are "-" if the program has set a name of another form.
 
-The exit status is 0 if every key was answered, whoever holds it. With --quiet it is 0 if at
+The exit status is 0 if every key was answered, even if held. With --quiet it is 0 if at
 least one of them is held, kept or such a string, and 1 if all are free. It is 64 for a
 wrong command line, 69 if Redis does not answer, 77 if Redis refuses or a key is not a lock.
 
@@ -66,8 +66,8 @@ type lockStatus struct {
 	Token       *int64   `json:"token"`  // of the last grant; nil if there is none
 	Subscribers *int     `json:"subscribers"`
 	Standing    *int     `json:"standing"` // nil for a refused key and a string
-	First       *string  `json:"first"`    // the client that is first in line; nil if nobody stands
-	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to those who do not stand
+	First       *string  `json:"first"`    // the client that is first in line; nil if nobody waits
+	OpenMS      *int64   `json:"open_ms"`  // nil unless the lock is left to clients outside the line
 	Error       string   `json:"error,omitempty"`
 
 	ttl   time.Duration
@@ -222,7 +222,7 @@ func (s lockStatus) name() string {
 	return shown(s.Key)
 }
 
-// left formats the rest of the lease.
+// left formats what is left of the lease.
 func (s lockStatus) left() string {
 	switch {
 	case s.TTL != nil:
@@ -246,7 +246,7 @@ func (s lockStatus) notes() []string {
 		notes = append(notes, "has no time to live, unlike every lock of Anteroom: it never expires")
 	}
 	if s.OpenMS != nil {
-		notes = append(notes, fmt.Sprintf("is left to clients that do not stand in line, for %d ms more", *s.OpenMS))
+		notes = append(notes, fmt.Sprintf("is left to clients outside the line, for %d ms more", *s.OpenMS))
 	}
 	return notes
 }

@@ -60,7 +60,7 @@ func answersTo(t *testing.T, s *testredis.Server, status int, keys ...string) (a
 	return answers, out
 }
 
-// awaitLine waits until n clients stand in line for key.
+// awaitLine waits until n clients wait in line for key.
 func awaitLine(t *testing.T, m *anteroom.Manager, key string, n int) {
 	t.Helper()
 	for end := time.Now().Add(soon); ; time.Sleep(5 * time.Millisecond) {

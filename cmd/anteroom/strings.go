@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Other libraries keep a lock as a string with a time to live (docs/migrating.md). Nothing tells such a string from
-// data. status is asked about a key, and takes every one for a lock; list has to go by the form of value and key.
+// Other libraries keep a lock as a string with a time to live (docs/migrating.md). Nothing distinguishes such a string
+// from data. status is asked about a key, and takes every one for a lock; list has to go by the form of value and key.
 
 // A string of 22 or 24 bytes may be the lock of one of these: sixteen random bytes in base64, whose last digit has four
 // bits of zero, or twenty-four under a numbered name.

@@ -61,7 +61,7 @@ reconnects without limit.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			// The second signal gets the default action: it ends the process at once.
+			// The second signal gets the default action: it ends the process immediately.
 			context.AfterFunc(ctx, stop)
 			return runWatch(ctx, cmd, o, args)
 		},
@@ -158,12 +158,12 @@ func (r *reporter) line(now time.Time, event string, e eventJSON) error {
 	return writeJSON(r.out, e)
 }
 
-// subscribed reports that releases are heard from now on; away is how long they were not.
-func (r *reporter) subscribed(what string, away time.Duration) error {
-	if away == 0 {
+// subscribed reports that releases are heard from now on; missed is how long they were not.
+func (r *reporter) subscribed(what string, missed time.Duration) error {
+	if missed == 0 {
 		fmt.Fprintf(r.errs, "anteroom: watching %s\n", shown(what))
 	} else {
-		fmt.Fprintf(r.errs, "anteroom: watching %s again after %v; releases in between are not shown\n", shown(what), away.Round(time.Millisecond))
+		fmt.Fprintf(r.errs, "anteroom: watching %s again after %v; releases in between are not shown\n", shown(what), missed.Round(time.Millisecond))
 	}
 	if !r.json {
 		return nil

@@ -49,7 +49,7 @@ type listener struct {
 
 // run listens until ctx ends, which is not an error. Before the first confirmation every failure ends it, because the
 // address may be wrong; afterwards only a refusal does, or the reporter. The context gets no deadline for the length:
-// go-redis would apply it to the connection, which would then end first and look like a lost one.
+// go-redis would apply it to the connection, which would then end first and seem lost.
 func (l *listener) run(ctx context.Context) error {
 	ctx, l.end = context.WithCancel(ctx)
 	defer l.end()
@@ -160,18 +160,18 @@ func (l *listener) read(ctx context.Context, ps *redis.PubSub, heard *moment) er
 
 // subscribed handles the server's confirmation of the subscription.
 func (l *listener) subscribed() error {
-	var away time.Duration
+	var missed time.Duration
 	if !l.confirmed && l.length > 0 {
 		time.AfterFunc(l.length, l.end)
 	}
 	if l.confirmed {
-		away = 1 // go-redis has reconnected by itself; how long that took is unknown
+		missed = 1 // go-redis has reconnected by itself; how long that took is unknown
 		if !l.lost.IsZero() {
-			away = time.Since(l.lost)
+			missed = time.Since(l.lost)
 		}
 	}
 	l.confirmed, l.lost = true, time.Time{}
-	return l.report.subscribed(strings.Join(l.patterns, " "), away)
+	return l.report.subscribed(strings.Join(l.patterns, " "), missed)
 }
 
 // moment is when something last happened. Safe for concurrent use.
@@ -186,7 +186,7 @@ func newMoment() *moment { return &moment{start: time.Now()} }
 
 func (m *moment) now() { m.since.Store(int64(time.Since(m.start))) }
 
-// pause makes it last until now is called: a reader of the output who stands still is no silence of Redis.
+// pause makes it last until now is called: a reader of the output that pauses is no silence of Redis.
 func (m *moment) pause() { m.since.Store(paused) }
 
 func (m *moment) ago() time.Duration {

@@ -70,7 +70,7 @@ func (w *watching) ends(status int) {
 
 var atFront = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(Z|[+-]\d\d:\d\d)  `)
 
-// Releases by holders, by force, and by strangers, each on a line of its own; and messages that are not releases.
+// Releases by holders, by force, and by foreign clients, each on a line of its own; and messages that are not releases.
 func TestWatch_Releases(t *testing.T) {
 	s := testredis.Start(t)
 	rdb := s.Client(t)
@@ -285,7 +285,7 @@ func (s standstill) Write(p []byte) (int, error) {
 	return s.Writer.Write(p)
 }
 
-// A reader of the output who stands still for longer than Redis may be silent loses nothing.
+// A reader of the output that pauses for longer than Redis may be silent loses nothing.
 func TestWatch_AReaderThatStandsStill(t *testing.T) {
 	s := testredis.Start(t)
 	w := &watching{t: t, status: make(chan int, 1)}

@@ -31,7 +31,7 @@ var (
 const columns = 100
 
 // console writes the output of a run. A line has the time since the beginning, a mark and, at the right, how long the
-// library took. On a terminal a live line stands below the others, and is rewritten. Elsewhere, or with NO_COLOR in
+// library took. On a terminal a live line is below the others, and is rewritten. Elsewhere, or with NO_COLOR in
 // the environment, nothing but text is written. Safe for concurrent use.
 type console struct {
 	verbose  bool
@@ -115,7 +115,7 @@ func (c *console) status(format string, args ...any) {
 	c.show(fmt.Sprintf(format, args...))
 }
 
-// show puts text over the present live line, with spaces over the rest of a longer one, so that no escape codes are
+// show puts text over the present live line, with spaces over the end of a longer one, so that no escape codes are
 // needed. One column stays free: with it a terminal would start a new line. The caller holds mu.
 func (c *console) show(text string) {
 	if c.width == 0 || text == c.live {

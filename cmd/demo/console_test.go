@@ -20,7 +20,7 @@ func TestConsole_PipeGetsPlainLinesThatFit(t *testing.T) {
 	}
 }
 
-// A longer live line leaves nothing behind a shorter one, and lines stand above it.
+// A longer live line leaves nothing behind a shorter one, and lines are above it.
 func TestConsole_TerminalRewritesItsLiveLine(t *testing.T) {
 	var out strings.Builder
 	c := newConsole(&out, true)

@@ -65,7 +65,7 @@ func TestDemo_EmbeddedRun(t *testing.T) {
 	// On a busy machine a process may not get the lock that its fault needs, and then the next one is hit; and leases
 	// end before the watchdog comes.
 	for _, words := range []string{
-		"FAULT    a stranger deletes the key of invoices (DEL), held by process ",
+		"FAULT    a foreign client deletes the key of invoices (DEL), held by process ",
 		" lost invoices: its key is gone",
 		"next     invoices is usable again",
 		" lost payments: ",
@@ -154,7 +154,7 @@ func TestDemo_I5_InterruptEndsEarlyWithLastLine(t *testing.T) {
 	var out, errs screen.Screen
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	started := make(chan struct{})
-	out.On("a stranger deletes", func(string) {
+	out.On("a foreign client deletes", func(string) {
 		<-started
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
@@ -183,7 +183,7 @@ func TestDemo_I4_UnreportedLossFailsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range d.processes {
-		p.(*worker).tell = func(Report) {}
+		p.(*worker).report = func(Report) {}
 	}
 	d.play(t.Context())
 	if err := d.disconnect(); err != nil {

@@ -10,7 +10,7 @@
 //	injector ── orders ──► process 1 … n   a Manager and dozens of goroutines each
 //	   │                      │   │
 //	   │ DEL, ForceRelease,   │   └─ enter, write, leave ─► ledger ─► last line, exit status
-//	   │ server away          │                               ▲
+//	   │ server unreachable   │                               ▲
 //	   ▼                      ▼                               │
 //	 Redis ◄──── locks ────── sync ──── events ───────────────┘
 //

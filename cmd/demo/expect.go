@@ -11,13 +11,13 @@ import (
 
 // expectation is something that must happen because of an injected fault: a loss that the library has to report, or a
 // key that has to become usable again. Its fields do not change, except took and by, which are written once before
-// met is closed.
+// done is closed.
 type expectation struct {
 	key     string
 	reasons []observe.LossReason // any one of them; none for a key that must become usable
 	from    time.Time
 	within  time.Duration
-	met     chan struct{} // closed when it has happened, in time or not
+	done    chan struct{} // closed when it has happened, in time or not
 	took    time.Duration
 	by      int // the process that entered
 }
@@ -36,7 +36,7 @@ func (l *ledger) expectEntry(key string, within time.Duration) *expectation {
 // expect opens x. The clock starts here, so the printed time includes the fault itself and never flatters the
 // library.
 func (l *ledger) expect(x *expectation) *expectation {
-	x.from, x.met = time.Now(), make(chan struct{})
+	x.from, x.done = time.Now(), make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.expected = append(l.expected, x)
@@ -50,13 +50,13 @@ func (l *ledger) withdraw(x *expectation) {
 	l.expected = slices.DeleteFunc(l.expected, func(other *expectation) bool { return other == x })
 }
 
-// await waits until x is met or its bound has passed, and reports whether it was met within its bound. Only x bounds
-// the wait: a report in flight when the user ends the run still counts.
+// await waits until x has happened or its bound has passed, and reports whether it happened within its bound. Only x
+// bounds the wait: a report in flight when the user ends the run still counts.
 func (l *ledger) await(x *expectation) bool {
 	timer := time.NewTimer(time.Until(x.from.Add(x.within)))
 	defer timer.Stop()
 	select {
-	case <-x.met:
+	case <-x.done:
 	case <-timer.C:
 	}
 	l.mu.Lock()
@@ -65,14 +65,14 @@ func (l *ledger) await(x *expectation) bool {
 }
 
 // meet marks the oldest open expectation of that key and reason, "" for an entry, and returns it, or nil if there is
-// none. One report meets one expectation: two faults of a kind need two reports. What is met in time is forgotten, so
-// that a run of days does not look through all its faults at every visit. The caller holds ledger.mu.
+// none. One report meets one expectation: two faults of a kind need two reports. What has happened in time is
+// forgotten, so that a run of days does not search all its faults at every visit. The caller holds ledger.mu.
 func (l *ledger) meet(key string, reason observe.LossReason, process int) *expectation {
 	for n, x := range l.expected {
 		asked := len(x.reasons) == 0 && reason == "" || slices.Contains(x.reasons, reason)
-		if x.key == key && asked && !x.isMet() {
+		if x.key == key && asked && !x.isDone() {
 			x.took, x.by = time.Since(x.from), process
-			close(x.met)
+			close(x.done)
 			if x.inTime() {
 				l.expected = slices.Delete(l.expected, n, n+1)
 			}
@@ -112,9 +112,9 @@ func (l *ledger) settled(process int, a *account) bool {
 	return l.calmFrom.Sub(a.began[process]) > firstRenewal
 }
 
-// unmet returns, as sentences, the expectations that were not met, or not in time, and the problems. At the end of a
-// run, when every process has ended, nothing can arrive any more.
-func (l *ledger) unmet() []string {
+// missing returns, as sentences, the expectations that were not fulfilled, or not in time, and the problems. At the end
+// of a run, when every process has ended, nothing can arrive any more.
+func (l *ledger) missing() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	list := slices.Clone(l.problems)
@@ -124,7 +124,7 @@ func (l *ledger) unmet() []string {
 			what = fmt.Sprintf("the loss of %s with reason %s was not reported", l.name(x.key), x.causes())
 		}
 		what += fmt.Sprintf(" within %v", x.within)
-		if x.isMet() {
+		if x.isDone() {
 			what += fmt.Sprintf(", but after %v", x.took.Round(time.Millisecond))
 		}
 		list = append(list, what)
@@ -139,17 +139,17 @@ func (l *ledger) name(key string) string {
 	return fmt.Sprintf("%q", key)
 }
 
-func (x *expectation) isMet() bool {
+func (x *expectation) isDone() bool {
 	select {
-	case <-x.met:
+	case <-x.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// inTime reports whether x was met within its bound. The caller holds ledger.mu.
-func (x *expectation) inTime() bool { return x.isMet() && x.took <= x.within }
+// inTime reports whether x happened within its bound. The caller holds ledger.mu.
+func (x *expectation) inTime() bool { return x.isDone() && x.took <= x.within }
 
 // causes joins the reasons.
 func (x *expectation) causes() string {

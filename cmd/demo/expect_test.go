@@ -12,12 +12,12 @@ import (
 // wantUnmet checks the only missing expectation, "" for none.
 func wantUnmet(t *testing.T, l *ledger, words string) {
 	t.Helper()
-	unmet := l.unmet()
-	if words == "" && len(unmet) == 0 {
+	missing := l.missing()
+	if words == "" && len(missing) == 0 {
 		return
 	}
-	if len(unmet) != 1 || words == "" || !strings.Contains(unmet[0], words) {
-		t.Fatalf("unmet: %q; want %q", unmet, words)
+	if len(missing) != 1 || words == "" || !strings.Contains(missing[0], words) {
+		t.Fatalf("missing: %q; want %q", missing, words)
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 	busy = 4 * time.Second
 	// removalBound is the promise for a removed lock, docs/guarantees.md §3.
 	removalBound = watchdogPeriod + commandTimeout + busy
-	// usableBound is when a key that lost its holder must have another one: a lease, a look of a waiter that was not
+	// usableBound is when a key that lost its holder must have another one: a lease, a retry of a waiter that was not
 	// called, and the queue before it.
 	usableBound = plainLease + 2*time.Second + busy
 )
@@ -36,9 +36,9 @@ type injector struct {
 	console   *console          // where each fault is announced before it happens
 	prefix    string            // of every key
 	between   time.Duration     // two faults, so that the reports can be read
-	server    server            // the one that faults take away
+	server    server            // the one that faults make unreachable
 	processes []process         // the ones that carry out orders
-	stranger  *redis.Client     // a client that knows nothing of the library
+	foreign   *redis.Client     // a client that knows nothing of the library
 	operator  *anteroom.Manager // releases by force
 	turn      int               // index of the process that the next fault is aimed at
 	noOutage  bool              // the server does not permit outages
@@ -47,8 +47,8 @@ type injector struct {
 // run injects faults until ctx ends. It returns when the last one is settled, within that one's bounds: a fault that
 // has begun is carried through, because a lock prepared for it would otherwise be lost without a cause.
 //
-// Faults never overlap, so every report belongs to the current one: a lock that is deleted while the server is away
-// would be lost by either.
+// Faults never overlap, so every report belongs to the current one: a lock that is deleted while the server is
+// unreachable would be lost by either.
 func (i *injector) run(ctx context.Context, isEmbedded bool) {
 	faults := []func(){i.deleteKey, i.releaseByForce, i.forgetUnlock, i.shortAbsence, i.dropHold}
 	if isEmbedded { // not allowed on a server that others use
@@ -67,9 +67,9 @@ func (i *injector) run(ctx context.Context, isEmbedded bool) {
 // watchdog or the next renewal has to find out; until then another holder may be admitted, and both run. Their
 // resource keeps order.
 func (i *injector) deleteKey() {
-	const text = "a stranger deletes the key of %[1]s (DEL), held by process %[2]d"
+	const text = "a foreign client deletes the key of %[1]s (DEL), held by process %[2]d"
 	i.destroy(actHold, keyDeleted, text, removalBound, func(ctx context.Context, key string) error {
-		n, err := i.stranger.Del(ctx, key).Result()
+		n, err := i.foreign.Del(ctx, key).Result()
 		if err == nil && n == 0 {
 			return errors.New("there was no such key any more")
 		}
@@ -92,7 +92,7 @@ func (i *injector) releaseByForce() {
 }
 
 // forgetUnlock: a goroutine locks and ends. The watchdog has to find that out and stop renewing, so that the lease
-// expires: it looks at goroutines once a lease has passed, and then the lease has to expire.
+// expires: it inspects goroutines once a lease has passed, and then the lease has to expire.
 func (i *injector) forgetUnlock() {
 	const text = "a goroutine of process %[2]d locked %[1]s and ended without unlocking"
 	i.destroy(actForget, keyForgot, text, 2*forgetLease+2*watchdogPeriod+busy, alreadyDone, observe.LostDeadline)
@@ -108,23 +108,23 @@ func (i *injector) dropHold() {
 // alreadyDone is the strike of a fault that its victim commits itself.
 func alreadyDone(context.Context, string) error { return nil }
 
-// longAbsence: the server is away for longer than one lock's lease and less than the others'. The holder cannot reach
-// the server, and is still notified, by its own clock, before the server could grant the lock to another.
+// longAbsence: the server is unreachable for longer than one lock's lease and less than the others'. The holder cannot
+// reach the server, and is still notified, by its own clock, before the server could grant the lock to another.
 func (i *injector) longAbsence() {
-	text := fmt.Sprintf("Redis is away for %v, longer than the lease of %%[1]s, held by process %%[2]d", longOutage)
+	text := fmt.Sprintf("Redis is unreachable for %v, longer than the lease of %%[1]s, held by process %%[2]d", longOutage)
 	i.destroy(actHold, keyAway, text, awayLease+busy, func(context.Context, string) error {
 		i.forbidLosses(longOutage + time.Second)
 		return i.server.outage(longOutage)
 	}, observe.LostDeadline)
 }
 
-// shortAbsence: the server is away for less than any lease, so nothing may be lost. If the server does not permit
-// that, it is not tried again.
+// shortAbsence: the server is unreachable for less than any lease, so nothing may be lost. If the server does not
+// permit that, it is not tried again.
 func (i *injector) shortAbsence() {
 	if i.noOutage {
 		return
 	}
-	i.console.say(markFault, "Redis is away for %v, less than every lease", shortOutage)
+	i.console.say(markFault, "Redis is unreachable for %v, less than every lease", shortOutage)
 	// One second more, because effects of the outage may be reported after it.
 	i.forbidLosses(shortOutage + time.Second)
 	before := i.losses()

@@ -102,7 +102,7 @@ func (r localResource) enter(key string, token int64) Pass {
 	return r.ledger.enter(r.process, key, token)
 }
 
-// enter is resource.enter for one process. A visitor counts as a holder whatever its token: overlaps are counted
+// enter is resource.enter for one process. A visitor counts as a holder with any token: overlaps are counted
 // before tokens are checked.
 func (l *ledger) enter(process int, key string, token int64) Pass {
 	l.mu.Lock()
@@ -118,7 +118,7 @@ func (l *ledger) enter(process int, key string, token int64) Pass {
 	if a.inside > 0 && a.fenced {
 		l.sums.overlaps++
 	} else if a.inside > 0 {
-		l.violate("two holders at once: process %d entered %s while %d were inside", process, a.name, a.inside)
+		l.violate("two concurrent holders: process %d entered %s while %d were inside", process, a.name, a.inside)
 	}
 	a.inside++
 	a.began[process] = time.Now()

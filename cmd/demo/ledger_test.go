@@ -71,7 +71,7 @@ func TestDemo_I2_OverlapOnPlainKeyIsViolation(t *testing.T) {
 	p.Value++ // the second visit saw the first one's update, so that nothing else is wrong
 	l.write(two.Visit, p.Value+1)
 	l.leave(two.Visit)
-	wantViolation(t, l, s, "two holders at once")
+	wantViolation(t, l, s, "two concurrent holders")
 }
 
 func TestDemo_I2_LostUpdateIsViolation(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 )
 
 // reported handles an event of the library: it prints a loss, and other events of a lock if the user asked for them.
-// Of those that one fault causes dozens of the figures have the number. Several processes may call it at once, on the
+// Of those that one fault causes dozens of the figures have the number. Several processes may call it together, on the
 // goroutine of a Manager that delivers its events, so it must not wait for one.
 func (d *demo) reported(r Report) {
 	switch r.Kind {
@@ -17,7 +17,7 @@ func (d *demo) reported(r Report) {
 		d.reportedLoss(r)
 	case kindProblem:
 		d.console.broken("%s: %s", d.subject(r), r.Text)
-		d.ledger.problem(d.subject(r) + " could not go on")
+		d.ledger.problem(d.subject(r) + " could not continue")
 	case observe.EventReleaseFailed:
 	default:
 		if r.Key != "" {

@@ -20,8 +20,8 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// worker is one process of the demonstration, or a stand-in for one: a Manager and a connection pool of its own, and
-// the goroutines that use the locks.
+// worker is one process of the demonstration, or its substitute in this one: a Manager and a connection pool of its
+// own, and the goroutines that use the locks.
 //
 // Its methods are safe for concurrent use; stop ends it for good.
 type worker struct {
@@ -32,22 +32,22 @@ type worker struct {
 	meter  *metrics.Collector   // the Observer of m, and of the Managers of forget
 	reg    *prometheus.Registry // private: nothing is registered for the whole program
 	res    resource             // what the locks protect
-	tell   func(Report)         // receives events; called by several goroutines
+	report func(Report)         // receives events; called by several goroutines
 	page   *debug.Page          // shows m, and the Managers of forget
 	ctx    context.Context      // ends when stop begins
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 }
 
-// newWorker creates a worker that does not run yet, and takes over rdb. Events go to tell, which must not block for
+// newWorker creates a worker that does not run yet, and takes over rdb. Events go to report, which must not block for
 // long, and to page.
-func newWorker(p plan, rdb *redis.Client, res resource, tell func(Report), page *debug.Page) (*worker, error) {
+func newWorker(p plan, rdb *redis.Client, res resource, report func(Report), page *debug.Page) (*worker, error) {
 	meter, err := metrics.New(metrics.Config{ConstLabels: prometheus.Labels{"process": fmt.Sprint(p.Process)}})
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{
-		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, tell: tell, page: page,
+		plan: p, locks: map[string]lock{}, rdb: rdb, res: res, report: report, page: page,
 		meter: meter, reg: prometheus.NewRegistry(),
 	}
 	for _, k := range demoLocks() {
@@ -86,12 +86,12 @@ func (w *worker) manager(onEvent func(observe.Event)) (*anteroom.Manager, error)
 }
 
 func (w *worker) event(e observe.Event) {
-	w.tell(Report{
+	w.report(Report{
 		Process: w.plan.Process, Kind: e.Kind, Key: e.Key, Reason: e.Reason, Check: e.Check, Text: e.Text,
 	})
 }
 
-// start starts the goroutines. They run until stop, or until an error that will not go away by itself, which is
+// start starts the goroutines. They run until stop, or until an error that will not end by itself, which is
 // reported as a problem.
 func (w *worker) start() error {
 	for _, k := range w.locks {
@@ -104,7 +104,7 @@ func (w *worker) start() error {
 				for w.ctx.Err() == nil {
 					if err := k.round(w, mu); isFinal(err) {
 						// Waiting does not help; the same answer would come again.
-						w.tell(Report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
+						w.report(Report{Process: w.plan.Process, Kind: kindProblem, Key: mu.Key(), Text: err.Error()})
 						return
 					}
 				}
@@ -191,7 +191,7 @@ func (w *worker) increment(key string, token int64, work time.Duration) {
 	w.res.leave(pass.Visit)
 }
 
-// isFinal reports whether err will not go away by a retry, for example a missing permission; errors explained by a
+// isFinal reports whether err will remain after a retry, for example a missing permission; errors explained by a
 // fault or by the end of the run, and nil, are not final.
 func isFinal(err error) bool {
 	passing := []error{
@@ -216,7 +216,7 @@ func pause(ctx context.Context, d time.Duration) {
 const restTime = 100 * time.Millisecond
 
 // stop ends the goroutines and closes the Manager, both bounded by leaveTime and ctx. A caller parked in Lock while
-// Redis is away for good stays parked, and is named in the error. The metrics are the last ones.
+// Redis is gone for good stays parked, and is named in the error. The metrics are the last ones.
 func (w *worker) stop(ctx context.Context) ([]*dto.MetricFamily, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()

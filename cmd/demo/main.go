@@ -23,7 +23,7 @@ func main() {
 	logging.Disable()
 	child.Run(roles)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The second signal gets the default action: it ends the process at once.
+	// The second signal gets the default action: it ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -75,9 +75,9 @@ type options struct {
 const usage = `Shows the library at work, with faults, and checks what it promises.
 
 Several processes, with dozens of goroutines each, increment counters that nothing but
-Anteroom's locks protects, while faults are injected: the server is away for a moment, a
-lock's key is deleted, a lock is released by force, a holder never unlocks. The output
-shows each fault, what the library said about it, and how long that took.
+Anteroom's locks protects, while faults are injected: the server is unreachable for a
+moment, a lock's key is deleted, a lock is released by force, a holder never unlocks. The
+output shows each fault, what the library said about it, and how long that took.
 
 The exit status is 0 if there was no violation and every injected loss was reported.
 
@@ -127,8 +127,8 @@ func (o options) validate() error {
 }
 
 // runDemo carries out one run. The order matters: the address is taken and a lock is tried before any process starts,
-// so that what cannot work fails at once and leaves nothing behind; and the keys are removed before the last line is
-// printed, so that nothing follows it.
+// so that what cannot work fails immediately and leaves nothing behind; and the keys are removed before the last line
+// is printed, so that it is the last one.
 //
 // It returns nil if the library kept its promises, errFailed if the output says that it did not, and another error if
 // no run took place.

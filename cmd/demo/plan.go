@@ -86,7 +86,7 @@ type plan struct {
 	Prefix  string // of every key; it holds no brace, see removeKeys
 	URL     string // of Redis; "" for the embedded one
 	// Impatient makes the goroutines of fenced locks try instead of wait. One process of a run does that: it acquires
-	// a deleted lock at once, and so causes an overlap.
+	// a deleted lock immediately, and so causes an overlap.
 	Impatient bool
 }
 

@@ -16,7 +16,7 @@ import (
 type remote struct {
 	plan     plan
 	ledger   *ledger      // the resource for which the child sends requests
-	tell     func(Report) // where its events go
+	report   func(Report) // where its events go
 	child    *child.Process
 	worker   *rpc.Client   // calls the child
 	ended    chan struct{} // closed when the child has ended and its last call was answered
@@ -26,8 +26,8 @@ type remote struct {
 // newRemote starts a child that has its plan and is ready to work. On an error no child remains. The child shares our
 // standard error, so that its output, for example a crash, is not lost. The plan contains the URL and so perhaps a
 // password; it goes through a pipe, which, unlike an argument, nobody else can read.
-func newRemote(p plan, l *ledger, tell func(Report)) (*remote, error) {
-	r := &remote{plan: p, ledger: l, tell: tell, ended: make(chan struct{})}
+func newRemote(p plan, l *ledger, report func(Report)) (*remote, error) {
+	r := &remote{plan: p, ledger: l, report: report, ended: make(chan struct{})}
 	answers := rpc.NewServer()
 	_ = answers.RegisterName("Parent", parent{r}) // it has methods
 	c, err := child.Start(context.Background(), workerRole, p, child.Forever)
@@ -48,7 +48,7 @@ func newRemote(p plan, l *ledger, tell func(Report)) (*remote, error) {
 	return r, nil
 }
 
-// parent is what a child may call. The ledger answers at once, so a child delays only itself.
+// parent is what a child may call. The ledger answers immediately, so a child delays only itself.
 type parent struct{ r *remote }
 
 // Visit and Update are the arguments of a resource's methods.
@@ -76,8 +76,8 @@ func (p parent) Leave(visit int64, _ *struct{}) error {
 	return nil
 }
 
-func (p parent) Tell(said Report, _ *struct{}) error {
-	p.r.tell(said)
+func (p parent) Report(said Report, _ *struct{}) error {
+	p.r.report(said)
 	return nil
 }
 
@@ -108,7 +108,7 @@ func (r *remote) watch() {
 	<-r.ended
 	r.ledger.gone(r.plan.Process)
 	if !r.stopping.Load() {
-		r.tell(Report{Process: r.plan.Process, Kind: kindProblem, Text: "it ended by itself"})
+		r.report(Report{Process: r.plan.Process, Kind: kindProblem, Text: "it ended by itself"})
 	}
 }
 

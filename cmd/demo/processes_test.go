@@ -120,13 +120,13 @@ func TestRemoteThatDiesFailsTheRun(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	for len(d.ledger.unmet()) == 0 && ctx.Err() == nil {
+	for len(d.ledger.missing()) == 0 && ctx.Err() == nil {
 		pause(ctx, time.Millisecond) // watch runs on a goroutine of its own
 	}
 	if _, err := r.stop(ctx); err == nil {
 		t.Error("stop found nothing wrong")
 	}
-	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED   process 1 could not go on") {
+	if err := d.conclude(); err == nil || !strings.Contains(out.String(), "FAILED   process 1 could not continue") {
 		t.Errorf("%v:\n%s", err, out.String())
 	}
 	for _, a := range d.ledger.accounts {
@@ -175,7 +175,7 @@ func TestWorkerEndsWithItsParent(t *testing.T) {
 	if err := r.child.Stop(startTime); err != nil {
 		t.Error(err)
 	}
-	if _, err := newRemote(plan{}, r.ledger, r.tell); err == nil || !strings.Contains(err.Error(), "the plan has no usable URL") {
+	if _, err := newRemote(plan{}, r.ledger, r.report); err == nil || !strings.Contains(err.Error(), "the plan has no usable URL") {
 		t.Errorf("without a plan: %v", err)
 	}
 }

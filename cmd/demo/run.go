@@ -38,7 +38,7 @@ type demo struct {
 	server    server
 	page      *debug.Page   // shows the processes that are Managers of this program
 	processes []process     // fixed before the run begins
-	stranger  *redis.Client // a client that knows nothing of the library
+	foreign   *redis.Client // a client that knows nothing of the library
 	operator  *worker       // never started
 
 	latest [][]*dto.MetricFamily // the last metrics of each process; live and then dismiss write them
@@ -65,7 +65,7 @@ func newDemo(o options, out io.Writer) *demo {
 	return d
 }
 
-// introduce prints what the processes do and where to look at them.
+// introduce prints what the processes do and where to see them.
 func (d *demo) introduce(addr net.Addr) {
 	goroutines := 0
 	for _, k := range demoLocks() {
@@ -93,13 +93,13 @@ next   somebody holds the lock again
 	d.console.plain(fmt.Sprintf("keys        %s*\n", d.prefix))
 }
 
-// connect creates the clients of stranger and operator, and tries whether locks work at all, so that a wrong password
+// connect creates the foreign client and the operator's, and tries whether locks work at all, so that a wrong password
 // is one clear error and not a run without a result.
 func (d *demo) connect(ctx context.Context) error {
-	d.stranger = redis.NewClient(d.server.options())
+	d.foreign = redis.NewClient(d.server.options())
 	w, err := newWorker(plan{Prefix: d.prefix}, redis.NewClient(d.server.options()), d.ledger.as(0), func(Report) {}, d.page)
 	if err != nil {
-		return errors.Join(err, d.stranger.Close())
+		return errors.Join(err, d.foreign.Close())
 	}
 	d.operator = w
 	mu, err := w.m.NewMutex(anteroom.LockConfig{Key: d.prefix + probeName, Fencing: true})
@@ -137,7 +137,7 @@ func (d *demo) disconnect() error {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	_, err := d.operator.stop(ctx)
-	return errors.Join(err, d.removeKeys(ctx), d.stranger.Close())
+	return errors.Join(err, d.removeKeys(ctx), d.foreign.Close())
 }
 
 // removeKeys deletes the keys of this run by their names, including the fencing records, which would stay for ever.
@@ -153,7 +153,7 @@ func (d *demo) removeKeys(ctx context.Context) error {
 	for _, name := range names {
 		key := d.prefix + name
 		// docs/internals/protocol.md: the fencing record of a key without braces.
-		if err := d.stranger.Del(ctx, key, "anteroom:fence:{"+key+"}").Err(); err != nil {
+		if err := d.foreign.Del(ctx, key, "anteroom:fence:{"+key+"}").Err(); err != nil {
 			return fmt.Errorf("the keys that begin with %s were not deleted: %w", d.prefix, err)
 		}
 	}
@@ -221,7 +221,7 @@ func (d *demo) play(ctx context.Context) {
 	if started == nil {
 		i := &injector{
 			ledger: d.ledger, console: d.console, prefix: d.prefix, between: d.opts.between, server: d.server,
-			processes: d.processes, stranger: d.stranger, operator: d.operator.m,
+			processes: d.processes, foreign: d.foreign, operator: d.operator.m,
 		}
 		i.run(run, d.opts.url == "")
 	} else {
@@ -242,14 +242,14 @@ func (d *demo) play(ctx context.Context) {
 }
 
 // conclude prints what was kept or missed, and right below it the last line, which counts both causes of a failed run:
-// violations, and expectations that were not met (failed).
+// violations, and expectations that were not fulfilled (failed).
 func (d *demo) conclude() error {
 	all := figuresOf(d.latest)
 	s, violations := d.ledger.close()
-	failures := d.ledger.unmet()
+	failures := d.ledger.missing()
 	if violations == 0 {
-		d.console.say(markOK, "no two holders at once where no lock was destroyed; no update was lost")
-		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet, and met the next", s.overlaps)
+		d.console.say(markOK, "no two concurrent holders where no lock was destroyed; no update was lost")
+		d.console.say(markOK, "%d overlaps, only where a fault destroyed a lock: its holder did not know yet when the next one entered", s.overlaps)
 		d.console.say(markOK, "fencing tokens stopped %d late accesses of holders that had lost their lock", s.refused)
 	}
 	if s.faults == 0 {

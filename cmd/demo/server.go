@@ -20,8 +20,8 @@ import (
 type server interface {
 	// options returns how to connect to it.
 	options() *redis.Options
-	// outage keeps the server away for d and returns when it is back. errNotPermitted means that nothing happened,
-	// because this server does not permit it.
+	// outage keeps the server unreachable for d and returns when it is back. errNotPermitted means that nothing
+	// happened, because this server does not permit it.
 	outage(d time.Duration) error
 	close()
 }
@@ -86,9 +86,9 @@ func (e *embedded) options() *redis.Options {
 		// The server knows neither of these.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		DisableIdentity:          true,
-		// A refused connection is reported at once: waiting and retrying is the library's own work, which is to be
+		// A refused connection is reported immediately: waiting and retrying is the library's own work, which is to be
 		// shown. The pool is larger than the number of commands that can fail during an outage, because a pool that
-		// has seen that many failures rests for a second.
+		// has seen that many failures pauses for a second.
 		DialerRetries: 1,
 		PoolSize:      256,
 	}

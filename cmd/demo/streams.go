@@ -24,7 +24,7 @@ func (s stream) Write(p []byte) (int, error) {
 }
 
 // streams returns our ends of both streams. They end when receive fails, which is when the other side is gone. What
-// arrives must be read at once, as net/rpc does: a stream that is not read holds up the other one.
+// arrives must be read immediately, as net/rpc does: a stream that is not read holds up the other one.
 func streams(send, receive func(v any) error) (orders, calls stream) {
 	orderReader, orderWriter := io.Pipe()
 	callReader, callWriter := io.Pipe()

@@ -65,9 +65,9 @@ func (w *worker) workOn(hold *anteroom.Hold) {
 	}
 	w.res.write(pass.Visit, pass.Value+1)
 	w.res.leave(pass.Visit)
-	told := errors.Is(hold.Err(), anteroom.ErrLost)
-	if err := w.release(hold); told && !errors.Is(err, anteroom.ErrLost) {
-		w.tell(Report{
+	lost := errors.Is(hold.Err(), anteroom.ErrLost)
+	if err := w.release(hold); lost && !errors.Is(err, anteroom.ErrLost) {
+		w.report(Report{
 			Process: w.plan.Process, Kind: kindProblem, Key: hold.Key(),
 			Text: fmt.Sprintf("the lock was destroyed, and Release said %v instead of ErrLost", err),
 		})

@@ -39,9 +39,9 @@ func runWorker(ctx context.Context, link *child.Link, raw json.RawMessage) error
 	}
 	orders, calls := streams(link.Send, link.Receive)
 	up := rpc.NewClient(calls)
-	page, _ := debug.New(debug.Config{}) // nobody looks at it
+	page, _ := debug.New(debug.Config{}) // nobody reads it
 	w, err := newWorker(p, redis.NewClient(opts), distant{up}, func(r Report) {
-		_ = up.Call("Parent.Tell", r, &struct{}{}) // an error means that the parent is gone
+		_ = up.Call("Parent.Report", r, &struct{}{}) // an error means that the parent is gone
 	}, page)
 	if err != nil {
 		return err

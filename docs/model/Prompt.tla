@@ -56,7 +56,7 @@ Dead == IF Numsub THEN {c \in Clients : ~Alive(c)} ELSE {}
 Heard(a, x, y) ==
   CASE a.state = "mute" \/ y.o \in {"void", "again"} -> a
     [] y.o = "has"    -> [a EXCEPT !.have = "unit", !.unit = y.unit, !.wait = 0, !.acted = FALSE]
-    [] y.o = "stands" -> [a EXCEPT !.have = "place"]
+    [] y.o = "waits"  -> [a EXCEPT !.have = "place"]
     [] OTHER          -> [a EXCEPT !.have = "nothing", !.since = 0, !.acted = y.o = "nothing"] \* P7: gone, it asks at once
 
 \* Client c states k. It lands and is answered, or it meets one of the events.

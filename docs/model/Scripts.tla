@@ -108,7 +108,7 @@ MakeSo(s, x, mine, deaf, open) ==
      ELSE IF kept \/ r.s.h = f THEN Has(r.s, r.calls)
      ELSE IF free THEN Has(Grant(Strike(r.s, Places(r.s, x.c)), f, IF Mutant = "LongAsk" THEN L ELSE K), {})
      ELSE IF x.k = "try" THEN Say(IF Mutant = "TryStands" THEN Stand(r.s, x) ELSE r.s, r.calls, "refused")
-     ELSE Say(Stand(r.s, x), r.calls, "stands")
+     ELSE Say(Stand(r.s, x), r.calls, "waits")
 
 \* The one statement (P3). A record below x.since is not had (P2). What has used a number makes it void.
 State(s, x, deaf, open) ==

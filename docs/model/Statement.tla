@@ -143,7 +143,7 @@ Stated(a, x) ==
   LET newer == x.n > a.news \/ (x.n = a.news /\ a.have # "unit") IN
   CASE x.n < a.floor /\ Mutant # "GivenAnswered" -> a
     [] x.o = "has" -> Gives(a, x.n, x.unit, Left(a, x.ttl, x), x.tok)
-    [] x.o = "stands" -> IF newer /\ ~Keeps(a) THEN [a EXCEPT !.have = "place", !.news = x.n] ELSE a
+    [] x.o = "waits"  -> IF newer /\ ~Keeps(a) THEN [a EXCEPT !.have = "place", !.news = x.n] ELSE a
     [] x.o \in {"void", "again"} -> a
     [] OTHER -> \* nothing, refused, lost, gone
          LET b == [a EXCEPT !.since = IF x.n = a.last THEN 0 ELSE @] IN

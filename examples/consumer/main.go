@@ -98,7 +98,7 @@ func (c consumer) handle(ctx context.Context, id, account string, cents int) (er
 	if err != nil {
 		return err
 	}
-	// ErrLost: the lock did not last. The message is not acknowledged then, whatever book says.
+	// ErrLost: the lock did not last. The message is not acknowledged then, also if book returned nil.
 	defer func() { err = errors.Join(err, hold.Release(ctx)) }()
 	token, _ := hold.Token()
 	return c.book(hold.Context(), id, account, cents, token)

@@ -72,7 +72,7 @@ func checkout(m *anteroom.Manager) http.HandlerFunc {
 		switch {
 		case errors.Is(err, anteroom.ErrLost):
 			log.Printf("lost while at work: %v", err) // the work may have run twice: check it
-			http.Error(w, "please look at your orders before you try again", http.StatusInternalServerError)
+			http.Error(w, "please check your orders before you try again", http.StatusInternalServerError)
 		case done: // a release without an answer is repeated in the background
 			fmt.Fprintln(w, "thank you")
 		case errors.Is(err, anteroom.ErrNotAcquired):

@@ -43,7 +43,7 @@ var allowed = map[string][]string{
 	"internal/headcount": {},
 	"internal/screen":    {},
 	"internal/seeds":     {},
-	"internal/stranger":  {"github.com/redis/go-redis/v9"},
+	"internal/foreign":   {"github.com/redis/go-redis/v9"},
 	"internal/testprom":  {"internal/child", "internal/testredis"},
 	"internal/testredis": {"internal/child", "github.com/redis/go-redis/v9"},
 }

@@ -137,7 +137,7 @@ func (p *Process) Receive(v any, bound time.Duration) error {
 	}
 }
 
-// Kill ends the child at once, stopped or not, and returns when it has ended.
+// Kill ends the child immediately, stopped or not, and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.Stop(Forever)

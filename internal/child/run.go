@@ -17,7 +17,7 @@ const (
 	boundEnv = "ANTEROOM_CHILD_BOUND"
 )
 
-// grace is how long a role may go on after its parent has ended or called Stop.
+// grace is how long a role may continue after its parent has ended or called Stop.
 const grace = 20 * time.Second
 
 // Role is the work of a child. It ends when ctx does, which is when the parent has ended or called Stop. plan is what

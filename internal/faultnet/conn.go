@@ -29,7 +29,7 @@ type conn struct {
 	held  []byte        // read from the server, not delivered yet
 	late  bool          // held has been delayed
 	extra time.Duration // delay of held beyond that of all data
-	cut   bool          // no data follows held
+	cut   bool          // no data comes after held
 
 	writeMu sync.Mutex
 	pending []byte // written by the client, not sent yet; guarded by writeMu
@@ -44,7 +44,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		err = c.delayed()
 	}
 	if c.halfOpen() && !c.wasShot.Load() {
-		// Whatever arrived, data or the end of the connection, is never seen.
+		// Anything that arrived, data or the end of the connection, is never seen.
 		c.held, c.cut = nil, false
 		err = c.pause(nil, 0, nil)
 	}
@@ -153,7 +153,7 @@ func (c *conn) pause(opened <-chan struct{}, delay time.Duration, dead <-chan st
 	}
 }
 
-// Write takes p and returns at once, like a socket with room in its buffer. Over net.Pipe, which has no buffer, a
+// Write takes p and returns immediately, like a socket with room in its buffer. Over net.Pipe, which has no buffer, a
 // long pipeline and its replies would otherwise wait for each other for ever.
 func (c *conn) Write(p []byte) (int, error) {
 	select {
@@ -180,7 +180,7 @@ func (c *conn) flush() {
 }
 
 // send sends pending, in order, until it is empty, the gate is shut, or the connection fails; a closed connection
-// loses the rest, as it should, and a half-open one swallows it.
+// loses what is left, as it should, and a half-open one swallows it.
 func (c *conn) send() {
 	for {
 		data := c.next()

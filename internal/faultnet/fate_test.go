@@ -57,7 +57,7 @@ func TestALateReplyKeepsItsPlace(t *testing.T) {
 		if d := time.Since(start); d != time.Minute {
 			t.Fatalf("after %v", d)
 		}
-		n.Heal() // the second one is no longer wanted
+		n.Heal() // the second one is no longer needed
 		say(t, c, "key")
 		heard(t, c, "key")
 		if d := time.Since(start); d != time.Minute {

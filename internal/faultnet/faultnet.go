@@ -116,7 +116,7 @@ func (n *Network) CutReplies(count, size int) {
 	n.cuts, n.cutSize = count, size
 }
 
-// Refuse makes dials fail at once. Existing connections go on.
+// Refuse makes dials fail immediately. Existing connections continue.
 func (n *Network) Refuse() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

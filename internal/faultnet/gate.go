@@ -27,7 +27,7 @@ func NewGate(server interface {
 	return &Gate{server: server}
 }
 
-// Dial connects to the server, whatever the address. It is a DialFunc.
+// Dial connects to the server, ignoring the address. It is a DialFunc.
 func (g *Gate) Dial(_ context.Context, network, _ string) (net.Conn, error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()

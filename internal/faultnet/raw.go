@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// rawConn is a conn over a real socket. Clients look at the socket itself to see whether an idle connection is still
+// rawConn is a conn over a real socket. Clients check the socket itself to learn whether an idle connection is still
 // good, and go-redis does so before each use: without this they would see less through a Network than without one.
 type rawConn struct{ *conn }
 
@@ -17,7 +17,7 @@ func wrap(c *conn) net.Conn {
 	return c
 }
 
-// SyscallConn gives access to the socket. A half-open connection always looks idle.
+// SyscallConn gives access to the socket. A half-open connection always seems idle.
 func (c rawConn) SyscallConn() (syscall.RawConn, error) {
 	raw, err := c.Conn.(syscall.Conn).SyscallConn()
 	return deafConn{raw, c.conn}, err

@@ -1,4 +1,4 @@
-// Package goid tells which goroutine is the calling one.
+// Package goid identifies the calling goroutine.
 package goid
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/petermattis/goid"
 )
 
-// Reader returns a function that tells the calling goroutine's id.
+// Reader returns a function that returns the calling goroutine's id.
 //
 // The fast way reads the runtime's own structure, whose layout may change with a Go release
-// without any build error. A wrong id would make strangers look like the owner and silently
+// without any build error. A wrong id would take other goroutines for the owner and silently
 // break exclusion, so it is compared with the id that the runtime prints in stack traces, on
-// several goroutines at once; where one differs, the slow way is used for good.
+// several goroutines together; if one differs, the slow way is used for good.
 func Reader() func() int64 { return reader(goid.Get) }
 
 func reader(fast func() int64) func() int64 {
 	const goroutines = 4
 	var wg, ready sync.WaitGroup
 	ids, agrees := make([]int64, goroutines), make([]bool, goroutines)
-	hold := make(chan struct{}) // keeps all alive at once, so that all ids differ
+	hold := make(chan struct{}) // keeps all alive together, so that all ids differ
 	ready.Add(goroutines)
 	for i := range goroutines {
 		wg.Go(func() {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// MaxCount is how many goroutines a process may have to be looked at: the dump stops the
-	// world for some 6 µs each, and a tenth of a second is the most that a lock library may
+	// MaxCount is how many goroutines a process may have to be inspected: the dump stops the
+	// world for about 6 µs each, and a tenth of a second is the most that a lock library may
 	// take from its program.
 	MaxCount = 20_000
 	// The dump's buffer: a guess from the count first, doubled while the dump fills it.
@@ -39,7 +39,7 @@ type Scan struct {
 
 // Goroutine is one goroutine in a dump.
 type Goroutine struct {
-	// Ended tells that a complete dump does not show it. The runtime never gives a
+	// Ended: a complete dump does not show it. The runtime never gives a
 	// goroutine's id to another one.
 	Ended bool
 	// State is the runtime's word for what it does: "running", "chan receive", ….
@@ -66,7 +66,7 @@ func (g Goroutine) Remark(id int64) string {
 	return fmt.Sprintf("goroutine %d %s", id, g)
 }
 
-// Parked tells that the goroutine waits for something: another goroutine, a timer,
+// Parked reports whether the goroutine waits for something: another goroutine, a timer,
 // the network.
 func (g Goroutine) Parked() bool {
 	switch g.State {
@@ -113,7 +113,7 @@ func parse(dump []byte, asked []int64) map[int64]Goroutine {
 		block, dump, _ = bytes.Cut(dump, []byte("\n\n"))
 		header, stack, _ := bytes.Cut(block, []byte("\n"))
 		id, state, ok := parseHeader(string(header))
-		if _, wanted := states[id]; !ok || !wanted {
+		if _, known := states[id]; !ok || !known {
 			continue
 		}
 		state.Frame, state.Caller = topFrame(string(stack)), caller(string(stack))
@@ -127,15 +127,15 @@ func parse(dump []byte, asked []int64) map[int64]Goroutine {
 // a mark in parentheses ("(durable)", "(leaked)", "(scan)"), and at the end of the bracket
 // the goroutine's labels (GODEBUG=tracebacklabels=1).
 func parseHeader(line string) (int64, Goroutine, bool) {
-	rest, ok := strings.CutPrefix(line, "goroutine ")
+	tail, ok := strings.CutPrefix(line, "goroutine ")
 	if !ok {
 		return 0, Goroutine{}, false
 	}
-	number, rest, _ := strings.Cut(rest, " ")
+	number, tail, _ := strings.Cut(tail, " ")
 	id, err := strconv.ParseInt(number, 10, 64)
-	_, rest, open := strings.Cut(rest, "[")
-	rest, _, labelled := strings.Cut(rest, " labels:{")
-	inside, _, closed := strings.Cut(rest, "]")
+	_, tail, open := strings.Cut(tail, "[")
+	tail, _, labelled := strings.Cut(tail, " labels:{")
+	inside, _, closed := strings.Cut(tail, "]")
 	closed = closed || labelled
 	if err != nil || !open || !closed {
 		return 0, Goroutine{}, false
@@ -154,8 +154,8 @@ func parseHeader(line string) (int64, Goroutine, bool) {
 	return id, g, true
 }
 
-// topFrame returns the innermost frame that tells a reader something: where the
-// goroutine stands in its own code and not in which primitive.
+// topFrame returns the innermost frame that helps a reader: where the
+// goroutine is in its own code and not in which primitive.
 func topFrame(stack string) string {
 	for function, place := range frames(stack) {
 		if end := strings.LastIndexByte(function, '('); end > 0 {
@@ -204,7 +204,7 @@ func frames(stack string) iter.Seq2[string, string] {
 	}
 }
 
-// library tells that a frame belongs to the packages of this module that users import.
+// library reports whether a frame belongs to the packages of this module that users import.
 func library(function string) bool {
 	name, ours := strings.CutPrefix(function, "github.com/anteroom/anteroom/")
 	if !ours {
@@ -217,7 +217,7 @@ func library(function string) bool {
 	return false
 }
 
-// primitive tells that a frame belongs to what every blocked goroutine shows.
+// primitive reports whether a frame belongs to what every blocked goroutine shows.
 func primitive(function string) bool {
 	for _, prefix := range []string{"runtime.", "internal/", "sync.", "time.Sleep("} {
 		if strings.HasPrefix(function, prefix) {
@@ -227,19 +227,19 @@ func primitive(function string) bool {
 	return false
 }
 
-// Look asks the runtime about goroutines at the moment now. It stops the world for some
+// Inspect asks the runtime about goroutines at the moment now. It stops the world for about
 // 6 µs a goroutine, so callers do it rarely; a process of more than 20,000 is left alone.
-func Look(now time.Time, asked []int64) Scan {
+func Inspect(now time.Time, asked []int64) Scan {
 	return Read(now, asked, runtime.NumGoroutine(), func(buf []byte) int { return runtime.Stack(buf, true) })
 }
 
-// Read is Look with a count of goroutines and a dump of the caller's own. It takes the dump
+// Read is Inspect with a count of goroutines and a dump of the caller's own. It takes the dump
 // once for each size of buffer that it tries, so the first guess is generous. On failure
 // the result is not complete and still lists what was asked.
 func Read(now time.Time, asked []int64, count int, dump func([]byte) int) Scan {
 	failed := func(reason string) Scan { return Scan{At: now, Reason: reason, States: parse(nil, asked)} }
 	if count > MaxCount {
-		return failed(fmt.Sprintf("%d goroutines are too many to look at", count))
+		return failed(fmt.Sprintf("%d goroutines are too many to inspect", count))
 	}
 	for size := min(max(minDump, count*dumpPerGoroutine), maxDump); ; size = min(2*size, maxDump) {
 		buf := make([]byte, size)

@@ -34,7 +34,7 @@ func TestLook_AtThisProcess(t *testing.T) {
 	// An ended goroutine closes its channel before it ends, and a parked one tells its
 	// id before it parks: the dump is repeated until both have got there.
 	for {
-		g := Look(time.Now(), []int64{ended, parked})
+		g := Inspect(time.Now(), []int64{ended, parked})
 		if !g.Complete || len(g.States) != 2 {
 			t.Fatalf("the scan brought %+v", g)
 		}

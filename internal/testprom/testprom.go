@@ -136,7 +136,7 @@ func (s *Server) launch(path string, args []string) error {
 		select {
 		case <-tick.C:
 		case <-exited:
-			return fmt.Errorf("it ended at once: %s", said.String())
+			return fmt.Errorf("it ended immediately: %s", said.String())
 		}
 		if time.Now().After(deadline) {
 			end()

@@ -38,8 +38,8 @@ func (s *Server) Addr() string { return net.JoinHostPort(s.ip(), strconv.Itoa(s.
 // Host returns where the server runs.
 func (s *Server) Host() Host { return s.kind.host }
 
-// socket is the Unix socket of a server with a host of its own. It leads there from every namespace, whatever has
-// become of the network.
+// socket is the Unix socket of a server with a host of its own. It leads there from every namespace, in any state of
+// the network.
 func (s *Server) socket() string { return filepath.Join(s.dir, "s") }
 
 // reach makes o lead to the server from here.

@@ -21,7 +21,7 @@ type Program struct {
 
 var _ TB = (*Program)(nil)
 
-// NewProgram returns the stand-in for the program of that name. CleanUp must be called at the end.
+// NewProgram returns the TB of the program of that name. CleanUp must be called at the end.
 func NewProgram(name string) *Program { return &Program{name: name} }
 
 // WithoutTest runs f and then its clean-ups. It returns f's error, or the fatal failure.
@@ -79,7 +79,7 @@ func (p *Program) Fatalf(format string, args ...any) {
 // Skip is Fatal: a skipped run proves nothing.
 func (p *Program) Skip(args ...any) { p.Fatal(args...) }
 
-// Errorf records a failure; the caller goes on.
+// Errorf records a failure; the caller continues.
 func (p *Program) Errorf(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -56,7 +56,7 @@ func StartSentinelOn(tb TB, hosts []Host, args ...string) *Sentinel {
 	master := start(tb, nodeKind.on(hosts[0]), args)
 	s.nodes = append(s.nodes, master)
 	for _, h := range hosts[1 : 1+replicas] {
-		s.nodes = append(s.nodes, start(tb, nodeKind.on(h), s.following(master)))
+		s.nodes = append(s.nodes, start(tb, nodeKind.on(h), s.replicaOf(master)))
 	}
 	for _, h := range hosts[1+replicas:] {
 		s.sentinels = append(s.sentinels, startSentinelProcess(tb, master, h))
@@ -65,8 +65,8 @@ func StartSentinelOn(tb TB, hosts []Host, args ...string) *Sentinel {
 	return s
 }
 
-// following is the command line of a replica of master.
-func (s *Sentinel) following(master *Server) []string {
+// replicaOf is the command line of a replica of master.
+func (s *Sentinel) replicaOf(master *Server) []string {
 	return append([]string{"--replicaof", master.ip(), strconv.Itoa(master.port)}, s.args...)
 }
 
@@ -148,7 +148,7 @@ func (s *Sentinel) Failover() {
 	})
 }
 
-// AwaitMaster waits for a failover away from old, and returns the new master.
+// AwaitMaster waits for a failover from old to another master, and returns the new master.
 func (s *Sentinel) AwaitMaster(old *Server) (master *Server) {
 	s.tb.Helper()
 	wait(s.tb, failoverTimeout, "a new master", func() string {
@@ -168,7 +168,7 @@ func (s *Sentinel) Rejoin(n *Server) {
 	if master == nil || master == n {
 		s.tb.Fatal("no other master to join")
 	}
-	n.args = s.following(master)
+	n.args = s.replicaOf(master)
 	n.Restart()
 	s.AwaitReady()
 }

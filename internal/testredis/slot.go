@@ -47,7 +47,7 @@ func (m *SlotMove) set(at *Server, words ...any) {
 		ctx, asked := context.Background(), r.WithTimeout(2*askTimeout)
 		err := asked.Do(ctx, command...).Err()
 		if err != nil && strings.HasPrefix(err.Error(), "NOREPLICAS") {
-			// Valkey waits some 2 s for the master's replicas. One that hangs is left out when it has no link.
+			// Valkey waits about 2 s for the master's replicas. One that hangs is left out when it has no link.
 			m.c.must(r.ClientKillByFilter(ctx, "type", "replica").Err())
 			err = asked.Do(ctx, command...).Err()
 		}

@@ -30,8 +30,8 @@ import (
 	"github.com/anteroom/anteroom/internal/child"
 )
 
-// TB is the part of a test that this package uses: a *testing.T, or the stand-in in a program that runs without a
-// test, such as lab/chaos. Fatal, Fatalf and Skip do not return.
+// TB is the part of a test that this package uses: a *testing.T, or a Program outside of tests, such as
+// in lab/chaos. Fatal, Fatalf and Skip do not return.
 type TB interface {
 	Helper()
 	Name() string
@@ -206,11 +206,11 @@ func (s *Server) Stats(tb TB) map[string]int64 {
 	}
 	calls := map[string]int64{}
 	for line := range strings.Lines(text) {
-		name, rest, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
+		name, tail, ok := strings.Cut(strings.TrimSpace(line), ":calls=")
 		if !ok {
 			continue
 		}
-		n, _, _ := strings.Cut(rest, ",")
+		n, _, _ := strings.Cut(tail, ",")
 		calls[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.ParseInt(n, 10, 64)
 	}
 	return calls
@@ -284,7 +284,7 @@ func (s *Server) launch() error {
 		s.cmd, s.exited = cmd, exited
 		return nil
 	case <-exited:
-		return fmt.Errorf("it ended at once: %s", tail.String())
+		return fmt.Errorf("it ended immediately: %s", tail.String())
 	case <-timer.C:
 		_ = cmd.Process.Kill()
 		<-exited

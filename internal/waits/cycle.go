@@ -10,7 +10,7 @@ import (
 // the one before, and that of the first one the key of the last. The smallest key is first.
 type Cycle []Wait
 
-// Certain tells that no goroutine but those of the cycle can end one of its tenures. A Hold
+// Certain reports whether no goroutine but those of the cycle can end one of its tenures. A Hold
 // may have been passed on to one that will release it, and some locks any goroutine may
 // unlock.
 func (c Cycle) Certain() bool {
@@ -22,34 +22,34 @@ func (c Cycle) Certain() bool {
 	return true
 }
 
-// isSelfDeadlock tells that the caller has been told of this one when it came about: a
+// isSelfDeadlock reports whether the caller has got an error for this one when it came about: a
 // goroutine locks what it has itself.
 func (c Cycle) isSelfDeadlock() bool { return len(c) == 1 && !c[0].Waiter.Kind.CanNotify() }
 
 // cycles returns the cycles that are to be reported.
 //
 // Why such a cycle is real, although its parts were read one after the other: let A be the
-// moment when the last look had read all keys (read), and B the one when this look began.
+// moment when the last check had read all keys (read), and B the one when this check began.
 // Each wait was seen after B and began before A (cycleFrom demands it), so it lasted from A
 // to B. Each tenure was seen after B, and its goroutine took it before it began the wait in
 // which it is now; tenures that have ended never come back, so it was current from A to B
-// too. So the whole cycle existed at once, for nearly the distance of two looks. (Since may
+// too. So the whole cycle existed at one time, for nearly the distance of two checks. (Since may
 // be read shortly before the waiter is queued, but in the same call of Lock or Acquire:
 // its goroutine gives nothing back between.)
 //
-// It also lasts: the tenure of a Lock ends by its own goroutine's Unlock only, whatever
-// becomes of the lease, and that goroutine waits. What ends by itself is a wait with a
+// It also lasts: the tenure of a Lock ends by its own goroutine's Unlock only, even after
+// the lease has ended, and that goroutine waits. What ends by itself is a wait with a
 // limit (TryLockFor, Acquire with a context that ends). Where another goroutine may end a
 // tenure, the cycle is a possible deadlock only, and is reported when every wait in it is
 // as long as a long wait: see Certain.
 //
-// It is found at the second look after it came about, that is after 10 s at most (half a
+// It is found at the second check after it came about, that is after 10 s at most (half a
 // limit where that is below 20 s); a possible one then or when it is old enough. Tries
 // have no part in it: they wait for no owner.
 func (l *Lookout) cycles(now time.Time) []Cycle {
-	for q, tenure := range l.told {
+	for q, tenure := range l.reported {
 		if q.Current().Number != tenure {
-			delete(l.told, q)
+			delete(l.reported, q)
 		}
 	}
 	waits := l.waitsOfOwners()
@@ -73,18 +73,18 @@ func (l *Lookout) cycles(now time.Time) []Cycle {
 		if c := l.cycleFrom(g, waits); c != nil && l.isDue(c, now) {
 			cycles = append(cycles, c)
 			for _, w := range c {
-				l.told[w.Queue] = w.Current.Number
+				l.reported[w.Queue] = w.Current.Number
 			}
 		}
 	}
 	return cycles
 }
 
-// waitsOfOwners tells which of the goroutines that own a stuck key wait for a stuck key,
+// waitsOfOwners returns which of the goroutines that own a stuck key wait for a stuck key,
 // and for which: a goroutine waits for one at a time. It walks queues under their mutex,
 // the longest one last, and spares that where nothing found before says that a cycle may
 // go through it. So one key with 100,000 waiters is not walked because some other key
-// stands still, too.
+// does not move, either.
 func (l *Lookout) waitsOfOwners() map[uint64]*Wait {
 	longest, last := 0, len(l.stuck)-1
 	owners := make(map[uint64]bool, len(l.stuck))
@@ -115,7 +115,7 @@ func (l *Lookout) waitsOfOwners() map[uint64]*Wait {
 }
 
 // cycleFrom returns the cycle that g is part of, or nil where a wait or a tenure has ended
-// since, or a wait has begun after the last look.
+// since, or a wait has begun after the last check.
 func (l *Lookout) cycleFrom(g uint64, waits map[uint64]*Wait) Cycle {
 	var c Cycle
 	for first := g; len(c) == 0 || g != first; {
@@ -124,7 +124,7 @@ func (l *Lookout) cycleFrom(g uint64, waits map[uint64]*Wait) Cycle {
 		if w.Waiter, waiting = w.Queue.Find(g); !waiting || !w.Waiter.Since.Before(l.read) {
 			return nil
 		}
-		// A waiter that was admitted, and whose process was stopped before it could look at
+		// A waiter that was admitted, and whose process was stopped before it could use
 		// its grant, gives its place back: it waits, in the same call, for a key of which it
 		// was the owner a moment ago.
 		if w.Queue.Current().Number != w.Current.Number {
@@ -142,7 +142,7 @@ func (l *Lookout) cycleFrom(g uint64, waits map[uint64]*Wait) Cycle {
 	return slices.Concat(c[smallest:], c[:smallest])
 }
 
-// isDue tells whether c is to be reported now. It is reported once: as long as its keys
+// isDue reports whether c is to be reported now. It is reported once: as long as its keys
 // have the same owners it is the same deadlock, also where a wait ends and is tried again.
 func (l *Lookout) isDue(c Cycle, now time.Time) bool {
 	if c.isSelfDeadlock() {
@@ -150,7 +150,7 @@ func (l *Lookout) isDue(c Cycle, now time.Time) bool {
 	}
 	news, old := false, true
 	for _, w := range c {
-		number, known := l.told[w.Queue]
+		number, known := l.reported[w.Queue]
 		news = news || !known || number != w.Current.Number
 		old = old && now.Sub(w.Waiter.Since) >= l.limit
 	}

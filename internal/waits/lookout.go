@@ -1,9 +1,9 @@
 // Package waits finds callers that wait for a lock for too long, and goroutines that wait
-// for each other. It looks from time to time at what the queues know anyway:
+// for each other. It checks from time to time what the queues know anyway:
 //
-//	timer ──► Look: each live key with waiters: who owns it, who is first
+//	timer ──► Check: each live key with waiters: who owns it, who is first
 //	           ├───► first waits for longer than the limit, and was not reported ──► Overdue
-//	           ├───► same owner as at the last look: who of its kind waits where? ──► Cycles
+//	           ├───► same owner as at the last check: who of its kind waits where? ──► Cycles
 //	           └───► timer, again
 //
 // So nothing is added to acquiring and releasing: no clock, no allocation, no lock.
@@ -18,7 +18,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// Key is what the Lookout is told of a live key. Its Queue is its identity.
+// Key is what the Lookout knows of a live key. Its Queue is its identity.
 type Key struct {
 	Name  string
 	Queue *queue.Synchronizer
@@ -35,7 +35,7 @@ type Wait struct {
 	Waiter queue.WaiterInfo
 }
 
-// Report is what one look has found that was not reported before. Overdue is for reading
+// Report is what one check has found that was not reported before. Overdue is for reading
 // while the report is made.
 type Report struct {
 	At      time.Time
@@ -43,69 +43,69 @@ type Report struct {
 	Cycles  []Cycle
 }
 
-// Lookout looks at keys. A look runs on a goroutine that lives as long as the look, and
-// looking takes at most a hundredth of one processor: a look comes the later the longer
+// Lookout checks keys. A check runs on a goroutine that lives as long as the check, and
+// takes at most a hundredth of one processor: a check comes the later the longer
 // the one before has taken, and a minute after it at the latest, since a process that was
-// stopped meanwhile, or a suspended machine, makes any look long.
+// stopped meanwhile, or a suspended machine, makes any check long.
 type Lookout struct {
 	limit  time.Duration
 	keys   iter.Seq[Key]
 	report func(Report)
 
 	mu      sync.Mutex     // guards every, timer and stopped
-	every   time.Duration  // between two looks
-	timer   *time.Timer    // nil while nobody is to look
+	every   time.Duration  // between two checks
+	timer   *time.Timer    // nil while no check is planned
 	stopped bool           //
-	planned sync.WaitGroup // the look that is planned or under way
+	planned sync.WaitGroup // the check that is planned or under way
 
-	// The rest belongs to the look under way. There is one at a time.
-	seen    map[*queue.Synchronizer]sighting // those that had waiters at the last look
-	looks   uint64                           // how many there were
-	read    time.Time                        // when the last one had read all keys
-	stuck   []Wait                           // on keys that may be part of a deadlock
-	overdue []Wait                           // on keys that are to be reported
-	told    map[*queue.Synchronizer]uint64   // tenures that are part of a reported cycle
+	// The fields below belong to the check under way. There is one at a time.
+	seen     map[*queue.Synchronizer]sighting // those that had waiters at the last check
+	checks   uint64                           // how many there were
+	read     time.Time                        // when the last one had read all keys
+	stuck    []Wait                           // on keys that may be part of a deadlock
+	overdue  []Wait                           // on keys that are to be reported
+	reported map[*queue.Synchronizer]uint64   // tenures that are part of a reported cycle
 }
 
 // sighting is what is kept of a key that has waiters.
 type sighting struct {
-	look    uint64    // when it was last seen
-	tenure  uint64    // of its owner then; 0: none in this process
-	covered time.Time // waits that began up to then have been reported
-	told    time.Time // when that was
+	check      uint64    // when it was last seen
+	tenure     uint64    // of its owner then; 0: none in this process
+	covered    time.Time // waits that began up to then have been reported
+	reportedAt time.Time // when that was
 }
 
 const (
-	// maxEvery and looksPerWait: a wait is reported at most so much later than it might
-	// be, and a deadlock is found after at most two looks.
-	maxEvery     = 5 * time.Second
-	looksPerWait = 4
-	// idle is how many times as long as it took the Lookout rests after a look.
+	// maxEvery and checksPerWait: a wait is reported at most so much later than it might
+	// be, and a deadlock is found after at most two checks.
+	maxEvery      = 5 * time.Second
+	checksPerWait = 4
+	// idle is how many times as long as it took the Lookout pauses after a check.
 	idle = 100
-	// maxRest bounds that.
-	maxRest = time.Minute
+	// maxPause bounds that.
+	maxPause = time.Minute
 )
 
-// New returns a Lookout that does not look yet. keys yields the live keys; report is
-// called where a look has found something. With a negative limit it never looks.
+// New returns a Lookout that is not started. keys yields the live keys; report is
+// called if a check has found something. With a negative limit it never checks.
 func New(limit time.Duration, keys iter.Seq[Key], report func(Report)) *Lookout {
 	return &Lookout{
-		limit: limit, keys: keys, report: report, every: min(limit/looksPerWait, maxEvery),
-		seen: map[*queue.Synchronizer]sighting{}, told: map[*queue.Synchronizer]uint64{},
+		limit: limit, keys: keys, report: report, every: min(limit/checksPerWait, maxEvery),
+		seen: map[*queue.Synchronizer]sighting{}, reported: map[*queue.Synchronizer]uint64{},
 	}
 }
 
-// Serve lets the looks be close enough for waits of this limit, where any are reported.
+// Serve lets the checks be close enough for waits of this limit, where any are reported.
 func (l *Lookout) Serve(limit time.Duration) {
 	if limit <= 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.every = min(l.every, limit/looksPerWait)
+	l.every = min(l.every, limit/checksPerWait)
 }
 
-// Start begins to look.
+// Start begins the checks.
 func (l *Lookout) Start() {
 	if l.limit > 0 {
 		l.mu.Lock()
@@ -115,7 +115,7 @@ func (l *Lookout) Start() {
 	}
 }
 
-// plan has the next look begin after d.
+// plan has the next check begin after d.
 func (l *Lookout) plan(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,15 +126,15 @@ func (l *Lookout) plan(d time.Duration) {
 	l.timer = time.AfterFunc(d, func() {
 		defer l.planned.Done()
 		began := time.Now()
-		l.Look(began)
+		l.Check(began)
 		l.mu.Lock()
 		every := l.every
 		l.mu.Unlock()
-		l.plan(max(every, min(idle*time.Since(began), maxRest)))
+		l.plan(max(every, min(idle*time.Since(began), maxPause)))
 	})
 }
 
-// Stop ends the looking and waits for a look under way. It may be called without Start.
+// Stop ends the checks and waits for one under way. It may be called without Start.
 func (l *Lookout) Stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -146,9 +146,9 @@ func (l *Lookout) Stop() {
 	l.planned.Wait()
 }
 
-// Look looks once at all keys. The timer calls it; so may who has not called Start.
-func (l *Lookout) Look(now time.Time) {
-	l.looks++
+// Check checks all keys once. The timer calls it; so may a caller that has not called Start.
+func (l *Lookout) Check(now time.Time) {
+	l.checks++
 	for k := range l.keys {
 		l.visit(k, now)
 	}
@@ -161,7 +161,7 @@ func (l *Lookout) Look(now time.Time) {
 	l.forget()
 }
 
-// visit looks at a key.
+// visit checks a key.
 func (l *Lookout) visit(k Key, now time.Time) {
 	f, waited := k.Queue.Front()
 	if !waited {
@@ -174,37 +174,37 @@ func (l *Lookout) visit(k Key, now time.Time) {
 	if k.Limit > 0 && isNews(k.Limit, &s, f.First.Since, now) {
 		l.overdue = append(l.overdue, w)
 	}
-	s.look, s.tenure = l.looks, f.Current.Number
+	s.check, s.tenure = l.checks, f.Current.Number
 	l.seen[k.Queue] = s
 }
 
-// isNews tells whether the wait of the first waiter, which began at since, is to be
+// isNews reports whether the wait of the first waiter, which began at since, is to be
 // reported now, and notes that it was.
 //
-// A report is about a key and stands for every caller that has waited too long by then, so
+// A report is about a key and covers every caller that has waited too long by then, so
 // 100,000 waiters of one key make one report. A key is reported again when somebody who
 // was not among them has become first and is over the limit too, and not before another
 // limit has passed: a queue that moves on, but too slowly, is one report per limit.
 //
-// Only the first waiter is looked at. The others came later: queues are in order of
+// Only the first waiter is checked. The others came later: queues are in order of
 // arrival, also those that are not fair. (A waiter that was given a grant that had
-// ended stands first again, ahead of some that may be older. They are seen when it has
+// ended is first again, ahead of some that may be older. They are seen when it has
 // come in or is over the limit itself.)
 func isNews(limit time.Duration, s *sighting, since, now time.Time) bool {
 	over := now.Add(-limit)
-	if since.After(over) || !since.After(s.covered) || now.Sub(s.told) < limit {
+	if since.After(over) || !since.After(s.covered) || now.Sub(s.reportedAt) < limit {
 		return false
 	}
-	s.covered, s.told = over, now
+	s.covered, s.reportedAt = over, now
 	return true
 }
 
-// forget lets go of what this look has found, and of keys that nobody waits for any more.
+// forget drops what this check has found, and of keys that nobody waits for any more.
 // A map that was once much larger is made anew.
 func (l *Lookout) forget() {
 	before := len(l.seen)
 	for q, s := range l.seen {
-		if s.look != l.looks {
+		if s.check != l.checks {
 			delete(l.seen, q)
 		}
 	}

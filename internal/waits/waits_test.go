@@ -93,29 +93,29 @@ func TestLookout_ReportsAWaitOnce(t *testing.T) {
 	now := time.Now()
 	q := s.key("a", 1, queue.NoNotify, 2, 3)
 	for _, after := range []time.Duration{29, 31, 40, 90} {
-		s.l.Look(now.Add(after * time.Second))
+		s.l.Check(now.Add(after * time.Second))
 	}
 	if len(s.reports) != 1 || len(s.reports[0].Overdue) != 1 || s.reports[0].Overdue[0].Waiter.Owner != 2 || s.reports[0].Overdue[0].Waiting != 2 {
 		t.Fatalf("%+v", s.reports)
 	}
 	s.leave(q, 2)
 	s.leave(q, 3)
-	s.l.Look(now.Add(91 * time.Second))
+	s.l.Check(now.Add(91 * time.Second))
 	s.wait(q, queue.NoNotify, 4)
-	s.l.Look(now.Add(130 * time.Second))
+	s.l.Check(now.Add(130 * time.Second))
 	if len(s.reports) != 2 || s.reports[1].Overdue[0].Waiter.Owner != 4 {
 		t.Errorf("%+v", s.reports)
 	}
 }
 
-// A cycle is reported at the second look that sees it, and once.
+// A cycle is reported at the second check that sees it, and once.
 func TestLookout_ReportsACycleOnce(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.key("b", 1, queue.NoNotify, 2)
 	s.key("a", 2, queue.NoNotify, 1)
 	s.key("other", 3, queue.NoNotify, 2, 4)
 	for i, want := range []int{0, 1, 1} {
-		if s.l.Look(time.Now()); len(s.reports) != want {
+		if s.l.Check(time.Now()); len(s.reports) != want {
 			t.Fatalf("%d reports after look %d", len(s.reports), i+1)
 		}
 	}
@@ -133,9 +133,9 @@ func TestLookout_AWaiterThatGoesBackDoesNotWaitForItself(t *testing.T) {
 	w := s.own(a, 1, queue.NoNotify)
 	s.wait(a, queue.NoNotify, 2)
 	s.key("b", 3, queue.NoNotify, 4, 5, 6)
-	s.l.Look(time.Now())
-	// The next look, in steps: it has seen the tenure when the waiter gives it back.
-	s.l.looks++
+	s.l.Check(time.Now())
+	// The next check, in steps: it has seen the tenure when the waiter gives it back.
+	s.l.checks++
 	for _, k := range s.live {
 		s.l.visit(k, time.Now())
 	}
@@ -167,7 +167,7 @@ func TestLookout_SparesTheLongestQueue(t *testing.T) {
 	long := s.key("long", 1, queue.NoNotify, many...)
 	short := s.key("short", 2, queue.NoNotify, 3)
 	other := s.key("other", 4, queue.NoNotify, 5, 6)
-	s.l.Look(time.Now())
+	s.l.Check(time.Now())
 	waits := func() map[uint64]*Wait {
 		s.l.stuck = nil
 		for _, k := range s.live {
@@ -201,10 +201,10 @@ func TestLookout_KeepsNothing(t *testing.T) {
 	s := newScene(t, time.Hour)
 	a := s.key("a", 1, queue.NoNotify, 2)
 	b := s.key("b", 2, queue.NoNotify, 1)
-	s.l.Look(time.Now())
-	s.l.Look(time.Now())
-	if len(s.l.seen) != 2 || len(s.l.told) != 2 {
-		t.Errorf("%d keys seen, %d told", len(s.l.seen), len(s.l.told))
+	s.l.Check(time.Now())
+	s.l.Check(time.Now())
+	if len(s.l.seen) != 2 || len(s.l.reported) != 2 {
+		t.Errorf("%d keys seen, %d told", len(s.l.seen), len(s.l.reported))
 	}
 	s.leave(a, 2)
 	s.leave(b, 1)
@@ -215,18 +215,18 @@ func TestLookout_KeepsNothing(t *testing.T) {
 		q.Released()
 	}
 	s.live = nil
-	s.l.Look(time.Now())
+	s.l.Check(time.Now())
 	for _, w := range s.l.stuck[:cap(s.l.stuck)] {
 		if w.Queue != nil {
 			t.Error("a key is kept alive")
 		}
 	}
-	if len(s.l.seen) != 0 || len(s.l.told) != 0 || len(s.l.stuck) != 0 || len(s.l.overdue) != 0 {
-		t.Errorf("%d seen, %d told, %d stuck, %d overdue", len(s.l.seen), len(s.l.told), len(s.l.stuck), len(s.l.overdue))
+	if len(s.l.seen) != 0 || len(s.l.reported) != 0 || len(s.l.stuck) != 0 || len(s.l.overdue) != 0 {
+		t.Errorf("%d seen, %d told, %d stuck, %d overdue", len(s.l.seen), len(s.l.reported), len(s.l.stuck), len(s.l.overdue))
 	}
 }
 
-// Looking ends with Stop, whenever that comes and however often, and no look comes after.
+// The checks end with Stop, whenever that comes and however often, and none comes after.
 func TestLookout_Stops(t *testing.T) {
 	s := newScene(t, time.Hour)
 	s.key("a", 1, queue.NoNotify, 2)
@@ -241,9 +241,9 @@ func TestLookout_Stops(t *testing.T) {
 		both.Go(l.Stop)
 		both.Go(l.Stop)
 		both.Wait()
-		looks := l.looks
+		looks := l.checks
 		time.Sleep(50 * time.Microsecond)
-		if l.looks != looks {
+		if l.checks != looks {
 			t.Fatal("a look after Stop")
 		}
 		l.Start() // does nothing
@@ -257,7 +257,7 @@ func TestLookout_Stops(t *testing.T) {
 }
 
 // A lock with a short limit makes the looks closer, and none is ever farther apart.
-// A look that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
+// A check that took long, for example since the machine was suspended meanwhile, delays the next one by a minute at most.
 func TestLookout_RestsForAMinuteAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var looks []time.Time
@@ -272,7 +272,7 @@ func TestLookout_RestsForAMinuteAtMost(t *testing.T) {
 			t.Fatalf("%d looks: %v", len(looks), looks)
 		}
 		for i, at := range looks[1:] {
-			if rest := at.Sub(looks[i]) - time.Hour; rest != maxRest {
+			if rest := at.Sub(looks[i]) - time.Hour; rest != maxPause {
 				t.Errorf("it rested for %v", rest)
 			}
 		}

@@ -161,7 +161,7 @@ func cpuTime() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// afterFailure is the pause after an error, so that a library that fails at once does not keep the processor from the
+// afterFailure is the pause after an error, so that a library that fails immediately does not keep the processor from the
 // others.
 const afterFailure = time.Millisecond
 

@@ -5,7 +5,7 @@
 //	  each: load · crew · handover · grow                        │                   docs/performance.md, docs/plots
 //	                                                             └─► the screen, with the targets
 //
-//	go run .                        everything: some 15 minutes
+//	go run .                        everything: about 15 minutes
 //	go run . -quick                 the main scenarios: under a minute, and no file
 //	go run . -list                  what there is
 //	go run . -only 'alone|many'     scenarios whose name matches; the file keeps the others

@@ -177,7 +177,7 @@ func (s *stage) atMost(what string, took, bound, slack time.Duration) {
 	}
 }
 
-// stands reports whether one client stands in line for key, and hears when it is called.
+// stands reports whether one client waits in line for key, and hears when it is called.
 func (s *stage) stands(key string) bool {
 	s.Helper()
 	info, err := s.managers[0].Inspect(s.Context(), key)

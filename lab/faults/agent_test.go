@@ -38,7 +38,7 @@ type call struct {
 	began moment
 }
 
-// start sends an order and returns at once.
+// start sends an order and returns immediately.
 func (a *agent) start(do string, hold int, limit time.Duration) *call {
 	a.mu.Lock()
 	a.last++

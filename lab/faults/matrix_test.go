@@ -97,7 +97,7 @@ func (c *cell) run() {
 	c.t.Errorf("the machine is too busy for this cell")
 }
 
-// attempt runs the cell on a server of its own, in a goroutine whose label all its goroutines inherit, and looks for
+// attempt runs the cell on a server of its own, in a goroutine whose label all its goroutines inherit, and searches for
 // leaked ones.
 func (c *cell) attempt() (repeat string) {
 	t := c.t

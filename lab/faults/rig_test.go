@@ -153,7 +153,7 @@ var bg = context.Background()
 // lineKey is the line of the lock, docs/internals/protocol.md §3.
 const lineKey = "anteroom:line:{" + lockKey + "}"
 
-// standing waits until a stands in line, and hears when it is called.
+// standing waits until a waits in line, and hears when it is called.
 func (r *rig) standing(a *agent) {
 	own := ""
 	eventually(a.who+" stands in line", func() bool {

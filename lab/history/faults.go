@@ -27,7 +27,7 @@ func (l *Lab) FlushAll() error {
 	return l.removal(AllKeys, "FLUSHALL", func(ctx context.Context) (bool, error) { return true, l.Admin.FlushAll(ctx).Err() })
 }
 
-// Delete removes the key of a lock, as a stranger would.
+// Delete removes the key of a lock, as a foreign client would.
 func (l *Lab) Delete(key int) error {
 	return l.removal(key, "DEL", func(ctx context.Context) (bool, error) {
 		n, err := l.Admin.Del(ctx, l.Setup.Locks[key].Key).Result()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// leftInRedis looks for leaks: channels, connections of workers, keys without a time to live that are not fencing
+// leftInRedis searches for leaks: channels, connections of workers, keys without a time to live that are not fencing
 // records, and locks that still exist when every lease is over.
 func (l *Lab) leftInRedis() (leaks []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -20,7 +20,7 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	if err != nil || strings.Contains(clients, "user="+workerUser) {
 		leaks = append(leaks, fmt.Sprintf("connections %q %v", clients, err))
 	}
-	longest := strangerCounts
+	longest := foreignCounts
 	for _, c := range l.Setup.Locks {
 		longest = max(longest, c.LeaseTime, c.MinHold)
 	}
@@ -38,8 +38,8 @@ func (l *Lab) leftInRedis() (leaks []string) {
 	}
 }
 
-// strangerCounts is how long a line remembers that a holder calls nobody (docs/internals/protocol.md §5.6).
-const strangerCounts = 10 * time.Second
+// foreignCounts is how long a line remembers that a holder calls nobody (docs/internals/protocol.md §5.6).
+const foreignCounts = 10 * time.Second
 
 // extension is the longest that a worker requests with Lease or Extend.
 const extension = 3 * time.Second

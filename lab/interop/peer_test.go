@@ -104,7 +104,7 @@ func TestPeers_AKilledHolderOfEachSide(t *testing.T) {
 	})
 }
 
-// A lease that nobody renews ends for both, and so does a lock that somebody deletes: the holder is told,
+// A lease that nobody renews ends for both, and so does a lock that somebody deletes: the holder is notified,
 // and the other side has it.
 func TestPeers_ExpiryAndLossOnEachSide(t *testing.T) {
 	const lease = time.Second

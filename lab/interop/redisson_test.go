@@ -141,7 +141,7 @@ func TestRedisson_Cluster(t *testing.T) {
 	})
 }
 
-// Behind Sentinels both share a lock, and go on after a failover.
+// Behind Sentinels both share a lock, and continue after a failover.
 func TestRedisson_Sentinel(t *testing.T) {
 	each(t, redissons, func(t *testing.T, p peer) {
 		nodes := testredis.StartSentinel(t)

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// cache is a build cache for mutants. What Go builds for one mutant, no other can use, and it is some 200 MB: all of
+// cache is a build cache for mutants. What Go builds for one mutant, no other can use, and it is about 200 MB: all of
 // them would fill a disk. So they build into a cache that begins as the user's, by hard links, and is swept after each.
 type cache struct {
 	dir  string

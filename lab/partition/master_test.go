@@ -13,7 +13,7 @@ import (
 // demotion bounds how long Redis takes to make a master that came back a replica: some ten seconds with Sentinel.
 const demotion = 60 * time.Second
 
-// goOn is how long both sides go on when others have the locks.
+// goOn is how long both sides continue when others have the locks.
 const goOn = 2 * lease
 
 // isolated cuts the master off together with a client until others have its locks, and heals. oneWay: only what the
@@ -34,7 +34,7 @@ func isolated(t *testing.T, s *site, off, on testredis.Host, oneWay bool) *outco
 	now := x.await(old)
 	elected := history.Now()
 	x.passed(now, here, by)
-	// Both sides go on, for longer than a holder without a master can: nothing else tells when it is enough.
+	// Both sides continue, for longer than a holder without a master can: nothing else tells when it is enough.
 	time.Sleep(goOn)
 	healed := history.Now()
 	x.heal()
@@ -95,7 +95,7 @@ func unguided(t *testing.T, s *site, off, on testredis.Host) *outcome {
 	now := x.await(old)
 	elected := history.Now()
 	x.passed(now, here, by)
-	time.Sleep(lease + busy - x.since(history.Now())) // the fault itself: everybody is told before it ends
+	time.Sleep(lease + busy - x.since(history.Now())) // the fault itself: everybody is notified before it ends
 	healed := history.Now()
 	x.heal()
 	// Until then the old master serves a client that has not heard of the new one.

@@ -45,8 +45,8 @@ func TestCluster_MasterIsolated(t *testing.T) {
 	})
 }
 
-// lag is how long a master goes on without its replicas: min-replicas-max-lag, 1 s, and two seconds more, because Redis
-// counts in whole seconds, and looks once a second.
+// lag is how long a master continues without its replicas: min-replicas-max-lag, 1 s, and two seconds more, because
+// Redis counts in whole seconds, and looks once a second.
 const lag = 3 * time.Second
 
 // confirmed is how long replicas and other nodes are still heard where only what the master sends is lost: until

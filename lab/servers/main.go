@@ -59,7 +59,7 @@ func main() {
 		passed, failed, skipped = passed+r.passed, failed+r.failed, skipped+len(r.skipped)
 	}
 	fmt.Printf("after %v\n%d passed, %d failed, %d skipped\n", time.Since(begun).Round(time.Second), passed, failed, skipped)
-	// Where no package registry is reached, make lab has said so, and goes on.
+	// Where no package registry is reached, make lab has said so, and continues.
 	offline := *short && !slices.ContainsFunc(rows, func(r row) bool { return r.version != "" })
 	if failed > 0 || passed == 0 && !offline {
 		os.Exit(1)

@@ -1,6 +1,6 @@
 -- The dialect of the design document. Each dialect says the same things:
 --   OURS           a field of a client of ours: its client, its number
---   BEFORE, AFTER  what stands around the key in the name of its release channel
+--   BEFORE, AFTER  what surrounds the key in the name of its release channel
 --   TURNS          one turn in so many is left to foreign clients
 --   new_token      makes the token of a grant: returns it, or nil and the error
 --   last_token     notes the last token of a unit that is given back

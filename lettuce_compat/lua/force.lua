@@ -1,8 +1,8 @@
--- Ends whatever holds a lock, and gives the lock to a place where one is named.
+-- Ends every hold of a lock, and gives the lock to a place where one is named.
 -- KEYS: lock, line [, fencing record]
--- ARGV: release message, or with a place one that tells of none, s where strings are locks, m where NUMSUB knows nothing
+-- ARGV: release message, or with a place one that announces none, s where strings are locks, m where NUMSUB knows nothing
 -- [, the field that it is taken from ('': any), client, number of its place, number of the unit, call lease, life of the record]
--- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 somebody stands | 0, lease}. Nothing
+-- Answers the fields that were deleted, '' for a string. With a place: {'has', token or '', 1 another client waits | 0, lease}. Nothing
 -- has changed where it answers {'place'}, the place is not there under that number, or {'gone'}, the field is not there.
 local key, line, fence, from, client = KEYS[1], KEYS[2], KEYS[3], ARGV[4], ARGV[5]
 local kind, all = lock_of(key, ARGV[2] == 's')
@@ -25,16 +25,16 @@ local fields = {kind == 'string' and '' or nil}
 for i = 1, #all, 2 do
   local c, n = string.match(all[i], OURS)
   if from then redis.pcall('hdel', key, all[i]) end
-  if c then l.tell(c, 'forced', nil, n) end
+  if c then l.notify(c, 'forced', nil, n) end
   fields[#fields + 1] = all[i]
 end
 if from then
   l.strike(l.own)
-  l.told = l.places > 0 and '1' or '0'
+  l.contended = l.places > 0 and '1' or '0'
   publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH)
 else
   if kind ~= 'none' then publish(BEFORE .. key .. AFTER, ARGV[1], PUBLISH) end
-  l.look(2, math.max(l.open - l.now, 0))
+  l.hint_retry(2, math.max(l.open - l.now, 0))
 end
 if l.changed then l.save() end
-return from and {'has', token, tonumber(l.told), tonumber(lease)} or fields
+return from and {'has', token, tonumber(l.contended), tonumber(lease)} or fields

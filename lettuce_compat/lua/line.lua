@@ -1,23 +1,22 @@
--- The line: those who wait for a lock of any kind, in the order in which they came, in a hash beside the lock. Order is
--- a counter in it and never a clock. All moments are the server's, in ms.
---   ':'          head tail places till told: the numbers of the first and the last place; how many there are (those
---                between may be gone); until when the hash lives; 1: whoever of ours holds the lock knows that somebody
---                stands
+-- The line: the clients that wait for a lock of any kind, in the order in which they came, in a hash beside the lock. A
+-- counter in the hash gives the order, never a clock. All moments are the server's, in ms.
+--   ':'          head tail places till contended: the numbers of the first and the last place; how many there are (those
+--                between may be gone); until when the hash lives; 1: our holder knows that another client waits
 --   's'          only where foreign clients were seen: open since seen: until when the lock is left to them, and how many
 --                turns were not since; when one was seen last
 --   'p'<number>  a place: client, number of its last statement, call lease, until when it lives, secret word, and
 --                what the kind of the lock adds
 --   'c'<client>  the number of that client's place: it has one at most
--- The functions are made only where there is a line, or somebody is to stand: to make them takes time.
+-- Making the functions takes time, so a script makes them only if there is a line or its client is to wait in one.
 local function line_of(line, client, multi)
-  -- LOOKS: so many places a script looks at. MOST_LIFE, MOST_OPEN: moments further ahead come from a clock that was set
+  -- MOST_PLACES: a script examines no more places. MOST_LIFE, MOST_OPEN: moments further ahead come from a clock that was set
   -- back. FOREIGN: so long a foreign client that was seen counts.
-  local LOOKS, MOST_LIFE, MOST_OPEN, FOREIGN, OWN = 64, 30000, 1000, 10000, 'anteroom:client:'
+  local MOST_PLACES, MOST_LIFE, MOST_OPEN, FOREIGN, OWN = 64, 30000, 1000, 10000, 'anteroom:client:'
   local f, time = redis.call('hmget', line, ':', 'c' .. client, 's'), redis.call('time')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  local l = {now = now, head = 1, tail = 0, places = 0, till = 0, told = '0', open = 0, since = 0, seen = 0, there = f[1], refusal = 0}
+  local l = {now = now, head = 1, tail = 0, places = 0, till = 0, contended = '0', open = 0, since = 0, seen = 0, there = f[1], refusal = 0}
   local a, b, c, d, e = string.match(f[1] or '', '^(%d+) (%d+) (%d+) (%d+) (%d)$')
-  if a then l.head, l.tail, l.places, l.till, l.told = tonumber(a), tonumber(b), tonumber(c), tonumber(d), e end
+  if a then l.head, l.tail, l.places, l.till, l.contended = tonumber(a), tonumber(b), tonumber(c), tonumber(d), e end
   local open, since, seen = string.match(f[3] or '', '^(%d+) (%d+) (%d+)$')
   if open and tonumber(open) <= now + MOST_OPEN and math.abs(now - seen) < FOREIGN then -- else it is old, or the clock was set back
     l.open, l.since, l.seen = tonumber(open), tonumber(since), tonumber(seen)
@@ -34,8 +33,8 @@ local function line_of(line, client, multi)
   local own = f[2] and at(tonumber(f[2]), redis.call)
   if own and own.client == client then l.own = own end
 
-  -- tell publishes a message on the channel of a client. p is its place, whose word proves that a script has sent it.
-  function l.tell(c, what, p, more)
+  -- notify publishes a message on the channel of a client. p is its place, whose word proves that a script has sent it.
+  function l.notify(c, what, p, more)
     if publish(OWN .. c, what .. ' ' .. (p and p.word or '-') .. ' ' .. more .. ' ' .. KEYS[1]) < 0 then l.refusal = -2 end
   end
 
@@ -66,46 +65,47 @@ local function line_of(line, client, multi)
     if p then l.strike(p) elseif seq == l.head then l.head, l.changed = seq + 1, true end
   end
 
-  -- serve calls the first living place while it fits, most of them at most. Nobody passes one that does not fit; one whose
-  -- client does not hear is passed and kept, but called all the same where nobody hears. give makes it a holder and returns
-  -- what its client is told, or nil. behind: who states will stand behind. Returns the place that does not fit.
-  function l.serve(most, fits, give, behind)
-    local deaf, first
-    local last = math.min(l.tail, l.head + LOOKS - 1)
+  -- serve calls the first living place if accepts allows it, then the next, at most `most` of them. It stops at a place that
+  -- accepts refuses, and returns it. It passes and keeps a place whose client is not subscribed, but calls the first of these
+  -- if no client is. give makes a place the holder and returns what its client is to know, or nil. behind: the stating
+  -- client will wait behind them.
+  function l.serve(most, accepts, give, behind)
+    local unsubscribed, first
+    local last = math.min(l.tail, l.head + MOST_PLACES - 1)
     local function call(p)
-      local told = (behind or deaf or l.tail > p.seq) and '1' or '0'
-      local said = give(p, told)
+      local contended = (behind or unsubscribed or l.tail > p.seq) and '1' or '0'
+      local said = give(p, contended)
       if not said then return false end
       l.strike(p)
-      if p.client == client then l.got = said else l.tell(p.client, 'called', p, p.n .. ' ' .. said .. ' ' .. told) end
+      if p.client == client then l.got = said else l.notify(p.client, 'called', p, p.n .. ' ' .. said .. ' ' .. contended) end
       return true
     end
     for seq = l.head, last do
       local p = living(seq)
       if p and not hears(p) then
-        deaf = deaf or p
+        unsubscribed = unsubscribed or p
       elseif p then
-        if not fits(p) then return p end
+        if not accepts(p) then return p end
         if not call(p) then return end
         most = most - 1
         if most == 0 then return end
-        behind, deaf = behind or deaf, nil
+        behind, unsubscribed = behind or unsubscribed, nil
       end
     end
-    first, deaf = deaf, nil
-    if first and fits(first) then call(first) end
-    if last < l.tail and l.head > last then -- all that it may look at are dead: whoever came last looks further
+    first, unsubscribed = unsubscribed, nil
+    if first and accepts(first) then call(first) end
+    if last < l.tail and l.head > last then -- all that it may examine are dead: the last client in line continues
       local p = at(l.tail)
-      if p then l.tell(p.client, 'look', p, '0') end
+      if p then l.notify(p.client, 'retry', p, '0') end
     end
   end
 
-  -- look tells the first so many living ones that hear to state again in so many ms.
-  function l.look(many, ms)
-    for seq = l.head, math.min(l.tail, l.head + LOOKS - 1) do
+  -- hint_retry asks the first living places whose clients hear, `many` of them, to state again in `ms`.
+  function l.hint_retry(many, ms)
+    for seq = l.head, math.min(l.tail, l.head + MOST_PLACES - 1) do
       local p = living(seq)
       if p and hears(p) then
-        l.tell(p.client, 'look', p, string.format('%d', ms))
+        l.notify(p.client, 'retry', p, string.format('%d', ms))
         many = many - 1
         if many == 0 then return end
       end
@@ -117,7 +117,7 @@ local function line_of(line, client, multi)
   local function write(till, ...)
     local moves = till > l.till
     if moves then l.till = till + 1000 end
-    local header = string.format('%d %d %d %d %s', l.head, l.tail, l.places, l.till, l.told)
+    local header = string.format('%d %d %d %d %s', l.head, l.tail, l.places, l.till, l.contended)
     local failed = err(redis.pcall('hset', line, ':', header, ...))
     if moves and not failed then redis.pcall('pexpire', line, l.till - now) end
     l.changed = false
@@ -134,14 +134,14 @@ local function line_of(line, client, multi)
     l.since = (l.since + 1) % TURNS
     if l.since == 0 then l.open = now + window end
     remember()
-    if l.since == 0 then l.look(2, window) end
+    if l.since == 0 then l.hint_retry(2, window) end
     return l.since == 0
   end
 
   -- ahead counts the places before number seq. Far behind a gap it is an upper bound.
   function l.ahead(seq)
     local n = seq - l.head
-    if n == 0 or n > LOOKS or l.places == l.tail - l.head + 1 then return n end
+    if n == 0 or n > MOST_PLACES or l.places == l.tail - l.head + 1 then return n end
     local names, count = {}, 0
     for i = l.head, seq - 1 do names[#names + 1] = 'p' .. i end
     for _, p in ipairs(ask('hmget', line, unpack(names)) or {}) do
@@ -150,13 +150,13 @@ local function line_of(line, client, multi)
     return count
   end
 
-  -- stand confirms the place of the client, or makes one at the tail, and writes all that has changed. holder is one
-  -- of ours, to be told of it once; foreign: it is not. Returns how many are ahead, or nil and an error text.
-  function l.stand(p, holder, foreign)
-    if l.told == '0' then
+  -- keep_place confirms the place of the client, or makes one at the tail, and writes all that has changed. It notifies
+  -- holder, if that is one of ours, once; foreign: it is not. Returns how many are ahead, or nil and an error text.
+  function l.keep_place(p, holder, foreign)
+    if l.contended == '0' then
       local c, n = string.match(holder, OURS)
-      if c then l.tell(c, 'told', nil, n) end
-      l.told = '1'
+      if c then l.notify(c, 'contended', nil, n) end
+      l.contended = '1'
     end
     if foreign then
       l.seen, l.open = now, 0 -- one of them has come
@@ -183,7 +183,7 @@ local function line_of(line, client, multi)
   return l
 end
 
--- others_heard tells whether others beside us have heard of a release: not who watches a pattern.
+-- others_heard reports whether clients beside ours have heard of a release. Those that watch a pattern do not count.
 local function others_heard(channel, receivers, own)
   return own >= 0 and receivers > own and (ask('pubsub', NUMSUB, channel) or {'', 0})[2] > own
 end

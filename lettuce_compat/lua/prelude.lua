@@ -1,8 +1,8 @@
 -- Shared by all scripts. Every call that may fail after something was written is a protected one, so that an
 -- error answer always means: no unit or place of who asks was set, changed or removed.
 
--- Below 7 a server may be told to copy scripts to its replicas, and then refuses to write after TIME or PTTL, but for
--- scripts that say at their start that their writes are to be copied. Servers that need not be told may lack the function.
+-- Below 7 a server can be configured to copy scripts to its replicas. It then refuses a write after TIME or PTTL, unless the
+-- script has asked at its start to copy the writes instead. Servers that always copy writes may lack the function.
 pcall(redis.replicate_commands)
 
 -- err returns the text of an error answer, or nil.
@@ -69,8 +69,8 @@ local function lock_of(key, strings)
   return 'hash', all
 end
 
--- publish returns the number of receivers, -1 where that is refused: it must not undo a release. A Cluster that does not
--- know SPUBLISH, below 7, is told by PUBLISH.
+-- publish returns the number of receivers, -1 if it is refused: it must not undo a release. It uses PUBLISH on a Cluster
+-- below 7, which does not know SPUBLISH.
 local function publish(channel, message, command)
   local answer = redis.pcall(command or 'publish', channel, message)
   if err(answer) and string.find(err(answer), 'nknown') then answer = redis.pcall('publish', channel, message) end

@@ -2,7 +2,7 @@
 -- ARGV: step 1|2, release channel, own channel, 1 where renewals wait for replicas, s where a string is a lock
 -- Calls what the other scripts call and leaves everything as it was; an error answer names the first call that is refused.
 -- Step 1 makes the calls that change nothing and asks about others; step 2, after it, takes a free lock and gives it back. It is
--- a script of its own because of a full memory, which is told to the first write of a script only.
+-- a script of its own because of a full memory, which Redis reports to the first write of a script only.
 local key, line, fence = KEYS[1], KEYS[2], KEYS[3]
 
 local function attempt(calls)
@@ -12,7 +12,7 @@ local function attempt(calls)
   end
 end
 
--- refused asks whether a call would be, without making it. Before 7.0 nobody can tell. A command that the server does
+-- refused asks whether a call would be, without making it. Before 7.0 nobody can know. A command that the server does
 -- not have raises.
 local function refused(calls)
   for _, call in ipairs(redis.acl_check_cmd and calls or {}) do

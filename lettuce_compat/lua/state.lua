@@ -5,10 +5,10 @@
 -- s strings are locks; secret word of the place) [, release message, 'own window' (own subscriptions of the release
 -- channel, -1: a server does not count all; ms that the lock is left to foreign clients) [, life of the record
 -- [, last token, ms that a mark stays (0: none) [, its field]]]]
--- Answers 1 has it for the call lease, nobody stands; 0 has nothing, or which message was refused: -1 of the
+-- Answers 1 has it for the call lease, nobody else waits; 0 has nothing, or which message was refused: -1 of the
 -- release, -2 to another client; {'void'} | {'lost'} | {'gone'};
--- {'has', ttl, 1 somebody stands | 0, token or '', 0|-1|-2, number of its field} |
--- {'stands', ttl, places ahead, holder, 0|-1|-2 [, its note]} | {'refused', ttl, 0, holder, 0|-1|-2 [, its note]}.
+-- {'has', ttl, 1 another client waits | 0, token or '', 0|-1|-2, number of its field} |
+-- {'waits', ttl, places ahead, holder, 0|-1|-2 [, its note]} | {'refused', ttl, 0, holder, 0|-1|-2 [, its note]}.
 local key, line, fence, client, n, what = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2], ARGV[4]
 
 -- grant makes a field the holder. Returns the token, '' without a record; nil and the error where it cannot.
@@ -59,7 +59,7 @@ local function concluded(answer)
 end
 
 -- give_back ends a hold. Returns the receivers of its message, or nil, and an error if there is one. An ask has no message:
--- the lock is taken again at once.
+-- it takes the lock again immediately.
 local function give_back(field)
   local removed, text = remove(key, field)
   if removed ~= 1 then return nil, text end
@@ -92,7 +92,7 @@ if not receivers then
   if have == '1' and not mine and (mark == 0 or ask('hexists', key, ARGV[12]) ~= 1) then return concluded({'lost'}) end -- with the mark it was given back
   if have == 'p' and not mine and not (l and l.own and tonumber(l.own.n) >= tonumber(since)) then return concluded({'gone'}) end
   if have == '0' and want == '1' and not try and kind ~= 'none' and not l.own and redis.acl_check_cmd
-    and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- who stands will have to call others
+    and not redis.acl_check_cmd('publish', 'anteroom:client:' .. client, '') then -- a client in line will have to call others
     return redis.error_reply("NOPERM this user has no permissions to publish on clients' channels (anteroom:client:*)")
   end
 end
@@ -119,8 +119,8 @@ local token
 if mine and have == '1' then text = raise(key, lease) elseif mine or (want == '0' or try) and not receivers then text = prove(key) end
 if not text and mine and fence and have == 'p' then token, text = new_token(fence, ARGV[9]) end -- the caller may not fence
 if text then return redis.error_reply(text) end
-local stands, near = want == '1' and not mine, false -- near: a place that others look after leaves
-if l and l.own and stands and not try then
+local waits, near = want == '1' and not mine, false -- near: the place that leaves was one of the first two
+if l and l.own and waits and not try then
   l.own.n, l.own.lease, l.own.alive, l.own.word = n, K, l.now + life, word
 elseif l and l.own then
   near = not mine and l.ahead(l.own.seq) < 2
@@ -131,35 +131,35 @@ end
 local free = kind == 'none'
 if l and free and not first and l.open <= l.now and not (receivers and message ~= ''
   and l.leaves_open(strings or others_heard(BEFORE .. key .. AFTER, receivers, own), window)) then
-  l.serve(1, function() return true end, function(p, told)
+  l.serve(1, function() return true end, function(p, contended)
     local given
     given, text = grant(p.client .. ':' .. p.n, p.lease)
     if text then return nil end
     free, holder, note = false, p.client .. ':' .. p.n, nil
-    l.told, l.changed = told, true
+    l.contended, l.changed = contended, true
     return '1 ' .. (fence and given or '0')
-  end, stands and not try and not l.own)
+  end, waits and not try and not l.own)
 end
 if l and l.got then
   token = fence and string.sub(l.got, 3) or ''
-elseif stands and free and not text and (first or l.open <= l.now and l.places == 0) then
+elseif waits and free and not text and (first or l.open <= l.now and l.places == 0) then
   token, text = grant(client .. ':' .. n, K)
   if l.own and not text then l.strike(l.own) end
-  local told = l.places > 0 and '1' or '0'
-  if l.told ~= told then l.told, l.changed = told, true end
+  local contended = l.places > 0 and '1' or '0'
+  if l.contended ~= contended then l.contended, l.changed = contended, true end
 end
-if near and (not free or l.open > l.now) then l.look(2, math.max(l.open - l.now, 0)) end
-if l and receivers and mark > 0 then l.look(2, mark + 1) end -- at its last ms it is still there
+if near and (not free or l.open > l.now) then l.hint_retry(2, math.max(l.open - l.now, 0)) end
+if l and receivers and mark > 0 then l.hint_retry(2, mark + 1) end -- at its last ms it is still there
 
 -- 6. The answer.
-if stands and not token then
+if waits and not token then
   if text and not receivers then l.save() return redis.error_reply(text) end
   local ttl = free and math.max(l.open - l.now, 1) or ask('pttl', key) or 0
   if not try then
     local foreign = kind == 'string' or holder ~= '' and not string.find(string.gsub(holder, ':kept$', ''), OURS)
     local p = l.own or {client = client, n = n, lease = K, alive = l.now + life, word = word, more = ''}
-    local ahead, failed = l.stand(p, holder, foreign)
-    if ahead then return {'stands', ttl, ahead, holder, refusal(), note} end
+    local ahead, failed = l.keep_place(p, holder, foreign)
+    if ahead then return {'waits', ttl, ahead, holder, refusal(), note} end
     if not receivers then return redis.error_reply(failed) end
   end
   l.save()

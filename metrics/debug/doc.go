@@ -21,7 +21,7 @@
 //
 // # Picture
 //
-//	Manager ── Event ──► OnEvent ──► ring of recent events ──┐
+//	Manager ── Event ──► OnEvent ──► recent events ──────────┐
 //	Managers ◄─ Survey ── gather ◄─ pace ◄─ guard ◄─ request ├─► Report ─► JSON
 //	                        └── locks, classes, checks ──────┘         └─► HTML
 //	                                                        all of it in memory, then sent
@@ -29,7 +29,7 @@
 // # Invariants
 //
 //	I1  Read-only: GET and HEAD are answered, everything else gets 405. No request reaches Redis or changes a lock.
-//	I2  Everything shown is text, whatever bytes keys, classes and messages contain: all of it is escaped, and strings
+//	I2  Everything shown is text, with any bytes in keys, classes and messages: all of it is escaped, and strings
 //	    with unprintable characters are quoted as in Go.
 //	I3  Nothing is loaded from elsewhere, and no script runs but the page's own: the Content-Security-Policy names
 //	    script and style by their hashes.
@@ -40,11 +40,11 @@
 //	I6  All clients together cost at most a twentieth of a processor, however many they are and however often they ask,
 //	    as long as an answer takes less than 3 s.
 //	I7  Only requests for an address, localhost or a name in Config.Hosts are answered, and none that the browser marks
-//	    as made by another site or following a link from one. Browsers mark requests over HTTPS and to localhost; over
+//	    as made by another site or by a link from one. Browsers mark requests over HTTPS and to localhost; over
 //	    plain HTTP to another address such a request is answered, and its page cannot read the answer.
 //
 // # Lock order
 //
-// Page.mu and ring.mu are leaves: neither a Manager nor a client is waited for while they are held. pace's turn is
+// Page.mu and recent.mu are leaves: neither a Manager nor a client is waited for while they are held. pace's turn is
 // held while the Managers are asked, but never while waiting for a client.
 package debug

@@ -107,7 +107,7 @@ func keyLink(filter string) template.URL {
 	return template.URL("?key=" + url.QueryEscape(filter))
 }
 
-// Place says where this process stands in line.
+// Place says where this process waits in line.
 func (l Lock) Place() string {
 	if l.Ahead == nil {
 		return ""

@@ -12,9 +12,9 @@ import (
 const (
 	// costShare: after an answer that took t to make, none is made for nineteen times t.
 	costShare = 20
-	// maxRest bounds that rest, because it is derived from elapsed time, not from work: a process that was stopped in
+	// maxPause bounds that pause, because it is derived from elapsed time, not from work: a process that was stopped in
 	// the middle of an answer must not lose its page for hours.
-	maxRest = time.Minute
+	maxPause = time.Minute
 	// maxWait bounds how long a request waits for its turn. The page's script gives up after 15 s.
 	maxWait = 10 * time.Second
 	// maxWaiting bounds the number of waiting requests. Each is a goroutine and a connection.
@@ -33,8 +33,8 @@ type answer struct {
 	err         error
 }
 
-// pace makes answers one at a time and so rarely that they cost at most a costShare-th of a processor, whatever the
-// clients do.
+// pace makes answers one at a time and so rarely that they cost at most a costShare-th of a processor, with any number
+// of requests.
 type pace struct {
 	share   time.Duration // costShare, except in benchmarks
 	turn    chan struct{} // capacity 1: a goroutine that has sent to it owns the fields below
@@ -61,18 +61,18 @@ func (p *pace) get(ctx context.Context, q query, produce func(query) answer) (an
 		case <-ctx.Done():
 			return answer{}, ctx.Err()
 		}
-		a, rest := p.inTurn(asked, q, produce)
-		if rest <= 0 {
+		a, pause := p.inTurn(asked, q, produce)
+		if pause <= 0 {
 			return a, nil
 		}
-		rested := time.NewTimer(rest)
+		paused := time.NewTimer(pause)
 		select {
-		case <-rested.C:
+		case <-paused.C:
 		case <-limit.C:
-			rested.Stop()
+			paused.Stop()
 			return answer{}, errBusy
 		case <-ctx.Done():
-			rested.Stop()
+			paused.Stop()
 			return answer{}, ctx.Err()
 		}
 	}
@@ -85,14 +85,14 @@ func (p *pace) inTurn(asked time.Time, q query, produce func(query) answer) (ans
 	if p.last.q == q && p.last.began.After(asked) {
 		return p.last, 0
 	}
-	if rest := time.Until(p.next); rest > 0 {
-		return answer{}, rest
+	if pause := time.Until(p.next); pause > 0 {
+		return answer{}, pause
 	}
 	p.last = answer{}
 	began := time.Now()
 	defer func() {
 		now := time.Now()
-		p.next = now.Add(min((p.share-1)*now.Sub(began), maxRest))
+		p.next = now.Add(min((p.share-1)*now.Sub(began), maxPause))
 	}()
 	a := produce(q)
 	a.q, a.began = q, began

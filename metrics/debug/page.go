@@ -67,7 +67,7 @@ type Source interface {
 // use; it must not be copied.
 type Page struct {
 	cfg    Config
-	events ring
+	events recent
 	pace   pace
 
 	mu sync.Mutex
@@ -83,7 +83,7 @@ func New(cfg Config) (*Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Page{cfg: cfg, events: ring{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
+	return &Page{cfg: cfg, events: recent{max: cfg.Events}, pace: pace{share: costShare, turn: make(chan struct{}, 1)}}, nil
 }
 
 // Attach adds m's locks to the page. Attaching twice has no further effect. The Page keeps m until Detach: a program

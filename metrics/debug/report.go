@@ -76,7 +76,7 @@ type Lock struct {
 	Lease *Lease `json:"lease"`
 	// HeldBy is the field under which another process held the key when Redis answered this one last.
 	HeldBy string `json:"held_by"`
-	// Ahead is how many places in line are before that of this process, at most; null if it does not stand.
+	// Ahead is how many places in line are before that of this process, at most; null if it is not in line.
 	Ahead *int `json:"ahead"`
 	// Waiting is the number of waiters in this process, Waiters the first of them in order.
 	Waiting         int      `json:"waiting"`

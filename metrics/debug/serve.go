@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ServeHTTP answers GET and HEAD at whatever path it is mounted. docs/reference/debug-json.md lists the query parameters. It makes
+// ServeHTTP answers GET and HEAD at any path. docs/reference/debug-json.md lists the query parameters. It makes
 // one answer at a time, in memory, and so rarely that all clients together cost at most a twentieth of a processor:
 // further requests wait for their turn, for up to ten seconds or until their clients disconnect, and those with the
 // same query share an answer. A request that waits longer gets a 503. A request for a host that is not allowed, or

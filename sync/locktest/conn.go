@@ -13,7 +13,7 @@ import (
 // A pipe has no buffer, unlike a socket. go-redis sends a whole pipeline before it reads the first reply, so over a
 // bare pipe the server, which waits for a reader of its first reply, and the client, which waits for a reader of its
 // last command, would wait for each other for ever. Write therefore keeps what the server has not read yet and
-// returns at once.
+// returns immediately.
 type conn struct {
 	net.Conn
 	drop func(*conn) // removes the connection from the server's list
@@ -80,7 +80,7 @@ func (c *conn) SyscallConn() (syscall.RawConn, error) {
 	return healthy{}, nil
 }
 
-// healthy is a socket without a file descriptor. It never calls the functions that would look at one; no error means
+// healthy is a socket without a file descriptor. It never calls the functions that would use one; no error means
 // that the connection is open and nothing unexpected has arrived.
 type healthy struct{}
 
@@ -89,7 +89,7 @@ func (healthy) Read(func(uintptr) bool) error  { return nil }
 func (healthy) Write(func(uintptr) bool) error { return nil }
 
 // refusal is the error of a connection that could not be made. go-redis unwraps the error of its handshake once, and
-// this is the layer it removes; below it is the error of a dialer when nothing listens, which tells the library that
+// this is the layer it removes; below it is the error of a dialer when nothing listens, by which the library knows that
 // nothing was sent.
 type refusal struct{}
 

@@ -11,7 +11,7 @@
 //	}
 //
 // [NewManager] returns an [anteroom.Manager] on an embedded server. [Manager.TakeBy] gives a lock to another holder,
-// [Manager.Lose] takes it away from its holder, [Manager.Down] takes the server down and [Manager.Up] brings it back.
+// [Manager.Lose] takes it from its holder, [Manager.Down] takes the server down and [Manager.Up] brings it back.
 // [Manager.Another] is a second process. [Start] is for Examples. A lock that is still held when the test ends fails
 // the test: see [NewManager] and [AllowLeaks].
 //
@@ -44,7 +44,7 @@
 //	I1  A lock taken with TakeBy stays taken until it is released or lost, however much time passes.
 //	I2  When Lose returns, and the server is up, every Manager on it that held the lock has been notified, and none
 //	    believes that it still holds it.
-//	I3  While the server is down no command that a Manager starts has an effect, and each fails at once. Up brings the
+//	I3  While the server is down no command that a Manager starts has an effect, and each fails immediately. Up brings the
 //	    memory back, minus the leases that have expired meanwhile, and the first command after it works.
 //	I4  After Stop, and so after the test, no goroutine, timer or connection remains; a release in flight has reached the
 //	    server.

@@ -27,7 +27,7 @@ func Example() {
 
 	lt.Down()
 	_, err = lt.Mutex("stock").TryAcquire(context.Background())
-	fmt.Println("the server is away:", errors.Is(err, anteroom.ErrUnavailable))
+	fmt.Println("the server is unreachable:", errors.Is(err, anteroom.ErrUnavailable))
 	lt.Up()
 
 	err = shop.sell(context.Background(), func() {})
@@ -35,6 +35,6 @@ func Example() {
 	// Output:
 	// someone else has the lock: true
 	// the lock is lost while selling: true
-	// the server is away: true
+	// the server is unreachable: true
 	// sold: true left: 0
 }

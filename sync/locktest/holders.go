@@ -10,11 +10,11 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
-// Stranger is the client id of the holder that TakeBy creates: Inspect shows it.
-const Stranger = "someone-else"
+// OtherClient is the client id of the holder that TakeBy creates: Inspect shows it.
+const OtherClient = "someone-else"
 
 const (
-	// forever is the lease of a stranger: longer than any test, even in virtual time, and short enough for a
+	// forever is the lease of that holder: longer than any test, even in virtual time, and short enough for a
 	// time.Duration.
 	forever = 100 * 365 * 24 * time.Hour
 
@@ -22,15 +22,15 @@ const (
 	// is broken.
 	tellTimeout = time.Minute
 
-	// tellPoll is how soon Lose checks again if no loss was reported, which is needed only if the holder changes
+	// lossPoll is how soon Lose checks again if no loss was reported, which is needed only if the holder changes
 	// while Lose runs.
-	tellPoll = 10 * time.Millisecond
+	lossPoll = 10 * time.Millisecond
 )
 
-var strangerTerms = &lettucecompat.Terms{Call: forever, Lease: forever, Life: time.Minute}
+var foreignTerms = &lettucecompat.Terms{Call: forever, Lease: forever, Life: time.Minute}
 
-// TakeBy gives the lock to a stranger in another process, which keeps it until release is called, however much time
-// passes. release publishes the release, as the protocol demands, so waiters wake up at once; calling it again, or
+// TakeBy gives the lock to another client in another process, which keeps it until release is called, however much time
+// passes. release publishes the release, as the protocol demands, so waiters wake up immediately; calling it again, or
 // after Lose, has no effect. Both work while the server is down; the release is then not published, and waiters find
 // the lock free when the server is back.
 //
@@ -44,8 +44,8 @@ func (m *Manager) TakeBy(key string) (release func()) {
 	s, ctx := m.srv, context.Background()
 	number := func() uint64 { return lettucecompat.FirstNumber + s.said.Add(1) }
 	n := number()
-	ask := lettucecompat.Statement{Key: key, N: n, Since: n, Want: 1, Try: true, Terms: strangerTerms}
-	answer := s.stranger.State(ctx, ask)
+	ask := lettucecompat.Statement{Key: key, N: n, Since: n, Want: 1, Try: true, Terms: foreignTerms}
+	answer := s.foreign.State(ctx, ask)
 	switch {
 	case answer.Outcome != lettucecompat.OutcomeOK:
 		m.r.Fatalf("locktest: TakeBy(%q): %v", key, answer.Err)
@@ -53,11 +53,11 @@ func (m *Manager) TakeBy(key string) (release func()) {
 		m.r.Fatalf("locktest: TakeBy(%q): %s has the lock; wait for its release, or call Lose first", key, answer.Holder)
 	}
 	return sync.OnceFunc(func() {
-		s.stranger.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Terms: strangerTerms})
+		s.foreign.State(ctx, lettucecompat.Statement{Key: key, N: number(), Since: n, Have: lettucecompat.HaveUnit, Terms: foreignTerms})
 	})
 }
 
-// Lose takes the lock away from its holder, one of the Managers or a stranger, and reports whether there was one.
+// Lose takes the lock from its holder, a Manager or the one of TakeBy, and reports whether there was one.
 // When it returns the holder has been notified: the contexts of its Holds have ended, Held is false, Release returns
 // ErrLost, and the reason is LostForced, as after Manager.ForceRelease. Waiters are woken and may have the lock
 // before Lose returns.
@@ -76,7 +76,7 @@ func (m *Manager) Lose(key string) bool {
 // lose deletes the lock, through the Manager that holds it if there is one: a Manager notifies its own holders
 // without the detour over its subscription, which may not exist yet.
 func (s *server) lose(ctx context.Context, key string) (bool, error) {
-	info, err := s.stranger.Inspect(ctx, key, false)
+	info, err := s.foreign.Inspect(ctx, key, false)
 	if err != nil {
 		return false, err
 	}
@@ -91,7 +91,7 @@ func (s *server) lose(ctx context.Context, key string) (bool, error) {
 			return len(broken) > 0, s.awaitTold(ctx, key)
 		}
 	}
-	fields, err := s.stranger.ForceRelease(ctx, key, false)
+	fields, err := s.foreign.ForceRelease(ctx, key, false)
 	if err == nil {
 		err = s.awaitTold(ctx, key)
 	}
@@ -117,15 +117,15 @@ func (s *server) awaitTold(ctx context.Context, key string) error {
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		down, told := s.down, s.told // fetched before the check, so that no notification is missed
+		down, reported := s.down, s.lossReported // fetched before the check, so that no notification is missed
 		s.mu.Unlock()
 		believer, err := s.believer(ctx, key)
 		if believer == "" || err != nil || down {
 			return err
 		}
-		again := time.NewTimer(tellPoll)
+		again := time.NewTimer(lossPoll)
 		select {
-		case <-told:
+		case <-reported:
 		case <-again.C:
 		case <-limit.C:
 			return fmt.Errorf("%s was not notified within %v", believer, tellTimeout)
@@ -151,7 +151,7 @@ func (s *server) believer(ctx context.Context, key string) (string, error) {
 	if len(believed) == 0 {
 		return "", nil
 	}
-	info, err := s.stranger.Inspect(ctx, key, false)
+	info, err := s.foreign.Inspect(ctx, key, false)
 	for _, h := range info.Holders {
 		delete(believed, h.Field)
 	}

@@ -21,7 +21,7 @@ func TestLocktest_I1_TakenStaysTaken(t *testing.T) {
 		_, err := lt.Mutex("k").TryAcquire(bg)
 		wantErr(t, err, anteroom.ErrNotAcquired)
 		info, err := lt.Inspect(bg, "k")
-		if err != nil || len(info.Holders) != 1 || info.Holders[0].Client != locktest.Stranger {
+		if err != nil || len(info.Holders) != 1 || info.Holders[0].Client != locktest.OtherClient {
 			t.Fatalf("Inspect: %+v, %v", info, err)
 		}
 		leave()
@@ -43,7 +43,7 @@ func TestReleaseOfTakeByWakesAWaiterAtOnce(t *testing.T) {
 		}
 		leave() // must not touch the new holder
 		if err := h.Err(); err != nil {
-			t.Errorf("after the second release of the stranger: %v", err)
+			t.Errorf("after the second release by TakeBy's holder: %v", err)
 		}
 		release(t, h)
 	})
@@ -116,7 +116,7 @@ func TestLocktest_I2_LoseTellsAHolderByLock(t *testing.T) {
 			t.Error("Held after Lose")
 		}
 		leave := lt.TakeBy("k")
-		mu.Unlock() // must not free the stranger's lock
+		mu.Unlock() // must not free the foreign client's lock
 		_, err := mu.TryAcquire(bg)
 		wantErr(t, err, anteroom.ErrNotAcquired)
 		leave()

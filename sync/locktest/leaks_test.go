@@ -135,7 +135,7 @@ func TestLocktest_I6_NothingAfterStop(t *testing.T) {
 	}))
 }
 
-// A leak is reported at once: nothing would come of waiting for its holder.
+// A leak is reported immediately: nothing would come of waiting for its holder.
 func TestLocktest_I6_ALeakCostsNoTime(t *testing.T) {
 	began := time.Now()
 	leaked(t, ended(t, false, func(t *testing.T, lt *locktest.Manager) {

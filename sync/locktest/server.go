@@ -34,21 +34,21 @@ const (
 // server is the embedded Redis with its connections. The Managers reach it through a gate, which Down closes; TakeBy
 // and Lose bypass the gate (control), so they work in either state.
 type server struct {
-	mini     *miniredis.Miniredis
-	gate     *faultnet.Gate // to mini; nothing to do with Down
-	control  *redis.Client
-	stranger *lettucecompat.Client // on control; the holder of TakeBy's locks
-	said     atomic.Uint64         // statements of the stranger, each of which has a number of its own
+	mini    *miniredis.Miniredis
+	gate    *faultnet.Gate // to mini; nothing to do with Down
+	control *redis.Client
+	foreign *lettucecompat.Client // on control; the holder of TakeBy's locks
+	said    atomic.Uint64         // statements of that client, each of which has a number of its own
 
 	processes atomic.Uint64 // number of Another calls, for the log
 
-	mu       sync.Mutex // a leaf
-	down     bool
-	conns    map[*conn]struct{} // open connections of the Managers
-	managers []*attached
-	told     chan struct{}   // closed, and replaced, whenever a Manager has reported a loss
-	dropped  []observe.Event // losses by leak, of all Managers
-	stopped  bool
+	mu           sync.Mutex // a leaf
+	down         bool
+	conns        map[*conn]struct{} // open connections of the Managers
+	managers     []*attached
+	lossReported chan struct{}   // closed, and replaced, whenever a Manager has reported a loss
+	dropped      []observe.Event // losses by leak, of all Managers
+	stopped      bool
 }
 
 // attached is one Manager on the server.
@@ -59,14 +59,14 @@ type attached struct {
 
 func newServer() (*server, error) {
 	s := &server{
-		mini: miniredis.NewMiniRedis(), conns: map[*conn]struct{}{}, told: make(chan struct{}),
+		mini: miniredis.NewMiniRedis(), conns: map[*conn]struct{}{}, lossReported: make(chan struct{}),
 	}
 	s.gate = faultnet.NewGate(s.mini)
 	s.mini.ClockTTL(true)
 	s.control = s.client(func() (net.Conn, error) { return s.pipe(func(*conn) {}) })
 	var err error
-	s.stranger, err = lettucecompat.New(s.control, lettucecompat.Options{
-		ClientID: Stranger, CommandTimeout: controlTimeout,
+	s.foreign, err = lettucecompat.New(s.control, lettucecompat.Options{
+		ClientID: OtherClient, CommandTimeout: controlTimeout,
 	})
 	return s, err
 }
@@ -151,8 +151,8 @@ func (s *server) witness(users *observe.Observer) *observe.Observer {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		close(s.told)
-		s.told = make(chan struct{})
+		close(s.lossReported)
+		s.lossReported = make(chan struct{})
 	}
 	return &o
 }
@@ -195,7 +195,7 @@ func (s *server) stop() (left []string, errs []error) {
 		errs = append(errs, a.m.Close(ctx), a.rdb.Close())
 		cancel()
 	}
-	s.stranger.Close()
+	s.foreign.Close()
 	errs = append(errs, s.control.Close())
 	s.setDown(true)
 	s.gate.Close() // an abandoned command may still be dialing

@@ -47,7 +47,7 @@ type Event struct {
 	Holder   string     // the field in Redis: "<client id>:<n>"
 	Reason   LossReason // EventLost
 	Since    time.Time  // EventLost: as Error.Since; EventSelfLate and others: when it began
-	Owners   int        // EventLost: how many holds were told; 0 if nobody held it at that moment
+	Owners   int        // EventLost: how many holds were notified; 0 if nobody held it at that moment
 	Check    string     // alerts and recoveries: the watchdog's check
 	Text     string     // a sentence for people, which names no key; only EventRecovery may quote an answer of Redis
 	CallSite string     // where the hold was acquired, if recorded; EventLongWait, EventDeadlock: where Waits[0] waits; EventClosing: the oldest hold's
@@ -66,7 +66,7 @@ type Event struct {
 	Failures      int           // renewals without a usable answer since then
 	Deadline      time.Time     // until when it could be relied on: the end of its lease less the margin
 	Lease         time.Duration // the length of its lease
-	// Found is what the watchdog found wrong at its last look, about the hold and the
+	// Found is what the watchdog found wrong at its last check, about the hold and the
 	// process: "<check>:<finding>" of CheckNames and FindingNames, separated by commas.
 	// It is set for losses and alerts, and empty where nothing was.
 	Found string
@@ -131,8 +131,8 @@ type WaitInfo struct {
 }
 
 // KeyHash returns the short hash of a key that log records carry as key_hash, so that
-// what is shown elsewhere can be compared with the log. It tells the keys of a program
-// apart; anyone who guesses a key can verify the guess.
+// what is shown elsewhere can be compared with the log. It distinguishes the keys of a program;
+// anyone who guesses a key can verify the guess.
 func KeyHash(key string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(key))

@@ -9,14 +9,14 @@ type LabelSets struct {
 	Events  []EventKind
 
 	// Calls are how a process learns that Redis has given it a lock: by the message ("entered"), or without one, when it
-	// looked ("found").
+	// asked ("found").
 	Calls []string
 	// Commands are those that a Manager sends to Redis, and CommandOutcomes how they may end.
 	Commands, CommandOutcomes []string
 	// Checks are the watchdog's checks, and Findings what an unhealthy one may have found.
 	Checks, Findings []string
 	// Actions are what the watchdog may do. One that was taken ends as "helped" or "not_helped", or as "unsettled" where
-	// that will not be known: the hold ended otherwise, its owner changed, or another action followed.
+	// that will not be known: the hold ended otherwise, its owner changed, or another action came after it.
 	Actions, RecoveryOutcomes []string
 }
 
@@ -55,8 +55,8 @@ func Labels() LabelSets {
 			"redis_unreachable", "delivery_dead", "recovery_failed",
 		},
 		Actions: []string{
-			"tell", "restart_renewal", "hurry_renewal", "reconnect", "lose", "stop_renewing", "cancel", "delete",
+			"report", "restart_renewal", "hurry_renewal", "reconnect", "lose", "stop_renewing", "cancel", "delete",
 		},
-		RecoveryOutcomes: []string{"told", "declined", "helped", "not_helped", "gave_up", "unsettled"},
+		RecoveryOutcomes: []string{"reported", "declined", "helped", "not_helped", "gave_up", "unsettled"},
 	}
 }

@@ -5,10 +5,10 @@ import "time"
 // Observer has the hooks that are called for what happens to locks, for metrics. A nil hook is not called, and costs
 // nothing. Package metrics has an Observer for Prometheus.
 //
-// Every hook may be called concurrently, from goroutines that hold or wait for locks: it must return at once, must not
-// panic, and must not call back into the Manager. A panic that the program recovers may leave a key that nobody acquires
-// or releases any more. What renewals and losses are counted by delays neither, however long it takes. class is
-// LockConfig.Name. The other strings come from closed sets, so that they can serve as metric labels: see Labels.
+// Every hook may be called concurrently, from goroutines that hold or wait for locks: it must return immediately, must
+// not panic, and must not call back into the Manager. A panic that the program recovers may leave a key that nobody
+// acquires or releases any more. What renewals and losses are counted by delays neither, however long it takes. class
+// is LockConfig.Name. The other strings come from closed sets, so that they can serve as metric labels: see Labels.
 type Observer struct {
 	// Acquired: an attempt to get a lock ended after wait. It comes after the admission: a lock that is not Reentrant may be
 	// released by another goroutine, and that be reported, before it. outcome is one of LabelSets.Acquire; the first

@@ -1,12 +1,12 @@
 package observe
 
-// Outcome says how an operation ended, in an Error, and to an Observer and a Tracer. Labels lists which of them those are
-// told of what.
+// Outcome says how an operation ended, in an Error, and to an Observer and a Tracer. Labels lists which of them
+// each of these gets.
 type Outcome string
 
 // How an operation ended. An acquisition that did not succeed holds nothing, and an Extend
 // that did not leaves what was held as it was, unless it is lost. A release always ends the
-// hold, whatever its outcome.
+// hold, even if it fails.
 const (
 	OutcomeGranted     Outcome = "granted"     // acquired: Redis granted it
 	OutcomeHandedOff   Outcome = "handed_off"  // passed on within the process: acquired from, or released to, another owner
@@ -14,7 +14,7 @@ const (
 	OutcomeRefused     Outcome = "refused"     // held by another; of a renewal: the lock was gone
 	OutcomeCancelled   Outcome = "cancelled"   // the context or the wait limit ended while another held it
 	OutcomeUnavailable Outcome = "unavailable" // Redis did not answer; a release is retried in the background
-	OutcomeUnknown     Outcome = "unknown"     // a command may have taken effect; its clean-up or repeat goes on in the background
+	OutcomeUnknown     Outcome = "unknown"     // a command may have taken effect; its clean-up or repeat continues in the background
 	OutcomeFailed      Outcome = "failed"      // wrong type, no permission, closed, …; of a renewal: no usable answer, tried again
 	OutcomeMistake     Outcome = "mistake"     // of the program, in an Error: nothing was tried
 	OutcomeReleased    Outcome = "released"    // Redis confirmed it; in an Error: it was released before

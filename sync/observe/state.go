@@ -3,7 +3,7 @@ package observe
 import "time"
 
 // State is what a Manager knows about one live key, for people and for metrics; it
-// may be outdated when it is looked at.
+// may be outdated when it is read.
 type State struct {
 	Key   string
 	Class string
@@ -20,7 +20,7 @@ type State struct {
 	Since     time.Time
 	Count     int
 	// HeldBy is, in status "acquiring", the field with which somebody else held the key
-	// when Redis answered this Manager last; "" if nobody did. Standing tells that this
+	// when Redis answered this Manager last; "" if nobody did. Standing: this
 	// Manager has a place in the line for it, and Ahead how many places are before that, at
 	// most: some of them may have gone.
 	HeldBy   string
@@ -39,13 +39,13 @@ type State struct {
 	Granted     time.Time
 	// HandOffs counts the hand-offs within the process since the grant.
 	HandOffs int
-	// Lost tells that the hold is lost and its owner has not unlocked yet.
+	// Lost: the hold is lost and its owner has not unlocked yet.
 	Lost bool
 	// Waiters are those who wait in this process, in order, and Waiting how many they
 	// are: Survey may list the first of them only.
 	Waiters []WaiterState
 	Waiting int
-	// Verdicts are the watchdog's last, one per check that has looked.
+	// Verdicts are the watchdog's last, one per check that has judged.
 	Verdicts []VerdictState
 }
 
@@ -73,7 +73,7 @@ type VerdictState struct {
 type Count struct {
 	Held, Waiting int
 	// OldestHold is the age of the oldest hold, from getting the lock to now; that of a
-	// lock that was lost and is not unlocked yet goes on. OldestWait is how long the
+	// lock that was lost and is not unlocked yet continues. OldestWait is how long the
 	// caller has waited that waits longest. Each is 0 where there is none.
 	OldestHold, OldestWait time.Duration
 }
@@ -89,15 +89,15 @@ type SurveyOptions struct {
 	MaxWaiters int
 }
 
-// Survey is a bounded look at a Manager: what is most worth looking at, and how much
+// Survey is a bounded view of a Manager: what is most worth seeing, and how much
 // more there is.
 type Survey struct {
 	ClientID string
 	// CallSites reports whether they are recorded: Config.RecordCallSites.
 	CallSites bool
-	// Closed tells that Close has begun.
+	// Closed: Close has begun.
 	Closed bool
-	// Counts are those of Manager.Counts, whatever Match says.
+	// Counts are those of Manager.Counts, with any Match.
 	Counts map[string]Count
 	// Keys is how many live keys match, and States the first MaxKeys of them: first
 	// those that are lost or that the watchdog has found something unhealthy about, then

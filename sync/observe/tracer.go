@@ -9,27 +9,27 @@ import (
 // nil hook is not called. The metrics/otel module has a Tracer for OpenTelemetry.
 //
 // Every hook, and every function that one returns, may be called concurrently, from goroutines that hold or wait for
-// locks: it must return at once, must not panic (as those of an Observer must not), and must not call back into the
+// locks: it must return immediately, must not panic (as those of an Observer must not), and must not call back into the
 // Manager. Nothing is said of renewals, which no caller waits for.
 //
 // Errors and texts that a Tracer is given name neither keys nor holders; errors.Is sees through that. Keys and holders
 // have fields of their own.
 type Tracer struct {
 	// StartAcquire is called when a caller begins to acquire a lock, and the function that it returns when that has
-	// ended; nil: nothing is to be told. ctx is the caller's, and context.Background() for Lock, TryLock and TryLockFor,
-	// which have none.
+	// ended; nil: there is nothing to report. ctx is the caller's, and context.Background() for Lock, TryLock and
+	// TryLockFor, which have none.
 	//
 	// The hold takes the values of the context that is returned for those of ctx: they come back in
 	// ReleaseStart.Acquired and with Lost, and Hold.Context has them. It must be ctx or made of it, with the same end.
 	StartAcquire func(ctx context.Context, a AcquireStart) (context.Context, func(AcquireEnd))
 
 	// StartRelease is called when the owner begins to release, and the function that it returns when that has ended;
-	// nil: nothing is to be told. ctx is that of Hold.Release; for Do it is ReleaseStart.Acquired, and
+	// nil: there is nothing to report. ctx is that of Hold.Release; for Do it is ReleaseStart.Acquired, and
 	// context.Background() for Unlock.
 	StartRelease func(ctx context.Context, r ReleaseStart) func(ReleaseEnd)
 
-	// Lost is called for a hold that was lost while somebody had it, after its owner was told and the loss was logged.
-	// ctx has the values of the hold's context and does not end; it is context.Background() for a lock by Lock.
+	// Lost is called for a hold that was lost while somebody had it, after its owner was notified and the loss was
+	// logged. ctx has the values of the hold's context and does not end; it is context.Background() for a lock by Lock.
 	Lost func(ctx context.Context, e Event)
 }
 

@@ -136,7 +136,7 @@ func TestDeploy_AddressesMatch(t *testing.T) {
 	}
 	read(t, "grafana/datasources.yml", &g)
 
-	// Without promtool the checks below still stand.
+	// Without promtool the checks below still apply.
 	if promtool, err := exec.LookPath("promtool"); err == nil {
 		if said, err := exec.Command(promtool, "check", "config", filepath.Join(deploy, "prometheus.yml")).CombinedOutput(); err != nil {
 			t.Errorf("promtool: %v\n%s", err, said)

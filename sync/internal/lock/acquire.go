@@ -13,7 +13,7 @@ import (
 // Acquire brings the owner in, with one reference on k more until its exit, or returns why it is not: ErrRefused,
 // ErrClosed, an *AnswerError, or the cause of ctx where Redis is not why. lease is nil for that of the settings.
 //
-// A waiter that finds its grant lost or too old goes back to the head of the queue: being woken is a ticket to look,
+// A waiter that finds its grant lost or too old goes back to the head of the queue: being woken is a ticket to check,
 // not the lock.
 func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 	if lease == nil {
@@ -39,18 +39,18 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		if err != nil {
 			return err
 		}
-		if k.l.closing.Load() { // BeginClose may have looked at this queue before
+		if k.l.closing.Load() { // BeginClose may have visited this queue before
 			k.carryOut(k.q.Fail(ErrClosed))
 		}
 		if order == queue.StartAttempt && ctx.Done() == nil {
-			k.speak(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be told to stop
+			k.speak(o.Kind == queue.NoNotify) // the caller waits in any case, and cannot be stopped
 		} else {
 			k.carryOut(order)
 		}
 		if !in {
 			if o.more().Takes != nil {
 				k.oust()
-				k.hear(News{Word: Look}) // a place that is there already is confirmed now, not when that is due
+				k.hear(News{Word: Retry}) // a place that is there already is confirmed now, not when that is due
 				k.kick()
 			}
 			order, err := k.q.Wait(ctx, w)

@@ -44,7 +44,7 @@ func TestAnswer_ACallIsReportedOnce(t *testing.T) {
 	})
 	k := p.Key("k", p.set)
 	defer k.Done()
-	k.hear(News{Word: Look})
+	k.hear(News{Word: Retry})
 	k.speak(false)
 	mustRelease(t, <-got)
 	if called, found := p.rep.called.Load(), p.rep.found.Load(); called != 1 || found != 0 {
@@ -58,7 +58,7 @@ func TestAnswer_NobodyIsWatchedBesideAUnit(t *testing.T) {
 	p := newParty(t, client(), longLease)
 	o := p.mustAcquire(t, "k")
 	k := o.g.k
-	k.answered(News{Word: Stands, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordStands, Holder: "another"})
+	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits, Holder: "another"})
 	k.mu.Lock()
 	if k.unwatch != nil {
 		t.Error("it listens")
@@ -131,7 +131,8 @@ func TestAnswer_ACallThatIsFoundLate(t *testing.T) {
 	}
 }
 
-// P13: a waiter gives up in the pause after failures, and a try comes before the queue has said so: it asks at once.
+// P13: a waiter gives up in the pause after failures, and a try comes before the queue has said so: it asks
+// immediately.
 func TestAnswer_P13_ATryInThePauseOfAnother(t *testing.T) {
 	_, client := fresh(t)
 	c, f := client(), &faults{}

@@ -61,7 +61,7 @@ func nobodyIsWaitedFor(t *testing.T, p *party) {
 	mustRelease(t, next)
 }
 
-// The same where the owner passes it on while it is told of the loss, and the queue admits the next at once.
+// The same where the owner passes it on while it is notified of the loss, and the queue admits the next at once.
 func TestBeside_ALossOfWhatWasPassedOnMeanwhile(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -186,7 +186,7 @@ func TestBeside_TwoExitsBesideALoss(t *testing.T) {
 	<-lost
 	eventually(t, "the queue moves on", func() bool { return k.q.Word().State() == queue.Free })
 	o.Exit(context.Background())
-	if o.units.Add(-1) == 0 { // and goes on: Nested
+	if o.units.Add(-1) == 0 { // and continues: Nested
 		o.exitedBesideALoss()
 	}
 	k.mu.Lock()

@@ -11,9 +11,9 @@ import (
 // Redis keeps one record of each client of a key: the unit (the client has the lock) or a place in the line (it
 // waits), under the number of the statement that made or last confirmed it. A statement says what the client has,
 // what it keeps of that, and what it wants. Redis makes it so and answers what the client has now. A number is sent
-// once. What was lost or late is settled by the next statement, which says what is true and wished by then.
+// once. What was lost or late is settled by the next statement, which says what is true and demanded by then.
 //
-//	            | Quiet             | Wanted                    | Owned
+//	            | Quiet             | Pending                   | Owned
 //	  ----------+-------------------+---------------------------+---------------------------
 //	  Nothing   | clean up  - 0 0   | ask      - 0 1            | nothing is stated:
 //	  Place     | leave     - 0 0   | confirm  place 1 1        | package renewal
@@ -48,14 +48,14 @@ const (
 	Unit
 )
 
-// Wish is what the goroutines of the process want of a key.
-type Wish uint8
+// Demand is what the goroutines of the process want of a key.
+type Demand uint8
 
-// The wishes.
+// The demands.
 const (
-	Quiet  Wish = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
-	Wanted             // nobody owns it, somebody waits
-	Owned              // somebody owns it, or is about to take what was granted or to give it back
+	Quiet   Demand = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
+	Pending               // nobody owns it, somebody waits
+	Owned                 // somebody owns it, or is about to take what was granted or to give it back
 )
 
 // Statement is the one command. Its number is used once, and it is sent once.
@@ -67,7 +67,7 @@ type Statement struct {
 	Want  int
 }
 
-// Same reports whether both say the same, under whatever number.
+// Same reports whether both say the same, under any numbers.
 func (s Statement) Same(o Statement) bool {
 	return s.Have == o.Have && s.Keep == o.Keep && s.Want == o.Want
 }
@@ -78,13 +78,13 @@ type Word uint8
 // Answers, then what else is heard.
 const (
 	Has     Word = iota // answer: the client has the unit, for Lease more
-	HasNot              // answer: it has nothing, as it wishes, or as a try is refused, or a place that it names or wants is gone
-	Stands              // answer: it has a place, and should confirm it after Lease
+	HasNot              // answer: it has nothing, as it wants, or as a try is refused, or a place that it names or wants is gone
+	Waits               // answer: it has a place, and should confirm it after Lease
 	Lost                // answer: it does not have the unit that it says it has
 	Silence             // no answer to N in time: it may have taken effect, or may yet. Lease is the pause after the second in a row
-	Failed              // N had no effect and never will, also since it is void: Redis had met a later number. Lease is the pause, which grows as those of Silence do
+	Failed              // N had no effect and never will, also since it is void: Redis had seen a later number. Lease is the pause, which grows as those of Silence do
 	Called              // message: the place that N made or confirmed was given the unit, for Lease
-	Look                // message: confirm again after Lease
+	Retry               // message: confirm again after Lease
 	Ended               // the owner of unit N is notified of its loss; Redis may keep it for Lease more
 	Exited              // the owner of unit N has exited
 	Clock               // time has passed
@@ -99,7 +99,7 @@ type News struct {
 	Token int64 // Has, Called: the fencing token of the unit; 0: as known
 }
 
-// Event is what follows from news for the goroutines of the process.
+// Event is what news means for the goroutines of the process.
 type Event uint8
 
 // The events.
@@ -143,7 +143,7 @@ type Conversation struct {
 	Grant Grant // the unit, if the client has it
 
 	have      Have
-	entered   bool   // Granted was told, and nothing has ended that
+	entered   bool   // Granted was returned, and nothing has ended that
 	last      uint64 // number of the last statement
 	floor     uint64 // news of a smaller number give nothing
 	news      uint64 // greatest number whose answer or call was taken in
@@ -160,7 +160,7 @@ type Conversation struct {
 	not     Moment    // nothing is stated before, unless the owner of ended exits
 	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	look Moment // something is to be stated then, at the latest, also after an answer that says later
+	retryBy Moment // something is to be stated then, at the latest, also after an answer that says later
 
 	sent [remembered]struct {
 		n  uint64
@@ -174,10 +174,10 @@ func (c *Conversation) Have() Have { return c.have }
 // Settled reports whether nothing of the client can be left in Redis but what lands late, on which nobody relies.
 func (c *Conversation) Settled() bool { return c.have == Nothing && c.since == 0 }
 
-// says returns what is stated by what is had and wished, false where nothing is.
-func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
+// says returns what is to be stated, by what is had and demanded; false: nothing.
+func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 	want := 0
-	if w == Wanted {
+	if w == Pending {
 		want = 1
 	}
 	switch {
@@ -189,27 +189,27 @@ func (c *Conversation) says(w Wish, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
 	case c.releasing != 0 && c.names(w):
 		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
-	case c.have == Place && w == Wanted:
+	case c.have == Place && w == Pending:
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: want}, true
 }
 
-// names reports whether the next statement names the unit to release, again. Only one that does can tell that it had been
-// lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
+// names reports whether the next statement names the unit to release, again. Only one that does can find that it had
+// been lost, or leave its mark. Where a turn may have left a place, only a clean-up or an ask will do.
 //
 //	the last was  | excused: it may have been released | not: each try failed, nothing changed
 //	--------------+------------------------------------+--------------------------------------
 //	a release     | if Quiet                           | yes
 //	a turn        | no                                 | yes
 //	anything else | no                                 | no
-func (c *Conversation) names(w Wish) bool {
+func (c *Conversation) names(w Demand) bool {
 	return c.said.Have == Unit && (!c.excused || w == Quiet && c.said.Want == 0)
 }
 
 // Next returns the statement to send now, which takes the number n, or until when to wait for news. n is greater
 // than the number of every statement before.
-func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Statement, Moment) {
+func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *Statement, Moment) {
 	s, speaks := c.says(w, now)
 	again := s.Same(c.said)
 	switch {
@@ -254,13 +254,13 @@ func (c Conversation) Next(w Wish, n uint64, now Moment) (Conversation, *Stateme
 	c.sent[0].n, c.sent[0].at = n, now
 	s.N = n
 	c.last, c.said, c.open = n, s, true
-	if c.look <= now {
-		c.look = never
+	if c.retryBy <= now {
+		c.retryBy = never
 	}
 	return c, &s, never
 }
 
-// Heard takes in what is heard, and returns what follows from it.
+// Heard takes in what is heard, and returns what that means.
 func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Silence {
 		c.open, c.silent = false, 0
@@ -280,7 +280,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 			c.not = 0
 		}
 		return c, None
-	case Look:
+	case Retry:
 		return c.soon(now+h.Lease, now), None
 	case Ended:
 		if h.N == c.Grant.Unit {
@@ -293,7 +293,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 		return c.unanswered(h, now), None
 	}
 	if h.N < c.floor || h.N > c.last {
-		record := h.Word == Stands || h.Unit == h.N
+		record := h.Word == Waits || h.Unit == h.N
 		if record && h.N < c.floor && c.have == Nothing { // it is cleaned up, by a statement that is sent after this
 			c.stray, c.over = h.N, max(c.over, now+c.Life+c.Call)
 			if c.since == 0 || h.N < c.since {
@@ -305,14 +305,14 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	switch {
 	case h.N < c.news: // older than what is known
 		return c.doubts(h, now), None
-	case c.entered && (h.Word == Stands || (h.Word == Has || h.Word == Called) && h.Unit != c.Grant.Unit):
-		return c, None // a master that has failed over knows another one; a renewal tells whether this unit is there
+	case c.entered && (h.Word == Waits || (h.Word == Has || h.Word == Called) && h.Unit != c.Grant.Unit):
+		return c, None // a master that has failed over knows another one; a renewal shows whether this unit is there
 	case h.Word == Has || h.Word == Called:
 		return c.has(h, now)
 	case h.N == c.news && c.have == Unit: // the call came before this answer to the same statement
 		return c, None
-	case h.Word == Stands:
-		c.have, c.Grant, c.due, c.releasing, c.news = Place, Grant{}, min(now+h.Lease, c.look), 0, h.N
+	case h.Word == Waits:
+		c.have, c.Grant, c.due, c.releasing, c.news = Place, Grant{}, min(now+h.Lease, c.retryBy), 0, h.N
 		return c, None
 	}
 	// HasNot, Lost: it has nothing.
@@ -338,7 +338,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	return c, event
 }
 
-// doubts: h gives nothing. Where that is a call, a place is confirmed at once.
+// doubts: h gives nothing. If that is a call, a place is confirmed immediately.
 func (c Conversation) doubts(h News, now Moment) Conversation {
 	if h.Word == Called && c.have == Place {
 		return c.soon(now, now)
@@ -347,17 +347,17 @@ func (c Conversation) doubts(h News, now Moment) Conversation {
 }
 
 // soon makes the next statement due at the moment at, at the latest. If that is later, or the answer to the last one is
-// waited for, no answer until then may postpone it (look).
+// waited for, no answer until then may postpone it (retryBy).
 func (c Conversation) soon(at, now Moment) Conversation {
 	c.due = min(c.due, at)
 	if c.open || at > now {
-		c.look = min(c.look, at)
+		c.retryBy = min(c.retryBy, at)
 	}
 	return c
 }
 
-// unanswered: the last statement has had no usable answer. Another one follows: at once where the answer may be on
-// its way, and after growing pauses where that, too, has none.
+// unanswered: the last statement has had no usable answer. The next one is due immediately if the answer may be on
+// its way, and after growing pauses if that, too, has none.
 func (c Conversation) unanswered(h News, now Moment) Conversation {
 	if h.N != c.last || !c.open {
 		return c
@@ -377,7 +377,7 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 }
 
 // has: Redis has given the unit, or kept it, for h.Lease from some moment after h.N was sent. The moment before that
-// is the one to count from; where it is not remembered any more, a renewal must tell.
+// is the one to count from; if it is not remembered any more, a renewal comes first.
 func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 	g := Grant{Unit: h.Unit, Token: h.Token}
 	if at, known := c.sentAt(h.N); known {
@@ -390,9 +390,9 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 		}
 	}
 	c.have, c.Grant, c.news, c.releasing, c.due = Unit, g, h.N, 0, 0
-	rest := g.Until(c.Margin) - now
+	left := g.Until(c.Margin) - now
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
-	if !c.entered && (rest >= c.Call/2 || whole && rest > 0) {
+	if !c.entered && (left >= c.Call/2 || whole && left > 0) {
 		c.entered = true
 		c.open, c.silent = false, 0 // a turn is not the repetition of the one before
 		return c, Granted

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// reporter counts what it is told.
+// reporter counts its calls.
 type reporter struct {
 	called, found, failed atomic.Int64
 	mu                    sync.Mutex
@@ -241,7 +241,7 @@ func awaitPlace(t testing.TB, rdb *redis.Client, n int64) {
 	}
 }
 
-// P13: a try is refused at once where somebody has the lock, here or elsewhere, and leaves nothing.
+// P13: a try is refused immediately where somebody has the lock, here or elsewhere, and leaves nothing.
 func TestCore_P13_Try(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()

@@ -11,7 +11,7 @@ import (
 	"github.com/anteroom/anteroom/queue"
 )
 
-// Those who are told to look when a lock becomes free without a release of ours are the first that hear: waiters that
+// Those who are asked to retry when a lock becomes free without a release of ours are the first that hear: waiters that
 // have died in front of them cost nothing.
 
 func longLease(s *Settings) {
@@ -78,7 +78,7 @@ func TestDead_AForcedRelease(t *testing.T) {
 		d := behindTheDead(t, dead, longLease, func(rdb *redis.Client, o *Owner, p *party) {
 			p.die(t)
 			o.g.lease.Load().End()
-			p.unlist(o.g, nil)
+			p.unregister(o.g, nil)
 			if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
 				t.Fatal(err)
 			}
@@ -155,7 +155,7 @@ func TestDead_AMarkIsDeleted(t *testing.T) {
 	}
 }
 
-// The first in line gives up before the mark ends, at which the next one that hears is told to look at once, too.
+// The first in line gives up before the mark ends, at which the next one that hears is asked to retry at once, too.
 func TestDead_ALookForLater(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -202,7 +202,7 @@ func TestDead_APatternDoesNotHear(t *testing.T) {
 		t.Cleanup(func() { _ = sub.Close() })
 		p.die(t)
 		o.g.lease.Load().End()
-		p.unlist(o.g, nil)
+		p.unregister(o.g, nil)
 		if _, err := newParty(t, rdb, nil).wire.ForceRelease(t.Context(), "k", false); err != nil {
 			t.Fatal(err)
 		}

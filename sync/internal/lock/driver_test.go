@@ -283,7 +283,7 @@ func TestDriver_AWaiterLeavesDuringATurn(t *testing.T) {
 	mustRelease(t, last)
 }
 
-// Close does not wait for who is parked and cannot be told.
+// Close does not wait for who is parked and cannot be notified.
 func TestDriver_CloseBesideAParkedCaller(t *testing.T) {
 	_, client := fresh(t)
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)
@@ -322,7 +322,7 @@ func TestDriver_ALossWhileTheLeaseIsFixed(t *testing.T) {
 	o.Exit(t.Context())
 }
 
-// The watchdog expels an owner whose loss is just being told: the queue goes on.
+// The watchdog expels an owner whose loss is just being reported: the queue continues.
 func TestDriver_ExpelBesideLost(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), nil)

@@ -17,7 +17,7 @@ var states = flag.Int("states", 30_000, "how many states TestEveryOrder visits")
 
 const (
 	tick    = 100 * ms
-	most    = 4 // statements of the first client; the second one, which stands for all others, has 2
+	most    = 4 // statements of the first client; the second one, which represents all others, has 2
 	horizon = 5 * tick
 )
 
@@ -33,7 +33,7 @@ type flight struct {
 type process struct {
 	c       Conversation
 	n       uint64
-	wish    Wish
+	demand  Demand
 	unit    uint64
 	until   Moment // its owner relies on the lock until then
 	end     Moment // the confirmed lease is over
@@ -99,7 +99,7 @@ func (a *all) script(i int, s Statement) News {
 	case a.holder == int8(i+1) && s.Want == 1 && a.place[i] == 0:
 		return News{Word: Has, N: s.N, Unit: a.n, Lease: a.ends - a.now}
 	case s.Want == 1:
-		return News{Word: Stands, N: s.N, Lease: tick}
+		return News{Word: Waits, N: s.N, Lease: tick}
 	}
 	return News{Word: HasNot, N: s.N}
 }
@@ -121,11 +121,11 @@ func (a *all) hear(i int, h News) {
 	c, e := p.c.Heard(h, a.now)
 	p.c = c
 	switch {
-	case e == Granted && p.wish != Quiet:
+	case e == Granted && p.demand != Quiet:
 		g := p.c.Grant
-		p.wish, p.unit, p.until, p.end, p.renewed = Owned, g.Unit, g.Until(p.c.Margin), g.Sent+g.Lease, false
+		p.demand, p.unit, p.until, p.end, p.renewed = Owned, g.Unit, g.Until(p.c.Margin), g.Sent+g.Lease, false
 	case e == Vanished:
-		p.wish = Wanted
+		p.demand = Pending
 	case h.Word == Exited:
 		p.reacts = 0
 	}
@@ -136,7 +136,7 @@ func (a *all) hear(i int, h News) {
 func (a *all) lose(i int, left time.Duration) {
 	p := &a.p[i]
 	p.c, _ = p.c.Heard(News{Word: Ended, N: p.unit, Lease: left}, a.now)
-	p.wish = Wanted
+	p.demand = Pending
 	if left > 0 {
 		p.reacts = a.now + left
 	}
@@ -146,7 +146,7 @@ func (a *all) lose(i int, left time.Duration) {
 // speak sends what is to be sent. A process that is stopped hears later, or its statement lands later.
 func (a *all) speak(i int) {
 	for p := &a.p[i]; p.n < uint64(most-2*i); {
-		c, s, _ := p.c.Next(p.wish, p.n+1, a.now)
+		c, s, _ := p.c.Next(p.demand, p.n+1, a.now)
 		if p.c = c; s == nil {
 			return
 		}
@@ -166,7 +166,7 @@ func (a *all) send(f flight) {
 
 func (a *all) owners() (k int) {
 	for _, p := range a.p {
-		if p.wish == Owned && a.now < p.until {
+		if p.demand == Owned && a.now < p.until {
 			k++
 		}
 		if a.now < p.reacts {
@@ -182,7 +182,7 @@ func (a all) next(yield func(all)) {
 		b := a
 		b.now += tick
 		for i := range b.p {
-			if p := &b.p[i]; p.wish == Owned && b.now >= p.until {
+			if p := &b.p[i]; p.demand == Owned && b.now >= p.until {
 				b.lose(i, max(0, p.end-b.now))
 			}
 			b.hear(i, News{Word: Clock})
@@ -205,20 +205,20 @@ func (a all) next(yield func(all)) {
 		if p.reacts > a.now {
 			hear(News{Word: Exited, N: p.unit})
 		}
-		wish := func(w Wish) {
+		demand := func(w Demand) {
 			b := a
-			b.p[i].wish = w
+			b.p[i].demand = w
 			b.speak(i)
 			yield(b)
 		}
 		switch {
-		case p.wish == Quiet:
-			wish(Wanted)
-		case p.wish == Wanted && !p.c.entered:
-			wish(Quiet)
-		case p.wish == Owned:
-			wish(Quiet)
-			wish(Wanted) // the last owner has exited, and somebody waits: a turn
+		case p.demand == Quiet:
+			demand(Pending)
+		case p.demand == Pending && !p.c.entered:
+			demand(Quiet)
+		case p.demand == Owned:
+			demand(Quiet)
+			demand(Pending) // the last owner has exited, and somebody waits: a turn
 			if i == 0 {
 				b := a
 				b.lose(i, max(0, p.end-b.now)) // cancelled by the watchdog
@@ -249,7 +249,7 @@ func (a all) next(yield func(all)) {
 			switch {
 			case !f.renews:
 				b.hear(i, f.h)
-			case p.wish != Owned || p.unit != f.s.N:
+			case p.demand != Owned || p.unit != f.s.N:
 			case f.h.Word == Lost:
 				b.lose(i, 0)
 			case b.now < p.until:

@@ -43,7 +43,7 @@ func (o *Owner) Exit(ctx context.Context) ExitResult {
 		g.endLease(o, now)
 		return ExitResult{ReleaseResult: o.release(ctx)}
 	case queue.WasLost:
-		k.l.unlistLost(g)
+		k.l.unregisterLost(g)
 	}
 	switch {
 	case exit == queue.Stale && (left < 0 || g.Loss() == nil): // the queue counts those of a goroutine itself
@@ -104,7 +104,7 @@ func (o *Owner) expel() {
 		case queue.Nested:
 			continue
 		case queue.WasLost:
-			o.g.k.l.unlistLost(o.g)
+			o.g.k.l.unregisterLost(o.g)
 			o.exitedLost()
 		}
 		return

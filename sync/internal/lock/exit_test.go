@@ -104,7 +104,7 @@ func TestBeside_CloseWaitsForWhoParksAgain(t *testing.T) {
 	}
 }
 
-// Whose time is up behind a lock that was lost and not unlocked is not told of an outage that is over.
+// Whose time is up behind a lock that was lost and not unlocked gets no error about an outage that is over.
 func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 	_, client := fresh(t)
 	c, f := client(), &faults{}
@@ -128,7 +128,7 @@ func TestBeside_GivingUpBehindALostLock(t *testing.T) {
 	o.Exit(t.Context())
 }
 
-// The loss of a lock is concluded and not told yet when its owner exits: the rest of MinHold stays.
+// The loss of a lock is concluded and not reported yet when its owner exits: what is left of MinHold stays.
 func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	_, client := fresh(t)
 	rdb := client()
@@ -144,7 +144,7 @@ func TestBeside_MinHoldWhereAnExitMeetsAConcludedLoss(t *testing.T) {
 	open()
 }
 
-// A release was refused, and a try comes before it is repeated. The try neither stands, nor does it overtake who does.
+// A release was refused, and a try comes before it is repeated. The try neither waits in line, nor does it overtake a waiter.
 func TestBeside_ATryBehindAReleaseThatFailed(t *testing.T) {
 	_, client := fresh(t)
 	rdb, c, f := client(), client(), &faults{}

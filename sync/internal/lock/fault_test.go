@@ -205,7 +205,7 @@ func TestCore_P12_AFixedLeaseKeepsNothing(t *testing.T) {
 	}
 }
 
-// MinHold keeps the key taken for the rest, also where others stand.
+// MinHold keeps the key taken to its end, also while others wait.
 func TestCore_P12_MinHold(t *testing.T) {
 	_, client := fresh(t)
 	a := newParty(t, client(), func(s *Settings) { s.MinHold = 400 * time.Millisecond })
@@ -265,7 +265,7 @@ func TestCore_P15_AForeignClientGetsItsTurn(t *testing.T) {
 	}
 }
 
-// A forced release is told by a message, and the next one comes in.
+// A forced release is announced by a message, and the next one comes in.
 func TestCore_Forced(t *testing.T) {
 	_, client := fresh(t)
 	a, b := newParty(t, client(), nil), newParty(t, client(), nil)

@@ -19,7 +19,7 @@ func (k *Key) answered(h News, a *lettucecompat.Answer) {
 	k.take(h, &Statement{N: h.N, Have: Place, Keep: 1, Want: 1}, a)
 }
 
-// A confirmation whose call came first has no answer: nobody is told so while, or after, this process has the lock.
+// A confirmation whose call came first has no answer: nobody hears so while, or after, this process has the lock.
 func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	_, client := fresh(t)
 	p := newParty(t, client(), longLease)
@@ -32,7 +32,7 @@ func TestGaveUp_AFailureBesideAnOwner(t *testing.T) {
 	mustRelease(t, o)
 }
 
-// Whoever has learned since it came that another has the lock is not told that nothing was answered while its process asks
+// Whoever has learned since it came that another has the lock does not hear that nothing was answered while its process asks
 // anew.
 func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	_, client := fresh(t)
@@ -40,7 +40,7 @@ func TestGaveUp_WhatWasAnsweredSinceItCame(t *testing.T) {
 	k := p.Key("k", p.set)
 	defer k.Done()
 	came := p.now()
-	k.answered(News{Word: Stands, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordStands})
+	k.answered(News{Word: Waits, Lease: time.Hour}, &lettucecompat.Answer{Word: lettucecompat.WordWaits})
 	k.mu.Lock()
 	before := k.talk
 	k.talk = Conversation{open: true, said: Statement{Want: 1}}

@@ -18,16 +18,16 @@ type Held struct {
 
 	turn atomic.Int64 // the Moment when this turn began
 
-	owner     atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
-	fixed     atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
-	turnFrom  atomic.Int32          // hand-offs when this turn began
-	unrenewed atomic.Bool           // the watchdog stopped the renewal on purpose
-	stretched atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
-	ended     atomic.Bool           // the goroutine that would have to exit has ended
-	doomed    atomic.Bool           // when it is lost nothing waits for its owner to react: see Revoke and Locks.Forced
-	force     atomic.Bool           // somebody says that it was deleted on purpose
-	reported  atomic.Bool           // its loss was
-	watched   bool                  // Changes has named it; guarded by Locks.mu
+	owner        atomic.Pointer[Owner] // the last one that was admitted; written under Key.mu
+	fixed        atomic.Pointer[Lease] // what its owner has asked for, if that is a fixed one
+	turnFrom     atomic.Int32          // hand-offs when this turn began
+	unrenewed    atomic.Bool           // the watchdog stopped the renewal on purpose
+	stretched    atomic.Bool           // Redis may keep it for longer than a lease, as an owner has asked
+	ended        atomic.Bool           // the goroutine that would have to exit has ended
+	deleteOnLoss atomic.Bool           // when it is lost, what is left of it is removed without waiting for its owner to react: see Revoke and Locks.Forced
+	force        atomic.Bool           // somebody says that it was deleted on purpose
+	reported     atomic.Bool           // its loss was
+	watched      bool                  // Changes has named it; guarded by Locks.mu
 
 	// Guarded by Key.mu.
 	stage stage         // how far its end has come
@@ -55,7 +55,7 @@ func (k *Key) newGrantLocked() *Held {
 		g.mark = c.Sent + c.Lease // see bequestLocked; whom it was taken for owns it without
 	}
 	k.cur.Store(g)
-	k.l.list(g)
+	k.l.register(g)
 	return g
 }
 
@@ -100,7 +100,7 @@ func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
 func (g *Held) Field() string { return g.k.l.Field(g.n) }
 
 // mayHandOff reports whether the grant may pass from o to another local owner without Redis. The budget of a turn
-// counts where somebody may stand; else the hand-off begins a new turn.
+// counts if another client may wait; else the hand-off begins a new turn.
 func (g *Held) mayHandOff(o *Owner, now time.Duration) (may, newTurn bool) {
 	set, l := g.k.set, g.lease.Load()
 	used := int(o.handOffs - g.turnFrom.Load())
@@ -129,7 +129,7 @@ func (g *Held) fix(l *Lease, sentAt time.Time) bool {
 	g.fixed.Store(l)
 	lease := g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g})
 	g.lease.Store(lease)
-	if g.force.Load() || g.doomed.Load() { // that was said of the lease before, which had ended
+	if g.force.Load() || g.deleteOnLoss.Load() { // that was said of the lease before, which had ended
 		lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 	return true

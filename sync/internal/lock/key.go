@@ -12,8 +12,8 @@ import (
 
 // Key is what a client keeps for one key in use: the queue of its goroutines, and its conversation with Redis.
 //
-// Whoever changes what the goroutines want, or hears something, calls speak or kick, or for a release Held.release. These
-// state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
+// Code that changes what the goroutines want, or hears something, calls speak or kick, or for a release Held.release.
+// These state what the conversation says is to be stated, and set the timer for when it has something to say by itself.
 type Key struct {
 	l     *Locks
 	name  string
@@ -23,22 +23,22 @@ type Key struct {
 	refs  atomic.Int64 // at 0 the key is over, and stays so
 	link  *Link
 
-	cur    atomic.Pointer[Held] // the last one
-	renews atomic.Uint64        // the unit that was made to last because too little was left of it
-	told   atomic.Uint64        // the newest unit of which was said that somebody stands behind it
-	asked  atomic.Int64         // the Moment of the last answer that would have said so
-	others atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
+	cur       atomic.Pointer[Held] // the last one
+	renews    atomic.Uint64        // the unit that was made to last because too little was left of it
+	contended atomic.Uint64        // the newest unit for which another client is known to wait
+	asked     atomic.Int64         // the Moment of the last answer that would have said so
+	others    atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
 
 	mu       sync.Mutex
 	talk     Conversation
 	answer   *lettucecompat.Answer // see Answer
-	knew     Moment                // when something told who has the lock, or this process gave it back
+	knew     Moment                // when something showed who has the lock, or this process gave it back
 	timer    *time.Timer
 	unwatch  chan struct{} // ends listening for a foreign holder's release; nil: nobody listens
 	flying   int           // statements whose command has not returned
 	busy     bool          // counted in Locks.unsettled, with a reference
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
-	retryAt  Moment        // after a lease that could not be secured nothing is wanted until then
+	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
 	taking   bool          // the command that takes the lock has no answer yet
 	taken    taken         // the last one
@@ -65,14 +65,14 @@ func (k *Key) Name() string { return k.name }
 // Settings returns those with which the key is in use.
 func (k *Key) Settings() *Settings { return k.set }
 
-// Queue returns the queue of the key, to look at and to re-enter.
+// Queue returns the queue of the key, to read and to re-enter.
 func (k *Key) Queue() *queue.Synchronizer { return &k.q }
 
 // Leaves reports whether something of this client may be in Redis that is held or waited for no more.
 func (k *Key) Leaves() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.busy && k.wishLocked(k.l.now()) == Quiet
+	return k.busy && k.demandLocked(k.l.now()) == Quiet
 }
 
 // Owner returns who owns the lock in this process, nil where nobody does. A nil k has none.
@@ -96,7 +96,7 @@ func (k *Key) Answer() *lettucecompat.Answer {
 	return k.answer
 }
 
-// quietUntilLocked returns until when nothing is wanted, though somebody may wait.
+// quietUntilLocked returns until when nothing is pending, though somebody may wait.
 func (k *Key) quietUntilLocked() Moment {
 	if g := k.cur.Load(); g != nil {
 		return max(k.retryAt, g.mark)
@@ -104,14 +104,14 @@ func (k *Key) quietUntilLocked() Moment {
 	return k.retryAt
 }
 
-// wishLocked returns what the goroutines want.
-func (k *Key) wishLocked(now Moment) Wish {
+// demandLocked returns what the goroutines want.
+func (k *Key) demandLocked(now Moment) Demand {
 	switch k.q.Word().State() {
 	case queue.Acquiring:
 		if k.l.closing.Load() || now < k.quietUntilLocked() { // who is parked in Lock stays parked
 			return Quiet
 		}
-		return Wanted
+		return Pending
 	case queue.Granted, queue.Owned, queue.Releasing:
 		return Owned
 	}
@@ -123,14 +123,14 @@ func (k *Key) nextLocked() *Statement {
 	now := k.l.now()
 	pause := k.quietUntilLocked()
 	k.checkTryLocked(now, pause)
-	wish, n := k.wishLocked(now), k.l.number.Load()+1
-	if k.taking && wish == Quiet {
-		wish = Owned // nothing is stated: what the answer brings goes back to its ticket
+	demand, n := k.demandLocked(now), k.l.number.Load()+1
+	if k.taking && demand == Quiet {
+		demand = Owned // nothing is stated: what the answer brings goes back to its ticket
 	}
-	talk, s, until := k.talk.Next(wish, n, now)
+	talk, s, until := k.talk.Next(demand, n, now)
 	if s != nil { // only now a number is taken
 		if taken := k.l.number.Add(1); taken != n {
-			talk, s, until = k.talk.Next(wish, taken, now)
+			talk, s, until = k.talk.Next(demand, taken, now)
 		}
 	}
 	k.talk = talk
@@ -184,13 +184,13 @@ func (k *Key) wakeLocked(until, now Moment) {
 			k.timer.Stop()
 		}
 	case k.timer == nil:
-		k.timer = time.AfterFunc(until-now, k.rang)
+		k.timer = time.AfterFunc(until-now, k.timerFired)
 	default:
 		k.timer.Reset(until - now)
 	}
 }
 
-func (k *Key) rang() {
+func (k *Key) timerFired() {
 	k.hear(News{Word: Clock})
 	k.speak(false)
 }
@@ -226,7 +226,7 @@ func (k *Key) silence() {
 	k.unwatchLocked()
 }
 
-// hear takes in news, and carries out what follows. Whoever calls it goes on to speak or kick.
+// hear takes in news, and carries out what that means. Its caller then calls speak or kick.
 func (k *Key) hear(h News) { k.take(h, nil, nil) }
 
 // take is hear. s is what h answers, if it is an answer, and a that as it came.
@@ -251,7 +251,7 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	switch {
 	case k.talk.Have() != Place:
 		k.unwatchLocked()
-	case h.Word == Stands && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
+	case h.Word == Waits && a.Ahead <= nearFront && !k.l.wire.Ours(a.Holder):
 		k.watchLocked()
 	}
 	k.mu.Unlock()
@@ -290,7 +290,7 @@ func (k *Key) enterLocked() bool {
 		return true
 	}
 	g.lease.Load().End()
-	k.l.unlist(g, nil)
+	k.l.unregister(g, nil)
 	return false
 }
 

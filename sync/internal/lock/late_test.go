@@ -239,7 +239,7 @@ func TestLate_TheMarkOfAReleaseToCome(t *testing.T) {
 	k.mu.Lock() // as Held.release does where the loss has been concluded, before its kick
 	o.g.mark = mark
 	k.mu.Unlock()
-	k.hear(News{Word: Look})
+	k.hear(News{Word: Retry})
 	k.mu.Lock()
 	got := o.g.mark
 	k.mu.Unlock()

@@ -22,7 +22,7 @@ type Config struct {
 	Renewal renewal.Config
 }
 
-// Reporter is told what people and programs may want to know. Its methods are called with no mutex held, and must
+// Reporter receives what people and programs may want to know. Its methods are called with no mutex held, and must
 // not block.
 type Reporter interface {
 	// Failed: a statement for k had no usable answer from the server shard.
@@ -33,9 +33,11 @@ type Reporter interface {
 	Called(k *Key, found bool)
 	// Lost: g was lost. Its owner was notified, if it can be.
 	Lost(g *Held, l *Loss)
-	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has told since how it ended.
+	// ReleaseFailed: the first answer to the release of g is missing or is err, and nothing has shown since how it
+	// ended.
 	ReleaseFailed(g *Held, err error)
-	// ReleaseGivenUp: no answer told how the release of g ended until the lease had ended what may have been left of it.
+	// ReleaseGivenUp: no answer showed how the release of g ended until the lease had ended what may have been left of
+	// it.
 	ReleaseGivenUp(g *Held)
 }
 
@@ -73,7 +75,7 @@ func New(cfg Config) *Locks {
 	cfg.Renewal.Sender = sender{l}
 	cfg.Renewal.OnLost = func(lease *renewal.Lease) {
 		if g, is := lease.Owner().(*Held); is {
-			g.tell(g.Loss())
+			g.report(g.Loss())
 		}
 	}
 	l.leases = renewal.New(cfg.Renewal)
@@ -182,7 +184,7 @@ func (l *Locks) settled() {
 	l.changedLocked()
 }
 
-// changedLocked makes Close look again.
+// changedLocked makes Close check again.
 func (l *Locks) changedLocked() {
 	if l.closing.Load() {
 		close(l.changed)
@@ -198,23 +200,23 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	}
 	defer k.Done()
 	switch m.Kind {
-	case lettucecompat.MessageTold:
-		k.stands(m.N)
+	case lettucecompat.MessageContended:
+		k.noteContended(m.N)
 	case lettucecompat.MessageForced:
 		if g := k.cur.Load(); g != nil && g.n == m.N {
 			g.forced()
 		}
-	case lettucecompat.MessageLook:
-		k.hear(News{Word: Look, Lease: m.After})
+	case lettucecompat.MessageRetry:
+		k.hear(News{Word: Retry, Lease: m.After})
 		k.kick()
 	case lettucecompat.MessageCalled:
-		if m.Told {
-			k.stands(m.N)
+		if m.Contended {
+			k.noteContended(m.N)
 		}
 		h := News{Word: Called, N: m.N, Lease: k.times.Call}
-		switch { // whoever has called may not have Fencing, and the other way round
+		switch { // the client that has called may not have Fencing, and the other way round
 		case k.set.Fencing && m.Token == 0:
-			h = News{Word: Look} // a confirmation makes the token
+			h = News{Word: Retry} // a confirmation makes the token
 		case k.set.Fencing:
 			h.Token = m.Token
 		}
@@ -226,7 +228,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 // Forced notes that the grant of that number was deleted by this process.
 func (l *Locks) Forced(n uint64) {
 	if g := l.Held(n); g != nil {
-		g.doomed.Store(true)
+		g.deleteOnLoss.Store(true)
 		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonForced})
 	}
 }
@@ -234,8 +236,8 @@ func (l *Locks) Forced(n uint64) {
 // Resubscribed: messages may have been lost, so all places are confirmed, and all turns ask at their end.
 func (l *Locks) Resubscribed() {
 	for _, k := range l.All() {
-		k.asked.Store(int64(-toldTime))
-		k.hear(News{Word: Look})
+		k.asked.Store(int64(-contendedTime))
+		k.hear(News{Word: Retry})
 		k.kick()
 	}
 }

@@ -40,8 +40,8 @@ func (g *Held) LossOr(reason renewal.Reason) *Loss {
 	return &Loss{Cause: g.lease.Load().Loss(reason), Owner: g.Owner()}
 }
 
-// tell reports the loss, once.
-func (g *Held) tell(l *Loss) {
+// report reports the loss, once.
+func (g *Held) report(l *Loss) {
 	if !g.reported.Swap(true) {
 		g.k.l.cfg.Reporter.Lost(g, l)
 	}
@@ -69,7 +69,7 @@ func (g *Held) Lost(c renewal.Cause) {
 	}
 	// Until the confirmed lease is over the owner has the margin to react, unless Redis has said that the lock is gone.
 	var left time.Duration
-	if !gone && !g.doomed.Load() {
+	if !gone && !g.deleteOnLoss.Load() {
 		left = max(time.Until(c.Deadline)+g.Terms().Margin, 0)
 	}
 	k.hear(News{Word: Ended, N: g.n, Lease: left})
@@ -84,10 +84,10 @@ func (g *Held) Lost(c renewal.Cause) {
 	if was.State != queue.Lost {
 		o = nil
 	}
-	k.l.unlist(g, o)
+	k.l.unregister(g, o)
 }
 
-// forced is told, by a message that anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
+// forced handles the message, which anybody can send, that somebody has deleted the lock. A renewal asks Redis whether
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.
 func (g *Held) forced() {
@@ -139,7 +139,7 @@ func (g *Held) Revoke(o *Owner, ended, remove bool) bool {
 		g.ended.Store(true)
 	}
 	if remove {
-		g.doomed.Store(true)
+		g.deleteOnLoss.Store(true)
 	}
 	return g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonWatchdog})
 }

@@ -2,11 +2,11 @@ package lock
 
 import "time"
 
-// This file is what a key knows of others: a foreign holder, and whether somebody stands behind its unit.
+// This file is what a key knows of others: a foreign holder, and whether another client waits for its unit.
 
 const (
-	othersTime = 10 * time.Second // a foreign holder is believed to come again for so long
-	toldTime   = time.Second      // a turn that has not asked for longer asks at its end
+	othersTime    = 10 * time.Second // a foreign holder is believed to come again for so long
+	contendedTime = time.Second      // a turn that has not asked for longer asks at its end
 )
 
 // watchLocked listens for the release of a foreign holder, which calls nobody.
@@ -21,7 +21,7 @@ func (k *Key) watchLocked() {
 		for {
 			select {
 			case <-w.C():
-				k.hear(News{Word: Look})
+				k.hear(News{Word: Retry})
 				k.speak(false)
 			case <-end:
 				return
@@ -43,17 +43,17 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
-// stands notes that somebody stands behind a unit. The message may come before the answer that gives the unit, and one
-// about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
-func (k *Key) stands(unit uint64) {
-	for old := k.told.Load(); unit > old && unit <= k.l.number.Load(); old = k.told.Load() {
-		if k.told.CompareAndSwap(old, unit) {
+// noteContended notes that another client waits for a unit. The message may come before the answer that gives the unit,
+// and one about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
+func (k *Key) noteContended(unit uint64) {
+	for old := k.contended.Load(); unit > old && unit <= k.l.number.Load(); old = k.contended.Load() {
+		if k.contended.CompareAndSwap(old, unit) {
 			return
 		}
 	}
 }
 
-// somebody reports whether somebody may stand behind the unit, which this client has.
+// somebody reports whether another client may wait for the unit, which this client has.
 func (k *Key) somebody(unit uint64, now Moment) bool {
-	return k.told.Load() == unit || now-Moment(k.asked.Load()) > toldTime
+	return k.contended.Load() == unit || now-Moment(k.asked.Load()) > contendedTime
 }

@@ -100,7 +100,7 @@ func (o *Owner) Again() error {
 }
 
 // Extend makes the lease last at least d from now on, in Redis too. Where it did not, the deadline stays where it was,
-// though Redis may keep the key longer; OutcomeGone tells that the lock is lost.
+// though Redis may keep the key longer; OutcomeGone means that the lock is lost.
 func (o *Owner) Extend(ctx context.Context, d time.Duration) lettucecompat.RenewReply {
 	g, k := o.g, o.g.k
 	lease := g.lease.Load()

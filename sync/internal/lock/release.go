@@ -9,7 +9,7 @@ import (
 	"github.com/anteroom/anteroom/renewal"
 )
 
-// This file is how a grant is given back, and how it is told how that ended.
+// This file is how a grant is given back, and how it learns how that ended.
 
 // stage is how far the end of a grant has come.
 type stage uint8
@@ -18,9 +18,9 @@ const (
 	active    stage = iota // no release has ended its lease: a loss may have
 	leaving                // its lease was ended, for the release
 	releasing              // that was stated, and no answer says how it ended
-	released               // it was there, or, for an exit before the deadline, nothing of it is left and nothing tells of a loss
+	released               // it was there, or, for an exit before the deadline, nothing of it is left and nothing shows a loss
 	missing                // it was not there, and should have been
-	lapsed                 // its lease has ended by now: nothing tells that it was released
+	lapsed                 // its lease has ended by now: nothing shows that it was released
 )
 
 // ReleaseResult says how a release ended.
@@ -68,7 +68,7 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 		s = k.nextLocked()
 	}
 	k.mu.Unlock()
-	defer k.l.unlist(g, nil)
+	defer k.l.unregister(g, nil)
 	if s == nil {
 		g.exited()
 		k.kick()
@@ -87,8 +87,8 @@ func (g *Held) release(mayBeHeld bool) ReleaseResult {
 	return g.verdict(ReleaseResult{Err: err, Unknown: unknown})
 }
 
-// concludeLocked notes how the release of g ended, where h tells that, from which e follows, and ends the pause for its
-// mark; s is what h answers, if it is an answer. It returns true if h tells.
+// concludeLocked notes how the release of g ended, if h shows that, of which e is the event, and ends the pause for its
+// mark; s is what h answers, if it is an answer. It returns true if h shows that.
 func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 	if k := g.k; k.talk.releasing != g.n && k.talk.Grant.Unit != g.n {
 		g.mark = 0 // Redis has it, or there is none
@@ -114,7 +114,7 @@ func (g *Held) concludeLocked(s *Statement, h News, e Event) bool {
 	return true
 }
 
-// verdict says how the release of g ended, and reports a loss. r is what is known where no answer tells.
+// verdict says how the release of g ended, and reports a loss. r is what is known without an answer.
 //
 //	an answer says          | exit before the deadline | exit after it
 //	------------------------+--------------------------+--------------
@@ -149,7 +149,7 @@ func (g *Held) verdict(r ReleaseResult) ReleaseResult {
 		return r
 	}
 	l := &Loss{Cause: c, Owner: by}
-	g.tell(l)
+	g.report(l)
 	return ReleaseResult{Lost: l}
 }
 
@@ -194,7 +194,7 @@ func (g *Held) minHoldLeft(now Moment) time.Duration {
 	return max(g.since+g.k.set.MinHold-now, 0)
 }
 
-// exited: whoever owned the grant, which is lost, has exited, so that it can be given back before its lease ends. One
+// exited: the owner of the grant, which is lost, has exited, so that it can be given back before its lease ends. One
 // that must stay taken is left to its lease.
 func (g *Held) exited() {
 	if g.minHoldLeft(g.k.l.now()) == 0 {

@@ -137,7 +137,7 @@ func TestLate_AReleaseAfterTheDeadlineWithoutAnAnswer(t *testing.T) {
 	k.mu.Unlock()
 	k.take(News{Word: Silence, N: s.N}, s, &lettucecompat.Answer{Err: context.Canceled})
 	k.l.landed()
-	k.l.unlist(g, nil)
+	k.l.unregister(g, nil)
 	mustRelease(t, p.mustAcquire(t, "k"))
 	if r := g.verdict(ReleaseResult{Unknown: true, Err: context.Canceled}); r.Lost == nil {
 		t.Errorf("released: %+v", r)

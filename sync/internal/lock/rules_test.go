@@ -17,7 +17,7 @@ func newPlay(t *testing.T) *play {
 }
 
 // states demands that the statement n is said now.
-func (p *play) states(w Wish, n, since uint64, have Have, keep, want int) {
+func (p *play) states(w Demand, n, since uint64, have Have, keep, want int) {
 	p.t.Helper()
 	c, s, until := p.c.Next(w, n, p.now)
 	p.c = c
@@ -30,7 +30,7 @@ func (p *play) states(w Wish, n, since uint64, have Have, keep, want int) {
 }
 
 // quiet demands that nothing is said until the moment until.
-func (p *play) quiet(w Wish, until Moment) {
+func (p *play) quiet(w Demand, until Moment) {
 	p.t.Helper()
 	c, s, at := p.c.Next(w, 1000, p.now)
 	if p.c = c; s != nil || at != until {
@@ -51,9 +51,9 @@ const kept = 2 * time.Second
 // P2: who has nothing names the smallest number that may have left something, also after a statement that had no effect.
 func TestRules_P2_WhoHasNothingNamesTheFirst(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Silence, N: 10, Lease: 20 * ms}, None)
-	p.states(Wanted, 11, 10, Nothing, 0, 1)
+	p.states(Pending, 11, 10, Nothing, 0, 1)
 	p.hears(News{Word: Failed, N: 11, Lease: 20 * ms}, None)
 	p.now += 20 * ms
 	p.states(Quiet, 12, 10, Nothing, 0, 0)
@@ -61,31 +61,31 @@ func TestRules_P2_WhoHasNothingNamesTheFirst(t *testing.T) {
 	if !p.c.Settled() {
 		t.Error("not settled")
 	}
-	p.states(Wanted, 13, 13, Nothing, 0, 1)
+	p.states(Pending, 13, 13, Nothing, 0, 1)
 }
 
 // P2: a place is confirmed since the last statement that kept nothing; a unit is named exactly.
 func TestRules_P2_WhoHasSomethingNamesIt(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Silence, N: 10}, None)
-	p.states(Wanted, 20, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+	p.states(Pending, 20, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 20, Lease: time.Second}, None)
 	p.now += time.Second
-	p.states(Wanted, 30, 20, Place, 1, 1)
+	p.states(Pending, 30, 20, Place, 1, 1)
 	p.now += 10 * ms
 	p.hears(News{Word: Called, N: 30, Lease: kept}, Granted)
 	if g := p.c.Grant; g.Unit != 30 || g.Sent != time.Second {
 		t.Errorf("granted %+v", g)
 	}
 	p.quiet(Owned, never)
-	p.states(Wanted, 40, 30, Unit, 0, 1)
+	p.states(Pending, 40, 30, Unit, 0, 1)
 }
 
 // P5: what is sent is given. Answers and calls of smaller numbers give nothing.
 func TestRules_P5_WhatIsSentIsGiven(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.states(Quiet, 20, 10, Nothing, 0, 0)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, None)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
@@ -97,9 +97,9 @@ func TestRules_P5_WhatIsSentIsGiven(t *testing.T) {
 // P5: at equal numbers a call is newer than the answer that the place is there.
 func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
-	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	p.hears(News{Word: Waits, N: 10, Lease: time.Second}, None)
 	if p.c.Have() != Unit {
 		t.Error("the call is forgotten")
 	}
@@ -108,11 +108,11 @@ func TestRules_P5_ACallOvertakesTheAnswer(t *testing.T) {
 // P4, P6: a call whose statement was sent long ago, or is not remembered, is renewed before anybody enters.
 func TestRules_P4_TooLittleIsLeft(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 10, Lease: time.Minute}, None)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 10, Lease: time.Minute}, None)
 	p.now += kept
 	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
-	p.states(Wanted, 20, 10, Unit, 1, 1)
+	p.states(Pending, 20, 10, Unit, 1, 1)
 	p.hears(News{Word: Has, N: 20, Unit: 10, Lease: 30 * time.Second}, Granted)
 	if g := p.c.Grant; g.Until(p.c.Margin) != kept+28500*ms {
 		t.Errorf("valid until %v", g.Until(p.c.Margin))
@@ -123,7 +123,7 @@ func TestRules_P4_TooLittleIsLeft(t *testing.T) {
 func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
 	granted := func() *play {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
 		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
 		p.states(Quiet, 20, 10, Unit, 0, 0)
 		return p
@@ -167,8 +167,8 @@ func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
 	})
 	t.Run("nobody had entered: no loss", func(t *testing.T) {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
-		p.hears(News{Word: Stands, N: 10, Lease: time.Minute}, None)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Waits, N: 10, Lease: time.Minute}, None)
 		p.now += kept
 		p.hears(News{Word: Called, N: 10, Lease: kept}, None)
 		p.states(Quiet, 20, 10, Unit, 0, 0)
@@ -180,11 +180,11 @@ func TestRules_P8_AReleaseIsRepeated(t *testing.T) {
 func TestRules_P9_NotBefore(t *testing.T) {
 	for _, exits := range []bool{false, true} {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
 		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
 		p.now += kept - 200*ms
 		p.hears(News{Word: Ended, N: 10, Lease: 200 * ms}, None)
-		p.quiet(Wanted, kept)
+		p.quiet(Pending, kept)
 		p.quiet(Quiet, kept)
 		p.now += 100 * ms
 		if exits {
@@ -192,16 +192,16 @@ func TestRules_P9_NotBefore(t *testing.T) {
 		} else {
 			p.now += 100 * ms
 		}
-		p.states(Wanted, 20, 10, Nothing, 0, 1)
+		p.states(Pending, 20, 10, Nothing, 0, 1)
 	}
 }
 
 // A loss names its unit: one that is heard late ends no later unit.
 func TestRules_ALateLossEndsNothing(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
-	p.states(Wanted, 20, 10, Unit, 0, 1)
+	p.states(Pending, 20, 10, Unit, 0, 1)
 	p.hears(News{Word: Has, N: 20, Unit: 20, Lease: kept}, Granted)
 	p.hears(News{Word: Ended, N: 10, Lease: time.Second}, None)
 	if p.c.Have() != Unit {
@@ -212,7 +212,7 @@ func TestRules_ALateLossEndsNothing(t *testing.T) {
 // P11: a call for a place that nobody knew of is answered by the statement that removes it.
 func TestRules_P11_AnUnknownCallIsCleanedUp(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.states(Quiet, 20, 10, Nothing, 0, 0)
 	p.hears(News{Word: HasNot, N: 20}, None)
 	p.quiet(Quiet, never)
@@ -223,24 +223,24 @@ func TestRules_P11_AnUnknownCallIsCleanedUp(t *testing.T) {
 // P9: a loss that is over does not shorten the time of a later one.
 func TestRules_P9_AnEarlierOwnersExitIsNotThis(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
 	p.hears(News{Word: Ended, N: 10}, None)
-	p.states(Wanted, 20, 10, Nothing, 0, 1)
+	p.states(Pending, 20, 10, Nothing, 0, 1)
 	p.hears(News{Word: Has, N: 20, Unit: 20, Lease: kept}, Granted)
 	p.hears(News{Word: Ended, N: 20, Lease: kept}, None)
 	p.hears(News{Word: Exited, N: 10}, None)
-	p.quiet(Wanted, kept)
+	p.quiet(Pending, kept)
 }
 
 // What is older than what is known counts for nothing, also where it says that the client has the unit.
 func TestRules_OldNewsGiveNothing(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
-	p.quiet(Wanted, time.Second) // it is confirmed when it is due, and not before
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 10, Lease: time.Second}, None)
+	p.quiet(Pending, time.Second) // it is confirmed when it is due, and not before
 	p.now += time.Second
-	p.states(Wanted, 20, 10, Place, 1, 1)
+	p.states(Pending, 20, 10, Place, 1, 1)
 	p.hears(News{Word: HasNot, N: 20}, None)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
 	if p.c.Have() != Nothing {
@@ -251,9 +251,9 @@ func TestRules_OldNewsGiveNothing(t *testing.T) {
 // After a turn there may be a place, so who gives up after it cleans up and does not release again.
 func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
-	p.states(Wanted, 20, 10, Unit, 0, 1)
+	p.states(Pending, 20, 10, Unit, 0, 1)
 	p.quiet(Quiet, never)
 	p.hears(News{Word: Silence, N: 20}, None)
 	p.states(Quiet, 30, 10, Nothing, 0, 0)
@@ -263,20 +263,20 @@ func TestRules_P3_AfterATurnItCleansUp(t *testing.T) {
 	}
 }
 
-// P7: a Look that comes while a statement is open is not forgotten over its answer.
+// P7: a Retry that comes while a statement is open is not forgotten over its answer.
 func TestRules_P7_ALookBesideAnAnswer(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Look}, None)
-	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
-	p.states(Wanted, 20, 10, Place, 1, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Retry}, None)
+	p.hears(News{Word: Waits, N: 10, Lease: time.Second}, None)
+	p.states(Pending, 20, 10, Place, 1, 1)
 }
 
-// enters asks at 10, stands, and is called: the unit is 10.
+// enters asks at 10, waits, and is called: the unit is 10.
 func (p *play) enters() {
 	p.t.Helper()
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 10, Lease: time.Second}, None)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
 }
 
@@ -285,23 +285,23 @@ func TestRules_P7_ATurnAfterATurn(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
 	for n := uint64(11); n < 15; n++ {
-		p.states(Wanted, n, p.c.Grant.Unit, Unit, 0, 1)
-		p.hears(News{Word: Stands, N: n, Lease: time.Second}, None)
+		p.states(Pending, n, p.c.Grant.Unit, Unit, 0, 1)
+		p.hears(News{Word: Waits, N: n, Lease: time.Second}, None)
 		p.hears(News{Word: Called, N: n, Lease: kept}, Granted)
 	}
-	p.states(Wanted, 15, 14, Unit, 0, 1)
+	p.states(Pending, 15, 14, Unit, 0, 1)
 	p.hears(News{Word: Called, N: 15, Lease: kept}, Granted) // before the answer
-	p.states(Wanted, 16, 15, Unit, 0, 1)
+	p.states(Pending, 16, 15, Unit, 0, 1)
 }
 
 // While somebody relies on a unit no place and no other unit takes its stead.
 func TestRules_P5_ARelianceIsNotReplaced(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 10}, None)
-	p.states(Wanted, 11, 10, Place, 1, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 10}, None)
+	p.states(Pending, 11, 10, Place, 1, 1)
 	p.hears(News{Word: Called, N: 10, Lease: kept}, Granted)
-	p.hears(News{Word: Stands, N: 11, Lease: time.Second}, None) // of a master that was replaced
+	p.hears(News{Word: Waits, N: 11, Lease: time.Second}, None) // of a master that was replaced
 	p.hears(News{Word: Called, N: 11, Lease: kept}, None)
 	p.states(Quiet, 12, 10, Unit, 0, 0)
 }
@@ -310,12 +310,12 @@ func TestRules_P5_ARelianceIsNotReplaced(t *testing.T) {
 func TestRules_P8_ATurnThatHadNoEffect(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
-	p.states(Wanted, 11, 10, Unit, 0, 1)
+	p.states(Pending, 11, 10, Unit, 0, 1)
 	p.hears(News{Word: Failed, N: 11, Lease: 20 * ms}, None)
 	p.now += 20 * ms
-	p.states(Wanted, 12, 10, Unit, 0, 1)
+	p.states(Pending, 12, 10, Unit, 0, 1)
 	p.hears(News{Word: Lost, N: 12}, Missing)
-	p.states(Wanted, 13, 13, Nothing, 0, 1)
+	p.states(Pending, 13, 13, Nothing, 0, 1)
 }
 
 // Nothing is stated while a release has no answer: only that says whether the unit was there.
@@ -323,9 +323,9 @@ func TestRules_P8_AReleaseIsAwaited(t *testing.T) {
 	p := newPlay(t)
 	p.enters()
 	p.states(Quiet, 11, 10, Unit, 0, 0)
-	p.quiet(Wanted, never)
+	p.quiet(Pending, never)
 	p.hears(News{Word: Lost, N: 11}, Missing)
-	p.states(Wanted, 12, 12, Nothing, 0, 1)
+	p.states(Pending, 12, 12, Nothing, 0, 1)
 }
 
 // An ask after a release without an answer takes back what that may have left.
@@ -334,7 +334,7 @@ func TestRules_P8_AnAskAfterARelease(t *testing.T) {
 	p.enters()
 	p.states(Quiet, 11, 10, Unit, 0, 0)
 	p.hears(News{Word: Silence, N: 11}, None)
-	p.states(Wanted, 12, 10, Nothing, 0, 1)
+	p.states(Pending, 12, 10, Nothing, 0, 1)
 	p.hears(News{Word: HasNot, N: 11}, None)
 	p.hears(News{Word: Failed, N: 12, Lease: 20 * ms}, None)
 	p.states(Quiet, 13, 10, Nothing, 0, 0)
@@ -344,7 +344,7 @@ func TestRules_P8_AnAskAfterARelease(t *testing.T) {
 // P11: what has landed late, while a clean-up had no answer, is cleaned up by another one.
 func TestRules_P11_WhatLandsBesideACleanUp(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.states(Quiet, 11, 10, Nothing, 0, 0)
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, None)
 	p.hears(News{Word: HasNot, N: 11}, None) // perhaps from before
@@ -361,7 +361,7 @@ func TestRules_P8_ACleanUpAfterARelease(t *testing.T) {
 	p.enters()
 	p.states(Quiet, 11, 10, Unit, 0, 0)
 	p.hears(News{Word: Silence, N: 11}, None)
-	p.states(Wanted, 12, 10, Nothing, 0, 1)
+	p.states(Pending, 12, 10, Nothing, 0, 1)
 	p.states(Quiet, 13, 10, Nothing, 0, 0)
 	p.quiet(Quiet, never)
 	p.hears(News{Word: Silence, N: 13, Lease: 20 * ms}, None)
@@ -373,7 +373,7 @@ func TestRules_P8_ThePauseEndsWithAnAnswer(t *testing.T) {
 	p := newPlay(t)
 	n := uint64(10)
 	for ; n < 14; n++ {
-		p.states(Wanted, n, 10, Nothing, 0, 1)
+		p.states(Pending, n, 10, Nothing, 0, 1)
 		p.hears(News{Word: Silence, N: n, Lease: time.Second}, None)
 		p.now = max(p.now, p.c.due)
 	}
@@ -392,7 +392,7 @@ func TestRules_P8_OverIsOver(t *testing.T) {
 	p.c = p.c.Lasts(p.now + 24*time.Hour)
 	p.states(Quiet, 20, 10, Unit, 0, 0)
 	p.hears(News{Word: HasNot, N: 20}, None)
-	p.states(Wanted, 30, 30, Nothing, 0, 1)
+	p.states(Pending, 30, 30, Nothing, 0, 1)
 	p.hears(News{Word: Silence, N: 30}, None)
 	p.now += time.Hour
 	if _, s, _ := p.c.Next(Quiet, 40, p.now); s != nil {
@@ -403,9 +403,9 @@ func TestRules_P8_OverIsOver(t *testing.T) {
 
 // Whatever is heard after all was given up gives nothing, and what an answer then tells of is cleaned up.
 func TestRules_AnAnswerAfterAllWasGivenUp(t *testing.T) {
-	for _, h := range []News{{Word: Stands, N: 10, Lease: time.Second}, {Word: Has, N: 10, Unit: 10, Lease: kept}, {Word: Called, N: 10, Lease: kept}} {
+	for _, h := range []News{{Word: Waits, N: 10, Lease: time.Second}, {Word: Has, N: 10, Unit: 10, Lease: kept}, {Word: Called, N: 10, Lease: kept}} {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
 		p.hears(News{Word: Silence, N: 10, Lease: 20 * ms}, None)
 		p.now = p.c.over
 		p.hears(News{Word: Clock}, GivenUp)
@@ -420,14 +420,14 @@ func TestRules_AnAnswerAfterAllWasGivenUp(t *testing.T) {
 
 // A call for a turn whose answer is on its way settles the release. With too little left of it, nothing waits for that answer.
 func TestRules_P8_ACallBeforeTheAnswerOfATurn(t *testing.T) {
-	for _, w := range []Wish{Wanted, Quiet} {
+	for _, w := range []Demand{Pending, Quiet} {
 		p := newPlay(t)
 		p.enters()
-		p.states(Wanted, 20, 10, Unit, 0, 1)
+		p.states(Pending, 20, 10, Unit, 0, 1)
 		p.now += 1500 * ms
 		p.hears(News{Word: Called, N: 20, Lease: kept}, None)
-		if w == Wanted {
-			p.states(Wanted, 30, 20, Unit, 1, 1)
+		if w == Pending {
+			p.states(Pending, 30, 20, Unit, 1, 1)
 		} else {
 			p.states(Quiet, 30, 20, Unit, 0, 0)
 		}

@@ -10,36 +10,36 @@ import (
 func TestRules_P3_TheNextTurnIsNoRepetition(t *testing.T) {
 	for _, answered := range []bool{false, true} {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
 		p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
-		p.states(Wanted, 20, 10, Unit, 0, 1)
+		p.states(Pending, 20, 10, Unit, 0, 1)
 		if answered {
-			p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+			p.hears(News{Word: Waits, N: 20, Lease: time.Second}, None)
 		}
 		p.hears(News{Word: Called, N: 20, Lease: kept}, Granted)
-		p.states(Wanted, 30, 20, Unit, 0, 1)
+		p.states(Pending, 30, 20, Unit, 0, 1)
 	}
 }
 
 // P8: a turn that was not carried out is repeated, be it as a release where nobody waits any more: an ask or a clean-up
 // would give the unit back as well, but could not tell that it had been lost.
 func TestRules_P8_ATurnThatFailedIsRepeated(t *testing.T) {
-	for wish, want := range map[Wish]int{Wanted: 1, Quiet: 0} {
+	for demand, want := range map[Demand]int{Pending: 1, Quiet: 0} {
 		for _, unanswered := range []bool{false, true} {
 			p := newPlay(t)
-			p.states(Wanted, 10, 10, Nothing, 0, 1)
+			p.states(Pending, 10, 10, Nothing, 0, 1)
 			p.hears(News{Word: Has, N: 10, Unit: 10, Lease: kept}, Granted)
-			p.states(Wanted, 20, 10, Unit, 0, 1)
-			p.quiet(Wanted, never)
+			p.states(Pending, 20, 10, Unit, 0, 1)
+			p.quiet(Pending, never)
 			p.hears(News{Word: Failed, N: 20, Lease: 20 * ms}, None)
 			p.now += 20 * ms
 			if unanswered {
-				p.states(Wanted, 30, 10, Unit, 0, 1)
+				p.states(Pending, 30, 10, Unit, 0, 1)
 				p.hears(News{Word: Silence, N: 30, Lease: 20 * ms}, None)
-				p.states(wish, 40, 10, Nothing, 0, want)
+				p.states(demand, 40, 10, Nothing, 0, want)
 				continue
 			}
-			p.states(wish, 30, 10, Unit, 0, want)
+			p.states(demand, 30, 10, Unit, 0, want)
 			p.hears(News{Word: Lost, N: 30}, Missing)
 		}
 	}
@@ -49,13 +49,13 @@ func TestRules_P8_ATurnThatFailedIsRepeated(t *testing.T) {
 func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
 	for _, n := range []uint64{5, 10, 21} {
 		p := newPlay(t)
-		p.states(Wanted, 10, 10, Nothing, 0, 1)
-		p.hears(News{Word: Stands, N: 10, Lease: time.Second}, None)
+		p.states(Pending, 10, 10, Nothing, 0, 1)
+		p.hears(News{Word: Waits, N: 10, Lease: time.Second}, None)
 		p.now += time.Second
-		p.states(Wanted, 20, 10, Place, 1, 1)
-		p.hears(News{Word: Stands, N: 20, Lease: time.Second}, None)
+		p.states(Pending, 20, 10, Place, 1, 1)
+		p.hears(News{Word: Waits, N: 20, Lease: time.Second}, None)
 		p.hears(News{Word: Called, N: n, Lease: kept}, None)
-		p.states(Wanted, 30, 10, Place, 1, 1)
+		p.states(Pending, 30, 10, Place, 1, 1)
 	}
 }
 
@@ -64,27 +64,27 @@ func TestRules_P11_ACallThatIsNotBelievedAsks(t *testing.T) {
 func TestRules_P4_NoRenewalGivesMoreThanALease(t *testing.T) {
 	p := newPlay(t)
 	p.c.Lease, p.c.Call = 100*ms, 100*ms
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.now += 70 * ms
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: 100 * ms}, Granted)
 
 	p = newPlay(t) // nothing is left of a lease, so that it must be renewed
 	p.c.Lease, p.c.Call = 100*ms, 100*ms
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
 	p.now += 95 * ms
 	p.hears(News{Word: Has, N: 10, Unit: 10, Lease: 100 * ms}, None)
-	p.states(Wanted, 11, 10, Unit, 1, 1)
+	p.states(Pending, 11, 10, Unit, 1, 1)
 }
 
-// P4: a unit with too little left is renewed at once, however long the place could have waited.
+// P4: a unit with too little left is renewed immediately, however long the place could have waited.
 func TestRules_P4_TheRenewalDoesNotWaitForThePlace(t *testing.T) {
 	p := newPlay(t)
-	p.states(Wanted, 10, 10, Nothing, 0, 1)
-	p.hears(News{Word: Stands, N: 10, Lease: 20 * time.Second}, None)
+	p.states(Pending, 10, 10, Nothing, 0, 1)
+	p.hears(News{Word: Waits, N: 10, Lease: 20 * time.Second}, None)
 	p.now += 1500 * ms
 	p.hears(News{Word: Called, N: 10, Lease: kept}, None)
-	p.states(Wanted, 11, 10, Unit, 1, 1)
+	p.states(Pending, 11, 10, Unit, 1, 1)
 	p.now += 1500 * ms
 	p.hears(News{Word: Has, N: 11, Unit: 10, Lease: kept}, None)
-	p.states(Wanted, 12, 10, Unit, 1, 1)
+	p.states(Pending, 12, 10, Unit, 1, 1)
 }

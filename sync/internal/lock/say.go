@@ -14,17 +14,17 @@ import (
 // This file is how a statement is sent, and what its answer means: for the conversation (news), for those who must not
 // wait (refuse), and for those who watch (report).
 
-// How often places look by themselves.
+// How often places retry by themselves.
 const (
-	nearLife     = 6 // confirmations in the life of a place at the front
-	nearInterval = time.Second
-	nearFront    = 1                     // places before those that look after the key themselves
-	deafPoll     = 25 * time.Millisecond // without a subscription
-	stringPoll   = 100 * time.Millisecond
-	leastPause   = 20 * time.Millisecond // after the second statement without an answer
+	nearLife         = 6 // confirmations in the life of a place at the front
+	nearInterval     = time.Second
+	nearFront        = 1                     // places before those that retry by themselves
+	unsubscribedPoll = 25 * time.Millisecond // without a subscription
+	stringPoll       = 100 * time.Millisecond
+	leastPause       = 20 * time.Millisecond // after the second statement without an answer
 )
 
-// say sends s, takes in the answer, and states what follows from it. mayBeHeld is as in lettucecompat.Statement.
+// say sends s, takes in the answer, and states what comes next. mayBeHeld is as in lettucecompat.Statement.
 func (k *Key) say(s *Statement, mayBeHeld bool) lettucecompat.Answer {
 	a, e := k.send(s, mayBeHeld)
 	if e != Granted {
@@ -63,7 +63,7 @@ func (k *Key) send(s *Statement, mayBeHeld bool) (lettucecompat.Answer, Event) {
 	if s.Want == 1 {
 		k.refuse(s, &a)
 	}
-	if h.Word == Stands {
+	if h.Word == Waits {
 		k.takeOver(s.N, a.TTL)
 	}
 	return a, e
@@ -118,29 +118,29 @@ func (k *Key) news(s *Statement, a *lettucecompat.Answer) News {
 	switch a.Word {
 	case lettucecompat.WordHas:
 		h.Word, h.Unit, h.Token = Has, a.Unit, a.Token
-		if a.Told {
-			k.stands(a.Unit)
+		if a.Contended {
+			k.noteContended(a.Unit)
 		}
 	case lettucecompat.WordNothing, lettucecompat.WordRefused, lettucecompat.WordGone:
 		h.Word = HasNot
-	case lettucecompat.WordStands:
-		h.Word, h.Lease = Stands, k.rhythm(a)
+	case lettucecompat.WordWaits:
+		h.Word, h.Lease = Waits, k.rhythm(a)
 	case lettucecompat.WordLost:
 		h.Word = Lost
 	}
-	if (a.Word == lettucecompat.WordStands || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
+	if (a.Word == lettucecompat.WordWaits || a.Word == lettucecompat.WordRefused) && (a.Holder == "" && k.set.StringHolders || !k.l.wire.Ours(a.Holder)) {
 		k.others.Store(int64(k.l.now()))
 	}
 	return h
 }
 
-// rhythm returns after how long a place is confirmed next. Those in front may be dead, and only who confirms learns
-// how far it has come: the nearer to the front, the sooner. The first two look when the holder's lease ends.
+// rhythm returns after how long a place is confirmed next. Those in front may be dead, and only a confirmation shows
+// how far the place has come: the nearer to the front, the sooner. The first two retry when the holder's lease ends.
 func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
 	life := k.times.Life
 	wait := min(min(life/nearLife, nearInterval)*time.Duration(max(a.Ahead, 1)), life/2)
 	if !k.l.wire.Listening() {
-		wait = min(wait, deafPoll*time.Duration(1+k.l.unsettled.Load()/64))
+		wait = min(wait, unsubscribedPoll*time.Duration(1+k.l.unsettled.Load()/64))
 	}
 	if a.Ahead > nearFront {
 		return wait
@@ -155,14 +155,14 @@ func (k *Key) rhythm(a *lettucecompat.Answer) time.Duration {
 }
 
 // refuse fails those who must not wait for a further answer than this one to the last statement, and, where a person has to
-// change something, all who can be told.
+// change something, all that can be notified.
 func (k *Key) refuse(s *Statement, a *lettucecompat.Answer) {
 	k.mu.Lock()
 	last := k.talk.last == s.N
 	k.mu.Unlock()
 	switch {
 	case !last:
-	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordStands):
+	case a.Outcome == lettucecompat.OutcomeOK && (a.Word == lettucecompat.WordRefused || a.Word == lettucecompat.WordWaits):
 		k.q.Refuse(ErrRefused)
 	case a.Outcome == lettucecompat.OutcomeOK && a.Word != lettucecompat.WordVoid:
 	case a.Outcome == lettucecompat.OutcomeFailed && lettucecompat.Permanent(a.Err):

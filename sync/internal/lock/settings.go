@@ -35,7 +35,7 @@ type Settings struct {
 	Wire lettucecompat.Terms // see Prepare
 }
 
-// Prepare fills in what the wire is told. It is called once, before the settings are used.
+// Prepare fills in what the wire needs. It is called once, before the settings are used.
 func (s *Settings) Prepare() {
 	t := s.times()
 	s.Wire.Call, s.Wire.Lease, s.Wire.Life = t.Call, t.Lease, t.Life

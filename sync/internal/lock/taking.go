@@ -11,13 +11,13 @@ import (
 // This file is how the lock comes to an owner, and goes from one, out of turn.
 //
 // An owner that takes the lock waits in front of all others of its process. Its process gets a place in the line, as
-// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). What
-// follows is that of a call: if the answer is lost, the next confirmation of the place tells. The unit has a number of
-// its own, which no other command uses: so an owner knows whether it has what it has taken.
+// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). The
+// effect is that of a call: if the answer is lost, the next confirmation of the place settles it. The unit has a number
+// of its own, which no other command uses: so an owner knows whether it has what it has taken.
 
 // Taking is how an owner takes the lock.
 type Taking struct {
-	From  string // the field that it is taken from, or nothing is; "": whoever has it
+	From  string // the field that it is taken from, or nothing is; "": from any holder
 	Token int64  // with From: the owner has this one
 
 	wait  context.Context         // of the owner
@@ -98,7 +98,7 @@ func (k *Key) dispute(t *Taking, g *Held) {
 	}
 }
 
-// seizes reports whether the first waiter takes the lock from whoever has it.
+// seizes reports whether the first waiter takes the lock from its holder, whatever that is.
 func (k *Key) seizes() bool { o := k.taker(); return o != nil && !o.resumes() }
 
 // takeOver takes the lock for the first waiter, if that takes it. n is the statement that has just confirmed its place. left
@@ -110,7 +110,7 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	}
 	t := o.more().Takes
 	k.mu.Lock()
-	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest says what follows
+	if k.talk.have != Place || k.talk.last != n { // a late answer: the newest counts
 		k.mu.Unlock()
 		return
 	}
@@ -131,8 +131,8 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	k.report(r.Err)
 	switch failed := failure(r.Outcome, r.Err); {
 	case r.Outcome == lettucecompat.OutcomeOK:
-		if r.Told {
-			k.stands(unit)
+		if r.Contended {
+			k.noteContended(unit)
 		}
 		k.hear(News{Word: Called, N: n, Unit: unit, Lease: r.Lease, Token: r.Token})
 		return
@@ -141,7 +141,7 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	case r.Outcome == lettucecompat.OutcomeFailed && failed.Permanent:
 		t.spoil(failed)
 	}
-	k.hear(News{Word: Look, Lease: pause()}) // the place tells
+	k.hear(News{Word: Retry, Lease: pause()}) // the place's confirmation settles it
 }
 
 // taken is a unit that was taken from a field, or may have been, and for whom. Nobody else may own it.

@@ -6,7 +6,7 @@ import (
 	lettucecompat "github.com/anteroom/anteroom/lettuce_compat"
 )
 
-// P10: that somebody stands is not forgotten over the answer that gives the unit and comes later, nor over what is said
+// P10: that somebody waits is not forgotten over the answer that gives the unit and comes later, nor over what is said
 // of another unit.
 func TestDriver_P10_ToldBeforeTheAnswer(t *testing.T) {
 	_, client := fresh(t)
@@ -14,7 +14,7 @@ func TestDriver_P10_ToldBeforeTheAnswer(t *testing.T) {
 	o := p.mustAcquire(t, "k")
 	defer o.Exit(t.Context())
 	k, n := o.g.k, o.g.n
-	told := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageTold, Key: "k", N: n}) }
+	told := func(n uint64) { p.Heard(lettucecompat.Message{Kind: lettucecompat.MessageContended, Key: "k", N: n}) }
 	stands := func() bool { return k.somebody(n, Moment(k.asked.Load())) }
 	told(n - 1)
 	told(lettucecompat.LastNumber) // forged

@@ -93,9 +93,9 @@ func (r *modelRedis) state(client string, s Statement, now Moment) News {
 	case ahead < 0:
 		return News{Word: Has, N: s.N, Unit: r.n, Lease: r.ends - now}
 	case ahead < 2:
-		return News{Word: Stands, N: s.N, Lease: min(100*ms, r.ends-now+ms)}
+		return News{Word: Waits, N: s.N, Lease: min(100*ms, r.ends-now+ms)}
 	default:
-		return News{Word: Stands, N: s.N, Lease: 100 * ms * time.Duration(ahead)}
+		return News{Word: Waits, N: s.N, Lease: 100 * ms * time.Duration(ahead)}
 	}
 }
 
@@ -168,14 +168,14 @@ type client struct {
 	owner   int // counts owners
 }
 
-func (k *client) wish() Wish {
+func (k *client) demand() Demand {
 	switch {
 	case k.inside:
 		return Owned
 	case len(k.waiting) == 0:
 		return Quiet
 	}
-	return Wanted
+	return Pending
 }
 
 // run does do, later if the process is stopped.
@@ -317,7 +317,7 @@ func (k *client) step() {
 	w := k.w
 	for range 4 {
 		k.n += uint64(1 + w.rng.Intn(3)) // other keys of this client
-		c, s, until := k.c.Next(k.wish(), k.n, w.now)
+		c, s, until := k.c.Next(k.demand(), k.n, w.now)
 		k.c = c
 		if s == nil {
 			k.wake++
@@ -336,7 +336,7 @@ func (k *client) step() {
 	w.check()
 }
 
-// check looks for two owners: an owner that relies on the lock, or one that was notified of a loss and works on.
+// check searches for two owners: an owner that relies on the lock, or one that was notified of a loss and works on.
 func (w *world) check() {
 	owners, k := "", 0
 	for _, o := range w.clients {

@@ -15,7 +15,7 @@ import (
 
 // This file has the sentences of events, but for those of long waits and deadlocks. What a person can do comes first.
 
-// unavailableText says what to look at when err came in place of an answer of the server shard.
+// unavailableText says what to check when err came in place of an answer of the server shard.
 func unavailableText(shard string, err error) string {
 	if lettucecompat.Transient(err) {
 		return "check the state of Redis" + onServer(shard) + ", which answers and refuses"
@@ -58,15 +58,15 @@ func alertText(v watchdog.Verdict, failures int) string {
 func recoveryText(reason, action string, o watchdog.RecoveryOutcome) string {
 	done := map[string]string{
 		watchdog.ActionRestartRenewal: "the renewal loop was restarted",
-		watchdog.ActionHurryRenewal:   "a renewal was sent at once",
-		watchdog.ActionReconnect:      "the subscription is made anew",
+		watchdog.ActionHurryRenewal:   "a renewal was sent immediately",
+		watchdog.ActionReconnect:      "the subscription is re-established",
 		watchdog.ActionLose:           "the holder was notified",
 		watchdog.ActionStopRenewing:   "renewal was stopped, so that the lease ends by itself",
 		watchdog.ActionCancel:         "the hold was ended",
 		watchdog.ActionDelete:         "the hold was ended and the lock released",
 	}[action]
 	switch o {
-	case watchdog.Told:
+	case watchdog.Reported:
 		done = "no action taken"
 	case watchdog.Declined:
 		done = "no action taken, since the hold has changed"

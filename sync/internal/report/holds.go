@@ -11,10 +11,10 @@ import (
 	"github.com/anteroom/anteroom/watchdog"
 )
 
-// This file is what is told of single holds, and of Close.
+// This file reports single holds, and Close.
 
-// Note is what a loss is reported with: to how many holds it was told, and what the watchdog had said of the hold, which
-// it forgets when the grant is unlisted.
+// Note is what a loss is reported with: how many holds were notified, and what the watchdog had said of the hold, which
+// it forgets when the grant is unregistered.
 type Note struct {
 	owners   int
 	verdicts []watchdog.Verdict
@@ -28,7 +28,7 @@ func (p *Reports) NoteOn(o *lock.Owner, holds int) Note {
 	})}
 }
 
-// Lost reports a loss. Its owners were told: this is for others. It and the next five are lock.Reporter.
+// Lost reports a loss. Its owners were notified before: this is for others. It and the next five are lock.Reporter.
 func (p *Reports) Lost(g *lock.Held, l *lock.Loss) {
 	class := g.Key().Settings().Class
 	if l.By == renewal.ByRenewal {

@@ -14,7 +14,7 @@ import (
 
 // This file is what the log says. The queue of events writes it alone: after the owner of a lost lock was notified, on
 // a goroutine that no lock waits for. There is one record for each thing that a person may have to act on, and none for
-// an operation: what follows from it is at Debug.
+// an operation: what it leads to is at Debug.
 
 // levelOf returns the level of e where nothing else says it.
 func levelOf(e *observe.Event) slog.Level {
@@ -37,7 +37,7 @@ func levelOf(e *observe.Event) slog.Level {
 }
 
 // log writes one record: a message that is the same for all events of a kind, and what is
-// to be told of this one as attributes. docs/observability.md §6 explains them, and a test
+// particular to this one as attributes. docs/observability.md §6 explains them, and a test
 // compares. ctx has the values of the context under which the hold was acquired, so that
 // a handler finds the trace that it belongs to.
 func (p *Reports) log(ctx context.Context, e *queued) {

@@ -8,7 +8,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// This file is what an Observer and a Tracer are told of each operation.
+// This file reports each operation to an Observer and a Tracer.
 
 // Attempt is one caller's way in, as far as it is reported. The zero value is one that nobody observes.
 type Attempt struct {
@@ -101,7 +101,7 @@ func (p *Reports) public(err error, key string, names ...string) error {
 	return publicError{err, p.cfg.Words(err, false, append(names, key, p.cfg.ClientID)...)}
 }
 
-// publicError is an error in whose text no name of a lock or a holder stands. What it is, errors.Is sees as before.
+// publicError is an error whose text has no name of a lock or a holder. What it is, errors.Is sees as before.
 type publicError struct {
 	error
 	text string

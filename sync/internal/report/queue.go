@@ -8,7 +8,7 @@ import (
 	"github.com/anteroom/anteroom/sync/observe"
 )
 
-// This file is the queue of events: from whoever raises one to the log, the Tracer and OnEvent.
+// This file is the queue of events: from the code that raises one to the log, the Tracer and OnEvent.
 
 // event queues ev, of a hold that was acquired with these values, if of one; a full queue
 // drops it and counts that, as does one that has been stopped. It waits for nobody but the Observer: no lock is held.

@@ -1,5 +1,6 @@
-// Report is what people and programs are told: by the hooks of an Observer and of a Tracer, by the log, and by OnEvent.
-// The core and the services call it with values of their own and with no mutex locked, and know none of the four.
+// Report is what people and programs get to know: by the hooks of an Observer and of a Tracer, by the log, and by
+// OnEvent. The core and the services call it with values of their own and with no mutex locked, and know none of the
+// four.
 package report
 
 import (
@@ -34,7 +35,7 @@ type Config struct {
 	Words    func(err error, keys bool, hidden ...string) string // the text of err without hidden names; its keys are named where keys is set
 }
 
-// Reports are what one Manager tells.
+// Reports are what one Manager reports.
 type Reports struct {
 	cfg      Config
 	to       observe.Observer // with all hooks
@@ -56,9 +57,9 @@ type Reports struct {
 
 	alerts map[alert]bool // those that the log shows; the watchdog's loop's own
 
-	// Only the look for long waits that is under way uses these.
+	// Only the check for long waits that is under way uses these.
 	Scan                func(now time.Time, asked []int64) goroutines.Scan
-	forWaits, forCycles time.Time // when goroutines were last looked at
+	forWaits, forCycles time.Time // when goroutines were last inspected
 }
 
 // queueLen bounds the events that wait for OnEvent and the log.
@@ -67,7 +68,7 @@ const queueLen = 1024
 // New returns Reports that deliver nothing yet. Until Attach only what needs no more than cfg may be called.
 func New(cfg Config) *Reports {
 	p := &Reports{
-		cfg: cfg, to: allHooks(cfg.Observer), Scan: goroutines.Look,
+		cfg: cfg, to: allHooks(cfg.Observer), Scan: goroutines.Inspect,
 		queue: make(chan queued, queueLen), quit: make(chan struct{}), alerts: map[alert]bool{},
 	}
 	if cfg.Tracer != nil {
@@ -80,7 +81,7 @@ func New(cfg Config) *Reports {
 // Start begins to deliver events.
 func (p *Reports) Start() { p.done.Go(p.run) }
 
-// Attach tells p whom it may ask. It is called before any of them works.
+// Attach gives p what it may ask. It is called before any of them works.
 func (p *Reports) Attach(wire *lettucecompat.Client, locks *lock.Locks, dog *watchdog.Watchdog) {
 	p.wire, p.locks, p.leases, p.dog = wire, locks, locks.Leases(), dog
 }
@@ -97,5 +98,5 @@ func (p *Reports) Stop() {
 	p.done.Wait()
 }
 
-// Observed reports whether somebody is told of each operation. If not, nothing below need be called about one.
+// Observed reports whether anybody observes each operation. If not, nothing below need be called about one.
 func (p *Reports) Observed() bool { return p.cfg.Observer != nil || p.cfg.Tracer != nil }

@@ -46,7 +46,7 @@ func (p *Reports) Costs(replicas bool) {
 }
 
 // renewed is called where no renewal waits for it, as RenewalFailed is: an
-// Observer may be slow there, and nobody is renewed or told later for that.
+// Observer may be slow there, and no lease is renewed, and no owner notified, later for that.
 func (p *Reports) renewed(l *renewal.Lease, left time.Duration) {
 	p.to.Renewed(l.Owner().(*lock.Held).Key().Settings().Class, observe.OutcomeRenewed, left)
 }
@@ -56,7 +56,7 @@ func (p *Reports) RenewalFailed(l *renewal.Lease, failures int, err error) {
 	p.to.Renewed(g.Key().Settings().Class, observe.OutcomeFailed, 0)
 	outage := isOutage(err)
 	if outage && failures >= 2 && !p.cfg.Closing() {
-		p.troubles.met("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
+		p.troubles.observed("", "", shown(p.wire.Shard(g.Key().Name())), err, false)
 	}
 	if failures == 2 {
 		ev := eventOf(observe.EventRenewalFailing, g, l.Loss(""))
@@ -143,7 +143,7 @@ func (p *Reports) Alert(f watchdog.Facts, c watchdog.Check, failures int) {
 		v = verdicts[i]
 	}
 	if v.Finding == watchdog.RedisUnreachable && isOutage(v.Err) && !p.cfg.Closing() {
-		p.troubles.met("", "", "", v.Err, false)
+		p.troubles.observed("", "", "", v.Err, false)
 	}
 	ev := observe.Event{
 		Kind: observe.EventAlert, Key: f.Key, Class: f.Class, Holder: p.locks.Field(f.ID), Check: c.String(), CallSite: f.CallSite, Found: p.found(verdicts),
@@ -193,7 +193,7 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 		return // no news
 	}
 	kind := observe.EventRecovery
-	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Told || o == watchdog.Acted) {
+	if v.Finding == watchdog.HolderUnreachable && (o == watchdog.Reported || o == watchdog.Acted) {
 		kind = observe.EventAbandoned
 	}
 	ev := observe.Event{
@@ -207,8 +207,8 @@ func (p *Reports) Recovery(f watchdog.Facts, v watchdog.Verdict, action string, 
 	p.event(p.valuesOf(f), ev)
 }
 
-// concerns reports whether a person has to know of an action: it ends a hold some day, or it was in vain. Of a finding
-// that lasts an alert tells, and of a hold that is found lost its loss.
+// concerns reports whether a person has to know of an action: it ends a hold some day, or it was in vain. A finding
+// that lasts has an alert, and a hold that is found lost has its loss.
 func concerns(action string, o watchdog.RecoveryOutcome) bool {
 	switch o {
 	case watchdog.NotHelped, watchdog.GaveUp:

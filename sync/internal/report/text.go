@@ -54,7 +54,7 @@ func KindName(k queue.Kind) string {
 }
 
 // remedies says, for the answers that need a person, what that person can do. They
-// are told apart by the code with which Redis' answers begin, which is part of its
+// are distinguished by the code with which Redis' answers begin, which is part of its
 // protocol; texts differ between versions.
 var remedies = []struct{ code, remedy string }{
 	{"WRONGTYPE", "the key holds something that is not a lock; use another name for one of the two (or StringHolders, if it is the lock of another library)"},
@@ -64,12 +64,12 @@ var remedies = []struct{ code, remedy string }{
 	{"protected mode", "set a password, or connect from the server's own machine"},
 	{"NOAUTH", "give the Redis client a user name and password"},
 	{"WRONGPASS", "the Redis client's user name or password is wrong"},
-	{"NOSCRIPT", "the server forgets scripts at once; check what flushes its script cache"},
+	{"NOSCRIPT", "the server forgets scripts immediately; check what flushes its script cache"},
 }
 
 const smallestACL = "; docs/operations.md lists the smallest ACL"
 
-// What a user may not use. A command is followed by what it was about where Ping has asked.
+// What a user may not use. After a command comes what it was about if Ping has asked.
 var (
 	refusedCommand = regexp.MustCompile(`permissions to run the '([\w|]+)' command( \()?`)
 	refusedChannel = regexp.MustCompile(`access (?:a channel|one of the channels|the '.*' channel)|clients' channels`)

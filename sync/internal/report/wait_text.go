@@ -29,7 +29,7 @@ func longWaitText(ev *observe.Event, why string) string {
 	return text + unlocated(w.CallSite, why)
 }
 
-// shownLinks bounds the cycle that a text tells; Event.Waits has all of it.
+// shownLinks bounds the cycle that a text shows; Event.Waits has all of it.
 const shownLinks = 8
 
 // deadlockText words a cycle and says how sure it is. name says how keys are called.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxReports bounds the events of each kind that one look raises: an outage of Redis
-	// may make 100,000 keys overdue at once, and one line says that as well.
+	// maxReports bounds the events of each kind that one check raises: an outage of Redis
+	// may make 100,000 keys overdue together, and one line says that as well.
 	maxReports = 10
 	// scanEvery is the least time between two goroutine scans for long waits, and between
 	// two for deadlocks: a long wait does not hide where a deadlock is. The watchdog has the
@@ -23,8 +23,8 @@ const (
 	scanEvery = 30 * time.Second
 )
 
-// Looked reports what a look has found.
-func (p *Reports) Looked(found waits.Report) {
+// FoundWaits reports what a check for long waits has found.
+func (p *Reports) FoundWaits(found waits.Report) {
 	p.deadlocks(found)
 	p.longWaits(found)
 }
@@ -39,7 +39,7 @@ func (p *Reports) longWaits(found waits.Report) {
 			Kind: observe.EventLongWait, At: found.At, Key: info.Key, Class: info.Class, Since: info.Since,
 			Waiters: w.Waiting, Waits: []observe.WaitInfo{info},
 		}
-		p.tellHolder(&ev, w)
+		p.describeHolder(&ev, w)
 		events = append(events, ev)
 	}
 	why := p.locate(&p.forWaits, found.At, events)
@@ -104,9 +104,9 @@ func (p *Reports) waitInfo(w waits.Wait) observe.WaitInfo {
 	return info
 }
 
-// tellHolder says who has the key that w waits for, as far as this process knows: Holder,
-// and in Text what longWaitText cannot tell from the wait alone.
-func (p *Reports) tellHolder(ev *observe.Event, w waits.Wait) {
+// describeHolder adds to ev who has the key that w waits for, as far as this process knows: Holder,
+// and in Text what longWaitText cannot know from the wait alone.
+func (p *Reports) describeHolder(ev *observe.Event, w waits.Wait) {
 	if w.Current.Grant != 0 {
 		ev.Holder = p.locks.Field(w.Current.Grant)
 		switch w.Current.State {
@@ -120,7 +120,7 @@ func (p *Reports) tellHolder(ev *observe.Event, w waits.Wait) {
 		return
 	}
 	a := w.Of.(*lock.Key).Answer()
-	if a == nil || a.Err == nil && a.Word != lettucecompat.WordStands && a.Word != lettucecompat.WordRefused {
+	if a == nil || a.Err == nil && a.Word != lettucecompat.WordWaits && a.Word != lettucecompat.WordRefused {
 		ev.Text = "it is just being acquired"
 		return
 	}
@@ -132,14 +132,14 @@ func (p *Reports) tellHolder(ev *observe.Event, w waits.Wait) {
 		ev.Text = "held by an earlier grant of this Manager that is still to be removed"
 	default:
 		ev.Text = "held by another process, or by another Manager of this one"
-		if a.Word == lettucecompat.WordStands {
+		if a.Word == lettucecompat.WordWaits {
 			ev.Text += fmt.Sprintf(", and %d in line before this one", a.Ahead)
 		}
 	}
 }
 
 // locate fills in where the goroutines of the events are, unless that was recorded or they
-// were looked at a short time before, at last. It returns why some are missing, or "".
+// were inspected a short time before, at last. It returns why some are missing, or "".
 func (p *Reports) locate(last *time.Time, now time.Time, events []observe.Event) string {
 	var asked []int64
 	for _, ev := range events {
@@ -156,7 +156,7 @@ func (p *Reports) locate(last *time.Time, now time.Time, events []observe.Event)
 		return ""
 	}
 	if !last.IsZero() && now.Sub(*last) < scanEvery {
-		return "goroutines were looked at less than " + scanEvery.String() + " ago"
+		return "goroutines were inspected less than " + scanEvery.String() + " ago"
 	}
 	*last = now
 	found := p.Scan(now, asked)

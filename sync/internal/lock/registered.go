@@ -2,25 +2,25 @@ package lock
 
 import "slices"
 
-// This file lists grants, for Close and for the watchdog.
+// This file registers grants, for Close and for the watchdog.
 
-// grown is how many numbers in Locks.came may be of grants that have ended, beside as many as are listed: short holds
-// come and go by thousands between two looks of the watchdog.
+// grown is how many numbers in Locks.came may be of grants that have ended, beside as many as are registered: short
+// holds come and go by thousands between two visits of the watchdog.
 const grown = 1024
 
-func (l *Locks) list(g *Held) {
+func (l *Locks) register(g *Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.grants[g.n] = g
 	l.came = append(l.came, g.n)
 	if len(l.came) > 2*len(l.grants)+grown {
-		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.listed(n) == nil })
+		l.came = slices.DeleteFunc(l.came, func(n uint64) bool { return l.registered(n) == nil })
 	}
 }
 
-// unlist takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays listed as lost
-// until that one exits: should its goroutine have ended, nobody else would.
-func (l *Locks) unlist(g *Held, owner *Owner) {
+// unregister takes out g, which was released or lost. Where owner, who had it, cannot be notified, it stays registered
+// as lost until that one exits: should its goroutine have ended, nobody else would.
+func (l *Locks) unregister(g *Held, owner *Owner) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.grants, g.n)
@@ -34,8 +34,8 @@ func (l *Locks) unlist(g *Held, owner *Owner) {
 	l.changedLocked()
 }
 
-// unlistLost takes out g, whose last owner has exited.
-func (l *Locks) unlistLost(g *Held) {
+// unregisterLost takes out g, whose last owner has exited.
+func (l *Locks) unregisterLost(g *Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lost[g.n] == g {
@@ -46,7 +46,7 @@ func (l *Locks) unlistLost(g *Held) {
 	}
 }
 
-func (l *Locks) listed(n uint64) *Held {
+func (l *Locks) registered(n uint64) *Held {
 	if g := l.grants[n]; g != nil {
 		return g
 	}
@@ -57,7 +57,7 @@ func (l *Locks) listed(n uint64) *Held {
 func (l *Locks) Held(n uint64) *Held {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.listed(n)
+	return l.registered(n)
 }
 
 // HeldAll is Held for many.
@@ -66,7 +66,7 @@ func (l *Locks) HeldAll(ns []uint64) []*Held {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, n := range ns {
-		list[i] = l.listed(n)
+		list[i] = l.registered(n)
 	}
 	return list
 }
@@ -79,7 +79,7 @@ func (l *Locks) Changes() (came, went []uint64) {
 	came, went = l.came, l.went
 	l.came, l.went = nil, nil
 	for _, n := range came {
-		if g := l.listed(n); g != nil {
+		if g := l.registered(n); g != nil {
 			g.watched = true
 		}
 	}

@@ -1,6 +1,6 @@
-// Package stranger is, for tests, a client that knows only the design document: its scripts (docs/internals/decisions.md §7 and
-// §13) word for word, over plain commands.
-package stranger
+// Package foreign is, for tests, a client that knows only the design document: its scripts (docs/internals/decisions.md
+// §7 and §13) word for word, over plain commands.
+package foreign
 
 import (
 	"context"

@@ -12,8 +12,8 @@ const (
 	maxEventText = 1 << 10
 )
 
-// ring keeps the last max events. Its methods are safe for concurrent use.
-type ring struct {
+// recent keeps the last max events. Its methods are safe for concurrent use.
+type recent struct {
 	max int
 
 	mu   sync.Mutex
@@ -28,9 +28,9 @@ type kept struct {
 	class, filter string
 }
 
-// add keeps e, in place of the oldest event if the ring is full. The error becomes text here, because it may
+// add keeps e, in place of the oldest event if max are kept. The error becomes text here, because it may
 // reference anything.
-func (r *ring) add(e observe.Event, hide bool) {
+func (r *recent) add(e observe.Event, hide bool) {
 	k := keep(e, hide)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,12 +44,12 @@ func (r *ring) add(e observe.Event, hide bool) {
 }
 
 // newest returns the kept events, newest first, and how many there have been.
-func (r *ring) newest() (list []kept, seen int64) {
+func (r *recent) newest() (list []kept, seen int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list = make([]kept, 0, len(r.list))
 	for i := range r.list {
-		// next-1 is the newest where the ring is full; before that next is 0.
+		// next-1 is the newest once max are kept; before that next is 0.
 		list = append(list, r.list[(r.next-1-i+len(r.list))%len(r.list)])
 	}
 	return list, r.seen

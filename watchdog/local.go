@@ -11,19 +11,19 @@ type statusAnswer struct {
 	statuses []Status
 }
 
-// judge keeps and reports a verdict and does what follows from it.
+// judge keeps and reports a verdict, and acts on it.
 func (w *Watchdog) judge(h *hold, f *Facts, v Verdict) {
 	w.note(h, f, v)
 	w.recover(h, f, v)
 }
 
-// look runs the local checks of one hold. Whatever the facts of this round accuse is
+// checkLocally runs the local checks of one hold. What the facts of this round accuse is
 // judged again on fresh ones: between the pass and now the owner may have released, or
-// a renewal may have been confirmed. Blind, it looks at nothing but the deadline.
-func (w *Watchdog) look(r round, h *hold, f *Facts) {
+// a renewal may have been confirmed. Blind, it checks nothing but the deadline.
+func (w *Watchdog) checkLocally(r round, h *hold, f *Facts) {
 	if f.Lost {
 		if !r.blind {
-			w.lookAtHolder(r.now, h, f)
+			w.checkHolder(r.now, h, f)
 		}
 		return
 	}
@@ -38,15 +38,15 @@ func (w *Watchdog) look(r round, h *hold, f *Facts) {
 		return
 	}
 	w.judge(h, f, v)
-	if !h.lookDue(r, f.Period) {
+	if !h.localDue(r, f.Period) {
 		return // here for the deadline only
 	}
 	w.renewalCounts(h, f)
-	w.lookAtHolder(r.now, h, f)
+	w.checkHolder(r.now, h, f)
 }
 
-// lookAtHolder runs the holder check and plans the next look.
-func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f *Facts) {
+// checkHolder runs the holder check and plans the next local checks.
+func (w *Watchdog) checkHolder(now time.Time, h *hold, f *Facts) {
 	holder := func(f Facts) Verdict {
 		// A lease that is fixed only since the Watchdog stopped its renewal is none that
 		// its owner chose.
@@ -62,7 +62,7 @@ func (w *Watchdog) lookAtHolder(now time.Time, h *hold, f *Facts) {
 		h.owner = owner
 	}
 	w.judge(h, f, v)
-	h.nextLook = w.since(now) + f.Period
+	h.nextLocal = w.since(now) + f.Period
 }
 
 // confirm runs a check, and runs it again on fresh facts where it accuses. It leaves in f
@@ -80,7 +80,7 @@ func (w *Watchdog) confirm(f *Facts, check func(Facts) Verdict) (v Verdict, list
 	return check(fresh), true
 }
 
-// renewalCounts lets a confirmed renewal stand for the lock-status check.
+// renewalCounts lets a confirmed renewal replace the lock-status check.
 func (w *Watchdog) renewalCounts(h *hold, f *Facts) {
 	if h.statusClean() && !f.LastConfirmed.IsZero() && (!h.isSet(LockStatus) || w.since(f.LastConfirmed) > h.last[LockStatus]) {
 		w.judge(h, f, healthy(LockStatus, f.LastConfirmed))
@@ -124,7 +124,7 @@ func (w *Watchdog) askProbe(now time.Time) {
 	})
 }
 
-// send hands an answer to the loop. After Stop it is thrown away: an error that our own
+// send hands an answer to the loop. After Stop it is dropped: an error that our own
 // cancellation caused accuses nobody.
 func send[T any](w *Watchdog, to chan<- T, answer T) {
 	if w.ctx.Err() != nil {
@@ -188,9 +188,9 @@ func (w *Watchdog) judgeProbe(now time.Time, p Probe) {
 	w.judge(&w.process, w.aboutProcess(), v)
 }
 
-// lookAtProcess looks, once a period, at what concerns all holds. A renewal loop that
-// stands still is not left to wait for that.
-func (w *Watchdog) lookAtProcess(now time.Time, blind bool, stats RenewalStats) {
+// checkProcess checks, once a period, what concerns all holds. A renewal loop that
+// has stopped is not left to wait for that.
+func (w *Watchdog) checkProcess(now time.Time, blind bool, stats RenewalStats) {
 	due := !now.Before(w.nextAll)
 	loop := CheckRenewalLoop(now, w.cfg.Period, stats)
 	news := loop.Finding == RenewalStalled && w.process.concern(Renewal).finding != RenewalStalled
