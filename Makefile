@@ -14,9 +14,8 @@
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
-#              less than one. The first writes lab/bench/results.json, and from it the charts and
-#              tables of docs/performance.md and docs/reference/measurements.md.
+# make bench   measures Anteroom beside other packages, in a quarter of an hour. It writes
+#              lab/bench/results.json, and from it the charts and tables of docs/performance.md and docs/reference/measurements.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -30,7 +29,7 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop lint vet demo bench bench-quick mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
+.PHONY: test lab matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz
 
 # PARTS makes a recipe of parts. Each is announced, each runs whatever became of the others,
 # and the end says how long all took and what was skipped.
@@ -131,9 +130,6 @@ interop: redis
 bench: redis
 	cd lab/bench && $(GO) run . $(BENCH)
 
-bench-quick: redis
-	cd lab/bench && $(GO) run . -quick $(BENCH)
-
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
 	$(GO) -C lab run ./mutants $(MUTANTS)
@@ -145,10 +141,6 @@ model:
 # How many statements the packages' own tests run.
 cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
-
-# How large the core is, and how many functions a caller goes through.
-count:
-	@$(GO) -C lab run ./count
 
 # What it finds lands in the package's testdata/fuzz and fails make test from then on.
 fuzz: redis
