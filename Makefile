@@ -2,7 +2,7 @@
 #   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories and the bench in lab, the examples
+#   make lab     the linter, the laboratories and the bench in lab, the peers' own tests, the examples
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
@@ -36,7 +36,7 @@ SKIPPED    := $(shell mktemp -u)
 PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
 	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
 	end() { \
-	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; or, for partitions, no root or no ip)"; fi; \
+	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; for partitions, no root or no ip; for the peers' tests, port 6379 taken or a module not fetched)"; fi; \
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
 # sync takes longest by far, so it begins first and the others run beside it. Many tests wait
