@@ -42,12 +42,10 @@
 //
 // # Why a double hold is found
 //
-// If a lock has at most one hold, its claims can be put in an order in which each hold takes the lock between the call
-// of its acquire and its return, and frees it from the end of its claim on: exactly if no two claims share a moment. If
-// two do, both would have to be after their returns and before their ends; if none do, each takes the lock just before
-// its return. So neither waiting acquires nor late answers hide anything, and the judge looks at each pair of claims.
-// TestOverlaps_AgreeWithPorcupine compares that with a checker of linearizability on random histories, which include
-// acquires without an answer.
+// A lock has at most one hold exactly if no two claims share a moment: if two do, each would have to take the lock
+// between the call of its acquire and its return, and to free it after the end of its claim; if none do, each takes it
+// just before its return. So the judge looks at each pair of claims. TestOverlaps_AgreeWithPorcupine compares that with
+// a checker of linearizability on random histories, which include acquires without an answer.
 //
 // # The register
 //

@@ -49,7 +49,7 @@ type locker struct {
 	prefix                      string
 	validity, interval, timeout time.Duration // timeout: not used
 	majority, totalcnt          int32         // not used
-	mu                          sync.RWMutex
+	forcing, mu                 sync.RWMutex // forcing is read-locked while a lock is forced; mu: not used
 	gates                       map[string]*gate // not used
 }
 
@@ -124,6 +124,8 @@ func (l *locker) TryWithContext(ctx context.Context, name string) (context.Conte
 }
 
 func (l *locker) ForceWithContext(ctx context.Context, name string) (context.Context, context.CancelFunc, error) {
+	l.forcing.RLock()
+	defer l.forcing.RUnlock()
 	return l.with(ctx, name, (*anteroom.Mutex).Seize)
 }
 
@@ -132,11 +134,11 @@ func (l *locker) Client() rueidis.Client { return l.client }
 // onInvalidations is called by a client with client-side caching, which there is none of here.
 func (l *locker) onInvalidations([]rueidis.RedisMessage) {}
 
-// Close ends what waits, and what is held at once.
+// Close ends what waits, and what is held at once. Who forces a lock comes first: its holder may be the one that closes.
 func (l *locker) Close() {
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	_ = l.m.Close(ended)
+	l.forcing.Lock()
+	defer l.forcing.Unlock()
+	_ = l.m.CloseWithin(time.Millisecond)
 	_ = l.rdb.Close()
 	l.client.Close()
 }
