@@ -2,7 +2,7 @@
 #   make test    unit, invariant, real-server and process tests, with the race detector
 #   make demo    the library at work, with faults
 # And those for who changes the library:
-#   make lab     the linter, the laboratories and the bench in lab, the examples
+#   make lab     the linter, the laboratories and the bench in lab, the peers' own tests, the examples
 #   make mutants removes each mechanism once and demands that a named test fails
 #   make fuzz    runs each fuzz test for FUZZ_FOR (30s)
 #   make systems compiles and vets everything for five systems, and builds library and tool for more
@@ -14,9 +14,8 @@
 # make model checks the protocol of the statement with TLC (docs/model), in a quarter of an hour.
 # make interop lets Java programs (Lettuce, Redisson) share locks with this library; it needs
 # Java 17 and Maven.
-# make bench   measures Anteroom beside other packages, in minutes; make bench-quick in
-#              less than one. The first writes lab/bench/results.json, and from it the charts and
-#              tables of docs/performance.md and docs/reference/measurements.md.
+# make bench   measures Anteroom beside other packages, in a quarter of an hour. It writes
+#              lab/bench/results.json, and from it the charts and tables of docs/performance.md and docs/reference/measurements.md.
 #
 # The tools run by exact version through `go run`, so that they never enter the
 # module graph of a program that uses the library.
@@ -30,14 +29,14 @@ BENCH      ?=
 FUZZ_FOR   ?= 30s
 SKIPPED    := $(shell mktemp -u)
 
-.PHONY: test lab matrix systems interop lint vet demo bench bench-quick mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
+.PHONY: test lab matrix systems interop lint vet demo bench mutants model cover redis prometheus iproute chromium faults chaos partitions fuzz count
 
 # PARTS makes a recipe of parts. Each is announced, each runs even if others failed,
 # and the end says how long all took and what was skipped.
 PARTS = export ANTEROOM_SKIPPED=$(SKIPPED); rm -f $(SKIPPED); status=0; all=$$(date +%s); \
 	part() { echo "== $$1"; shift; begin=$$(date +%s); "$$@" || status=1; echo "   $$(($$(date +%s) - begin)) s"; }; \
 	end() { \
-	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; or, for partitions, no root or no ip)"; fi; \
+	  if [ -s $(SKIPPED) ]; then echo "$$(wc -l < $(SKIPPED)) tests were skipped, because there is no redis-server, prometheus or promtool (or, for one test, no chromium; for partitions, no root or no ip; for the peers' tests, port 6379 taken or a module not fetched)"; fi; \
 	  rm -f $(SKIPPED); echo "== $$([ $$status = 0 ] && echo passed || echo FAILED), after $$(($$(date +%s) - all)) s"; exit $$status; }
 
 # sync takes longest by far, so it begins first and the others run beside it. Many tests wait
@@ -131,9 +130,6 @@ interop: redis
 bench: redis
 	cd lab/bench && $(GO) run . $(BENCH)
 
-bench-quick: redis
-	cd lab/bench && $(GO) run . -quick $(BENCH)
-
 # MUTANTS="-only raise" runs those whose name contains "raise".
 mutants: redis
 	$(GO) -C lab run ./mutants $(MUTANTS)
@@ -146,9 +142,14 @@ model:
 cover: redis
 	$(GO) test -cover ./queue ./renewal ./watchdog ./lettuce_compat ./sync/... ./metrics
 
-# How large the core is, and how many functions a caller goes through.
+# How large everything is: lines without tests, exported names, words of docs.
+COUNTED = sync sync/observe sync/internal/lock sync/internal/report lettuce_compat queue renewal watchdog
 count:
-	@$(GO) -C lab run ./count
+	@for p in $(COUNTED); do echo "$$(cat $$(ls $$p/*.go | grep -v _test.go) | wc -l) lines of Go in $$p"; done; \
+	echo "$$(cat lettuce_compat/lua/*.lua | wc -l) lines of Lua"; \
+	echo "$$(find lab -name '*.go' | xargs cat | wc -l) lines of Go in lab, $$(find lab -name '*.go' ! -name '*_test.go' | xargs cat | wc -l) without tests"; \
+	echo "$$($(GO) doc -short ./sync | wc -l) constants, errors, functions and types exported in sync"; \
+	echo "$$(cat README.md docs/*.md docs/*/*.md | wc -w) words of docs"
 
 # What it finds lands in the package's testdata/fuzz and fails make test from then on.
 fuzz: redis

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +52,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestScenarios: names are unique, every scenario can be run and judged, and the pages name only these.
+// TestScenarios: names are unique, every scenario can be run, and the pages name only these.
 func TestScenarios(t *testing.T) {
 	names := map[string]bool{}
 	for _, s := range scenarios() {
@@ -61,16 +60,6 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		names[s.name] = true
-		for _, target := range s.targets {
-			for _, lib := range append(slices.Clone(target.over), target.of) {
-				if !slices.Contains(s.libraries, lib) {
-					t.Errorf("%s: %v is about %s, which takes no part", s.name, target, lib)
-				}
-			}
-			if (target.atLeast > 0) == (target.atMost > 0) || head(target.figure) == target.figure {
-				t.Errorf("%s: %v has not one bound, or an unknown figure", s.name, target)
-			}
-		}
 	}
 	for _, c := range charts() {
 		for _, g := range c.groups {
@@ -118,34 +107,6 @@ func TestScenarios_EachWayToMeasure(t *testing.T) {
 				t.Errorf("a pair took %v µs, and %v are added", f[pair], 4*oneWay)
 			}
 		})
-	}
-}
-
-// Rounds are interleaved, and an error names its scenario and library.
-func TestPlan_RoundsAreInterleaved(t *testing.T) {
-	testredis.Start(t) // without a redis-server the test is skipped, and the skip counted
-	var seen []string
-	s := scenario{
-		name: "s", libraries: []string{library.Mutex, library.Semaphore, library.Nothing}, rounds: 3,
-		measure: func(_ context.Context, r round) (figures, error) {
-			seen = append(seen, r.lib.Name)
-			r.note("said")
-			return figures{opsPerS: float64(len(seen))}, nil
-		},
-	}
-	results, notes, err := plan{}.run(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := strings.Join(seen, " "); got != "sync.Mutex x/sync/semaphore nothing x/sync/semaphore nothing sync.Mutex nothing sync.Mutex x/sync/semaphore" {
-		t.Error(got)
-	}
-	if r := results[0]; r.Figures[opsPerS] != 6 || r.Spread[opsPerS] != [2]float64{1, 8} || r.Rounds != 3 || len(notes) != 3 {
-		t.Errorf("%+v, %q", r, notes)
-	}
-	s.measure = func(context.Context, round) (figures, error) { return nil, errors.New("broken") }
-	if _, _, err := (plan{}).run(t.Context(), s); err == nil || err.Error() != "s, sync.Mutex: broken" {
-		t.Error(err)
 	}
 }
 
@@ -216,66 +177,6 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// The probe counts nothing of its own.
-func TestProbe(t *testing.T) {
-	s := testredis.Start(t)
-	p, err := newProbe(t.Context(), s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.close()
-	rdb := s.Client(t)
-	rdb.Ping(t.Context())
-	begin, err := p.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	silent, err := p.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The lengths of two answers of INFO differ by some digits.
-	if got := silent.bytes - begin.bytes; got < -50 || got > 50 {
-		t.Errorf("%v bytes of a silent server", got)
-	}
-	for range 10 {
-		rdb.Set(t.Context(), "k", strings.Repeat("x", 1000), 0)
-	}
-	end, err := p.read(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := end.perOp(silent, 10, []string{"set"})
-	if f[commandsPerOp] != 1 || f[bytesPerOp] < 1000 || f[bytesPerOp] > 1100 || f[connections] < 1 {
-		t.Errorf("%v", f)
-	}
-}
-
-func TestTarget_Judge(t *testing.T) {
-	of := func(lib string, ops, commands float64) result {
-		return result{Scenario: "s", Library: lib, Figures: figures{opsPerS: ops, commandsPerOp: commands}}
-	}
-	results := []result{of("a", 1000, 2.5), of("b", 10, 4), of("c", 5, 5), {Scenario: "small", Library: "b", Figures: figures{opsPerS: 20}}}
-	for _, c := range []struct {
-		target
-		value   float64
-		against string
-		met     bool
-	}{
-		{target{of: "a", figure: opsPerS, over: []string{"c", "b"}, atLeast: 100}, 100, "b", true},
-		{target{of: "a", figure: opsPerS, over: []string{"c", "b"}, atLeast: 101}, 100, "b", false},
-		{target{of: "a", figure: commandsPerOp, over: []string{"c", "b"}, atMost: 1}, 0.625, "b", true},
-		{target{of: "a", figure: commandsPerOp, atMost: 2}, 2.5, "", false},
-		{target{of: "b", figure: opsPerS, than: "small", atLeast: 0.5}, 0.5, "small", true},
-		{target{of: "d", figure: opsPerS, atMost: 9}, 0, "", false},
-	} {
-		value, against, met := c.judge("s", results)
-		if value != c.value || against != c.against || met != c.met {
-			t.Errorf("%v: %v × %s, %v", c.target, value, against, met)
-		}
-	}
-}
-
 // The committed pages and charts can be made from the committed results.
 func TestRender(t *testing.T) {
 	results, err := readResults("results.json")
@@ -314,19 +215,5 @@ func TestRender(t *testing.T) {
 	text, _ := json.Marshal(merge(results, nil))
 	if again, _ := json.Marshal(results); string(text) != string(again) {
 		t.Error("results are lost, or in another order")
-	}
-	if _, err := rewrite("<!-- bench:begin p99_us no-such -->\n<!-- bench:end -->", results); err == nil {
-		t.Error("a block of nothing")
-	}
-}
-
-func TestFormat(t *testing.T) {
-	for want, got := range map[string]string{
-		"0": number(0), "0.000123": number(0.000123), "9.88": number(9.876), "999": number(999.4), "1,234,568": number(1234567.8),
-		"1.5 ms": format(p99, 1500), "2 s": format(p99, 2e6), "3 µs": format(clientCPU, 3), "4 %": format(cpuPercent, 4), "512 B": format(heapPerItem, 512),
-	} {
-		if got != want {
-			t.Errorf("%s, not %s", got, want)
-		}
 	}
 }

@@ -3,16 +3,13 @@
 //
 //	scenarios() ── rounds, interleaved ──► figures ──► results ──┬─► results.json ──► docs/reference/measurements.md,
 //	  each: load · crew · handover · grow                        │                   docs/performance.md, docs/plots
-//	                                                             └─► the screen, with the targets
+//	                                                             └─► the screen
 //
 //	go run .                        everything: about 15 minutes
-//	go run . -quick                 the main scenarios: under a minute, and no file
-//	go run . -list                  what there is
 //	go run . -only 'alone|many'     scenarios whose name matches; the file keeps the others
-//	go run . -libraries 'rue|evalsha'  libraries whose name matches
 //	go run . -render                measure nothing: pages and charts from the file
 //
-// Without -only and -libraries a whole run writes the pages and charts too. figures.go explains the figures.
+// Without -only a run writes the pages and charts too. figures.go explains the figures.
 package main
 
 import (
@@ -44,38 +41,23 @@ var roles = map[string]child.Role{"crew": crewRole, "handover": handoverRole, "g
 func main() {
 	child.Run(roles)
 	var p plan
-	flag.BoolVar(&p.quick, "quick", false, "only the main scenarios, with short rounds")
 	flag.IntVar(&p.rounds, "rounds", 0, "rounds of every scenario; 0: its own number")
 	only := flag.String("only", "", "run only scenarios whose name matches this regular expression")
-	libraries := flag.String("libraries", "", "measure only libraries whose name matches this regular expression")
-	list := flag.Bool("list", false, "list the scenarios and exit")
-	file := flag.String("out", "", "the file for the results; empty: none after -quick, results.json otherwise")
+	file := flag.String("out", "results.json", "the file for the results")
 	render := flag.Bool("render", false, "measure nothing, make pages and charts from the file")
 	docs := flag.String("docs", "../../docs", "the folder of the pages and charts")
 	flag.Parse()
-	if *file == "" && !p.quick {
-		*file = "results.json"
-	}
-
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	chosen, err := choose(p.quick, *only)
-	var failed error
-	if p.libraries, failed = regexp.Compile(*libraries); failed != nil {
-		err = failed
-	}
+	chosen, err := choose(*only)
 	switch {
 	case err != nil:
-	case *list:
-		for _, s := range chosen {
-			fmt.Printf("%-24s %s\n", s.name, s.title)
-		}
 	case *render:
 		err = renderFile(*file, *docs)
 	default:
-		whole := !p.quick && *only == "" && *libraries == ""
+		whole := *only == ""
 		err = run(ctx, os.Stdout, p, chosen, *file, !whole)
 		if err == nil && whole {
 			err = renderFile(*file, *docs)
@@ -87,17 +69,15 @@ func main() {
 	}
 }
 
-// choose returns the scenarios to run. Scenarios that are named are run, quick or not.
-func choose(quick bool, only string) ([]scenario, error) {
+// choose returns the scenarios to run.
+func choose(only string) ([]scenario, error) {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return nil, err
 	}
-	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool {
-		return !match.MatchString(s.name) || quick && s.quick == nil && only == ""
-	})
+	chosen := slices.DeleteFunc(scenarios(), func(s scenario) bool { return !match.MatchString(s.name) })
 	if len(chosen) == 0 {
-		return nil, fmt.Errorf("no scenario matches %q; -list prints them", only)
+		return nil, fmt.Errorf("no scenario matches %q", only)
 	}
 	return chosen, nil
 }
@@ -124,9 +104,9 @@ func run(ctx context.Context, w io.Writer, p plan, chosen []scenario, file strin
 			fmt.Fprintln(w, "  note:", note)
 		}
 	}
-	fmt.Fprintf(w, "\nThe libraries and their settings:\n\n%s\nTargets:\n\n%s", text(settings(results)), text(verdicts(results)))
+	fmt.Fprintf(w, "\nThe libraries and their settings:\n\n%s", text(settings(results)))
 	fmt.Fprintf(w, "\nMeasured for %.0f s. At the end: %s\n", time.Since(began).Seconds(), machine())
-	if file == "" || len(results) == 0 {
+	if len(results) == 0 {
 		return err
 	}
 	if keep {

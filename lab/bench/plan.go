@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -19,10 +18,8 @@ import (
 
 // plan is how scenarios are run.
 type plan struct {
-	quick     bool
-	rounds    int            // 0: that of the scenario
-	libraries *regexp.Regexp // nil: all
-	progress  io.Writer      // receives what is being measured; nil: nobody
+	rounds   int       // 0: that of the scenario
+	progress io.Writer // receives what is being measured; nil: nobody
 }
 
 // round is one measurement of one library.
@@ -40,9 +37,6 @@ const roundLimit = 6 * time.Minute
 // time beginning with another one, so that other activity of the machine affects all of them equally. notes has no
 // duplicates.
 func (p plan) run(ctx context.Context, s scenario) (results []result, notes []string, err error) {
-	if p.quick {
-		s = s.shortened()
-	}
 	s.rounds = cmp.Or(p.rounds, s.rounds, 5)
 	note := func(words string) {
 		if !slices.Contains(notes, words) {
@@ -55,9 +49,7 @@ func (p plan) run(ctx context.Context, s scenario) (results []result, notes []st
 		if err != nil {
 			return nil, nil, err
 		}
-		if p.libraries == nil || p.libraries.MatchString(name) {
-			libs = append(libs, lib)
-		}
+		libs = append(libs, lib)
 	}
 	err = testredis.WithoutTest(s.name, func(t *testredis.Program) (err error) {
 		server := testredis.Start(t)

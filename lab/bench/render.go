@@ -55,7 +55,6 @@ func page(results []result) string {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", s.title, markdown(table(some)))
 	}
 	fmt.Fprintf(&b, "\n## Where a peer is better\n\nEvery figure in which a peer beats Anteroom, fair or not, by more than 5 %%.\n\n%s", markdown(better(results)))
-	fmt.Fprintf(&b, "\n## Demands\n\nThey were set beforehand.\n\n%s", markdown(verdicts(results)))
 	fmt.Fprintf(&b, "\n## Libraries and settings\n\n%s", markdown(settings(results)))
 	return b.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,25 +21,6 @@ type scenario struct {
 	far         bool // Redis is some milliseconds away
 	rounds      int  // 0: 5
 	measure     func(context.Context, round) (figures, error)
-	targets     []target
-	quick       *quick // nil: no part of the quick run
-}
-
-// quick is what differs in the quick run.
-type quick struct {
-	warm, span time.Duration // 0: 50 and 150 ms
-	rounds     int           // 0: 3
-	libraries  []string      // nil: all
-}
-
-func (s scenario) shortened() scenario {
-	q := cmp.Or(s.quick, &quick{})
-	s.load.Warm, s.load.For = cmp.Or(q.warm, 50*time.Millisecond), cmp.Or(q.span, 150*time.Millisecond)
-	s.rounds = cmp.Or(q.rounds, 3)
-	if q.libraries != nil {
-		s.libraries = q.libraries
-	}
-	return s
 }
 
 const ms = time.Millisecond
@@ -69,19 +49,11 @@ func uncontended() []scenario {
 		libraries: library.All(), kind: library.Alone, placed: true, measure: alone,
 		// Many short rounds: a difference of a tenth has to show, and a machine's speed changes within seconds.
 		load: load{Goroutines: 1, Keys: 1, Warm: 50 * ms, For: 120 * ms}, rounds: 21,
-		quick: &quick{libraries: append([]string{library.Anteroom, library.AnteroomDefaults}, peers...)},
-		targets: []target{
-			{of: library.Anteroom, figure: pair, over: peers, atMost: 1.25},
-			// Two, plus what a connection sends besides in the same time.
-			{of: library.Anteroom, figure: commandsPerOp, atMost: 2.02},
-		},
 	}
 	keys := scenario{
 		name: "many-keys", title: "64 goroutines, 64,000 keys, each acquisition another one", group: one.group,
 		libraries: contenders, kind: library.Alone, measure: alone,
-		load:    load{Goroutines: 64, Keys: 64_000, Warm: 150 * ms, For: 400 * ms},
-		quick:   &quick{libraries: append([]string{library.Anteroom}, peers...)},
-		targets: []target{{of: library.Anteroom, figure: opsPerS, over: []string{library.Rueidislock}, atLeast: 1}},
+		load: load{Goroutines: 64, Keys: 64_000, Warm: 150 * ms, For: 400 * ms},
 	}
 	return []scenario{one, one.away(3, 300*ms), keys, keys.away(3, 400*ms)}
 }
@@ -89,7 +61,7 @@ func uncontended() []scenario {
 // away is the same with Redis far.
 func (s scenario) away(rounds int, span time.Duration) scenario {
 	s.name, s.title, s.far, s.placed = s.name+"-far", s.title+", Redis far away", true, false
-	s.load.Warm, s.load.For, s.rounds, s.targets, s.quick = 200*ms, span, rounds, nil, nil
+	s.load.Warm, s.load.For, s.rounds = 200*ms, span, rounds
 	s.libraries = slices.DeleteFunc(slices.Clone(shared), func(name string) bool { return !slices.Contains(s.libraries, name) })
 	return s
 }
@@ -116,14 +88,6 @@ func oneKey() (all []scenario) {
 			case n == 64 && hold > 0:
 				s.kind = library.Long
 			case n == 64:
-				s.quick = &quick{libraries: append([]string{library.Anteroom, library.AnteroomFair, library.Mutex, library.Semaphore}, peers...)}
-				s.targets = []target{
-					{of: library.AnteroomFair, figure: opsPerS, over: peers, atLeast: 100},
-					{of: library.AnteroomFair, figure: opsPerS, over: []string{library.Semaphore}, atLeast: 0.9},
-					{of: library.AnteroomFullFair, figure: opsPerS, over: []string{library.Semaphore}, atLeast: 0.5},
-					{of: library.AnteroomFair, figure: mostToLeast, atMost: 1.2},
-					{of: library.Anteroom, figure: opsPerS, over: []string{library.Mutex}, atLeast: 0.5},
-				}
 				all = append(all, s, s.away(3, 500*ms))
 				continue
 			}
@@ -135,30 +99,14 @@ func oneKey() (all []scenario) {
 
 // manyProcesses is one key that several processes want: with a single goroutine each, as pods do, and with crowds.
 func manyProcesses() (all []scenario) {
-	name := func(n int, hold time.Duration) string { return fmt.Sprintf("one-each-%d-hold-%v", n, hold) }
 	for _, hold := range []time.Duration{0, ms} {
 		for _, n := range []int{4, 16, 40, 64} {
 			s := scenario{
-				name: name(n, hold), title: fmt.Sprintf("%d processes × 1 goroutine, one key, held %v", n, hold),
+				name: fmt.Sprintf("one-each-%d-hold-%v", n, hold), title: fmt.Sprintf("%d processes × 1 goroutine, one key, held %v", n, hold),
 				group: "Many processes, one goroutine each", libraries: deployed, kind: library.Short, processes: n,
 				// Held for 1 ms, the lock goes round 64 processes about 20 times: one turn more or less is 5 %.
 				load:   load{Goroutines: 1, Keys: 1, Hold: hold, Warm: 400 * ms, For: 2 * time.Second},
 				rounds: 2, measure: together,
-				targets: []target{
-					{of: library.AnteroomDefaults, figure: commandsPerOp, atMost: 2.1},
-					{of: library.AnteroomDefaults, figure: mostToLeastProcess, atMost: 1.11},
-				},
-			}
-			// Rates are demanded where the lock is held for no time: otherwise the hold bounds them.
-			if hold == 0 && n >= 16 {
-				s.targets = append(s.targets, target{of: library.AnteroomDefaults, figure: opsPerS, over: []string{library.Rueidislock}, atLeast: 2})
-				s.quick = &quick{warm: 300 * ms, span: 800 * ms, rounds: 1}
-				if n == 40 {
-					s.quick.libraries = []string{library.AnteroomDefaults, library.Rueidislock}
-				}
-			}
-			if hold == 0 && n == 64 {
-				s.targets = append(s.targets, target{of: library.AnteroomDefaults, figure: opsPerS, than: name(16, hold), atLeast: 0.75})
 			}
 			all = append(all, s)
 		}
@@ -167,23 +115,14 @@ func manyProcesses() (all []scenario) {
 		all = append(all, scenario{
 			name: fmt.Sprintf("processes-%d", n), title: fmt.Sprintf("%d processes × 16 goroutines, one key", n), group: "Many processes, a crowd in each",
 			libraries: shared, kind: library.Short, processes: n, measure: together,
-			// A turn of Anteroom is up to 20 ms, and a hundred are needed for the judgement.
+			// A turn of Anteroom is up to 20 ms, and a hundred are needed for the ratio of the processes.
 			load: load{Goroutines: 16, Keys: 1, Warm: 400 * ms, For: 5500 * ms}, rounds: 1,
-			targets: []target{
-				{of: library.AnteroomFair, figure: opsPerS, over: peers, atLeast: 20},
-				{of: library.AnteroomFair, figure: mostToLeastProcess, atMost: 2},
-			},
 		})
 	}
 	two := scenario{
 		name: "second-process", title: "2 processes × 64 goroutines, one key", group: "Many processes, a crowd in each",
 		libraries: shared, kind: library.Short, processes: 2, measure: together,
 		load: load{Goroutines: 64, Keys: 1, Warm: 400 * ms, For: 2200 * ms}, rounds: 2,
-		targets: []target{
-			{of: library.AnteroomFair, figure: opsPerS, over: peers, atLeast: 50},
-			{of: library.AnteroomFair, figure: mostToLeastProcess, atMost: 2.3}, // the worse served has 30 %
-			{of: library.Anteroom, figure: mostToLeastProcess, atMost: 2.3},
-		},
 	}
 	return append(all, two)
 }
@@ -194,11 +133,6 @@ func handovers() []scenario {
 		name: "handover", title: "Hand-over between two processes", group: "Hand-over between processes",
 		libraries: append([]string{library.Anteroom}, peers...), kind: library.Short, processes: 2, placed: true,
 		load: load{Goroutines: 1, Keys: 1, For: time.Second}, rounds: 6, measure: handOver,
-		quick: &quick{span: 600 * ms, rounds: 1},
-		targets: []target{
-			{of: library.Anteroom, figure: roundTrips, atMost: 1.3},
-			{of: library.Anteroom, figure: handoverP50, over: []string{library.Rueidislock}, atMost: 0.75},
-		},
 	}
 	return []scenario{s, s.away(2, time.Second)}
 }
@@ -213,15 +147,8 @@ func many() (all []scenario) {
 			// itself, extends every 15 s.
 			load: load{Keys: n, For: 15500 * ms}, rounds: 1,
 		}
-		switch n {
-		case 10_000:
+		if n == 10_000 {
 			s.libraries = append(s.libraries, library.Rueidislock)
-		case 100_000:
-			s.targets = []target{
-				{of: library.AnteroomFull, figure: moreRoutines, atMost: 8},
-				{of: library.AnteroomFull, figure: heapPerItem, atMost: 1024},
-				{of: library.AnteroomFull, figure: cpuPercent, atMost: 10},
-			}
 		}
 		all = append(all, s)
 	}

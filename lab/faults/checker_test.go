@@ -118,14 +118,3 @@ func TestMatrix_I5_LeaksAreFound(t *testing.T) {
 	}
 	check(listener.Close())
 }
-
-func TestBounds(t *testing.T) {
-	f := &fault{lasts: 3 * time.Second, timeout: timeout}
-	for b, want := range map[bound]time.Duration{
-		"C": timeout, "D + 2C": 3*time.Second + 2*timeout, "L − M": lease - margin, "L + B + C": lease + backoff + timeout, atOnce: 0,
-	} {
-		if got := b.of(f); got != want {
-			t.Errorf("%s is %v, want %v", b, got, want)
-		}
-	}
-}

@@ -7,7 +7,7 @@
 //	      │ stdin, stdout         │  │ through faultnet
 //	   worker processes ──────────┴──┘
 //	      │ events, into mapped memory
-//	   logs ──► holds ──► judge: porcupine, bounds, tokens, register
+//	   logs ──► holds ──► judge: pairs of claims, bounds, tokens, register
 //
 // # What is recorded
 //
@@ -42,13 +42,10 @@
 //
 // # Why a double hold is found
 //
-// The claims of one key are given to porcupine as two operations each: taking the lock, somewhere between the call of
-// the acquire and its return, and freeing it, somewhere from the end of the claim on. If a lock has at most one hold,
-// its claims can be ordered that way exactly if no two claims share a moment: if they do, both would have to be after
-// their returns and before their ends; if they do not, each takes the lock just before its return. So neither waiting
-// acquires nor late answers hide anything, and a history may be cut wherever there is no claim, which keeps porcupine
-// fast. The judge also looks at each pair of claims, to name the two that overlap; TestModel_AgreesWithThePairs
-// compares both on random histories, and with a model that includes acquires without an answer.
+// A lock has at most one hold exactly if no two claims share a moment: if two do, each would have to take the lock
+// between the call of its acquire and its return, and to free it after the end of its claim; if none do, each takes it
+// just before its return. So the judge looks at each pair of claims. TestOverlaps_AgreeWithPorcupine compares that with
+// a checker of linearizability on random histories, which include acquires without an answer.
 //
 // # The register
 //

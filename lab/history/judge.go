@@ -127,7 +127,7 @@ func (j *judge) key(holds []*Hold) {
 		spans = append(spans, s)
 	}
 	sortSpans(spans)
-	j.exclusion(key, spans)
+	j.overlaps(key, spans)
 	if j.h.Locks[key].Fenced {
 		j.tokens(spans, removals, since)
 	}

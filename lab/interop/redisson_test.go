@@ -118,14 +118,7 @@ func TestRedisson_Cluster(t *testing.T) {
 			must(t, h.Release(bg))
 			j.wait(waiting, answerTime)
 			eventually(t, "Java listens no more", func() bool { return subscribers() == 0 })
-			in := make(chan error, 1)
-			go func() {
-				h, err := mu.Acquire(bg)
-				if err == nil {
-					err = h.Release(bg)
-				}
-				in <- err
-			}()
+			in := pass(mu)
 			eventually(t, "Go listens to the shard", func() bool { return subscribers() == 1 })
 			j.do("t", "unlock", "k")
 			must(t, <-in)
@@ -183,14 +176,7 @@ func TestRedisson_Sentinel(t *testing.T) {
 			if n := now.Client(t).HLen(bg, "k").Val(); n != 1 {
 				t.Errorf("%d holders at the new master", n)
 			}
-			in := make(chan error, 1)
-			go func() {
-				h, err := mu.Acquire(bg)
-				if err == nil {
-					err = h.Release(bg)
-				}
-				in <- err
-			}()
+			in := pass(mu)
 			time.Sleep(300 * time.Millisecond)
 			before := time.Now()
 			j.do("t", "unlock", "k")

@@ -109,6 +109,13 @@ func acquire(t *testing.T, mu *anteroom.Mutex) *anteroom.Hold {
 	return h
 }
 
+// pass acquires in the background, and releases.
+func pass(mu *anteroom.Mutex) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- mu.Do(bg, func(context.Context) error { return nil }) }()
+	return done
+}
+
 // within fails where what took longer than bound, and prints how long it took.
 func within(t *testing.T, bound, took time.Duration, what string) {
 	t.Helper()

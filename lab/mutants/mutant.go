@@ -2,9 +2,9 @@ package main
 
 import (
 	"embed"
-	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -102,17 +102,8 @@ func (m mutant) apply(root string) (string, error) {
 	return strings.Replace(string(text), m.old, m.fresh, 1), nil
 }
 
-// findRoot returns the folder of the library's go.mod, upwards from the working directory.
+// findRoot returns the folder of the library's go.mod.
 func findRoot() (string, error) {
-	dir, err := os.Getwd()
-	for err == nil {
-		if text, _ := os.ReadFile(filepath.Join(dir, "go.mod")); strings.HasPrefix(string(text), "module github.com/anteroom/anteroom\n") {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			err = errors.New("the library's go.mod is not above the working directory")
-		}
-		dir = filepath.Dir(dir)
-	}
-	return "", err
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/anteroom/anteroom").Output()
+	return strings.TrimSpace(string(out)), err
 }

@@ -50,32 +50,6 @@ func TestServerTests(t *testing.T) {
 	}
 }
 
-// TestChosen: prefixes select, and make lab has a server of each kind that it promises.
-func TestChosen(t *testing.T) {
-	names := func(list []server) (names []string) {
-		for _, s := range list {
-			names = append(names, s.name)
-		}
-		return names
-	}
-	must := func(list []server, err error) []string {
-		t.Helper()
-		if err != nil {
-			t.Error(err)
-		}
-		return names(list)
-	}
-	if got := must(chosen([]string{"valkey-9", "redis-7.2"}, false)); !slices.Equal(got, []string{"redis-7.2.4", "valkey-9.0.0", "valkey-9.1", "valkey-9.1.2"}) {
-		t.Errorf("%v", got)
-	}
-	if got := must(chosen(nil, true)); !slices.Equal(got, []string{"redis-6.2.14", "redis-7.2.4", "redis-8.6", "valkey-9.1"}) {
-		t.Errorf("%v", got)
-	}
-	if list, err := chosen([]string{"valkey-9", "redis-7.3"}, false); err == nil || !strings.Contains(err.Error(), "redis-7.3") {
-		t.Errorf("a prefix of no server: %v, %v", list, err)
-	}
-}
-
 // TestReplace: the lines of the servers that ran are new, all others stay, and the order is that of the list.
 func TestReplace(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "page.md")

@@ -1,10 +1,8 @@
-package library_test
+package library
 
 import (
 	"bufio"
 	"context"
-	"errors"
-	"log/slog"
 	"net"
 	"regexp"
 	"runtime"
@@ -15,11 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"github.com/anteroom/anteroom/internal/testredis"
-	"github.com/anteroom/anteroom/lab/bench/library"
 	anteroom "github.com/anteroom/anteroom/sync"
 )
 
@@ -27,21 +23,21 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // each calls f for every library that locks, those of Redis on one server.
-func each(t *testing.T, f func(t *testing.T, addr string, lib library.Library)) {
+func each(t *testing.T, f func(t *testing.T, addr string, lib Library)) {
 	t.Helper()
 	s := testredis.Start(t)
-	for _, name := range library.All() {
-		lib, err := library.For(name, library.Short)
+	for _, name := range All() {
+		lib, err := For(name, Short)
 		if err != nil || lib.Settings == "" || lib.Name != name || !lib.Local && len(lib.Sends) == 0 {
 			t.Fatalf("%s: %+v, %v", name, lib, err)
 		}
-		if name != library.Nothing {
+		if name != Nothing {
 			t.Run(strings.ReplaceAll(name, "/", "-"), func(t *testing.T) { f(t, s.Addr(), lib) })
 		}
 	}
 }
 
-func open(t *testing.T, lib library.Library, addr string) library.Client {
+func open(t *testing.T, lib Library, addr string) Client {
 	t.Helper()
 	c, err := lib.Open(addr)
 	if err != nil {
@@ -61,8 +57,8 @@ const again = 3 * time.Second
 // lock locks, by Anteroom at the first attempt. A peer is asked again if it has not returned for long: rueidislock
 // now and then leaves a waiter asleep whose lock was released, for good if nobody else uses the key. That is not what
 // is tested here.
-func lock(ctx context.Context, lib library.Library, h library.Handle) error {
-	for slices.Contains(library.Peers(), lib.Name) && ctx.Err() == nil {
+func lock(ctx context.Context, lib Library, h Handle) error {
+	for slices.Contains(Peers(), lib.Name) && ctx.Err() == nil {
 		try, cancel := context.WithTimeout(ctx, again)
 		err := h.Lock(try)
 		late := try.Err() != nil
@@ -82,7 +78,7 @@ func lock(ctx context.Context, lib library.Library, h library.Handle) error {
 
 // work increments a counter in two steps, by goroutines of two clients if the library is for several processes, and
 // fails if an increment is lost.
-func work(t *testing.T, lib library.Library, clients ...library.Client) {
+func work(t *testing.T, lib Library, clients ...Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -111,40 +107,17 @@ func work(t *testing.T, lib library.Library, clients ...library.Client) {
 	}
 }
 
-// stringHolders are Managers that also respect the string of another library.
-var stringHolders = library.Library{Name: "strings", Open: func(addr string) (library.Client, error) {
-	rdb := redis.NewClient(&redis.Options{Addr: addr})
-	m, err := anteroom.NewManager(rdb, anteroom.Config{Defaults: anteroom.LockConfig{StringHolders: true}, Logger: slog.New(slog.DiscardHandler)})
-	return &fleet{m, rdb}, err
+// stringHolders are Managers that also respect the string of another
+var stringHolders = Library{Name: "strings", Open: func(addr string) (Client, error) {
+	return openAnteroom(defaults.client(addr), anteroom.Config{Defaults: anteroom.LockConfig{StringHolders: true}}, nil)
 }}
-
-type fleet struct {
-	m   *anteroom.Manager
-	rdb *redis.Client
-}
-
-func (f *fleet) Handle(key string) library.Handle { return &member{mu: f.m.Mutex(key)} }
-
-func (f *fleet) Close() error { return errors.Join(f.m.CloseWithin(5*time.Second), f.rdb.Close()) }
-
-type member struct {
-	mu   *anteroom.Mutex
-	hold *anteroom.Hold
-}
-
-func (m *member) Lock(ctx context.Context) (err error) {
-	m.hold, err = m.mu.Acquire(ctx)
-	return err
-}
-
-func (m *member) Unlock() error { return m.hold.Release(context.Background()) }
 
 // A fleet that changes over, docs/migrating.md: programs of another library and of this one share a lock.
 func TestLibraries_ShareWithAFleetThatChangesOver(t *testing.T) {
 	s := testredis.Start(t)
-	for _, name := range []string{library.Redsync, library.Redislock} {
+	for _, name := range []string{Redsync, Redislock} {
 		t.Run(name, func(t *testing.T) {
-			lib, err := library.For(name, library.Short)
+			lib, err := For(name, Short)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,8 +127,8 @@ func TestLibraries_ShareWithAFleetThatChangesOver(t *testing.T) {
 }
 
 func TestLibraries_Exclude(t *testing.T) {
-	each(t, func(t *testing.T, addr string, lib library.Library) {
-		clients := []library.Client{open(t, lib, addr)}
+	each(t, func(t *testing.T, addr string, lib Library) {
+		clients := []Client{open(t, lib, addr)}
 		if !lib.Local {
 			clients = append(clients, open(t, lib, addr))
 		}
@@ -170,7 +143,7 @@ var shown = regexp.MustCompile(`^\+\S+ \[\d+ (\S+)\] "([^"]*)"(?: "([^"]*)")?`)
 
 // TestSends: what clients send, according to MONITOR, is what Sends says, and no script calls any of it.
 func TestSends(t *testing.T) {
-	each(t, func(t *testing.T, addr string, lib library.Library) {
+	each(t, func(t *testing.T, addr string, lib Library) {
 		if lib.Local {
 			t.Skip("sends nothing")
 		}

@@ -1,0 +1,194 @@
+package peers
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/anteroom/anteroom/internal/testredis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// peer is a library with tests of its own.
+type peer struct {
+	name, path string
+	module     string            // "": Go itself
+	files      *regexp.Regexp    // what is taken of it
+	mode       string            // the tests' own sub-tests that are run, of several that differ by what Anteroom does not have
+	fails      map[string]string // by test, and why
+	either     string            // one of them that may pass
+}
+
+const shorter = "its lease is 5 ms, and Anteroom's shortest is 100 ms"
+
+var peers = []peer{
+	{
+		name: "redislock", path: "github.com/bsm/redislock", module: "github.com/bsm/redislock", files: regexp.MustCompile(`^go.mod$|^(retry|\w+_test)\.go$`),
+		fails: map[string]string{
+			"TestLock_Refresh_retry_failure": shorter,
+			"TestLock_Refresh_expired":       shorter,
+			"TestLock_Release_expired":       shorter,
+			"TestObtain_custom_token":        "Anteroom has no token that a second caller may enter by",
+		},
+	},
+	{
+		name: "redsync", path: "github.com/go-redsync/redsync/v4", module: "github.com/go-redsync/redsync/v4", mode: "^goredis_v9$",
+		files: regexp.MustCompile(`^go.mod$|^(redsync|error|scripts|mutex_test|redsync_test)\.go$|^redis/`),
+	},
+	{
+		name: "rueidislock", path: "rueidislock.test", module: "github.com/redis/rueidis", mode: "^Tracking_Loop$",
+		files: regexp.MustCompile(`^lock_test\.go$`), either: "TestLocker_WithContext_ExtendByClientSideCaching",
+		fails: map[string]string{
+			"TestLocker_WithContext_ExtendByClientSideCaching": "whoever cuts a lease short races with the renewal",
+			"TestLocker_WithContext_MissingPeers":              "it reads rueidislock's queue",
+			"TestLocker_WithContext_Cleanup":                   "it reads rueidislock's queue",
+		},
+	},
+	{
+		// A module of that name may import Go's internal/testenv.
+		name: "sync", path: "bootstrap/sync", files: regexp.MustCompile(`^(mutex|cond)_test\.go$`),
+		fails: map[string]string{"TestMutexMisuse": "a wrong Unlock panics; that of sync.Mutex ends the program"},
+	},
+}
+
+func TestPeers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:6379")
+	if err != nil {
+		testredis.CountSkip(t)
+		t.Skipf("the peers' tests want this address: %v", err)
+	}
+	check(t, l.Close())
+	testredis.Start(t, "--port", "6379")
+	t.Run("all", func(t *testing.T) { // the server outlives them
+		for _, p := range peers {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.test(t)
+			})
+		}
+	})
+}
+
+// test runs the tests that must pass, and by itself each that must fail, since it may end the program.
+func (p peer) test(t *testing.T) {
+	dir := p.build(t)
+	ended := regexp.MustCompile(`(?m)^--- (PASS|FAIL|SKIP): (\w+)`)
+	result := map[string]string{}
+	run := func(args ...string) (out string) {
+		for range 5 { // a port of redsync's servers may be somebody's for a moment
+			if out, _ = try(dir, append([]string{"./tests", "-test.v", "-test.timeout", "4m"}, args...)...); !strings.Contains(out, "panic: EOF") {
+				break
+			}
+		}
+		for _, m := range ended.FindAllStringSubmatch(out, -1) {
+			result[m[2]] = m[1]
+		}
+		return out
+	}
+	out := run("-test.run", "/"+p.mode, "-test.skip", "^("+strings.Join(slices.Collect(maps.Keys(p.fails)), "|")+")$")
+	passed := 0
+	names := strings.Fields(run("-test.list", "^Test"))
+	for _, name := range names {
+		why := p.fails[name]
+		if why != "" {
+			run("-test.run", "^"+name+"$/"+p.mode)
+		}
+		ok := result[name] == "PASS"
+		if ok {
+			passed++
+		}
+		if ok != (why == "") && name != p.either {
+			t.Errorf("%s: %s, listed to fail: %q", name, cmp.Or(result[name], "no result"), why)
+		} else if why != "" {
+			t.Logf("%s: %s: %s", name, result[name], why)
+		}
+	}
+	if t.Failed() {
+		t.Log(out)
+	}
+	t.Logf("%d of %d pass", passed, len(names))
+}
+
+// build makes dir/tests of the peer's files, with those in testdata in place of its own.
+func (p peer) build(t *testing.T) (dir string) {
+	dir = t.TempDir()
+	repo := command(t, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/anteroom/anteroom")
+	from, sums := filepath.Join(command(t, ".", "go", "env", "GOROOT"), "src", p.name), []string{filepath.Join(repo, "lab/go.sum")}
+	edit := []string{"go", "mod", "edit", "-module=" + p.path, "-go=1.26.0", "-require=github.com/anteroom/anteroom@v0.0.0", "-replace=github.com/anteroom/anteroom=" + repo}
+	build := []string{"go", "test", "-c", "-vet=off", "-o", "tests"}
+	if p.module == "" {
+		build = append(build, "-gcflags="+p.path+"=-importcfg="+filepath.Join(dir, "importcfg"))
+	} else {
+		root, version, _ := strings.Cut(command(t, ".", "go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", p.module), " ")
+		if from = root; p.path != p.module {
+			from, edit = filepath.Join(root, p.name), append(edit, "-require="+p.module+"@"+version)
+		}
+		sums = append(sums, filepath.Join(root, "go.sum"))
+	}
+	take := func(source string, wanted *regexp.Regexp) {
+		check(t, fs.WalkDir(os.DirFS(source), ".", func(name string, d fs.DirEntry, err error) error {
+			to := filepath.Join(dir, name)
+			if _, absent := os.Stat(to); absent == nil || d.IsDir() || !wanted.MatchString(name) {
+				return err
+			}
+			text, err := os.ReadFile(filepath.Join(source, name))
+			return errors.Join(err, os.MkdirAll(filepath.Dir(to), 0o700), os.WriteFile(to, text, 0o700))
+		}))
+	}
+	take(filepath.Join("testdata", p.name), regexp.MustCompile("")) // what is there stays
+	take(from, p.files)
+	if p.path != p.module {
+		check(t, os.WriteFile(filepath.Join(dir, "go.mod"), nil, 0o600))
+	}
+	var sum []byte
+	for _, name := range sums {
+		text, err := os.ReadFile(name)
+		check(t, err)
+		sum = append(sum, text...)
+	}
+	check(t, os.WriteFile(filepath.Join(dir, "go.sum"), sum, 0o600))
+	command(t, dir, edit...)
+	if out, err := try(dir, "go", "list", "-deps", "-test", "."); err != nil {
+		testredis.CountSkip(t)
+		t.Skipf("the modules that its tests need cannot be had: %s", out)
+	}
+	command(t, dir, append(build, ".")...)
+	return dir
+}
+
+func command(t *testing.T, dir string, words ...string) string {
+	t.Helper()
+	out, err := try(dir, words...)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", words, err, out)
+	}
+	return strings.TrimSpace(out)
+}
+
+func try(dir string, words ...string) (string, error) {
+	cmd := exec.Command(words[0], words[1:]...)
+	if cmd.Dir = dir; dir != "." {
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "PATH="+filepath.Join(dir, "bin")+":"+os.Getenv("PATH"))
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,3 @@
+package sync_test
+
+import _ "bootstrap/sync/shim"
