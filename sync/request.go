@@ -45,7 +45,8 @@ func Wait(d time.Duration) AcquireOption {
 }
 
 // Lease gives this hold a fixed lease of d instead of a renewed one, by one command more before
-// it is returned: unless it is released or extended, the hold's Deadline is Margin before d after that.
+// it is returned. Unless it is released or extended, the hold's Deadline is d after that, less a margin: that of the
+// LockConfig if d is its LeaseTime, otherwise what would be the default for d.
 // The key expires then, or, since no command shortens a lease, when that of the grant does: 2 seconds after
 // it, or LeaseTime after a hand-off within the process. The process hands the hold on to nobody. d is from
 // 100 ms to 24 hours. A Hold inside another one shares its lease and refuses this as ErrConfig.
