@@ -12,7 +12,7 @@ import (
 // quietDial keeps go-redis from writing a line for each dial that fails, which is some ten a second in an outage: its
 // logger belongs to the whole process, and so to the program. A dial that fails returns a connection whose first use
 // fails with the same error. So the pool never counts failed dials either, after which it would refuse commands without
-// dialing; the Client has pauses of its own.
+// dialing; the Client has pauses of its own. The first dials of min_idle_conns may come before the hook, and be written.
 type quietDial struct{}
 
 func (quietDial) DialHook(next redis.DialHook) redis.DialHook {

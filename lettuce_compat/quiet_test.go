@@ -42,7 +42,7 @@ func TestOpen_WritesNoLinesInAnOutage(t *testing.T) {
 	said := &lines{}
 	redis.SetLogger(said)
 	t.Cleanup(logging.Enable)
-	for _, url := range []string{"redis://127.0.0.1:1?min_idle_conns=2", "redis+cluster://127.0.0.1:1"} {
+	for _, url := range []string{"redis://127.0.0.1:1", "redis+cluster://127.0.0.1:1"} {
 		client := opened(t, url, lettucecompat.Options{})
 		sub := client.Subscribe(t.Context(), "c")
 		t.Cleanup(func() { _ = sub.Close() })
