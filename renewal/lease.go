@@ -10,8 +10,8 @@ type Spec struct {
 	// Lease is the time to live that the acquire asked for, and that each renewal asks
 	// for.
 	Lease time.Duration
-	// First is the time to live that the command at SentAt has set, where that is shorter than
-	// Lease: Redis has granted the lock by itself, and waits for the first renewal. 0: Lease.
+	// First is the time to live that the command at SentAt has set, where that is not Lease: Redis
+	// has granted the lock by itself, and waits for the first renewal, or keeps it for longer. 0: Lease.
 	First time.Duration
 	// Shard names the server that the key lives on; leases of one shard share
 	// batches. Any string, also an empty one.

@@ -170,7 +170,7 @@ func facts(g *lock.Held, now time.Duration) (watchdog.Facts, bool) {
 	if lease.Renewals() == 0 && granted.After(f.LastConfirmed) {
 		f.LastConfirmed = granted // of a call: the lease counts from a statement of long before it
 	}
-	f.Fixed, f.RenewalFailures = terms.Fixed() || g.Unrenewed(), lease.Failures()
+	f.Fixed, f.RenewalFailures, f.Stretched = terms.Fixed() || g.Unrenewed(), lease.Failures(), g.Stretched()
 	if o != nil { // between two owners nobody holds for too long, and nobody is gone
 		f.MaxHold = cfg.MaxHold
 		if t, is := o.Holder.(*tenure); is && !terms.Fixed() {

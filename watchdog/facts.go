@@ -38,6 +38,8 @@ type Facts struct {
 	// Fixed: no renewal is to be expected: a fixed lease, or one whose
 	// renewal was stopped on purpose.
 	Fixed bool
+	// Stretched: Redis may keep the lock for longer than Lease and Deadline say.
+	Stretched bool
 	// Lost: the hold is lost already and its owner has not let go of it yet.
 	// Only the holder check still applies: an owner that has ended never will.
 	Lost bool

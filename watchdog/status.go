@@ -26,7 +26,7 @@ func CheckLockStatus(now time.Time, f Facts, s Status) Verdict {
 		return unhealthy(LockStatus, now, WrongCount, fmt.Sprintf("the holder's count is %d instead of 1", s.Count))
 	case s.TTL < 0:
 		return unhealthy(LockStatus, now, TTLMissing, "the key never expires")
-	case s.TTL > longestTTL(now, f):
+	case s.TTL > longestTTL(now, f) && !f.Stretched:
 		return unhealthy(LockStatus, now, TTLTooLong,
 			fmt.Sprintf("the key lives for another %v, its lease is %v", s.TTL, f.Lease))
 	}

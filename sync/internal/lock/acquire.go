@@ -29,7 +29,11 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		takes := o.more().Takes
 		ctx, takes.spoil = context.WithCancelCause(ctx)
 		defer takes.spoil(nil)
-		takes.wait = ctx
+	}
+	if o.resumes() {
+		if err := k.absent(ctx); err != nil {
+			return err
+		}
 	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)
@@ -59,6 +63,9 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 					err = errUnanswered // it waits for nobody else
 				}
 				k.carryOut(order)
+				if w.Takes { // it may have kept the next one waiting
+					k.oust()
+				}
 				return err
 			}
 		}
@@ -102,8 +109,12 @@ func (k *Key) admit(ctx context.Context, o *Owner, w *queue.Waiter) error {
 	k.mu.Lock()
 	// What was held against the owner before, who had decided to pass the grant on already, is not held against o.
 	ok := g.loss == nil && g.lease.Load().Valid(now) && !g.unrenewed.Load()
-	wrong := k.mistakenLocked(o, g)
-	if ok = ok && wrong == nil; ok {
+	var wrong error
+	if ok {
+		wrong = k.mistakenLocked(o, g)
+		ok = wrong == nil
+	}
+	if ok {
 		o.g, o.number, o.handOffs, o.since = g, w.Number, int32(w.HandOffs), now
 		if g.token > 0 {
 			o.token = g.token + int64(o.handOffs)

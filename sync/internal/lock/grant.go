@@ -93,6 +93,9 @@ func (g *Held) Terms() *Lease {
 	return &g.k.set.Lease
 }
 
+// Stretched reports whether Redis may keep it for longer than a lease.
+func (g *Held) Stretched() bool { return g.stretched.Load() }
+
 // Unrenewed reports whether StopRenewing was called.
 func (g *Held) Unrenewed() bool { return g.unrenewed.Load() }
 
@@ -129,8 +132,11 @@ func (g *Held) fix(l *Lease, sentAt time.Time) bool {
 	g.fixed.Store(l)
 	lease := g.k.l.leases.Add(renewal.Spec{Lease: l.For, Period: -1, Margin: l.Margin, SentAt: sentAt, Owner: g})
 	g.lease.Store(lease)
-	if g.force.Load() || g.deleteOnLoss.Load() { // that was said of the lease before, which had ended
+	switch { // that was said of the lease before, which had ended
+	case g.deleteOnLoss.Load():
 		lease.Lose(renewal.Cause{Reason: renewal.ReasonForced})
+	case g.force.Load():
+		g.ask()
 	}
 	return true
 }

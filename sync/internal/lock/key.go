@@ -40,7 +40,8 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
-	taking   bool          // the command that takes the lock has no answer yet
+	taking   int           // so many commands that take the lock have no answer yet
+	unsure   bool          // one had none, and nothing has said since what became of it
 	taken    taken         // the last one
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
@@ -124,8 +125,11 @@ func (k *Key) nextLocked() *Statement {
 	pause := k.quietUntilLocked()
 	k.checkTryLocked(now, pause)
 	demand, n := k.demandLocked(now), k.l.number.Load()+1
-	if k.taking && demand == Quiet {
-		demand = Owned // nothing is stated: what the answer brings goes back to its ticket
+	switch { // what a ticket brings for nobody goes back to it: first it must be known
+	case demand == Quiet && k.taking > 0:
+		demand = Owned // nothing is stated
+	case demand == Quiet && k.unsure && k.talk.have == Place:
+		demand = Pending // the place is confirmed
 	}
 	talk, s, until := k.talk.Next(demand, n, now)
 	if s != nil { // only now a number is taken
@@ -239,11 +243,12 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	called := got != had && got != 0 && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--
+		k.unsure = k.unsure && h.Word >= Silence
 		k.answeredLocked(s, a)
 	}
 	gone, givenUp := false, false
 	if g != nil && g.concludeLocked(s, h, e) {
-		gone, givenUp = g.stage == missing, g.stage == lapsed && g.freed != nil
+		gone, givenUp = g.stage == missing && g.bequestLocked() == nil, g.stage == lapsed && g.freed != nil
 	}
 	if e == Granted && !k.enterLocked() {
 		e = None

@@ -91,26 +91,34 @@ func (g *Held) Lost(c renewal.Cause) {
 // that is so, or verify for a fixed lease, which has none. Without an answer it is believed to be lost, and nothing is
 // stated while its owner may work.
 func (g *Held) forced() {
-	g.force.Store(true)
-	l := g.lease.Load()
-	if l.Hurry() {
-		return
+	if asked := g.force.Swap(true); !g.lease.Load().Hurry() && !asked {
+		g.ask()
 	}
+}
+
+// ask verifies in the background that a fixed lease was forced.
+func (g *Held) ask() {
+	l := g.lease.Load()
 	g.k.l.flying.Add(1)
 	go func() {
 		defer g.k.l.landed()
-		if o := g.verify(); o != lettucecompat.OutcomeOK && o != lettucecompat.OutcomeGone {
+		if o := g.verify(context.Background()); o != lettucecompat.OutcomeOK && o != lettucecompat.OutcomeGone {
 			l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 		}
 	}()
 }
 
-// verify asks Redis whether the grant is there, by the briefest renewal, which changes nothing. Where it is not, the loss
-// is concluded.
-func (g *Held) verify() lettucecompat.Outcome {
-	r := g.k.l.wire.Extend(context.Background(), lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: time.Millisecond}, g.k.set.Timeout)
-	if r.Outcome == lettucecompat.OutcomeGone {
-		g.lease.Load().Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
+// verify asks Redis whether the grant is there, by a renewal for as long as its owner counts with anyway. Where it is
+// not, the loss is concluded.
+func (g *Held) verify(ctx context.Context) lettucecompat.Outcome {
+	l := g.lease.Load()
+	left := max(time.Until(l.Deadline())+g.Terms().Margin, time.Millisecond)
+	r := g.k.l.wire.Extend(ctx, lettucecompat.Renewal{Key: g.k.name, Field: g.Field(), Lease: left}, g.k.set.Timeout)
+	switch r.Outcome {
+	case lettucecompat.OutcomeOK:
+		g.force.Store(false)
+	case lettucecompat.OutcomeGone:
+		l.Lose(renewal.Cause{Reason: renewal.ReasonGone, Err: r.Err})
 	}
 	return r.Outcome
 }

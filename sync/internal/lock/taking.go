@@ -20,8 +20,7 @@ type Taking struct {
 	From  string // the field that it is taken from, or nothing is; "": from any holder
 	Token int64  // with From: the owner has this one
 
-	wait  context.Context         // of the owner
-	spoil context.CancelCauseFunc // ends that
+	spoil context.CancelCauseFunc // ends its wait
 }
 
 // resumes reports whether o takes the lock from a field: what that leaves behind is its own only.
@@ -50,7 +49,7 @@ func (g *Held) bequestLocked() *bequest {
 	case g.by != nil:
 		return g.by.more().bequest
 	case taken.unit == g.n && g.Owner() == nil:
-		return &bequest{field: taken.by.From, until: g.mark}
+		return &bequest{field: taken.from, until: g.mark}
 	}
 	return nil
 }
@@ -66,34 +65,35 @@ func (k *Key) taker() *Owner {
 }
 
 // oust takes the lock from the owner that this process has for the first waiter, if that takes it. One that came by Lock
-// keeps it until it unlocks: a loss would give it to another process. From an owner that has it in Redis, too, nobody
-// resumes.
+// keeps it until it unlocks: a loss would give it to another process. Who resumes is refused: that owner came after absent.
 func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
 	case t == nil || o == nil || o.Err() != nil:
 	case t.resumes():
-		k.l.flying.Add(1)
-		go k.dispute(t.more().Takes, o.g)
+		t.more().Takes.spoil(ErrNotThere)
 	case o.Kind.CanNotify():
 		k.l.Forced(o.g.n)
 	}
 }
 
-// dispute asks whether Redis has g, and spoils what t takes where that is so. Where it is not, the loss lets t go on.
-func (k *Key) dispute(t *Taking, g *Held) {
-	defer k.l.landed()
-	for g.Current() != nil {
-		switch g.verify() {
+// absent returns nil once Redis has said that it has no lock of an owner of this process, or there is no owner, and
+// ErrNotThere if it has. The message that such a lock was taken may be lost.
+func (k *Key) absent(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		o := k.Owner()
+		if o == nil || o.Err() != nil {
+			return nil
+		}
+		switch o.g.verify(ctx) {
 		case lettucecompat.OutcomeOK:
-			t.spoil(ErrNotThere)
-			return
+			return ErrNotThere
 		case lettucecompat.OutcomeGone:
-			return
+			return nil
 		}
 		select {
-		case <-time.After(pause()):
-		case <-t.wait.Done():
-			return
+		case <-time.After(pause() << min(tries, 6)):
+		case <-ctx.Done():
+			return errUnanswered
 		}
 	}
 }
@@ -117,16 +117,17 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	unit := k.l.number.Add(1)
 	lasts := k.times.Call
 	if t.From != "" {
-		k.taken, lasts = taken{unit, t}, max(lasts, left)
+		k.taken, lasts = taken{unit, t.From}, max(lasts, left)
 	}
-	k.taking = true
+	k.taking++
 	k.talk = k.talk.Lasts(k.l.now() + lasts)
 	k.mu.Unlock()
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: n, Unit: unit, Terms: &k.set.Wire,
 	}, k.set.Timeout)
 	k.mu.Lock()
-	k.taking = false
+	k.taking--
+	k.unsure = r.Outcome == lettucecompat.OutcomeUnknown && t.From != ""
 	k.mu.Unlock()
 	k.report(r.Err)
 	switch failed := failure(r.Outcome, r.Err); {
@@ -144,25 +145,25 @@ func (k *Key) takeOver(n uint64, left time.Duration) {
 	k.hear(News{Word: Retry, Lease: pause()}) // the place's confirmation settles it
 }
 
-// taken is a unit that was taken from a field, or may have been, and for whom. Nobody else may own it.
+// taken is a unit that was taken from a field, or may have been. Only who takes the lock from that may own it.
 type taken struct {
 	unit uint64
-	by   *Taking
+	from string
 }
 
 // mistakenLocked says why o must not own the grant g: it is not what o has taken, or somebody else has taken it.
 func (k *Key) mistakenLocked(o *Owner, g *Held) error {
-	var wants, has *Taking
+	var wants, has string
 	if o.resumes() {
-		wants = o.more().Takes
+		wants = o.more().Takes.From
 	}
 	if k.taken.unit == g.n {
-		has = k.taken.by
+		has = k.taken.from
 	}
 	switch {
 	case has == wants:
 		return nil
-	case wants != nil:
+	case wants != "":
 		return ErrNotThere
 	}
 	return errAgain
