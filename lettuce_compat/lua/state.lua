@@ -37,14 +37,12 @@ elseif what == '1 0 0' and (ARGV[11] or '0') == '0' then
   end
 end
 
-local have, keep, want, try = string.match(what, '^(%w) (%d) (%d)([tf]?)$')
+local have, keep, want, try, first = string.match(what, '^(%w) (%d) (%d)([tf]?)$')
 local lease, life, how, word = string.match(ARGV[6], '^(%d+) (%d+) (%S+) (%S+)$')
 local own, window = string.match(ARGV[8] or '', '^(%-?%d+) (%d+)$')
 local since, K, message, last, mark = ARGV[3], ARGV[5], ARGV[7] or '', ARGV[10] or '0', tonumber(ARGV[11] or '0')
 local number, multi, strings = tonumber(n), string.find(how, 'm', 1, true), string.find(how, 's', 1, true)
-own, window = tonumber(own or '-1'), tonumber(window or '1')
-local first = try == 'f'
-try = try == 't'
+own, window, first, try = tonumber(own or '-1'), tonumber(window or '1'), try == 'f', try == 't'
 local l = line ~= key and (lined or want == '1' or redis.call('exists', line) == 1) and line_of(line, client, multi)
 
 -- refusal says which message was refused, in numbers as above.
@@ -145,8 +143,7 @@ if l and l.got then
 elseif waits and free and not text and (first or l.open <= l.now and l.places == 0) then
   token, text = grant(client .. ':' .. n, K)
   if l.own and not text then l.strike(l.own) end
-  local contended = l.places > 0 and '1' or '0'
-  if l.contended ~= contended then l.contended, l.changed = contended, true end
+  l.contended, l.changed = l.places > 0 and '1' or '0', true
 end
 if near and (not free or l.open > l.now) then l.hint_retry(2, math.max(l.open - l.now, 0)) end
 if l and receivers and mark > 0 then l.hint_retry(2, mark + 1) end -- at its last ms it is still there
