@@ -38,17 +38,17 @@ type Mutex struct {
 
 func genValue() (string, error) { return rand.Text(), nil }
 
-func (m *Mutex) Name() string                                { return m.name }
-func (m *Mutex) Value() string                               { return m.value }
-func (m *Mutex) Until() time.Time                            { return m.until }
-func (m *Mutex) Lock() error                                 { return m.LockContext(context.Background()) }
-func (m *Mutex) LockContext(ctx context.Context) error       { return m.lock(ctx, m.tries) }
-func (m *Mutex) TryLock() error                              { return m.TryLockContext(context.Background()) }
-func (m *Mutex) TryLockContext(ctx context.Context) error    { return m.lock(ctx, 1) }
-func (m *Mutex) Unlock() (bool, error)                       { return m.UnlockContext(context.Background()) }
-func (m *Mutex) Extend() (bool, error)                       { return m.ExtendContext(context.Background()) }
-func (m *Mutex) Valid() (bool, error)                        { return m.ValidContext(context.Background()) }
-func (m *Mutex) ValidContext(context.Context) (bool, error) { return time.Now().Before(m.deadline()), nil }
+func (m *Mutex) Name() string                               { return m.name }
+func (m *Mutex) Value() string                              { return m.value }
+func (m *Mutex) Until() time.Time                           { return m.until }
+func (m *Mutex) Lock() error                                { return m.LockContext(context.Background()) }
+func (m *Mutex) LockContext(ctx context.Context) error      { return m.lock(ctx, m.tries) }
+func (m *Mutex) TryLock() error                             { return m.TryLockContext(context.Background()) }
+func (m *Mutex) TryLockContext(ctx context.Context) error   { return m.lock(ctx, 1) }
+func (m *Mutex) Unlock() (bool, error)                      { return m.UnlockContext(context.Background()) }
+func (m *Mutex) Extend() (bool, error)                      { return m.ExtendContext(context.Background()) }
+func (m *Mutex) Valid() (bool, error)                       { return time.Now().Before(m.deadline()), nil }
+func (m *Mutex) ValidContext(context.Context) (bool, error) { return m.Valid() }
 
 // each calls f for each pool, and returns for how many it returned nil.
 func (m *Mutex) each(f func(node int, am *anteroom.Manager, mu *anteroom.Mutex) error) (n int, err error) {

@@ -47,9 +47,9 @@ type locker struct {
 	rdb                         *redis.Client
 	m                           *anteroom.Manager
 	prefix                      string
-	validity, interval, timeout time.Duration // timeout: not used
-	majority, totalcnt          int32         // not used
-	forcing, mu                 sync.RWMutex // forcing is read-locked while a lock is forced; mu: not used
+	validity, interval, timeout time.Duration    // timeout: not used
+	majority, totalcnt          int32            // not used
+	forcing, mu                 sync.RWMutex     // forcing is read-locked while a lock is forced; mu: not used
 	gates                       map[string]*gate // not used
 }
 
