@@ -151,19 +151,30 @@ func TestLate_AnExitThatIsLeftHasEndedTheLease(t *testing.T) {
 	}
 }
 
-// What was said of a lock to be gone is said of the fixed lease, too, that replaces its lease in that moment.
+// What was said of a lock to be gone is verified of the fixed lease, too, that replaces its lease in that moment.
 func TestLate_AForcedReleaseBesideAFixedLease(t *testing.T) {
 	_, client := fresh(t)
+	rdb := client()
 	p := newParty(t, client(), nil)
-	o := p.mustAcquire(t, "k")
-	o.g.force.Store(true)
-	if !o.g.fix(&Lease{For: time.Second, Period: -1}, time.Now()) {
-		t.Fatal("lost before")
+	for _, deleted := range []bool{true, false} {
+		o := p.mustAcquire(t, "k")
+		if deleted {
+			rdb.Del(t.Context(), "k")
+		}
+		o.g.force.Store(true)
+		if !o.g.fix(&Lease{For: time.Minute, Period: -1}, time.Now()) {
+			t.Fatal("lost before")
+		}
+		lease := o.g.lease.Load()
+		eventually(t, "verified", func() bool { return !o.g.force.Load() || o.g.Loss() != nil })
+		if l := o.g.Loss(); deleted && (l == nil || l.Reason != renewal.ReasonForced) {
+			t.Errorf("deleted: %v", l)
+		}
+		if !deleted && !lease.Valid(p.leases.Now()) {
+			t.Error("a message that anybody can send ended it")
+		}
+		o.Exit(t.Context())
 	}
-	if o.g.lease.Load().Valid(p.leases.Now()) {
-		t.Error("it is relied on")
-	}
-	o.Exit(t.Context())
 }
 
 // An exit beside a loss that was just concluded leaves no pause for a mark that is not there.
