@@ -54,6 +54,12 @@ func (g *Held) bequestLocked() *bequest {
 	return nil
 }
 
+// leavesLocked reports whether the owner of g has left it to a field whose time is not over.
+func (g *Held) leavesLocked() bool {
+	b := g.bequestLocked()
+	return g.by != nil && b != nil && g.k.l.now() < b.until
+}
+
 // taker returns the first waiter, if it takes the lock.
 func (k *Key) taker() *Owner {
 	if f, waits := k.q.Front(); waits {
