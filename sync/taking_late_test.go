@@ -1,6 +1,7 @@
 package anteroom_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +10,109 @@ import (
 	anteroom "github.com/anteroom/anteroom/sync"
 	"github.com/anteroom/anteroom/sync/observe"
 )
+
+// resumes demands that m resumes the ticket within a second.
+func resumes(t *testing.T, m *anteroom.Manager, ticket anteroom.Ticket) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(bg, time.Second)
+	defer cancel()
+	h, err := m.Mutex("k").Resume(ctx, ticket)
+	if err != nil {
+		t.Errorf("the ticket: %v", err)
+		return
+	}
+	ok(t, h.Release(bg))
+}
+
+// The answer that grants the lock to a waiter of the process is late: meanwhile another process has seized and detached it. What
+// was granted before is no reason to refuse the ticket.
+func TestTaking_ALateGrantRefusesNoTicket(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		warmForce(t, a, b)
+		net.OnRequest("anteroom:line:{k}", 1, faultnet.Late(500*time.Millisecond))
+		waiter := make(chan *anteroom.Hold, 1)
+		go func() { waiter <- acquire(t, a.Mutex("k")) }()
+		time.Sleep(100 * time.Millisecond)
+		ticket := must[anteroom.Ticket](t)(must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg)).Detach(bg, time.Hour))
+		resumes(t, a, ticket)
+		ok(t, (<-waiter).Release(bg))
+	})
+}
+
+// The same, and the waiter has the lock already, but not yet its note. It was lost without a message, as in a failover.
+func TestTaking_ALateOwnerRefusesNoTicket(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		warmForce(t, a, b)
+		ok(t, acquire(t, a.Mutex("warm"), anteroom.Note("n")).Release(bg))
+		net.OnRequest("\r\n$4\r\nnote\r\n", 1, faultnet.Late(500*time.Millisecond))
+		waiter := make(chan *anteroom.Hold, 1)
+		go func() { waiter <- acquire(t, a.Mutex("k"), anteroom.Note("n")) }()
+		time.Sleep(100 * time.Millisecond)
+		s.Del("k")
+		ticket := must[anteroom.Ticket](t)(acquire(t, b.Mutex("k")).Detach(bg, time.Hour))
+		resumes(t, a, ticket)
+		_ = (<-waiter).Release(bg)
+	})
+}
+
+// Resume and then Seize come behind an owner whose note is on its way. The ticket is worth nothing, so the lock is taken from that
+// owner for the second one.
+func TestTaking_SeizeAfterAResumeThatGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		b, _ := manager(t, s.client(), anteroom.Config{})
+		warmForce(t, a, b)
+		dead := must[anteroom.Ticket](t)(acquire(t, b.Mutex("k")).Detach(bg, time.Minute))
+		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, dead)).Release(bg))
+		ok(t, acquire(t, a.Mutex("warm"), anteroom.Note("n")).Release(bg))
+		net.OnRequest("\r\n$4\r\nnote\r\n", 1, faultnet.Late(500*time.Millisecond))
+		owner := make(chan *anteroom.Hold, 1)
+		go func() { owner <- acquire(t, a.Mutex("k"), anteroom.Note("n")) }()
+		time.Sleep(100 * time.Millisecond)
+		refused := make(chan error, 1)
+		go func() { _, err := a.Mutex("k").Resume(bg, dead); refused <- err }()
+		time.Sleep(100 * time.Millisecond)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+		defer cancel()
+		seized, err := a.Mutex("k").Seize(ctx)
+		if err != nil {
+			t.Errorf("Seize: %v", err)
+		} else {
+			ok(t, seized.Release(bg))
+		}
+		if err := <-refused; !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Errorf("Resume: %v", err)
+		}
+		_ = (<-owner).Release(bg)
+	})
+}
+
+// Nobody waits any more when the command that takes has had no answer: the place is not left before it is known what it did.
+func TestTaking_FirstItMustBeKnown(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		net.OnRequest("ticket.", 1, faultnet.Lost)
+		net.OnRequest("\r\np 1 1\r\n", 1, faultnet.Swallowed)
+		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+		defer cancel()
+		if _, err := b.Mutex("k").Resume(ctx, ticket); !errors.Is(err, anteroom.ErrUnavailable) {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		resumes(t, a, ticket)
+	})
+}
 
 // The first answer to Detach is lost, and the time of the ticket is over when it is repeated: the hold had lasted.
 func TestTaking_ATicketWhoseTimeIsOverIsNoLoss(t *testing.T) {
@@ -22,5 +126,23 @@ func TestTaking_ATicketWhoseTimeIsOverIsNoLoss(t *testing.T) {
 		if errors.Is(err, anteroom.ErrLost) || len(events.of(observe.EventLost)) > 0 {
 			t.Errorf("%v; reported: %+v", err, events.of(observe.EventLost))
 		}
+	})
+}
+
+// Redis is unreachable for two minutes when a resumed hold is released: the lock is free after that, though its ticket had an hour.
+func TestTaking_AResumedHoldIsReleasedAfterAnOutage(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))))
+		net.Refuse()
+		net.CloseAll()
+		_ = h.Release(bg)
+		time.Sleep(2 * time.Minute)
+		net.Heal()
+		time.Sleep(5 * time.Second)
+		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").TryAcquire(bg)).Release(bg))
 	})
 }

@@ -23,6 +23,9 @@ import (
 //
 // A release whose answer was lost is said again, and a release or turn that had no effect: see names.
 //
+// Who takes the lock out of turn asks as ever. Beside a place whose number is known it is stated to take the lock
+// for that: place 1 2. Until it is known what became of that, the place is confirmed, also when nobody wants it any more.
+//
 // Two rules make it safe.
 //
 //   - With the sending all is given back. From the moment before a statement that keeps nothing is sent, no answer and no
@@ -53,9 +56,10 @@ type Demand uint8
 
 // The demands.
 const (
-	Quiet   Demand = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
-	Pending               // nobody owns it, somebody waits
-	Owned                 // somebody owns it, or is about to take what was granted or to give it back
+	Quiet     Demand = iota // nobody owns the lock, nobody waits for it, or nobody may have it now
+	Pending                 // nobody owns it, somebody waits
+	OutOfTurn               // the same, and who is in front takes it from its holder
+	Owned                   // somebody owns it, or is about to take what was granted or to give it back
 )
 
 // Statement is the one command. Its number is used once, and it is sent once.
@@ -64,7 +68,7 @@ type Statement struct {
 	Since uint64 // with Unit the number of the unit; else the least number of a record that is the client's: what is older is as a foreign client's
 	Have  Have
 	Keep  int
-	Want  int
+	Want  int // 2: take it for the place, whose number is Since, from its holder
 }
 
 // Same reports whether both say the same, under any numbers.
@@ -147,6 +151,7 @@ type Conversation struct {
 	last      uint64 // number of the last statement
 	floor     uint64 // news of a smaller number give nothing
 	news      uint64 // greatest number whose answer or call was taken in
+	took      uint64 // the last statement that takes the lock; 0: it had no effect. What became of it is known if news is not less
 	since     uint64 // smallest number that may have left something in Redis; 0: none has
 	releasing uint64 // the unit whose release has no answer; 0: none
 	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
@@ -177,7 +182,7 @@ func (c *Conversation) Settled() bool { return c.have == Nothing && c.since == 0
 // says returns what is to be stated, by what is had and demanded; false: nothing.
 func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 	want := 0
-	if w == Pending {
+	if w == Pending || w == OutOfTurn {
 		want = 1
 	}
 	switch {
@@ -189,7 +194,9 @@ func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 		return Statement{Since: c.Grant.Unit, Have: Unit, Keep: 1, Want: 1}, true
 	case c.releasing != 0 && c.names(w):
 		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
-	case c.have == Place && w == Pending:
+	case c.have == Place && w == OutOfTurn && c.news == c.last:
+		return Statement{Since: c.last, Have: Place, Keep: 1, Want: 2}, true
+	case c.have == Place && (w != Quiet || c.took > c.news):
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: want}, true
@@ -224,7 +231,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 		return c, nil, c.not
 	case c.open && (again || c.releasing != 0 && c.said.Have == Unit): // only its own answer says whether the unit was there
 		return c, nil, never
-	case (again || s.Have == Place) && now < c.due:
+	case (again || s.Have == Place && s.Want == 1) && now < c.due:
 		return c, nil, c.due
 	}
 	if c.since == 0 {
@@ -241,6 +248,9 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 	}
 	if s.Have == Unit && s.Keep > 0 {
 		c.over = max(c.over, now+c.Lease+c.Late)
+	}
+	if s.Want == 2 {
+		c.took = n
 	}
 	if s.Keep == 0 { // what is sent is given back
 		c.stray = 0
@@ -365,6 +375,9 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 	c.open = false
 	if h.Word == Failed {
 		c.silent = max(c.silent, 1)
+		if c.took == h.N {
+			c.took = 0
+		}
 		if c.since == h.N {
 			c.since = 0 // nothing before it can have left anything
 		}
@@ -390,6 +403,7 @@ func (c Conversation) has(h News, now Moment) (Conversation, Event) {
 		}
 	}
 	c.have, c.Grant, c.news, c.releasing, c.due = Unit, g, h.N, 0, 0
+	c.over = max(c.over, now+h.Lease+c.Late) // what was taken may last for longer than a renewal gives
 	left := g.Until(c.Margin) - now
 	whole := h.Word == Has && h.Lease >= c.Lease // a renewal would give no more
 	if !c.entered && (left >= c.Call/2 || whole && left > 0) {
