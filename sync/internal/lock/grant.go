@@ -13,7 +13,6 @@ type Held struct {
 	k     *Key
 	n     uint64 // of its record
 	token int64  // of its first owner; 0 without Fencing
-	from  string // the field that it was taken from; "": it was not
 	since Moment
 	lease atomic.Pointer[renewal.Lease] // a fixed lease replaces that of the grant
 
@@ -52,8 +51,7 @@ func (k *Key) newGrantLocked() *Held {
 		Shard:  k.l.wire.Shard(k.name) + "|" + k.set.Timeout.String(),
 		Period: k.set.Lease.Period, Margin: k.set.Lease.Margin, SentAt: k.l.leases.Dated(k.l.zero.Add(c.Sent)), Owner: g,
 	}))
-	if t := k.taken; t.unit == g.n && t.by.From != "" {
-		g.from = t.by.From
+	if g.fromLocked() != "" {
 		g.mark = c.Sent + c.Lease // see bequestLocked; whom it was taken for owns it without
 	}
 	k.cur.Store(g)

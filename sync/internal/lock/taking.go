@@ -44,14 +44,22 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 	o.extra.Store(&more)
 }
 
+// fromLocked returns the field that g was taken from, "" if it was not. The next one is taken once g is over.
+func (g *Held) fromLocked() string {
+	if t := g.k.taken; t.unit == g.n {
+		return t.by.From
+	}
+	return ""
+}
+
 // bequestLocked returns to whom g is left when it is given back, nil where that is nobody. What was taken from a field,
 // and nobody has owned, goes back to that.
 func (g *Held) bequestLocked() *bequest {
 	switch {
 	case g.by != nil:
 		return g.by.more().bequest
-	case g.from != "" && g.Owner() == nil:
-		return &bequest{field: g.from, until: g.mark}
+	case g.fromLocked() != "" && g.Owner() == nil:
+		return &bequest{field: g.fromLocked(), until: g.mark}
 	}
 	return nil
 }
@@ -157,7 +165,7 @@ func (k *Key) mistakenLocked(o *Owner, g *Held) error {
 		t = *o.more().Takes
 	}
 	switch {
-	case g.from == t.From:
+	case g.fromLocked() == t.From:
 		return nil
 	case t.From != "" && g.n > t.after:
 		return ErrNotThere
