@@ -146,3 +146,49 @@ func TestTaking_AResumedHoldIsReleasedAfterAnOutage(t *testing.T) {
 		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").TryAcquire(bg)).Release(bg))
 	})
 }
+
+// Redis does not answer when a ticket is resumed: who waits in the process is handed the lock meanwhile.
+func TestTaking_ResumeDisturbsNoHandOff(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		net := s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		dead := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, dead)).Release(bg))
+		h := acquire(t, a.Mutex("k"))
+		time.Sleep(500 * time.Millisecond)
+		neighbour := s.inside(t, a.Mutex("k"))
+		net.BlackHole()
+		refused := make(chan error, 1)
+		go func() { _, err := a.Mutex("k").Resume(bg, dead); refused <- err }()
+		s.settle()
+		ok(t, h.Release(bg))
+		next := <-neighbour
+		net.Heal()
+		if err := <-refused; !errors.Is(err, anteroom.ErrNotHeld) {
+			t.Error(err)
+		}
+		ok(t, next.Release(bg))
+	})
+}
+
+// The answer that brings a short fixed lease to a resumed hold comes when that is over already: the ticket still counts.
+func TestTaking_ALeaseThatIsOverCostsNoTicket(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		ok(t, acquire(t, b.Mutex("warm"), anteroom.Lease(time.Second)).Release(bg))
+		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		net.OnRequest("\r\n$3\r\n200\r\n", 1, faultnet.Late(300*time.Millisecond))
+		start := time.Now()
+		h, err := b.Mutex("k").Resume(bg, ticket, anteroom.Lease(200*time.Millisecond))
+		t.Log(time.Since(start), net.Waiting(), s.holders("k"), err)
+		if err != nil {
+			t.Error(err)
+			resumes(t, a, ticket)
+			return
+		}
+		ok(t, h.Release(bg))
+	})
+}

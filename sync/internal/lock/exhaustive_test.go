@@ -162,7 +162,11 @@ func (a *all) lose(i int, left time.Duration) {
 // speak sends what is to be sent. A process that is stopped hears later, or its statement lands later.
 func (a *all) speak(i int) {
 	for p := &a.p[i]; p.n < uint64(most-2*i); {
-		c, s, _ := p.c.Next(p.demand, p.n+1, a.now)
+		w := p.demand
+		if w < Owned && a.taken != 0 && (p.c.releasing == a.taken || p.c.entered && p.c.Grant.Unit == a.taken) { // see quietUntilLocked
+			w = Quiet
+		}
+		c, s, _ := p.c.Next(w, p.n+1, a.now)
 		if p.c = c; s == nil {
 			return
 		}
@@ -238,7 +242,7 @@ func (a all) next(yield func(all)) {
 		case p.demand == Owned:
 			demand(Quiet)
 			demand(Pending) // the last owner has exited, and somebody waits: a turn
-			if i == 0 {
+			if i == 0 && p.unit != a.taken { // nobody owns that
 				b := a
 				b.lose(i, max(0, p.end-b.now)) // cancelled by the watchdog
 				yield(b)
