@@ -241,7 +241,7 @@ func (a all) next(yield func(all)) {
 			demand(Quiet)
 		case p.demand == Owned:
 			demand(Quiet)
-			demand(Pending) // the last owner has exited, and somebody waits: a turn
+			demand(Pending)                  // the last owner has exited, and somebody waits: a turn
 			if i == 0 && p.unit != a.taken { // nobody owns that
 				b := a
 				b.lose(i, max(0, p.end-b.now)) // cancelled by the watchdog
