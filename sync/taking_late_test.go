@@ -192,3 +192,49 @@ func TestTaking_ALeaseThatIsOverCostsNoTicket(t *testing.T) {
 		ok(t, h.Release(bg))
 	})
 }
+
+// What a ticket has brought is lost before anybody owned it: it goes back to the ticket all the same.
+func TestTaking_WhatIsLostBeforeAnybodyOwnsIt(t *testing.T) {
+	for name, closes := range map[string]bool{"the lease is over": false, "the Manager is closed": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *embedded) {
+				a, _ := manager(t, s.client(), anteroom.Config{})
+				net := s.network()
+				b, _ := manager(t, s.clientOver(net), anteroom.Config{CommandTimeout: 3 * time.Second})
+				warmForce(t, a, b)
+				ok(t, acquire(t, b.Mutex("warm"), anteroom.Note("n")).Release(bg))
+				ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+				net.OnRequest("\r\nlate\r\n", 1, faultnet.Late(2900*time.Millisecond))
+				ctx, cancel := context.WithTimeout(bg, 10*time.Second)
+				defer cancel()
+				if closes {
+					time.AfterFunc(100*time.Millisecond, func() { _ = b.CloseWithin(time.Second) })
+				}
+				opts := []anteroom.AcquireOption{anteroom.Note("late")}
+				if !closes {
+					opts = append(opts, anteroom.Lease(200*time.Millisecond))
+				}
+				if h, err := b.Mutex("k").Resume(ctx, ticket, opts...); err == nil {
+					ok(t, h.Release(bg))
+					return
+				}
+				time.Sleep(10 * time.Second)
+				resumes(t, a, ticket)
+			})
+		})
+	}
+}
+
+// MinHold prolongs a ticket, so a Detach that finds the lock gone says so for as long.
+func TestTaking_DetachWhereMinHoldOutlastsTheTicket(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		s.turns(t, a)
+		h := acquire(t, mutex(t, a, anteroom.LockConfig{Key: "k", MinHold: time.Minute}))
+		s.net.OnRequest("ticket.", 1, faultnet.Swallowed)
+		time.AfterFunc(500*time.Millisecond, func() { s.Del("k") }) // as in a failover
+		if _, err := h.Detach(bg, 200*time.Millisecond); !errors.Is(err, anteroom.ErrLost) {
+			t.Errorf("a ticket for a lock that is gone: %v", err)
+		}
+	})
+}

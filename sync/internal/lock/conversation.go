@@ -24,7 +24,8 @@ import (
 // A release whose answer was lost is said again, and a release or turn that had no effect: see names.
 //
 // Who takes the lock out of turn asks as ever. Beside a place whose number is known it is stated to take the lock
-// for that: place 1 2. Until it is known what became of that, the place is confirmed, also when nobody wants it any more.
+// for that: place 1 2. Until it is known what became of that, the place is confirmed, also when nobody wants it any more:
+// a unit that only the wanter may own is given back by name. That ends with the life of the place (doubt).
 //
 // Two rules make it safe.
 //
@@ -152,6 +153,7 @@ type Conversation struct {
 	floor     uint64 // news of a smaller number give nothing
 	news      uint64 // greatest number whose answer or call was taken in
 	took      uint64 // the last statement that takes the lock; 0: it had no effect. What became of it is known if news is not less
+	doubt     Moment // until then it matters
 	since     uint64 // smallest number that may have left something in Redis; 0: none has
 	releasing uint64 // the unit whose release has no answer; 0: none
 	stray     uint64 // given back, and now known to have left a record; until the next statement that keeps nothing. 0: nothing
@@ -196,7 +198,7 @@ func (c *Conversation) says(w Demand, now Moment) (Statement, bool) {
 		return Statement{Since: c.releasing, Have: Unit, Want: want}, true
 	case c.have == Place && w == OutOfTurn && c.news == c.last:
 		return Statement{Since: c.last, Have: Place, Keep: 1, Want: 2}, true
-	case c.have == Place && (w != Quiet || c.took > c.news):
+	case c.have == Place && (w != Quiet || c.took > c.news && now < c.doubt):
 		return Statement{Since: c.floor, Have: Place, Keep: 1, Want: 1}, true
 	}
 	return Statement{Since: c.since, Want: want}, true
@@ -250,7 +252,7 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 		c.over = max(c.over, now+c.Lease+c.Late)
 	}
 	if s.Want == 2 {
-		c.took = n
+		c.took, c.doubt = n, now+c.Life+c.Call+c.Late
 	}
 	if s.Keep == 0 { // what is sent is given back
 		c.stray = 0
@@ -369,15 +371,15 @@ func (c Conversation) soon(at, now Moment) Conversation {
 // unanswered: the last statement has had no usable answer. The next one is due immediately if the answer may be on
 // its way, and after growing pauses if that, too, has none.
 func (c Conversation) unanswered(h News, now Moment) Conversation {
+	if h.Word == Failed && c.took == h.N {
+		c.took = 0
+	}
 	if h.N != c.last || !c.open {
 		return c
 	}
 	c.open = false
 	if h.Word == Failed {
 		c.silent = max(c.silent, 1)
-		if c.took == h.N {
-			c.took = 0
-		}
 		if c.since == h.N {
 			c.since = 0 // nothing before it can have left anything
 		}

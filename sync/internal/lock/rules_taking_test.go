@@ -79,3 +79,37 @@ func TestRules_Taking_WithoutEffect(t *testing.T) {
 	p.quiet(OutOfTurn, 30*ms)
 	p.states(Quiet, 30, 10, Nothing, 0, 0)
 }
+
+// What became of it is not asked for ever: after the life of the place that is left as any other.
+func TestRules_Taking_NobodyAsksForEver(t *testing.T) {
+	p := inLine(t)
+	p.states(OutOfTurn, 20, 10, Place, 1, 2)
+	p.hears(News{Word: Silence, N: 20}, None)
+	end := p.now + time.Minute
+	for n := uint64(30); ; n++ {
+		c, s, until := p.c.Next(Quiet, n, p.now)
+		if p.c = c; s == nil {
+			if p.now = until; p.now > end {
+				t.Fatal("the place is still confirmed")
+			}
+			continue
+		}
+		if s.Have != Place {
+			break
+		}
+		p.hears(News{Word: Failed, N: n, Lease: 20 * ms}, None)
+	}
+	p.now += 40 * time.Second
+	p.hears(News{Word: Clock}, GivenUp)
+}
+
+// It is known to have had no effect also where something was stated since.
+func TestRules_Taking_WithoutEffectSaysALateAnswer(t *testing.T) {
+	p := inLine(t)
+	p.states(OutOfTurn, 20, 10, Place, 1, 2)
+	p.now += time.Second
+	p.states(OutOfTurn, 30, 10, Place, 1, 1)
+	p.hears(News{Word: Failed, N: 20, Lease: 20 * ms}, None)
+	p.hears(News{Word: Silence, N: 30}, None)
+	p.states(Quiet, 40, 10, Nothing, 0, 0)
+}

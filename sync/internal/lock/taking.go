@@ -58,17 +58,21 @@ func (g *Held) bequestLocked() *bequest {
 	switch {
 	case g.by != nil:
 		return g.by.more().bequest
-	case g.fromLocked() != "" && g.Owner() == nil:
+	case g.unownedLocked():
 		return &bequest{field: g.fromLocked(), until: g.mark}
 	}
 	return nil
 }
 
-// leavesLocked reports whether the owner of g has left it to a field whose time is not over.
+// leavesLocked reports whether the owner of g has left it to a field whose time is not over. MinHold prolongs that.
 func (g *Held) leavesLocked() bool {
 	b := g.bequestLocked()
-	return g.by != nil && b != nil && g.k.l.now() < b.until
+	return g.by != nil && b != nil && g.k.l.now() < max(b.until, g.since+g.k.set.MinHold)
 }
+
+// unownedLocked reports whether nobody owns g, which was taken from a field. It is given back by name even if it is lost:
+// nobody relies on it, and what the field had must go back to it.
+func (g *Held) unownedLocked() bool { return g.fromLocked() != "" && g.Owner() == nil }
 
 // taker returns how the first waiter takes the lock, nil if it waits for its turn.
 func (k *Key) taker() *Taking {
