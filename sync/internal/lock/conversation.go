@@ -99,7 +99,7 @@ const (
 type News struct {
 	Word  Word
 	N     uint64
-	Unit  uint64 // Has: the number of the unit's record, N where it was granted just now. Called: the same, or 0 for N
+	Unit  uint64 // Has: the number of the unit's record, N where it was granted just now. A call is for N
 	Lease time.Duration
 	Token int64 // Has, Called: the fencing token of the unit; 0: as known
 }
@@ -167,7 +167,7 @@ type Conversation struct {
 	not     Moment    // nothing is stated before, unless the owner of ended exits
 	ended   uint64    // the unit whose owner was notified of its loss, and may still be at work
 
-	retryBy Moment // something is to be stated then, at the latest, also after an answer that says later
+	retryBy Moment // something is to be stated then, at the latest, also after an answer that says later. A pause after silence counts more
 
 	sent [remembered]struct {
 		n  uint64
@@ -277,7 +277,7 @@ func (c Conversation) Heard(h News, now Moment) (Conversation, Event) {
 	if h.N == c.last && h.Word < Silence {
 		c.open, c.silent = false, 0
 	}
-	if h.Word == Called && h.Unit == 0 {
+	if h.Word == Called {
 		h.Unit = h.N
 	}
 	switch h.Word {

@@ -11,9 +11,9 @@ import (
 // This file is how the lock comes to an owner, and goes from one, out of turn.
 //
 // An owner that takes the lock waits in front of all others of its process. Its process gets a place in the line, as
-// for any owner, and one command then ends the present holder and gives the lock to that place (lua/force.lua). The
-// effect is that of a call: if the answer is lost, the next confirmation of the place settles it. The unit has a number
-// of its own, which no other command uses: so an owner knows whether it has what it has taken.
+// for any owner, and one statement then ends the present holder and gives the lock to that place (lua/force.lua). Its
+// number is that of the unit, so an owner knows whether it has what it has taken. If the answer is lost, the next
+// confirmation of the place settles it.
 
 // Taking is how an owner takes the lock.
 type Taking struct {
