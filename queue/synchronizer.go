@@ -147,9 +147,7 @@ func (s *Synchronizer) Wait(ctx context.Context, w *Waiter) (Order, error) {
 		panic("queue: Wait with a Waiter that is not queued")
 	}
 	done := ctx.Done()
-	// Repeatedly: park until woken or ctx ends. If it is decided and ctx has not ended, return. Else, under the lock: if
-	// failed, return the error; else if ctx has ended, leave and pass on what was meant for this waiter; else if first
-	// and nobody owns the grant, take it; else somebody was quicker or the grant is gone: park again at the same place.
+	// doc.go has the loop in words.
 	for {
 		if decided := w.park(done); decided && !isClosed(done) {
 			return Nothing, w.failure

@@ -18,8 +18,8 @@ type HoldSet struct {
 }
 
 // AcquireAll waits until it holds the locks of all keys, with Config.Defaults, or ctx ends. It acquires them in the order of
-// their bytes, so callers of AcquireAll never deadlock with each other, and holds those that it has while it waits for
-// the next. A key that is named twice is acquired once; one that ctx carries a live Hold of is entered again.
+// their bytes, so callers that hold nothing else never deadlock with each other, and holds those that it has while it waits
+// for the next. A key that is named twice is acquired once; one that ctx carries a live Hold of is entered again.
 //
 // On failure nothing is held, and the *Error is that of the key at which it failed. That may be an ErrLost, of a lock that was
 // lost while the others were waited for.

@@ -100,7 +100,7 @@ type Config struct {
 	// through others, for what it holds itself is searched for at the same time: see
 	// EventDeadlock, and docs/operations.md for what both cost. Negative: neither is searched
 	// for, of any lock. LockConfig.LongWait is for one. Defaults to 30 seconds, the default
-	// LeaseTime: a holder that crashed is gone by then, so a longer wait has another cause.
+	// LeaseTime: the lock of a holder that crashed is free by then, so most longer waits have another cause.
 	LongWait time.Duration
 }
 

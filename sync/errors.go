@@ -29,7 +29,7 @@ var (
 	// ErrUnknown is an ErrUnavailable: a command was sent and its answer was lost, so that it may have
 	// taken effect. After a failed acquire the library removes what it may have
 	// left behind; after a failed release it continues to try in the background
-	// for up to a lease.
+	// until the lease is over.
 	ErrUnknown = fmt.Errorf("%w: outcome unknown", ErrUnavailable)
 
 	// ErrNotHeld: the caller that wants to release or use the lock does not hold it: never

@@ -162,7 +162,7 @@ func (mu *Mutex) lock(ctx context.Context, op string, kind queue.Kind) error {
 // Unlock undoes one Lock or TryLock. The last one hands the lock to the next
 // waiter of this process or releases it in Redis; it waits for the answer up to
 // CommandTimeout (Config.CommandTimeout has the one exception). A release that is not
-// confirmed by then continues in the background for up to a lease, while renewal has ended.
+// confirmed by then continues in the background until the lease is over, while renewal has ended.
 //
 // It panics with an *Error if the lock is not locked, or is Reentrant and held by another
 // goroutine; the error says by which, and where that one came in, if

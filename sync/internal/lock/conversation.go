@@ -1,6 +1,8 @@
 // Package lock is the core: how one process and Redis agree on who has a lock.
 //
-// It begins with the conversation. docs/internals/protocol.md has the same as Redis sees it.
+// Read conversation.go first. Then key.go and say.go, which drive it; acquire.go, owner.go and exit.go, an owner's way in
+// and out; grant.go, release.go and loss.go, what becomes of a grant; and locks.go, which hears messages and renews.
+// docs/internals/architecture.md has a table of them, and docs/internals/protocol.md the same as Redis sees it.
 package lock
 
 import (
