@@ -61,6 +61,30 @@ func TestTaking_ALateOwnerRefusesNoTicket(t *testing.T) {
 	})
 }
 
+// Another process seizes the lock before the answer arrives that gives it to this one. The message about that comes first, and is
+// not forgotten.
+func TestTaking_SeizedBeforeItsAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, events := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		net.OnRequest("ticket.", 1, faultnet.Late(500*time.Millisecond))
+		seized := make(chan *anteroom.Hold, 1)
+		time.AfterFunc(100*time.Millisecond, func() { seized <- must[*anteroom.Hold](t)(a.Mutex("k").Seize(bg)) })
+		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+		s.settle()
+		if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
+			t.Errorf("the owner was not notified: %v", err)
+		}
+		if lost := events.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostForced {
+			t.Errorf("reported: %+v", lost)
+		}
+		_, _ = h.Release(bg), (<-seized).Release(bg)
+	})
+}
+
 // Resume and then Seize come behind an owner whose note is on its way. The ticket is worth nothing, so the lock is taken from that
 // owner for the second one.
 func TestTaking_SeizeAfterAResumeThatGivesUp(t *testing.T) {

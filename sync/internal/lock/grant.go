@@ -56,6 +56,9 @@ func (k *Key) newGrantLocked() *Held {
 	}
 	k.cur.Store(g)
 	k.l.register(g)
+	if k.deleted.Load() == g.n {
+		g.forced()
+	}
 	return g
 }
 
