@@ -345,6 +345,30 @@ func TestTaking_AResumedFixedLeaseIsHealthy(t *testing.T) {
 	})
 }
 
+// The context of a Resume ends while Redis is asked about an owner, who has released meanwhile: nobody asks for the lock.
+func TestTaking_AQuestionWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		counts, net := newCounter(), s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{Observer: hooks(counts)})
+		dead := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, dead)).Release(bg))
+		h := acquire(t, a.Mutex("k"))
+		time.Sleep(500 * time.Millisecond) // it is renewed
+		before := counts.get("command/ask")
+		net.OnRequest(h.Holder(), 1, faultnet.Swallowed)
+		time.AfterFunc(100*time.Millisecond, func() { ok(t, h.Release(bg)) })
+		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
+		defer cancel()
+		if _, err := a.Mutex("k").Resume(ctx, dead); !errors.Is(err, anteroom.ErrUnavailable) || net.Waiting() != 0 {
+			t.Errorf("%v; traps left: %d", err, net.Waiting())
+		}
+		time.Sleep(time.Second)
+		if asked := counts.get("command/ask") - before; asked != 0 {
+			t.Errorf("asked for the lock %d times", asked)
+		}
+	})
+}
+
 // A dispute while Redis refuses at once.
 func TestTaking_AsksWithGrowingPauses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {

@@ -94,8 +94,8 @@ func (k *Key) oust() {
 		k.l.flying.Add(1)
 		go func() {
 			defer k.l.landed()
-			if k.owns(t.ctx) {
-				t.spoil(ErrNotThere)
+			if err := k.mayResume(t.ctx); err != nil {
+				t.spoil(err)
 			}
 		}()
 	case o.Kind.CanNotify():
@@ -103,25 +103,26 @@ func (k *Key) oust() {
 	}
 }
 
-// owns reports whether Redis says that it has the lock of an owner of this process. It returns false when ctx ends.
-func (k *Key) owns(ctx context.Context) bool {
-	for tries := 0; ctx.Err() == nil; tries++ {
+// mayResume returns ErrNotThere if Redis says that it has the lock of an owner of this process, and errUnanswered if ctx ends
+// before Redis has said anything.
+func (k *Key) mayResume(ctx context.Context) error {
+	for tries := 0; ; tries++ {
 		o := k.Owner()
 		if o == nil || o.Err() != nil {
-			return false
+			return nil
 		}
 		switch o.g.verify(ctx) {
 		case lettucecompat.OutcomeOK:
-			return true
+			return ErrNotThere
 		case lettucecompat.OutcomeGone:
-			return false
+			return nil
 		}
 		select {
 		case <-time.After(pause() << min(tries, 6)):
 		case <-ctx.Done():
+			return errUnanswered
 		}
 	}
-	return false
 }
 
 // seizes reports whether the first waiter takes the lock from its holder, whatever that is.
