@@ -161,6 +161,7 @@ type Conversation struct {
 	said    Statement // the last one
 	open    bool      // its answer is waited for
 	silent  int       // so many in a row had none
+	missed  int       // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
 	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // once nothing is had: from then on nothing is left in Redis
@@ -244,6 +245,9 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 	}
 	if !again {
 		c.silent = 0
+	}
+	if w != OutOfTurn || s.Have != Place {
+		c.missed = 0
 	}
 	if s.Want > 0 { // it may make a place, and that be called
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
@@ -378,16 +382,20 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 		return c
 	}
 	c.open = false
+	tries := &c.silent
+	if c.said.Want == 2 {
+		tries = &c.missed
+	}
 	if h.Word == Failed {
-		c.silent = max(c.silent, 1)
+		*tries = max(*tries, 1)
 		if c.since == h.N {
 			c.since = 0 // nothing before it can have left anything
 		}
 	} else {
 		c.excused = true
 	}
-	c.due = now + h.Lease*time.Duration((1<<min(c.silent, 6))-1)
-	c.silent++
+	c.due = now + h.Lease*time.Duration((1<<min(*tries, 6))-1)
+	*tries++
 	return c
 }
 
