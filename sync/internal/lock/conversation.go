@@ -69,7 +69,8 @@ type Statement struct {
 	Since uint64 // with Unit the number of the unit; else the least number of a record that is the client's: what is older is as a foreign client's
 	Have  Have
 	Keep  int
-	Want  int // 2: take it for the place, whose number is Since, from its holder
+	Want  int     // 2: take it for the place, whose number is Since, from its holder
+	By    *Taking // with that: who has ordered it. The Key fills it in
 }
 
 // Same reports whether both say the same, under any numbers.

@@ -41,7 +41,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
-	taken    taken         // the last unit that was taken, or may have been
+	takes    *Taking       // who has ordered the last statement that takes the lock, talk.took
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 
@@ -139,7 +139,7 @@ func (k *Key) nextLocked() *Statement {
 	k.talk = talk
 	if s != nil {
 		if s.Want == 2 {
-			k.taken = taken{s.N, takes}
+			s.By, k.takes = takes, takes
 		}
 		k.flying++
 		k.l.flying.Add(1)
@@ -242,7 +242,7 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	got := k.talk.Grant.Unit
-	called := got != had && got != 0 && got != k.taken.unit && (s == nil || s.Have == Place && got != s.N)
+	called := got != had && got != 0 && got != k.talk.took && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)
