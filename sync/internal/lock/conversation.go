@@ -161,8 +161,8 @@ type Conversation struct {
 
 	said    Statement // the last one
 	open    bool      // its answer is waited for
-	silent  int       // so many in a row had none
-	missed  int       // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
+	silent  int32     // so many in a row had none
+	missed  int32     // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
 	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // once nothing is had: from then on nothing is left in Redis
