@@ -109,7 +109,7 @@ type roundTripContext struct {
 func (c *roundTripContext) Deadline() (time.Time, bool) { return c.end, true }
 
 // do sends r, now, and waits until it is answered (nil), ctx ends, or timeout (0: Options.CommandTimeout) passes.
-// After an error r is not written any more if it was not yet; command.result tells which. The caller is free
+// After an error r is not written any more if it was not yet; command.result says which. The caller is free
 // immediately, whatever the connection does.
 func (s *sender) do(ctx context.Context, r *request, now time.Time, timeout time.Duration) error {
 	defer s.c.exit()

@@ -365,6 +365,21 @@ func TestQueue_I6_NobodyPassesFirstOrTakes(t *testing.T) {
 	}
 }
 
+// Those that take the lock are queued in the order of their arrival, before one that is First.
+func TestQueue_I6_TakersKeepTheirOrder(t *testing.T) {
+	inBubble(t, false, func(x *fixture) {
+		first := x.own(queue.Refusable, 1, 1)
+		x.mustLose(1, queue.Owned, queue.Nothing)
+		x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 2).wait()
+		x.enterAs(&queue.Waiter{Takes: true}, queue.Refusable, 3).wait()
+		first.again("queued", queue.Nothing)
+		first.wait()
+		x.park(queue.Refusable, 4)
+		x.lined(2, 3, 1, 4)
+		x.drain()
+	})
+}
+
 func TestQueue_I7_AnEndedTenureNeverExits(t *testing.T) {
 	bothModes(t, func(x *fixture) {
 		x.mustExit(0, true, queue.Stale, queue.Nothing)

@@ -67,7 +67,7 @@ func (m *Manager) Inspect(ctx context.Context, key string) (Info, error) {
 // ForceRelease deletes the lock, no matter who holds it, and returns the holders that it
 // has broken, as Hold.Holder names them: one, none if the lock was free, "" for a string.
 // The holder's Manager is notified immediately, on a channel of its own: it asks Redis, and ends the
-// hold with LostForced (a fixed lease without asking). The first in line are asked to retry. It
+// hold with LostForced. The first in line are asked to retry. It
 // is for operators: work that runs under the lock is not stopped by it, only notified. What
 // is no lock is left alone (ErrConfig), as by Inspect. It returns within CommandTimeout, and
 // nobody with an error.

@@ -17,11 +17,8 @@ func TestTaking_ResumeAgainAtOnce(t *testing.T) {
 	for name, fate := range map[string]faultnet.Fate{"late": faultnet.Late(800 * time.Millisecond), "lost": faultnet.Late(3 * time.Second)} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				a, _ := manager(t, s.client(), anteroom.Config{})
-				net := s.network()
-				b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-				warmForce(t, a, b)
-				ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+				a, b, net := s.two(t)
+				ticket := detached(t, a, time.Hour)
 				net.OnRequest("ticket.", 1, fate)
 				ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
 				defer cancel()
@@ -50,11 +47,8 @@ func TestTaking_ResumeAgainAtOnce(t *testing.T) {
 // A job that is delivered three times.
 func TestTaking_ResumedThrice(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		a, b, net := s.two(t)
+		ticket := detached(t, a, time.Hour)
 		net.OnRequest("ticket.", 1, faultnet.Late(200*time.Millisecond))
 		type result struct {
 			h   *anteroom.Hold
@@ -97,8 +91,7 @@ func TestTaking_SeizeBehindAResume(t *testing.T) {
 		net.Latency(5*time.Millisecond, 0, 1)
 		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 		warmForce(t, a, b)
-		dead := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
-		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, dead)).Release(bg))
+		dead := deadTicket(t, a)
 		h := acquire(t, b.Mutex("k"))
 		time.Sleep(time.Second)
 		go func() {
@@ -123,14 +116,11 @@ func TestTaking_SeizeBehindAResume(t *testing.T) {
 // The old hold, which is lost unnoticed, is released while Redis is asked.
 func TestTaking_HandedOffMeanwhile(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := s.network()
-		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
+		b, a, net := s.two(t)
 		old := acquire(t, a.Mutex("k"))
 		time.Sleep(time.Second)
 		net.HalfOpen(faultnet.PubSub)
-		seized := must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg))
+		seized := seize(t, b)
 		ticket := must[anteroom.Ticket](t)(seized.Detach(bg, 10*time.Minute))
 		net.OnRequest(old.Holder(), 1, faultnet.Late(300*time.Millisecond))
 		time.AfterFunc(50*time.Millisecond, func() { t.Logf("old: %v", old.Release(bg)) })
@@ -155,11 +145,8 @@ func TestTaking_HandedOffMeanwhile(t *testing.T) {
 func TestTaking_AQuestionEndsNoKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		rdb := s.client()
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
-		dead := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
-		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, dead)).Release(bg))
+		a, b, _ := s.two(t)
+		dead := deadTicket(t, a)
 		h := acquire(t, a.Mutex("k"))
 		time.Sleep(time.Second)
 		rdb.Persist(bg, "k")
@@ -181,8 +168,7 @@ func TestTaking_AQuestionEndsNoKey(t *testing.T) {
 func TestTaking_AForgedMessageEndsNoKey(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		rdb := s.client()
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
+		a, b, _ := s.two(t)
 		h := acquire(t, a.Mutex("k"), anteroom.Lease(time.Hour))
 		rdb.Persist(bg, "k")
 		id, n, _ := lettucecompat.ParseField(h.Holder())
@@ -202,8 +188,7 @@ func TestTaking_AForgedMessageEndsNoKey(t *testing.T) {
 // Two commands that take are under way, and the first answer ends the wait for both.
 func TestTaking_TwoCommandsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		c, _ := manager(t, s.client(), anteroom.Config{})
+		a, c, _ := s.two(t)
 		net := s.network()
 		rdb, hook := s.clientOver(net), &slowOnce{text: "ticket.", d: 50 * time.Millisecond}
 		rdb.AddHook(hook)
@@ -247,7 +232,7 @@ func TestTaking_AResumedTicketIsNoLoss(t *testing.T) {
 		net.HoldReplies()
 		ticket, err := h.Detach(bg, time.Hour)
 		t.Logf("detach: %v, ticket %v", err, ticket != "")
-		resumed := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+		resumed := resume(t, b, ticket)
 		net.Heal()
 		time.Sleep(5 * time.Second)
 		if lost := events.of(observe.EventLost); len(lost) > 0 {
@@ -265,7 +250,7 @@ func TestTaking_WhatGoesBackIsNoLoss(t *testing.T) {
 		net := s.network()
 		b, events := manager(t, s.clientOver(net), anteroom.Config{})
 		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		ticket := detached(t, a, time.Hour)
 		net.OnRequest("ticket.", 1, faultnet.Late(300*time.Millisecond))
 		ctx, cancel := context.WithTimeout(bg, 100*time.Millisecond)
 		defer cancel()
@@ -332,7 +317,7 @@ func TestTaking_AResumedFixedLeaseIsHealthy(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, events := manager(t, s.client(), anteroom.Config{})
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		ticket := detached(t, a, time.Hour)
 		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket, anteroom.Lease(5*time.Minute)))
 		time.Sleep(4 * time.Minute)
 		ok(t, h.Err())
@@ -345,6 +330,29 @@ func TestTaking_AResumedFixedLeaseIsHealthy(t *testing.T) {
 	})
 }
 
+// The context of a Resume ends while Redis is asked about an owner, who has released meanwhile: nobody asks for the lock.
+func TestTaking_AQuestionWithoutAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		counts, net := newCounter(), s.network()
+		a, _ := manager(t, s.clientOver(net), anteroom.Config{Observer: hooks(counts)})
+		dead := deadTicket(t, a)
+		h := acquire(t, a.Mutex("k"))
+		time.Sleep(500 * time.Millisecond) // it is renewed
+		before := counts.get("command/ask")
+		net.OnRequest(h.Holder(), 1, faultnet.Swallowed)
+		time.AfterFunc(100*time.Millisecond, func() { ok(t, h.Release(bg)) })
+		ctx, cancel := context.WithTimeout(bg, 500*time.Millisecond)
+		defer cancel()
+		if _, err := a.Mutex("k").Resume(ctx, dead); !errors.Is(err, anteroom.ErrUnavailable) || net.Waiting() != 0 {
+			t.Errorf("%v; traps left: %d", err, net.Waiting())
+		}
+		time.Sleep(time.Second)
+		if asked := counts.get("command/ask") - before; asked != 0 {
+			t.Errorf("asked for the lock %d times", asked)
+		}
+	})
+}
+
 // A dispute while Redis refuses at once.
 func TestTaking_AsksWithGrowingPauses(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
@@ -353,8 +361,7 @@ func TestTaking_AsksWithGrowingPauses(t *testing.T) {
 		a, _ := manager(t, s.clientOver(net), anteroom.Config{Observer: hooks(counts)})
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		warmForce(t, a, b)
-		dead := must[anteroom.Ticket](t)(acquire(t, b.Mutex("k")).Detach(bg, time.Minute))
-		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, dead)).Release(bg))
+		dead := deadTicket(t, b)
 		h := acquire(t, a.Mutex("k"), anteroom.Lease(time.Hour))
 		net.Refuse()
 		net.CloseAll()

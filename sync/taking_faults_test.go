@@ -21,7 +21,7 @@ func TestTaking_SeizeFromItsOwnProcessSparesWhoWaits(t *testing.T) {
 		warmForce(t, a, b)
 		h := acquire(t, a.Mutex("k"))
 		there := s.waiting(t, bg, b.Mutex("k"))
-		seized := must[*anteroom.Hold](t)(a.Mutex("k").Seize(bg))
+		seized := seize(t, a)
 		s.settle()
 		select {
 		case got := <-there:
@@ -43,8 +43,7 @@ func TestTaking_ResumeWithANoteAndOneLostAnswer(t *testing.T) {
 		for fateName, fate := range map[string]faultnet.Fate{"done": faultnet.Lost, "not done": faultnet.Swallowed} {
 			t.Run(name+" "+fateName, func(t *testing.T) {
 				bubble(t, func(t *testing.T, s *embedded) {
-					a, _ := manager(t, s.client(), anteroom.Config{})
-					c, _ := manager(t, s.client(), anteroom.Config{})
+					a, c, _ := s.two(t)
 					net := s.network()
 					b, _ := manager(t, s.clientOver(net), anteroom.Config{})
 					warmForce(t, a, b)
@@ -86,8 +85,7 @@ func TestTaking_ResumeWithANoteAndOneLostAnswer(t *testing.T) {
 func TestTaking_DetachOfALockThatIsGoneAtTheRepetition(t *testing.T) {
 	t.Run("deleted", func(t *testing.T) {
 		bubble(t, func(t *testing.T, s *embedded) {
-			a, _ := manager(t, s.client(), anteroom.Config{})
-			b, _ := manager(t, s.client(), anteroom.Config{})
+			a, b, _ := s.two(t)
 			s.turns(t, a)
 			h := acquire(t, a.Mutex("k"))
 			time.Sleep(10 * time.Second)
@@ -129,8 +127,7 @@ func TestTaking_DetachAtTheDeadline(t *testing.T) {
 	seen := 0
 	for range 20 {
 		bubble(t, func(t *testing.T, s *embedded) {
-			a, _ := manager(t, s.client(), anteroom.Config{})
-			b, _ := manager(t, s.client(), anteroom.Config{})
+			a, b, _ := s.two(t)
 			h := acquire(t, a.Mutex("k"), anteroom.Lease(10*time.Second))
 			time.Sleep(time.Until(h.Deadline()))
 			ticket, err := h.Detach(bg, time.Minute)
@@ -154,13 +151,10 @@ func TestTaking_DetachAtTheDeadline(t *testing.T) {
 // A ticket comes back to the process that had the lock before, which has not heard yet that it was seized.
 func TestTaking_ResumeWhereTheOldHoldIsBelievedIn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := s.network()
-		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
+		b, a, net := s.two(t)
 		old := acquire(t, a.Mutex("k"))
 		net.HalfOpen(faultnet.PubSub)
-		seized := must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg))
+		seized := seize(t, b)
 		ticket := must[anteroom.Ticket](t)(seized.Detach(bg, 10*time.Minute))
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		defer cancel()
@@ -183,11 +177,9 @@ func TestTaking_ResumeWhereTheOldHoldIsBelievedIn(t *testing.T) {
 // who waits in the first process does not take it.
 func TestTaking_AFixedLeaseThatWasSeizedStallsItsProcess(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
+		a, b, _ := s.two(t)
 		old := acquire(t, a.Mutex("k"), anteroom.Lease(time.Hour))
-		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg)).Release(bg))
+		ok(t, seize(t, b).Release(bg))
 		s.settle()
 		t.Logf("the old hold: %v; Redis has %v", old.Err(), s.holders("k"))
 		start := time.Now()
@@ -209,8 +201,8 @@ func TestTaking_TheWatchdogAccusesAResumedHold(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		a, _ := manager(t, s.client(), anteroom.Config{})
 		b, events := manager(t, s.client(), anteroom.Config{})
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, 10*time.Minute))
-		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+		ticket := detached(t, a, 10*time.Minute)
+		h := resume(t, b, ticket)
 		time.Sleep(3 * time.Minute)
 		ok(t, h.Err())
 		for _, kind := range []observe.EventKind{observe.EventAlert, observe.EventRecovery} {
@@ -225,11 +217,8 @@ func TestTaking_TheWatchdogAccusesAResumedHold(t *testing.T) {
 // A process begins to close while its Resume waits for the answer: the ticket is spent and the lock free.
 func TestTaking_CloseBesideResume(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, 10*time.Minute))
+		a, b, net := s.two(t)
+		ticket := detached(t, a, 10*time.Minute)
 		net.OnRequest("ticket.", 1, faultnet.Late(300*time.Millisecond))
 		time.AfterFunc(100*time.Millisecond, func() { _ = b.CloseWithin(5 * time.Second) })
 		h, err := b.Mutex("k").Resume(bg, ticket)

@@ -28,15 +28,12 @@ func resumes(t *testing.T, m *anteroom.Manager, ticket anteroom.Ticket) {
 // was granted before is no reason to refuse the ticket.
 func TestTaking_ALateGrantRefusesNoTicket(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := s.network()
-		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
+		b, a, net := s.two(t)
 		net.OnRequest("anteroom:line:{k}", 1, faultnet.Late(500*time.Millisecond))
 		waiter := make(chan *anteroom.Hold, 1)
 		go func() { waiter <- acquire(t, a.Mutex("k")) }()
 		time.Sleep(100 * time.Millisecond)
-		ticket := must[anteroom.Ticket](t)(must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg)).Detach(bg, time.Hour))
+		ticket := must[anteroom.Ticket](t)(seize(t, b).Detach(bg, time.Hour))
 		resumes(t, a, ticket)
 		ok(t, (<-waiter).Release(bg))
 	})
@@ -45,19 +42,40 @@ func TestTaking_ALateGrantRefusesNoTicket(t *testing.T) {
 // The same, and the waiter has the lock already, but not yet its note. It was lost without a message, as in a failover.
 func TestTaking_ALateOwnerRefusesNoTicket(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := s.network()
-		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
+		b, a, net := s.two(t)
 		ok(t, acquire(t, a.Mutex("warm"), anteroom.Note("n")).Release(bg))
 		net.OnRequest("\r\n$4\r\nnote\r\n", 1, faultnet.Late(500*time.Millisecond))
 		waiter := make(chan *anteroom.Hold, 1)
 		go func() { waiter <- acquire(t, a.Mutex("k"), anteroom.Note("n")) }()
 		time.Sleep(100 * time.Millisecond)
 		s.Del("k")
-		ticket := must[anteroom.Ticket](t)(acquire(t, b.Mutex("k")).Detach(bg, time.Hour))
+		ticket := detached(t, b, time.Hour)
 		resumes(t, a, ticket)
 		_ = (<-waiter).Release(bg)
+	})
+}
+
+// Another process seizes the lock before the answer arrives that gives it to this one. The message about that comes first, and is
+// not forgotten.
+func TestTaking_SeizedBeforeItsAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T, s *embedded) {
+		a, _ := manager(t, s.client(), anteroom.Config{})
+		net := s.network()
+		b, events := manager(t, s.clientOver(net), anteroom.Config{})
+		warmForce(t, a, b)
+		ticket := detached(t, a, time.Hour)
+		net.OnRequest("ticket.", 1, faultnet.Late(500*time.Millisecond))
+		seized := make(chan *anteroom.Hold, 1)
+		time.AfterFunc(100*time.Millisecond, func() { seized <- seize(t, a) })
+		h := resume(t, b, ticket)
+		s.settle()
+		if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
+			t.Errorf("the owner was not notified: %v", err)
+		}
+		if lost := events.of(observe.EventLost); len(lost) != 1 || lost[0].Reason != observe.LostForced {
+			t.Errorf("reported: %+v", lost)
+		}
+		_, _ = h.Release(bg), (<-seized).Release(bg)
 	})
 }
 
@@ -65,12 +83,8 @@ func TestTaking_ALateOwnerRefusesNoTicket(t *testing.T) {
 // owner for the second one.
 func TestTaking_SeizeAfterAResumeThatGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		net := s.network()
-		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
-		warmForce(t, a, b)
-		dead := must[anteroom.Ticket](t)(acquire(t, b.Mutex("k")).Detach(bg, time.Minute))
-		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, dead)).Release(bg))
+		b, a, net := s.two(t)
+		dead := deadTicket(t, b)
 		ok(t, acquire(t, a.Mutex("warm"), anteroom.Note("n")).Release(bg))
 		net.OnRequest("\r\n$4\r\nnote\r\n", 1, faultnet.Late(500*time.Millisecond))
 		owner := make(chan *anteroom.Hold, 1)
@@ -97,11 +111,8 @@ func TestTaking_SeizeAfterAResumeThatGivesUp(t *testing.T) {
 // Nobody waits any more when the command that takes has had no answer: the place is not left before it is known what it did.
 func TestTaking_FirstItMustBeKnown(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		a, b, net := s.two(t)
+		ticket := detached(t, a, time.Hour)
 		net.OnRequest("ticket.", 1, faultnet.Lost)
 		net.OnRequest("\r\np 1 1\r\n", 1, faultnet.Swallowed)
 		ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
@@ -132,11 +143,8 @@ func TestTaking_ATicketWhoseTimeIsOverIsNoLoss(t *testing.T) {
 // Redis is unreachable for two minutes when a resumed hold is released: the lock is free after that, though its ticket had an hour.
 func TestTaking_AResumedHoldIsReleasedAfterAnOutage(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
-		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))))
+		a, b, net := s.two(t)
+		h := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, detached(t, a, time.Hour)))
 		net.Refuse()
 		net.CloseAll()
 		_ = h.Release(bg)
@@ -152,8 +160,7 @@ func TestTaking_ResumeDisturbsNoHandOff(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		net := s.network()
 		a, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		dead := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
-		ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, dead)).Release(bg))
+		dead := deadTicket(t, a)
 		h := acquire(t, a.Mutex("k"))
 		time.Sleep(500 * time.Millisecond)
 		neighbour := s.inside(t, a.Mutex("k"))
@@ -174,12 +181,9 @@ func TestTaking_ResumeDisturbsNoHandOff(t *testing.T) {
 // The answer that brings a short fixed lease to a resumed hold comes when that is over already: the ticket still counts.
 func TestTaking_ALeaseThatIsOverCostsNoTicket(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
+		a, b, net := s.two(t)
 		ok(t, acquire(t, b.Mutex("warm"), anteroom.Lease(time.Second)).Release(bg))
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+		ticket := detached(t, a, time.Hour)
 		net.OnRequest("\r\n$3\r\n200\r\n", 1, faultnet.Late(300*time.Millisecond))
 		start := time.Now()
 		h, err := b.Mutex("k").Resume(bg, ticket, anteroom.Lease(200*time.Millisecond))
@@ -203,7 +207,7 @@ func TestTaking_WhatIsLostBeforeAnybodyOwnsIt(t *testing.T) {
 				b, _ := manager(t, s.clientOver(net), anteroom.Config{CommandTimeout: 3 * time.Second})
 				warmForce(t, a, b)
 				ok(t, acquire(t, b.Mutex("warm"), anteroom.Note("n")).Release(bg))
-				ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+				ticket := detached(t, a, time.Hour)
 				net.OnRequest("\r\nlate\r\n", 1, faultnet.Late(2900*time.Millisecond))
 				ctx, cancel := context.WithTimeout(bg, 10*time.Second)
 				defer cancel()

@@ -23,6 +23,41 @@ func warmForce(t *testing.T, a, b *anteroom.Manager) {
 	ok(t, s.Release(bg))
 }
 
+// two returns two Managers, and the network of the second one, which has its own faults. The server knows force.lua.
+func (s *embedded) two(t *testing.T) (a, b *anteroom.Manager, net *faultnet.Network) {
+	net = s.network()
+	a, _ = manager(t, s.client(), anteroom.Config{})
+	b, _ = manager(t, s.clientOver(net), anteroom.Config{})
+	warmForce(t, a, b)
+	return a, b, net
+}
+
+// detached leaves k, which m acquires, to a ticket for d.
+func detached(t *testing.T, m *anteroom.Manager, d time.Duration) anteroom.Ticket {
+	t.Helper()
+	return must[anteroom.Ticket](t)(acquire(t, m.Mutex("k")).Detach(bg, d))
+}
+
+// resume resumes the ticket for k, or ends the test.
+func resume(t *testing.T, m *anteroom.Manager, ticket anteroom.Ticket) *anteroom.Hold {
+	t.Helper()
+	return must[*anteroom.Hold](t)(m.Mutex("k").Resume(bg, ticket))
+}
+
+// deadTicket returns a ticket for k that was resumed and released.
+func deadTicket(t *testing.T, m *anteroom.Manager) anteroom.Ticket {
+	t.Helper()
+	ticket := detached(t, m, time.Minute)
+	ok(t, resume(t, m, ticket).Release(bg))
+	return ticket
+}
+
+// seize seizes k, or ends the test.
+func seize(t *testing.T, m *anteroom.Manager) *anteroom.Hold {
+	t.Helper()
+	return must[*anteroom.Hold](t)(m.Mutex("k").Seize(bg))
+}
+
 // A process that waits in line already takes the lock at once, wherever its place is.
 func TestTaking_SeizeBesideAWaiterOfItsProcess(t *testing.T) {
 	for _, ahead := range []int{0, 1, 5, 14} {
@@ -39,7 +74,7 @@ func TestTaking_SeizeBesideAWaiterOfItsProcess(t *testing.T) {
 				b, _ := manager(t, s.client(), anteroom.Config{})
 				s.waiting(t, ctx, b.Mutex("k"))
 				start := time.Now()
-				seized := must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg))
+				seized := seize(t, b)
 				if took := time.Since(start); took > 100*time.Millisecond {
 					t.Errorf("Seize took %v", took)
 				}
@@ -75,8 +110,7 @@ func TestTaking_ShortSeizeBesideAWaiter(t *testing.T) {
 // Who has the lock by Lock keeps it until it unlocks, and nobody of another process comes in between.
 func TestTaking_SeizeLeavesALockToItsGoroutine(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		other, _ := manager(t, s.client(), anteroom.Config{})
+		m, other, _ := s.two(t)
 		mu := m.Mutex("k")
 		mu.Lock()
 		third := s.waiting(t, bg, other.Mutex("k"))
@@ -104,13 +138,9 @@ func TestTaking_ResumedTwiceInOneProcess(t *testing.T) {
 	for _, stale := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stale %v", stale), func(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
-				a, _ := manager(t, s.client(), anteroom.Config{})
-				net := s.network()
-				b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-				warmForce(t, a, b)
-				old := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
-				ok(t, must[*anteroom.Hold](t)(a.Mutex("k").Resume(bg, old)).Release(bg))
-				ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Hour))
+				a, b, net := s.two(t)
+				old := deadTicket(t, a)
+				ticket := detached(t, a, time.Hour)
 				s.settle()
 				net.OnRequest("ticket.", 1, faultnet.Late(200*time.Millisecond))
 				type result struct {
@@ -149,11 +179,8 @@ func TestTaking_ResumedTwiceInOneProcess(t *testing.T) {
 // Who gives up before the answer has not been refused.
 func TestTaking_ResumeWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+		a, b, net := s.two(t)
+		ticket := detached(t, a, time.Minute)
 		net.OnRequest("ticket.", 100, faultnet.Swallowed)
 		ctx, cancel := context.WithTimeout(bg, 700*time.Millisecond)
 		defer cancel()
@@ -198,8 +225,7 @@ func (c *slowOnce) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // A neighbour in line gives up while the command that resumes is on its way: the place is confirmed under another number.
 func TestTaking_ResumeBesideAConfirmation(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		c, _ := manager(t, s.client(), anteroom.Config{})
+		a, c, _ := s.two(t)
 		rdb, hook := s.client(), &slowOnce{text: "ticket.", d: 50 * time.Millisecond}
 		rdb.AddHook(hook)
 		b, _ := manager(t, rdb, anteroom.Config{})
@@ -238,7 +264,7 @@ func TestTaking_ResumeAndAShortOutage(t *testing.T) {
 		rdb.AddHook(hook)
 		b, _ := manager(t, rdb, anteroom.Config{})
 		warmForce(t, a, b)
-		ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, 10*time.Minute))
+		ticket := detached(t, a, 10*time.Minute)
 		hook.armed.Store(true)
 		ctx, cancel := context.WithTimeout(bg, time.Minute)
 		defer cancel()
@@ -271,7 +297,7 @@ func TestTaking_ALostAnswerToAnEffectiveTake(t *testing.T) {
 					ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
 					s.settle()
 					net.OnRequest("ticket.", 1, fate)
-					resumed := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+					resumed := resume(t, b, ticket)
 					if net.Waiting() != 0 {
 						t.Error("the trap was not sprung")
 					}
@@ -291,10 +317,9 @@ func TestTaking_ALostAnswerToAnEffectiveTake(t *testing.T) {
 // A goroutine of this process has lost the lock and not unlocked it: that does not spoil the ticket.
 func TestTaking_ResumeBesideALostLock(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		b, _ := manager(t, s.client(), anteroom.Config{})
+		a, b, _ := s.two(t)
 		a.Mutex("k").Lock()
-		ticket := must[anteroom.Ticket](t)(must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg)).Detach(bg, time.Minute))
+		ticket := must[anteroom.Ticket](t)(seize(t, b).Detach(bg, time.Minute))
 		s.settle()
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
@@ -312,8 +337,7 @@ func TestTaking_ResumeBesideALostLock(t *testing.T) {
 // Who watches learns of it by a message.
 func TestTaking_WatchHearsOfSeize(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		m, _ := manager(t, s.client(), anteroom.Config{})
-		a, _ := manager(t, s.client(), anteroom.Config{})
+		m, a, _ := s.two(t)
 		b, _ := manager(t, s.client(), anteroom.Config{})
 		h := acquire(t, a.Mutex("k"))
 		time.Sleep(3 * time.Second) // its whole lease
@@ -321,7 +345,7 @@ func TestTaking_WatchHearsOfSeize(t *testing.T) {
 		defer stop()
 		got := make(chan *anteroom.Hold, 1)
 		at := time.Now().Add(time.Second)
-		time.AfterFunc(time.Second, func() { got <- must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg)) })
+		time.AfterFunc(time.Second, func() { got <- seize(t, b) })
 		for info, err := range m.Watch(ctx, "k") {
 			ok(t, err)
 			if info.Holders[0].Client == b.ClientID() {
@@ -361,10 +385,7 @@ func TestTaking_AcquireAllIsFreeAtOnce(t *testing.T) {
 // A waiter that comes again, since its note was not confirmed, is behind who takes the lock.
 func TestTaking_SeizeBehindOneThatComesAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		net := s.network()
-		b, _ := manager(t, s.clientOver(net), anteroom.Config{})
-		warmForce(t, a, b)
+		a, b, net := s.two(t)
 		// W is granted the lock, and the answer that brings its note is lost; meanwhile another process gets in line.
 		net.OnRequest("\r\n$4\r\nnote\r\n", 1, faultnet.Swallowed)
 		ctx, cancel := context.WithCancel(bg)
@@ -407,8 +428,7 @@ func (s *embedded) inside(t *testing.T, mu *anteroom.Mutex) <-chan *anteroom.Hol
 // the ticket.
 func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
-		a, _ := manager(t, s.client(), anteroom.Config{})
-		c, _ := manager(t, s.client(), anteroom.Config{})
+		a, c, _ := s.two(t)
 		net := s.network()
 		rdb := s.clientOver(net)
 		hook := &slowOnce{text: "ticket.", after: func() {
@@ -435,7 +455,7 @@ func TestTaking_WhatATicketBroughtIsForNobodyElse(t *testing.T) {
 			t.Fatal("a neighbour has what the ticket brought")
 		default:
 		}
-		ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket)).Release(bg))
+		ok(t, resume(t, b, ticket).Release(bg))
 		ok(t, (<-first).Release(bg))
 		ok(t, (<-neighbour).Release(bg))
 	})
@@ -457,7 +477,7 @@ func TestTicket_NotHandedOn(t *testing.T) {
 				t.Fatal("a waiter of the process has what was left to the ticket")
 			default:
 			}
-			ok(t, must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket)).Release(bg))
+			ok(t, resume(t, b, ticket).Release(bg))
 			ok(t, (<-neighbour).Release(bg))
 		})
 	}
@@ -478,7 +498,7 @@ func TestTicket_DetachedBesideATry(t *testing.T) {
 			if err := <-tried; !errors.Is(err, anteroom.ErrNotAcquired) {
 				t.Fatal(err)
 			}
-			ok(t, must[*anteroom.Hold](t)(m.Mutex("k").Resume(bg, ticket)).Release(bg))
+			ok(t, resume(t, m, ticket).Release(bg))
 		}
 	})
 }

@@ -32,7 +32,7 @@ func TestTicket_AHoldGoesOnElsewhere(t *testing.T) {
 				t.Fatalf("the detached Hold: %v, its context: %v", err, ctx.Err())
 			}
 			time.Sleep(50 * time.Second)
-			resumed := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+			resumed := resume(t, b, ticket)
 			if tokenOf(resumed) != tokenOf(h) || tokenOf(h) == 0 {
 				t.Errorf("token %d, after Detach of %d", tokenOf(resumed), tokenOf(h))
 			}
@@ -72,7 +72,7 @@ func TestTicket_IsWorthNothing(t *testing.T) {
 			}
 		},
 		"seized": func(t *testing.T, m *anteroom.Manager, _ *anteroom.Ticket) {
-			h := must[*anteroom.Hold](t)(m.Mutex("k").Seize(bg))
+			h := seize(t, m)
 			t.Cleanup(func() { ok(t, h.Release(bg)) })
 		},
 		"changed": func(_ *testing.T, _ *anteroom.Manager, ticket *anteroom.Ticket) { *ticket += "x" },
@@ -89,7 +89,7 @@ func TestTicket_IsWorthNothing(t *testing.T) {
 			bubble(t, func(t *testing.T, s *embedded) {
 				m, _ := manager(t, s.client(), anteroom.Config{})
 				other, _ := manager(t, s.client(), anteroom.Config{})
-				ticket := must[anteroom.Ticket](t)(acquire(t, m.Mutex("k")).Detach(bg, time.Minute))
+				ticket := detached(t, m, time.Minute)
 				spoil(t, other, &ticket)
 				for _, m := range []*anteroom.Manager{m, other} {
 					h, err := m.Mutex("k").Resume(bg, ticket)
@@ -113,7 +113,7 @@ func TestTicket_BesideWaitersOfTheProcess(t *testing.T) {
 			waiter := s.waiting(t, bg, b.Mutex("k"))
 			ticket := must[anteroom.Ticket](t)(h.Detach(bg, time.Minute))
 			s.settle()
-			resumed := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+			resumed := resume(t, b, ticket)
 			s.settle()
 			select {
 			case <-waiter:
@@ -199,7 +199,7 @@ func TestTicket_DetachWithoutAnAnswer(t *testing.T) {
 				s.net.OnRequest("ticket.", 1, fate)
 				ticket := must[anteroom.Ticket](t)(h.Detach(bg, 20*time.Second))
 				time.Sleep(time.Until(start.Add(19 * time.Second)))
-				resumed := must[*anteroom.Hold](t)(b.Mutex("k").Resume(bg, ticket))
+				resumed := resume(t, b, ticket)
 				ok(t, resumed.Release(bg))
 				s.settle()
 				s.nothing(t, "k")
@@ -241,7 +241,7 @@ func TestTicket_WhatDetachRefuses(t *testing.T) {
 func TestTicket_IsASecret(t *testing.T) {
 	bubble(t, func(t *testing.T, s *embedded) {
 		m, _ := manager(t, s.client(), anteroom.Config{})
-		ticket := must[anteroom.Ticket](t)(acquire(t, m.Mutex("k")).Detach(bg, time.Minute))
+		ticket := detached(t, m, time.Minute)
 		secret := string(ticket)[strings.LastIndexByte(string(ticket), '.')+1:]
 		var log strings.Builder
 		for _, h := range []slog.Handler{slog.NewTextHandler(&log, nil), slog.NewJSONHandler(&log, nil)} {
@@ -260,7 +260,7 @@ func TestTicket_IsASecret(t *testing.T) {
 		ok(t, err)
 		var again anteroom.Ticket
 		ok(t, json.Unmarshal(stored, &again))
-		ok(t, must[*anteroom.Hold](t)(m.Mutex("k").Resume(bg, again)).Release(bg))
+		ok(t, resume(t, m, again).Release(bg))
 	})
 }
 
@@ -274,7 +274,7 @@ func TestSeize(t *testing.T) {
 		h := acquire(t, a.Mutex("k"))
 		there := s.waiting(t, bg, c.Mutex("k"))
 		here := s.waiting(t, bg, b.Mutex("k"))
-		seized := must[*anteroom.Hold](t)(b.Mutex("k").Seize(bg))
+		seized := seize(t, b)
 		s.settle()
 		if err := h.Err(); !errors.Is(err, anteroom.ErrLost) {
 			t.Errorf("the holder was not told: %v", err)
@@ -354,7 +354,7 @@ func TestTicket_APlaceThatIsConfirmedMeanwhile(t *testing.T) {
 	for seed := range uint64(40) {
 		bubble(t, func(t *testing.T, s *embedded) {
 			a, _ := manager(t, s.client(), anteroom.Config{})
-			ticket := must[anteroom.Ticket](t)(acquire(t, a.Mutex("k")).Detach(bg, time.Minute))
+			ticket := detached(t, a, time.Minute)
 			net := s.network()
 			net.Latency(2*time.Millisecond, 2*time.Millisecond, seed)
 			b, _ := manager(t, s.clientOver(net), anteroom.Config{})

@@ -7,7 +7,7 @@
 \*   line    the places in order: [c, n, life, age]: client, number of its last statement, how long
 \*           it lives unless it is confirmed (0: over, but nobody has removed it yet). age is no part
 \*           of Redis: the time since that statement was sent, which only its client knows
-\*   open    how long the key is left to strangers
+\*   open    how long the key is left to foreign clients
 \*   ctr     the newest token
 \* Times are what is left of them. Tokens are counted from the server's time, in which a tick is W
 \* tokens long: 0 is a token of now, and older ones are negative. So no state tells the date.
@@ -98,7 +98,7 @@ MakeSo(s, x, mine, deaf, open) ==
             ELSE IF kept /\ Mutant = "Lowers" THEN [s1 EXCEPT !.ttl = K]
             ELSE IF kept /\ Mutant = "ConfirmRaises" THEN [s1 EXCEPT !.ttl = Max(@, K)] ELSE s1
       s3 == IF w.want = 0 \/ kept \/ x.k = "try" THEN Strike(s2, Places(s2, x.c)) ELSE Confirm(s2, x)
-      \* 5. The line is served, be it to the client itself, unless this turn is left to strangers.
+      \* 5. The line is served, be it to the client itself, unless this turn is left to foreign clients.
       r  == IF open THEN [s |-> [s3 EXCEPT !.open = Window], calls |-> {}] 
             ELSE IF x.k = "confirm" /\ Mutant = "ConfirmServesNot" THEN [s |-> s3, calls |-> {}] ELSE Serve(s3, x.c, deaf)
       \* 4. A free key beside nobody's live place is granted.

@@ -76,7 +76,7 @@ Told(a, left) == [Given(a, IF Mutant = "LossKeepsFloor" THEN a.floor ELSE a.last
 -----------------------------------------------------------------------------
 \* Clients send
 
-\* May a client that knows a state k now? P9: nothing while a told owner may react, and a release that left a
+\* May a client that knows a state k now? P9: nothing while a notified owner may react, and a release that left a
 \* mark of MinHold is followed by releases with the rest of it only.
 May(a, k) ==
   /\ \/ a.reacts = 0
@@ -347,7 +347,7 @@ NothingLeft == \A c \in Clients : C[c].have = "nothing" /\ C[c].since = 0 =>
 
 NothingWrong == wrong = ""
 
-\* Nobody of ours takes the key while it is left to strangers.
+\* Nobody of ours takes the key while it is left to foreign clients.
 OpenIsOpen == [][ srv.open > 0 /\ srv'.h # srv.h => ~Field(srv'.h) ]_vars
 
 \* Who stands and stays is never passed: the places before it only become fewer.

@@ -33,8 +33,10 @@ func (k *Key) Acquire(ctx context.Context, o *Owner, lease *Lease) error {
 		defer t.spoil(nil)
 		t.after = k.l.number.Load()
 	}
-	if o.resumes() && k.owns(ctx) {
-		return ErrNotThere
+	if o.resumes() {
+		if err := k.mayResume(ctx); err != nil {
+			return err
+		}
 	}
 	for left := false; ; left = true {
 		in, order, err := k.q.Enter(w)

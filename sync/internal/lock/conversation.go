@@ -71,7 +71,8 @@ type Statement struct {
 	Since uint64 // with Unit the number of the unit; else the least number of a record that is the client's: what is older is as a foreign client's
 	Have  Have
 	Keep  int
-	Want  int // 2: take it for the place, whose number is Since, from its holder
+	Want  int     // 2: take it for the place, whose number is Since, from its holder
+	By    *Taking // with that: who has ordered it. The Key fills it in
 }
 
 // Same reports whether both say the same, under any numbers.
@@ -162,7 +163,8 @@ type Conversation struct {
 
 	said    Statement // the last one
 	open    bool      // its answer is waited for
-	silent  int       // so many in a row had none
+	silent  int32     // so many in a row had none
+	missed  int32     // so many in a row that were to take the lock had no usable one, though the place was confirmed in between
 	excused bool      // Lost is no loss of the unit to release: something stated since had no answer, or nobody had entered
 	due     Moment    // when to say the same again, or to confirm the place
 	over    Moment    // once nothing is had: from then on nothing is left in Redis
@@ -246,6 +248,9 @@ func (c Conversation) Next(w Demand, n uint64, now Moment) (Conversation, *State
 	}
 	if !again {
 		c.silent = 0
+	}
+	if w != OutOfTurn || s.Have != Place {
+		c.missed = 0
 	}
 	if s.Want > 0 { // it may make a place, and that be called
 		c.over = max(c.over, now+c.Life+c.Call+c.Late)
@@ -380,16 +385,20 @@ func (c Conversation) unanswered(h News, now Moment) Conversation {
 		return c
 	}
 	c.open = false
+	tries := &c.silent
+	if c.said.Want == 2 {
+		tries = &c.missed
+	}
 	if h.Word == Failed {
-		c.silent = max(c.silent, 1)
+		*tries = max(*tries, 1)
 		if c.since == h.N {
 			c.since = 0 // nothing before it can have left anything
 		}
 	} else {
 		c.excused = true
 	}
-	c.due = now + h.Lease*time.Duration((1<<min(c.silent, 6))-1)
-	c.silent++
+	c.due = now + h.Lease*time.Duration((1<<min(*tries, 6))-1)
+	*tries++
 	return c
 }
 

@@ -34,9 +34,19 @@ type Held struct {
 	late  bool          // its last owner exited after the deadline
 	loss  *Loss         // set once
 	by    *Owner        // that owner; nil: nobody was the owner
-	mark  Moment        // Redis is to keep the key taken until then, for MinHold or a bequest; 0: it does, or need not
+	mark  Moment        // see below
 	freed chan struct{} // closed when the release is over; made when its first answer has not said so
 }
+
+// Held.mark is a moment until which Redis keeps the key taken, or is to:
+//
+//	set by         | until when                               | read by
+//	---------------+------------------------------------------+----------------------------------------
+//	newGrantLocked | the ticket that g was taken from lasts   | bequestLocked, while nobody owns g
+//	admit          | 0: g has an owner                        |
+//	release        | MinHold or a bequest keeps the key taken | send, for each statement that releases g
+//	               |                                          | quietUntilLocked: nothing is pending before
+//	concludeLocked | 0: Redis has the mark, or there is none  |
 
 // newGrantLocked makes the conversation's grant one that the queue can give to owners. The lease is there before
 // anybody finds the grant.
@@ -56,6 +66,9 @@ func (k *Key) newGrantLocked() *Held {
 	}
 	k.cur.Store(g)
 	k.l.register(g)
+	if k.deleted.Load() == g.n {
+		g.forced()
+	}
 	return g
 }
 

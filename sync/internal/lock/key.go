@@ -26,6 +26,7 @@ type Key struct {
 	cur       atomic.Pointer[Held] // the last one
 	renews    atomic.Uint64        // the unit that was made to last because too little was left of it
 	contended atomic.Uint64        // the newest unit for which another client is known to wait
+	deleted   atomic.Uint64        // the newest unit that a message says was deleted; its grant may be still to come
 	asked     atomic.Int64         // the Moment of the last answer that would have said so
 	others    atomic.Int64         // the Moment at which a foreign holder was last seen; 0: never
 
@@ -40,7 +41,7 @@ type Key struct {
 	failed   *string       // the server from which the last statement had no usable answer; nil: it had one
 	retryAt  Moment        // after a lease that could not be secured nothing is pending until then
 	retries  int           // so many in a row could not
-	taken    taken         // the last unit that was taken, or may have been
+	takes    *Taking       // who has ordered the last statement that takes the lock, talk.took
 	silenced bool          // the client is closed: nothing is stated at a time, only for somebody
 }
 
@@ -138,7 +139,7 @@ func (k *Key) nextLocked() *Statement {
 	k.talk = talk
 	if s != nil {
 		if s.Want == 2 {
-			k.taken = taken{s.N, takes}
+			s.By, k.takes = takes, takes
 		}
 		k.flying++
 		k.l.flying.Add(1)
@@ -241,7 +242,7 @@ func (k *Key) take(h News, s *Statement, a *lettucecompat.Answer) Event {
 	var e Event
 	k.talk, e = k.talk.Heard(h, k.l.now())
 	got := k.talk.Grant.Unit
-	called := got != had && got != 0 && got != k.taken.unit && (s == nil || s.Have == Place && got != s.N)
+	called := got != had && got != 0 && got != k.talk.took && (s == nil || s.Have == Place && got != s.N)
 	if s != nil {
 		k.flying--
 		k.answeredLocked(s, a)

@@ -203,6 +203,7 @@ func (l *Locks) Heard(m lettucecompat.Message) {
 	case lettucecompat.MessageContended:
 		k.noteContended(m.N)
 	case lettucecompat.MessageForced:
+		l.newest(&k.deleted, m.N) // newGrantLocked asks if it comes first
 		if g := k.cur.Load(); g != nil && g.n == m.N {
 			g.forced()
 		}

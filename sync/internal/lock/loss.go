@@ -103,9 +103,7 @@ func (g *Held) forced() {
 // ask verifies in the background that a fixed lease was forced.
 func (g *Held) ask() {
 	l := g.lease.Load()
-	g.k.l.flying.Add(1)
-	go func() {
-		defer g.k.l.landed()
+	go func() { // Close waits for the command, not for what it means: the lease is lost or ended by then
 		if o := g.verify(context.Background()); o != lettucecompat.OutcomeOK && o != lettucecompat.OutcomeGone {
 			l.Lose(renewal.Cause{Reason: renewal.ReasonForced})
 		}

@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // This file is what a key knows of others: a foreign holder, and whether another client waits for its unit.
 
@@ -43,11 +46,14 @@ func (k *Key) foreign(now Moment) bool {
 	return at != 0 && now-Moment(at) < othersTime
 }
 
-// noteContended notes that another client waits for a unit. The message may come before the answer that gives the unit,
-// and one about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
-func (k *Key) noteContended(unit uint64) {
-	for old := k.contended.Load(); unit > old && unit <= k.l.number.Load(); old = k.contended.Load() {
-		if k.contended.CompareAndSwap(old, unit) {
+// noteContended notes that another client waits for a unit.
+func (k *Key) noteContended(unit uint64) { k.l.newest(&k.contended, unit) }
+
+// newest keeps the unit that a message is about, if it is the newest such. The message may come before the answer that gives the
+// unit, and one about an earlier unit after it. Anybody can send one, so it must not be about a later one than there is.
+func (l *Locks) newest(known *atomic.Uint64, unit uint64) {
+	for old := known.Load(); unit > old && unit <= l.number.Load(); old = known.Load() {
+		if known.CompareAndSwap(old, unit) {
 			return
 		}
 	}

@@ -113,3 +113,42 @@ func TestRules_Taking_WithoutEffectSaysALateAnswer(t *testing.T) {
 	p.hears(News{Word: Silence, N: 30}, None)
 	p.states(Quiet, 40, 10, Nothing, 0, 0)
 }
+
+// The pauses between commands that do not take grow, though the place is confirmed in between. They begin anew with the next need.
+func TestRules_Taking_PausesGrow(t *testing.T) {
+	for name, h := range map[string]News{"failed": {Word: Failed, Lease: 20 * ms}, "unanswered": {Word: Silence, Lease: 20 * ms}} {
+		t.Run(name, func(t *testing.T) {
+			p := inLine(t)
+			n := uint64(10)
+			fails := func() Moment { // returns the pause
+				p.states(OutOfTurn, n+1, n, Place, 1, 2)
+				h.N = n + 1
+				p.hears(h, None)
+				failed := p.now
+				if c, s, until := p.c.Next(OutOfTurn, n+2, p.now); s == nil {
+					p.c, p.now = c, until
+				}
+				n += 2
+				p.states(OutOfTurn, n, 10, Place, 1, 1)
+				p.hears(News{Word: Waits, N: n, Lease: time.Second}, None)
+				return p.now - failed
+			}
+			first := fails()
+			last := first
+			for range 5 {
+				pause := fails()
+				if pause <= last {
+					t.Errorf("%v after %v", pause, last)
+				}
+				last = pause
+			}
+			p.now += time.Second
+			n++
+			p.states(Pending, n, 10, Place, 1, 1)
+			p.hears(News{Word: Waits, N: n, Lease: time.Second}, None)
+			if again := fails(); again != first {
+				t.Errorf("%v where it was %v", again, first)
+			}
+		})
+	}
+}

@@ -46,8 +46,8 @@ func (o *Owner) Bequeath(field string, d time.Duration) {
 
 // fromLocked returns the field that g was taken from, "" if it was not. The next one is taken once g is over.
 func (g *Held) fromLocked() string {
-	if t := g.k.taken; t.unit == g.n {
-		return t.by.From
+	if k := g.k; k.talk.took == g.n {
+		return k.takes.From
 	}
 	return ""
 }
@@ -91,11 +91,9 @@ func (k *Key) oust() {
 	switch t, o := k.taker(), k.Owner(); {
 	case t == nil || o == nil || o.Err() != nil:
 	case t.From != "":
-		k.l.flying.Add(1)
 		go func() {
-			defer k.l.landed()
-			if k.owns(t.ctx) {
-				t.spoil(ErrNotThere)
+			if err := k.mayResume(t.ctx); err != nil {
+				t.spoil(err)
 			}
 		}()
 	case o.Kind.CanNotify():
@@ -103,41 +101,34 @@ func (k *Key) oust() {
 	}
 }
 
-// owns reports whether Redis says that it has the lock of an owner of this process. It returns false when ctx ends.
-func (k *Key) owns(ctx context.Context) bool {
-	for tries := 0; ctx.Err() == nil; tries++ {
+// mayResume returns ErrNotThere if Redis says that it has the lock of an owner of this process, and errUnanswered if ctx ends
+// before Redis has said anything.
+func (k *Key) mayResume(ctx context.Context) error {
+	for tries := 0; ; tries++ {
 		o := k.Owner()
 		if o == nil || o.Err() != nil {
-			return false
+			return nil
 		}
 		switch o.g.verify(ctx) {
 		case lettucecompat.OutcomeOK:
-			return true
+			return ErrNotThere
 		case lettucecompat.OutcomeGone:
-			return false
+			return nil
 		}
 		select {
 		case <-time.After(pause() << min(tries, 6)):
 		case <-ctx.Done():
+			return errUnanswered
 		}
 	}
-	return false
 }
 
 // seizes reports whether the first waiter takes the lock from its holder, whatever that is.
 func (k *Key) seizes() bool { t := k.taker(); return t != nil && t.From == "" }
 
-// taken is a unit that was taken, or may have been, and who has asked for that.
-type taken struct {
-	unit uint64
-	by   *Taking
-}
-
 // takeOver states that the lock is taken.
 func (k *Key) takeOver(s *Statement) (a lettucecompat.Answer, e Event) {
-	k.mu.Lock()
-	t := k.taken.by
-	k.mu.Unlock()
+	t := s.By
 	r := k.l.wire.Take(context.Background(), lettucecompat.Taking{
 		Key: k.name, From: t.From, Place: s.Since, Unit: s.N, Terms: &k.set.Wire,
 	}, k.set.Timeout)

@@ -1,0 +1,64 @@
+package lock
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/anteroom/anteroom/queue"
+)
+
+// A command that takes the lock is for who has ordered it, however late its goroutine runs.
+func TestTaking_IsForWhoHasOrderedIt(t *testing.T) {
+	_, client := fresh(t)
+	o := newParty(t, client(), nil).mustAcquire(t, "k")
+	var from []string
+	c := client()
+	c.AddHook(slowHook{func(cmd redis.Cmder) {
+		for _, field := range []string{"first", "second"} {
+			if slices.Contains(cmd.Args(), any(field)) {
+				from = append(from, field)
+			}
+		}
+	}})
+	p := newParty(t, c, nil)
+	mustRelease(t, p.mustAcquire(t, "another"))
+	<-p.up
+	k := p.Key("k", p.set)
+	defer k.Done()
+	var waiters []*queue.Waiter
+	for _, field := range []string{"first", "second"} {
+		o := &Owner{}
+		o.With(More{Takes: &Taking{From: field, spoil: func(error) {}}})
+		w := &queue.Waiter{Note: o, Takes: true}
+		_, _, _ = k.q.Enter(w)
+		waiters = append(waiters, w)
+	}
+	next := func(want int) *Statement {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		s := k.nextLocked()
+		if s == nil || s.Want != want {
+			t.Fatalf("stated %+v", s)
+		}
+		return s
+	}
+	send := func(s *Statement) { // as say, but states nothing after it
+		k.send(s, false)
+		k.l.landed()
+	}
+	send(next(1))
+	late := next(2)
+	k.hear(News{Word: Retry})
+	send(next(1))
+	giveUp(t, k, waiters[0])
+	send(next(2))
+	before := len(from)
+	send(late)
+	if len(from) == before || from[0] != "second" || from[before] != "first" {
+		t.Errorf("taken from %v", from)
+	}
+	giveUp(t, k, waiters[1])
+	mustRelease(t, o)
+}
